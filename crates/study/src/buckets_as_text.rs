@@ -1,4 +1,4 @@
-//! Histogram buckets as text: run lengths, half the size of `[[index, count], ...]` in JSON.
+//! Histogram buckets as a string of run lengths, half the size of `[[index, count], ...]` in JSON.
 
 use std::fmt::Write;
 
@@ -6,14 +6,14 @@ use schemars::JsonSchema;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// Bucket counts of a histogram, from bucket 0 up and separated by commas: a positive number is the count of the next
-/// bucket, a negative one skips that many empty buckets, as HdrHistogram's V2 encoding does. `-5,1,2` has 1 value in
-/// bucket 5 and 2 in bucket 6. Most readers need few histograms, so the numbers stay text until [`Buckets::counts`].
+/// Bucket counts of a histogram, from bucket 0 up and separated by commas. A positive number is the count of the next
+/// bucket; a negative one skips that many empty buckets, as in HdrHistogram's V2 encoding. `-5,1,2` has 1 value in
+/// bucket 5 and 2 in bucket 6. Most readers need few histograms, so [`Buckets::counts`] decodes the numbers on demand.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Buckets(Box<str>);
 
 impl Buckets {
-    /// Writes `(index, count)` of each non-empty bucket, ascending.
+    /// Encodes the index and count of each non-empty bucket, in ascending order.
     pub fn new(counts: &[(u32, u64)]) -> Self {
         debug_assert!(counts.is_sorted_by(|one, next| one.0 < next.0), "buckets out of order");
         let (mut text, mut next) = (String::with_capacity(4 * counts.len()), 0);
@@ -29,7 +29,7 @@ impl Buckets {
         Self(text.into_boxed_str())
     }
 
-    /// Reads `(index, count)` of each bucket. Fails with a message if the text is malformed.
+    /// Decodes the index and count of each non-empty bucket. Fails with a message if the string is malformed.
     pub fn counts(&self) -> Result<Vec<(u32, u64)>, String> {
         let text = self.0.as_bytes();
         let (mut counts, mut next, mut at) = (Vec::with_capacity(text.len() / 2 + 1), 0_u64, 0);
@@ -48,7 +48,7 @@ impl Buckets {
                 number = self.0[start..at].parse().map_err(|_| "histogram count above 2^64 - 1")?;
             }
             at += 1;
-            // Without a branch, because the kind is hard to predict.
+            // No branch here: the kind of a number is hard to predict.
             counts.push((u32::try_from(next).map_err(|_| "histogram bucket above 2^32 - 1")?, number));
             counts.truncate(counts.len() - usize::from(is_skip));
             next = next.saturating_add(if is_skip { number } else { 1 });
@@ -58,7 +58,7 @@ impl Buckets {
 
     fn checked(text: String) -> Result<Self, String> {
         let is_misplaced = |byte: &u8| !matches!(byte, b'0'..=b'9' | b'-' | b',');
-        // Unlike a search, a fold uses vector instructions.
+        // A fold compiles to vector instructions; a search does not.
         if text.as_bytes().iter().fold(false, |any, byte| any | is_misplaced(byte)) {
             return Err(Self::misplaced(text.bytes().find(is_misplaced).unwrap_or_default()));
         }

@@ -1,75 +1,78 @@
-//! Log of a proxy's calls: CSV, a header and one line per call. Columns are found by name; unknown ones are ignored.
+//! The log of a proxy's calls: CSV with a header and one line per call. Columns are found by name; unknown ones are
+//! ignored.
 //!
 //! | Column | Meaning |
 //! |---|---|
-//! | `operation` | its name |
+//! | `operation` | name of the operation |
 //! | `own_ns` | self time of the proxy, without waiting for its upstream, ns |
-//! | `side` | `client` or `server`, the party of this proxy; `end`: not a call, but the state after all calls, with the store written |
+//! | `side` | `client` or `server`, the party of this proxy; `end` marks the state after all calls, with the store
+//! written |
 //! | `whip_bytes`, `whip_bytes_with_peers` | metadata by Whip's formula (M1), without (M1a) and with (M1b) peer addresses, bytes |
 //! | `metadata_bytes` | own metadata on the wire, both directions, with its framing (M2), bytes |
 //! | `extra_bytes` | all bytes between proxies minus the original request and reply (M3) |
 //! | `entries` | service entries after the call |
-//! | `store_bytes` | content of the store after the call, bytes |
+//! | `store_bytes` | size of the store's content after the call, bytes |
 //! | `store_file_bytes` | size of the store's file, bytes; only from lines with `rss_bytes` |
 //! | `waited_ns` | time waiting for the upstream, ns |
-//! | `rss_bytes`, `at_ns` | resident set of the process, bytes, and its time since any moment, ns; empty: not sampled |
+//! | `rss_bytes`, `at_ns` | resident set of the process, bytes, and the time of the sample since any fixed moment, ns;
+//! empty if not sampled |
 //!
 //! `operation` and `own_ns` are required; other missing columns are unknown. If a file has lines of both sides, one
-//! process serves both. The nth line of one side and the nth of the other are one call; self times are added and the
-//! other columns are the client's, as in Whip.
+//! process serves both. The nth line of each side then describes the same call: its self times are added, and the other
+//! columns are taken from the client's line, as in Whip.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Maximum number of calls in a file.
+/// Maximum number of calls in a log; [`Calls::parse`] fails at the next one.
 pub const CALLS_MAX: usize = 200_000;
 const OPS_MAX: usize = 1_000;
 
-/// The calls through a proxy, in its order, column by column.
+/// The calls through a proxy in the order of its log, one vector per column.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Calls {
-    /// Names of the operations.
+    /// Names of the operations, each once, in the order of their first calls.
     pub ops: Vec<String>,
-    /// Index of the operation, one per call.
+    /// Index of each call's operation in [`Calls::ops`].
     pub op: Vec<u16>,
-    /// Self time of the proxy, ns.
+    /// Self time of the proxy in each call, without waiting for its upstream, ns.
     pub own_ns: Vec<u64>,
-    /// Time it waited for its upstream, ns. Empty if not reported, as are the columns below.
+    /// Time that the proxy waited for its upstream in each call, ns; empty if not reported.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waited_ns: Vec<u64>,
-    /// Metadata by the formula of the original, without the peer's address, bytes.
+    /// Size of the metadata by Whip's formula, without peer addresses (M1a), bytes per call; empty if not reported.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub m1a_bytes: Vec<u64>,
-    /// Metadata by the same formula, with the peer's address, bytes.
+    /// Size of the metadata by Whip's formula, with peer addresses (M1b), bytes per call; empty if not reported.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub m1b_bytes: Vec<u64>,
-    /// Own metadata on the wire, bytes.
+    /// Size of the proxy's own metadata on the wire in both directions (M2), bytes per call; empty if not reported.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub m2_bytes: Vec<u64>,
-    /// All bytes between proxies minus the original ones.
+    /// All bytes between proxies minus the original request and reply (M3), per call; empty if not reported.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub m3_bytes: Vec<i64>,
-    /// Service entries after the call.
+    /// Number of service entries after each call; empty if not reported.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub entries: Vec<u64>,
-    /// Content of the store after the call, bytes.
+    /// Size of the store's content after each call, bytes; empty if not reported.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub store_bytes: Vec<u64>,
-    /// Samples of its memory, in order; the last one is at its end.
+    /// Samples of the proxy's memory in the order of the log; the last one is taken at the proxy's end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub memory: Vec<MemoryAt>,
 }
 
-/// Memory and store size of a proxy at one moment.
+/// Memory and store size of a proxy at one sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MemoryAt {
-    /// Calls reported so far.
+    /// Number of calls logged up to the sample.
     pub calls: u64,
     /// Time since the first sample, ns.
     pub at_ns: u64,
     /// Resident set of the process, bytes.
     pub rss_bytes: u64,
-    /// Content of the store, bytes; `None` if not reported.
+    /// Size of the store's content, bytes; `None` if not reported.
     pub store_bytes: Option<u64>,
     /// Size of the store's file, bytes; `None` if not reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -77,24 +80,25 @@ pub struct MemoryAt {
 }
 
 impl MemoryAt {
-    /// Size of the store's file or, if not reported, of its content.
+    /// Size of the store's file or, if not reported, of its content, bytes; `None` if neither is reported.
     pub fn store_size_bytes(&self) -> Option<u64> {
         self.store_file_bytes.or(self.store_bytes)
     }
 }
 
 impl Calls {
-    /// Number of calls.
+    /// Number of calls in the log.
     pub fn len(&self) -> usize {
         self.own_ns.len()
     }
 
-    /// Whether the log is empty.
+    /// Whether the log has no calls.
     pub fn is_empty(&self) -> bool {
         self.own_ns.is_empty()
     }
 
-    /// Parses a log of calls, without an incomplete last line. Fails at the first invalid line, or without a column.
+    /// Parses a log of calls, ignoring an incomplete last line. Fails at the first invalid line, if a required column
+    /// is missing, or if the log has more than [`CALLS_MAX`] calls.
     pub fn parse(text: &str) -> Result<Calls, String> {
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
         let mut lines = whole.lines();

@@ -1,4 +1,5 @@
-//! Cases of `quintain verify` (keys: [`keys::CASES`]): requests, their cuts, and responses, some from random values.
+//! Cases of `quintain verify` (keys: [`keys::CASES`]): requests, the ways to cut them, and expected responses. Any of
+//! them may contain random values.
 
 pub mod expression;
 pub mod keys;
@@ -10,14 +11,14 @@ use regex::bytes::Regex;
 use serde_json_path::JsonPath;
 use stats::random::Rng as Numbers;
 
-/// A case: requests on one connection.
+/// A case: requests on one connection with their expected responses.
 #[derive(Clone, Debug)]
 pub struct Case {
     /// Name of the case, unique in its file.
     pub name: String,
-    /// The promise that it checks, one line.
+    /// The promise that the case checks, in one line.
     pub promise: String,
-    /// Random values, sampled for each repetition.
+    /// Random values by name, sampled anew for each repetition.
     pub random: Vec<(String, Draw)>,
     /// Repetitions, each on its own connection.
     pub repeat: u32,
@@ -27,7 +28,7 @@ pub struct Case {
     pub pipelined: bool,
     /// Whether the sending side is shut down after the last request.
     pub half_close: bool,
-    /// Status of the first response for which the case is skipped.
+    /// Status that skips the case if the first response has it; `None` for no such status.
     pub skip_status: Option<u16>,
     /// The requests, at least one.
     pub requests: Vec<Request>,
@@ -36,11 +37,11 @@ pub struct Case {
 /// A random value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Draw {
-    /// A whole number between the two, both included.
+    /// A whole number from the first to the second, both included.
     Integer(i64, i64),
-    /// This many letters and digits.
+    /// A string of this many letters and digits.
     Letters(u32),
-    /// One of these.
+    /// One of these strings, all equally likely.
     Choice(Vec<String>),
 }
 
@@ -53,7 +54,7 @@ pub enum Split {
     All,
     /// Each request is sent byte by byte.
     Bytes,
-    /// Each request is cut after these numbers of bytes, ascending.
+    /// Each request is cut after each of these numbers of bytes, in ascending order.
     At(Vec<u32>),
 }
 
@@ -62,11 +63,11 @@ pub enum Split {
 pub struct Request {
     /// The bytes to send.
     pub send: Send,
-    /// Number of times to send it.
+    /// Number of times the request is sent.
     pub times: u32,
     /// The expected response.
     pub expect: Expect,
-    /// Fate of the connection afterwards.
+    /// Expected state of the connection after the response.
     pub connection: Connection,
 }
 
@@ -77,20 +78,20 @@ pub enum Send {
     Http {
         /// Method, such as `GET`.
         method: String,
-        /// Request target.
+        /// Request target, such as `/users?page=2`.
         path: Template,
-        /// Whether its version is HTTP/1.0.
+        /// Whether the version is HTTP/1.0 instead of 1.1.
         is_old: bool,
-        /// Headers besides `Host` and those of the body.
+        /// Headers other than `Host` and the headers that describe the body.
         headers: Vec<(String, Template)>,
-        /// Body to send, if any.
+        /// Body of the request; `None` sends no body.
         body: Option<Template>,
         /// Whether the body is sent as one chunk.
         chunked: bool,
     },
-    /// Bytes, as text.
+    /// Bytes written as a string.
     Text(Template),
-    /// Bytes, as hexadecimal digits.
+    /// Bytes written as hexadecimal digits.
     Hex(Template),
 }
 
@@ -99,11 +100,11 @@ pub enum Send {
 pub enum Expect {
     /// An HTTP response.
     Http(Box<ExpectHttp>),
-    /// These bytes, as text.
+    /// Exactly these bytes, written as a string.
     Text(Template),
-    /// These bytes, as hexadecimal digits.
+    /// Exactly these bytes, written as hexadecimal digits.
     Hex(Template),
-    /// A line that matches the expression.
+    /// A line that matches this regular expression.
     Line(Regex),
 }
 
@@ -112,38 +113,38 @@ pub enum Expect {
 pub struct ExpectHttp {
     /// Allowed statuses; any if empty.
     pub status: Vec<u16>,
-    /// Headers with their values.
+    /// Headers that must be present with these values.
     pub headers: Vec<(String, Template)>,
-    /// Headers with expressions that their values must match.
+    /// Headers whose values must match these regular expressions.
     pub header_matches: Vec<(String, Regex)>,
-    /// Headers that must be missing.
+    /// Names of headers that must be missing.
     pub absent: Vec<String>,
-    /// Expected body, as text.
+    /// Expected body; `None` accepts any.
     pub body: Option<Template>,
-    /// Length of the body, bytes.
+    /// Expected length of the body, bytes; `None` accepts any.
     pub length: Option<u64>,
-    /// Expression that the body must match.
+    /// Regular expression that the body must match; `None` accepts any body.
     pub matches: Option<Regex>,
-    /// JSONPaths into the body with the expected values.
+    /// JSONPaths into the body, each with its expected value.
     pub json: Vec<(JsonPath, Json)>,
-    /// Path whose response must be like this one.
+    /// Path whose GET response must have the same status and body; `None` for no comparison.
     pub like: Option<Template>,
 }
 
-/// A JSON value with templates in its texts.
+/// A JSON value whose strings are templates.
 #[derive(Clone, Debug)]
 pub enum Json {
-    /// A value without templates.
+    /// A value without templates, used unchanged.
     Value(serde_json::Value),
-    /// A text; if it is a single expression, its value.
+    /// A string. A template that is a single expression takes the type of its value.
     Text(Template),
-    /// A list.
+    /// A list of values.
     List(Vec<Json>),
-    /// An object.
+    /// An object as a list of names and values.
     Object(Vec<(String, Json)>),
 }
 
-/// Fate of a connection after a response.
+/// Expected state of a connection after a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Connection {
     /// The connection stays open and nothing more arrives.
@@ -152,18 +153,18 @@ pub enum Connection {
     Closes,
     /// The server may close it.
     MayClose,
-    /// The server may close it instead of responding; it is not used again.
+    /// The server may close it instead of responding; the case sends nothing more on it.
     Abandoned,
 }
 
-/// Values of the names of a case in one repetition.
+/// Values of a case's names in one repetition; the last value of a name wins.
 #[derive(Clone, Debug, Default)]
 pub struct Values(Vec<(String, Value)>);
 
 impl Case {
-    /// Samples the values of a repetition. The same seed gives the same values.
+    /// Samples the values of a repetition. Equal seeds and repetitions give equal values.
     pub fn draw(&self, seed: u64, repetition: u32) -> Values {
-        // The name is part of the seed, so that cases of one file get different values.
+        // The name is part of the seed, so that the cases of one file get different values.
         let name = self.name.bytes().fold(0u64, |sum, byte| stats::random::mix(sum ^ u64::from(byte)));
         let mut numbers = Numbers::stream(stats::random::mix(seed ^ name), u64::from(repetition));
         Values(self.random.iter().map(|(name, draw)| (name.clone(), draw.value(&mut numbers))).collect())
@@ -189,25 +190,25 @@ impl Draw {
 }
 
 impl Values {
-    /// The values with one more name.
+    /// Adds a name with its value, which replaces an earlier value of the name.
     #[must_use]
     pub fn with(mut self, name: &str, value: Value) -> Values {
         self.0.push((name.to_owned(), value));
         self
     }
 
-    /// The value of a name; empty if unknown.
+    /// The value of a name; an empty string if the name is unknown.
     pub fn get(&self, name: &str) -> Value {
         let found = self.0.iter().rev().find(|(known, _)| known == name);
         found.map_or_else(|| Value::Text(String::new()), |(_, value)| value.clone())
     }
 
-    /// Fills a template.
+    /// Fills a template with these values.
     pub fn fill(&self, template: &Template) -> String {
         template.fill(&|name| self.get(name))
     }
 
-    /// Fills a JSON value.
+    /// Fills the templates of a JSON value. A string that is a single expression keeps the type of its value.
     pub fn json(&self, json: &Json) -> serde_json::Value {
         match json {
             Json::Value(value) => value.clone(),
@@ -224,14 +225,14 @@ impl Values {
     }
 }
 
-/// Decodes hexadecimal digits, ignoring white space. `None` if invalid or half a byte is left.
+/// Decodes hexadecimal digits, ignoring white space. `None` at any other character or if the number of digits is odd.
 pub fn bytes_of_hex(text: &str) -> Option<Vec<u8>> {
     let digits = text.chars().filter(|next| !next.is_ascii_whitespace()).map(|next| next.to_digit(16));
     let digits = digits.collect::<Option<Vec<u32>>>()?;
     (digits.len() % 2 == 0).then(|| digits.chunks(2).map(|pair| (pair[0] * 16 + pair[1]) as u8).collect())
 }
 
-/// Maximum length of a request cut at every position, bytes. Each position takes a connection.
+/// Maximum length of the requests of a case cut at every position, bytes. Each position takes a connection.
 pub const SPLIT_MAX_BYTES: usize = 4096;
 
 /// One way to cut a request.
@@ -239,14 +240,14 @@ pub const SPLIT_MAX_BYTES: usize = 4096;
 pub enum Cut {
     /// The request is sent whole.
     Whole,
-    /// The request is cut after each of these numbers of bytes.
+    /// The request is cut after each of these numbers of bytes, in ascending order.
     At(Vec<usize>),
     /// The request is cut after every byte.
     Bytes,
 }
 
 impl Cut {
-    /// A description for messages: `cut after 4 bytes`.
+    /// A description for messages, such as `cut after 4 bytes`; `None` for a whole request.
     pub fn words(&self) -> Option<String> {
         match self {
             Cut::Whole => None,
@@ -258,7 +259,8 @@ impl Cut {
         }
     }
 
-    /// Ends of the pieces of a request of `length` bytes; the last one is `length`.
+    /// The offsets at which the pieces of a request of `length` bytes end, in ascending order; the last one is
+    /// `length`.
     pub fn ends(&self, length: usize) -> Vec<usize> {
         let mut ends: Vec<usize> = match self {
             Cut::Whole => Vec::new(),
@@ -270,7 +272,8 @@ impl Cut {
     }
 }
 
-/// All cuts of `length` bytes, each for a connection; `None` if too long to cut at every position.
+/// All cuts of a request of `length` bytes, each for a connection of its own. `None` if every position is to be cut and
+/// `length` exceeds [`SPLIT_MAX_BYTES`].
 pub fn cuts(split: &Split, length: usize) -> Option<Vec<Cut>> {
     match split {
         Split::No => Some(vec![Cut::Whole]),

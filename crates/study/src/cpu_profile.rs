@@ -3,12 +3,12 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The CPU profile of the server of one design point, from an additional trial besides the measured ones.
+/// The CPU profile of the server at one design point, sampled in an additional trial after the measured ones.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CpuProfile {
     /// Index of the design point in the plan.
     pub point: usize,
-    /// Why the profile or some samples are missing.
+    /// Why the profile or some samples are missing; `None` if complete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
     /// The event counted between samples, `cycles` or `cpu-clock`; empty without samples.
@@ -17,22 +17,22 @@ pub struct CpuProfile {
     /// Requested samples per second and CPU.
     #[serde(default)]
     pub frequency_hz: u32,
-    /// The sampled time, ns: the measured time of the trial.
+    /// Length of the sampled time, which is the measured time of the trial, ns.
     #[serde(default)]
     pub duration_ns: u64,
-    /// Valid responses per second in that time, while sampling; `None` if the trial has no measurement.
+    /// Valid responses per second during sampling; `None` if the trial has no measurement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_per_s: Option<f64>,
     /// Total number of samples.
     #[serde(default)]
     pub samples: u64,
-    /// The functions in the stacks and those with the most samples, in descending order of samples.
+    /// The functions on the stored stacks and the functions with the most samples, in descending order of samples.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub functions: Vec<SampledFunction>,
-    /// The stacks with the most samples, in descending order.
+    /// The stacks with the most samples, in descending order of samples.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stacks: Vec<SampledStack>,
-    /// Samples of dropped stacks.
+    /// Number of samples on stacks that were dropped.
     #[serde(default)]
     pub other_samples: u64,
 }
@@ -40,12 +40,12 @@ pub struct CpuProfile {
 /// A function of a CPU profile.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SampledFunction {
-    /// Its name; the object file in brackets, `[libc.so.6]`, if it has no symbols.
+    /// Name of the function; the object file in brackets, such as `[libc.so.6]`, if it has no symbol.
     pub name: String,
-    /// Whether it belongs to the kernel.
+    /// Whether the function belongs to the kernel.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub kernel: bool,
-    /// Samples in the function itself, not in functions it calls.
+    /// Number of samples in the function itself, without the functions it calls.
     pub self_samples: u64,
 }
 
@@ -54,6 +54,6 @@ pub struct SampledFunction {
 pub struct SampledStack {
     /// Indices in [`CpuProfile::functions`], the outermost caller first.
     pub frames: Vec<u32>,
-    /// Samples with exactly this stack.
+    /// Number of samples with exactly this stack.
     pub samples: u64,
 }

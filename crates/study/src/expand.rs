@@ -1,4 +1,4 @@
-//! Expands a [`Study`] to a [`Plan`]: one design point per combination of levels, with its commands and numbers.
+//! Expands a [`Study`] to a [`Plan`]: one design point per combination of levels, with its commands and load.
 
 mod factor_levels;
 mod figures_and_tables;
@@ -28,7 +28,7 @@ use crate::{factor_placeholders, keys, set_overrides};
 pub(crate) use subject::check_variants;
 pub use workload::parse as parse_workload;
 
-/// Maximum design points of a plan, without the searches that find their capacities.
+/// Maximum number of design points of a plan, not counting points added to find capacities.
 pub const POINTS_MAX: usize = 10_000;
 
 /// Inputs of a plan in addition to its study.
@@ -38,14 +38,14 @@ pub struct ExpandOptions {
     pub name: String,
     /// Seed for the order of trials and all randomness in them.
     pub seed: u64,
-    /// Profile of the run.
+    /// Profile in which the study is expanded.
     pub profile: Profile,
-    /// CPUs of the machine, for `"auto"` and to find points that cannot be run.
+    /// Number of CPUs of the machine, from which `"auto"` and points that cannot run here are derived.
     pub machine_cpus: u32,
-    /// Whether the CPUs are only for the server, because generators have their own machines.
+    /// Whether the server may use all CPUs because the generators run on their own machines.
     pub generators_apart: bool,
-    /// Keys and values that override study and profile; the last one wins. A factor with levels (`cores`, `1,2`), or a
-    /// dotted key with a value (`load.stop.duration`, `2s`).
+    /// Keys and values that override the study and its profile; the last one wins. A key is a factor with its levels
+    /// (`cores`, `1,2`) or a dotted key with a value (`load.stop.duration`, `2s`).
     pub sets: Vec<(String, String)>,
 }
 
@@ -62,7 +62,8 @@ impl ExpandOptions {
     }
 }
 
-/// Expands a study, always to the same plan. Fails with the errors in `--set` and their consequences for the study.
+/// Expands a study; the same inputs always give the same plan. Fails with the errors in `--set` and their consequences
+/// for the study.
 pub fn expand(study: &Study, options: &ExpandOptions) -> Result<Plan, Vec<Diagnostic>> {
     let set_texts = options.sets.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>();
     let report = Report::new("the study", &study.text, &set_texts);
@@ -72,8 +73,8 @@ pub fn expand(study: &Study, options: &ExpandOptions) -> Result<Plan, Vec<Diagno
     report.finish().map(|()| plan)
 }
 
-/// Builds the plan of a study in one profile, and adds all errors to `report`. Replaces invalid
-/// values to find all errors.
+/// Builds the plan of a study in one profile and adds all errors to `report`. Replaces invalid values so that later
+/// errors are found too.
 pub(crate) fn plan_of(root: &Table, text: &str, options: &ExpandOptions, report: &Report) -> Plan {
     let top = Section::whole(root, &keys::STUDY, Settings(&[]), report);
     top.check_keys();
@@ -159,7 +160,7 @@ fn points(
         capacities.push(capacity);
         wanted.push(cpus);
     }
-    // Every point reserves the same number of CPUs for proxies and companions, so the server keeps the same ones.
+    // Every point reserves the same CPUs for proxies and companions, so that the server keeps the same CPUs too.
     let sum = |cpus: &mut dyn Iterator<Item = u32>| cpus.fold(0, u32::saturating_add);
     let of_proxies = |point: &Point| sum(&mut point.proxies.iter().map(|proxy| proxy.cpus));
     let of_companions = |point: &Point| sum(&mut point.companions.iter().map(|companion| companion.cpus));
@@ -195,9 +196,9 @@ fn changed(factors: &[Factor], index: usize) -> usize {
     settings(factors, index).iter().zip(factors).filter(|pair| !first((pair.0, pair.1))).count()
 }
 
-/// CPUs of the server, and the requested number if this machine leaves it fewer.
+/// The number of CPUs of the server, and the requested number if this machine has fewer left.
 fn cpus(wanted: Cpus, generator: u32, machine_cpus: u32) -> (u32, Option<u32>) {
-    // At least one: machines that are too small are reported by `unrunnable`.
+    // At least one, because `unrunnable` reports machines that are too small.
     let left = machine_cpus.saturating_sub(generator).max(1);
     match wanted {
         Cpus::Exactly(count) => (count, None),
@@ -261,7 +262,7 @@ fn texts<'a>(root: &'a Table) -> Vec<(Spot, &'a str, Place)> {
     nodes.into_iter().flat_map(of_node).collect()
 }
 
-/// Reports templates that name no factor, and templates of the lab in places that it does not fill.
+/// Reports templates that name no factor, and templates of the lab in keys where the lab does not fill them.
 fn check_templates(root: &Table, factors: &[Factor], companions: &[(String, Section)], report: &Report) {
     let ports = companions.iter().map(|(name, _)| factor_placeholders::port_of(name)).collect::<BTreeSet<_>>();
     let texts = texts(root);
@@ -309,7 +310,7 @@ fn lost(factor: &str, report: &Report) -> bool {
     report.lost(factor) || report.lost("factors")
 }
 
-/// Reports unused factors: their trials would differ only by chance and look like an effect.
+/// Reports unused factors: their levels would differ only by chance, and look like an effect.
 fn check_use(root: &Table, factors: &[Factor], report: &Report) {
     let used = texts(root).into_iter().flat_map(|(_, text, _)| factor_placeholders::templates(text));
     let used = used.map(|(_, name)| name).collect::<BTreeSet<_>>();

@@ -1,15 +1,15 @@
-//! `{factor}` in the texts of a study: a letter or `_`, then letters, digits, `_` and `-` in braces. Other braces are
-//! literal, so JSON in commands needs no escapes. A name in double braces is a value of requests
-//! ([`crate::request_values`]).
+//! `{factor}` in the strings of a study: a name in braces, which starts with a letter or `_`, followed by letters,
+//! digits, `_` and `-`. Other braces are literal, so JSON in commands needs no escapes. A name in double braces is a
+//! value of requests ([`crate::request_values`]).
 
 use std::ops::Range;
 
 pub(crate) const PORT: &str = "port";
 
-/// Names that the lab fills in for the server: the address, the port, and a second port for servers that need two.
+/// Names that the lab fills in for the server: the address, the port, and a second port for servers that listen on two.
 pub(crate) const SUBJECT: [&str; 3] = ["address", PORT, "second_port"];
 
-/// Ports that the lab fills in when it starts a proxy, besides its own, in its commands and files.
+/// Ports of proxies, besides `{port}`, that the lab fills in commands and files when it starts a proxy.
 pub(crate) const PROXY_PORTS: [&str; 6] =
     ["next_port", "subject_port", "second_port", "admin_port", "peer_port", "second_peer_port"];
 
@@ -19,12 +19,12 @@ pub(crate) fn port_of(companion: &str) -> String {
     format!("{companion}{PORT_OF}")
 }
 
-/// Whether the lab fills in the name, so that it cannot be a factor.
+/// Whether the lab fills in the name, which then cannot be a factor.
 pub(crate) fn is_reserved(name: &str) -> bool {
     ["address", PORT, "folder"].contains(&name) || name.ends_with(PORT_OF)
 }
 
-/// Every `{...}` with no brace inside: its span and its inner text.
+/// Each `{...}` without a brace inside, as the byte range with its braces and the string between them.
 pub(crate) fn braced(text: &str) -> impl Iterator<Item = (Range<usize>, &str)> {
     text.match_indices('{').filter_map(|(open, _)| {
         let inner = &text[open + 1..];
@@ -38,13 +38,13 @@ pub(crate) fn templates(text: &str) -> Vec<(Range<usize>, &str)> {
     braced(text).filter(|(span, name)| is_name(name) && !is_value(span)).collect()
 }
 
-/// Whether the text is a valid name for a template.
+/// Whether the string is a valid name for a template.
 pub(crate) fn is_name(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
 }
 
-/// Replaces each template of `text` by the `value` of its name. Templates without a value remain.
+/// Replaces each template of `text` by the `value` of its name. Templates without a value remain unchanged.
 pub fn fill(text: &str, value: impl Fn(&str) -> Option<String>) -> String {
     let mut filled = String::with_capacity(text.len());
     let mut copied = 0;

@@ -13,8 +13,9 @@
 //! | `p99 > 5ms`, `rss > 64MiB`, `throughput < 10k/s` | more, or less, than this value |
 //! | `hit_ratio < 90%`, `errors > 0.1%`, `errors > 0` | for shares, a percentage is an absolute value |
 //!
-//! `errors` is the share of failed requests. Its bounds are absolute: a ratio to a baseline, usually without errors,
-//! means nothing. The sign points to the worse side; a condition that only an improvement could fail is rejected.
+//! `errors` is the share of failed requests. Its bounds are absolute, because the baseline usually has no errors and a
+//! ratio to it would mean nothing. The sign must point to the worse side; a condition that only an improvement could
+//! fail is rejected.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -31,33 +32,32 @@ use crate::metric::{Metric, share_text};
 
 const TEXT_MAX_BYTES: usize = 256;
 
-/// Metrics compared without conditions, after failed requests; the first decides when the comparison ends. Not the
-/// mean: a few extreme requests move it more than a change of the server does.
+/// Metrics that a gate without conditions compares, after failed requests; the first one decides when the comparison
+/// ends. The mean is missing because a few extreme requests move it more than a change of the server does.
 pub const COMPARED: [&str; 5] = ["latency_p50", "throughput", "subject_cpu_per_request", "latency_p99", "subject_rss"];
 
 const FACTORS: RangeInclusive<f64> = 0.01..=100.0;
 
-/// A baseline and limits for its candidates. The study runs until each candidate is decided, or all pairs are used.
+/// A baseline and limits for its candidates. The study runs until each candidate is decided or all pairs are used.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Gate {
-    /// The factor whose levels are compared.
+    /// Name of the factor whose levels are compared.
     pub of: String,
     /// The level that is the baseline; all others are candidates.
     pub base: Level,
-    /// Conditions that fail a candidate; without them, differences in [`Gate::metrics`] are
-    /// reported.
+    /// Conditions that fail a candidate; `None` reports differences in [`Gate::metrics`] instead.
     pub fail_if: Option<FailIf>,
     /// The metrics compared without conditions; empty in old stores, which compare the metric of
     /// [`crate::plan::TrialRule`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub metrics: Vec<String>,
-    /// Share of requests that a candidate may fail in addition to the baseline's share.
+    /// Share of requests that a candidate may fail in addition to the baseline's share, from 0 to 1.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub allow_errors: f64,
-    /// Outcome of an undecided candidate.
+    /// Outcome of a candidate that remains undecided.
     pub undecided: Undecided,
-    /// A level equal to the baseline, to see which differences this machine shows between equals;
-    /// `None` if there is none.
+    /// A level equal to the baseline, which shows the differences that this machine has between equals; `None` if there
+    /// is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub null: Option<Level>,
 }
@@ -71,22 +71,22 @@ pub enum Undecided {
     Pass,
     /// The candidate fails: exit code 1.
     Fail,
-    /// Neither: exit code 125, for which `git bisect run` skips the commit.
+    /// The candidate neither passes nor fails: exit code 125, for which `git bisect run` skips the commit.
     Skip,
 }
 
-/// Values of [`Undecided`] by word.
+/// Values of [`Undecided`] with their words in a study.
 pub const UNDECIDED: [(&str, Undecided); 3] =
     [("pass", Undecided::Pass), ("fail", Undecided::Fail), ("125", Undecided::Skip)];
 
 impl Undecided {
-    /// The word: `pass`, `fail`, `125`.
+    /// The word in a study: `pass`, `fail` or `125`.
     pub fn word(self) -> &'static str {
         word_of(&UNDECIDED, &self)
     }
 }
 
-/// Conditions, each of which fails a candidate. Serialized as text.
+/// Conditions, each of which fails a candidate. Serialized as a string in the notation of a study.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
@@ -94,36 +94,36 @@ pub struct FailIf {
     conditions: Vec<Condition>,
 }
 
-/// A limit of one metric.
+/// A limit on one metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Condition {
     /// Metric that the limit applies to.
     pub metric: &'static Metric,
-    /// Limit of the metric.
+    /// Limit beyond which the metric fails a candidate, on the metric's worse side.
     pub bound: Bound,
 }
 
-/// Reference for a candidate's metric.
+/// The limit of a candidate's metric.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Bound {
     /// This multiple of the baseline.
     Factor(f64),
-    /// This value, in the metric's unit.
+    /// This value, in the unit of the metric.
     Absolute(f64),
-    /// The baseline plus this share: failed requests.
+    /// The baseline's share of failed requests plus this share.
     Excess(f64),
 }
 
 const EXAMPLE: &str = "write `p99 > 1.05 or throughput < 0.97`, or with a unit `p99 > 5ms`";
 
 impl FailIf {
-    /// The conditions in the order of the text, at least one.
+    /// The conditions in the order of the string, at least one.
     pub fn conditions(&self) -> &[Condition] {
         &self.conditions
     }
 
-    /// Parses conditions. Fails with all errors, in the order of the text.
+    /// Parses conditions. Fails with all errors, in the order of the string.
     pub fn parse(text: &str) -> Result<Self, Vec<Invalid>> {
         if text.len() > TEXT_MAX_BYTES {
             let message = format!("conditions are limited to {TEXT_MAX_BYTES} bytes, these have {}", text.len());
@@ -144,8 +144,8 @@ impl FailIf {
         if errors.is_empty() { Ok(Self { conditions }) } else { Err(errors) }
     }
 
-    /// Parses conditions for one load, which has no baseline and does not start the server. Fails
-    /// with all errors, in the order of the text.
+    /// Parses conditions for a single load, which has no baseline and does not start the server. Fails with all errors,
+    /// in the order of the string.
     pub fn parse_absolute(text: &str) -> Result<Self, Vec<Invalid>> {
         let read = Self::parse(text)?;
         let errors = read.conditions.iter().filter_map(|condition| {
@@ -261,7 +261,7 @@ impl Condition {
 }
 
 impl Bound {
-    /// The bound in the notation of a condition: `1.05`, `5ms`, `0.1%`.
+    /// The bound in the notation of a condition, such as `1.05`, `5ms` or `0.1%`.
     pub fn text(self, metric: &Metric) -> String {
         match self {
             Bound::Factor(factor) => factor.to_string(),

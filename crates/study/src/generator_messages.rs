@@ -1,12 +1,13 @@
-//! Messages of lab and generator. The lab starts `quintain load --spec -`, writes a [`LoadSpec`](crate::LoadSpec) as
-//! JSON to its stdin and keeps stdin open. The generator writes one [`Told`] per line to its stdout, in order:
+//! Messages between lab and generator. The lab starts `quintain load --spec -`, writes a [`LoadSpec`](crate::LoadSpec)
+//! as JSON to its stdin and keeps stdin open. The generator writes one [`Told`] per line to its stdout, in order:
 //!
 //! 1. [`Told::Progress`], a few times per second, until the end.
 //! 2. [`Told::Connected`], once, if the specification has a [`gate`](crate::LoadSpec::gate); the lab responds with
 //!    [`Heard::Go`]. The generator gives up if its stdin ends before that.
-//! 3. [`Told::Announced`], once, as soon as the start of measuring is known, which is before it starts.
-//! 4. [`Told::Measured`], when measuring has ended. No request follows, and connections stay open until the lab
-//!    responds with [`Heard::Read`], stdin ends or [`HOLD_MAX`] is over, so that it can read the server's resource use.
+//! 3. [`Told::Announced`], once, as soon as the start of measuring is known, which is before measuring starts.
+//! 4. [`Told::Measured`], when measuring has ended. The generator sends no more requests and keeps connections open
+//! until the lab responds with [`Heard::Read`], stdin ends or [`HOLD_MAX`] has passed, so that the lab can read the
+//! server's resource use.
 //! 5. [`Told::Measurement`], the last line.
 //!
 //! [`Told::Error`] or [`Told::Unreachable`] may replace 5 and all other outstanding messages.
@@ -26,19 +27,19 @@ pub const HOLD_MAX: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Told {
-    /// Requests, errors and latencies so far.
+    /// Numbers of requests and errors, and latencies, so far.
     Progress(Progress),
-    /// The connections are open, and the load waits for [`Heard::Go`].
+    /// The connections are open; the load waits for [`Heard::Go`].
     Connected(Connected),
-    /// Start of measuring, and its end if known.
+    /// The start of measuring, and its end if known.
     Announced(Announced),
-    /// Measuring has ended; the measurement is not written yet, and connections are still open.
+    /// Measuring has ended. The measurement is not written yet, and connections are still open.
     Measured(Span),
     /// The result, as the last message.
     Measurement(Box<Measurement>),
-    /// The error of the generator, in place of a result.
+    /// The error that ended the generator, in place of a result.
     Error(String),
-    /// Reason why no connection to the server could be opened, in place of a result.
+    /// The reason why no connection to the server could be opened, in place of a result.
     Unreachable(String),
 }
 
@@ -46,22 +47,22 @@ pub enum Told {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Heard {
-    /// The server's resource use has been read: connections may close.
+    /// The server's resource use has been read, so connections may close.
     Read {},
-    /// Start of a load that waits at its gate, on the generator's monotonic clock; at once if the time has passed.
+    /// Start of a load that waits at its gate, on the generator's monotonic clock; at once if that time has passed.
     Go {
         /// Start of the warm-up, ns.
         at_ns: u64,
     },
 }
 
-/// Connections before a load starts.
+/// Number of open connections before a load starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Connected {
-    /// Clients with a connection.
+    /// Number of clients that have a connection.
     pub reached: u32,
-    /// Clients of this process.
+    /// Number of clients of this process.
     pub clients: u32,
 }
 
@@ -80,7 +81,8 @@ pub const LATENCY_BOUNDS_NS: [u64; 22] = {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Latencies {
-    /// Valid responses by latency: one class per [`LATENCY_BOUNDS_NS`], accurate to 0.1 % of the bound, and one above.
+    /// Valid responses by latency: one class per bound in [`LATENCY_BOUNDS_NS`], accurate to 0.1 % of the bound, and
+    /// one above.
     pub counts: [u64; LATENCY_BOUNDS_NS.len() + 1],
     /// Sum of the latencies, ns.
     pub sum_ns: f64,
@@ -94,30 +96,30 @@ impl Latencies {
     }
 }
 
-/// Progress of a running load.
+/// Progress of a running load, sent a few times per second.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Progress {
-    /// Phase. The first report of [`Phase::Measure`] comes when measuring begins.
+    /// Current phase. The first report of [`Phase::Measure`] comes when measuring begins.
     pub phase: Phase,
     /// Time since measuring began, ns.
     #[serde(default)]
     pub elapsed_ns: u64,
-    /// Valid responses so far, while measured.
+    /// Valid responses since measuring began.
     pub requests: u64,
-    /// Valid responses per second, over the last windows.
+    /// Valid responses per second over the last windows.
     pub rate_per_s: f64,
-    /// Mean latency over the same windows, ns; `None` without a response.
+    /// Mean latency over the windows of `rate_per_s`, ns; `None` without a response.
     pub latency_mean_ns: Option<f64>,
-    /// Errors so far, while measured.
+    /// Errors since measuring began.
     pub errors: u64,
-    /// CPU time of the generator's process so far, ns.
+    /// CPU time of the generator's process since its start, ns.
     #[serde(default)]
     pub cpu_ns: u64,
-    /// Errors by kind, without kinds that did not occur.
+    /// Errors since measuring began, by kind; kinds that did not occur are left out.
     #[serde(default)]
     pub errors_by_kind: BTreeMap<String, u64>,
-    /// Latencies so far, while measured, up to the window before this one.
+    /// Latencies since measuring began, up to the end of the previous window.
     #[serde(default)]
     pub latencies: Box<Latencies>,
     /// The slowest responses so far, as [`Measurement::slowest`].
@@ -138,23 +140,23 @@ pub enum Phase {
     Measure,
 }
 
-/// When measuring will start and end, on the monotonic clock of the generator's host (`CLOCK_MONOTONIC`), ns.
+/// The planned span of measuring, on the monotonic clock of the generator's host (`CLOCK_MONOTONIC`), ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Announced {
-    /// First moment that counts.
+    /// First moment of the measured time, ns.
     pub from_ns: u64,
-    /// End of measuring; `None` if the rule decides later. A load may end earlier.
+    /// End of measuring, ns; `None` if a rule decides later. A load may end earlier.
     pub until_ns: Option<u64>,
 }
 
-/// The measured time, on the same clock, ns.
+/// The measured time, on the clock of [`Announced`], ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Span {
-    /// First moment that counts.
+    /// First moment of the measured time, ns.
     pub from_ns: u64,
-    /// First moment after the end.
+    /// First moment after the measured time, ns.
     pub until_ns: u64,
 }
 

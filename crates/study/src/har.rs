@@ -25,18 +25,18 @@ pub const FILE_MAX_BYTES: u64 = 256 << 20;
 /// A journey made from a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Imported {
-    /// The journey file, in which comments mark guesses.
+    /// The journey file (TOML), in which comments mark guesses.
     pub text: String,
-    /// Number of recorded requests.
+    /// Number of requests in the recording, including the requests left out.
     pub recorded: usize,
-    /// Number of steps.
+    /// Number of steps of the journey.
     pub steps: usize,
     /// Number of values that steps take from responses.
     pub values: usize,
 }
 
-/// Writes the requests of a recording as the journey `name`. Leaves out static files and other sites. Values of
-/// requests that earlier responses contain become `take`, hosts become targets. Fails with the line and column of the
+/// Writes the requests of a recording as the journey `name`, without static files and other sites. A request's value
+/// that an earlier response contains becomes a `take`; hosts become targets. Fails with the line and column of the
 /// first error, or if no request or too many are left.
 pub fn import(name: &str, text: &str) -> Result<Imported, Invalid> {
     let save = "save the recording again with its contents: \"Save all as HAR with content\"";
@@ -97,12 +97,12 @@ fn is_http(protocol: Protocol) -> bool {
     matches!(protocol, Protocol::Http | Protocol::Https)
 }
 
-/// The part of a host that its subdomains share: `shop.example` of `api.shop.example`.
+/// The part of a host that its subdomains share, such as `shop.example` of `api.shop.example`.
 fn site(host: &str) -> &str {
     if host.contains(':') || host.ends_with(|last: char| last.is_ascii_digit()) {
         return host;
     }
-    // Anyone can register a name below these labels of a country, as in `co.uk`.
+    // Anyone can register a name below these labels of a country's domain, as in `co.uk`.
     let is_open = |label: &str| ["ac", "co", "com", "edu", "gov", "net", "org"].contains(&label);
     let labels = host.rsplit('.').collect::<Vec<_>>();
     let count = if labels[0].len() == 2 && labels.get(1).is_some_and(|label| is_open(label)) { 3 } else { 2 };

@@ -6,7 +6,7 @@ use crate::buckets_as_text::Buckets;
 use crate::record::Histogram;
 
 impl From<&stats::Histogram> for Histogram {
-    /// Lossless except for the sums, which keep 53 bits, as every JSON reader does.
+    /// Converts without loss, except that the sums keep 53 bits, the precision of JSON numbers.
     fn from(histogram: &stats::Histogram) -> Self {
         let parts = histogram.to_parts();
         Histogram {

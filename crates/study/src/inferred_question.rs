@@ -4,15 +4,16 @@ use crate::plan::{Asked, AskedKind, Design, FigureKind, Level, Plan};
 use crate::proxy_plan::{DIRECT, THROUGH};
 
 impl Plan {
-    /// The stated question, or one inferred from the factors and figures. A varied proxy with `direct` asks for its
-    /// cost; searches ask for the capacity; a miss-ratio curve asks how it grows. A one-at-a-time design or interaction
-    /// figures ask for effects. A factor of words asks for the best level, and a factor of numbers for growth.
+    /// The stated question, or one inferred from the factors and figures. A varied proxy with the level `direct` asks
+    /// for its cost; searches ask for the capacity; a miss-ratio curve asks for growth. A one-at-a-time design and
+    /// interaction figures ask for effects. A factor of words asks for the best level, and a factor of numbers for
+    /// growth.
     pub fn asked(&self) -> Asked {
         let of = |kind, factor: Option<&str>| Asked { kind, factor: factor.map(str::to_owned) };
         let is_varied = |name: &str| self.levels(name).len() > 1;
         let direct = Level::Text(DIRECT.to_owned());
         let can_add = || is_varied(THROUGH) && self.levels(THROUGH).contains(&&direct);
-        // A choice of levels may leave the stated question unanswerable; then infer another.
+        // A selection of levels may leave the stated question unanswerable; then infer a different one.
         let can_be_answered = |asked: &&Asked| match asked.kind {
             AskedKind::Added => can_add(),
             AskedKind::Best | AskedKind::Growth => asked.factor.as_deref().is_some_and(is_varied),
@@ -39,7 +40,7 @@ impl Plan {
         }
     }
 
-    /// The levels of a factor that occur, in the order of the plan.
+    /// The levels of a factor that occur at a point, in the order of the plan.
     pub fn levels(&self, factor: &str) -> Vec<&Level> {
         let mut levels = Vec::new();
         for level in self.points.iter().filter_map(|point| point.factors.get(factor)) {
@@ -50,7 +51,8 @@ impl Plan {
         levels
     }
 
-    /// The factor whose levels compete: the one in question, or else the first with words, as numbers have no winner.
+    /// The factor whose levels compete: the factor in question if it has words, or else the first factor with words.
+    /// `None` if every factor has only numbers, which have no winner.
     pub fn contender(&self) -> Option<&str> {
         let is_contender = |name: &&String| {
             let levels = self.levels(name);

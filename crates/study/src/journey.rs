@@ -1,6 +1,7 @@
-//! Journeys: a user's sequence of operations, with values from replies used in later requests. [`crate::keys::JOURNEY`]
-//! declares the keys of a journey file. A call fails if the reply is not a reply of its operation, is an exception, has
-//! another status, or lacks a value that is taken or expected. The journey then ends, as later steps depend on it.
+//! Journeys: the operations of a user in sequence, with values from replies used in later requests.
+//! [`crate::keys::JOURNEY`] declares the keys of a journey file. A call fails if the reply does not belong to its
+//! operation, is an exception, has an invalid status, or lacks a value that is taken or expected. A failed call ends
+//! the journey, because later steps depend on it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,11 +17,11 @@ pub mod reply_path;
 pub struct Journey {
     /// Name of the journey in reports.
     pub name: String,
-    /// Services where the journey begins: a name and its default URL. An empty URL must be supplied.
+    /// Services that the journey calls, each a name and its default URL. An empty URL must be supplied by the load.
     pub targets: Vec<(String, String)>,
-    /// Schemas by name.
+    /// Schemas that steps refer to by name.
     pub schemas: Vec<Schema>,
-    /// Names and their templates, filled once per journey, in this order.
+    /// Names with their templates, filled once per journey in this order.
     pub lets: Vec<(String, String)>,
     /// Calls in order, at least one.
     pub steps: Vec<Step>,
@@ -32,45 +33,45 @@ pub struct Journey {
 pub struct Schema {
     /// Name by which steps refer to the schema.
     pub name: String,
-    /// The file as named: `evernote.thrift`.
+    /// File name as the journey gives it, such as `evernote.thrift`.
     pub file: String,
-    /// Its text; empty for a built-in schema.
+    /// Content of the file; empty for a built-in schema.
     #[serde(default)]
     pub text: String,
 }
 
-/// One call.
+/// One or more calls of an operation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
-    /// The operation's name in reports.
+    /// Name of the operation in reports.
     pub operation: String,
-    /// Its line in the file, from 1.
+    /// Line of the step in the journey file, from 1.
     pub line: u32,
     /// Template of the URL.
     pub url: String,
-    /// Operation to call.
+    /// The operation to call, with its encoding.
     pub call: Call,
-    /// Whether it is called only in a client's first journey, and not counted.
+    /// Whether the call is made only in a client's first journey, and not counted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub once: bool,
-    /// Law of the pause since the response before it, as [`crate::time_law::parse`] reads it; empty
-    /// if there is none.
+    /// Distribution of the pause after the previous response, as [`crate::time_law::parse`] reads it; empty for no
+    /// pause.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub think: String,
-    /// Number of calls in a row.
+    /// Number of times the call is made in a row.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub repeat: u32,
-    /// Condition of each call, as [`condition::parse`] reads it; empty if there is none.
+    /// Condition of each call, as [`condition::parse`] reads it; empty for none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub when: String,
-    /// Header fields, values are templates.
+    /// Header fields, whose values are templates.
     #[serde(default)]
     pub headers: Vec<(String, String)>,
-    /// Names for values of the reply, each with its path.
+    /// Names for values of the reply, each with the path of its value.
     #[serde(default)]
     pub take: Vec<(String, String)>,
-    /// Paths into the reply, each with its expected value.
+    /// Paths into the reply, each with the value expected there.
     #[serde(default)]
     pub expect: Vec<(String, Argument)>,
 }
@@ -90,30 +91,30 @@ fn is_one(count: &u32) -> bool {
 pub enum Call {
     /// An HTTP request as written; replies are JSON.
     Rest {
-        /// HTTP method, `GET` and so on.
+        /// HTTP method, such as `GET`.
         method: String,
-        /// Template of the body, if any.
+        /// Template of the body; `None` sends no body.
         body: Option<String>,
-        /// Valid statuses; 200 to 299 if empty.
+        /// Valid statuses; empty for 200 to 299.
         #[serde(default)]
         status: Vec<u16>,
     },
-    /// Thrift, binary protocol, in the body of a POST.
+    /// A Thrift call: binary protocol, in the body of a POST.
     Thrift {
-        /// Name of the schema.
+        /// Name of the Thrift IDL in [`Journey::schemas`].
         schema: String,
-        /// `Service.method`.
+        /// Service and method, written `Service.method`.
         method: String,
-        /// Arguments by name.
+        /// Record of the arguments by name.
         arguments: Argument,
     },
-    /// SOAP 1.1.
+    /// A SOAP 1.1 call.
     Soap {
-        /// Name of the schema.
+        /// Name of the WSDL in [`Journey::schemas`].
         schema: String,
-        /// The operation's name.
+        /// Name of the operation in the WSDL.
         operation: String,
-        /// Arguments by name.
+        /// Record of the arguments by name.
         arguments: Argument,
     },
 }
@@ -128,15 +129,16 @@ pub enum Argument {
     Integer(i64),
     /// A number with a fraction.
     Number(f64),
-    /// A template.
+    /// A string, which is a template.
     Text(String),
-    /// A list.
+    /// A list of values.
     List(Vec<Argument>),
-    /// Fields by name.
+    /// A record of fields by name.
     Record(Vec<(String, Argument)>),
 }
 
-/// Built-in journeys, name and text: the case studies of "Whip: higher-order contracts for modern services" (ICFP'17).
+/// Built-in journeys, each a name and its TOML: the case studies of "Whip: higher-order contracts for modern services"
+/// (ICFP'17).
 pub const PRESETS: [(&str, &str); 3] = [
     ("evernote", include_str!("../journeys/evernote.toml")),
     ("chess", include_str!("../journeys/chess.toml")),
@@ -144,7 +146,7 @@ pub const PRESETS: [(&str, &str); 3] = [
 ];
 
 impl Journey {
-    /// Names of the operations without duplicates, in the order of their first steps.
+    /// Names of the operations, each once, in the order of their first steps.
     pub fn operations(&self) -> Vec<&str> {
         let mut names = Vec::<&str>::new();
         for step in &self.steps {
@@ -155,12 +157,13 @@ impl Journey {
         names
     }
 
-    /// Number of calls that count, if none is skipped.
+    /// Number of counted calls per journey if no condition skips one.
     pub fn calls(&self) -> u64 {
         self.steps.iter().filter(|step| !step.once).map(|step| u64::from(step.repeat)).sum()
     }
 
-    /// Schema files to read before the journey can run, relative to its file. Built-in schemas are not included.
+    /// Schema files that must be read before the journey runs, relative to the journey's file. Built-in schemas are not
+    /// included.
     pub fn files(&self) -> impl Iterator<Item = &str> {
         self.schemas
             .iter()

@@ -1,4 +1,5 @@
-//! JSON of stored and exchanged types. Serde's code is compiled in every crate that calls it, so others call these.
+//! JSON of stored and exchanged types. Serde's code is compiled in every crate that calls it, so other crates call
+//! these functions.
 
 use crate::generator_messages::{Heard, Told};
 use crate::node_messages::{Order, Said};
@@ -6,17 +7,17 @@ use crate::plan::Plan;
 use crate::record::{Calibration, Record, Run};
 use crate::spec::LoadSpec;
 
-/// Whether a field has its default value, which is not stored.
+/// Whether a field has its default value, which is left out of the JSON.
 pub fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// A type with a JSON form.
+/// A type that is stored or exchanged as JSON.
 pub trait Json: Sized {
-    /// Parses a value. Fails if the text is not the JSON form of this type.
+    /// Parses a value. Fails if the JSON is malformed or does not match this type.
     fn from_json(text: &str) -> serde_json::Result<Self>;
 
-    /// The value in one line. Fails if a float is not finite.
+    /// Serializes the value as one line; NaN and infinity become `null`. Fails if serde does.
     fn to_json(&self) -> serde_json::Result<String>;
 }
 

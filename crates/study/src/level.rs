@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 pub enum Level {
     /// A whole number.
     Integer(i64),
-    /// A fraction.
+    /// A number with a fraction.
     Number(f64),
-    /// A word.
+    /// A word or any other string.
     Text(String),
 }
 
@@ -26,7 +26,8 @@ impl fmt::Display for Level {
 }
 
 impl Level {
-    /// The level as a number, for an axis: a number, or a text with a unit, `2k` or `64KiB`.
+    /// The level as a number, for an axis: a number, or a string with a unit such as `2k` or `64KiB`. `None` for other
+    /// strings.
     pub fn as_f64(&self) -> Option<f64> {
         match self {
             Level::Integer(value) => Some(*value as f64),

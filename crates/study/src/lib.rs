@@ -1,5 +1,5 @@
-//! Data types: a [`Study`] (a file with a question) expands to a [`Plan`] (trials to run), which results in [`Record`]s
-//! (one per trial). Pure: no access to files, clocks or the machine. Serialized formats are stable (schemas/).
+//! Data types. A [`Study`] is a file with a question; it expands to a [`Plan`] of trials, which result in one
+//! [`Record`] each. This crate never accesses files, clocks or the machine. Serialized formats are stable (schemas/).
 //!
 //! ```
 //! let study = study::parse(

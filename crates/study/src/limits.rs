@@ -1,16 +1,16 @@
 //! Limits and defaults shared by studies, flags and the engine.
 
-/// Maximum clients of a load, over all workers.
+/// Maximum number of clients of a load, summed over workers.
 pub const CLIENTS_MAX: u32 = 1_000_000;
-/// Maximum workers of a load.
+/// Maximum number of workers of a load.
 pub const THREADS_MAX: u32 = 1024;
-/// Maximum CPUs of any process.
+/// Maximum number of CPUs of any process.
 pub const CPUS_MAX: u32 = 4096;
-/// Maximum requests in flight per connection.
+/// Maximum number of requests in flight per connection.
 pub const PIPELINE_MAX: u32 = 1024;
-/// Maximum `streams`: requests in flight per HTTP/2 connection.
+/// Maximum of `streams`, the number of requests in flight per HTTP/2 connection.
 pub const STREAMS_MAX: u32 = 1024;
-/// Maximum requests in flight over all clients.
+/// Maximum number of requests in flight of a load, summed over clients.
 pub const IN_FLIGHT_MAX: u64 = 4_000_000;
 /// Maximum size of a request body or an expected body, bytes.
 pub const BODY_MAX_BYTES: u64 = 16 << 20;

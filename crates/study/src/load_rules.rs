@@ -1,4 +1,4 @@
-//! Rules that combine parts of a load. Studies and specifications of generators are checked against the same ones.
+//! Rules that combine parts of a load. Studies and specifications of generators are checked by the same rules.
 
 use crate::limits::IN_FLIGHT_MAX;
 use crate::spec::{Arrivals, Connection, Protocol, Stop, Warmup};

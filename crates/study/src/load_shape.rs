@@ -1,4 +1,4 @@
-//! Load shapes: a rate, or a number of clients, that changes over time.
+//! Load shapes: a rate or a number of clients that changes over time.
 //!
 //! ```text
 //! shape = part { "," part } [ "for" time "each" ]
@@ -19,32 +19,32 @@ use crate::limits::{CLIENTS_MAX, WINDOW_NS};
 
 /// Maximum number of stages.
 pub const STAGES_MAX: usize = 100;
-/// Maximum length of a shape, ns.
+/// Maximum length of a shape, ns: one hour.
 pub const SHAPE_MAX_NS: u64 = 3_600_000_000_000;
 const TEXT_MAX_BYTES: usize = 4096;
 const EXAMPLE: &str = "write `1k..10k over 60s`, or `1k, 2k, 5k for 20s each`";
 const CLIENTS_EXAMPLE: &str = "write `1..400 over 60s`, or `10, 20, 50 for 20s each`";
 
-/// A part of a shape, in which the value changes linearly: in an open loop the rate, requests per second; in a closed
-/// loop the number of clients.
+/// A part of a shape, in which the value changes linearly: the rate of an open loop, in requests per second, or the
+/// number of clients of a closed loop.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Stage {
-    /// Value at its start.
+    /// Value at the start of the stage.
     pub from: f64,
-    /// Value at its end; not reached before the end.
+    /// Value that the stage reaches at its end.
     pub to: f64,
-    /// Its length, ns: a multiple of [`WINDOW_NS`].
+    /// Length of the stage, ns, a multiple of [`WINDOW_NS`].
     pub duration_ns: u64,
 }
 
 impl Stage {
-    /// Number of requests that a rate schedules.
+    /// Number of requests that the stage schedules if its value is a rate.
     pub fn requests(&self) -> f64 {
         (self.from + self.to) / 2.0 * self.duration_ns as f64 / 1e9
     }
 
-    /// Its part between two fractions of its length.
+    /// The part of the stage between two fractions of its length.
     pub fn between(&self, from: f64, to: f64) -> Self {
         let value_at = |share: f64| self.from + (self.to - self.from) * share;
         let duration_ns = (self.duration_ns as f64 * (to - from)).round() as u64;
@@ -52,22 +52,23 @@ impl Stage {
     }
 }
 
-/// Length of all stages, ns.
+/// Total length of the stages, ns.
 pub fn duration_ns(stages: &[Stage]) -> u64 {
     stages.iter().map(|stage| stage.duration_ns).fold(0, u64::saturating_add)
 }
 
-/// Mean rate of all stages, requests per second.
+/// Mean rate over the stages, requests per second; 0 for no stages.
 pub fn mean_per_s(stages: &[Stage]) -> f64 {
     stages.iter().map(Stage::requests).sum::<f64>() / (duration_ns(stages) as f64 / 1e9).max(1e-9)
 }
 
-/// Largest number of clients of all stages.
+/// Largest number of clients in any stage.
 pub fn clients_max(stages: &[Stage]) -> u32 {
     stages.iter().map(|stage| stage.from.max(stage.to)).fold(0.0, f64::max).ceil() as u32
 }
 
-/// Time of the first instant, from `since_ns` on, at which the value is at least `level`, ns; `None` if it stays below.
+/// First time from `since_ns` on at which the value reaches `level`, in ns since the shape began; `None` if it stays
+/// below.
 pub fn time_of_level(stages: &[Stage], level: f64, since_ns: u64) -> Option<u64> {
     let mut end_ns = 0u64;
     for stage in stages {
@@ -88,17 +89,17 @@ pub fn time_of_level(stages: &[Stage], level: f64, since_ns: u64) -> Option<u64>
     None
 }
 
-/// Whether a text describes a shape and not one value.
+/// Whether a string describes a shape instead of one value.
 pub fn is_shape(text: &str) -> bool {
     text.contains("..") || text.contains(',') || text.contains(' ')
 }
 
-/// Parses a rate that changes.
+/// Parses a rate that changes, in requests per second. Fails at the first syntax error or limit exceeded ([`check`]).
 pub fn parse(text: &str) -> Result<Vec<Stage>, Invalid> {
     parse_with(text, units::rate_per_s, EXAMPLE)
 }
 
-/// Parses a number of clients that changes.
+/// Parses a number of clients that changes. Fails at the first syntax error or limit exceeded ([`check`]).
 pub fn parse_clients(text: &str) -> Result<Vec<Stage>, Invalid> {
     let count = |text: &str| {
         let count = text.parse::<u32>().ok().filter(|count| *count <= CLIENTS_MAX);
@@ -128,7 +129,7 @@ fn parse_with(
     Ok(stages)
 }
 
-/// The text of a shape, which [`parse`] reads; values have at most three decimals.
+/// The shape in the notation that [`parse`] reads, with values rounded to three decimals.
 pub fn text(stages: &[Stage]) -> String {
     let part = |stage: &Stage| {
         let [from, to] = [stage.from, stage.to].map(|value| (value * 1e3).round() / 1e3);
@@ -169,7 +170,7 @@ fn time_ns(text: &str) -> Result<u64, Invalid> {
     units::duration_ns(text.trim())
 }
 
-/// Checks the number of stages, their values, and their lengths.
+/// Checks the number of stages, their values and their lengths. Fails at the first one out of range.
 pub fn check(stages: &[Stage]) -> Result<(), Invalid> {
     if stages.is_empty() || stages.len() > STAGES_MAX {
         return Err(Invalid::new(format!("{} stages, expected 1 to {STAGES_MAX}", stages.len())));

@@ -4,26 +4,27 @@ use config::{Invalid, units};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// A number that every trial has.
+/// A number measured in each trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Metric {
-    /// Its name in studies, tables and exports.
+    /// Name in studies, tables and exports, such as `latency_p99`.
     pub name: &'static str,
-    /// Its unit as stored: `1/s`, `ns`, `bytes`, `bytes/s`, `1`.
+    /// Unit of stored values: `1/s`, `ns`, `bytes`, `bytes/s` or `1`.
     pub unit: &'static str,
     /// Whether higher values are better.
     pub higher_is_better: bool,
-    /// Column heading.
+    /// Heading of the metric's column in tables.
     #[serde(skip)]
     pub heading: &'static str,
-    /// Noun within a sentence: `p99 latency`.
+    /// Noun within a sentence, such as `p99 latency`.
     pub noun: &'static str,
     /// Description for users.
     pub text: &'static str,
-    /// Short names in flags and conditions. `errors` is the share of errors, which loads of any length can compare.
+    /// Short names in flags and conditions. `errors` is the share of failed requests, which is comparable between loads
+    /// of any length.
     #[serde(skip)]
     pub short_names: &'static [&'static str],
-    /// Whether it is a fraction from 0 to 1, so that percentages are valid values.
+    /// Whether values are fractions from 0 to 1, which may be written as percentages.
     #[serde(skip)]
     pub is_share: bool,
 }
@@ -94,7 +95,7 @@ pub const METRICS: &[Metric] = &[
     bytes("store_bytes", "store", "store size").text("size of a proxy's store file at the end of the trial"),
 ];
 
-/// Series over the requests of a trial: name, unit and description.
+/// Series of a trial by number of requests: name, unit and description.
 pub const OVER_REQUESTS: [(&str, &str, &str); 5] = [
     ("latency", "ns", "latency, by window"),
     ("proxy_time", "ns", "self time of the proxies per call"),
@@ -130,12 +131,12 @@ impl Metric {
         Metric { short_names, ..self }
     }
 
-    /// Finds a metric by name.
+    /// Finds a metric by its full name; `None` if unknown.
     pub fn named(name: &str) -> Option<&'static Metric> {
         METRICS.iter().find(|metric| metric.name == name)
     }
 
-    /// Finds a metric by full or short name, ignoring case.
+    /// Finds a metric by full or short name, ignoring case; `None` if unknown.
     pub fn find(name: &str) -> Option<&'static Metric> {
         let name = name.to_ascii_lowercase();
         let is_short = |metric: &&Metric| metric.short_names.contains(&name.as_str());
@@ -148,18 +149,19 @@ impl Metric {
         short.chain(METRICS.iter().map(|metric| metric.name))
     }
 
-    /// Whether only a run measures it: it describes processes that quintain starts.
+    /// Whether only a run measures the metric, because it describes processes that quintain starts.
     pub fn needs_run(&self) -> bool {
         const OF_PROCESSES: [&str; 8] = ["subject_", "proxy_", "client_", "m1", "m2", "m3", "entries_", "store_"];
         OF_PROCESSES.iter().any(|prefix| self.name.starts_with(prefix))
     }
 
-    /// Its short name; the full one if there is none.
+    /// The first short name; the full name if there is none.
     pub fn short_name(&self) -> &'static str {
         self.short_names.first().copied().unwrap_or(self.name)
     }
 
-    /// Parses a value in the metric's unit: `5ms`, `64MiB`, `10k/s`, `0.1%`. `None` if values have no notation.
+    /// Parses a value in the metric's unit, such as `5ms`, `64MiB`, `10k/s` or `0.1%`. `None` if the unit has no
+    /// notation.
     pub(crate) fn read_value(&self, text: &str) -> Option<Result<f64, Invalid>> {
         Some(match self.unit {
             "ns" => units::duration_ns(text).map(|ns| ns as f64),
@@ -181,23 +183,23 @@ impl Metric {
         }
     }
 
-    /// Whether it is the share of failed requests, which is usually 0 in a baseline.
+    /// Whether the metric is the share of failed requests, which is usually 0 in a baseline.
     pub fn is_error_share(&self) -> bool {
         self.name == "error_share"
     }
 
-    /// The noun of a metric within a sentence; `name` itself if unknown.
+    /// The noun of the metric called `name`, for use within a sentence; `name` itself if unknown.
     pub fn noun_of(name: &str) -> &str {
         Metric::named(name).map_or(name, |metric| metric.noun)
     }
 
-    /// The column heading of a metric; `name` itself if unknown.
+    /// The column heading of the metric called `name`; `name` itself if unknown.
     pub fn heading_of(name: &str) -> &str {
         Metric::named(name).map_or(name, |metric| metric.heading)
     }
 }
 
-/// Formats a time exactly, in the largest unit with a whole part above 0.
+/// Formats a time without rounding, in the largest unit in which it is at least 1.
 pub fn time_text(ns: u64) -> String {
     let units = [("s", 9usize), ("ms", 6), ("us", 3)];
     for (unit, digits) in units {

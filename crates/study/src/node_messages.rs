@@ -1,8 +1,8 @@
 //! Messages between the lab and `quintain node`, the process on each machine of a cluster. A node starts, pins, watches
-//! and ends a server or a generator, as the lab does on its own machine. It sends [`Said::Hello`] first, then executes
-//! orders in the order they arrive. Both sides write a line at least every [`BEAT`], and neither waits for the other
-//! longer than [`SILENCE_MAX`]. If the lab is silent, the node ends with everything it has started. Times are on the
-//! node's monotonic clock (`CLOCK_MONOTONIC`); the lab translates them.
+//! and ends a server or a generator, as the lab does on its own machine. A node sends [`Said::Hello`] first, then
+//! executes orders as they arrive. Both sides write a line at least every [`BEAT`] and wait at most [`SILENCE_MAX`] for
+//! the next. If the lab is silent, the node ends with everything it has started. Times are on the node's monotonic
+//! clock (`CLOCK_MONOTONIC`); the lab translates them.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -16,61 +16,61 @@ use crate::record::{BuildOutcome, Failure, Finding, Host, Interface, NetworkCoun
 use crate::spec::LoadSpec;
 use crate::warning::Warning;
 
-/// Version of the messages.
+/// Version of the messages; the lab rejects a node with a different one.
 pub const PROTOCOL: u32 = 1;
 /// Maximum time between two lines of one side.
 pub const BEAT: Duration = Duration::from_secs(1);
-/// Silence after which a side considers the other lost.
+/// Silence after which a side considers its peer lost.
 pub const SILENCE_MAX: Duration = Duration::from_secs(5);
 
 /// Messages from the lab: one object per line, with one of these keys.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Order {
-    /// The lab is alive.
+    /// Sign of life from the lab.
     Alive {},
     /// Requests an immediate [`Said::Pong`].
     Ping {
-        /// Returned unchanged.
+        /// Any time, which the node returns unchanged, ns.
         at_ns: u64,
     },
     /// Run a build command on these CPUs. The response is [`Said::Built`].
     Build {
         /// Command line of the build.
         command: String,
-        /// Its working directory, relative to the node's.
+        /// Working directory, relative to the node's; `None` for the node's own.
         directory: Option<String>,
-        /// Numbers of CPUs.
+        /// Numbers of the CPUs to build on.
         cpus: Vec<u32>,
     },
     /// Measure the speed of these CPUs. The response is [`Said::Probed`].
     Probe {
-        /// Numbers of CPUs.
+        /// Numbers of the CPUs to probe.
         cpus: Vec<u32>,
     },
     /// Start a server and its proxies. The response is [`Said::Standing`] or [`Said::Failed`].
     Serve(Box<Serve>),
-    /// Times at which to read the resource use of server and proxies.
+    /// Start and end of measuring, at which the node reads the resource use of server and proxies.
     Announced(Announced),
     /// The load has been measured; take the readings that are still missing.
     Measured(Span),
     /// Stop server and proxies. The response is [`Said::Stopped`].
     Stop {
-        /// Whether the trial failed; then first check whether the server is about to exit.
+        /// Whether the trial failed; the node then first checks whether the server is about to exit.
         failed: bool,
     },
     /// Start a generator on the CPUs of its specification. Its messages arrive as [`Said::Generator`].
     Load(Box<LoadSpec>),
-    /// A message for the generator.
+    /// A message to pass on to the generator.
     Heard(Heard),
     /// End the generator if it still runs after `patience_ns`. The response is [`Said::Unloaded`].
     Unload {
-        /// Time to wait for it, ns.
+        /// Time to wait for the generator to exit, ns.
         patience_ns: u64,
     },
-    /// Keep these CPUs awake until the end, or check that they are. The response is [`Said::Spinning`].
+    /// Keep these CPUs awake until the end, or check that they already are. The response is [`Said::Spinning`].
     Spin {
-        /// Numbers of CPUs.
+        /// Numbers of the CPUs to keep awake.
         cpus: Vec<u32>,
     },
     /// End the node.
@@ -81,15 +81,15 @@ pub enum Order {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Said {
-    /// The first line.
+    /// Introduction of the node, always the first line.
     Hello(Box<Hello>),
-    /// The node is alive.
+    /// Sign of life from the node.
     Alive {},
     /// Response to [`Order::Ping`].
     Pong {
-        /// Value from the ping.
+        /// Value of [`Order::Ping`], unchanged.
         at_ns: u64,
-        /// Clock of the node when it read the ping, ns.
+        /// Time on the node's clock when it read the ping, ns.
         here_ns: u64,
     },
     /// Response to [`Order::Build`].
@@ -102,14 +102,14 @@ pub enum Said {
     Failed(Box<Stopped>),
     /// A reading was taken: the first at the start of measuring, the second at its end.
     Taken {
-        /// Whether it was the second.
+        /// Whether the reading is the second one, at the end of measuring.
         end: bool,
     },
     /// The server or a proxy has exited. The response to [`Order::Stop`] has details.
     Ended {},
     /// Response to [`Order::Stop`].
     Stopped(Box<Stopped>),
-    /// A line of the generator.
+    /// A message of the generator.
     Generator(Told),
     /// The generator exited without a measurement, or sent an invalid message.
     Broken(String),
@@ -118,31 +118,31 @@ pub enum Said {
         /// Counters of the network stack since [`Order::Load`].
         network: NetworkCounters,
     },
-    /// Response to [`Order::Spin`]: why the CPUs cannot be kept awake; `None` on success.
+    /// Response to [`Order::Spin`]: the reason why the CPUs cannot be kept awake; `None` on success.
     Spinning(Option<String>),
-    /// An order was not understood; the node ends.
+    /// Reason why an order was not understood; the node ends.
     Refused(String),
 }
 
-/// Introduction of a node.
+/// Introduction of a node to the lab.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Hello {
     /// Version of the messages, [`PROTOCOL`].
     pub protocol: u32,
-    /// Its number in the cluster, if it joined over the network.
+    /// Number of the node in the cluster; `None` unless it joined over the network.
     pub rank: Option<u32>,
-    /// quintain's version.
+    /// Version of the node's quintain.
     pub version: String,
-    /// SHA-256 of its binary, hexadecimal.
+    /// SHA-256 of the node's binary, hexadecimal.
     pub build: String,
-    /// The machine.
+    /// Facts about the node's machine.
     pub host: Host,
     /// Findings of `quintain doctor`.
     pub doctor: Vec<Finding>,
     /// Network interfaces, each with its addresses.
     pub interfaces: Vec<(Interface, Vec<String>)>,
-    /// Identifier of the running system, the same for all its processes (`/proc/sys/kernel/random/boot_id`).
+    /// Identifier of the running system, equal for all its processes (`/proc/sys/kernel/random/boot_id`).
     pub boot_id: String,
 }
 
@@ -150,15 +150,15 @@ pub struct Hello {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Serve {
-    /// The design point: server, proxies, levels of the factors.
+    /// The design point, with server, proxies and the levels of the factors.
     pub point: Point,
-    /// The address to listen on: `{address}`.
+    /// The address that the server listens on, which `{address}` stands for.
     pub address: IpAddr,
-    /// CPUs of the server.
+    /// Numbers of the CPUs for the server.
     pub cpus: Vec<u32>,
-    /// CPUs of the proxies.
+    /// Numbers of the CPUs for the proxies.
     pub proxy_cpus: Vec<u32>,
-    /// CPUs of the companions.
+    /// Numbers of the CPUs for the companions.
     pub companion_cpus: Vec<u32>,
 }
 
@@ -170,17 +170,17 @@ pub struct Standing {
     pub port: u16,
     /// The server's port.
     pub subject_port: u16,
-    /// Port of the first proxy's resolver of endpoints.
+    /// Port of the first proxy's resolver of endpoints; `None` without a resolver.
     pub admin_port: Option<u16>,
 }
 
-/// Results of a server and its proxies when they have been stopped, or could not be started.
+/// Results of a server and its proxies after they stopped or failed to start.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Stopped {
-    /// Why the trial failed on this side.
+    /// Why the trial failed on this machine; `None` if it did not.
     pub failure: Option<Failure>,
-    /// Wall time from starting the server until it listened, ns.
+    /// Wall time from starting the server until it listened, ns; `None` if it never did.
     pub ready_ns: Option<u64>,
     /// Resource use of the server.
     pub subject: SubjectUse,
@@ -190,7 +190,7 @@ pub struct Stopped {
     pub companions: Vec<ProxyUse>,
     /// Counters of the network stack.
     pub network: NetworkCounters,
-    /// Warnings of this side of the trial.
+    /// Warnings about the trial from this machine.
     pub warnings: Vec<Warning>,
 }
 

@@ -1,4 +1,4 @@
-//! Objectives of a server: `p99 < 5ms and errors < 0.1%`.
+//! Objectives of a server, such as `p99 < 5ms and errors < 0.1%`.
 //!
 //! ```text
 //! objective = condition { "and" condition }
@@ -30,7 +30,7 @@ pub const OBJECTIVE_MAX_BYTES: usize = 256;
 
 const NAMED: [&str; 8] = ["mean", "p50", "p90", "p95", "p99", "p99.9", "errors", "rss"];
 
-/// Excluded metrics, and why.
+/// Metrics that an objective cannot use, each with the reason.
 const REFUSED: [(&str, &str); 3] = [
     ("throughput", "it rises with the offered rate; achieving the offered rate is always required"),
     ("subject_cpu_per_request", "it may not rise with the offered rate, so no highest rate meets it"),
@@ -40,7 +40,7 @@ const REFUSED: [(&str, &str); 3] = [
 /// Longest time in a bound, ns: the maximum of histograms.
 const TIME_MAX_NS: u64 = 3_600_000_000_000;
 
-/// An objective: one or more conditions, all of which must be met. Serialized as text.
+/// An objective: one or more conditions, all of which must hold. Serialized as a string.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
@@ -53,34 +53,34 @@ pub struct Objective {
 pub struct Condition {
     /// Metric that the bound applies to.
     pub metric: &'static Metric,
-    /// Whether a value equal to the bound is accepted.
+    /// Whether a value equal to the bound meets the condition.
     pub or_equal: bool,
-    /// The bound: ns, bytes, or a fraction for `errors`.
+    /// The bound in ns, in bytes, or as a fraction for `errors`.
     pub bound: f64,
 }
 
-/// The faulty bytes in the text of an objective, and the error.
+/// The byte range of an error in the string of an objective, and the error.
 pub type Mistake = (Range<usize>, Invalid);
 
 impl Condition {
-    /// Whether `value`, in the unit of the bound, meets it.
+    /// Whether `value`, in the unit of the bound, meets the condition.
     pub fn holds(&self, value: f64) -> bool {
         value < self.bound || (self.or_equal && value == self.bound)
     }
 
-    /// Short name of the metric: `p99`.
+    /// Short name of the metric, such as `p99`.
     pub fn name(&self) -> &'static str {
         self.metric.short_name()
     }
 }
 
 impl Objective {
-    /// The conditions in the order of the text, at least one.
+    /// The conditions in the order of the string, at least one.
     pub fn conditions(&self) -> &[Condition] {
         &self.conditions
     }
 
-    /// Parses an objective. Fails with all errors, in the order of the text.
+    /// Parses an objective. Fails with all errors, in the order of the string.
     pub fn parse(text: &str) -> Result<Self, Vec<Mistake>> {
         if text.len() > OBJECTIVE_MAX_BYTES {
             let message =
@@ -196,7 +196,7 @@ fn metric(name: &str) -> Result<&'static Metric, Invalid> {
 fn bounds(metric: &Metric) -> (&'static str, &'static str, f64) {
     match metric.unit {
         "ns" => ("a time, such as `5ms`", "at most 1h", TIME_MAX_NS as f64),
-        // Larger whole numbers are not exact.
+        // Whole numbers above 2^53, about 9.007e15, are not exact.
         "bytes" => ("memory, such as `64MiB`", "at most 9e15 bytes", 9e15),
         _ => ("a fraction of the requests, such as `0.1%`", "below 100%", 1.0f64.next_down()),
     }

@@ -1,5 +1,5 @@
 //! Parses study files (TOML) and reports all errors at once. [`crate::units`] parses times, counts, rates and
-//! fractions. Any value in `[subject]` or `[load]` can be a text in which `{factor}` stands for a level.
+//! fractions. Any value in `[subject]` or `[load]` can be a string in which `{factor}` stands for a level.
 //! [`crate::keys`] declares the keys, from which docs/reference/study.md is generated.
 
 pub use crate::journey::parse::{

@@ -15,35 +15,35 @@ pub use crate::proxy_plan::ProxyPlan;
 use crate::spec::{Arrivals, Backend, ClientCertificate, Connection, Expect, Identities, Protocol, Stop, Tls, Warmup};
 use crate::workload::Workload;
 
-/// An expanded study.
+/// An expanded study, with everything that a run needs to know.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Plan {
     /// Name of the study, the stem of its file.
     pub study: String,
     /// The question of the study.
     pub question: String,
-    /// Its text, so that a record can be understood without the file.
+    /// Content of the study file, so that a record can be understood without the file.
     pub text: String,
-    /// Random seed of the order and of every trial.
+    /// Random seed from which the order and the seeds of the trials derive.
     pub seed: u64,
-    /// Names of the factors, in the order of the file.
+    /// Names of the factors, in the order of the study.
     pub factors: Vec<String>,
-    /// The design points.
+    /// The design points, including points that this machine cannot run.
     pub points: Vec<Point>,
     /// Rule that decides when there are enough trials.
     pub trials: TrialRule,
-    /// Figures to draw.
+    /// Figures of the report.
     pub figures: Vec<Figure>,
-    /// Tables to show in addition to the standard one.
+    /// Tables of the report in addition to the standard one.
     #[serde(default)]
     pub tables: Vec<Table>,
-    /// Which combinations of levels are design points, and the metrics in which effects of the factors are reported.
+    /// Which combinations of levels are design points, and the metrics whose effects are reported.
     #[serde(default)]
     pub effects: EffectsPlan,
-    /// Series whose trend over the requests of a trial is reported, by name in [`crate::metric::OVER_REQUESTS`].
+    /// Series whose trend over the requests of a trial is reported, by their names in [`crate::metric::OVER_REQUESTS`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slopes: Vec<String>,
-    /// The part of the question that the study states; [`Plan::asked`] fills in the rest.
+    /// The question as far as the study states it; [`Plan::asked`] infers the rest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<Asked>,
     /// A baseline and limits for its candidates. The study then runs in pairs until each candidate is decided.
@@ -51,12 +51,12 @@ pub struct Plan {
     pub gate: Option<Gate>,
 }
 
-/// The question of a study, for the first sentence of the report.
+/// The question of a study, which the first sentence of the report answers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Asked {
-    /// Kind of question.
+    /// Kind of question, such as which level is best.
     pub kind: AskedKind,
-    /// The factor in question: contenders, routes through a proxy, or a number; `None` if it is not about one factor.
+    /// The factor in question: contenders, routes through a proxy, or a number; `None` if the question names no factor.
     pub factor: Option<String>,
 }
 
@@ -68,49 +68,50 @@ pub enum AskedKind {
     Best,
     /// What do proxies add to the direct route?
     Added,
-    /// How does it grow with the factor, a number?
+    /// How does the metric grow with the factor, a number?
     Growth,
     /// What is the highest rate that meets the objective?
     Capacity,
     /// Which factors matter, and how do they interact?
     Effects,
-    /// What are the values?
+    /// What are the values of the metrics?
     Values,
     /// Is a candidate worse than its baseline? Asked by every study with a [`Plan::gate`].
     Gate,
 }
 
-/// Which combinations of levels are design points, and the metrics in which effects of the factors are reported.
+/// Which combinations of levels are design points, and the metrics whose effects are reported.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EffectsPlan {
     /// Which combinations of levels are design points.
     pub design: Design,
-    /// The metrics whose effects are reported; `None` for the metrics of the stop rule and of the figures.
+    /// The metrics whose effects are reported; `None` for the metrics of the stop rule and the figures.
     pub metrics: Option<Vec<String>>,
 }
 
-/// Which combinations of levels are design points.
+/// Rule that selects which combinations of levels are design points.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Design {
-    /// All of them: effects and interactions can be separated.
+    /// All combinations, which separate effects from interactions.
     #[default]
     Full,
-    /// The first level of every factor, and every other level of one at a time: few points, blind to interactions.
+    /// The first level of every factor, then every other level of one factor at a time: few points, blind to
+    /// interactions.
     OneAtATime,
 }
 
-/// Designs by their words in a study.
+/// Designs with their words in a study.
 pub const DESIGNS: [(&str, Design); 2] = [("full", Design::Full), ("one-at-a-time", Design::OneAtATime)];
 
-/// One design point.
+/// One design point: a combination of levels with its processes and load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Point {
     /// Levels of the factors, by name.
     pub factors: BTreeMap<String, Level>,
-    /// Server under test, as the levels of the point determine it.
+    /// Server under test at these levels.
     pub subject: SubjectPlan,
-    /// Proxies between generator and server, the one next to the generator first, if any.
+    /// Proxies between generator and server, starting next to the generator; empty for none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub proxies: Vec<ProxyPlan>,
     /// CPUs reserved for proxies, the same at every point, so that points differ only in their factors.
@@ -122,14 +123,14 @@ pub struct Point {
     /// CPUs reserved for companions, the same at every point.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub companion_cpus: u32,
-    /// Load, as the levels of the point determine it.
+    /// Load at these levels.
     pub load: LoadPlan,
-    /// Why this machine cannot run it; `None` if it can.
+    /// Why this machine cannot run the point; `None` if it can.
     pub unrunnable: Option<String>,
 }
 
 impl Point {
-    /// How its server, its proxies and its companions are built, started and stopped.
+    /// How the server, the proxies and the companions are built, started and stopped.
     pub fn processes(&self) -> impl Iterator<Item = &ProcessPlan> {
         let proxies = self.proxies.iter().map(|proxy| &proxy.process);
         let companions = self.companions.iter().map(|companion| &companion.process);
@@ -140,18 +141,18 @@ impl Point {
 /// The server under test. `{port}` and `{second_port}` are the only templates left in its command.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SubjectPlan {
-    /// How it is built, started and stopped.
+    /// How the server is built, started and stopped.
     #[serde(flatten)]
     pub process: ProcessPlan,
-    /// Git commit that `directory` is a worktree of; `None` unless `quintain compare` made the worktree.
+    /// Git commit of the worktree in `directory`; `None` unless `quintain compare` made the worktree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
-    /// Number of CPUs that it uses.
+    /// Number of CPUs that the server uses.
     pub cpus: u32,
-    /// Number of CPUs that it would use, if this machine leaves it fewer (`cpus = { up_to = 8 }`);
-    /// otherwise `None`.
+    /// Number of CPUs that the server would use (`cpus = { up_to = 8 }`) if this machine left it enough; `None` if it
+    /// does.
     pub cpus_wanted: Option<u32>,
-    /// Contract verification before its trials; `None` if disabled.
+    /// Verification of the server's contract before its trials; `None` if disabled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verify: Option<VerifyPlan>,
 }
@@ -159,12 +160,13 @@ pub struct SubjectPlan {
 /// Verification of a subject before its trials, in addition to the cases of its protocol.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct VerifyPlan {
-    /// A case file, relative to the working directory of `run`; `None` if there are no other cases.
+    /// A case file, relative to the working directory of `run`; `None` if there are no further cases.
     pub cases: Option<String>,
 }
 
 impl SubjectPlan {
-    /// A server with only a command. Fails if the command is invalid or has no `{port}`.
+    /// Creates a server that is only a command, with default time limits. Fails if the command is invalid or has no
+    /// `{port}`.
     pub fn of_command(command: &str) -> Result<SubjectPlan, String> {
         crate::shell_words::check(command).map_err(|mistake| mistake.to_string())?;
         if !crate::factor_placeholders::templates(command)
@@ -179,20 +181,20 @@ impl SubjectPlan {
     }
 }
 
-/// The load; the lab turns it into a [`crate::spec::LoadSpec`] once the port and the CPUs are known.
+/// The planned load. The lab turns it into a [`crate::spec::LoadSpec`] once port and CPUs are known.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LoadPlan {
     /// Protocol of the requests.
     pub protocol: Protocol,
     /// HTTP requests; `None` for other protocols.
     pub http: Option<HttpPlan>,
-    /// Cache workload; `None` for other protocols, or if not given.
+    /// Cache workload; `None` for other protocols, or if the study has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workload: Option<Workload>,
     /// User journey; `None` for other protocols.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub journey: Option<JourneyPlan>,
-    /// Number of connections.
+    /// Number of clients, each with a connection.
     pub clients: u32,
     /// Maximum requests in flight per connection.
     #[serde(default = "crate::spec::one")]
@@ -202,22 +204,23 @@ pub struct LoadPlan {
     pub connection: Connection,
     /// Number of workers; `None` for one per CPU of the generator.
     pub threads: Option<u32>,
-    /// CPUs of the generator; `None` for all that the server leaves.
+    /// Number of CPUs of the generator; `None` for all that the server leaves.
     pub cpus: Option<u32>,
     /// Whether server and generator may share CPUs if there are not enough.
     pub share_cpus: bool,
-    /// Backend of the generator.
+    /// I/O backend of the generator.
     pub backend: Backend,
-    /// Arrival process of the requests. With [`LoadPlan::search`] or [`LoadPlan::share`] only the process counts: the
-    /// rate is found during the run, and is in the [`Step`] of each record.
+    /// Arrival process of the requests. With [`LoadPlan::search`] or [`LoadPlan::share`] its rate is a placeholder: the
+    /// run finds the rate and stores it in the [`Step`] of each record.
     pub arrivals: Arrivals,
-    /// The load over the measured time, if it changes, as in [`LoadSpec::shape`](crate::spec::LoadSpec::shape).
+    /// The stages of a load that changes, as in [`LoadSpec::shape`](crate::spec::LoadSpec::shape); empty for a constant
+    /// load.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shape: Vec<Stage>,
-    /// Search for the highest rate that meets an objective: the trials of the point are its steps.
+    /// Search for the highest rate that meets an objective, whose steps are the trials of the point.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<SearchPlan>,
-    /// The rate as a fraction of the capacity found by a search.
+    /// The rate as a fraction of the capacity that a search finds; `None` for a rate of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<CapacityShare>,
     /// Warm-up before measuring.
@@ -233,16 +236,16 @@ pub struct LoadPlan {
 /// HTTP requests. The lab adds the `Host` header once the server's port is known.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HttpPlan {
-    /// The mix, at least one request.
+    /// The requests of the mix, at least one.
     pub requests: Vec<HttpRequestPlan>,
-    /// TLS settings, if the connection is encrypted.
+    /// TLS settings; `None` if the connection is not encrypted.
     pub tls: Option<Tls>,
-    /// Whether to use HTTP/2 instead of HTTP/1.1.
+    /// Whether the load uses HTTP/2 instead of HTTP/1.1.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub http2: bool,
-    /// Which responses are valid.
+    /// Conditions of a valid response.
     pub expect: Expect,
-    /// Named values, which body files may use; in other places the forms have replaced them.
+    /// Named values that body files may use. Other strings already contain the forms of the values.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub values: BTreeMap<String, String>,
 }
@@ -252,7 +255,7 @@ pub struct HttpPlan {
 pub struct JourneySource {
     /// A preset's name, or a file relative to the study's directory.
     pub source: String,
-    /// Relative frequency.
+    /// Relative frequency among the journeys.
     pub weight: u32,
 }
 
@@ -261,21 +264,22 @@ pub struct JourneySource {
 pub struct JourneyPlan {
     /// The journeys, at least one.
     pub journeys: Vec<JourneySource>,
-    /// URLs of their targets by name; others are `{port}`. The lab fills in `{port}`, the port for the generator's
-    /// connections, and `{subject_port}`, the server's; without a proxy they are the same.
+    /// URLs of the targets by name. Unlisted targets are on `{port}`. The lab fills in `{port}`, for the generator's
+    /// connections, and `{subject_port}`, the server's. Without a proxy the two are equal.
     pub targets: BTreeMap<String, String>,
-    /// The resolver of endpoints, `http://host:port`; not at `direct`. `{admin_port}` is the first proxy's.
+    /// The resolver of endpoints, `http://host:port`, unused at `direct`; `None` for none. `{admin_port}` is the first
+    /// proxy's.
     pub resolve: Option<String>,
-    /// Whether to accept any certificate, for https.
+    /// Whether any certificate is accepted, for https.
     pub insecure: bool,
-    /// Trusted root certificates (PEM), for https.
+    /// PEM file with the trusted root certificates instead of the public ones, for https.
     pub ca_file: Option<String>,
-    /// Certificate for servers that request one, for https.
+    /// Certificate for servers that request one, for https; `None` sends none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<ClientCertificate>,
     /// Whether the record includes the timing of every call.
     pub keep_calls: bool,
-    /// Identities of the users.
+    /// Whether each journey has a new user or each client keeps one.
     #[serde(default)]
     pub identities: Identities,
 }
@@ -285,15 +289,15 @@ pub struct JourneyPlan {
 pub struct HttpRequestPlan {
     /// Relative frequency in the mix.
     pub weight: u32,
-    /// `GET`, `POST` and so on.
+    /// HTTP method, such as `GET`.
     pub method: String,
-    /// Path and query.
+    /// Path and query of the request target.
     pub path: String,
-    /// Headers, in the order they are sent; `Host` is added if missing.
+    /// Headers in the order they are sent; `Host` is added if missing.
     pub headers: Vec<(String, String)>,
-    /// Body, if any.
+    /// Body of the request; `None` for no body.
     pub body: Option<BodyPlan>,
-    /// Name in reports; method and path if it has none.
+    /// Name in reports; `None` for method and path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 }
@@ -302,20 +306,20 @@ pub struct HttpRequestPlan {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum BodyPlan {
-    /// The study.
+    /// The study itself, which contains this body.
     Text(String),
-    /// A file, relative to the study's directory; read when a trial starts.
+    /// A file, relative to the study's directory, which is read when a trial starts.
     File(String),
 }
 
 impl LoadPlan {
-    /// The path of its first HTTP request; `/` without one.
+    /// The path and query of the first HTTP request; `/` without one.
     pub fn path(&self) -> &str {
         let first = self.http.as_ref().and_then(|http| http.requests.first());
         first.map_or("/", |request| request.path.as_str())
     }
 
-    /// The load of one trial, at the rate of its step if it has one.
+    /// The load of one trial: at the rate of `step`, or unchanged if `None`.
     pub fn at(&self, step: Option<Step>) -> LoadPlan {
         let mut load = self.clone();
         match (step.map(|step| step.rate_per_s), load.arrivals) {
@@ -338,11 +342,11 @@ impl LoadPlan {
 pub struct SearchPlan {
     /// Objective that the rate must meet.
     pub objective: Objective,
-    /// Lowest rate to try first, per second; `None` to find it by a short closed loop.
+    /// Lowest rate to try first, per second; `None` if a short closed loop finds it.
     pub from_per_s: Option<f64>,
     /// Highest rate to try, per second; `None` for no limit.
     pub to_per_s: Option<f64>,
-    /// Width of the range at which the search stops: upper over lower end, minus one.
+    /// Width of the range at which the search stops: upper end over lower end, minus 1.
     pub resolution: f64,
     /// Number of fresh trials that must all meet the objective at the lower end.
     pub confirm: u32,
@@ -352,14 +356,14 @@ pub struct SearchPlan {
     pub trials_max: u32,
     /// Time after which no further trial of the point starts, ns; `None` for no limit.
     pub max_ns: Option<u64>,
-    /// Whether other points use fractions of the result, so that it runs before them.
+    /// Whether other points use fractions of the result, so that the search runs before them.
     pub first: bool,
 }
 
 impl SearchPlan {
-    /// A search with default settings; its trials measure for `trial_ns`.
+    /// A search with default settings, whose trials measure for `trial_ns`.
     pub fn new(objective: Objective, trial_ns: u64) -> Self {
-        /// Maximum length of the pilot, which need not be exact.
+        /// Maximum length of the pilot, ns, which is short because its result need not be exact.
         const PILOT_NS: u64 = 1_000_000_000;
         Self {
             objective,
@@ -378,7 +382,7 @@ impl SearchPlan {
 /// A rate relative to the capacity of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CapacityShare {
-    /// Fraction of the capacity, the lower end of the range found by the search; above 1 is beyond the capacity.
+    /// Fraction of the capacity, which is the lower end of the range that the search finds; above 1 is overload.
     pub share: f64,
     /// Index of the design point whose search finds the capacity.
     pub point: usize,
@@ -387,55 +391,56 @@ pub struct CapacityShare {
 /// Rule that decides when there are enough trials of a design point, and of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TrialRule {
-    /// Target half-width relative to the estimate of each point, a fraction. Without this and
-    /// `comparison`, each point has `min` trials.
+    /// Target half-width of each point's interval, as a fraction of its estimate. Without `relative` and `comparison`,
+    /// each point has `min` trials.
     pub relative: Option<f64>,
-    /// Target half-width of each contender's typical ratio to the best of its place, or else of values, a fraction.
+    /// Target half-width of the interval of each contender's typical ratio to the best at its place, a fraction;
+    /// without contenders, of the ratio between values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comparison: Option<f64>,
     /// Confidence level, a fraction.
     pub level: f64,
     /// The metric whose interval is checked, by its name in the report.
     pub metric: String,
-    /// Minimum number of blocks: trials of each point.
+    /// Minimum number of blocks, each with one trial per point.
     pub min: u32,
-    /// Maximum number of blocks.
+    /// Maximum number of blocks, each with one trial per point.
     pub max: u32,
     /// Time after which no further block of the run starts, ns; `None` for no limit.
     pub max_ns: Option<u64>,
-    /// Whether this is a quick run, whose intervals do not claim their confidence level.
+    /// Whether this is a quick run, whose intervals claim no confidence level.
     pub quick: bool,
 }
 
-/// A figure of the study.
+/// A figure of the report.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Figure {
-    /// Kind of figure.
+    /// Kind of figure, which determines the axes.
     pub kind: FigureKind,
-    /// Factor on the horizontal axis; unused for distributions.
+    /// Factor on the horizontal axis; `None` if the kind of figure has none.
     pub x: Option<String>,
-    /// Metric on the vertical axis.
+    /// Metric on the vertical axis; `None` if the kind of figure determines it.
     pub y: Option<String>,
-    /// Further metrics on the vertical axis; each metric is then a series of its own.
+    /// Further metrics on the vertical axis, each drawn as a series; empty for one metric.
     #[serde(default)]
     pub y_more: Vec<String>,
-    /// Factor that makes the series.
+    /// Factor with one series per level; `None` for a single series.
     pub series: Option<String>,
-    /// Factor that makes the facets.
+    /// Factor with one facet per level; `None` for a single facet.
     pub facet: Option<String>,
-    /// Confidence level of the intervals drawn.
+    /// Confidence level of the intervals drawn, a fraction.
     pub interval: f64,
-    /// Title; generated if `None`.
+    /// Title of the figure; `None` to generate one.
     pub title: Option<String>,
-    /// Miss-ratio curve: the policies ([`POLICIES`]) simulated on the same operations; empty for other figures.
+    /// Policies ([`POLICIES`]) that a miss-ratio curve simulates on the same operations; empty for other figures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub policies: Vec<String>,
-    /// Miss-ratio curve: bytes per unit of the numbers on `x`; `None` for 1.
+    /// Bytes per unit of the numbers on `x` of a miss-ratio curve; `None` for 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub x_unit_bytes: Option<u64>,
 }
 
-/// The policies that a miss-ratio curve may name, with descriptions: quintain's own, and two clairvoyant ones.
+/// The policies that a miss-ratio curve may name, each with a description. Two of them are clairvoyant.
 pub const POLICIES: [(&str, &str); 9] = [
     ("lru", "eviction policy `lru`"),
     ("density", "eviction policy `density`"),
@@ -449,7 +454,8 @@ pub const POLICIES: [(&str, &str); 9] = [
 ];
 
 impl Figure {
-    /// The bytes of a level of `x` of a miss-ratio curve: a number in its unit, or a word such as `250kB`.
+    /// Number of bytes that a level of `x` stands for: a number in units of `x_unit_bytes`, or a word such as `250kB`.
+    /// `None` for 0 bytes or any other word.
     pub fn capacity_bytes(&self, level: &Level) -> Option<u64> {
         let bytes = match level {
             Level::Text(word) => config::units::bytes(word).ok()?,
@@ -458,7 +464,8 @@ impl Figure {
         (bytes > 0).then_some(bytes)
     }
 
-    /// The policy named by the level of a series: its name, or its end after a hyphen, as in `redis-lru`.
+    /// The policy that a level of `series` names, either alone or after a hyphen, as in `redis-lru`. `None` if it names
+    /// none.
     pub fn policy_of(&self, series: Option<&Level>) -> Option<&str> {
         let Some(Level::Text(word)) = series else { return None };
         let named = |policy: &&String| {
@@ -468,24 +475,24 @@ impl Figure {
     }
 }
 
-/// A table of the study: every design point, with these metrics.
+/// A table with one row per design point and these metrics.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Table {
-    /// Kind of the table, which determines its columns.
+    /// Kind of table, which determines the columns.
     pub kind: TableKind,
-    /// Metrics: one for [`TableKind::Statistics`], any number for [`TableKind::Metrics`].
+    /// Names of the metrics: one for [`TableKind::Statistics`], any number for [`TableKind::Metrics`].
     pub metrics: Vec<String>,
-    /// Title; generated if `None`.
+    /// Title of the table; `None` to generate one.
     pub title: Option<String>,
 }
 
-/// Columns of a table.
+/// Kinds of table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TableKind {
-    /// Sample mean, sample standard deviation, interval and trials of one metric.
+    /// Sample mean, sample standard deviation, interval and number of trials of one metric.
     Statistics,
-    /// One column per metric: mean and half-width of its interval.
+    /// One column per metric with its mean and the half-width of the interval.
     Metrics,
 }
 
@@ -498,26 +505,26 @@ pub enum FigureKind {
     Line,
     /// Points, one per trial.
     Scatter,
-    /// Lines with error bars over the levels of one factor, numbers or words, one line per level of another. If they
-    /// are not parallel, the effect of one factor depends on the other.
+    /// Lines with error bars over the levels of one factor, one line per level of a second factor. Lines that are not
+    /// parallel show that the effect of one factor depends on the other.
     Interaction,
     /// Cumulative distribution of latency.
     Ecdf,
-    /// Latency over quantile, on a log axis.
+    /// Quantiles of latency on a logarithmic axis.
     Quantiles,
     /// Trials in the order they ran.
     Timeline,
     /// Miss ratio of a cache over its memory limit, with policies simulated on the same operations.
     MissRatio,
-    /// Difference between points through proxies and those at `direct`, block by block.
+    /// Difference between points with proxies and the point at `direct`, block by block.
     Added,
-    /// RSS, and store size if there is a store, over requests.
+    /// RSS over the number of requests, and the store size if there is a store.
     #[serde(rename = "memorychart")]
     MemoryChart,
-    /// Time per request over requests, means of 250.
+    /// Time per request over the number of requests; each point is the mean of 250 requests.
     #[serde(rename = "throughputchart")]
     ThroughputChart,
-    /// Bytes per request added by a proxy.
+    /// Bytes that a proxy adds to each request.
     #[serde(rename = "networkchart")]
     NetworkChart,
 }

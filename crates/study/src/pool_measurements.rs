@@ -1,5 +1,5 @@
-//! Pools the measurements of several generators into one of the whole load: counts are added and histograms merged by
-//! bucket, so that quantiles are over all requests. Nothing is averaged: the mean of three p99s is not a p99.
+//! Pools the measurements of several generators into one for the whole load. Counts are added and histograms merged by
+//! bucket, so that quantiles cover all requests. Nothing is averaged: the mean of three p99s is not a p99.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use crate::record::{
     keep_slowest,
 };
 
-/// Pools the [parts](crate::spec::Part) of a load, in the order of their workers. Sums: requests, errors, bytes, CPU
-/// time, requests in flight. Maximum: resident memory. From the first part: examples of errors, and
-/// [`Measurement::began_ns`], because the others' clocks differ. Fails if the parts differ in measured time, or cannot
-/// come from one load.
+/// Pools the [parts](crate::spec::Part) of a load, in the order of their workers. Requests, errors, bytes, CPU time and
+/// requests in flight are summed; resident memory is the maximum. Examples of errors and [`Measurement::began_ns`] come
+/// from the first part, because clocks differ. Fails if the measured times differ or the parts cannot come from one
+/// load.
 pub fn pool(parts: &[Measurement]) -> Result<Measurement, String> {
     let [first, rest @ ..] = parts else { return Err("no measurements to pool".to_owned()) };
     for (part, nth) in rest.iter().zip(2..) {
@@ -92,7 +92,7 @@ pub fn pool(parts: &[Measurement]) -> Result<Measurement, String> {
     Ok(all)
 }
 
-/// Each part of a load of journeys has only the mean number of calls of its own sessions.
+/// Mean of the offered rates, weighted by sessions, because each part only knows the mean calls of its own sessions.
 fn offered_per_s(parts: &[Measurement]) -> Option<f64> {
     let first = parts.first()?.offered_per_s?;
     let sessions = |part: &Measurement| part.sessions() as f64;
@@ -139,7 +139,8 @@ fn add_operations<'m>(
     Ok(())
 }
 
-/// The stored part of one generator, which ran `workers` of `of`, without windows and fine buckets.
+/// A compact copy of one generator's part, without windows and fine buckets. The part ran `workers` of `of` workers.
+/// Fails if a histogram is malformed.
 pub fn outline(part: &Measurement, nth: usize, workers: u32, of: u32) -> Result<Measurement, String> {
     let coarse = |what, stored: &Histogram| {
         let fine = live(stored, nth, what)?;
@@ -173,7 +174,7 @@ fn censored(parts: &[Measurement]) -> Result<Option<Censored>, String> {
         unsent: of("unsent requests", |censored| &censored.unsent)?,
         unsent_overdue: each.iter().map(|censored| censored.unsent_overdue).sum(),
         connections: of("silent connections", |censored| &censored.connections)?,
-        // The server was silent to all only since its last response to any generator.
+        // The server was silent to all generators only since its last response to any of them.
         silent_ns: each.iter().map(|censored| censored.silent_ns).min().unwrap_or(0),
     }))
 }

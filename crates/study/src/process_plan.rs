@@ -9,71 +9,72 @@ use serde::{Deserialize, Serialize};
 /// How a server, a proxy or a companion is built, started and stopped.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProcessPlan {
-    /// Build command, run once before the first trial.
+    /// Build command, run once before the first trial; `None` if nothing is built.
     pub build: Option<String>,
-    /// Command, or the arguments of a container. The lab fills the templates left in it.
+    /// Command, or the arguments of a container. The lab fills in the templates left.
     pub command: String,
-    /// The container that it runs in; `None` for a process.
+    /// The container that the process runs in; `None` for none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub container: Option<ContainerPlan>,
-    /// Working directory, relative to the study's.
+    /// Working directory, relative to the study's; `None` for the study's own.
     pub directory: Option<String>,
-    /// Environment variables, added to the lab's.
+    /// Environment variables to add to the lab's.
     pub environment: BTreeMap<String, String>,
-    /// The port; any free one if `None`.
+    /// Port that the process listens on; `None` for any free port.
     pub port: Option<u16>,
-    /// Time limit to listen on its port, ns.
+    /// Time limit for the process to listen on its port, ns.
     pub ready_timeout_ns: u64,
-    /// Time limit to exit after SIGTERM, ns.
+    /// Time limit for the process to exit after SIGTERM, ns.
     pub stop_timeout_ns: u64,
 }
 
 impl ProcessPlan {
-    /// Whether the tools of this machine may build or run it. `false` only for a command of quintain without a build.
+    /// Whether compilers or runtimes of this machine may be used. `false` only for a command of quintain without a
+    /// build.
     pub fn may_use_tools(&self) -> bool {
         let builds = self.build.as_ref().is_some_and(|build| !build.trim().is_empty());
         builds || self.command.split_whitespace().next() != Some("quintain")
     }
 }
 
-/// How to start a server in a container. The command of the server is then the arguments of the image's command.
+/// How a server is started in a container. The server's command then only holds arguments for the image's command.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct ContainerPlan {
-    /// The image, as the engine names it. It is never pulled.
+    /// Name of the image, as the engine knows it. The image is never pulled.
     pub image: String,
     /// The program that starts containers.
     pub engine: EngineChoice,
-    /// The port in its own network, published as the server's port; `None` in the host's network.
+    /// Port of the server in the container's own network, published on the host; `None` for the host's network.
     pub publish: Option<u16>,
     /// Further options of `podman run` or `docker run`.
     pub options: String,
 }
 
-/// Programs that start containers.
+/// Container engines that a study can choose.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum EngineChoice {
-    /// The first that can start a container of the image: podman, docker.
+    /// The first engine of podman and docker that can start a container of the image.
     #[default]
     Auto,
-    /// Podman.
+    /// Podman, run as `podman`.
     Podman,
-    /// Docker.
+    /// Docker, run as `docker`.
     Docker,
 }
 
-/// Choices by their words in a study.
+/// Container engines with their words in a study.
 pub const ENGINES: [(&str, EngineChoice); 3] =
     [("auto", EngineChoice::Auto), ("podman", EngineChoice::Podman), ("docker", EngineChoice::Docker)];
 
 impl EngineChoice {
-    /// The word in a study.
+    /// The word for the engine in a study.
     pub fn name(self) -> &'static str {
         word_of(&ENGINES, &self)
     }
 }
 
-/// Whether `image` is a valid image name: registry, path, tag or digest, in characters that engines allow.
+/// Whether `image` is a valid image name: registry, path, tag or digest, in the characters that engines allow.
 pub(crate) fn is_image(image: &str) -> bool {
     let inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '/' | ':' | '@');
     image.starts_with(|c: char| c.is_ascii_alphanumeric())
@@ -81,17 +82,18 @@ pub(crate) fn is_image(image: &str) -> bool {
         && !image.ends_with(['/', ':', '@'])
 }
 
-/// How to build and start a companion. The lab fills `{port}`, its port, in `command` and `environment`.
+/// How a companion is built and started. The lab fills in `{port}`, the companion's port, in `command` and
+/// `environment`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CompanionPlan {
-    /// Its name; `{NAME_port}` in the command and environment of the server is its port.
+    /// Name of the companion; `{NAME_port}` in the server's command and environment stands for the companion's port.
     pub name: String,
-    /// How it is built, started and stopped.
+    /// How the companion is built, started and stopped.
     #[serde(flatten)]
     pub process: ProcessPlan,
-    /// Number of its own CPUs.
+    /// Number of CPUs reserved for the companion.
     pub cpus: u32,
-    /// Whether it is started for each trial, instead of once for all trials that need the same one.
+    /// Whether the companion is started for each trial, instead of once for all trials that need it.
     pub fresh: bool,
 }
 

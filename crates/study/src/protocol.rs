@@ -13,14 +13,14 @@ pub enum Protocol {
     Http,
     /// HTTP/1.1 in TLS.
     Https,
-    /// The protocols of a journey's operations.
+    /// Journeys, whose operations may be REST, Thrift or SOAP calls.
     Journey,
-    /// A cache protocol.
+    /// A cache protocol, given by its dialect.
     #[serde(untagged)]
     Cache(Dialect),
 }
 
-/// Protocol of a cache.
+/// The protocols of caches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Dialect {
@@ -32,7 +32,7 @@ pub enum Dialect {
     HttpCache,
 }
 
-/// Each protocol with its name, URL scheme and default port. Protocols without a scheme do not occur in URLs.
+/// Each protocol with its name, URL scheme and default port. A protocol with an empty scheme has no URLs.
 const TABLE: [(Protocol, &str, &str, Option<u16>); 7] = [
     (Protocol::Http, "http", "http", Some(80)),
     (Protocol::Https, "https", "https", Some(443)),
@@ -44,7 +44,7 @@ const TABLE: [(Protocol, &str, &str, Option<u16>); 7] = [
 ];
 
 impl Protocol {
-    /// All protocols.
+    /// All protocols, each cache dialect included.
     pub fn all() -> impl Iterator<Item = Protocol> + Clone {
         TABLE.iter().map(|(protocol, ..)| *protocol)
     }
@@ -54,7 +54,7 @@ impl Protocol {
         Protocol::all().filter(|protocol| !protocol.scheme().is_empty())
     }
 
-    /// The protocol of a URL scheme, ignoring case.
+    /// The protocol of a URL scheme, ignoring case; `None` if unknown.
     pub fn of_scheme(scheme: &str) -> Option<Protocol> {
         Protocol::with_scheme().find(|protocol| protocol.scheme().eq_ignore_ascii_case(scheme))
     }
@@ -64,22 +64,22 @@ impl Protocol {
         (name, scheme, *port)
     }
 
-    /// Name in studies and records.
+    /// Name of the protocol in studies and records.
     pub fn name(self) -> &'static str {
         self.row().0
     }
 
-    /// URL scheme; empty if there is none.
+    /// URL scheme of the protocol; empty if there is none.
     pub fn scheme(self) -> &'static str {
         self.row().1
     }
 
-    /// Default port of URLs; `None` if they need a port.
+    /// Default port of the protocol's URLs; `None` if a URL must state its port.
     pub fn default_port(self) -> Option<u16> {
         self.row().2
     }
 
-    /// Whether its URLs have a path, which is requested. Other URLs end with the port.
+    /// Whether URLs of the protocol have a path, which is then requested. Other URLs end with the port.
     pub fn has_path(self) -> bool {
         // No wildcard: each new protocol needs a decision here.
         match self {
@@ -88,7 +88,7 @@ impl Protocol {
         }
     }
 
-    /// The dialect of a cache; `None` for other protocols.
+    /// The dialect of a cache protocol; `None` for other protocols.
     pub fn dialect(self) -> Option<Dialect> {
         match self {
             Protocol::Cache(dialect) => Some(dialect),

@@ -1,8 +1,8 @@
-//! Parses files of requests with weights for a load on one server.
+//! Parses files of weighted requests for a load on one server.
 //!
-//! One request per line, either all as `[WEIGHT] [METHOD] URL`, separated by blanks, or all as JSON
-//! objects in the format of vegeta, whose bodies are base64. Empty lines are ignored, and in the
-//! first format everything after a `#` that begins a line or a part.
+//! A file has one request per line, in one of two formats: `[WEIGHT] [METHOD] URL`, separated by blanks, or JSON
+//! objects in the format of vegeta, with bodies in base64. Empty lines are ignored. In the first format a comment
+//! starts with a `#` at the beginning of a line or after a blank.
 //!
 //! ```text
 //! # weight  method  URL
@@ -27,35 +27,35 @@ use serde::Deserialize;
 use crate::url::{self, Url};
 use crate::validate_http;
 
-/// Maximum size of a file, bytes.
+/// Maximum size of a request file, bytes.
 pub const FILE_MAX_BYTES: usize = 16 << 20;
 /// Maximum number of requests in a file.
 pub const ENTRIES_MAX: usize = 100_000;
-/// Maximum weight.
+/// Maximum weight of a request.
 pub const WEIGHT_MAX: u32 = 1_000_000;
 /// Maximum number of reported errors. A file with more is probably not a list of URLs.
 const MISTAKES_MAX: usize = 50;
 
-/// A line of the file.
+/// A request of the file, from one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// Relative frequency among the requests of the file; 1 by default.
     pub weight: u32,
-    /// Method, if given.
+    /// HTTP method; `None` if the line has none.
     pub method: Option<String>,
-    /// URL of the request.
+    /// URL of the request, with the origin that all entries have in common.
     pub url: Url,
     /// Headers that only this request has.
     pub headers: Vec<(String, String)>,
-    /// Body of this request, bytes, if given.
+    /// Body of this request, bytes; `None` if it has none.
     pub body: Option<Vec<u8>>,
-    /// Name in reports, if given.
+    /// Name in reports; `None` if it has none.
     pub name: Option<String>,
-    /// Line, from 1.
+    /// Line number, from 1.
     pub line: usize,
 }
 
-/// Parses a file of URLs: at least one request, all with the same origin. Fails with up to 50 errors and their places.
+/// Parses a request file: at least one request, all with the same origin. Fails with up to 50 errors and their places.
 pub fn parse(text: &str) -> Result<Vec<Entry>, Vec<Diagnostic>> {
     let report = Report::new("the file", text, &[]);
     if text.len() > FILE_MAX_BYTES {
@@ -85,7 +85,7 @@ pub fn parse(text: &str) -> Result<Vec<Entry>, Vec<Diagnostic>> {
     report.finish().map(|()| entries)
 }
 
-/// Parses a line that begins at byte `start`. `None` if it has no request, or errors, which are reported.
+/// Parses a line that begins at byte `start`. `None` if it has no request, or if it has errors, which are reported.
 fn entry(line: &str, start: usize, number: usize, first: Option<&Entry>, report: &Report) -> Option<Entry> {
     let mistake = |span: Range<usize>, error: Invalid| report.invalid(place(span), error);
     let mut parts = Vec::new();
@@ -146,7 +146,7 @@ fn url_beside(text: &str, first: Option<&Entry>) -> Result<Url, Invalid> {
     }
 }
 
-/// A line in vegeta's JSON format, with a weight and a name.
+/// A line in vegeta's JSON format, extended by a weight and a name.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct JsonEntry {
@@ -160,14 +160,14 @@ struct JsonEntry {
     name: Option<String>,
 }
 
-/// Parses a line with a JSON object, as [`entry`] does one with a URL.
+/// Parses a JSON object in a line that begins at byte `start`. `None` if it has errors, which are reported.
 fn json_entry(line: &str, start: usize, number: usize, first: Option<&Entry>, report: &Report) -> Option<Entry> {
     if line.trim().is_empty() {
         return None;
     }
     let mistake = |error: Invalid| report.invalid(place(start..start + line.trim_end().len()), error);
     let read = serde_json::from_str::<JsonEntry>(line).map_err(|error| {
-        // The end of the message is the place within the line, `at line 1 column 9`.
+        // The message ends with the place within the line, such as `at line 1 column 9`.
         let message = error.to_string();
         let message = message.rsplit_once(" at line").map_or(message.as_str(), |(message, _)| message);
         let column = error.column().saturating_sub(1);

@@ -1,6 +1,6 @@
 //! `{{…}}` in requests: values that differ from request to request. A value depends only on the seed, the number of the
-//! request in the load, and the text of its field. So a resent request has the same bytes, and a field that occurs
-//! twice in a request has the same value in both places.
+//! request in the load, and the string in the braces. A request that is sent again therefore has identical bytes, and a
+//! field that occurs twice in a request has equal values.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -9,10 +9,10 @@ use std::path::Path;
 use config::Invalid;
 use config::nearest;
 
-/// Maximum length of a value of a CSV file, bytes.
+/// Maximum length of a value in a CSV file, bytes.
 const VALUE_MAX_BYTES: usize = 64 * 1024;
 const LETTERS_MAX: u32 = 65_536;
-/// Largest popularity exponent of `zipf`.
+/// Maximum popularity exponent of `zipf`.
 const EXPONENT_MAX: f64 = 10.0;
 const OPEN: &str = "{{";
 const CLOSE: &str = "}}";
@@ -31,32 +31,32 @@ const FORMS: [(&str, &str); 10] = [
     ("braces", "{{braces}}, which sends {{"),
 ];
 
-/// A part of a text with values.
+/// A part of a string with fields.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Part<'a> {
-    /// Sent unchanged.
+    /// Characters that are sent unchanged.
     Text(&'a str),
-    /// The field whose text this is, without its braces.
+    /// A field and the string that it was parsed from, without its braces.
     Field(&'a str, Field),
 }
 
-/// The kind of a field.
+/// The kinds of fields.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Field {
     /// A random UUID (RFC 9562, version 4).
     Uuid,
-    /// Consecutive integers from `first`, each once in a load, over all threads and machines.
+    /// Consecutive integers from `first`, each used once in a load across all threads and machines.
     Sequence {
-        /// The first value.
+        /// The first integer.
         first: u64,
     },
     /// A random integer from `first` to `last`.
     Integer {
-        /// The smallest.
+        /// The smallest integer.
         first: u64,
-        /// The largest.
+        /// The largest integer.
         last: u64,
-        /// Zipf's law with this exponent, `first` most frequent; `None` for equal frequencies.
+        /// Exponent of Zipf's law, by which `first` is most frequent; `None` for equal frequencies.
         zipf: Option<f64>,
     },
     /// Random lower-case letters and digits.
@@ -64,37 +64,37 @@ pub enum Field {
         /// Number of characters.
         length: u32,
     },
-    /// One of these words, with weights.
+    /// One of these words, picked by weight.
     Choice(Vec<(String, u32)>),
     /// A column of a CSV file with a header line (RFC 4180).
     Csv {
         /// Path of the CSV file.
         file: String,
-        /// Name of the column.
+        /// Name of the column in the header line.
         column: String,
-        /// Order of the rows. All columns of a file come from the same row.
+        /// Order in which requests take rows. All columns of one file come from the same row.
         order: RowOrder,
     },
-    /// A new `traceparent` (W3C Trace Context), sampled.
+    /// A new `traceparent` (W3C Trace Context), with the sampled flag set.
     Trace,
-    /// The time of sending, in ms since 1970. The only value that changes if a request is sent again.
+    /// The time of sending, in ms since 1970, and the only value that changes if a request is sent again.
     UnixMs,
     /// A literal `{{`.
     Braces,
 }
 
-/// The order in which requests take the rows of a file.
+/// The order in which requests take the rows of a CSV file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowOrder {
-    /// File order, again from the start after the last row.
+    /// File order, starting over after the last row.
     InTurn,
     /// A random row per request.
     Random,
-    /// File order. The load ends after the last row.
+    /// File order; the load ends after the last row.
     Once,
 }
 
-/// Splits a text at its fields. Fails at an unclosed, unknown or invalid field.
+/// Splits a string at its fields. Fails at an unclosed, unknown or invalid field.
 pub fn parts(text: &str) -> Result<Vec<Part<'_>>, Invalid> {
     let mut parts = Vec::new();
     let mut rest = text;
@@ -116,7 +116,7 @@ pub fn parts(text: &str) -> Result<Vec<Part<'_>>, Invalid> {
     Ok(parts)
 }
 
-/// Checks an entry of `[load.values]`: a name that no form has, and a field without its braces.
+/// Checks an entry of `[load.values]`. Fails if a form has this name, or if `form` is not a valid field without braces.
 pub fn check_named(name: &str, form: &str) -> Result<(), Invalid> {
     if FORMS.iter().any(|(known, _)| *known == name) {
         let message = format!("`{name}` is a form of values and cannot name one");
@@ -129,7 +129,7 @@ pub fn check_named(name: &str, form: &str) -> Result<(), Invalid> {
     parse(form).map(|_| ())
 }
 
-/// Replaces the fields that name one of `values` by its form. Two names with one form have different
+/// Replaces each field that names one of `values` by the form of the value. Two names with one form have different
 /// values, except that all columns of a CSV file come from the same row.
 pub fn with_names(text: &str, values: &BTreeMap<String, String>) -> String {
     values.iter().fold(text.to_owned(), |text, (name, form)| {
@@ -138,13 +138,13 @@ pub fn with_names(text: &str, values: &BTreeMap<String, String>) -> String {
     })
 }
 
-/// Whether the text has a field, valid or not.
+/// Whether the string has a field, valid or not.
 pub fn has_values(text: &str) -> bool {
     text.contains(OPEN)
 }
 
 fn parse(text: &str) -> Result<Field, Invalid> {
-    // A label makes another field of the same form: `{{uuid@b}}`.
+    // A label turns a form into a separate field with its own values: `{{uuid@b}}`.
     let unlabeled = text.split_once('@').map_or(text, |(field, _)| field);
     let (name, argument) = match unlabeled.split_once(':') {
         Some((name, argument)) => (name, Some(argument)),
@@ -211,15 +211,16 @@ fn csv(argument: &str) -> Option<Field> {
     is_named.then(|| Field::Csv { file: file.to_owned(), column: column.to_owned(), order })
 }
 
-/// Calls `each` with the values of a column of a CSV file; see [`column()`].
+/// Calls `each` with the values of a column of the CSV file at `path`. Fails if the file cannot be read, and as
+/// [`column()`].
 pub fn read_column(path: &Path, name: &str, in_header: bool, each: impl FnMut(&str)) -> Result<(), String> {
     let shown = path.display().to_string();
     let file = std::fs::File::open(path).map_err(|error| format!("cannot read `{shown}`: {error}"))?;
     column(file, &shown, name, in_header, each)
 }
 
-/// Calls `each` with the values of a column. Fails without column or row, or if a value cannot be sent. `shown` is the
-/// name of the file.
+/// Calls `each` with the values of a column of a CSV file. Fails without the column, without rows, or at a value that
+/// cannot be sent. `shown` is the file's name for messages.
 pub fn column(
     file: impl Read,
     shown: &str,

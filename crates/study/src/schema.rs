@@ -8,7 +8,7 @@ use crate::node_messages::{Order, Said};
 use crate::verification::Verification;
 use crate::{LoadSpec, Measurement, Plan, Record, Run};
 
-/// File name stem and text of each file in schemas/ that belongs to this crate.
+/// Name and content of each schema in schemas/ that belongs to this crate; the name lacks the file's extension.
 pub fn schemas() -> [(&'static str, String); 11] {
     [
         ("run", text::<Run>()),

@@ -1,11 +1,11 @@
-//! A table of a study at one design point: its templates are filled with the point's levels.
+//! A table of a study at one design point, with the point's levels filled into its templates.
 
 use config::{Fill, Filled, Invalid, Place};
 
 use crate::factor_placeholders;
 use crate::plan::Level;
 
-/// Maximum length of a value after filling, bytes.
+/// Maximum length of a value after its templates are filled, bytes.
 const VALUE_MAX_BYTES: usize = 4096;
 
 pub(crate) type Section<'a> = config::Section<'a, Settings<'a>>;
@@ -29,7 +29,7 @@ impl Fill for Settings<'_> {
             return Err(Some(if key == "body" { error.hint("put it in a file and set `body_file`") } else { error }));
         }
         let is_ours = |name: &str| !factor_placeholders::is_reserved(name);
-        // Errors in `"{clients}"` are reported at the level itself; missing factors have been reported.
+        // An error in `"{clients}"` is reported at the level itself. Missing factors are already reported.
         let from = match factor_placeholders::templates(text).first() {
             Some((span, factor)) if *span == (0..text.len()) && is_ours(factor) => {
                 let setting = setting(factor).ok_or(None)?;

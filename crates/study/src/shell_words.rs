@@ -1,10 +1,10 @@
-//! Splits the commands of a study into words, by the quoting rules of a shell.
+//! Splits the commands of a study into words by the quoting rules of a shell.
 
 use config::Invalid;
 
 use crate::journey::placeholders::is_name;
 
-/// Represents a quoted character in [`Word::bare`]. Texts of studies cannot contain it.
+/// Represents a quoted character in [`Word::bare`]. Strings of a study cannot contain it.
 const QUOTED: char = '\0';
 
 const BUILTINS: [&str; 5] = ["exec", "export", "set", "source", "ulimit"];
@@ -12,7 +12,7 @@ const BUILTINS: [&str; 5] = ["exec", "export", "set", "source", "ulimit"];
 #[derive(Default)]
 struct Word {
     text: String,
-    /// The text with [`QUOTED`] for each character that a shell would take literally.
+    /// The word with [`QUOTED`] in place of each character that a shell would take literally.
     bare: String,
 }
 
@@ -23,14 +23,14 @@ impl Word {
     }
 }
 
-/// Splits the arguments of a command, which may be empty.
+/// Splits the arguments of a command, which may be empty. Fails as [`split`] does otherwise.
 pub fn arguments(text: &str) -> Result<Vec<String>, Invalid> {
     if text.trim().is_empty() { Ok(Vec::new()) } else { split(text) }
 }
 
 /// Splits a command at blanks. `'...'` is literal, `"..."` allows `\"` and `\\`, and a backslash outside of quotes
 /// makes the next character literal. Variables, globs, pipes and redirections are literal too; [`check`] reports them.
-/// Fails on an unterminated quote, a backslash at the end, or without a word.
+/// Fails on an unterminated quote, a backslash at the end, or a command without a word.
 pub fn split(command: &str) -> Result<Vec<String>, Invalid> {
     Ok(scan(command)?.into_iter().map(|word| word.text).collect())
 }
@@ -45,7 +45,8 @@ pub fn join(words: &[String]) -> String {
     words.iter().map(quoted).collect::<Vec<_>>().join(" ")
 }
 
-/// Checks that a command needs no shell, and that [`split`] accepts it; quoted words pass. Fails at the first problem.
+/// Checks that [`split`] accepts a command and that it needs no shell; quoted words may contain anything. Fails at the
+/// first problem.
 pub fn check(command: &str) -> Result<(), Invalid> {
     let words = scan(command)?;
     let of_shell = words.iter().enumerate().find_map(|(index, word)| of_shell(index == 0, word));
@@ -101,7 +102,7 @@ fn of_shell(first: bool, word: &Word) -> Option<Invalid> {
     let redirected = bare.trim_start_matches(|c: char| c.is_ascii_digit()).trim_start_matches('&');
     let begins_name = |c: char| c.is_ascii_alphabetic() || matches!(c, '_' | '{' | '(');
     let variable = bare.match_indices('$').any(|(at, _)| bare[at + 1..].starts_with(begins_name));
-    // `*:80` is an address.
+    // `*:80` is an address, not a pattern.
     let is_pattern = bare.match_indices('*').any(|(at, _)| !bare[at + 1..].starts_with(':'));
     let text = word.text.as_str();
     let (what, hint) = match bare {

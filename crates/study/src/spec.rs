@@ -1,4 +1,4 @@
-//! Specification of a load: one JSON object from the lab to the generator process.
+//! Specification of a load: one JSON object that the lab sends to the generator's process.
 
 use std::collections::BTreeMap;
 
@@ -13,27 +13,28 @@ use crate::workload::Workload;
 /// The version of [`LoadSpec`] and [`crate::record::Measurement`] that this build supports.
 pub const SPEC_VERSION: u32 = 1;
 
-/// One load: target, clients, rate, duration.
+/// One load: what is sent to which server, by how many clients, how often and for how long.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LoadSpec {
     /// Format version, [`SPEC_VERSION`].
     pub version: u32,
-    /// Server and requests.
+    /// Server to load, and the requests to send.
     pub target: Target,
-    /// Connections, over all threads.
+    /// Number of clients over all threads, each with a connection.
     pub clients: u32,
-    /// Maximum requests in flight per connection; more than one if the protocol supports pipelining or streams.
+    /// Maximum number of requests in flight per connection, above 1 only if the protocol supports pipelining or
+    /// streams.
     #[serde(default = "one")]
     pub pipeline: u32,
     /// How long a connection is used.
     #[serde(default)]
     pub connection: Connection,
-    /// Workers, each a thread with its own event loop.
+    /// Number of workers, each a thread with its own event loop.
     pub threads: u32,
-    /// Worker `i` is pinned to `cpus[i % cpus.len()]`; not pinned if empty.
+    /// CPUs to pin workers to: worker `i` runs on `cpus[i % cpus.len()]`. Empty pins none.
     pub cpus: Vec<u32>,
-    /// I/O backend.
+    /// I/O backend to use.
     pub backend: Backend,
     /// Arrival process of the requests.
     pub arrivals: Arrivals,
@@ -43,31 +44,32 @@ pub struct LoadSpec {
     pub stop: Stop,
     /// Length of a window, ns.
     pub window_ns: u64,
-    /// Timeout of a response, ns. The latency of a later response is kept if it still arrives.
+    /// Timeout of a response, ns. If the response still arrives later, its latency is recorded.
     pub timeout_ns: u64,
-    /// Open loop: time before a send in which a worker polls instead of sleeping, ns; 0 spares the server's CPU.
+    /// Time before a send of an open loop in which a worker polls instead of sleeping, ns; 0 spares the server's CPU.
     pub spin_ns: u64,
-    /// Random seed of challenges and arrivals.
+    /// Random seed of requests and arrivals.
     pub seed: u64,
-    /// The workers of a larger load that this process runs, if not all. [`LoadSpec::clients`] and the rate of
-    /// [`LoadSpec::arrivals`] are the whole load's. Together, processes request what one with all workers would.
+    /// The workers that this process runs of a larger load; `None` if it runs all. [`LoadSpec::clients`] and the rate
+    /// of [`LoadSpec::arrivals`] are of the whole load. Together, the processes send the same requests as one with all
+    /// workers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<Part>,
-    /// Whether to wait for [`Heard::Go`](crate::generator_messages::Heard::Go) once connected.
+    /// Whether the connected load waits for [`Heard::Go`](crate::generator_messages::Heard::Go).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub gate: bool,
-    /// Logs one in this many requests on average; none if 0.
+    /// Average number of requests per logged one; 0 logs none.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub log_one_in: u32,
-    /// The load over the measured time, if it changes: in an open loop the rate, whose mean is in
-    /// [`LoadSpec::arrivals`]; in a closed loop the number of clients, at most [`LoadSpec::clients`].
-    /// The warm-up has the first value.
+    /// The stages of a load that changes; empty if constant. In an open loop they set the rate, whose mean is in
+    /// [`LoadSpec::arrivals`]. In a closed loop they set the number of clients, at most [`LoadSpec::clients`]. The
+    /// warm-up has the first value.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shape: Vec<Stage>,
 }
 
 impl LoadSpec {
-    /// Workers of this process, at most one per client.
+    /// Number of workers of this process, at most one per client.
     pub fn workers(&self) -> u32 {
         match self.part {
             Some(_) => self.threads,
@@ -75,131 +77,131 @@ impl LoadSpec {
         }
     }
 
-    /// Workers of the whole load.
+    /// Number of workers of the whole load.
     pub fn workers_of_all(&self) -> u32 {
         self.part.map_or(self.workers(), |part| part.of)
     }
 
-    /// The index in the whole load of this process's `nth` worker.
+    /// Index in the whole load of this process's `nth` worker.
     pub fn worker(&self, nth: u32) -> u32 {
         self.part.map_or(0, |part| part.first) + nth
     }
 
-    /// Clients of this process's `nth` worker: the load's clients, divided as evenly as possible.
+    /// Number of clients of this process's `nth` worker. The load's clients are divided as evenly as possible.
     pub fn clients_of(&self, nth: u32) -> u32 {
         even_share(self.clients.into(), self.worker(nth).into(), self.workers_of_all().into()) as u32
     }
 
-    /// Clients of this process.
+    /// Number of clients of this process.
     pub fn own_clients(&self) -> u32 {
         (0..self.workers()).map(|nth| self.clients_of(nth)).sum()
     }
 }
 
-/// The part of `all` for one of `workers`, which differs by at most 1 between them.
+/// The part of `all` that goes to the worker at `index` among `workers`. Parts differ by at most 1.
 pub fn even_share(all: u64, index: u64, workers: u64) -> u64 {
     all / workers + u64::from(index < all % workers)
 }
 
-/// Workers `first..first + threads` of `of`.
+/// The workers `first..first + threads` among `of` workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Part {
-    /// The first worker, from 0.
+    /// Index of the first worker of this process, from 0.
     pub first: u32,
-    /// Workers of the whole load.
+    /// Number of workers of the whole load.
     pub of: u32,
 }
 
-/// Target: a protocol and an address.
+/// Protocol, address and requests of a load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "protocol", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Target {
     /// Volley's ping-pong of 32-bit words.
     Pingpong {
-        /// `host:port`, resolved by the generator's process.
+        /// Address `host:port`, resolved by the generator's process.
         address: String,
     },
     /// HTTP/1.1 or HTTP/2.
     Http {
-        /// `host:port`, resolved by the generator's process, or `unix:` and the path of a socket.
+        /// Address `host:port`, resolved by the generator's process, or `unix:` and the path of a socket.
         address: String,
-        /// Requests, picked by weight; at least one.
+        /// Requests to choose from by weight, at least one.
         requests: Vec<HttpRequest>,
-        /// TLS settings, if the connection is encrypted (https).
+        /// TLS settings; `None` if the connection is not encrypted.
         tls: Option<Tls>,
-        /// Whether to use HTTP/2: by ALPN over TLS, otherwise by prior knowledge (RFC 9113, 3.3).
+        /// Whether to use HTTP/2: by ALPN over TLS, otherwise by prior knowledge (RFC 9113, section 3.3).
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         http2: bool,
-        /// Which responses are valid.
+        /// Conditions of a valid response.
         #[serde(default)]
         expect: Expect,
-        /// Directory of the CSV files that values name; the working directory if empty.
+        /// Directory of the CSV files that values name; empty for the working directory.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         directory: String,
     },
-    /// A cache, loaded with a workload. Every value received is verified.
+    /// A cache and its workload. Every value received is verified.
     Cache {
-        /// `host:port`, resolved by the generator's process, or `unix:` and the path of a socket.
+        /// Address `host:port`, resolved by the generator's process, or `unix:` and the path of a socket.
         address: String,
         /// Protocol of the cache.
         dialect: Dialect,
-        /// Workload, of which each worker samples a partition. One seed and one number of threads give one stream of
+        /// Workload, of which each worker samples a partition. A seed and a number of threads determine the stream of
         /// operations, whatever the cache responds.
         workload: Box<Workload>,
     },
-    /// Journeys of several operations, with values from replies used in later requests. Every reply is verified. Each
-    /// client has a connection per endpoint. Requests are counted by call, in whole journeys.
+    /// Journeys of several operations, with values from replies used in later requests. Every reply is verified, and
+    /// each client has a connection per endpoint. A number of requests counts calls, in whole journeys.
     Journey {
-        /// The journeys, at least one. Clients sample the next one by weight.
+        /// The journeys, at least one. Clients choose each next journey by weight.
         journeys: Vec<WeightedJourney>,
-        /// URLs of their targets by name, overriding the journeys' own.
+        /// URLs of the targets by name, which override the URLs in the journeys.
         #[serde(default)]
         targets: BTreeMap<String, String>,
-        /// `http://host:port` of the resolver of endpoints, if any. `GET /resolve?endpoint=URL` returns the address to
-        /// connect to as `{"address": "ip:port"}`, or 404 to use the address in the URL.
+        /// The resolver of endpoints, `http://host:port`; `None` for none. It answers `GET /resolve?endpoint=URL` with
+        /// the address to connect to, `{"address": "ip:port"}`, or with 404 to use the address in the URL.
         resolve: Option<String>,
-        /// Whether to accept any certificate, for https.
+        /// Whether any certificate is accepted, for https.
         #[serde(default)]
         insecure: bool,
         /// PEM file with the trusted root certificates instead of the public ones, for https.
         ca_file: Option<String>,
-        /// Certificate for servers that request one, for https.
+        /// Certificate for servers that request one, for https; `None` sends none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         client: Option<ClientCertificate>,
-        /// Whether to include requests and responses in the measurement; only for one client.
+        /// Whether the measurement includes a transcript of requests and responses; only for one client.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         is_traced: bool,
-        /// Identities of the users of its journeys.
+        /// Whether each journey has a new user or each client keeps one.
         #[serde(default)]
         identities: Identities,
     },
 }
 
-/// One of the journeys of a load.
+/// A journey of a load and how often it is chosen.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WeightedJourney {
-    /// Relative frequency.
+    /// Relative frequency among the journeys of the load.
     #[serde(default = "one")]
     pub weight: u32,
     /// Steps and values of the journey.
     pub journey: Journey,
 }
 
-/// Identities of the users of journeys.
+/// How users of journeys get their identities.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Identities {
-    /// A new one in every journey: `{number}` is the journey's own.
+    /// A new user per journey: `{number}` is the number of the journey.
     #[default]
     Fresh,
-    /// One per client, in all its journeys: `{number}` is the client's.
+    /// One user per client: `{number}` is the number of the client in all its journeys.
     Reused,
 }
 
 impl Target {
-    /// Protocol of the target.
+    /// Protocol of the target, for tables and rules.
     pub fn protocol(&self) -> Protocol {
         match self {
             Target::Pingpong { .. } => Protocol::Pingpong,
@@ -210,7 +212,8 @@ impl Target {
         }
     }
 
-    /// Mean number of requests of a session, which a rate starts; 1 without a journey.
+    /// Mean number of counted calls in a session, if no condition skips one; 1 without journeys. A rate starts
+    /// sessions.
     pub fn requests_per_session(&self) -> f64 {
         let Target::Journey { journeys, .. } = self else { return 1.0 };
         let weights = journeys.iter().map(|one| u64::from(one.weight)).sum::<u64>();
@@ -218,7 +221,8 @@ impl Target {
         calls.max(1) as f64 / weights.max(1) as f64
     }
 
-    /// Name of a request by its index in the mix, or of a step; otherwise empty.
+    /// Name of the request at an index in the mix, or of the step at an index over all journeys; empty if there is
+    /// none.
     pub fn request_name(&self, index: u32) -> String {
         match self {
             Target::Http { requests, .. } => requests.get(index as usize).map_or_else(String::new, HttpRequest::kind),
@@ -233,7 +237,8 @@ impl Target {
         }
     }
 
-    /// Address of the server: `host:port`, `unix:` and a path, or the URL of a journey's first target, if any.
+    /// Address of the server: `host:port`, `unix:` and a path, or the URL of a journey's first target. Empty if it has
+    /// none.
     pub fn address(&self) -> &str {
         match self {
             Target::Journey { journeys, targets, .. } => {
@@ -249,16 +254,16 @@ pub(crate) fn one() -> u32 {
     1
 }
 
-/// How long a connection is used.
+/// How long a connection is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Connection {
-    /// As many requests as the server allows.
+    /// For as many requests as the server allows.
     #[default]
     KeepAlive,
-    /// One request. Latency then starts when the connection is requested.
+    /// For one request. Its latency starts when the connection is requested.
     PerRequest,
-    /// This many requests, after which the client closes it. Latency excludes the connect.
+    /// For this many requests, after which the client closes the connection. Latency excludes the connect.
     Requests(u32),
 }
 
@@ -268,75 +273,76 @@ pub enum Connection {
 pub struct HttpRequest {
     /// Relative frequency in the mix.
     pub weight: u32,
-    /// `GET`, `POST` and so on.
+    /// HTTP method, such as `GET`.
     pub method: String,
-    /// Request target: path and query (RFC 9112, 3.2.1).
+    /// Request target: path and query (RFC 9112, section 3.2.1).
     pub target: String,
-    /// Headers, including `Host`, in the order they are sent. `Content-Length` is added if missing with a body, and
+    /// Headers including `Host`, in the order they are sent. `Content-Length` is added to a body if missing, and
     /// `Connection: close` if a connection serves one request.
     pub headers: Vec<(String, String)>,
-    /// Body; may be empty.
+    /// Body of the request; empty for none.
     #[serde(default)]
     pub body: Vec<u8>,
-    /// Name in reports, which requests may share.
+    /// Name in reports, which several requests may share; `None` for method and target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 }
 
 impl HttpRequest {
-    /// Its kind in reports: its name, or method and target as written, `GET /items/{{seq}}`.
+    /// The request's kind in reports: its name, or else method and target as written, such as `GET /items/{{seq}}`.
     pub fn kind(&self) -> String {
         self.name.clone().unwrap_or_else(|| format!("{} {}", self.method, self.target))
     }
 }
 
-/// TLS settings.
+/// TLS settings of a connection.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Tls {
-    /// The name the certificate must have, sent as SNI unless it is an IP address.
+    /// Name that the certificate must have, sent as SNI unless it is an IP address.
     pub server_name: String,
-    /// Whether to accept any certificate.
+    /// Whether any certificate is accepted.
     #[serde(default)]
     pub insecure: bool,
-    /// PEM file with the trusted root certificates, instead of the public ones.
+    /// PEM file with the trusted root certificates instead of the public ones.
     pub ca_file: Option<String>,
-    /// Certificate for servers that request one, if any.
+    /// Certificate for servers that request one; `None` sends none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<ClientCertificate>,
-    /// Whether to resume sessions on later connections.
+    /// Whether later connections resume TLS sessions.
     pub resume: bool,
 }
 
-/// The certificate of the generator.
+/// The generator's own certificate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ClientCertificate {
-    /// PEM file with the certificate, then those between it and its root.
+    /// PEM file with the certificate, followed by the intermediate ones up to its root.
     pub cert_file: String,
-    /// PEM file with its private key; often the same file.
+    /// PEM file with the private key of the certificate; may be `cert_file` itself.
     pub key_file: String,
 }
 
-/// Which responses are valid. Their length is always checked.
+/// Conditions of a valid response. The framing of the body is always checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Expect {
-    /// Valid statuses; 200 to 299 if `None`.
+    /// Valid statuses; `None` for 200 to 299.
     pub status: Option<Vec<u16>>,
-    /// Expected body, which may have values; any if `None`.
+    /// Expected body, which may contain values; `None` accepts any.
     pub body: Option<Vec<u8>>,
-    /// Values in a JSON body: a path (RFC 9535) that selects one value, and its text, which may have values.
+    /// Expected values in a JSON body. Each is a path (RFC 9535) that selects one value, and the value as a string,
+    /// which may contain values of requests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub json: Vec<(String, String)>,
-    /// A regular expression that matches the body.
+    /// Regular expression that the body must match; `None` accepts any body.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub matches: Option<String>,
-    /// The least and the greatest length of the body, bytes.
+    /// Minimum and maximum length of the body, bytes; `None` accepts any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub length: Option<(u64, u64)>,
-    /// Checks of the whole body (JSON, regular expression, length, and a body with values) apply to
-    /// one of this many requests on average; to all if 0 or 1.
+    /// Average number of responses per checked one, for checks that need the whole body: JSON, regular expression,
+    /// length, and a body with values. 0 or 1 checks all.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub check_one_in: u32,
     /// Whether a response also needs `grpc-status: 0`, in its trailers or in a head without a body.
@@ -348,12 +354,12 @@ pub struct Expect {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Backend {
-    /// The faster one: epoll for HTTP, io_uring for ping-pong if this kernel has it. The record names it.
+    /// The faster backend: epoll for HTTP, io_uring for ping-pong if this kernel has it. The record names the backend.
     #[default]
     Auto,
-    /// Readiness.
+    /// Linux epoll, which reports readiness.
     Epoll,
-    /// Completions.
+    /// Linux io_uring, which reports completions.
     IoUring,
 }
 
@@ -361,27 +367,27 @@ pub enum Backend {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "loop", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Arrivals {
-    /// Closed loop: each client sends after its response and the think time.
+    /// Closed loop: each client sends after its previous response and the think time.
     Closed {
-        /// Think time, ns.
+        /// Time between a response and the client's next request, ns.
         think_ns: u64,
     },
-    /// Open loop, exponential gaps.
+    /// Open loop with exponentially distributed gaps.
     Poisson {
-        /// Offered rate, per second.
+        /// Mean offered rate, per second.
         rate_per_s: f64,
     },
-    /// Open loop, equal gaps.
+    /// Open loop with equal gaps.
     Constant {
         /// Offered rate, per second.
         rate_per_s: f64,
     },
-    /// Open loop: at the times of the trace that the workload replays, whose `gaps` are `recorded`.
+    /// Open loop at the times of the replayed trace, whose `gaps` are `recorded`.
     Recorded,
 }
 
 impl Arrivals {
-    /// Offered rate, per second; `None` in a closed loop, or if a trace sets the times.
+    /// Offered rate, per second; `None` in a closed loop or if a trace sets the times.
     pub fn offered_per_s(&self) -> Option<f64> {
         match *self {
             Arrivals::Closed { .. } | Arrivals::Recorded => None,
@@ -389,7 +395,7 @@ impl Arrivals {
         }
     }
 
-    /// The same law at another rate, at least one request per hour; unchanged without a rate.
+    /// The same process at a different rate, at least one per hour. A closed loop and a trace remain unchanged.
     #[must_use]
     pub fn at(self, rate_per_s: f64) -> Self {
         let rate_per_s = rate_per_s.max(1.0 / 3600.0);
@@ -400,7 +406,7 @@ impl Arrivals {
         }
     }
 
-    /// Whether requests are sent on a schedule.
+    /// Whether requests are sent on a schedule instead of after responses.
     pub fn is_open(&self) -> bool {
         !matches!(self, Arrivals::Closed { .. })
     }
@@ -410,13 +416,14 @@ impl Arrivals {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Warmup {
-    /// A time, ns.
+    /// Ends after this time, ns.
     DurationNs(u64),
-    /// A number of requests over all clients. Caches: exactly this many; the clients then wait for all responses.
+    /// Ends after this many requests over all clients. For a cache the number is exact, and clients then wait for all
+    /// responses.
     Requests(u64),
-    /// Caches: until the hit ratio shows no trend over the second half of the windows so far.
+    /// For caches: ends once the hit ratio shows no trend over the second half of the windows so far.
     Steady {
-        /// Time limit, ns; the measurement reports if it was reached.
+        /// Time limit, ns; the measurement reports whether it was reached.
         max_ns: u64,
     },
 }
@@ -427,40 +434,39 @@ pub enum Warmup {
 pub enum Stop {
     /// Ends after a time.
     Duration {
-        /// Length of the measurement, ns.
+        /// Length of the measured time, ns.
         duration_ns: u64,
     },
-    /// Ends once this many requests sent after the warm-up have ended. Late responses and requests
-    /// caused by cache misses do not count. The load is abandoned if for twice the timeout requests
-    /// only time out or fail to connect.
+    /// Ends once this many requests sent after the warm-up have ended. Late responses and requests caused by cache
+    /// misses do not count. If requests only time out or fail to connect for twice the timeout, the load is abandoned.
     Requests {
         /// Number of requests over all clients.
         requests: u64,
-        /// Time limit, ns.
+        /// Maximum measured time, ns.
         max_ns: u64,
     },
-    /// Ends once the batch-means interval of the mean latency is this narrow.
+    /// Ends once the batch-means interval of the mean latency is narrow enough.
     Interval {
-        /// Half-width over mean.
+        /// Target half-width of the interval, as a fraction of the mean.
         relative: f64,
-        /// Confidence level, a fraction.
+        /// Confidence level of the interval, a fraction.
         level: f64,
-        /// Time limit, ns.
+        /// Maximum measured time, ns.
         max_ns: u64,
     },
-    /// Volley's stop rule. It counts its priming round, so there is no warm-up.
+    /// Volley's stop rule, which counts its priming round, so there is no warm-up.
     Volley {
-        /// Maximum iterations of a round, over all clients (volley: 1,000,000).
+        /// Maximum number of requests in a round, over all clients (volley: 1,000,000).
         round_requests: u64,
-        /// Target half-width, ns (volley: 5,000).
+        /// Target half-width of the interval of the mean, ns (volley: 5,000).
         half_width_ns: u64,
-        /// Time limit, ns (volley: 3 minutes).
+        /// Maximum measured time, ns (volley: 3 minutes).
         max_ns: u64,
     },
 }
 
 impl Stop {
-    /// The longest time that is measured, ns.
+    /// Maximum time that the rule measures, ns.
     pub fn longest_ns(&self) -> u64 {
         match *self {
             Stop::Duration { duration_ns } => duration_ns,

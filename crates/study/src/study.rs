@@ -1,7 +1,7 @@
 use config::Report;
 use config::node::{Entry, Node, Table, Value};
 
-/// Maximum length of a study, bytes. It bounds the cost of a hostile file.
+/// Maximum length of a study, bytes, which bounds the cost of a hostile file.
 pub const TEXT_MAX_BYTES: usize = 64 * 1024;
 
 /// A valid study file. [`crate::expand()`] makes a plan from it.
@@ -12,26 +12,27 @@ pub struct Study {
 }
 
 impl Study {
-    /// The text it was parsed from.
+    /// The string that the study was parsed from.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Names of its factors.
+    /// Names of the study's factors, in the order of the file.
     pub fn factors(&self) -> impl Iterator<Item = &str> {
         self.root.table("factors").into_iter().flat_map(Table::keys)
     }
 }
 
-/// Size of a run.
+/// Profiles of a study, which differ in the size of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Profile {
-    /// The study without `[quick]` and `[full]`.
+    /// The study without the tables `[quick]` and `[full]`.
     #[default]
     Default,
-    /// A quick run, which claims no confidence level: `[quick]` over the default, three trials unless it sets a number.
+    /// A quick run, which claims no confidence level: `[quick]` overrides the study. It has three trials per point by
+    /// default.
     Quick,
-    /// The whole sweep: `[full]` over the default.
+    /// The whole sweep, in which `[full]` overrides the study.
     Full,
 }
 
@@ -39,7 +40,7 @@ impl Profile {
     /// All profiles.
     pub const ALL: [Profile; 3] = [Profile::Default, Profile::Quick, Profile::Full];
 
-    /// Its name, also the name of its table.
+    /// Name of the profile, and of its table in a study.
     pub fn name(self) -> &'static str {
         match self {
             Profile::Default => "default",
@@ -80,7 +81,7 @@ pub(crate) fn in_profile(root: &Table, profile: Profile, report: &Report) -> Tab
     merged
 }
 
-/// Removes the numbers of trials of a whole run, which do not apply to a quick run.
+/// Removes the numbers of trials that are set for a whole run, since they do not apply to a quick run.
 fn forget_counts(root: &mut Table) {
     if let Some(stop) = root.table_mut("trials").and_then(|trials| trials.table_mut("stop")) {
         stop.retain(|entry| !["comparison", "relative", "min", "max"].contains(&entry.key.as_str()));

@@ -1,4 +1,4 @@
-//! Schedule of a [`Plan`]: the order of its trials, their seeds and the estimated duration.
+//! Schedule of a [`Plan`]: the order of its trials, their seeds and their estimated duration.
 
 use crate::plan::{Plan, Point, SearchPlan};
 use crate::record::Step;
@@ -7,38 +7,39 @@ use crate::spec::{Stop, Warmup};
 /// Estimated time to start, connect to and stop a server, s. Each record has the actual time.
 const START_S: f64 = 0.3;
 
-/// Next step at a design point.
+/// Decision about the next trial at a design point.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Next {
-    /// One more trial, at the rate of the step if it has one, otherwise as planned.
+    /// One more trial, at the rate of the step, or as planned if `None`.
     Trial(Option<Step>),
-    /// No more trials, and why.
+    /// No more trials, for this reason.
     Enough(String),
 }
 
-/// Estimated work of a plan.
+/// Estimated work of a plan, as bounds on trials and time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Effort {
-    /// Minimum number of trials of all points.
+    /// Minimum number of trials over all points.
     pub trials_min: u64,
-    /// Maximum number of trials.
+    /// Maximum number of trials over all points.
     pub trials_max: u64,
-    /// Minimum time in s, without builds. Request-counted phases are counted as 0.
+    /// Minimum time without builds, s. Phases that end after a number of requests count as 0.
     pub seconds_min: f64,
-    /// Maximum time in s; a block that has started is completed.
+    /// Maximum time without builds, s. A block that has started is completed.
     pub seconds_max: f64,
 }
 
 impl Plan {
-    /// Indices of all points in the order of a block: each once, shuffled by the plan's seed, so that machine drift
-    /// affects all points alike. Includes points that this machine cannot run.
+    /// Indices of all points in the order of a block, each once. The plan's seed shuffles them, so that drift of the
+    /// machine affects all points alike. Includes points that this machine cannot run.
     pub fn order_of_block(&self, block: u32) -> Vec<usize> {
         let mut order = (0..self.points.len()).collect::<Vec<_>>();
         stats::Rng::stream(self.seed, stream(block, u32::MAX)).shuffle(&mut order);
         order
     }
 
-    /// Whether other points use rates found by the search at this one, which runs first. Panics without such a point.
+    /// Whether other points use rates found by the search at this point, which then runs first. Panics without such a
+    /// point.
     pub fn comes_first(&self, point: usize) -> bool {
         self.points[point].load.search.as_ref().is_some_and(|search| search.first)
     }
@@ -48,13 +49,13 @@ impl Plan {
         self.points[point].load.search.as_ref().map_or(self.trials.max, |search| search.trials_max)
     }
 
-    /// Seed of the trials of a block, independent of earlier trials and shared by all points, so that every server
-    /// receives the same stream (common random numbers; Law, Simulation Modeling and Analysis, 5th ed., section 11.2).
+    /// Seed of all trials of a block, independent of earlier trials. Every server therefore receives the same requests
+    /// (common random numbers; Law, Simulation Modeling and Analysis, 5th ed., section 11.2).
     pub fn trial_seed(&self, block: u32) -> u64 {
         stats::Rng::stream(self.seed, stream(block, 0)).next_u64()
     }
 
-    /// Estimated work on the machine that the plan was expanded for.
+    /// Estimates the work on the machine that the plan was expanded for.
     pub fn estimate(&self) -> Effort {
         let runnable = || self.points.iter().filter(|point| point.unrunnable.is_none());
         let searches = runnable().filter_map(|point| Some(search_effort(point, point.load.search.as_ref()?)));
@@ -65,7 +66,7 @@ impl Plan {
         let (block_min_s, block_max_s) = trials.iter().fold((0.0, 0.0), add);
         let (mut blocks_min, mut blocks_max) = (f64::from(self.trials.min), f64::from(self.trials.max));
         if let Some(max_ns) = self.trials.max_ns.filter(|_| points > 0) {
-            // A block starts while there is time, so the last one ends late. Searches run before.
+            // A block starts while there is time, so the last one may end late. Searches run before blocks.
             let left = |spent_s: f64| (max_ns as f64 / 1e9 - spent_s).max(0.0);
             blocks_min = blocks_min.min((left(searches.seconds_max) / block_max_s).ceil().max(1.0));
             blocks_max = blocks_max.min((left(searches.seconds_min) / block_min_s).ceil().max(1.0));
@@ -77,7 +78,7 @@ impl Plan {
             seconds_max: f64::from(self.trials.max) * block_max_s,
         };
         let all = searches + blocks;
-        // Searches also start a block only in time: one trial of each.
+        // Searches also stop starting trials at the time limit, and then one trial of each may end late.
         let search_block_s = runnable().filter(|point| point.load.search.is_some()).map(|point| trial_seconds(point).1);
         let last_s = search_block_s.sum::<f64>().max(block_max_s);
         let cap_s = self.trials.max_ns.map_or(f64::INFINITY, |max_ns| max_ns as f64 / 1e9 + last_s);
@@ -98,8 +99,8 @@ impl std::ops::Add for Effort {
     }
 }
 
-/// Bounds of the effort: a search that finds at once that the highest rate holds, and one that uses
-/// all its trials and time.
+/// Bounds of a search's effort. The minimum is a search that finds at once that the highest rate holds; the maximum
+/// uses all its trials and time.
 fn search_effort(point: &Point, search: &SearchPlan) -> Effort {
     let (least_s, most_s) = trial_seconds(point);
     let pilot = u64::from(search.from_per_s.is_none());
@@ -107,7 +108,7 @@ fn search_effort(point: &Point, search: &SearchPlan) -> Effort {
     if let Some(max_ns) = search.max_ns {
         let max_s = max_ns as f64 / 1e9;
         trials_max = trials_max.min((max_s / least_s).ceil() as u64);
-        // The last trial starts in time and ends late.
+        // The last trial starts before the limit and ends after it.
         seconds_max = seconds_max.min(max_s + most_s);
     }
     let trials_min = (1 + u64::from(search.confirm)).min(trials_max);
@@ -115,7 +116,7 @@ fn search_effort(point: &Point, search: &SearchPlan) -> Effort {
     Effort { trials_min: (trials_min + pilot).min(trials_max), trials_max, seconds_min, seconds_max }
 }
 
-/// Random stream of a trial or of the order of a block. There are fewer than `u32::MAX` points.
+/// Number of the random stream of a trial, or of a block's order. There are fewer than `u32::MAX` points.
 fn stream(block: u32, point: u32) -> u64 {
     u64::from(block) << 32 | u64::from(point)
 }

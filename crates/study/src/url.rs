@@ -1,4 +1,4 @@
-//! Parses URLs of loads, `http://host:port/path?query` (RFC 3986; RFC 9110, 4.2).
+//! Parses URLs of loads, `http://host:port/path?query` (RFC 3986; RFC 9110, section 4.2).
 
 use std::fmt;
 use std::net::Ipv6Addr;
@@ -9,25 +9,25 @@ use config::nearest::did_you_mean;
 use crate::protocol::Protocol;
 use crate::validate_http;
 
-/// Maximum length of a host, bytes (RFC 1035, 2.3.4, as text without the last dot).
+/// Maximum length of a host without a final dot, bytes (RFC 1035, section 2.3.4).
 const HOST_MAX_BYTES: usize = 253;
 
-/// A parsed URL.
+/// A parsed URL of a server or a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Url {
-    /// Protocol.
+    /// Protocol that the scheme stands for.
     pub protocol: Protocol,
-    /// A lower-case name, an IPv4 address, or an IPv6 address without brackets.
+    /// Lower-case name, IPv4 address, or IPv6 address without brackets.
     pub host: String,
-    /// Port; by default the scheme's.
+    /// Port in the URL, or else the scheme's default port.
     pub port: u16,
-    /// Request target: path and query, at least `/`; empty for `pingpong`.
+    /// Request target, path and query, at least `/`; empty for `pingpong`.
     pub target: String,
-    /// The part after `#`. It is never sent (RFC 9110, 4.2.5), so callers should warn about it.
+    /// The part after `#`, if any. It is never sent (RFC 9110, section 4.2.5), so callers should warn about it.
     pub fragment: Option<String>,
 }
 
-/// Parses a URL. Fails at the first error. Messages never contain a password.
+/// Parses a URL. Fails at the first error, with a message that never contains a password.
 pub fn parse(text: &str) -> Result<Url, Invalid> {
     validate_http::bounded("a URL", text)?;
     let no_host = |text: &str| {
@@ -155,7 +155,7 @@ fn is_scheme(text: &str) -> bool {
         && text.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
 }
 
-/// Removes anything that may be a password, for messages.
+/// Removes anything that may be a password, so that the URL can be shown in messages.
 fn without_user_info(text: &str) -> String {
     match text.rfind('@') {
         Some(at) => format!("...{}", &text[at..]),
@@ -164,22 +164,22 @@ fn without_user_info(text: &str) -> String {
 }
 
 impl Url {
-    /// `host:port`, for connecting and resolving.
+    /// Address `host:port` to resolve and connect to; an IPv6 address is in brackets.
     pub fn address(&self) -> String {
         format!("{}:{}", self.bracketed(), self.port)
     }
 
-    /// The value of the `Host` field, without the scheme's default port (RFC 9110, 7.2).
+    /// Value of the `Host` field, without the scheme's default port (RFC 9110, section 7.2).
     pub fn host_field(&self) -> String {
         if self.protocol.default_port() == Some(self.port) { self.bracketed() } else { self.address() }
     }
 
-    /// Whether one connection can serve both (RFC 9110, 4.3.1).
+    /// Whether one connection can serve both URLs (RFC 9110, section 4.3.1).
     pub fn same_origin(&self, other: &Url) -> bool {
         (self.protocol, self.port) == (other.protocol, other.port) && self.host == other.host
     }
 
-    /// Scheme, host and port.
+    /// Scheme, host and port as a URL without a path.
     pub fn origin(&self) -> String {
         format!("{}://{}", self.protocol.scheme(), self.host_field())
     }

@@ -1,4 +1,4 @@
-//! Validates methods, request targets, fields and statuses, so that they cannot change the framing of a message.
+//! Validates methods, request targets, fields and statuses, so that none can change the framing of a message.
 
 use config::nearest::nearest;
 use config::node::{Node, Value};
@@ -7,18 +7,18 @@ use config::{Invalid, Report};
 use crate::request_values;
 use crate::spec::{Connection, HttpRequest};
 
-/// Maximum header fields per request.
+/// Maximum number of header fields per request.
 pub const FIELDS_MAX: usize = 128;
-/// Maximum length of a target, method or header field, bytes. Servers accept less: nginx 8 KiB.
+/// Maximum length of a target, method or header field, bytes. Many servers accept less, such as 8 KiB in nginx.
 pub const TEXT_MAX_BYTES: usize = 32 * 1024;
 
-/// Known methods, for suggestions (RFC 9110, 9.3; RFC 5789).
+/// Known methods for suggestions (RFC 9110, section 9.3; RFC 5789).
 const METHODS: [&str; 9] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"];
 
-/// Maximum length of the name of a request, bytes.
+/// Maximum length of a request's name, bytes.
 const REQUEST_NAME_MAX_BYTES: usize = 100;
 
-/// Checks the name of a request in reports: printable text of 1 to 100 bytes.
+/// Checks the name of a request in reports. Fails unless it has 1 to 100 bytes, all printable.
 pub fn request_name(text: &str) -> Result<String, Invalid> {
     let is_name = (1..=REQUEST_NAME_MAX_BYTES).contains(&text.len()) && !text.chars().any(char::is_control);
     let wrong = || {
@@ -29,7 +29,7 @@ pub fn request_name(text: &str) -> Result<String, Invalid> {
     is_name.then(|| text.to_owned()).ok_or_else(wrong)
 }
 
-/// Validates a method: any token except `CONNECT` (RFC 9110, 9.1 and 5.6.2).
+/// Checks a method and returns it. Fails unless it is a token other than `CONNECT` (RFC 9110, sections 9.1 and 5.6.2).
 pub fn method(text: &str) -> Result<String, Invalid> {
     match METHODS.into_iter().find(|known| known.eq_ignore_ascii_case(text)) {
         Some("CONNECT") => return Err(Invalid::new("`CONNECT` opens a tunnel and cannot be measured")),
@@ -46,7 +46,8 @@ pub fn method(text: &str) -> Result<String, Invalid> {
     Ok(text.to_owned())
 }
 
-/// Validates a request target in origin form (RFC 9112, 3.2.1): path and query in visible ASCII, sent unchanged.
+/// Checks a request target in origin form (RFC 9112, section 3.2.1). Fails unless it is a path and query in visible
+/// ASCII, which are sent unchanged.
 pub fn target(text: &str) -> Result<String, Invalid> {
     bounded("a path", text)?;
     if !text.starts_with('/') {
@@ -61,7 +62,8 @@ pub fn target(text: &str) -> Result<String, Invalid> {
     Err(Invalid::new(format!("{character:?} is not allowed in the path `{text}`")).hint(hint))
 }
 
-/// Parses a header field, `Name: value`, without blanks around the value, which may be empty.
+/// Parses a header field, `Name: value`, and removes blanks around the value, which may be empty. Fails if either is
+/// invalid.
 pub fn field(text: &str) -> Result<(String, String), Invalid> {
     bounded("a header", text)?;
     let Some((name, value)) = text.split_once(':') else {
@@ -74,7 +76,7 @@ pub fn field(text: &str) -> Result<(String, String), Invalid> {
     Ok((field_name(name)?, field_value(name, value)?))
 }
 
-/// Validates the name of a header field: a token (RFC 9110, 5.1).
+/// Checks the name of a header field. Fails unless it is a token (RFC 9110, section 5.1).
 pub fn field_name(name: &str) -> Result<String, Invalid> {
     bounded("a header", name)?;
     if is_token(name) {
@@ -87,7 +89,8 @@ pub fn field_name(name: &str) -> Result<String, Invalid> {
     Err(Invalid::new(format!("`{name}` is not a valid header name")).hint(hint))
 }
 
-/// Validates a field value: no line end, zero byte or other control character (RFC 9110, 5.5). Removes outer blanks.
+/// Checks a field value and removes outer blanks. Fails at a line end, zero byte or other control character (RFC 9110,
+/// section 5.5).
 pub fn field_value(name: &str, value: &str) -> Result<String, Invalid> {
     bounded("a header", value)?;
     let value = value.trim_matches([' ', '\t']);
@@ -97,7 +100,8 @@ pub fn field_value(name: &str, value: &str) -> Result<String, Invalid> {
     }
 }
 
-/// Parses the valid statuses: `200`, `200,201`, `200-204`, `2xx`. Returns them in ascending order without duplicates.
+/// Parses valid statuses, such as `200`, `200,201`, `200-204` or `2xx`. Returns them in ascending order without
+/// duplicates. Fails at the first invalid part.
 pub fn statuses(text: &str) -> Result<Vec<u16>, Invalid> {
     bounded("a list of statuses", text)?;
     let mut all = Vec::new();
@@ -129,7 +133,7 @@ pub fn statuses(text: &str) -> Result<Vec<u16>, Invalid> {
     Ok(all)
 }
 
-/// Reads a status or a list of statuses, given as numbers. Others are reported and left out.
+/// Reads a status or a list of statuses, given as numbers. Reports others and leaves them out.
 pub(crate) fn numeric_statuses(node: &Node, least: i64, report: &Report) -> Vec<u16> {
     let items = match &node.value {
         Value::List(items) => items.as_slice(),
@@ -145,13 +149,13 @@ pub(crate) fn numeric_statuses(node: &Node, least: i64, report: &Report) -> Vec<
     items.iter().filter_map(status).collect()
 }
 
-/// Describes a status that is not among `expected` (empty: 200 to 299): `status 401 (expected 2xx)`.
+/// Describes a status that is not in `expected` (empty: 200 to 299), such as `status 401 (expected 2xx)`.
 pub fn unexpected_status(status: u16, expected: &[u16]) -> String {
     let expected = if expected.is_empty() { "2xx".to_owned() } else { statuses_words(expected) };
     format!("status {status} (expected {expected})")
 }
 
-/// Formats ascending statuses: `2xx, 404`.
+/// Formats ascending statuses, such as `2xx, 404`.
 pub fn statuses_words(statuses: &[u16]) -> String {
     let follows = |a: &u16, b: &u16| a.checked_add(1) == Some(*b);
     let ranges = statuses.chunk_by(follows).map(|range| match range {
@@ -162,14 +166,14 @@ pub fn statuses_words(statuses: &[u16]) -> String {
     ranges.collect::<Vec<_>>().join(", ")
 }
 
-/// Parses three digits, 100 to 599 (RFC 9110, 15).
+/// Parses a status of three digits, 100 to 599 (RFC 9110, section 15).
 fn status(text: &str) -> Option<u16> {
     let digits = text.len() == 3 && text.bytes().all(|byte| byte.is_ascii_digit());
     text.parse().ok().filter(|status| digits && (100..=599).contains(status))
 }
 
-/// Errors in a valid request as a whole, each with the name of its field, or an empty one: fields that contradict its
-/// framing or the use of the connection. `to_close` is the hint for closing connections.
+/// Finds errors in a request whose parts are valid: fields that contradict its framing or the use of the connection.
+/// Each error has the name of its field, which may be empty. `to_close` is the hint for closing connections.
 pub fn mistakes<'r>(request: &'r HttpRequest, connection: Connection, to_close: &str) -> Vec<(&'r str, Invalid)> {
     let mut mistakes = Vec::new();
     let mut add = |field: &'r str, error: Invalid| mistakes.push((field, error));
@@ -225,7 +229,8 @@ pub fn mistakes<'r>(request: &'r HttpRequest, connection: Connection, to_close: 
     mistakes
 }
 
-/// Checks a JSON path (RFC 9535), and returns the text of its value, which may have values.
+/// Checks a JSON path (RFC 9535) with its expected value, and returns the value as a string, which may contain values
+/// of requests. Fails if the path or a value is invalid.
 pub fn json_check(path: &str, text: &str) -> Result<String, Invalid> {
     if let Err(error) = serde_json_path::JsonPath::parse(path) {
         let message = format!("`{}` is not a JSON path: {error}", path.escape_debug());
@@ -234,12 +239,12 @@ pub fn json_check(path: &str, text: &str) -> Result<String, Invalid> {
     request_values::parts(text).map(|_| text.to_owned())
 }
 
-/// Checks a regular expression.
+/// Checks a regular expression and returns it. Fails if it is invalid.
 pub fn regex(text: &str) -> Result<String, Invalid> {
     match regex::bytes::Regex::new(text) {
         Ok(_) => Ok(text.to_owned()),
         Err(error) => {
-            // The lines before it repeat the text.
+            // The error's first lines repeat the expression.
             let (text, why) = (text.escape_debug(), error.to_string());
             let why = why.lines().last().unwrap_or_default().trim_start_matches("error: ");
             Err(Invalid::new(format!("`{text}` is not a regular expression: {why}")))
@@ -247,7 +252,7 @@ pub fn regex(text: &str) -> Result<String, Invalid> {
     }
 }
 
-/// Parses the least and the greatest length of a body: `100`, `100..2000`, `100..`.
+/// Parses the minimum and maximum length of a body, in bytes: `100`, `100..2000` or `100..`.
 pub fn length_range(text: &str) -> Result<(u64, u64), Invalid> {
     let (least, most) = text.split_once("..").unwrap_or((text, text));
     let number = |text: &str, default: u64| match text.trim() {
@@ -261,12 +266,12 @@ pub fn length_range(text: &str) -> Result<(u64, u64), Invalid> {
     }
 }
 
-/// Converts a fraction of responses to check to the `n` of "one in `n`".
+/// Converts the fraction of responses to check to the `n` of "one in `n`".
 pub fn one_in(fraction: f64) -> u32 {
     if fraction > 0.0 { (1.0 / fraction).round().min(f64::from(u32::MAX)) as u32 } else { u32::MAX }
 }
 
-/// Whether the text is a `token` (RFC 9110, 5.6.2).
+/// Whether the string is a `token` (RFC 9110, section 5.6.2).
 fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
 }
@@ -277,7 +282,7 @@ pub(crate) fn bounded(what: &str, text: &str) -> Result<(), Invalid> {
     (bytes <= TEXT_MAX_BYTES).then_some(()).ok_or_else(error)
 }
 
-/// The UTF-8 bytes of a character as `%XX`.
+/// Percent-encodes a character: each UTF-8 byte as `%XX`.
 pub fn percent_encoded(character: char) -> String {
     let mut bytes = [0; 4];
     character.encode_utf8(&mut bytes).bytes().map(|byte| format!("%{byte:02X}")).collect()

@@ -5,23 +5,23 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Built-in cases by protocol.
+/// Suites of built-in cases, one per kind of protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Suite {
-    /// Volley's ping-pong: each word plus one.
+    /// Volley's ping-pong, in which the server returns each word plus one.
     Pingpong,
-    /// HTTP/1.1.
+    /// HTTP/1.1 servers.
     Http,
-    /// Cache protocols.
+    /// Caches, whatever their protocol.
     Cache,
 }
 
-/// The suites by name.
+/// The suites with their names on the command line.
 pub const SUITES: [(&str, Suite); 3] = [("pingpong", Suite::Pingpong), ("http", Suite::Http), ("cache", Suite::Cache)];
 
 impl Suite {
-    /// The suite of a protocol; `None` if it has none.
+    /// The suite for a protocol; `None` if it has none.
     pub fn of(protocol: crate::spec::Protocol) -> Option<Suite> {
         use crate::spec::Protocol;
         match protocol {
@@ -32,7 +32,7 @@ impl Suite {
         }
     }
 
-    /// Declarative cases of the suite, as a case file.
+    /// The suite's declarative cases as a case file.
     pub fn text(self) -> &'static str {
         match self {
             Suite::Pingpong => include_str!("cases/pingpong.toml"),
@@ -41,7 +41,7 @@ impl Suite {
         }
     }
 
-    /// Declarative cases of the suite, parsed.
+    /// The suite's declarative cases, parsed.
     pub fn cases(self) -> Vec<crate::cases::Case> {
         match self.text() {
             "" => Vec::new(),
@@ -50,19 +50,19 @@ impl Suite {
     }
 }
 
-/// Results for one server.
+/// Results of verifying one server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Verification {
-    /// Command or address of the server.
+    /// Command line or address of the server.
     pub server: String,
-    /// Seed of the random values.
+    /// Seed of the random values in the cases.
     pub seed: u64,
-    /// Whether all checked cases hold; `None` if none was checked.
+    /// Whether all checked cases hold; `None` if no case was checked.
     pub holds: Option<bool>,
-    /// Why the server could not be started; then no case was checked.
+    /// Why the server could not be started, in which case nothing was checked; `None` if it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_started: Option<String>,
-    /// The cases, in the order in which they were checked.
+    /// Results of the cases, in the order in which they were checked.
     pub cases: Vec<CaseResult>,
 }
 
@@ -71,16 +71,16 @@ pub struct Verification {
 pub struct CaseResult {
     /// Name of the case.
     pub name: String,
-    /// The promise that it checks.
+    /// Promise that the case checks, in one line.
     pub promise: String,
-    /// Whether the promise holds.
+    /// Whether the promise holds, or why it was not checked.
     #[serde(flatten)]
     pub outcome: CaseOutcome,
-    /// Wall time, ns.
+    /// Wall time of the case, ns.
     pub elapsed_ns: u64,
 }
 
-/// Outcome of a case.
+/// Outcome of checking a case.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "outcome", rename_all = "kebab-case")]
 pub enum CaseOutcome {
@@ -98,18 +98,19 @@ pub enum CaseOutcome {
 /// How a case failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Miss {
-    /// The error and its location, one line.
+    /// The error and its location, in one line.
     pub message: String,
-    /// The start of the expected response, with escapes for unprintable bytes.
+    /// Start of the expected response, with escapes for unprintable bytes; `None` if there is no single expected
+    /// response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected: Option<String>,
-    /// The start of the received response.
+    /// Start of the received response, with escapes for unprintable bytes; `None` if there is none to show.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub received: Option<String>,
-    /// Position of the first byte in which they differ, from 0.
+    /// Offset of the first byte in which the responses differ, from 0; `None` if bytes were not compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub differs_at: Option<u64>,
-    /// The start of the bytes sent.
+    /// Start of the bytes sent, with escapes for unprintable bytes; `None` if there is nothing to show.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent: Option<String>,
 }
@@ -134,7 +135,7 @@ impl fmt::Display for Miss {
 }
 
 impl Verification {
-    /// Number of cases that hold, fail and were skipped.
+    /// Numbers of cases that hold, that fail and that were skipped, in this order.
     pub fn counts(&self) -> (usize, usize, usize) {
         self.cases.iter().fold((0, 0, 0), |(hold, fail, skipped), case| match case.outcome {
             CaseOutcome::Ok => (hold + 1, fail, skipped),
@@ -143,7 +144,7 @@ impl Verification {
         })
     }
 
-    /// The first failed case, and how it failed.
+    /// Name of the first failed case and how it failed; `None` if no case failed.
     pub fn first_miss(&self) -> Option<(&str, &Miss)> {
         self.cases.iter().find_map(|case| match &case.outcome {
             CaseOutcome::Failed(miss) => Some((case.name.as_str(), miss)),

@@ -1,18 +1,18 @@
-//! Warnings of trials. Each has a kind, so that a report can summarize many trials in one line.
+//! Warnings about trials. Each has a kind, by which a report summarizes many trials in one line.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// One warning of one trial.
+/// One warning about one trial.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Warning {
-    /// Kind, by which reports merge warnings.
+    /// Kind of warning, by which reports merge warnings.
     pub kind: WarningKind,
-    /// One sentence, without full stop.
+    /// One sentence without a full stop.
     pub text: String,
 }
 
-/// Kinds of warnings. A report merges the warnings of a kind.
+/// Kinds of warnings. A report merges all warnings of a kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WarningKind {
@@ -34,7 +34,7 @@ pub enum WarningKind {
     SharedCpus,
     /// The network between generators and server was the limit.
     NetworkBound,
-    /// Generators of a cluster differ.
+    /// Generators of a cluster measured different results.
     GeneratorsDiffer,
     /// The clock of a generator's machine moved, or the generator started late.
     AgentClock,
@@ -50,25 +50,25 @@ pub enum WarningKind {
     Silent,
     /// Some connections were silent at the end.
     SilentConnections,
-    /// A pause without any response.
+    /// No response came for a while.
     Pause,
     /// Requests failed.
     Errors,
     /// Requests failed before measuring began.
     WarmupErrors,
-    /// Responses after the timeout.
+    /// Responses came after the timeout.
     LateAnswers,
-    /// Unsent intended requests.
+    /// Intended requests were never sent.
     Unsent,
     /// Connections were reopened.
     Reconnects,
-    /// Clients were in back-off.
+    /// Clients waited in back-off before reconnecting.
     BackOff,
     /// Requests were sent again.
     AskedAgain,
     /// The server allows fewer requests in flight than the load.
     StreamLimit,
-    /// Latencies beyond the histogram.
+    /// Latencies exceeded the range of the histogram.
     Saturated,
     /// Little's law does not hold.
     Little,
@@ -86,21 +86,21 @@ pub enum WarningKind {
     PublishedPort,
     /// Trials had not reached a steady state.
     NotSteady,
-    /// A trial differs from the others of its point.
+    /// A trial differs from the other trials of its point.
     Outlier,
-    /// The speed of the machine changed during the run.
+    /// The machine's speed changed during the run.
     States,
     /// Another process used a CPU before or after trials.
     Contended,
-    /// Other warnings, also of older stores.
+    /// Any other warning, and warnings of unknown kinds in older stores.
     #[default]
     #[serde(other)]
     Other,
 }
 
 impl WarningKind {
-    /// The common text of warnings of this kind, which a count can follow: `no steady state` (in 5 of 80 trials).
-    /// `None` if each has its own text, and only equal texts can be grouped.
+    /// Text that all warnings of this kind share and a count can follow: `no steady state` (in 5 of 80 trials). `None`
+    /// if each warning has its own text, and only equal texts can be merged.
     pub fn text(self) -> Option<&'static str> {
         Some(match self {
             WarningKind::OtherLab => "another lab was running on this machine and competed for CPUs",
@@ -137,7 +137,7 @@ impl WarningKind {
         })
     }
 
-    /// Creates a warning of this kind.
+    /// Creates a warning of this kind with its sentence.
     pub fn says(self, text: impl Into<String>) -> Warning {
         Warning { kind: self, text: text.into() }
     }

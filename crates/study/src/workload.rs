@@ -1,9 +1,10 @@
-//! Cache workloads, with keys that [`crate::keys`] declares: operations, keys, lengths of keys and values; or a trace.
+//! Cache workloads: operations, keys, and lengths of keys and values, or a trace. [`crate::keys`] declares their keys
+//! in a study.
 //!
 //! A trace supplies operations, keys, times to live (not over HTTP) and lengths; `fill` is `true` if its format has no
-//! writes. `keys.size` applies to keys without a recorded length; by default they are as short as distinct keys can be.
-//! `values.size` applies to values without a recorded length: required with `plain`, 0 bytes otherwise. A key is longer
-//! than recorded if it would not be distinct.
+//! writes. `keys.size` applies to keys without a recorded length, which are as short as distinct keys can be by
+//! default. `values.size` applies to values without a recorded length; it is required with `plain` and 0 bytes by
+//! default otherwise. A key is sent longer than recorded if it would otherwise not be distinct.
 
 mod presets;
 pub mod trace;
@@ -15,9 +16,9 @@ use stats::{Distribution, Empirical, Piece, Sizes};
 
 use crate::keys::WORKLOAD;
 
-/// Maximum number of keys. With 2^32 keys, the record of keys seen takes 512 MiB.
+/// Maximum number of keys. The generator's record of keys seen then takes 512 MiB.
 pub const KEYS_MAX: u64 = 1 << 32;
-/// Maximum length of a key, bytes; memcached's limit.
+/// Maximum length of a key, bytes, which is memcached's limit.
 pub const KEY_MAX_BYTES: u64 = 250;
 /// Maximum length of a value, bytes.
 pub const VALUE_MAX_BYTES: u64 = 64 << 20;
@@ -26,36 +27,36 @@ pub const VALUE_MAX_BYTES: u64 = 64 << 20;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Workload {
-    /// The preset it is based on, possibly changed; `None` if there is none.
+    /// Preset that the workload is based on, possibly with changes; `None` if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preset: Option<String>,
     /// Weights of the operations.
     pub operations: Operations,
-    /// Whether a missed GET is followed by a SET of its key (look-aside).
+    /// Whether a GET that misses is followed by a SET of its key (look-aside).
     pub fill: bool,
-    /// Times to live; no expiry if empty.
+    /// Times to live with their shares; empty if values never expire.
     #[serde(default)]
     pub ttl: Vec<Ttl>,
     /// Number, popularity and lengths of the keys.
     pub keys: Keys,
-    /// Lengths of the values.
+    /// Lengths of the values, bytes.
     pub values: Values,
-    /// A trace to replay: operations, keys and times come from it, and lengths if it has them.
+    /// Trace to replay, which supplies operations, keys and times, and lengths if it has them; `None` to sample.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<Trace>,
 }
 
-/// Weights of the operations, in any unit.
+/// Relative frequencies of the operations, in any unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Operations {
-    /// Reads of a key.
+    /// Weight of reads.
     pub get: f64,
-    /// Writes of a key.
+    /// Weight of writes.
     pub set: f64,
-    /// Deletions of a key.
+    /// Weight of deletions.
     pub delete: f64,
-    /// A GET and, after its response, a SET of the same key (YCSB's workload F).
+    /// Weight of reads that are followed by a write of the key after the response (YCSB's workload F).
     pub read_modify_write: f64,
 }
 
@@ -66,114 +67,115 @@ impl Operations {
     }
 }
 
-/// A time to live and its share.
+/// A time to live and the share of values that have it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Ttl {
-    /// Seconds, 1 to 30 days: memcached reads larger numbers as points in time.
+    /// Time to live, 1 s to 30 days; memcached reads larger numbers as points in time.
     pub seconds: u32,
-    /// Share of values set, a fraction; the rest never expire.
+    /// Share of values set with this time to live, a fraction. Values in no share never expire.
     pub share: f64,
 }
 
-/// Keys of a workload.
+/// Number, popularity and lengths of a workload's keys.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Keys {
-    /// Number of keys; with `reuse`, those that exist before the first operation.
+    /// Number of keys; with `reuse`, number of keys that exist before the first operation.
     pub count: u64,
-    /// Popularity distribution.
+    /// Distribution of operations among the keys.
     pub popularity: Popularity,
-    /// Operations, over all clients, after which other keys become popular; `None` for never.
+    /// Number of operations, over all clients, after which other keys become popular; `None` for never.
     pub shift_every: Option<u64>,
-    /// Probability of using an earlier key instead of a new one; `None` for a fixed population.
+    /// Probability of using an earlier key instead of a new one; `None` for a fixed set of keys.
     pub reuse: Option<f64>,
-    /// First operation on a new key; only with `reuse`.
+    /// First operation on a new key, which only `reuse` creates.
     #[serde(default)]
     pub new: NewKey,
-    /// Share of operations on one-hit keys.
+    /// Share of operations on keys that are used only once, a fraction.
     #[serde(default)]
     pub one_hit: f64,
     /// Probability that an operation on an existing key deletes it instead.
     #[serde(default)]
     pub invalidation: f64,
-    /// Whether popular keys are neighbors instead of scattered by a keyed bijection.
+    /// Whether popular keys are neighbors; otherwise a keyed bijection scatters them.
     #[serde(default)]
     pub neighbours_hot: bool,
-    /// Length of a key; at least as long as needed to be distinct.
+    /// Distribution of key lengths, bytes. A key is longer if it would otherwise not be distinct.
     pub size: SizeLaw,
-    /// Maximum length, bytes; longer ones are cut.
+    /// Maximum length of a key, bytes; longer ones are cut.
     pub max_bytes: u64,
 }
 
-/// Popularity distribution of keys. With [`Keys::reuse`] a rank is an age: the newest key is the most popular one.
+/// Distribution of operations among keys. With [`Keys::reuse`] a rank is an age, so the newest key is the most popular
+/// one.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "law", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Popularity {
     /// All keys are equally popular.
     Uniform,
-    /// The key of rank k in proportion to k^-exponent, exactly.
+    /// Zipf's law, exactly: the key of rank k has popularity k^-exponent, up to a constant factor.
     Zipf {
-        /// Exponent of the law, 0 or more.
+        /// Exponent of the law, at least 0.
         exponent: f64,
     },
-    /// An age whose logarithm is uniform; only with [`Keys::reuse`].
+    /// A distribution over ages, whose logarithm is uniform; only with [`Keys::reuse`].
     Recency,
-    /// A few keys get a share of all operations, uniformly; the rest is uniform over all keys.
+    /// A few hot keys share a fraction of all operations evenly; other operations are uniform over all keys.
     HotSet {
-        /// Number of these keys.
+        /// Number of hot keys.
         keys: u64,
-        /// Share of all operations that these keys get, a fraction.
+        /// Share of all operations that the hot keys get, a fraction.
         share: f64,
     },
     /// Keys are requested in order, from the first to the last, repeatedly.
     Loop,
 }
 
-/// First operation on a new key.
+/// Choice of the first operation on a new key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum NewKey {
-    /// Any operation, by its weight: a GET of it misses.
+    /// Any operation, chosen by weight, so that a GET of a new key misses.
     #[default]
     Any,
-    /// A SET. The share of sets is that of new keys plus the weight of `set` on earlier ones.
+    /// A SET. The share of SETs is the share of new keys plus the weight of `set` on earlier keys.
     Set,
 }
 
-/// Values of a workload.
+/// Lengths of a workload's values.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Values {
-    /// Length.
+    /// Distribution of value lengths, bytes.
     pub size: SizeLaw,
-    /// Maximum length, bytes; longer ones are cut.
+    /// Maximum length of a value, bytes; longer ones are cut.
     pub max_bytes: u64,
-    /// Whether the value of a key keeps its length.
+    /// Whether the length depends on the key or varies by SET.
     #[serde(default)]
     pub length: ValueLength,
 }
 
-/// Whether the value of a key keeps its length.
+/// Rule for the lengths of successive values of a key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ValueLength {
-    /// One length for a key, always.
+    /// The value of a key always has the same length.
     #[default]
     PerKey,
-    /// Sampled at each SET, as in mutilate.
+    /// Each SET samples a new length, as in mutilate.
     PerSet,
 }
 
-/// A distribution of lengths in bytes, rounded to whole bytes and cut at 0 and at the maximum.
+/// A distribution of lengths in bytes, rounded to whole bytes and clamped between 0 and the maximum.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "law", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum SizeLaw {
-    /// A histogram: points and ranges with weights, and a tail given by a formula.
+    /// A histogram of points and ranges with weights, and an optional tail given by a formula.
     Empirical {
-        /// Lowest length, highest length (bytes) and weight of each item.
+        /// Lowest length, highest length and weight of each item; lengths are in bytes.
         values: Vec<(f64, f64, f64)>,
-        /// Distribution of the remaining lengths, if there is one.
+        /// Distribution of the remaining lengths; `None` if the items cover all.
         tail: Option<Tail>,
     },
     /// A distribution given by a formula.
@@ -187,18 +189,18 @@ impl From<Distribution> for SizeLaw {
     }
 }
 
-/// The tail of an empirical distribution.
+/// The tail of an empirical distribution, given by a formula.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Tail {
-    /// Distribution of the lengths in the tail.
+    /// Distribution of the lengths in the tail, bytes.
     pub size: Distribution,
-    /// Its weight relative to the values.
+    /// Weight of the tail, in the unit of the items' weights.
     pub weight: f64,
 }
 
 impl SizeLaw {
-    /// The distribution to sample. Fails with the requirement that the parameters violate.
+    /// The distribution to sample from. Fails with the requirement that the parameters violate.
     pub fn law(&self) -> Result<Empirical, String> {
         match self {
             SizeLaw::Empirical { values, tail } => {
@@ -212,7 +214,7 @@ impl SizeLaw {
     }
 }
 
-/// The requirement on the parameters of a distribution, which its validity checks.
+/// The requirement that the parameters of this kind of distribution must meet, for messages.
 fn requirement(law: &Distribution) -> &'static str {
     match law {
         Distribution::Constant { .. } => "`bytes` must be 0 or more",
@@ -227,18 +229,18 @@ fn requirement(law: &Distribution) -> &'static str {
     }
 }
 
-/// A recorded trace.
+/// A recorded trace to replay.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Trace {
-    /// The file, relative to the study's directory.
+    /// Path of the trace file, relative to the study's directory.
     pub file: String,
-    /// File format.
+    /// Format of the trace file.
     pub format: trace::Format,
-    /// Whether operations keep the recorded gaps. Otherwise the load's arrivals apply.
+    /// Whether operations keep the recorded gaps or follow the load's arrivals.
     #[serde(default)]
     pub gaps: Gaps,
-    /// Speed-up of recorded gaps.
+    /// Factor by which the replay is faster than the recorded gaps.
     #[serde(default = "recorded_speed")]
     pub speed: f64,
 }
@@ -251,37 +253,39 @@ fn recorded_speed() -> f64 {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Gaps {
-    /// The load's arrivals.
+    /// The load's arrivals, regardless of the recorded times.
     #[default]
     None,
-    /// The recorded times.
+    /// The recorded times, divided by the speed-up.
     Recorded,
 }
 
-/// An error in a workload as a whole.
+/// An error in a workload as a whole, found after parsing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// Its key in `[load.workload]`, dotted.
+    /// Dotted key in `[load.workload]` to correct.
     pub key: &'static str,
-    /// The message, without a full stop.
+    /// Error message without a full stop.
     pub message: String,
-    /// A suggestion.
+    /// Suggestion to the user; `None` if there is none.
     pub hint: Option<&'static str>,
 }
 
 impl Workload {
-    /// Distribution of key lengths in bytes, before keys are lengthened to be distinct.
+    /// Distribution of key lengths in bytes, before keys are made longer to be distinct. Fails if its parameters are
+    /// invalid.
     pub fn key_sizes(&self) -> Result<Sizes, String> {
         Ok(Sizes::new(self.keys.size.law()?, 1, self.keys.max_bytes.max(1)))
     }
 
-    /// Distribution of value lengths in bytes.
+    /// Distribution of value lengths in bytes. Fails if its parameters are invalid.
     pub fn value_sizes(&self) -> Result<Sizes, String> {
         Ok(Sizes::new(self.values.size.law()?, 0, self.values.max_bytes))
     }
 
-    /// The hit ratio determined by the mix. Without fills, a frequently used key was last set with probability set /
-    /// (set + delete), however large the cache. `None` with fills, with expiry, or if nothing is set or deleted.
+    /// The hit ratio that the mix of operations determines. Without fills, the last write to a frequently used key was
+    /// a SET with probability set / (set + delete), however large the cache. `None` with fills, with expiry, or if
+    /// nothing is set or deleted.
     pub fn hit_ratio_of_mix(&self) -> Option<f64> {
         let (total, changed) = (self.operations.total(), self.keys.invalidation);
         let sets = (1.0 - changed) * (self.operations.set + self.operations.read_modify_write) / total;
@@ -292,7 +296,7 @@ impl Workload {
 }
 
 impl Workload {
-    /// All errors: numbers out of range and incompatible parts. A workload without any can be sampled.
+    /// Finds numbers out of range and incompatible parts. A workload without problems can be sampled.
     pub fn problems(&self) -> Vec<Problem> {
         let (operations, keys) = (&self.operations, &self.keys);
         let (exponent, hot_share) = match keys.popularity {

@@ -1,4 +1,4 @@
-//! Runs the bodies of the fuzz targets on stable Rust: on seeds, truncated and mutated seeds, and random bytes.
+//! Runs the bodies of the fuzz targets on stable Rust: on seeds, on truncated and mutated seeds, and on random bytes.
 
 #[path = "../../../fuzz/bodies.rs"]
 mod bodies;
@@ -88,7 +88,7 @@ fn bodies_accept_truncated_seeds() {
     }
 }
 
-/// A seed in which a piece is replaced by a piece of another, with some bytes changed.
+/// A seed with a piece of a different seed in place of its own, and some bytes changed.
 fn bent() -> impl Strategy<Value = (usize, Vec<u8>)> {
     let edits = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4);
     let pieces = any::<[prop::sample::Index; 6]>();

@@ -1,4 +1,5 @@
-//! Studies as users write them, their plans and errors. One binary: each further one takes time to link and run.
+//! Studies as users write them, their plans and errors. All tests share one binary, since each binary takes time to
+//! link.
 
 mod containers;
 mod effects;

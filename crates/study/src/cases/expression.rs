@@ -1,26 +1,27 @@
-//! `{sum}` in the texts of a case: expressions over random numbers and texts. A brace opens one if a letter, `_` or `(`
-//! follows and no quote or brace comes before the closing one. Others are literal (JSON needs no escapes), as is `{{`.
+//! `{sum}` in the strings of a case: expressions over random numbers and strings. A brace opens one if a letter, `_` or
+//! `(` follows and no quote or brace comes before the closing one. Other braces are literal (JSON needs no escapes), as
+//! is `{{`.
 
 use config::Invalid;
 use config::nearest::suggestion;
 
-/// Maximum length of an expression, bytes. It also bounds the nesting.
+/// Maximum length of an expression, bytes. It also bounds the nesting depth.
 const EXPRESSION_MAX_BYTES: usize = 120;
-/// Maximum digits of `{n:8x}`.
+/// Maximum number of digits of `{n:8x}`.
 const DIGITS_MAX: u32 = 32;
 
 const FUNCTIONS: [&str; 4] = ["length", "lower", "reverse", "upper"];
 
-/// Value of a name or expression.
+/// Value of a name or an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
     /// A whole number.
     Integer(i128),
-    /// A text.
+    /// A string.
     Text(String),
 }
 
-/// A text with expressions.
+/// A string with expressions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Template {
     parts: Vec<Part>,
@@ -35,9 +36,9 @@ enum Part {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Format {
     Plain,
-    /// A number as text, even if the expression is the whole text.
+    /// A number as a string, even if the expression is the whole template.
     Decimal,
-    /// This many hexadecimal digits, the lowest ones.
+    /// The lowest hexadecimal digits, this many.
     Hex(u32),
 }
 
@@ -51,7 +52,7 @@ enum Expression {
 }
 
 impl Template {
-    /// Parses a text that may use `names`, each with an example of its type. Fails at the first invalid expression.
+    /// Parses a template that may use `names`, each with an example of its type. Fails at the first invalid expression.
     pub fn parse(text: &str, names: &[(String, Value)]) -> Result<Template, Invalid> {
         let (mut parts, mut plain, mut rest) = (Vec::new(), String::new(), text);
         while let Some(open) = rest.find('{') {
@@ -85,12 +86,12 @@ impl Template {
         Ok(Template { parts })
     }
 
-    /// Replaces expressions by their values.
+    /// Replaces expressions by their values, which `value` returns by name.
     pub fn fill(&self, value: &dyn Fn(&str) -> Value) -> String {
         self.parts.iter().map(|part| part.text(value)).collect()
     }
 
-    /// The value of a text that is a single expression; `None` if it is not.
+    /// The value of a template that is a single expression without a format; `None` for any other template.
     pub fn alone(&self, value: &dyn Fn(&str) -> Value) -> Option<Value> {
         match &self.parts[..] {
             [Part::Of(expression, Format::Plain)] => expression.value(&|name| Ok(value(name))).ok(),
@@ -105,7 +106,7 @@ impl Part {
             Part::Plain(text) => text.clone(),
             Part::Of(expression, format) => match (expression.value(&|name| Ok(value(name))), format) {
                 (Ok(Value::Integer(number)), Format::Hex(digits)) => {
-                    // Only the bits that these digits show, so that a word wraps around.
+                    // Keep only the bits that the digits show, so that the number wraps around.
                     let shown = number.cast_unsigned() & (u128::MAX >> (128 - 4 * digits));
                     format!("{shown:0width$x}", width = *digits as usize)
                 }

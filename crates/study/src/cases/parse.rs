@@ -18,7 +18,7 @@ const OF_BODY: [&str; 2] = ["Content-Length", "Transfer-Encoding"];
 type Section<'a> = config::Section<'a, ()>;
 type Names = [(String, Value)];
 
-/// Parses cases. Fails with all errors, in the order of the text.
+/// Parses a file of cases. Fails with all errors, in the order of the file.
 pub fn parse(text: &str) -> Result<Vec<Case>, Vec<Diagnostic>> {
     let report = Report::new("the case file", text, &[]);
     report.check_length("a case file", TEXT_MAX_BYTES)?;
@@ -92,7 +92,7 @@ fn case(section: &Section) -> Case {
     case
 }
 
-/// Checks filled templates: whether hexadecimal digits form bytes, and whether a request is too long to cut.
+/// Checks filled templates: hexadecimal digits must form whole bytes, and a request must not be too long to cut.
 fn check_filled(case: &Case, section: &Section) {
     let values = case.draw(0, 0).with("index", Value::Integer(0)).with("path", Value::Text("/".to_owned()));
     let hex = |template: &Template| {
@@ -126,7 +126,7 @@ fn length(send: &Send, values: &Values) -> usize {
     }
 }
 
-/// The random values of a case. Invalid ones count as texts.
+/// Reads the random values of a case. Reports invalid ones; a value of unknown kind becomes one letter.
 fn random(section: &Section) -> Vec<(String, Draw)> {
     let mut all = Vec::new();
     for (name, table) in section.named("random") {

@@ -24,7 +24,8 @@ impl Factor {
     }
 }
 
-/// Reads the factors; without any, there is one design point. Factors keep valid levels, so other keys can name them.
+/// Reads the factors; a study without factors has one design point. A factor with an invalid level keeps the valid
+/// ones, so that other keys can refer to the factor.
 pub(crate) fn read(root: &Table, options: &ExpandOptions, report: &Report) -> Vec<Factor> {
     let Some(entry) = root.get("factors") else { return Vec::new() };
     let Value::Table(table) = &entry.node.value else {
@@ -60,7 +61,7 @@ fn factor(entry: &Entry, auto: Vec<i64>, report: &Report) -> Factor {
         let hint = "add a level, or drop the factor".to_owned();
         report.mistake(node.place, format!("factor `{key}` has no levels"), hint);
     }
-    // Levels are identified by their text, in commands and tables.
+    // Commands and tables identify levels by their text.
     let mut seen = BTreeSet::new();
     levels.retain(|(level, place)| {
         let is_new = seen.insert(level.to_string());
@@ -104,7 +105,7 @@ fn level(factor: &str, item: &Node, report: &Report) -> Option<(Level, Place)> {
     Some((level, item.place))
 }
 
-/// Levels of `"auto"`: powers of two up to the CPUs that the generator leaves to the server.
+/// Levels of `"auto"`: powers of two up to the number of CPUs that the generator leaves to the server.
 fn auto(root: &Table, options: &ExpandOptions) -> Vec<i64> {
     let load = root.table("load");
     let value = |key: &str| load.and_then(|load| load.get(key)).map(|entry| &entry.node.value);

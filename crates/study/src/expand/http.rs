@@ -20,7 +20,8 @@ pub(super) fn check_keys(load: &Section) {
     load.tables("request", "a request").iter().flatten().for_each(Section::check_keys);
 }
 
-/// The requests, if the protocol is HTTP; the requests in flight per connection, and the use of connections.
+/// Reads the HTTP requests (`None` for other protocols), the requests in flight per connection, and the use of
+/// connections.
 pub(super) fn read(load: &Section, protocol: Protocol) -> (Option<HttpPlan>, u32, Connection) {
     let is_cache = protocol.dialect().is_some();
     let pipeline = if is_cache || protocol.has_path() { load.small("pipeline").unwrap_or(1) } else { 1 };
@@ -102,7 +103,7 @@ fn mix(load: &Section, values: &BTreeMap<String, String>, connection: Connection
     sections.iter().flatten().map(|section| request(section, &common, values, connection)).collect()
 }
 
-/// A request of `[load]` or `[[load.request]]`. Its own headers override the `common` ones.
+/// Reads a request from `[load]` or `[[load.request]]`. Its own headers override the `common` ones.
 fn request(
     section: &Section,
     common: &[(String, String)],
@@ -132,7 +133,7 @@ fn request(
 }
 
 fn check_whole(section: &Section, plan: &HttpRequestPlan, connection: Connection) {
-    // Place of a key or field; if the request inherits it, place of `headers`.
+    // Errors point at the key or field, or at `headers` if the request inherits it.
     let mistake = |name: &str, error: Invalid| {
         let fields = section.table.table("headers");
         let field = fields.and_then(|fields| fields.iter().find(|entry| entry.key.eq_ignore_ascii_case(name)));
@@ -144,7 +145,7 @@ fn check_whole(section: &Section, plan: &HttpRequestPlan, connection: Connection
     let body = match &plan.body {
         Some(BodyPlan::Text(text)) => text.clone().into_bytes(),
         Some(BodyPlan::File(_)) => {
-            // The length of a file is unknown until it is read.
+            // The file is read later, so its length is unknown here.
             if headers.extract_if(.., |(name, _)| name.eq_ignore_ascii_case("Content-Length")).count() > 0 {
                 let error = Invalid::new("`Content-Length` cannot be combined with `body_file`");
                 mistake("Content-Length", error.hint("drop it: the correct length is sent"));
@@ -254,7 +255,7 @@ fn expect(load: &Section, values: &BTreeMap<String, String>, requests: &[HttpReq
     Expect { status: statuses(load), body, json, matches, length, check_one_in, grpc: false }
 }
 
-/// The valid statuses: one, a text with several, or a list of both.
+/// Reads the valid statuses: a number, a string with several, or a list of both.
 fn statuses(load: &Section) -> Option<Vec<u16>> {
     let node = &load.table.get("expect_status")?.node;
     if let Value::Text(_) = &node.value {

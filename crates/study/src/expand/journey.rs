@@ -1,4 +1,4 @@
-//! Reads `[load]` with `journey`: the journey, its targets, and the other keys that apply.
+//! Reads `[load]` with `journey`: the journey, its targets and the other keys that apply to journeys.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::section_at_design_point::Section;
 use crate::spec::Protocol;
 use crate::{factor_placeholders, url};
 
-/// Keys that do not apply to journeys, besides those of HTTP and caches.
+/// Keys that do not apply to journeys, in addition to the keys of HTTP and caches.
 const FOREIGN: [&str; 5] = ["backend", "search", "capacity", "server_name", "resume"];
 
 pub(super) fn check_absent(load: &Section) {
@@ -72,10 +72,10 @@ fn source(name: &str) -> Result<String, Invalid> {
 }
 
 /// Templates that the lab fills in `targets` and `resolve`: the port for the generator's connections and the server's
-/// port; in `resolve` only, the port of the first proxy's resolver.
+/// port. The third one, in `resolve` only, is the port of the first proxy's resolver.
 pub(super) const PORTS: [&str; 3] = [factor_placeholders::PORT, "subject_port", "admin_port"];
 
-/// Scheme, host and port. A template may stand for the port.
+/// Checks an origin, which is a scheme, a host and a port, and returns it. Templates must be among `ports`.
 fn origin(text: &str, schemes: &[Protocol], ports: &[&str]) -> Result<String, Invalid> {
     if let Some((_, name)) = factor_placeholders::templates(text).into_iter().find(|(_, name)| !ports.contains(name)) {
         return Err(Invalid::new(format!("`{{{name}}}` only works in `resolve`")));

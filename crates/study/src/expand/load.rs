@@ -24,7 +24,7 @@ pub(super) fn check_keys(load: &Section) {
         load.required("protocol");
     }
     load.required("clients");
-    // Whether a factor's level is a shape is known only at a design point.
+    // A factor's level may be a shape, which is known only at a design point.
     let is_text = |key| matches!(load.table.get(key).map(|entry| &entry.node.value), Some(Value::Text(_)));
     if !is_text("rate") && !is_text("clients") {
         load.required("stop");
@@ -74,7 +74,8 @@ pub(super) fn read(load: &Section) -> (LoadPlan, Option<SearchPlan>) {
         _ => arrivals(load, &shape),
     };
     let warmup = match load.has("warmup") {
-        // A journey with few calls could end within the default second; a trace is measured from its first operation.
+        // A journey with few calls could end within the default of one second; a trace is measured from its first
+        // operation.
         false if is_journey || trace.is_some() => Some(Warmup::DurationNs(0)),
         _ => warmup(load, is_cache, stop),
     };
@@ -118,7 +119,7 @@ pub(super) fn read(load: &Section) -> (LoadPlan, Option<SearchPlan>) {
     (plan, capacity)
 }
 
-/// Reads a rate or a number of clients that changes over time; empty if neither does.
+/// Reads a rate or a number of clients that changes over time; empty if both are constant.
 fn shape(load: &Section) -> Vec<Stage> {
     let is_shaped = |key| load.filled(key).is_some_and(|(text, _)| load_shape::is_shape(&text));
     let shape = match (is_shaped("rate"), is_shaped("clients")) {
@@ -163,10 +164,10 @@ fn arrivals(load: &Section, shape: &[Stage]) -> Arrivals {
     at_rate(load, rate_per_s.unwrap_or(LATER_PER_S))
 }
 
-/// Shares of a capacity, percent.
+/// Valid shares of a capacity, percent.
 const SHARES: std::ops::RangeInclusive<f64> = 0.1..=200.0;
 
-/// Placeholder in a plan for a rate that the run will find, per second.
+/// Placeholder in a plan for a rate that the run finds later, requests per second.
 const LATER_PER_S: f64 = 1.0;
 
 fn search(load: &Section, key: &str, stop: Option<Stop>) -> Option<SearchPlan> {
@@ -213,7 +214,7 @@ fn objective(table: &Section) -> Option<Objective> {
     };
     let source = table.report.source(place);
     for (span, error) in errors {
-        // A text with templates or escapes differs from the file, so its spans do not apply.
+        // A string with templates or escapes differs from the file, so its spans do not apply.
         let part = |at: usize| match span.is_empty() {
             true => place,
             false => place.part(at + span.start..at + span.end),
@@ -255,7 +256,8 @@ fn share(load: &Section) -> Option<CapacityShare> {
     Some(CapacityShare { share: share.unwrap_or_default() / 100.0, point: usize::MAX })
 }
 
-/// Adds a point with a search for each capacity of `capacities` (by point), with the levels common to its points.
+/// Adds a point with a search for each capacity in `capacities`, which has one entry per point. Points with equal
+/// searches share one, which keeps only their common levels.
 pub(super) fn link_capacities(points: &mut Vec<Point>, capacities: Vec<Option<SearchPlan>>) {
     let own = points.len();
     for (index, search) in capacities.into_iter().enumerate() {
@@ -276,7 +278,7 @@ pub(super) fn link_capacities(points: &mut Vec<Point>, capacities: Vec<Option<Se
     }
 }
 
-/// Reports numbers of trials if every trial is the step of a search, and a capacity without shares.
+/// Reports keys for the number of trials if every trial is a step of a search, and a capacity that no rate refers to.
 pub(super) fn check_capacity_use(top: &Section, load: &Section, points: &[Point]) {
     if points.is_empty() {
         return;
@@ -297,10 +299,10 @@ pub(super) fn check_capacity_use(top: &Section, load: &Section, points: &[Point]
     }
 }
 
-/// Default time limit of a cache's warm-up.
+/// Default time limit of a cache's warm-up, ns.
 const STEADY_MAX_NS: u64 = 60_000_000_000;
 const DEFAULT_MAX_NS: u64 = 60_000_000_000;
-// The limit of volley's client.
+// The time limit of volley's own client.
 const VOLLEY_MAX_NS: u64 = 180_000_000_000;
 
 fn warmup(load: &Section, is_cache: bool, stop: Option<Stop>) -> Option<Warmup> {

@@ -1,4 +1,5 @@
-//! Reads `[subject]`, how to build and start the server, and `[subject.variants]`, its keys that differ by level.
+//! Reads `[subject]`, which says how to build and start the server, and `[subject.variants]`, its keys that differ by
+//! level.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,11 +35,11 @@ pub(super) fn check_variants_keys(section: &Section) {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cpus {
-    /// This many, or the point cannot be run.
+    /// Exactly this many CPUs; otherwise the point cannot be run.
     Exactly(u32),
-    /// This many, or fewer if the generator leaves fewer.
+    /// This many CPUs, or fewer if the generator leaves fewer.
     UpTo(u32),
-    /// All that the generator leaves.
+    /// All CPUs that the generator leaves.
     All,
 }
 
@@ -52,8 +53,8 @@ pub(super) fn read(subject: &Section) -> (SubjectPlan, Cpus) {
 pub(super) const PASS_PORT: &str =
     "pass `{port}` to the server here or in `environment`, or set `port` to the one it always uses";
 
-/// Reads how a process is built, started and stopped. If it `needs_port`, reports a command and environment without
-/// `{port}` and a fixed port, with `hint`.
+/// Reads how a process is built, started and stopped. If it `needs_port`, reports a fixed port, or a missing `{port}`
+/// in command and environment, with `hint`.
 pub(super) fn process(section: &Section, needs_port: bool, hint: &str) -> ProcessPlan {
     let in_container = section.filled("image").map_or(section.has("image"), |(image, _)| !image.trim().is_empty());
     // A container with a known port needs no arguments.
@@ -131,7 +132,7 @@ fn environment(subject: &Section) -> BTreeMap<String, String> {
     environment
 }
 
-/// The section `[subject]` or `[load]` with the keys of the variant of the point's levels.
+/// The section `[subject]` or `[load]` with the keys of the variant that the point's levels select.
 pub(super) fn with_variant<'a>(subject: &Section<'a>) -> Section<'a> {
     let mut table = subject.table.clone();
     if let Some(variants) = subject.table.table("variants") {
@@ -147,8 +148,8 @@ pub(super) fn has_variant_of(root: &Table, factor: &Factor) -> bool {
     VARIED.iter().filter_map(|section| root.table(section)?.table("variants")).any(names)
 }
 
-/// Reports variants named after no level in any profile, or after levels of two factors. Ignores `--set`: a variant may
-/// belong to a level that the sets exclude.
+/// Reports variants that are named after no level in any profile or after levels of two factors. Ignores `--set`,
+/// because a variant may belong to a level that `--set` excludes.
 pub(crate) fn check_variants(root: &Table, report: &Report) {
     let mut words: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     let mut variants = BTreeMap::new();
@@ -212,7 +213,7 @@ fn container(section: &Section) -> Option<ContainerPlan> {
     Some(ContainerPlan { image, engine, publish: port(section, "publish"), options })
 }
 
-/// Options set by the lab, which a study cannot set, with the alternative if there is one.
+/// Container options that the lab sets and a study cannot, each with an alternative if there is one.
 const OWN: [(&str, Option<&str>); 12] = [
     ("--name", None),
     ("--rm", None),

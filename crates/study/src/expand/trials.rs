@@ -6,11 +6,11 @@ use crate::section_at_design_point::Section;
 use crate::study::Profile;
 
 const COMPARISON: f64 = 0.03;
-/// Minimum number of blocks; with fewer, no difference between two points is claimed.
+/// Minimum number of blocks; with fewer, no difference between two points is ever claimed.
 const MIN: u32 = 12;
 const MAX: u32 = 30;
 const QUICK: u32 = 3;
-/// Target with a `[gate]`, a fraction, valid from the first look on.
+/// Target half-width of a study with a `[gate]`, a fraction, checked from the first look on.
 const GATE_COMPARISON: f64 = 0.02;
 const GATE_MIN: u32 = 10;
 const GATE_MAX: u32 = 60;

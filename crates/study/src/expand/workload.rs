@@ -15,8 +15,8 @@ use crate::workload::{
 
 const VALUES_MAX: usize = 4096;
 
-/// Reads the workload from TOML: its `[load.workload]`, or a text with only the keys of that table. Names of factors
-/// stand for their first level. Fails with all errors in the workload, or if it is missing.
+/// Reads the workload from a study with `[load.workload]`, or from TOML with only the keys of that table. Names of
+/// factors stand for their first level. Fails with all errors in the workload, or if it is missing.
 pub fn parse(text: &str) -> Result<Workload, Vec<Diagnostic>> {
     let report = Report::new("the study", text, &[]);
     report.check_length("a study", TEXT_MAX_BYTES)?;
@@ -48,12 +48,12 @@ pub(super) fn read(load: &Section) -> Option<Workload> {
 fn workload(section: &Section) -> Workload {
     section.check_keys();
     let base = base(section);
-    // Keys that an invalid preset would have set are not reported as missing.
+    // Do not report the keys that an invalid preset would have set as missing.
     let is_lost = section.has("preset") && base.is_none();
     let base = base.as_ref();
     let trace = trace_of(section);
     let traced = section.has("trace");
-    // Neither are keys that an invalid trace would have set.
+    // Do not report the keys that an invalid trace would have set either.
     let has_lengths = traced && trace.as_ref().is_none_or(|trace| trace.format.has_lengths());
     let operations = operations(section, base, traced || is_lost);
     let workload = Workload {
@@ -146,7 +146,7 @@ fn keys(section: &Section, base: Option<&Keys>, is_optional: bool) -> Keys {
     table.check_keys();
     let reuse = table.number("reuse").or(base.and_then(|base| base.reuse));
     let count = table.count("count").or(base.map(|base| base.count));
-    // Keys of a trace have recorded lengths, or are as short as distinct keys can be.
+    // Keys of a trace have their recorded lengths, or are as short as distinct keys can be.
     let shortest = Distribution::Constant { value: 1.0 }.into();
     Keys {
         count: count.unwrap_or(if reuse.is_none() { 100_000 } else { 0 }),
@@ -162,7 +162,7 @@ fn keys(section: &Section, base: Option<&Keys>, is_optional: bool) -> Keys {
     }
 }
 
-/// Reads the distribution from the words and parameters in `table`, or else in `base`.
+/// Reads the distribution from the words and parameters in `table`. Keys that `table` lacks come from `base`.
 fn popularity(table: &Section, base: Option<Popularity>) -> Option<Popularity> {
     const PARAMETERS: [(&str, &str, &str); 3] =
         [("exponent", "zipf", "exponent"), ("hot_keys", "hot-set", "keys"), ("hot_share", "hot-set", "share")];

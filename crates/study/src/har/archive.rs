@@ -22,11 +22,11 @@ pub(super) struct Log {
 #[serde(rename_all = "camelCase")]
 pub(super) struct Entry {
     started_date_time: String,
-    /// Time until the end of the response, ms; negative if unknown.
+    /// Time from the start of the request to the end of the response, ms; negative if unknown.
     time: Option<f64>,
     pub(super) request: Request,
     pub(super) response: Response,
-    /// Chromium only: `document`, `xhr`, `script` and so on.
+    /// Resource type, recorded by Chromium only, such as `document`, `xhr` or `script`.
     #[serde(rename = "_resourceType")]
     kind: Option<String>,
 }
@@ -41,7 +41,7 @@ pub(super) struct Request {
     pub(super) post_data: Option<PostData>,
 }
 
-/// A header or parameter.
+/// A header or a form field.
 #[derive(Debug, Deserialize)]
 pub(super) struct Pair {
     pub(super) name: String,
@@ -56,14 +56,14 @@ pub(super) struct PostData {
     pub(super) mime_type: String,
     #[serde(default)]
     text: String,
-    /// Fields of a form; replace the text.
+    /// Fields of a form, which replace `text`.
     #[serde(default)]
     params: Vec<Pair>,
 }
 
 #[derive(Debug, Deserialize)]
 pub(super) struct Response {
-    /// Status code; 0 without a response.
+    /// Status code; 0 if there was no response.
     pub(super) status: i64,
     #[serde(default)]
     pub(super) headers: Vec<Pair>,
@@ -88,7 +88,7 @@ const STATIC_ENDINGS: [&str; 20] = [
 ];
 
 impl Entry {
-    /// Whether the response is a file that is the same for every user.
+    /// Whether the response is probably a file that all users share, judging by resource type, media type or file name.
     pub(super) fn is_static(&self) -> bool {
         let path = self.request.url.split(['?', '#']).next().unwrap_or_default().to_ascii_lowercase();
         let media_type = self.response.content.mime_type.to_ascii_lowercase();
@@ -98,7 +98,7 @@ impl Entry {
             || STATIC_ENDINGS.iter().any(|end| path.ends_with(end))
     }
 
-    /// Time of day of its start, ms.
+    /// Time of day at which the request started, ms; `None` if the date is malformed.
     fn started_ms(&self) -> Option<f64> {
         let (_, time) = self.started_date_time.split_once('T')?;
         let end = time.find(['Z', 'z', '+', '-']).unwrap_or(time.len());
@@ -107,7 +107,8 @@ impl Entry {
         Some(((hours * 60.0 + minutes) * 60.0 + seconds) * 1e3)
     }
 
-    /// Time from the end of the response to `earlier` until this request, ms; negative if they overlap.
+    /// Time from the end of the response to `earlier` until this request, ms. Negative if they overlap; `None` if a
+    /// date is malformed.
     pub(super) fn pause_ms(&self, earlier: &Entry) -> Option<f64> {
         let between = (self.started_ms()? - earlier.started_ms()?).rem_euclid(DAY_MS);
         Some(between - earlier.took_ms())
@@ -123,7 +124,7 @@ impl Entry {
 }
 
 impl PostData {
-    /// The body; empty if there is none.
+    /// The body of the request; empty if there is none.
     pub(super) fn text(&self) -> Cow<'_, str> {
         if !self.text.is_empty() {
             return self.text.as_str().into();
@@ -143,7 +144,7 @@ impl Response {
         self.headers.iter().find(|header| header.name.eq_ignore_ascii_case(name)).map(|header| header.value.as_str())
     }
 
-    /// The body; empty if it was not recorded, or is not a text.
+    /// The body of the response; empty if it was not recorded or is not UTF-8.
     pub(super) fn text(&self) -> Cow<'_, str> {
         let Content { text, encoding, .. } = &self.content;
         match encoding.as_str() {

@@ -15,7 +15,7 @@ const THINK_LEAST_MS: f64 = 300.0;
 const THINK_MOST_MS: f64 = 3.6e6;
 const NAME_MAX_BYTES: usize = 150;
 
-/// Headers that browsers add to requests, or that the generator sets.
+/// Headers that browsers add to requests or that the generator sets.
 const OWN_HEADERS: [&str; 26] = [
     "accept-charset",
     "accept-encoding",
@@ -45,7 +45,7 @@ const OWN_HEADERS: [&str; 26] = [
     "x-client-data",
 ];
 
-/// A request that becomes a step.
+/// A recorded request that becomes a step.
 #[derive(Debug)]
 pub(super) struct Kept<'h> {
     pub(super) entry: &'h Entry,
@@ -56,7 +56,7 @@ pub(super) struct Kept<'h> {
 /// A step without the values that later steps take from its response.
 #[derive(Debug, Default)]
 struct Draft {
-    /// Comments, one line each.
+    /// Comments above the step, one line each.
     notes: Vec<String>,
     name: Option<String>,
     url: String,
@@ -67,7 +67,7 @@ struct Draft {
     status: Option<i64>,
 }
 
-/// The steps as TOML, with the values that they take.
+/// Writes the steps as TOML, with the values that they take.
 pub(super) fn written(kept: &[Kept<'_>], tokens: &mut Tokens) -> String {
     let mut drafts = Vec::new();
     let mut ended: Option<&Entry> = None;
@@ -126,7 +126,7 @@ fn draft(at: usize, kept: &[Kept<'_>], tokens: &mut Tokens) -> Draft {
     draft
 }
 
-/// The URL as a `Location` that an earlier response had.
+/// The URL as a placeholder for the `Location` of an earlier response; `None` if no response had this URL.
 fn location(at: usize, kept: &[Kept<'_>], tokens: &mut Tokens) -> Option<String> {
     let Kept { url, target, .. } = &kept[at];
     let whole = url.to_string();
@@ -151,7 +151,7 @@ fn url_template(target: &str, tokens: &mut Tokens) -> String {
     query.map_or(path.clone(), |query| format!("{path}?{}", pairs_template(query, tokens)))
 }
 
-/// `raw`, or a placeholder for its value.
+/// `raw` itself, or a placeholder if an earlier response contains its value.
 fn value_template(raw: &str, wanted: Wanted<'_>, tokens: &mut Tokens) -> String {
     tokens.name(wanted).map_or_else(|| placeholders::literal(raw), |name| format!("{{{name}}}"))
 }
@@ -171,7 +171,7 @@ fn pairs_template(text: &str, tokens: &mut Tokens) -> String {
     text.split('&').map(pair).collect::<Vec<_>>().join("&")
 }
 
-/// Decodes percent escapes, and `+` in forms; other text stays.
+/// Decodes percent escapes and, in forms, `+`. Leaves other characters unchanged.
 fn decoded(text: &str, is_form: bool) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -188,7 +188,7 @@ fn decoded(text: &str, is_form: bool) -> String {
     String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
 }
 
-/// A JSON body in its recorded form, with names in place of values, and the names of its fields.
+/// A JSON body in its recorded form with placeholders in place of values, and the names of its fields.
 fn json_template(text: &str, json: &Value, tokens: &mut Tokens) -> (String, Vec<String>) {
     let mut values = Vec::new();
     leaves(json, "", &mut values);
@@ -219,7 +219,7 @@ fn json_template(text: &str, json: &Value, tokens: &mut Tokens) -> (String, Vec<
     (out, values.into_iter().map(|value| value.0).collect())
 }
 
-/// The single values of a JSON text, with the names of their fields.
+/// Collects the scalar values of a JSON value, each with the name of its field.
 fn leaves<'j>(json: &'j Value, key: &str, found: &mut Vec<(String, &'j Value)>) {
     match json {
         Value::Object(fields) => fields.iter().for_each(|(key, value)| leaves(value, key, found)),
@@ -312,7 +312,7 @@ fn table<'t>(entries: impl Iterator<Item = (&'t str, &'t str)>) -> String {
     format!("{{ {} }}", entries.map(entry).collect::<Vec<_>>().join(", "))
 }
 
-/// A TOML string: literal if that saves escapes.
+/// A TOML string, literal if that saves escapes.
 pub(super) fn quoted(text: &str) -> String {
     let is_literal = text.contains(['"', '\\']) && !text.contains(|char: char| char == '\'' || char.is_control());
     // JSON escapes are valid in TOML, but JSON does not escape DEL.

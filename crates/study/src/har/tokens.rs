@@ -12,7 +12,7 @@ use crate::journey::{placeholders, reply_path};
 const VALUES_MAX: usize = 20_000;
 const DEPTH_MAX: usize = 30;
 const VALUE_MAX_BYTES: usize = 4096;
-/// Text before a value in a body without JSON, in bytes: the least that identifies it, and the most.
+/// Shortest and longest context that identifies a value in a body other than JSON, bytes.
 const CONTEXT_BYTES: std::ops::RangeInclusive<usize> = 16..=120;
 
 /// A single value in a JSON response.
@@ -21,7 +21,7 @@ struct Leaf {
     step: usize,
     path: String,
     key: String,
-    /// The key around it, or the last part of the path of its URL.
+    /// The key of the enclosing object, or the last segment of the URL path.
     parent: String,
 }
 
@@ -37,7 +37,7 @@ pub(super) struct Taken {
 #[derive(Debug, Default)]
 pub(super) struct Tokens {
     by_value: HashMap<String, Vec<Leaf>>,
-    /// Bodies without JSON, by step.
+    /// Bodies other than JSON, with the index of their step.
     texts: Vec<(usize, String)>,
     headers: Vec<(usize, String, String)>,
     taken: Vec<Taken>,
@@ -48,17 +48,17 @@ pub(super) struct Tokens {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted<'w> {
     pub(super) value: &'w str,
-    /// Name of the parameter; in a path the part before it.
+    /// Name of the parameter; for a path segment, the segment before it.
     pub(super) hint: &'w str,
 }
 
 impl Tokens {
-    /// Starts without values. `reserved` are names that no value gets.
+    /// Creates an empty collection, which gives no value a name in `reserved`.
     pub(super) fn new(reserved: Vec<String>) -> Tokens {
         Tokens { reserved, ..Tokens::default() }
     }
 
-    /// Adds the response to a step, to a request with this path.
+    /// Adds the response to the request of `step`, which had this path.
     pub(super) fn add(&mut self, step: usize, url_path: &str, response: &Response) {
         let body = response.text();
         match serde_json::from_str::<Value>(&body) {
@@ -124,7 +124,8 @@ impl Tokens {
         }
     }
 
-    /// Names a value of a request if a response contains it, and takes it from the latest one.
+    /// Finds the latest response that contains a value of a request, and returns the name under which a step takes it.
+    /// `None` if no response contains the value.
     pub(super) fn name(&mut self, wanted: Wanted<'_>) -> Option<String> {
         if wanted.value.is_empty() || wanted.value.len() > VALUE_MAX_BYTES {
             return None;
@@ -133,13 +134,13 @@ impl Tokens {
         if let Some(known) = self.taken.iter().find(is_known) {
             return Some(known.name.clone());
         }
-        // In one response, JSON wins over headers, and headers over text.
+        // Within one response, JSON wins over headers, and headers win over text.
         let found = [self.in_text(wanted), self.in_header(wanted), self.in_json(wanted)];
         let (step, source, name) = found.into_iter().flatten().max_by_key(|found| found.0)?;
         Some(self.take(step, source, &name, wanted.value))
     }
 
-    /// The name of a value with a known source.
+    /// Takes a value from a known source and returns its name.
     pub(super) fn take(&mut self, step: usize, source: String, name: &str, value: &str) -> String {
         if let Some(known) = self.taken.iter().find(|taken| taken.step == step && taken.source == source) {
             return known.name.clone();
@@ -166,7 +167,7 @@ impl Tokens {
     fn in_json(&self, wanted: Wanted<'_>) -> Option<(usize, String, String)> {
         let is_source = |leaf: &&Leaf| is_distinctive(wanted.value) || leaf.is_about(wanted.hint);
         let leaf = self.by_value.get(wanted.value)?.iter().rev().find(is_source)?;
-        // The first of a list is the same value.
+        // If the response contains the value several times, take its first occurrence.
         let leaves = || self.by_value[wanted.value].iter().filter(|other| other.step == leaf.step);
         let leaf = leaves().find(is_source).unwrap_or(leaf);
         let name = match (leaf.key.as_str(), singular(&leaf.parent)) {
@@ -195,8 +196,7 @@ impl Tokens {
 }
 
 impl Leaf {
-    /// Whether a parameter with this name probably has this value, such as `product` and the value
-    /// of `products[3].id`.
+    /// Whether a parameter of this name probably has this value, such as `product` and the value of `products[3].id`.
     fn is_about(&self, hint: &str) -> bool {
         let (hint, key, parent) = (plain(hint), plain(&self.key), plain(&self.parent));
         let is_page = |name: &str| ["page", "cursor", "offset", "after"].iter().any(|word| name.contains(word));
@@ -213,7 +213,7 @@ impl Leaf {
     }
 }
 
-/// Whether a value is too long to be equal by chance.
+/// Whether a value is too long to occur in a response by chance.
 pub(super) fn is_distinctive(value: &str) -> bool {
     let has_digit = value.bytes().any(|byte| byte.is_ascii_digit());
     !value.contains(' ') && (value.len() >= 20 || value.len() >= 8 && has_digit)
@@ -227,7 +227,8 @@ fn singular(name: &str) -> String {
     name.strip_suffix('s').unwrap_or(name).to_ascii_lowercase()
 }
 
-/// A regular expression whose first match in `text` has the value at `at` as its group.
+/// A regular expression whose first match in `text` has the value at `at` as its group; `None` if no context identifies
+/// it.
 fn pattern(text: &str, at: usize, wanted: Wanted<'_>) -> Option<String> {
     let before = &text[..at];
     let line = before.rfind(['\n', '<']).map_or(0, |start| start + usize::from(text[start..].starts_with('\n')));
@@ -242,7 +243,7 @@ fn pattern(text: &str, at: usize, wanted: Wanted<'_>) -> Option<String> {
     if !is_distinctive(wanted.value) && !is_about {
         return None;
     }
-    // The shortest context from a blank on that finds this value.
+    // The shortest context that starts after a space and finds this value.
     let starts = (begin..at).rev().filter(|start| *start == begin || text.as_bytes()[*start - 1] == b' ');
     starts.filter(|start| at - start >= *CONTEXT_BYTES.start()).find_map(|start| {
         let context = &text[start..at];

@@ -1,34 +1,34 @@
-//! Conditions of a step: `{stock} > 0`, `{role} == admin`.
+//! Conditions of a step, such as `{stock} > 0` or `{role} == admin`.
 
 /// A comparison of two templates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Condition {
-    /// Template on the left.
+    /// Template to the left of the relation.
     pub left: String,
-    /// How they are compared.
+    /// Relation that must hold between the two sides.
     pub relation: Relation,
-    /// Template on the right.
+    /// Template to the right of the relation.
     pub right: String,
 }
 
-/// A relation of two texts, or of two numbers if both are.
+/// A relation between two strings, compared as numbers if both are numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relation {
-    /// `==`
+    /// `==`, between numbers or strings.
     Equal,
-    /// `!=`
+    /// `!=`, between numbers or strings.
     Unequal,
-    /// `<=`
+    /// `<=`, between numbers only.
     AtMost,
-    /// `>=`
+    /// `>=`, between numbers only.
     AtLeast,
-    /// `<`
+    /// `<`, between numbers only.
     Below,
-    /// `>`
+    /// `>`, between numbers only.
     Above,
 }
 
-/// All integers below it are exact as `f64`.
+/// 2^53. All integers of smaller magnitude are exact as `f64`.
 const INTEGERS_END: f64 = 9_007_199_254_740_992.0;
 
 const RELATIONS: [(&str, Relation); 6] = [
@@ -40,7 +40,8 @@ const RELATIONS: [(&str, Relation); 6] = [
     (" > ", Relation::Above),
 ];
 
-/// Parses a condition. Either side may be in quotes, for example to be empty.
+/// Parses a condition. Either side may be in quotes, which allows an empty string. Fails if no relation stands between
+/// spaces.
 pub fn parse(text: &str) -> Result<Condition, String> {
     let found = RELATIONS.iter().filter_map(|(sign, relation)| Some((text.find(sign)?, sign.len(), *relation)));
     let (at, length, relation) = found
@@ -54,7 +55,7 @@ pub fn parse(text: &str) -> Result<Condition, String> {
 }
 
 impl Relation {
-    /// Whether the relation holds. Fails if it orders something other than numbers.
+    /// Whether the relation holds. Fails if it is an order and a side is not a number.
     pub fn holds(self, left: &str, right: &str) -> Result<bool, String> {
         let number = |text: &str| text.parse::<f64>().ok().filter(|number| number.is_finite());
         let numbers = number(left).zip(number(right));
@@ -62,7 +63,7 @@ impl Relation {
             let wrong = if number(left).is_none() { left } else { right };
             numbers.ok_or_else(|| format!("`{}` is not a number", wrong.escape_debug()))
         };
-        // Long integers, such as IDs, are compared as texts: as numbers, neighbors would be equal.
+        // Long integers, such as IDs, are compared as strings: as numbers, neighbors would be equal.
         let is_exact = |number: f64| number.abs() < INTEGERS_END;
         let is_equal = match numbers {
             Some((left, right)) if is_exact(left) && is_exact(right) => left == right,

@@ -31,7 +31,7 @@ pub fn parse(text: &str) -> Result<Journey, Vec<Diagnostic>> {
     Ok(journey)
 }
 
-/// A built-in journey.
+/// The built-in journey of this name; `None` if there is none.
 pub fn preset(name: &str) -> Option<Journey> {
     let (_, text) = PRESETS.iter().find(|preset| preset.0 == name)?;
     Some(parse(text).expect("every preset is covered by a test"))
@@ -198,7 +198,7 @@ impl Reader<'_> {
         }
         for part in texts(step, "take") {
             self.check_taken(&part, root);
-            // A later step may take a value again.
+            // A later step may take a value under the same name again.
             if !self.taken.contains(&part.name) {
                 self.add_name(&part);
                 self.taken.push(part.name.clone());

@@ -1,33 +1,33 @@
-//! Texts with placeholders: `https://{host}/users/{number*3}`.
+//! Templates with placeholders, such as `https://{host}/users/{number*3}`.
 
 use crate::factor_placeholders::braced;
 
-/// Maximum length of `{random:N}`.
+/// Maximum number of characters of `{random:N}`.
 pub const RANDOM_MAX: u32 = 64;
 
 /// A piece of a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// Literal text.
+    /// Literal characters.
     Text(String),
-    /// The value of a name.
+    /// A name, replaced by its value.
     Name(String),
-    /// A multiple of the journey's number.
+    /// A multiple of the number of the journey.
     Number {
-        /// The factor.
+        /// The factor by which the number is multiplied.
         times: u64,
     },
-    /// Random characters of `a-z0-9`.
+    /// Random characters from `a` to `z` and `0` to `9`.
     Random {
         /// Number of characters.
         length: u32,
     },
 }
 
-/// Name of the brace in a text that [`literal`] returns.
+/// Name that stands for an opening brace in a template from [`literal`].
 pub(crate) const OPEN: &str = "open";
 
-/// A template of a text that contains no names: `{open}` replaces each brace that would begin one.
+/// A template that yields `text` unchanged: `{open}` replaces each brace that would start a placeholder.
 pub(crate) fn literal(text: &str) -> String {
     let (mut out, mut end) = (String::with_capacity(text.len()), 0);
     for (span, inner) in braced(text) {
@@ -40,7 +40,8 @@ pub(crate) fn literal(text: &str) -> String {
     out + &text[end..]
 }
 
-/// Splits at `{name}`, `{number}`, `{number*N}` and `{random:N}`; other braces are literal. Fails at a bad number.
+/// Splits a template at `{name}`, `{number}`, `{number*N}` and `{random:N}`; other braces are literal. Fails if N is
+/// invalid.
 pub fn parts(text: &str) -> Result<Vec<Part>, String> {
     let (mut parts, mut begin) = (Vec::new(), 0);
     for (span, inner) in braced(text) {
@@ -74,7 +75,7 @@ fn part(inner: &str) -> Result<Option<Part>, String> {
     })
 }
 
-/// Whether a text can be a name: a letter or `_`, then letters, digits and `_`.
+/// Whether a string can be a name: a letter or `_`, then letters, digits and `_`.
 pub fn is_name(text: &str) -> bool {
     text.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')

@@ -1,41 +1,41 @@
-//! Paths into replies: `result[0].noteStoreUrl`, `body.users`, `count(result.notes)`.
+//! Paths into replies, such as `result[0].noteStoreUrl`, `body.users` or `count(result.notes)`.
 
 const PARTS_MAX: usize = 32;
 
-/// A path into a reply.
+/// A path from the root of a reply to a value in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Path {
     /// Whether the path counts the elements of a value instead of returning it.
     pub is_count: bool,
-    /// Start of the path: `result` or `body`.
+    /// Name at the start of the path, such as `result` or `body`.
     pub root: String,
-    /// Fields and elements from the root.
+    /// Fields and elements to follow from the root.
     pub parts: Vec<Part>,
 }
 
-/// A part of a path.
+/// One step of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// A field, by name.
+    /// A field with this name.
     Field(String),
-    /// An element of a list, by index from 0.
+    /// The element of a list at this index, from 0.
     Element(usize),
-    /// A random element of a list.
+    /// A randomly chosen element of a list.
     Any,
 }
 
-/// Splits off the `?` at the end of a source, which lets the value be missing or `null`. Returns
-/// the rest, and whether there was one.
+/// Splits off a final `?`, which lets the value be missing or `null`. Returns the rest and whether there was a `?`.
 pub fn optional(text: &str) -> (&str, bool) {
     text.strip_suffix('?').map_or((text, false), |text| (text, true))
 }
 
-/// The regular expression of `match(REGEX)`: the value is its first group in the body, or the whole match without one.
+/// The regular expression of `match(REGEX)`; `None` for other sources. The value is the expression's first group in the
+/// body, or the whole match if it has no group.
 pub fn pattern(text: &str) -> Option<&str> {
     text.strip_prefix("match(")?.strip_suffix(')')
 }
 
-/// Parses a path.
+/// Parses a path. Fails with a message if the syntax is invalid or the path has more than 32 parts.
 pub fn parse(text: &str) -> Result<Path, String> {
     let wrong = |why: &str| format!("`{}` is not a path into a response: {why}", text.escape_debug());
     let (is_count, inner) = match text.strip_prefix("count(") {

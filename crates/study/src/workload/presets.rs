@@ -5,9 +5,9 @@ use super::{Keys, NewKey, Operations, Popularity, SizeLaw, Tail, Ttl, ValueLengt
 /// A workload preset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Preset {
-    /// Name, as in `preset = "etc-2012"`.
+    /// Name of the preset, as in `preset = "etc-2012"`.
     pub name: &'static str,
-    /// Sources of its numbers, and our own choices.
+    /// Sources of the preset's numbers, and the choices made by quintain.
     pub about: &'static str,
 }
 
@@ -80,7 +80,7 @@ fn plain(name: &str, key_size: SizeLaw, value_size: SizeLaw) -> Workload {
     }
 }
 
-/// The workload of a preset; `None` if it does not exist.
+/// The workload of the preset with this name; `None` if there is none.
 pub fn preset(name: &str) -> Option<Workload> {
     let gamma = |shape, scale| Distribution::Gamma { shape, scale }.into();
     let constant = |value| Distribution::Constant { value }.into();
@@ -91,7 +91,7 @@ pub fn preset(name: &str) -> Option<Workload> {
         "twitter-c12" => (constant(44.0), constant(1_030.0), [0.20, 0.80, 0.0, 0.0]),
         "twitter-c45" => (constant(10.0), constant(120.0), [0.85, 0.15, 0.0, 0.0]),
         "twitter-c52" => (constant(20.0), constant(273.0), [0.93, 0.06, 0.0, 0.0]),
-        // `user` and a 64-bit hash in decimal digits; ten fields of 100 bytes.
+        // A key is `user` and a 64-bit hash in decimal digits; a value has ten fields of 100 bytes.
         "ycsb-a" => (constant(23.0), constant(1_000.0), [0.5, 0.5, 0.0, 0.0]),
         "ycsb-b" => (constant(23.0), constant(1_000.0), [0.95, 0.05, 0.0, 0.0]),
         "ycsb-c" | "ycsb-d" => (constant(23.0), constant(1_000.0), [1.0, 0.0, 0.0, 0.0]),
@@ -183,7 +183,7 @@ mod tests {
         assert_eq!([ratio("course"), ratio("twitter-c52"), ratio("ycsb-c")], [None; 3]);
         let mut invalidated = preset("course-no-fill").unwrap();
         invalidated.keys.invalidation = 0.1;
-        // 0.9 * 0.30 SETs, 0.1 + 0.9 * 0.03 DELETEs.
+        // SETs are 0.9 * 0.30 of the operations, DELETEs 0.1 + 0.9 * 0.03.
         assert!((invalidated.hit_ratio_of_mix().unwrap() - 0.27 / 0.397).abs() < 1e-12);
     }
 }

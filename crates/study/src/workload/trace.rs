@@ -7,31 +7,31 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// Maximum length of a line, bytes.
+/// Maximum length of a line in a trace, bytes.
 pub const LINE_MAX_BYTES: usize = 64 * 1024;
-/// Longest time to live that memcached accepts as a duration, seconds: 30 days.
+/// Maximum time to live that memcached reads as a duration, seconds: 30 days.
 pub const TTL_MAX_S: u32 = 30 * 24 * 3600;
-/// Key length that suffices to make every key distinct.
+/// Key length that suffices to make every key distinct, bytes.
 pub(crate) const KEY_LEAST_BYTES: u64 = 13;
-/// Maximum repetitions in a record of a Meta trace.
+/// Maximum number of repetitions in a record of a Meta trace.
 const REPEAT_MAX: u64 = 1_000_000_000;
 
-/// Format of a trace.
+/// Formats of trace files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Format {
     /// Twitter's cache-trace, CSV: `time,key,key bytes,value bytes,client,operation,TTL`. Source: github.com/twitter/cache-trace.
     Twitter,
-    /// Meta's KV traces, CSV with a header: `key,op,size,op_count,key_size,ttl`; the last three and `op_time` are
+    /// Meta's KV traces, CSV with a header: `key,op,size,op_count,key_size,ttl`. The last three and `op_time` are
     /// optional. Source: cachelib.org, "Evaluating SSD hardware for Facebook workloads".
     MetaKv,
     /// libCacheSim's binary records of 24 bytes, little endian: u32 time, u64 id, u32 size, i64 next access.
     OracleGeneral,
-    /// One key per line, read once.
+    /// One key per line, each of which is read once.
     Plain,
 }
 
-/// Formats by their names in a study.
+/// Formats with their names in a study.
 pub const FORMATS: [(&str, Format); 4] = [
     ("twitter", Format::Twitter),
     ("meta-kv", Format::MetaKv),
@@ -40,7 +40,7 @@ pub const FORMATS: [(&str, Format); 4] = [
 ];
 
 impl Format {
-    /// Whether records can be writes. Without writes, values are stored only after missed reads.
+    /// Whether records can be writes. Without writes, a value is stored only after a read that missed.
     pub fn has_writes(self) -> bool {
         matches!(self, Format::Twitter | Format::MetaKv)
     }
@@ -55,7 +55,7 @@ impl Format {
         matches!(self, Format::Twitter | Format::MetaKv)
     }
 
-    /// Name in a study.
+    /// Name of the format in a study.
     pub fn name(self) -> &'static str {
         word_of(&FORMATS, &self)
     }
@@ -64,32 +64,33 @@ impl Format {
 /// Operation on a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Read: `get`, `gets`, `GET_LEASE`.
+    /// A read: `get`, `gets`, `GET_LEASE`.
     Get,
-    /// Write: `set`, `add`, `replace`, `cas`, `append`, `prepend`, `incr`, `decr`, `SET_LEASE`.
+    /// A write: `set`, `add`, `replace`, `cas`, `append`, `prepend`, `incr`, `decr`, `SET_LEASE`.
     Set,
-    /// Deletion.
+    /// A deletion.
     Delete,
 }
 
-/// A record of a trace.
+/// A record of a trace, in terms that all formats share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access<'a> {
-    /// Time in seconds, from the trace's own origin.
+    /// Time in seconds since the trace's own origin; `None` if not recorded.
     pub time_s: Option<u64>,
-    /// Operation.
+    /// Operation on the key.
     pub action: Action,
-    /// The key as recorded; in a binary format its 8 bytes, little endian.
+    /// The key as recorded; in a binary format, its 8 bytes in little-endian order.
     pub key: &'a [u8],
-    /// Length of the original key, bytes, if `key` is a stand-in for it.
+    /// Length of the original key, bytes, if `key` is a stand-in for it; otherwise `None`.
     pub key_bytes: Option<u32>,
-    /// Length of the value, in libCacheSim's records of the whole object, bytes. `None` if not recorded, or a miss.
+    /// Length of the value, or in libCacheSim's records of the whole object, bytes. `None` if not recorded, or for a
+    /// miss.
     pub value_bytes: Option<u32>,
     /// Time to live in seconds; `None` if unlimited or not recorded.
     pub ttl_s: Option<u32>,
-    /// Number of repetitions, at least 1.
+    /// Number of times that the operation is repeated, at least 1.
     pub repeat: u64,
-    /// Index of the next access to the key, if recorded and there is one.
+    /// Index of the next access to the key; `None` if not recorded or if there is none.
     pub next: Option<u64>,
 }
 
@@ -100,38 +101,38 @@ impl<'a> Access<'a> {
     }
 }
 
-/// A read error.
+/// An error in reading a trace.
 #[derive(Debug, Error)]
 pub enum TraceError {
     /// The file could not be read.
     #[error("cannot read the trace at {unit} {at}")]
     Io {
-        /// `line` or `record`.
+        /// Unit of `at`: `line` or `record`.
         unit: &'static str,
-        /// Its number, from 1.
+        /// Number of the line or record, from 1.
         at: u64,
         /// The error of the operating system.
         source: io::Error,
     },
-    /// The file is compressed.
+    /// The file is compressed, and must be decompressed first.
     #[error("the trace is compressed with {by}; decompress it first: `{by} -dc FILE > trace`")]
     Compressed {
-        /// The program.
+        /// Name of the compressing program.
         by: &'static str,
     },
     /// A line or record that does not match the format.
     #[error("{unit} {at} of the trace: {problem}")]
     Record {
-        /// `line` or `record`.
+        /// Unit of `at`: `line` or `record`.
         unit: &'static str,
-        /// Its number, from 1.
+        /// Number of the line or record, from 1.
         at: u64,
-        /// The error.
+        /// How the line or record breaks the format.
         problem: String,
     },
 }
 
-/// Reads a trace.
+/// Reads the records of a trace one by one.
 #[derive(Debug)]
 pub struct Reader<R> {
     input: R,
@@ -155,17 +156,17 @@ struct Columns {
 }
 
 impl<R: BufRead> Reader<R> {
-    /// Creates a reader of `input`.
+    /// Creates a reader of a trace in this format.
     pub fn new(input: R, format: Format) -> Reader<R> {
         Reader { input, format, at: 0, line: Vec::new(), columns: Columns::default(), begun: false }
     }
 
-    /// Number of lines or records read so far.
+    /// Number of lines or records read so far, including invalid ones.
     pub fn position(&self) -> u64 {
         self.at
     }
 
-    /// Returns the next record; `None` at the end. After an error, the next call continues after the invalid record.
+    /// Returns the next record, or `None` at the end. Fails at an invalid record; the next call continues after it.
     #[allow(clippy::should_implement_trait, reason = "each record borrows its line")]
     pub fn next(&mut self) -> Result<Option<Access<'_>>, TraceError> {
         if !self.begun {
@@ -287,7 +288,7 @@ fn twitter(line: &[u8]) -> Result<Access<'_>, String> {
         time_s: Some(number(time, "time")?),
         action,
         key_bytes: Some(small(key_bytes, "key bytes")?),
-        // A missed read has no value and is recorded with 0.
+        // A read that missed has no value and is recorded with 0 bytes.
         value_bytes: Some(small(value_bytes, "value bytes")?).filter(|bytes| *bytes > 0 || action == Action::Set),
         ttl_s: ttl_of(ttl)?,
         ..Access::read(key)
