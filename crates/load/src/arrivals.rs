@@ -1,4 +1,4 @@
-//! The schedule of an open loop: intended send times that depend only on the seed.
+//! The schedule of an open loop: intended send times that depend only on the seed and the worker.
 
 use net::Nanos;
 use stats::Rng;
@@ -6,14 +6,14 @@ use study::spec::{Arrivals, Stage};
 
 use crate::coordinator::NEVER;
 
-/// Intended send times of one worker. Only one is drawn in advance, so a backlog needs no memory.
+/// Intended send times of one worker. Only the next one is drawn in advance, so a backlog needs no memory.
 #[derive(Debug)]
 pub(crate) enum Timetable {
     Drawn(Drawn),
-    /// A recorded schedule: each send is supplied before it is due.
+    /// A recorded schedule, for which each send time is supplied before it is due.
     Recorded {
         start: Nanos,
-        /// Time since `start`, or `None` at the end of the trace.
+        /// Time of the next send, ns after `start`; `None` at the end of the trace.
         next: Option<Nanos>,
     },
 }
@@ -21,8 +21,8 @@ pub(crate) enum Timetable {
 #[derive(Debug)]
 pub(crate) struct Drawn {
     rng: Rng,
-    /// Mean gap between sends, ns, with its fraction: the long-run rate is exact. With a shape, the
-    /// gap is in requests of the whole load.
+    /// Mean gap between sends, ns, with a fraction so that the long-run rate is exact. With a shape, the gap is a
+    /// number of requests of the whole load.
     gap: f64,
     poisson: bool,
     start: Nanos,
@@ -30,27 +30,27 @@ pub(crate) struct Drawn {
     next: f64,
     count: u64,
     shape: Option<Shape>,
-    /// Next send after `start`, ns.
+    /// Time of the next send, ns after `start`.
     next_ns: f64,
 }
 
-/// The inverse of the number of requests that a shape schedules until a time.
+/// The inverse of the number of requests that a shape schedules up to a time.
 #[derive(Debug)]
 struct Shape {
     stages: Box<[Stage]>,
     at: usize,
-    /// Time and requests before the stage `at`, ns.
+    /// Time (ns) and requests before the stage `at`.
     before_ns: f64,
     before: f64,
 }
 
 impl Shape {
-    /// Returns when the shape has scheduled `requests`, ns. `requests` must never decrease.
+    /// Returns the time at which the shape has scheduled `requests`, ns. `requests` must not decrease between calls.
     fn time_ns(&mut self, requests: f64) -> f64 {
         while let Some(stage) = self.stages.get(self.at) {
             let inside = requests - self.before;
             if inside < stage.requests() {
-                // The root of `from t + slope t^2 / 2 = inside` in a form without cancellation.
+                // This form of the root of `from t + slope t^2 / 2 = inside` avoids cancellation.
                 let slope = (stage.to - stage.from) / (stage.duration_ns as f64 / 1e9);
                 let root = (stage.from.powi(2) + 2.0 * slope * inside).max(0.0).sqrt();
                 let s = 2.0 * inside / (stage.from + root).max(f64::MIN_POSITIVE);
@@ -64,18 +64,17 @@ impl Shape {
     }
 }
 
-/// A time after every load, ns.
+/// A time later than the end of any load, ns.
 const AFTER_SHAPE_NS: f64 = 1e18;
 
 impl Timetable {
-    /// Creates the schedule of worker `index`. All `workers` share the offered rate evenly. `None`
-    /// in a closed loop.
+    /// Creates the schedule of worker `index`. The `workers` share the offered rate evenly. `None` in a closed loop.
     pub(crate) fn new(arrivals: Arrivals, seed: u64, index: u32, workers: u32, start: Nanos) -> Option<Self> {
         let gap_ns = 1e9 / arrivals.offered_per_s()? * f64::from(workers);
         Some(Self::drawn(arrivals, gap_ns, None, seed, index, workers, start))
     }
 
-    /// Like [`Self::new`], for a changing rate.
+    /// Creates the schedule of worker `index` like [`Self::new`], for a rate that changes.
     pub(crate) fn shaped(
         arrivals: Arrivals,
         stages: &[Stage],
@@ -98,7 +97,7 @@ impl Timetable {
         start: Nanos,
     ) -> Self {
         let poisson = matches!(arrivals, Arrivals::Poisson { .. });
-        // The workers' challenges use even streams, their schedules odd ones.
+        // Challenges of workers use even streams; schedules use odd ones.
         let mut rng = Rng::stream(seed, u64::from(index) * 2 + 1);
         // Workers take turns at a constant rate. The sum of Poisson schedules is Poisson.
         let next = if poisson { rng.exponential(gap) } else { gap * f64::from(index) / f64::from(workers) };

@@ -1,4 +1,4 @@
-//! Requests without a response when measuring ended, and how long they had waited.
+//! Requests without a response when measuring ended, and the time that each had waited.
 
 use net::Nanos;
 use stats::Histogram;
@@ -12,7 +12,7 @@ pub(crate) struct Waits {
     in_flight: Vec<(Nanos, Nanos)>,
     /// Send time of the oldest request in flight, for each waiting connection.
     connections: Vec<Nanos>,
-    /// Waits of requests that were due but not sent: a histogram, since they may be millions.
+    /// Waits of requests that were due but not sent, ns, in a histogram because there may be millions.
     unsent: Option<Box<Histogram>>,
     unsent_overdue: u64,
     stalls: Vec<(Nanos, Nanos)>,
@@ -61,9 +61,9 @@ impl Waits {
 pub(crate) struct Stalls(Vec<(Nanos, Nanos)>);
 
 impl Stalls {
-    /// Minimum delay that counts, ns. Shorter ones may be a slow turn or a scheduler slice.
+    /// Minimum delay that counts as a stall, ns. A shorter one may be a slow turn or a scheduler slice.
     const SHORTEST_NS: Nanos = 50_000_000;
-    /// Maximum number of stalls kept. Only a load of hours can exceed it.
+    /// Maximum number of stalls kept, which only a load of hours can exceed.
     const MOST: usize = 10_000;
 
     #[inline]
@@ -85,7 +85,7 @@ pub(crate) fn merged<'a>(workers: impl Iterator<Item = &'a Waits>, last_sign_of_
         found.unsent_overdue += waits.unsent_overdue;
         let written =
             waits.connections.iter().copied().filter(|sent_at| last_sign_of_life.is_none_or(|at| *sent_at >= at));
-        // A stalled worker reads no responses.
+        // Ignore the time in which the worker was stalled and read no responses.
         let silent_ns = written.min().map_or(0, |since| until.saturating_sub(since + waits.stalled_since(since)));
         found.silent_ns = found.silent_ns.max(silent_ns);
     }
@@ -111,7 +111,7 @@ mod tests {
             );
         };
         check(&[100, 400, 700], Some(300), 600);
-        check(&[100], Some(300), 0); // Other connections got their responses and sent nothing since.
+        check(&[100], Some(300), 0); // Other connections got their responses and have sent nothing since.
         check(&[100, 300], Some(300), 700);
         check(&[100, 300], None, 900);
         check(&[], Some(300), 0);

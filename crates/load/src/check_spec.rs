@@ -14,7 +14,7 @@ use crate::protocol::{Http, Http2, Values};
 /// Maximum number of windows per measurement: nearly three hours at 100 ms.
 const WINDOWS_MAX: u64 = 100_000;
 const REQUEST_BYTES_MAX: u64 = 1 << 30;
-/// Maximum number of keys for which causes of misses are tracked: 2 GiB of state.
+/// Maximum number of keys for which causes of misses are tracked, in 2 GiB of state.
 const KEYS_MAX: u64 = 1 << 30;
 
 #[derive(Default)]
@@ -28,7 +28,7 @@ impl Problems {
     }
 }
 
-/// Returns every problem of `spec` in one sentence each, or nothing if it is valid.
+/// Finds every problem of `spec` and describes each in one sentence. Returns nothing if the specification is valid.
 pub fn check(spec: &LoadSpec) -> Vec<String> {
     let mut problems = Problems::default();
     problems.unless(
@@ -58,7 +58,7 @@ pub fn check(spec: &LoadSpec) -> Vec<String> {
     }
     let is_shared = spec.part.is_some() || spec.gate;
     if is_shared {
-        // Other rules would end, or leave the warm-up, at a different moment in each process.
+        // Other rules would end the load, or the warm-up, at a different moment in each process.
         problems.unless(
             matches!((spec.stop, spec.warmup), (Stop::Duration { .. }, Warmup::DurationNs(_))),
             "several generators need `stop` and `warmup` as durations",

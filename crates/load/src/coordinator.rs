@@ -1,5 +1,5 @@
-//! Decides when measuring starts and ends, and gives orders to the workers, which share only [`Control`] with it. The
-//! thread that called [`crate::run`], or a simulation, steps it with the current time.
+//! Decides when measuring starts and ends, and gives orders to the workers through [`Control`], which is all they
+//! share. The thread that called [`crate::run`], or a simulation, steps the coordinator with the current time.
 
 use std::ops::AddAssign;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -18,34 +18,34 @@ use crate::recorder::{Fault, Faults};
 use crate::steadiness;
 
 pub(crate) const NEVER: Nanos = Nanos::MAX;
-/// Moments are published this long in advance, so that every worker learns of them in time, ns.
+/// Notice of each published moment, ns, so that every worker learns of it in time.
 const NOTICE_NS: Nanos = 2_000_000;
-/// Timeout of the first connects, ns; the request timeout applies if it is longer.
+/// Timeout of the first connects, ns, unless the request timeout is longer.
 const CONNECT_NS: Nanos = 5_000_000_000;
-/// A gate that is still closed after this time fails the load, ns.
+/// Time after which a gate that is still closed fails the load, ns.
 const GATE_NS: Nanos = 60_000_000_000;
 const TICKETS: u64 = 64;
 
 pub(crate) const SENT_ONCE: &str = "a file of which each row is sent once";
-/// Timeouts without progress after which a load with a number of requests is given up.
+/// Number of request timeouts without progress after which a load with a limited number of requests is abandoned.
 const QUIET_TIMEOUTS: u64 = 2;
 /// Additional patience in an open loop, in mean gaps of the schedule.
 const QUIET_GAPS: f64 = 10.0;
-/// Longest time that connections stay open after the end, even if the coordinator fails.
+/// Maximum time that connections stay open after the end, even if the coordinator fails.
 const HOLD: Duration = HOLD_MAX.saturating_mul(2);
 
-/// The coordinator's orders to the workers. Only it writes, except for the tickets.
+/// The coordinator's orders to the workers, who only write the tickets.
 #[derive(Debug)]
 pub(crate) struct Control {
     pub(crate) start: AtomicU64,
     pub(crate) from: AtomicU64,
     pub(crate) until: AtomicU64,
     pub(crate) window_ns: Nanos,
-    /// Whether the number of requests is fixed and shared by the workers.
+    /// Whether the workers share a limited number of requests.
     pub(crate) limited: bool,
     tickets: AtomicU64,
     tickets_at_once: u64,
-    /// Volley's rule: the round (0 before the first) and the requests per client.
+    /// Whether the load has volley's rounds. `round` is 0 before the first; `quota` is the requests per client.
     pub(crate) has_rounds: bool,
     pub(crate) round: AtomicU32,
     pub(crate) quota: AtomicU64,
@@ -63,18 +63,18 @@ pub(crate) struct Gauge {
     pub(crate) reached: AtomicU32,
     pub(crate) warmup_requests: AtomicU64,
     pub(crate) ended: AtomicU64,
-    /// Timeouts and failed connects, which ended no request.
+    /// Number of timeouts and failed connects that ended no request.
     pub(crate) in_vain: AtomicU64,
     /// Whether this worker has sent its whole share of a limited number of requests.
     pub(crate) all_sent: AtomicBool,
     pub(crate) round_done: AtomicU32,
-    /// Caches: whether every warm-up request has its response.
+    /// Whether every warm-up request of a cache load has its response.
     pub(crate) rested: AtomicBool,
-    /// Whether this worker's trace or file of values is exhausted and all responses have arrived.
+    /// Whether this worker's trace or file of values is exhausted and all its responses have arrived.
     pub(crate) exhausted: AtomicBool,
-    /// Whether all requests allowed during measuring have ended.
+    /// Whether all requests that were allowed during measuring have ended.
     pub(crate) drained: AtomicBool,
-    /// End of this worker's last request, set once it may send no more.
+    /// End of this worker's last request, ns, set once it may send no more.
     pub(crate) last_answer: AtomicU64,
     live: Mutex<Live>,
 }
@@ -86,9 +86,9 @@ pub(crate) struct Live {
     pub(crate) latencies: Latencies,
     /// Sum of latencies (ns) and number of responses per finished window.
     pub(crate) windows: Vec<(f64, f64)>,
-    /// Caches: GET hits and GETs per finished window of the warm-up.
+    /// GET hits and GETs of a cache load per finished window of the warm-up.
     pub(crate) transient: Vec<(u64, u64)>,
-    /// Samples of the last round, one per client.
+    /// Moments of the last round's latencies, one entry per client.
     pub(crate) rounds: Vec<Moments>,
     pub(crate) last_problem: Option<(Fault, String)>,
     pub(crate) slowest: Vec<SlowResponse>,
@@ -111,7 +111,7 @@ impl Control {
             // Each worker of a cache load has its own fixed share.
             limited: limit.is_some() && !matches!(spec.target, Target::Cache { .. }),
             tickets: AtomicU64::new(limit.unwrap_or(0)),
-            // Small enough that no worker holds a noticeable share back.
+            // Small enough that no worker holds back a noticeable share.
             tickets_at_once: (limit.unwrap_or(0) / (u64::from(workers) * 16)).clamp(1, TICKETS),
             has_rounds: matches!(spec.stop, Stop::Volley { .. }),
             round: AtomicU32::new(0),
@@ -122,7 +122,7 @@ impl Control {
         }
     }
 
-    /// Lets connections close. Called once no other party needs them open.
+    /// Lets connections close. Must be called once nothing else needs them open.
     pub(crate) fn release(&self) {
         *self.released.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.release.notify_all();
@@ -134,7 +134,7 @@ impl Control {
         let _ = self.release.wait_timeout_while(released, HOLD, |released| !*released);
     }
 
-    /// Takes some of the remaining requests; 0 at the end.
+    /// Takes some of the remaining requests from the shared number; 0 if none are left.
     pub(crate) fn take_tickets(&self) -> u64 {
         let mut taken = 0;
         let _ = self.tickets.fetch_update(AcqRel, Acquire, |left| {
@@ -172,7 +172,7 @@ pub(crate) struct Ended {
 #[derive(Debug)]
 enum State {
     Connecting,
-    /// Connected, while the gate is closed.
+    /// Connected, and waiting for the gate to open.
     Waiting,
     WarmingUp,
     Measuring,
@@ -190,21 +190,21 @@ pub(crate) struct Coordinator<'a> {
     started: Nanos,
     pub(crate) from: Nanos,
     deadline: Nanos,
-    /// Interval rule: the number of windows at the next check.
+    /// Number of windows at which the interval rule checks next.
     look_at: usize,
     volley: Option<Rounds>,
     warmup_note: &'static str,
-    /// Caches: the same for the warm-up, and the result of the last check.
+    /// Number of warm-up windows at which a cache load checks next, and the result of the last check.
     look_at_transient: usize,
     steadiness: Option<String>,
     quiet: Quiet,
 }
 
-/// Detects a load whose requests only time out.
+/// Detects a load whose requests all time out.
 #[derive(Debug, Default)]
 struct Quiet {
     ended: u64,
-    /// `in_vain` when a request last ended, and when the coordinator noticed.
+    /// Values of `in_vain` when a request last ended and when the coordinator last looked.
     in_vain: u64,
     since: Nanos,
 }
@@ -217,12 +217,13 @@ struct Rounds {
     inside_ns: Nanos,
 }
 
-/// Holds several connected loads back until all can start together.
+/// Holds back several connected loads until all can start together.
 #[derive(Debug, Default)]
 pub struct Gate(OnceLock<Nanos>);
 
 impl Gate {
-    /// Lets the load start at `at_ns` of the monotonic clock, or at once if past. Only the first call has an effect.
+    /// Lets the load start at `at_ns` of the monotonic clock, or at once if that time has passed. Later calls have no
+    /// effect.
     pub fn open(&self, at_ns: Nanos) {
         let _ = self.0.set(at_ns);
     }
@@ -257,7 +258,7 @@ impl<'a> Coordinator<'a> {
         }
     }
 
-    /// The start of measuring and, if known, the end.
+    /// The start of measuring and, if known, its end. `None` until the start is decided.
     pub(crate) fn announced(&self) -> Option<Announced> {
         let known = matches!(self.spec.stop, Stop::Duration { .. });
         (self.from != NEVER).then(|| Announced { from_ns: self.from, until_ns: known.then_some(self.deadline) })
@@ -275,7 +276,7 @@ impl<'a> Coordinator<'a> {
         }
     }
 
-    /// Time with only timeouts and failed connects, if it exceeds the limit.
+    /// Time in which requests only timed out or failed to connect, ns; `None` unless it exceeds the limit.
     fn in_vain_for(&mut self, now: Nanos) -> Option<Nanos> {
         let ended = self.control.sum(|gauge| gauge.ended.load(Relaxed));
         let in_vain = self.control.sum(|gauge| gauge.in_vain.load(Relaxed));
@@ -291,13 +292,13 @@ impl<'a> Coordinator<'a> {
         };
         let patience = self.spec.timeout_ns.saturating_mul(QUIET_TIMEOUTS).saturating_add(gaps_ns);
         let quiet = now.saturating_sub(self.quiet.since);
-        // After the last send, some requests may time out before the last response arrives.
+        // Some requests may time out after the last send, while other responses are still on their way.
         let all_sent = || self.control.gauges.iter().all(|gauge| gauge.all_sent.load(Relaxed));
         let is_vain = in_vain > self.quiet.in_vain || in_vain > 0 && all_sent();
         (is_vain && quiet >= patience).then_some(quiet)
     }
 
-    /// Returns `Some` once, at the end, after it has ordered the workers to stop.
+    /// Advances the load to `now`. Returns `Some` once, at the end, after the workers were ordered to stop.
     pub(crate) fn step(&mut self, now: Nanos, aborted: bool) -> Option<Outcome> {
         if let State::Ended = self.state {
             return None;
@@ -321,7 +322,7 @@ impl<'a> Coordinator<'a> {
         }
     }
 
-    /// The end of a trace or of a file that is not repeated ends the load under every stop rule.
+    /// Ends the load, under every stop rule, at the end of a trace or of a file that is not repeated.
     fn input_ended(&mut self, now: Nanos) -> Option<Outcome> {
         let last = self.control.gauges.iter().map(|gauge| gauge.last_answer.load(Relaxed)).max();
         let last = last.unwrap_or(now).max(self.from.saturating_add(1));
@@ -375,7 +376,7 @@ impl<'a> Coordinator<'a> {
         self.control.start.store(self.started, Release);
         self.state = State::WarmingUp;
         if let Some(rounds) = &self.volley {
-            // Volley counts its priming round, so nothing precedes the measured part.
+            // Volley counts its priming round, so there is no warm-up before it.
             let first = rounds.rule.first();
             self.measure_from(self.started);
             return self.next_round(first, self.started);
@@ -409,7 +410,7 @@ impl<'a> Coordinator<'a> {
         None
     }
 
-    /// Caches: starts measuring once the hit ratio shows no trend.
+    /// Starts measuring a cache load once the hit ratio shows no trend.
     fn steady(&mut self, now: Nanos, max_ns: Nanos) {
         let elapsed = now.saturating_sub(self.started);
         let finished = self.control.gauges.iter().map(|gauge| gauge.live().transient.len()).min().unwrap_or(0);
@@ -497,7 +498,8 @@ impl<'a> Coordinator<'a> {
         })?
     }
 
-    /// Interval rule: batch means over the windows that all workers have finished.
+    /// Checks the interval rule with batch means over the windows that all workers have finished. Returns the reason to
+    /// stop, if any.
     fn narrow_enough(&mut self, relative: f64, level: f64) -> Option<String> {
         let finished = self.control.gauges.iter().map(|gauge| gauge.live().windows.len()).min()?;
         if finished < self.look_at {
@@ -524,7 +526,7 @@ impl<'a> Coordinator<'a> {
         let mut duration_ns = until.saturating_sub(self.from);
         let mut volley = None;
         if let Some(rounds) = &self.volley {
-            // Pauses between rounds do not count, and the last round may have been cut off.
+            // Exclude the pauses between rounds. The last round may have been cut off.
             duration_ns = rounds.inside_ns + until.saturating_sub(rounds.began);
             volley = (rounds.rule.samples > 0).then(|| study::record::Volley {
                 mean_us: rounds.rule.mean_ns / 1e3,

@@ -1,6 +1,6 @@
-//! Journeys: programs of calls, in which a request needs values of earlier replies. The content of a journey depends only
-//! on the seed and its number, not on the client that runs it. Connections are opened on first use of a server and kept;
-//! connecting and resolving are not part of a call's latency.
+//! Journeys: programs of calls, in which a request needs values of earlier replies. The content of a journey depends
+//! only on the seed and the journey's number, not on the client that runs it. The first use of a server opens a
+//! connection, which is kept. A call's latency includes neither connecting nor resolving.
 
 mod cookies;
 mod known_servers;

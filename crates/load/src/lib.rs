@@ -5,11 +5,11 @@
 //! ```
 //!
 //! Each worker is a thread with its own driver, connections and histograms ([`worker`]). While requests are in flight,
-//! workers share only a few numbers, such as the start and end of measuring. The [`coordinator`] sets them, each worker
-//! follows them with a [`worker_phase_tracker`], and histograms are merged once at the end.
+//! workers share only a few numbers, such as the start and end of measuring. The [`coordinator`] sets these numbers,
+//! and each worker follows them with a [`worker_phase_tracker`]. Histograms are merged once, at the end.
 //!
-//! Each protocol implements [`protocol::Protocol`]; arrivals and stop rules are data. Journeys,
-//! loads of several operations that depend on each other, have their own engine ([`journey`]).
+//! Each protocol implements [`protocol::Protocol`]; arrivals and stop rules are data. Journeys, which are operations
+//! that depend on each other, have their own engine ([`journey`]).
 
 mod arrivals;
 mod cache_outcome;

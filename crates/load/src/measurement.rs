@@ -17,7 +17,7 @@ use crate::recorder::{Fault, Faults, Log, OpenLoop, Operation, Recorder, Streams
 use crate::worker::Done;
 use crate::worker_threads::cpu_of;
 
-/// Merges the results of all workers. The caller adds the backend and the costs of the process.
+/// Merges the results of all workers. The caller adds the backend and the resource use of the process.
 pub(crate) fn build_measurement(spec: &LoadSpec, ended: Ended, done: &[Done], shared: Option<&Shared>) -> Measurement {
     let cache = shared.zip(if let Target::Cache { workload, .. } = &spec.target { Some(workload) } else { None });
     let cache = cache.map(|(shared, workload)| Box::new(cached(spec, &ended, done, shared, workload)));
@@ -147,7 +147,7 @@ fn by_request(spec: &LoadSpec, done: &[Done]) -> Vec<OperationMeasurement> {
     operations(requests).into_iter().enumerate().map(measured).collect()
 }
 
-/// Merges the results of an operation from `parts`: one per worker and step with this name.
+/// Merges the results of an operation. `parts` has one entry per worker and step of this name.
 pub(crate) fn operation<'a, I: Iterator<Item = &'a Operation>>(
     name: String,
     parts: impl Fn() -> I,
@@ -208,7 +208,7 @@ fn added(a: CacheCounts, b: CacheCounts) -> CacheCounts {
     }
 }
 
-/// Merges histograms; `None` if there are none.
+/// Merges histograms; `None` if there are none to merge.
 pub(crate) fn merged<'a>(mut parts: impl Iterator<Item = &'a Histogram>) -> Option<record::Histogram> {
     let mut all = parts.next()?.clone();
     parts.for_each(|part| all.merge(part));

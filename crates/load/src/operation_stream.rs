@@ -1,10 +1,10 @@
-//! The operation stream of a workload: operations, keys and value lengths. A seed determines the stream, regardless of
-//! the server's responses. After its creation it does not allocate.
+//! The operation stream of a workload: operations, keys and value lengths. The seed determines the stream, whatever the
+//! server responds. A stream allocates nothing after its creation.
 //!
-//! A stream is one of `partitions`, used by a connection or worker. Each draws its own operations, so none waits for
-//! another; together they have the workload's shares. All request all keys of a fixed population. Keys created on the
-//! way (reuse, one-hit keys) belong to the partition that created them. After the population, partition p of P creates
-//! the keys p, p + P, p + 2P, and it reuses only its own.
+//! Each connection or worker uses one stream, which is one of `partitions`. Streams draw their operations
+//! independently, so none waits for another; together they have the workload's shares. Every stream requests all keys
+//! of a fixed population. A key created on the way (reuse, one-hit keys) belongs to the partition that created it.
+//! After the population, partition p of P creates the keys p, p + P, p + 2P, and reuses only its own.
 
 use stats::popularity::log_uniform_age;
 use stats::random::mix;
@@ -13,42 +13,43 @@ use study::Workload;
 use study::spec::even_share;
 use study::workload::{NewKey, Popularity, ValueLength};
 
-/// Characters of keys and values: 64 without special meaning in any protocol or URL (RFC 4648, 5).
+/// Characters of keys and values: 64 that are not special in any protocol or URL (RFC 4648, section 5).
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
 const FILLER_BYTES: usize = 64 * 1024;
 const FILLER_STARTS: u64 = 4096;
 const STAMP_BYTES: usize = 8;
-/// The first number of one-hit keys.
+/// Number of the first one-hit key.
 pub(crate) const ONCE_FROM: u64 = 1 << 48;
-/// Maximum length of a key, in bytes.
+/// Maximum length of a key, bytes.
 pub const KEY_MAX_BYTES: usize = 250;
 
-/// The type of an operation.
+/// The kinds of operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Reads the key. If the workload fills, a SET of [`Operation::value_bytes`] follows a miss.
+    /// Reads the key. If the workload fills, a miss is followed by a SET of [`Operation::value_bytes`].
     Get,
     /// Writes the key.
     Set,
     /// Deletes the key.
     Delete,
-    /// Reads the key and writes it after the response.
+    /// Reads the key, then writes it after the response.
     ReadModifyWrite,
 }
 
 /// One operation of a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operation {
-    /// The type of the operation.
+    /// Kind of the operation.
     pub kind: Kind,
-    /// The key as a number; [`Texts::key`] returns its text.
+    /// Number of the key; [`Texts::key`] returns the key itself.
     pub key: u64,
-    /// Length of the value that a SET or fill of the key writes, in bytes.
+    /// Length of the value that a SET or fill of the key writes, bytes.
     pub value_bytes: u32,
-    /// Time to live of a value set now, in seconds; 0 for unlimited.
+    /// Time to live of a value that is set now, seconds; 0 for unlimited.
     pub ttl_s: u32,
-    /// Whether no earlier operation had this key, so that a read must miss. False for keys of the initial population.
+    /// Whether this is the first operation on the key, so that a read must miss. False for keys of the initial
+    /// population.
     pub new: bool,
 }
 
@@ -61,7 +62,7 @@ enum Choice {
     Growing(Age),
 }
 
-/// `Zipf` has a power of two of ages. Rejecting those that do not exist yet keeps the distribution.
+/// `Zipf` has a power of two of ages. Rejecting ages that do not exist yet keeps the distribution.
 #[derive(Clone, Debug)]
 enum Age {
     Uniform,
@@ -69,7 +70,7 @@ enum Age {
     Zipf { law: Zipf, ranks: ZipfRanks },
 }
 
-/// The operations of one partition.
+/// The operations of one partition, without end.
 #[derive(Clone, Debug)]
 pub struct Stream {
     rng: Rng,
@@ -82,11 +83,11 @@ pub struct Stream {
     population: u64,
     permutation: Option<Permutation>,
     seed: u64,
-    /// Operations between changes of popularity, and until the next one.
+    /// Number of operations between changes of popularity, and number left until the next change.
     shift_every: u64,
     shift_left: u64,
     epoch: u64,
-    /// Reusable keys created here, and one-hit keys.
+    /// Number of reusable keys created by this partition, and number of its one-hit keys.
     made: u64,
     made_once: u64,
     own: u64,
@@ -98,7 +99,7 @@ pub struct Stream {
     per_set: bool,
 }
 
-/// The workload is invalid; contains the reason.
+/// An invalid workload, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid workload: {0}")]
 pub struct WorkloadError(pub(crate) String);
@@ -114,7 +115,7 @@ fn checked(workload: &Workload) -> Result<(), WorkloadError> {
 }
 
 impl Stream {
-    /// Creates the stream of partition `partition` of `partitions`, counted from 0. Ignores a workload's trace. Fails
+    /// Creates the stream of partition `partition` of `partitions`, counted from 0. Ignores the workload's trace. Fails
     /// if the workload is invalid. Panics if `partition` is not less than `partitions`.
     pub fn new(workload: &Workload, seed: u64, partition: u32, partitions: u32) -> Result<Stream, WorkloadError> {
         assert!(partition < partitions, "partition {partition} of {partitions}");
@@ -147,7 +148,7 @@ impl Stream {
         Ok(Stream {
             rng: Rng::stream(seed, partition),
             choice,
-            // The conversion saturates at 1.
+            // The cast saturates, so a share of 1 is fine.
             kinds: up_to.map(|weight| (weight / total * 18_446_744_073_709_551_616.0) as u64),
             reuse: keys.reuse.unwrap_or(1.0),
             one_hit: keys.one_hit,
@@ -171,7 +172,7 @@ impl Stream {
         })
     }
 
-    /// Returns the next operation. The stream is endless.
+    /// Draws the next operation. The stream has no end.
     #[inline]
     pub fn next_operation(&mut self) -> Operation {
         let draw = self.rng.next_u64();
@@ -200,12 +201,12 @@ impl Stream {
         Operation { kind, key, value_bytes, ttl_s, new }
     }
 
-    /// Length of the key's value, or `None` if every SET draws a new one.
+    /// Length of the key's value, bytes; `None` if every SET draws a new one.
     pub fn value_bytes(&self, key: u64) -> Option<u32> {
         (!self.per_set).then(|| self.value_sizes.at(mix(self.value_seed ^ key)) as u32)
     }
 
-    /// Popularity rank of a key of a fixed population, from 0. `None` for keys created later.
+    /// Popularity rank of a key of a fixed population, from 0; `None` for keys created later.
     pub fn rank_of(&self, key: u64) -> Option<u64> {
         let fixed = key < self.population && !matches!(self.choice, Choice::Growing(_));
         fixed.then(|| self.permutation.map_or(key, |permutation| permutation.invert(key)))
@@ -214,7 +215,7 @@ impl Stream {
     #[inline]
     fn key(&mut self) -> (u64, bool) {
         if self.one_hit > 0.0 && self.rng.unit_f64() < self.one_hit {
-            // One-hit keys have numbers above 2^48, outside the range of earlier keys.
+            // Numbers of one-hit keys start at 2^48, outside the range of earlier keys.
             let key = ONCE_FROM + self.made_once * self.partitions + self.partition;
             self.made_once += 1;
             return (key, true);
@@ -281,7 +282,7 @@ impl Stream {
     }
 }
 
-/// The texts of keys and values, read-only and shared by all streams of a seed.
+/// The bytes of keys and values, read-only and shared by all streams of a seed.
 #[derive(Clone, Debug)]
 pub struct Texts {
     key_sizes: Sizes,
@@ -290,7 +291,7 @@ pub struct Texts {
 }
 
 impl Texts {
-    /// Creates the texts for a seed, with 64 KiB of filler. Fails if the workload is invalid.
+    /// Creates the keys and values for a seed, with 64 KiB of filler. Fails if the workload is invalid.
     pub fn new(workload: &Workload, seed: u64) -> Result<Texts, WorkloadError> {
         checked(workload)?;
         let mut rng = Rng::stream(seed, 0x7465_7874);
@@ -298,16 +299,16 @@ impl Texts {
         Ok(Texts { key_sizes: workload.key_sizes().map_err(WorkloadError)?, seed: mix(seed ^ 0x6b65_7973), filler })
     }
 
-    /// Writes the text of a key into `buffer` and returns it: the key's number in a prefix-free code, then filler up to
-    /// the length that its distribution gives. The code is base 32, lowest digit first, with the last digit from the
-    /// other half of the alphabet. Thus no two keys are equal, and consecutive ones differ at the start.
+    /// Writes a key into `buffer` and returns it: the key's number in a prefix-free code, then filler up to the length
+    /// that the key's distribution gives. The code is base 32 with the lowest digit first, and the last digit comes
+    /// from the other half of the alphabet. Thus no two keys are equal, and consecutive keys differ at the start.
     #[inline]
     pub fn key<'a>(&self, key: u64, buffer: &'a mut [u8; KEY_MAX_BYTES]) -> &'a [u8] {
         self.key_of_bytes(key, 0, buffer)
     }
 
-    /// Like [`Texts::key`] for a key of `told` bytes, as recorded in a trace; with 0, its
-    /// distribution gives the length.
+    /// Writes a key like [`Texts::key`], with a length of `told` bytes from a trace; 0 takes the length from the
+    /// distribution.
     #[inline]
     pub fn key_of_bytes<'a>(&self, key: u64, told: u8, buffer: &'a mut [u8; KEY_MAX_BYTES]) -> &'a [u8] {
         let mut rest = key;
@@ -327,12 +328,12 @@ impl Texts {
         &buffer[..length]
     }
 
-    /// Bytes that distinguish a key from all others.
+    /// Number of bytes that distinguish a key from all others.
     pub(crate) fn least_key_bytes(key: u64) -> u32 {
         (64 - key.leading_zeros()).div_ceil(5).max(1)
     }
 
-    /// Length of a key's text, in bytes.
+    /// Length of a key, bytes.
     pub fn key_bytes(&self, key: u64) -> u32 {
         self.key_sizes.at(mix(self.seed ^ key)).max(u64::from(Texts::least_key_bytes(key))) as u32
     }
@@ -345,7 +346,7 @@ impl Texts {
     }
 
     /// Fills `value` with the value of a key: a stamp of eight characters derived from key and length, truncated if
-    /// necessary, then filler. None of its characters needs escaping in any protocol.
+    /// necessary, then filler. No character needs escaping in any protocol.
     #[inline]
     pub fn value(&self, key: u64, value: &mut [u8]) {
         let (stamp, start) = self.stamp(key, value.len());
@@ -356,20 +357,20 @@ impl Texts {
         }
     }
 
-    /// The 32-bit flags of a key's value, for caches that store flags.
+    /// The 32-bit flags stored with a key's value, for caches that support flags.
     #[inline]
     pub fn flags(&self, key: u64) -> u32 {
         (mix(self.seed ^ key.rotate_left(33)) >> 32) as u32
     }
 
-    /// The expected value of a key for the given length, to compare with a value in pieces.
+    /// The expected value of a key at this length, for comparison with a value that arrives in pieces.
     #[inline]
     pub fn expectation(&self, key: u64, bytes: usize) -> Expectation {
         let (stamp, start) = self.stamp(key, bytes);
         Expectation { stamp, start, bytes }
     }
 
-    /// Whether `piece` equals the value at offset `at`. Compares every byte.
+    /// Whether `piece` equals the expected value at offset `at`. Compares every byte.
     #[inline]
     pub fn matches(&self, expectation: &Expectation, at: u64, piece: &[u8]) -> bool {
         let Expectation { stamp, start, bytes } = *expectation;
@@ -407,7 +408,7 @@ pub struct Expectation {
 }
 
 impl Expectation {
-    /// Length of the value, in bytes.
+    /// Length of the expected value, bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes as u64
     }
@@ -475,10 +476,10 @@ mod tests {
 
     #[test]
     fn course_mix_without_fills_has_hit_ratio_080() {
-        // Two independent simulations found 0.81 (a million operations) and 0.80 (the course).
+        // Two independent simulations gave 0.81 (a million operations) and 0.80 (the course).
         let ratio = boundless(&preset("course-no-fill").unwrap(), 1_000_000);
         assert!((0.80..0.82).contains(&ratio), "{ratio}");
-        // With fills, everything hits except first touches and deleted keys.
+        // With fills, everything hits except first accesses and deleted keys.
         let filled = boundless(&preset("course").unwrap(), 300_000);
         assert!((0.92..0.96).contains(&filled), "{filled}");
     }

@@ -1,4 +1,4 @@
-//! The protocol interface of the engine: appends requests and parses responses.
+//! The engine's interface to protocols, which append requests and parse responses.
 
 mod byte_difference;
 mod cache;
@@ -34,57 +34,57 @@ use crate::recorder::{Completed, Fault};
 use crate::server_endpoint::Server;
 pub(crate) use crate::stream_overhead::StreamFacts;
 
-/// A response that was read.
+/// Facts about a response that was read.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Last {
-    /// Arrival of its first part.
+    /// Arrival of the first part of the response.
     pub(crate) first_at: Nanos,
-    /// Length of its body.
+    /// Length of the response body, bytes.
     pub(crate) bytes: u64,
 }
 
-/// The result of parsing the bytes at the front of a connection's stream.
+/// Result of parsing the first bytes of a connection's stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Parsed {
     /// The response is incomplete; all bytes were consumed.
     More,
     Answer {
         used: usize,
-        /// Fault of an invalid response, after which the stream can still be parsed.
+        /// Fault of an invalid response, if the stream can still be parsed after it.
         fault: Option<Fault>,
         status: u16,
-        /// Whether the server announced that this is its last response on the connection.
+        /// Whether the server announced this as its last response on the connection.
         last: bool,
         seen: CacheOutcome,
     },
-    /// The stream is out of step: the connection is lost and its client backs off.
+    /// The stream cannot be parsed any further, so the connection is lost and its client backs off.
     Broken(Fault),
-    /// Unordered: the response to the request at this place has ended.
+    /// The response to the request at this place of an unordered protocol has ended.
     AnswerAt { used: usize, place: u32, fault: Option<Fault>, status: u16 },
-    /// Unordered: the server did not process the request at this place.
+    /// The server did not process the request at this place of an unordered protocol.
     Refused { used: usize, place: u32 },
-    /// Unordered: [`Protocol::room`] or [`Protocol::is_leaving`] changed.
+    /// A frame of an unordered protocol changed [`Protocol::room`] or [`Protocol::is_leaving`].
     Changed { used: usize },
 }
 
 /// The client side of a protocol.
 pub(crate) trait Protocol {
-    /// Parser state of one connection. Its memory is bounded regardless of the server's output.
+    /// Parser state of one connection. Its memory is bounded, whatever the server sends.
     type Stream;
 
-    /// Whether responses arrive in request order. Otherwise a stream numbers its requests in flight by place, from 0 in
-    /// the order of their requests; when one ends, the last one takes its place.
+    /// Whether responses arrive in the order of requests. If not, a stream numbers its requests in flight by place,
+    /// from 0 in the order they were sent. When a request ends, the last one takes its place.
     const ORDERED: bool = true;
 
-    /// Kept per request in flight to validate its response.
+    /// Facts kept for each request in flight, to validate its response.
     type Expected: Copy + Default;
 
-    /// The fault of a request whose response cannot be distinguished from unexpected bytes.
+    /// Fault of a request whose response cannot be told from unexpected bytes.
     const UNREADABLE: Fault;
 
     fn stream(&self) -> Self::Stream;
 
-    /// Replaces the stream on reconnect. Caused requests remain queued.
+    /// Replaces the stream for a new connection. Caused requests remain queued.
     fn renew(&self, stream: &mut Self::Stream) {
         *stream = self.stream();
     }
@@ -96,13 +96,13 @@ pub(crate) trait Protocol {
         true
     }
 
-    /// Number of requests that the server accepts now, if at most `depth` may be in flight.
+    /// Number of further requests that the server accepts now, if at most `depth` may be in flight.
     #[inline]
     fn room(&self, _: &Self::Stream, depth: u32) -> u32 {
         depth
     }
 
-    /// Number of requests in flight that the server accepts.
+    /// Maximum number of requests in flight that the server accepts.
     fn server_limit(&self, _: &Self::Stream) -> u32 {
         u32::MAX
     }
@@ -113,25 +113,25 @@ pub(crate) trait Protocol {
         None
     }
 
-    /// Whether the server accepts no more requests on this connection, but still responds.
+    /// Whether the server accepts no more requests on this connection but still responds.
     #[inline]
     fn is_leaving(&self, _: &Self::Stream) -> bool {
         false
     }
 
-    /// Removes a request that a leaving server will not process, and returns its place.
+    /// Removes a request that a leaving server will not process, and returns its place; `None` if there is none.
     fn take_unprocessed(&self, _: &mut Self::Stream) -> Option<u32> {
         None
     }
 
-    /// Appends frames that responses have caused, other than requests.
+    /// Appends frames other than requests that responses have caused.
     #[inline]
     fn owed(&self, _: &mut Self::Stream, _: &mut Vec<u8>) {}
 
-    /// Appends the bytes that end a connection, also after [`Parsed::Broken`].
+    /// Appends the bytes that end a connection, even after [`Parsed::Broken`].
     fn close(&self, _: &mut Self::Stream, _: &mut Vec<u8>) {}
 
-    /// Number of unsent requests that responses have caused. They are sent first.
+    /// Number of unsent requests that responses have caused, which are sent before all others.
     fn caused(&self, _: &Self::Stream) -> u32 {
         0
     }
@@ -142,25 +142,25 @@ pub(crate) trait Protocol {
         false
     }
 
-    /// The response that was read last, if the protocol keeps it.
+    /// Facts about the last response; `None` if the protocol keeps none.
     #[inline]
     fn last(&self) -> Option<Last> {
         None
     }
 
-    /// Index of the server of the stream's next request, which does not wait for responses.
+    /// Index of the server of the stream's next request, chosen without waiting for responses.
     #[inline]
     fn next_server(&mut self, _: &mut Self::Stream) -> u32 {
         0
     }
 
-    /// The server at an index; `None` for the load's only server.
+    /// The server at an index; `None` if the load has only one server.
     #[inline]
     fn server(&self, _: u32) -> Option<&Server> {
         None
     }
 
-    /// Index of a request in the mix.
+    /// Index of a request in the mix, or of a step in the journeys; otherwise 0.
     fn index(&self, _: Self::Expected) -> u32 {
         0
     }
@@ -186,21 +186,21 @@ pub(crate) trait Protocol {
         false
     }
 
-    /// How many of `wanted` requests are available, without caused ones. Fewer mean that the source
-    /// is exhausted.
+    /// Number of available requests, at most `wanted`, not counting caused ones. Fewer than `wanted` mean that the
+    /// source is exhausted.
     #[inline]
     fn available(&mut self, wanted: u32) -> u32 {
         wanted
     }
 
-    /// Trace with timestamps: time of the next request, ns since the first. `None` at its end.
+    /// Time of the trace's next request, ns after its first; `None` at its end or without recorded times.
     fn next_at(&mut self) -> Option<Nanos> {
         None
     }
 
     fn skip(&mut self) {}
 
-    /// Receives the due time of a stream's next request, before [`Protocol::request`].
+    /// Receives the due time of a stream's next request before [`Protocol::request`] is called.
     #[inline]
     fn due(&mut self, _: &mut Self::Stream, _: Nanos) {}
 
@@ -210,30 +210,30 @@ pub(crate) trait Protocol {
         0
     }
 
-    /// Ends the session of a stream, whose latest response was too late.
+    /// Ends the session of a stream whose latest response came too late.
     fn abandon(&mut self, _: &mut Self::Stream) {}
 
-    /// The requests and responses so far, if they are traced.
+    /// Transcript of requests and responses so far; empty unless they are traced.
     fn transcript(&mut self) -> String {
         String::new()
     }
 
-    /// The client and session of a request.
+    /// Client and session of a request; `None` without journeys.
     fn session(&self, _: Self::Expected) -> Option<LoggedSession> {
         None
     }
 
-    /// The session that the latest response completed.
+    /// The session that the latest response completed; `None` if it completed none.
     #[inline]
     fn completed(&self) -> Option<Completed> {
         None
     }
 
-    /// Appends the next request to `out`. With [`Connection::PerRequest`](study::spec::Connection::PerRequest), it is
-    /// in flight and its time runs from the connect, before it is appended.
+    /// Appends the next request to `out`. With [`Connection::PerRequest`](study::spec::Connection::PerRequest), the
+    /// request counts as in flight from the connect, before it is appended.
     fn request(&mut self, stream: &mut Self::Stream, now: Nanos, rng: &mut Rng, out: &mut Vec<u8>) -> Self::Expected;
 
-    /// Appends a request that was sent on an earlier connection. It expects the same response.
+    /// Appends a request that was already sent on an earlier connection and expects the same response.
     fn again(
         &mut self,
         stream: &mut Self::Stream,
@@ -242,8 +242,8 @@ pub(crate) trait Protocol {
         out: &mut Vec<u8>,
     ) -> Self::Expected;
 
-    /// Parses the response to the oldest request in flight, or to any if unordered. At the end of
-    /// the stream, [`Protocol::end`] completes it.
+    /// Parses the response to the oldest request in flight, or to any request if unordered. [`Protocol::end`] completes
+    /// a response at the end of the stream.
     fn read(&mut self, stream: &mut Self::Stream, expected: Self::Expected, bytes: &[u8], now: Nanos) -> Parsed;
 
     fn end(&mut self, stream: &mut Self::Stream, expected: Self::Expected) -> Parsed;

@@ -1,4 +1,4 @@
-//! Queries the memory limit of a cache once before a load, on a separate connection.
+//! Queries the memory limit of a cache before a load, on a separate connection.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -9,7 +9,7 @@ use study::spec::Dialect;
 const PATIENCE: Duration = Duration::from_secs(1);
 const ANSWER_BYTES: usize = 64 * 1024;
 
-/// Queries the server's memory limit, in bytes by its accounting; `None` if unknown or unlimited.
+/// Queries the server's memory limit, in bytes of its own accounting. `None` if unknown or unlimited.
 pub(crate) fn query_memory_limit(address: SocketAddr, dialect: Dialect) -> Option<u64> {
     let (request, label): (&[u8], &[u8]) = match dialect {
         Dialect::Memcached => (b"stats\r\n", b"STAT limit_maxbytes "),
@@ -45,7 +45,7 @@ mod tests {
 
     #[test]
     fn parses_numbers_of_complete_lines() {
-        // Output of memcached 1.6.18 and Redis 7.0.15.
+        // The responses come from memcached 1.6.18 and Redis 7.0.15.
         for (label, answer, expected) in [
             ("STAT limit_maxbytes ", "STAT pid 1\r\nSTAT limit_maxbytes 67108864\r\nEND\r\n", Some(67_108_864)),
             ("STAT limit_maxbytes ", "STAT limit_maxbytes 671", None),

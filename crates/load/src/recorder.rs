@@ -63,7 +63,7 @@ pub(crate) type OrFault<T> = Result<T, (Fault, String)>;
 pub(crate) struct Completed {
     pub(crate) journey: usize,
     pub(crate) elapsed_ns: Nanos,
-    /// Number of calls that it skipped.
+    /// Number of calls that the session skipped.
     pub(crate) skipped: u32,
 }
 
@@ -79,11 +79,11 @@ impl Default for CompletedSessions {
     }
 }
 
-/// Latencies are stored sparsely in about 2 KiB, a tenth of a full histogram: a minute has 600 windows.
+/// One window. Sparse histograms take about 2 KiB, a tenth of full ones, and a minute has 600 windows.
 #[derive(Clone, Debug)]
 pub(crate) struct Slice {
     pub(crate) errors: u64,
-    /// Valid responses, and responses with a latency.
+    /// Number of valid responses, and number of responses with a latency.
     pub(crate) valid: u64,
     pub(crate) timed: u64,
     pub(crate) latency: Histogram,
@@ -107,22 +107,22 @@ pub(crate) struct OpenLoop {
 }
 
 impl Default for OpenLoop {
-    /// Lags only decide what limited the load, so coarse buckets are enough.
+    /// Lags only decide what limited the load, so coarse buckets suffice.
     fn default() -> Self {
         let lag = Histogram::with_precision(Histogram::WINDOW_PRECISION);
         Self { response: Histogram::new(), lag_thread: lag.clone(), lag_connection: lag }
     }
 }
 
-/// Why no place was free for a request of an unordered protocol.
+/// Why a request of an unordered protocol found no place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Wait {
-    /// The load allows no more requests in flight.
+    /// The load's own limit of requests in flight.
     #[default]
     Own,
-    /// The server allows no more requests in flight.
+    /// The server's limit of requests in flight.
     Server,
-    /// The connection was not open, or the server did not process the request.
+    /// A connection that was not open, or a server that did not process the request.
     Connection,
 }
 
@@ -130,10 +130,10 @@ impl Wait {
     pub(crate) const COUNT: usize = 3;
 }
 
-/// HTTP/2 while measuring.
+/// Counters of HTTP/2 while measuring.
 #[derive(Clone, Debug)]
 pub(crate) struct StreamsRecorder {
-    /// Least number of requests in flight that the server allowed per connection, at any time.
+    /// Smallest number of requests in flight per connection that the server allowed at any time.
     pub(crate) allowed: u32,
     pub(crate) goaways: u64,
     pub(crate) refused: u64,
@@ -141,7 +141,7 @@ pub(crate) struct StreamsRecorder {
     pub(crate) header_bytes: u64,
     pub(crate) bytes_ahead: u64,
     pub(crate) stalled_uploads: u64,
-    /// Open loop: time from when a request was due until a place was free.
+    /// Time from when a request was due until a place was free, ns, by reason; open loop only.
     pub(crate) slot_wait: [Histogram; Wait::COUNT],
 }
 
@@ -242,7 +242,7 @@ pub(crate) struct Recorder {
     window_end: Nanos,
     window: Histogram,
     window_errors: u64,
-    /// Late responses in the window: errors that have a latency.
+    /// Number of late responses in the window, which are errors with a latency.
     window_late: u64,
     pub(crate) slices: Vec<Slice>,
     pub(crate) requests: u64,
@@ -250,21 +250,21 @@ pub(crate) struct Recorder {
     pub(crate) faults: Faults,
     pub(crate) warmup_faults: Faults,
     pub(crate) examples: [Option<String>; Fault::COUNT],
-    /// Few statuses occur, and nearly all responses have the first.
+    /// Counts by status. Few statuses occur, and nearly all responses have the first one.
     pub(crate) statuses: Vec<(u16, u64)>,
     pub(crate) late_answers: u64,
     pub(crate) reconnects: u64,
-    /// Requests written since the start, not counting caused ones.
+    /// Number of requests written since the start, without caused ones.
     pub(crate) sent: u64,
-    /// Requests resent because their connection closed before their turn.
+    /// Number of requests sent again because their connection closed before their turn.
     pub(crate) asked_again: u64,
-    /// Requests in flight at the end and not counted elsewhere.
+    /// Number of requests in flight at the end that are not counted elsewhere.
     pub(crate) left_in_flight: u64,
     pub(crate) last_failed: Nanos,
     pub(crate) sent_bytes: u64,
     pub(crate) received_bytes: u64,
     pub(crate) last_answer: Nanos,
-    /// The server's last sign of life other than a valid response, while measuring.
+    /// Time of the server's last sign of life other than a valid response, while measuring.
     last_error: Nanos,
     pub(crate) connect: Histogram,
     pub(crate) handshake: Option<Box<Histogram>>,
@@ -277,12 +277,12 @@ pub(crate) struct Recorder {
     pub(crate) open_loop: Option<Box<OpenLoop>>,
     pub(crate) cache: Option<Box<CacheRecorder>>,
     pub(crate) streams: Option<Box<StreamsRecorder>>,
-    /// Responses whose whole body was checked.
+    /// Number of responses whose whole body was checked.
     pub(crate) checked: u64,
     pub(crate) log: Option<Box<Log>>,
-    /// Time to the first part of responses that arrived in several.
+    /// Time to the first part of responses that arrived in several parts, ns.
     pub(crate) first_byte: Histogram,
-    /// Counts by kind of request, for mixes.
+    /// Counts by kind of request; empty without a mix.
     pub(crate) operations: Vec<Operation>,
     pub(crate) slowest: Slowest,
 }
@@ -318,7 +318,7 @@ impl Slowest {
     }
 }
 
-/// A log of limited size.
+/// A log with a limited number of entries.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Log {
     pub(crate) one_in: u32,
@@ -329,7 +329,7 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// Adds one of `one_in` requests.
+    /// Adds one of `one_in` requests on average.
     pub(crate) fn add(&mut self, entry: impl FnOnce() -> LoggedRequest) {
         self.ended += 1;
         if self.one_in > 1 && !mix(self.ended).is_multiple_of(self.one_in.into()) {
@@ -343,13 +343,13 @@ impl Log {
     }
 }
 
-/// Requests of one kind.
+/// Counts and latencies of one kind of request.
 #[derive(Clone, Debug)]
 pub(crate) struct Operation {
     pub(crate) requests: u64,
     pub(crate) errors: u64,
     pub(crate) latency: Histogram,
-    /// Time to the first part of responses that arrived in several.
+    /// Time to the first part of responses that arrived in several parts, ns.
     pub(crate) first_byte: Option<Box<Histogram>>,
 }
 
@@ -405,8 +405,8 @@ impl Recorder {
         }
     }
 
-    /// Records a response and returns its latency, ns. A late one was already counted as a timeout,
-    /// but its latency counts.
+    /// Records a response and returns its latency, ns. A late response was already counted as a timeout, but its
+    /// latency is recorded.
     #[inline]
     pub(crate) fn answer(&mut self, answered: Answered, is_late: bool) -> Nanos {
         let Answered { intended, free_since, sent_at, at, wait } = answered;
@@ -418,7 +418,7 @@ impl Recorder {
         if let Some(open) = &mut self.open_loop {
             latency_ns = at.saturating_sub(intended);
             let lag_ns = sent_at.saturating_sub(intended);
-            // The server causes the lag until a connection is free; this thread causes the rest.
+            // The server causes the lag up to the moment a connection is free; this thread causes the rest.
             let no_connection_ns = free_since.saturating_sub(intended).min(lag_ns);
             open.response.record(latency_ns);
             open.lag_connection.record(no_connection_ns);
@@ -436,14 +436,14 @@ impl Recorder {
         latency_ns
     }
 
-    /// Counts an error, as measured if it occurs after [`Recorder::from`].
+    /// Counts an error, which is measured if it occurs after [`Recorder::from`].
     pub(crate) fn fault(&mut self, fault: Fault, at: Nanos) {
         if at < self.from {
             self.warmup_faults[fault as usize] += 1;
             return;
         }
         self.roll(at);
-        // Silence is not a sign of life, and errors on this side are not the server's.
+        // Silence is no sign of life, and errors on this side say nothing about the server.
         if !matches!(fault, Fault::Timeout | Fault::ConnectTimeout | Fault::Os) {
             self.last_error = at;
         }
@@ -451,13 +451,13 @@ impl Recorder {
         self.window_errors += 1;
     }
 
-    /// Notes that a timed-out request ended without a valid response.
+    /// Notes that a request which had timed out ended without a valid response.
     pub(crate) fn timed_out_request_ended(&mut self, at: Nanos) {
         self.last_error = at;
         self.last_failed = at;
     }
 
-    /// Keeps the message of the first error of its kind; counts nothing.
+    /// Keeps the message of the first error of each kind, without counting it.
     pub(crate) fn example(&mut self, fault: Fault, why: impl FnOnce() -> Option<String>) {
         let example = &mut self.examples[fault as usize];
         if example.is_none() {
@@ -567,7 +567,7 @@ mod tests {
 
     #[test]
     fn send_lag_is_split_by_cause() {
-        // (intended, free since, sent, response at) -> (response time, lags of connection and thread)
+        // Columns: (intended, free since, sent, response at), then (response time, lag by connection, lag by thread).
         let table = [
             ((100, 0, 100, 150), (50, 0, 0)),
             ((100, 50, 130, 150), (50, 0, 30)),

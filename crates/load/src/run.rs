@@ -1,4 +1,4 @@
-//! Runs a load on real sockets: threads, CPU pinning and clock.
+//! Runs a load on real sockets, with threads, CPU pinning and the system's clock.
 
 use std::io;
 use std::net::TcpStream;
@@ -24,10 +24,10 @@ use crate::trace_distributor::{self, Tape, TraceDistributor};
 use crate::worker::{self, Done, Task};
 use crate::worker_threads::{Gate, LoadError, cpu_of, kernel, pin, run_workers, usage};
 
-/// Connect timeout when several addresses of a name are tried.
+/// Time limit to connect to each of a name's addresses.
 const RESOLVE_PATIENCE: Duration = Duration::from_secs(1);
 pub(crate) const RECEIVE_BYTES: usize = 16_384;
-/// Send buffer per connection beyond twice the bytes that can be in flight.
+/// Maximum send buffer per connection beyond twice the bytes that can be in flight.
 const SEND_BYTES_MAX: usize = 65_536;
 
 enum HttpVersion {
@@ -35,8 +35,8 @@ enum HttpVersion {
     Two(Box<Http2>),
 }
 
-/// Runs `spec`. Calls `progress` on the caller's thread a few times per second. Setting `abort` ends the load soon and
-/// keeps the results. Fails with [`LoadError`]; the measurement reports invalid or missing responses.
+/// Runs the load `spec`. Calls `progress` on the caller's thread a few times per second. Setting `abort` ends the load
+/// soon and keeps the results. Fails with [`LoadError`]; invalid or missing responses are only part of the measurement.
 pub fn run(spec: &LoadSpec, progress: &mut dyn FnMut(Progress), abort: &AtomicBool) -> Result<Measurement, LoadError> {
     let mut tell = |event| {
         if let Told::Progress(seen) = event {
@@ -46,9 +46,10 @@ pub fn run(spec: &LoadSpec, progress: &mut dyn FnMut(Progress), abort: &AtomicBo
     run_with_events(spec, &mut tell, None, abort)
 }
 
-/// Like [`run`], but also reports when measuring starts and ends, on the caller's thread. After [`Told::Measured`],
-/// connections stay open until the call of `tell` returns, at most about [`study::generator_messages::HOLD_MAX`]. A
-/// specification with a gate needs `gate`, which the caller opens after [`Told::Connected`]. Fails like [`run`].
+/// Runs a load like [`run`], and reports when measuring starts and ends by calling `tell` on the caller's thread. After
+/// [`Told::Measured`], connections stay open until `tell` returns, at most about
+/// [`study::generator_messages::HOLD_MAX`]. If `spec` has a gate, `gate` is required, and the caller opens it after
+/// [`Told::Connected`]. Fails like [`run`].
 pub fn run_with_events(
     spec: &LoadSpec,
     tell: &mut dyn FnMut(Told),
@@ -79,8 +80,9 @@ pub fn run_with_events(
         }
     };
     let choice = match (spec.backend, &spec.target) {
-        // Measured in 7 alternating runs against nginx with 50 and 400 clients: CPU time on epoll was 0.97 and 0.98 of
-        // io_uring's, both intervals include 1, and epoll uses less memory. Caches are similar, but not measured.
+        // Result of 7 alternating runs against nginx with 50 and 400 clients: CPU time with epoll was 0.97 and 0.98
+        // times the time with io_uring, and both intervals include 1. epoll uses less memory. Caches are similar but
+        // were not measured.
         (spec::Backend::Auto, Target::Http { .. } | Target::Cache { .. } | Target::Journey { .. })
         | (spec::Backend::Epoll, _) => Choice::Epoll,
         (spec::Backend::Auto, Target::Pingpong { .. }) => Choice::Auto,
@@ -212,7 +214,7 @@ fn work(
         Target::Cache { address, dialect, workload } => {
             let shared = (shared.expect("cache loads have one"), tape);
             let most = workload.values.max_bytes;
-            // Frame around key and value: one line of memcached, five of Redis, or an HTTP head.
+            // The frame around key and value is one line of memcached, five lines of Redis, or an HTTP head.
             let request_bytes = KEY_MAX_BYTES + 256 + most as usize;
             match dialect {
                 Dialect::Memcached => ask(task, backend, Memcached::new(most), workload, shared, request_bytes),
@@ -243,7 +245,7 @@ fn drive(task: Task<'_>, backend: Backend, protocol: impl Protocol, request_byte
     let config = net::Config {
         connections: task.clients as usize * task.connections_per_client,
         receive_bytes: RECEIVE_BYTES,
-        // TLS adds less than 1 %; doubling leaves enough room.
+        // TLS adds less than 1 %, so twice the size leaves enough room.
         send_bytes_max: request_bytes * task.spec.pipeline as usize * 2 + SEND_BYTES_MAX,
         pause_reads_above_bytes: usize::MAX,
     };
@@ -268,7 +270,7 @@ fn invalid(error: WorkloadError) -> LoadError {
     LoadError::Spec(vec![error.to_string()])
 }
 
-/// Picks the first address that accepts: `localhost` may be `::1`, the server on 127.0.0.1.
+/// Resolves an address to the first one that accepts, because `localhost` may be `::1` and the server on 127.0.0.1.
 pub(crate) fn resolve(address: &str) -> Result<Address, LoadError> {
     let mut found =
         Address::resolve(address).map_err(|source| LoadError::Resolve { address: address.to_owned(), source })?;

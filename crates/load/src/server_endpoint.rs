@@ -1,4 +1,4 @@
-//! A server that a load connects to: address, TLS and host name.
+//! A server that a load connects to, with its address, TLS and host name.
 
 use net::Address;
 
@@ -8,6 +8,6 @@ use crate::tls::Connector;
 pub(crate) struct Server {
     pub(crate) address: Address,
     pub(crate) tls: Option<Connector>,
-    /// Its name in URLs, whose cookies it gets; otherwise empty.
+    /// Name of the server in URLs, by which it gets its cookies; empty for other loads.
     pub(crate) host: String,
 }

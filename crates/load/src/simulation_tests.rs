@@ -1,4 +1,4 @@
-//! The whole engine on a simulated network: worker, coordinator and merge, exact to the nanosecond.
+//! The whole engine (worker, coordinator and merge) on a simulated network, exact to the nanosecond.
 
 mod cache;
 mod censored;
@@ -165,14 +165,14 @@ fn delayed_share_appears_at_its_quantile() {
     }
 }
 
-/// A server that pauses for 200 ms every 2 s. A tenth of all intended sends falls into a pause and waits 0 to 200 ms,
+/// The server pauses for 200 ms every 2 s. A tenth of all intended sends falls into a pause and waits 0 to 200 ms,
 /// evenly distributed. So the quantile 1 - p of all requests is the quantile 1 - 10 p of the waiting ones.
 #[test]
 fn open_loop_measures_server_pauses_exactly() {
     for (clients, arrivals) in [
         (400, Arrivals::Poisson { rate_per_s: 1000.0 }),
         (400, Arrivals::Constant { rate_per_s: 1000.0 }),
-        // With few connections, requests wait equally long for a connection.
+        // With few connections, requests wait just as long for a connection.
         (8, Arrivals::Constant { rate_per_s: 1000.0 }),
     ] {
         let spec = LoadSpec {
@@ -209,7 +209,7 @@ fn closed_loop_hides_server_pauses() {
 
 #[test]
 fn excessive_offered_rate_shows_in_response_time_and_unsent() {
-    // One client at 1 ms per request can send 990 per second, while 2,000 are offered.
+    // At 1 ms per request, one client can send 990 per second; 2,000 are offered.
     let spec = LoadSpec {
         clients: 1,
         arrivals: Arrivals::Constant { rate_per_s: 2000.0 },
@@ -243,7 +243,7 @@ fn invalid_responses_are_counted_but_not_sampled() {
     let never_right = measure(&spec(), |_| ready_made_peers::wrong_every(1).into());
     assert_eq!((never_right.requests, never_right.service.count), (0, 0));
     assert!(never_right.errors["wrong-answer"] > 0);
-    // A client with only invalid responses backs off to ten requests per second.
+    // A client that gets only invalid responses backs off to ten requests per second.
     assert!(never_right.errors["wrong-answer"] <= 4 * 11, "{:?}", never_right.errors);
 }
 
@@ -361,7 +361,7 @@ fn server_receives_exactly_the_request_limit() {
         let sum = |errors: &std::collections::BTreeMap<String, u64>| errors.values().sum::<u64>();
         let (warm, all) = (measurement.warmup_requests + sum(&measurement.warmup_errors), &measurement);
         assert_eq!((all.requests + sum(&all.errors), all.unfinished, all.unsent), (1_000, 0, 0), "{arrivals:?}");
-        // Resent requests also reached the server the first time.
+        // A request that was sent again also reached the server the first time.
         let seen = seen.get() - all.asked_again;
         if pipeline == 1 || wrong_every == u64::MAX {
             assert_eq!((seen, all.asked_again), (warm + 1_000, 0), "{arrivals:?} {pipeline} {wrong_every}");
@@ -416,7 +416,7 @@ fn volleys_rule_counts_its_priming_round() {
     assert_eq!(volley.stddev_us, 0.0);
     near(measurement.duration_ns as f64, 1000.0 * 110_000.0, 0.02);
 
-    // A deviation of 100 us needs (1.96 * 100 / 1)^2 = 38,416 samples for 1 us.
+    // With a standard deviation of 100 us, a half-width of 1 us takes (1.96 * 100 / 1)^2 = 38,416 samples.
     let law = stats::Distribution::Exponential { mean: 1e5 };
     let stop = Stop::Volley { round_requests: 4000, half_width_ns: 1000, max_ns: 180 * S };
     let measurement = measure(&LoadSpec { stop, ..spec() }, move |number| {

@@ -2,26 +2,26 @@ use net::Nanos;
 use stats::mann_kendall;
 
 pub(crate) const FEWEST: usize = 20;
-/// Number of batches in the second half. Neighboring windows are correlated, batches less so.
+/// Number of batches in the second half. Neighboring windows are correlated; batches are less so.
 const BATCHES: usize = 10;
 const P_VALUE: f64 = 0.05;
-/// A change over the second half below this is negligible even if significant.
+/// Change of the hit ratio over the second half below which a trend is negligible even if significant.
 const MOVE: f64 = 0.001;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Steadiness {
     pub(crate) steady: bool,
-    /// Sen's slope over the second half.
+    /// Change over the second half by Sen's slope; `None` if unknown.
     moved: Option<f64>,
     windows: usize,
 }
 
-/// A quarter more windows: with few checks, steady state is rarely found by chance.
+/// Number of windows at the next check, a quarter more: with few checks, chance rarely looks like a steady state.
 pub(crate) fn next_look(seen: usize) -> usize {
     (seen + seen / 4).max(FEWEST)
 }
 
-/// Mann-Kendall test over the second half of the windows (GET hits and GETs each).
+/// Applies the Mann-Kendall test to the second half of the windows, each with its GET hits and GETs.
 pub(crate) fn judge_steadiness(windows: &[(u64, u64)]) -> Steadiness {
     let half = &windows[windows.len() / 2..];
     let unknown = Steadiness { steady: false, moved: None, windows: windows.len() };
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
     use stats::Rng;
 
-    /// How many of 100 random series with hit ratio `ratio(index)` are steady.
+    /// Number of steady series among 100 random ones with hit ratio `ratio(index)`.
     fn steady(count: usize, ratio: impl Fn(usize) -> f64) -> usize {
         (0..100).filter(|&seed| judge_steadiness(&windows(seed, count, &ratio)).steady).count()
     }

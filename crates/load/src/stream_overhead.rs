@@ -1,10 +1,10 @@
 /// Overhead of one response of an unordered protocol.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct StreamFacts {
-    /// Size of its encoded heads and trailers.
+    /// Size of the response's encoded heads and trailers, bytes.
     pub(crate) header_bytes: u64,
-    /// Bytes of other responses between the request and the first byte of this one.
+    /// Bytes of other responses between the request and the first byte of this response.
     pub(crate) bytes_ahead: u64,
-    /// Whether the request's body waited for credit.
+    /// Whether the body of the request waited for flow-control credit.
     pub(crate) has_stalled: bool,
 }

@@ -1,8 +1,8 @@
-//! Escapes values in templates, so that each stays one value in its context.
+//! Escapes values in templates, so that each remains a single value in its context.
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Escape {
-    /// No syntax that a value could break out of.
+    /// For contexts without a syntax that a value could break out of.
     #[default]
     None,
     JsonString,
@@ -38,10 +38,10 @@ impl Syntax {
     }
 }
 
-/// The escape of a name in a template, after the text `before` it.
+/// The escape of a name in a template, given the characters `before` it.
 pub(crate) fn escape_after(syntax: Syntax, before: &str) -> Escape {
     match syntax {
-        // A name at the start may hold the start of a URL, which needs no escape.
+        // A name at the start may hold the start of a URL, which must not be escaped.
         Syntax::Url if before.split_once("://").map_or(before, |(_, rest)| rest).contains(['/', '?', '#']) => {
             Escape::Percent
         }
@@ -77,7 +77,7 @@ pub(crate) fn push(out: &mut String, text: &str, escape: Escape) {
             text.chars().for_each(|char| push_json(out, char));
             out.push('"');
         }
-        // RFC 3986, 2.3: every byte that is not unreserved. Forms decode `%20` like `+`.
+        // Escape every byte that is not unreserved (RFC 3986, section 2.3). In forms, `%20` means the same as `+`.
         Escape::Percent => {
             for byte in text.bytes() {
                 match byte {
@@ -86,7 +86,7 @@ pub(crate) fn push(out: &mut String, text: &str, escape: Escape) {
                 }
             }
         }
-        // RFC 9110, 5.6.4.
+        // RFC 9110, section 5.6.4: quoted strings.
         Escape::Quoted => {
             for char in text.chars() {
                 if matches!(char, '"' | '\\') {
@@ -110,7 +110,7 @@ pub(crate) fn push(out: &mut String, text: &str, escape: Escape) {
     }
 }
 
-/// Appends a character of a JSON string, escaped if necessary. Source: RFC 8259, 7.
+/// Appends a character to a JSON string, escaped if necessary. Source: RFC 8259, section 7.
 fn push_json(out: &mut String, char: char) {
     match char {
         '"' | '\\' => out.extend(['\\', char]),

@@ -1,5 +1,5 @@
 //! TLS of one connection as a transformation of bytes, by rustls with cryptography from ring. Root certificates come
-//! from this machine ([`rustls_native_certs`]), so that quintain trusts whatever curl trusts here: a list in the binary
+//! from this machine ([`rustls_native_certs`]), so that quintain trusts whatever curl trusts here; a list in the binary
 //! would lack a company's own root. `SSL_CERT_FILE` and `SSL_CERT_DIR` work as in OpenSSL.
 
 mod certificate_verifier;
@@ -21,7 +21,7 @@ use self::certificate_verifier::{CertificateVerifier, TrustedRoots};
 use self::session_tickets::Tickets;
 use crate::worker::escaped_start;
 
-/// The only application protocol that a connection offers. Source: RFC 7301 section 6.
+/// The application protocol that a connection offers, always a single one. Source: RFC 7301 section 6.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Alpn {
     Http1,
@@ -36,7 +36,7 @@ impl Alpn {
         }
     }
 
-    /// Explains that the server did not agree to it.
+    /// Explains that the server did not agree to this protocol.
     fn refused(self, how: &str) -> String {
         let name = if self == Alpn::Http1 { "HTTP/1.1" } else { "HTTP/2" };
         format!("the server does not agree to {name} over TLS (ALPN `{}`){how}", self.id())
@@ -54,12 +54,12 @@ impl Alpn {
 }
 
 const OTHER_PROTOCOL: &str = ": it chose another protocol";
-/// The bytes that can start a TLS record. Source: RFC 8446 appendix B.1.
+/// First bytes of valid TLS records. Source: RFC 8446 appendix B.1.
 const CONTENT_TYPES: RangeInclusive<u8> = 20..=24;
-/// Maximum number of handshake bytes from the server. Chains of real servers take 2 to 10 KiB.
+/// Maximum number of handshake bytes from the server. Real certificate chains take 2 to 10 KiB.
 const HANDSHAKE_BYTES_MAX: usize = 256 << 10;
 
-/// The phase of a session in which no application data can be exchanged yet.
+/// Name of the phase before application data can be exchanged.
 const HANDSHAKE: &str = "handshake";
 const FAILED: &str = "the TLS session has failed or is closed";
 
@@ -71,12 +71,13 @@ pub(crate) struct Connector {
 }
 
 impl Connector {
-    /// Creates a connector for HTTP/1.1.
+    /// Creates a connector for HTTP/1.1. Fails if the settings are invalid or a file cannot be read.
     pub(crate) fn new(tls: &Tls) -> Result<Self, String> {
         Self::over(Alpn::Http1, tls)
     }
 
-    /// Reads the roots. All threads should use clones of one connector, so that they can resume each other's sessions.
+    /// Creates a connector and reads the root certificates. All threads should use clones of one connector, so that
+    /// they can resume each other's sessions.
     pub(crate) fn over(alpn: Alpn, tls: &Tls) -> Result<Self, String> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         // An IPv6 address may have brackets, as in URLs.
@@ -109,9 +110,9 @@ impl Connector {
     /// Starts a session, whose first message is ready in [`Session::take`].
     pub(crate) fn start(&self) -> Session {
         let connection = ClientConnection::new(Arc::clone(&self.config), self.name.clone());
-        // Besides this valid configuration, it only needs random bytes from the kernel.
+        // The configuration is valid, so a new session can only fail for lack of random bytes.
         let mut connection = connection.expect("a client hello can be written");
-        // The caller limits the buffer: it writes whole requests and takes the output at once.
+        // The caller limits the buffer by writing whole requests and taking the output at once.
         connection.set_buffer_limit(None);
         Session { alpn: self.alpn, connection, handshake_bytes: 0, ended: false, failed: false }
     }
@@ -141,7 +142,7 @@ fn trusted_roots(ca_file: Option<&str>) -> Result<TrustedRoots, String> {
     Ok(TrustedRoots { roots, named: certificates })
 }
 
-/// Reads the certificates of a PEM file, at least one. Errors call them `what`.
+/// Reads the certificates of a PEM file. Fails if there are none, or on an error, in which `what` names them.
 fn certificates(what: &str, path: &str) -> Result<Vec<CertificateDer<'static>>, String> {
     let failed = |reason: String| format!("cannot read the {what} in `{path}`: {reason}");
     let bytes = std::fs::read(path).map_err(|error| failed(error.to_string()))?;
@@ -180,8 +181,8 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Appends decrypted data to `plain`, even before an error, after which the session is unusable. Afterwards, and
-    /// even after an error, there may be bytes to send in [`Session::take`].
+    /// Appends decrypted data to `plain`, even before an error, which makes the session unusable. After every call,
+    /// even a failed one, [`Session::take`] may return bytes to send.
     pub(crate) fn read(&mut self, wire: &[u8], plain: &mut Vec<u8>) -> Result<(), String> {
         if self.failed {
             return Err(FAILED.to_owned());
@@ -233,7 +234,7 @@ impl Session {
         if self.connection.is_handshaking() { HANDSHAKE } else { "connection" }
     }
 
-    /// Encrypts `plain`, or buffers it until the handshake completes, for [`Session::take`].
+    /// Encrypts `plain` for [`Session::take`], or buffers it until the handshake completes.
     pub(crate) fn write(&mut self, plain: &[u8]) -> Result<(), String> {
         if self.failed {
             return Err(FAILED.to_owned());
@@ -251,7 +252,7 @@ impl Session {
         }
     }
 
-    /// Appends `close_notify` to `out`, unless the session failed.
+    /// Appends `close_notify` to `out`, unless the session has failed.
     pub(crate) fn close(&mut self, out: &mut Vec<u8>) {
         if !std::mem::replace(&mut self.failed, true) {
             self.connection.send_close_notify();
@@ -268,8 +269,8 @@ impl Session {
         self.connection.handshake_kind() == Some(HandshakeKind::Resumed)
     }
 
-    /// Whether the server has sent `close_notify`; later bytes are ignored. A stream that ends
-    /// without it may have been truncated by an attacker (RFC 8446 section 6.1).
+    /// Whether the server has sent `close_notify`, after which bytes are ignored. If a stream ends without
+    /// `close_notify`, an attacker may have truncated it (RFC 8446 section 6.1).
     pub(crate) fn ended(&self) -> bool {
         self.ended
     }
@@ -305,7 +306,7 @@ fn explain(error: rustls::Error, during: &str, alpn: Alpn) -> String {
     }
 }
 
-/// Names alerts as RFC 8446 does: `HandshakeFailure` becomes `handshake_failure`.
+/// Converts the name of an alert to the style of RFC 8446: `HandshakeFailure` becomes `handshake_failure`.
 fn snake(name: &str) -> String {
     let split =
         |letter: char| letter.is_ascii_uppercase().then_some('_').into_iter().chain([letter.to_ascii_lowercase()]);

@@ -1,6 +1,6 @@
-//! Distributes a recorded trace to the workers: one thread reads it, numbers its keys and deals its operations out.
-//! Operation i goes to worker i modulo the number of workers. So the file and that number determine each worker's
-//! stream, regardless of the cache's responses. No worker is more than [`BATCHES`] batches ahead of another. Memory
+//! Distributes a recorded trace to the workers. One thread reads the trace, numbers its keys and deals out its
+//! operations: operation i goes to worker i modulo the number of workers. So the file and that number determine each
+//! worker's stream, whatever the cache responds. No worker is more than [`BATCHES`] batches ahead of another. Memory
 //! holds the batches and one [`TracedKey`] per distinct key, never the whole file.
 
 use std::collections::{HashMap, VecDeque};
@@ -22,23 +22,23 @@ use study::workload::{Gaps, Trace};
 use crate::operation_stream::{Kind, Texts, WorkloadError};
 
 const BATCH: usize = 512;
-/// Maximum number of batches waiting for a worker: 256 KiB.
+/// Maximum number of batches that wait for a worker, which take 256 KiB.
 const BATCHES: usize = 16;
 const READ_BYTES: usize = 256 * 1024;
-/// Maximum number of keys. With a 64-bit hash, two of them collide with probability 1 in 30.
+/// Maximum number of keys. With 64-bit hashes, the probability that any two of them collide is 1 in 30.
 pub(crate) const KEYS_MAX: u64 = 1 << 30;
 const SECOND_RECORDS: usize = 1 << 20;
 const SECOND_NS: u128 = 1_000_000_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TraceOp {
-    /// Intended send time, ns after the first; 0 unless gaps are kept.
+    /// Intended send time, ns after the first operation; 0 unless recorded gaps are kept.
     pub(crate) at_ns: Nanos,
-    /// Number of the key, in order of first appearance.
+    /// Number of the key, by order of first appearance.
     pub(crate) key: u64,
     pub(crate) value_bytes: u32,
     pub(crate) ttl_s: u32,
-    /// Recorded length of the key, at most the longest valid key; 0 if not recorded.
+    /// Recorded length of the key, at most the maximum for valid keys, bytes; 0 if not recorded.
     pub(crate) key_bytes: u8,
     pub(crate) kind: Kind,
     pub(crate) new: bool,
@@ -47,7 +47,7 @@ pub(crate) struct TraceOp {
 #[derive(Clone, Copy, Debug)]
 struct TracedKey {
     number: u32,
-    /// The latest recorded length, or [`UNTOLD`].
+    /// Latest recorded length of the value, bytes, or [`UNTOLD`].
     value_bytes: u32,
     key_bytes: u8,
 }
@@ -75,7 +75,7 @@ impl Hasher for Hashed {
 pub(crate) struct ReplayCounts {
     operations: AtomicU64,
     keys: AtomicU64,
-    /// Total length of the keys, in bytes. The next three fields only cover keys with a recorded length.
+    /// Total length of the keys, bytes. The next three fields only cover keys with a recorded length.
     key_bytes: AtomicU64,
     recorded_keys: AtomicU64,
     recorded_bytes: AtomicU64,
@@ -120,12 +120,13 @@ fn unreadable(file: &str, error: impl std::fmt::Display) -> String {
     format!("cannot read the trace `{file}`: {error}")
 }
 
-/// Opens a trace. Detects zstd by content, not by name.
+/// Opens a trace and decompresses zstd, which is detected by content instead of name. Fails unless it is a regular
+/// file.
 pub(crate) fn open(file: &str) -> Result<Box<dyn BufRead + Send>, String> {
     let wrong = |error| unreadable(file, error);
     let opened = File::open(file).map_err(wrong)?;
     if !opened.metadata().map_err(wrong)?.is_file() {
-        // A pipe without a writer would block a worker forever.
+        // Opening a pipe without a writer would block a worker forever.
         return Err(wrong(io::Error::other("not a regular file")));
     }
     let mut input = BufReader::with_capacity(READ_BYTES, opened);
@@ -139,7 +140,7 @@ pub(crate) fn open(file: &str) -> Result<Box<dyn BufRead + Send>, String> {
     Ok(Box::new(BufReader::with_capacity(READ_BYTES, frames)))
 }
 
-/// Reads all zstd frames of a file; parallel compressors write several.
+/// Reads all zstd frames of a file, because parallel compressors write several.
 struct Frames<R> {
     decoder: ruzstd::decoding::FrameDecoder,
     input: R,
@@ -186,7 +187,7 @@ pub(crate) struct TraceDistributor<'a> {
     batches: Vec<Vec<TraceOp>>,
     turn: usize,
     known: HashMap<u64, TracedKey, BuildHasherDefault<Hashed>>,
-    /// Recorded gaps: the first second, the current one and its operations, with repeats.
+    /// First second of the trace if gaps are kept. The next fields hold the current second and its operations.
     first_s: Option<u64>,
     second: u64,
     in_second: Vec<(TraceOp, u64)>,
@@ -228,7 +229,7 @@ impl<'a> TraceDistributor<'a> {
         Ok((dealer, tapes))
     }
 
-    /// Reads `input` to its end, or until all workers have stopped.
+    /// Reads `input` to its end, or until all workers have stopped. Fails at the first invalid record.
     pub(crate) fn deal(mut self, input: impl BufRead) -> Result<(), String> {
         let mut reader = Reader::new(input, self.trace.format);
         loop {
@@ -268,7 +269,7 @@ impl<'a> TraceDistributor<'a> {
         }
     }
 
-    /// Converts a record. The outer error is a record that cannot be replayed.
+    /// Converts a record. The outer error means that the trace cannot be replayed.
     fn take_record(&mut self, access: &Access<'_>) -> Result<Dealt, String> {
         let operation = self.operation(access)?;
         if self.trace.gaps == Gaps::None {
@@ -306,13 +307,13 @@ impl<'a> TraceDistributor<'a> {
         let known = known.or_insert_with(|| TracedKey {
             number: next as u32,
             value_bytes: UNTOLD,
-            // A key has one text, so its first recorded length counts.
+            // The first recorded length counts, so that a key is always sent with the same bytes.
             key_bytes: access.key_bytes.map_or(0, |bytes| u64::from(bytes).clamp(1, most) as u8),
         });
         let key = u64::from(known.number);
         let most = self.workload.values.max_bytes.min(u64::from(UNTOLD - 1)) as u32;
         if let Some(bytes) = access.value_bytes {
-            // libCacheSim records the size of whole objects.
+            // libCacheSim records the size of whole objects, which includes the key.
             let of_key = if self.trace.format == Format::OracleGeneral { self.texts.key_bytes(key) } else { 0 };
             known.value_bytes = bytes.saturating_sub(of_key).min(most);
         }
@@ -335,7 +336,8 @@ impl<'a> TraceDistributor<'a> {
         })
     }
 
-    /// Spreads the operations of a second evenly, since traces record whole seconds: no bursts at their starts.
+    /// Spreads the operations of a second evenly, because traces record whole seconds and would otherwise start each
+    /// with a burst.
     fn end_second(&mut self) -> Dealt {
         let mut second = std::mem::take(&mut self.in_second);
         let all = second.iter().map(|(_, repeat)| u128::from(*repeat)).sum::<u128>();
@@ -346,7 +348,7 @@ impl<'a> TraceDistributor<'a> {
             self.deal_out(operation, repeat, || {
                 let at = begins + index * SECOND_NS / all;
                 index += 1;
-                // Exact at the recorded speed; the conversion from float saturates.
+                // The time is exact at the recorded speed; the cast from float saturates.
                 if speed == 1.0 { u64::try_from(at).unwrap_or(u64::MAX) } else { (at as f64 / speed) as u64 }
             })?;
         }
@@ -385,7 +387,7 @@ impl Tape {
                 Ok(batch) => self.ahead.extend(batch),
                 Err(TryRecvError::Disconnected) => self.end(),
                 Err(TryRecvError::Empty) => {
-                    // The trace is read more slowly than it is replayed, which the record reports.
+                    // The trace is read more slowly than it is replayed; the record reports the delay.
                     let began = net::thread_and_process::monotonic_ns();
                     match self.from.recv() {
                         Ok(batch) => self.ahead.extend(batch),
@@ -405,7 +407,7 @@ impl Tape {
         self.seen.ended.store(true, Relaxed);
     }
 
-    /// Time of the next operation, ns after the trace's first; `None` at the end.
+    /// Time of the next operation, ns after the trace's first one; `None` at the end.
     pub(crate) fn next_at(&mut self) -> Option<Nanos> {
         self.available(1);
         self.ahead.front().map(|operation| operation.at_ns)
@@ -443,11 +445,11 @@ mod tests {
         let compress = |bytes: &[u8]| compress_to_vec(bytes, CompressionLevel::Fastest);
         assert_eq!(read(plain.as_bytes()).unwrap(), plain.as_bytes());
         assert_eq!(read(&compress(plain.as_bytes())).unwrap(), plain.as_bytes());
-        // Several frames, one of them skippable (RFC 8878, 3.1.2), as pzstd writes them.
+        // Several frames, one of which can be skipped (RFC 8878, section 3.1.2), as pzstd writes them.
         let skipped = [&[0x5a, 0x2a, 0x4d, 0x18, 3, 0, 0, 0][..], b"abc"].concat();
         let frames = [compress(begin), skipped, compress(end), compress(b"")].concat();
         assert_eq!(read(&frames).unwrap(), plain.as_bytes());
-        // Truncated or followed by other data: an error, never a shorter trace.
+        // A truncated file, or one followed by other data, is an error and never a shorter trace.
         for broken in [frames[..frames.len() / 2].to_vec(), [&frames[..], b"0,k,5"].concat()] {
             assert!(read(&broken).is_err());
         }

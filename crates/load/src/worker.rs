@@ -1,4 +1,4 @@
-//! A worker: one driver with its connections and budget, and one loop for all protocols, arrivals and stop rules.
+//! A worker: a driver with its connections and budget, and a single loop for all protocols, arrivals and stop rules.
 
 mod budget;
 mod client_states_and_timers;
@@ -23,17 +23,17 @@ use crate::recorder::{Fault, Recorder, Wait};
 use crate::server_endpoint::Server;
 use crate::worker_phase_tracker::Usage;
 
-/// Longest interval between checks of the clock and of [`Control`], ns.
+/// Maximum interval between checks of the clock and of [`Control`], ns.
 const TICK_NS: Nanos = 10_000_000;
 const ROUND_TICK_NS: Nanos = 200_000;
-/// Interval at which a client that does not send during the warm-up looks whether measuring has started, ns.
+/// Interval at which a client without a turn in the warm-up checks whether measuring has started, ns.
 const WARMUP_POLL_NS: Nanos = 10_000_000;
 
 #[derive(Debug)]
 pub(crate) struct Task<'a> {
     pub(crate) spec: &'a LoadSpec,
     pub(crate) server: Server,
-    /// Index among all workers of the load.
+    /// Index of the worker among all workers of the load.
     pub(crate) index: u32,
     pub(crate) workers: u32,
     pub(crate) place: u32,
@@ -50,11 +50,11 @@ pub(crate) struct Done {
     pub(crate) wall_ns: Nanos,
     pub(crate) turns: u64,
     pub(crate) spin_ns: Nanos,
-    /// Requests in flight, integrated over time, in ns.
+    /// Number of requests in flight, integrated over time, in request-ns.
     pub(crate) flight_integral: u128,
     pub(crate) backoff_integral: u128,
     pub(crate) waits: Waits,
-    /// Recorded gaps: operations scheduled while measuring.
+    /// Number of operations with recorded gaps that were scheduled while measuring.
     pub(crate) due: u64,
 }
 
@@ -82,7 +82,8 @@ struct Worker<'a, D, P: Protocol> {
     stalls: Stalls,
 }
 
-/// `on_turn` is called on every turn; a simulation steps the coordinator there. Fails only if the driver fails.
+/// Runs the worker's loop to the end. Calls `on_turn` on every turn, in which a simulation steps the coordinator. Fails
+/// only if the driver fails.
 pub(crate) fn run<D: Driver, P: Protocol>(
     task: Task<'_>,
     driver: &mut D,
@@ -163,7 +164,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
                 self.all_go_on(now, self.connections.depth);
             }
         }
-        // After the checks above, so that without a warm-up the first request is already measured.
+        // This follows the checks above, so that without a warm-up the first request is already measured.
         if !self.budget.has_started && now >= control.start.load(Acquire) {
             self.start();
         }
@@ -182,13 +183,13 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
             cache.window_end = control.start.load(Relaxed) + control.window_ns;
         }
         self.budget.start(&self.task, &mut self.protocol);
-        // With rounds, the first round lets clients send.
+        // With rounds, the first round lets the clients send.
         if !control.has_rounds {
             self.all_go_on(self.driver.now(), self.connections.depth);
         }
     }
 
-    /// Lets clients that wait only for their next request send up to `room`.
+    /// Lets clients that only wait for their next request send up to `room` each.
     fn all_go_on(&mut self, now: Nanos, room: u32) {
         for id in 0..self.task.clients {
             if self.connections.is_free(id) {
@@ -306,7 +307,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         }
     }
 
-    /// Closes the connection if it has had its number of responses.
+    /// Closes a connection that has had its planned number of responses. Returns whether it did.
     #[inline]
     fn ends_by_plan(&mut self, id: u32, at: Nanos) -> bool {
         if self.connections.per_request {
@@ -353,7 +354,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         self.budget.sample(id, service_ns);
     }
 
-    /// Resends up to `room` requests that the server did not process. Only an open loop keeps their intended times.
+    /// Sends up to `room` requests again that the server did not process. Only an open loop keeps their intended times.
     fn resend(&mut self, id: u32, now: Nanos, room: u32) -> u32 {
         let count = self.connections.client(id).again.min(room);
         self.out.clear();
@@ -366,7 +367,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
             let intended = if self.budget.timetable.is_some() { flight.intended } else { now };
             let flight =
                 Flight { expected, intended, free_since: now, sent_at: now, wait: Wait::Connection, ..*flight };
-            self.connections.push(id, flight, now, &self.tally.phase); // Back to its place in the queue.
+            self.connections.push(id, flight, now, &self.tally.phase); // The request returns to its place in the queue.
         }
         self.connections.resent(id, count);
         if count > 0 {
@@ -375,7 +376,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         count
     }
 
-    /// Unordered: places for new requests, after requests to resend.
+    /// Number of places for new requests in an unordered protocol, after requests that are sent again.
     #[inline]
     fn free_places(&mut self, id: u32, now: Nanos) -> u32 {
         let depth = self.connections.depth;
@@ -430,7 +431,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         }
     }
 
-    /// When a client may send, if the number of clients changes; [`NEVER`] if the number does not reach it again.
+    /// Time at which a client may send, if the number of clients changes; [`NEVER`] if its turn does not come again.
     #[inline]
     fn turn_of(&self, id: u32, now: Nanos) -> Option<Nanos> {
         let Task { spec, index, workers, .. } = self.task;
@@ -455,7 +456,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         }
     }
 
-    /// Sends `count` requests, or opens the connection for the next one.
+    /// Sends `count` requests, or opens a connection for the next one.
     #[inline]
     fn ask(&mut self, id: u32, count: u32, intended: Nanos, (free_since, wait): (Nanos, Wait), now: Nanos) {
         let (expected, is_measured) = (P::Expected::default(), self.tally.phase.is_measuring);
@@ -485,15 +486,15 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
             None => &self.out,
             Some(session) => {
                 self.cipher.clear();
-                // A failed session was closed when it failed.
+                // A session that failed was closed then.
                 let _ = session.write(&self.out);
                 session.take(&mut self.cipher);
                 &self.cipher
             }
         };
         self.tally.recorder.sent_bytes += self.tally.measured(bytes.len());
-        // A closed connection reports `Closed`, which counts its requests in flight. No buffer is
-        // full, since the driver has room for all requests that can be in flight.
+        // A closed connection reports `Closed`, which counts its requests in flight. No buffer is full, since the
+        // driver has room for all requests that can be in flight.
         let _ = self.driver.send(conn, bytes);
     }
 
@@ -516,7 +517,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         }
     }
 
-    /// Unordered: counts idle places, and returns why they were not free before.
+    /// Counts the idle places of an unordered protocol and returns why they were not free before.
     #[inline]
     fn takes_places(&mut self, id: u32, room: u32, now: Nanos) -> Wait {
         let depth = self.connections.depth;
@@ -531,7 +532,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         }
     }
 
-    /// Unordered: whether the first idle place still exists. Drops it otherwise, since the server
+    /// Whether the first idle place of an unordered protocol still exists. Drops the place if not, because the server
     /// may have reduced its limit.
     fn has_place(&mut self, id: u32) -> bool {
         let depth = self.connections.depth;
@@ -565,7 +566,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
                 }
                 State::Down if needs_none => self.go_on(id, now, 1),
                 State::Down => self.connections.queue(id),
-                // The connection ended and is open again, or is about to be.
+                // The connection ended and is open again, or about to be.
                 _ => {}
             }
         }
@@ -581,7 +582,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         }
         let control = self.task.control;
         let tick_ns = if self.budget.awaits_coordinator(control) { ROUND_TICK_NS } else { TICK_NS };
-        // Phase changes are exact to the nanosecond.
+        // Phase changes must be exact to the nanosecond.
         let moments = [control.start.load(Relaxed), control.from.load(Relaxed), control.until.load(Relaxed)];
         self.connections.tick_at = moments.into_iter().filter(|&at| at > now).fold(now + tick_ns, Nanos::min);
         let Tally { phase, recorder, in_vain, .. } = &mut self.tally;
@@ -613,7 +614,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
     }
 }
 
-/// The start of unexpected bytes, for a message.
+/// The first unexpected bytes, escaped for a message.
 #[cold]
 pub(crate) fn escaped_start(bytes: &[u8]) -> String {
     const SHOWN: usize = 40;

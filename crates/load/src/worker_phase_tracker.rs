@@ -1,4 +1,4 @@
-//! A worker's exchange with the coordinator: reads the start and end of measuring, and publishes counts.
+//! Links a worker to the coordinator: reads the start and end of measuring, and publishes counts.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
@@ -18,12 +18,12 @@ pub(crate) struct Usage {
 pub(crate) struct PhaseTracker<'a> {
     pub(crate) control: &'a Control,
     pub(crate) gauge: &'a Gauge,
-    /// Start and end of measuring as last read; [`NEVER`] if not decided yet.
+    /// Start and end of measuring as last read, ns; [`NEVER`] if not decided yet.
     pub(crate) from: Nanos,
     pub(crate) until: Nanos,
     pub(crate) is_measuring: bool,
     usage_before: Usage,
-    /// Time at which this worker noticed the start; 0 before.
+    /// Time at which this worker noticed the start, ns; 0 before.
     pub(crate) wall_from: Nanos,
 }
 
@@ -34,7 +34,7 @@ impl<'a> PhaseTracker<'a> {
         Self { control, gauge, from: NEVER, until: NEVER, is_measuring: false, usage_before, wall_from: 0 }
     }
 
-    /// Whether measuring has just started; true once.
+    /// Whether measuring has just started, which is true only once.
     #[inline]
     pub(crate) fn begins_measuring(&mut self, now: Nanos, recorder: &mut Recorder, usage: impl Fn() -> Usage) -> bool {
         if self.is_measuring {
@@ -62,7 +62,7 @@ impl<'a> PhaseTracker<'a> {
         self.gauge.live().last_problem = Some((fault, why));
     }
 
-    /// Publishes the counts of this worker. `in_vain` counts errors that ended no request.
+    /// Publishes the counts of this worker. `in_vain` is the number of errors that ended no request.
     pub(crate) fn publish(&self, now: Nanos, recorder: &mut Recorder, in_vain: u64) {
         let sum = |faults: &Faults| faults.iter().sum::<u64>();
         let warmup_ended = recorder.warmup_requests + sum(&recorder.warmup_faults);

@@ -17,24 +17,24 @@ use crate::worker_phase_tracker::Usage;
 const STEP: Duration = Duration::from_millis(5);
 const PROGRESS_NS: Nanos = 200_000_000;
 
-/// Why a load has no measurement.
+/// Reasons why a load has no measurement.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// The specification is invalid; contains all problems.
+    /// The specification is invalid, with all its problems.
     #[error("invalid load: {}", .0.join("; "))]
     Spec(Vec<String>),
-    /// The address could not be resolved.
+    /// The address of the server could not be resolved.
     #[error("cannot resolve `{address}`: {source}")]
     Resolve {
-        /// The address as given.
+        /// Address as given in the specification.
         address: String,
-        /// The system's error.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// The TLS configuration cannot be set up.
+    /// TLS could not be set up, for this reason.
     #[error("{0}")]
     Tls(String),
-    /// The trace cannot be replayed.
+    /// The trace cannot be replayed, for this reason.
     #[error("{0}")]
     Trace(String),
     /// A trace, or a file of which each row is sent once, ended before anything was measured.
@@ -43,27 +43,27 @@ pub enum LoadError {
     /// No connection was established in time.
     #[error("cannot open any of {clients} connections to {address}: {reason}")]
     Unreachable {
-        /// The address, as given or resolved.
+        /// Address of the server, as given or resolved.
         address: String,
-        /// Number of connections attempted.
+        /// Number of connections that were attempted.
         clients: u32,
-        /// A short reason.
+        /// Reason why the connections failed, in a few words.
         reason: String,
-        /// Whether the server responded, but with invalid TLS or HTTP/2.
+        /// Whether the server responded, but not with valid TLS or HTTP/2.
         has_responded: bool,
     },
     /// A system call failed.
     #[error("{what}: {source}")]
     Kernel {
-        /// The operation.
+        /// Name of the operation that failed.
         what: String,
-        /// The system's error.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// A worker panicked, which is a bug.
+    /// The worker with this index panicked, which is a bug.
     #[error("worker {0} panicked")]
     Panicked(u32),
-    /// The gate was never opened.
+    /// The gate was not opened in time.
     #[error("connected, but got no start message within 60 s")]
     NotStarted,
     /// `abort` was set before anything was measured.
@@ -71,8 +71,8 @@ pub enum LoadError {
     Interrupted,
 }
 
-/// Runs each job on a thread and steps the coordinator to the end, then lets the workers close their connections.
-/// `abort`, or `failed`, which a failing worker sets, ends the load early. Returns the jobs' results if it was
+/// Runs each job on a thread, steps the coordinator to the end, then lets the workers close their connections. The load
+/// ends early if `abort` is set, or `failed`, which a failing worker sets. Returns the jobs' results if the load was
 /// measured.
 pub(crate) fn run_workers(
     mut coordinator: Coordinator<'_>,

@@ -1,4 +1,4 @@
-//! The hot path does not allocate: a longer load allocates for windows, not for requests.
+//! The hot path does not allocate: a longer load allocates more for windows, but not for requests.
 
 use std::alloc::System;
 use std::io::{Read, Write};
@@ -17,15 +17,15 @@ static COUNTING: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 const CLIENTS: u32 = 4;
 const WINDOW_NS: u64 = 100_000_000;
-/// Requests of a load. A busy machine only makes it take longer.
+/// Number of requests of the shorter load. A busy machine only makes it take longer.
 const SHORT: u64 = 500;
 const LONG: u64 = 4_000;
-/// Allocations per window: a histogram for the record and a coarse sum for the coordinator.
+/// Maximum number of allocations per window, for a histogram in the record and a coarse sum in the coordinator.
 const ALLOCATIONS_A_WINDOW: usize = 24;
 const ANSWER: &[u8] =
     b"HTTP/1.1 200 OK\r\nServer: test\r\nDate: Thu, 01 Jan 1970 00:00:00 GMT\r\nContent-Length: 4\r\n\r\ntest";
 
-/// Sends the same response to every request. Allocates nothing after its threads have started.
+/// Starts a server that sends the same response to every request. Allocates nothing after its threads have started.
 fn serve() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -148,12 +148,12 @@ fn requests_do_not_allocate() {
     for backend in backends {
         let kinds = [Kind::Http1, Kind::Http2, Kind::Cache];
         for (kind, arrivals) in kinds.into_iter().flat_map(|kind| [(kind, closed), (kind, open)]) {
-            load(&address, kind, backend, arrivals, SHORT); // Absorbs one-time allocations.
+            load(&address, kind, backend, arrivals, SHORT); // This absorbs one-time allocations.
             let (short, few) = load(&address, kind, backend, arrivals, SHORT);
             let (long, many) = load(&address, kind, backend, arrivals, LONG);
             assert_eq!((short.errors_total(), long.errors_total()), (0, 0));
             assert!(long.requests > short.requests + 1_000, "{} and {}", short.requests, long.requests);
-            // A load may end within one more window.
+            // A load may last one more window.
             let windows = long.windows.len().saturating_sub(short.windows.len()) + 2;
             let more = many.saturating_sub(few);
             assert!(

@@ -1,4 +1,4 @@
-//! Events of a load on real sockets. Connections stay open until the caller has handled them.
+//! Events at the end of a load on real sockets. Connections must stay open until the caller has handled the events.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -78,7 +78,7 @@ fn check(spec: &LoadSpec, seen: &CacheOutcome) {
             let is_over = matches!(event, Told::Measured(_));
             events.push(event);
             if is_over {
-                // Time for a connection to close by mistake.
+                // Leave time for a connection to close by mistake.
                 std::thread::sleep(Duration::from_millis(50));
                 seen.heard.store(true, SeqCst);
             }

@@ -1,4 +1,5 @@
-//! Generators with the parts of a load send the same requests as one with the whole load, on real sockets.
+//! Generators that run the parts of a load send the same requests as one generator with the whole load, on real
+//! sockets.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -70,7 +71,7 @@ fn spec(address: &str) -> LoadSpec {
     }
 }
 
-/// Returns the words of each connection of the previous load, once all its connections have ended.
+/// Returns the words of each connection of the previous load, after all its connections have ended.
 fn words(seen: &Seen) -> Vec<Vec<u32>> {
     for connection in std::mem::take(&mut *seen.connections.lock().unwrap()) {
         connection.join().unwrap();
@@ -102,6 +103,6 @@ fn three_one_worker_generators_match_one_with_three() {
         assert!(common >= 20, "{common} words are too few");
         assert_eq!(found[..common], expected[..common]);
     }
-    // If each had run the whole load, all would have sent the first worker's words.
+    // If each generator had run the whole load, all would have sent the first worker's words.
     assert!(expected[0] != expected[1] && expected[1] != expected[2]);
 }

@@ -1,4 +1,4 @@
-//! A stream of operations does not allocate after its creation, for draws, keys or values.
+//! A stream of operations draws operations, keys and values without allocating after its creation.
 
 use std::alloc::System;
 
@@ -18,7 +18,7 @@ fn operations_do_not_allocate() {
         }
         let (mut stream, texts) = (Stream::new(&workload, 1, 0, 2).unwrap(), Texts::new(&workload, 1).unwrap());
         let (mut buffer, mut value, mut bytes) = ([0; KEY_MAX_BYTES], vec![0; 1 << 20], 0);
-        // The minimum excludes occasional allocations of the test harness.
+        // The minimum excludes occasional allocations by the test harness.
         let mut least = usize::MAX;
         for _ in 0..3 {
             let region = Region::new(COUNTING);

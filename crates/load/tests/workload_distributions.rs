@@ -1,5 +1,5 @@
-//! Goodness-of-fit tests of all random generators of a workload, with a million draws each through the operation
-//! stream. The draws fit their distribution, and do not fit one whose parameter is 1 % off.
+//! Goodness-of-fit tests of all random generators of a workload, with a million draws each from the operation stream.
+//! The draws must fit their distribution, and must not fit one whose parameter is 1 % off.
 
 use load::operation_stream::Stream;
 use stats::goodness_of_fit::{Fit, chi_square};
@@ -8,10 +8,10 @@ use study::Workload;
 use study::workload::{Popularity, SizeLaw, Tail, ValueLength, preset};
 
 const DRAWS: usize = 1_000_000;
-/// A correct generator fails for one seed in a thousand. The seeds are fixed to ones that pass.
+/// Significance level: a correct generator fails for one seed in a thousand. The fixed seeds pass.
 const LEVEL: f64 = 1e-3;
 
-/// About 25 cells: more would hide a small shift that affects every cell.
+/// Tests the fit with about 25 cells, because more would hide a small shift that affects every cell.
 fn test(counts: &[u64], cdf: impl Fn(u64) -> f64) -> Fit {
     let (mut cells, mut shares) = (Vec::new(), Vec::new());
     let (mut open, mut below) = (0, 0.0);
@@ -64,7 +64,8 @@ fn etc(off: f64) -> SizeLaw {
     SizeLaw::Empirical { values, tail: Some(Tail { size, weight }) }
 }
 
-/// A shape 1 % off would move quantiles by less than a million draws scatter, so the wrong one has another scale.
+/// A shape 1 % off would move quantiles by less than the noise of a million draws, so the wrong distribution has a
+/// different scale.
 #[test]
 fn lengths_follow_their_distribution() {
     let pieces = |last: f64| SizeLaw::Empirical { values: vec![(3.0, 3.0, 0.5), (10.0, last, 0.5)], tail: None };
@@ -141,7 +142,7 @@ fn popularity_follows_its_distribution() {
     }
 }
 
-/// Keys are numbered as created: a key's age is the number of keys created after it.
+/// The age of a key is the number of keys created after it.
 #[test]
 fn ages_follow_their_distribution() {
     const EARLIER: u64 = 50_000;
@@ -176,7 +177,7 @@ fn head_of_etc_is_fixed() {
     let workload = preset("etc-2012").unwrap();
     let short = drawn(&workload, 2).map(|operation| operation.key).collect::<std::collections::BTreeSet<_>>();
     let stream = Stream::new(&workload, 2, 0, 1).unwrap();
-    // Counts each key once, since popular ones would dominate.
+    // Each key counts once, because popular keys would dominate.
     let found = short.iter().filter(|key| stream.value_bytes(**key).unwrap() < 15).count() as f64 / short.len() as f64;
     let allowed = 4.0 * (0.44155 * 0.55845 / short.len() as f64).sqrt();
     assert!((found - 0.44155).abs() < allowed, "{found} of {}", short.len());

@@ -2,7 +2,7 @@
 
 /// Maximum number of cookies of a session; RFC 6265 section 6.1 requires at least 50 per domain.
 const COOKIES_MAX: usize = 50;
-/// Maximum length of name and value together, the minimum that this section requires.
+/// Maximum length of a cookie's name and value together, bytes: the minimum that RFC 6265 section 6.1 requires.
 const COOKIE_BYTES_MAX: usize = 4096;
 
 #[derive(Clone, Debug, Default)]
@@ -16,18 +16,18 @@ struct Cookie {
     path: String,
 }
 
-/// The header fields of the last head in `head`, which may begin with interim ones.
+/// The header fields of the final head in `head`, which may begin with heads of interim responses.
 pub(crate) fn fields(head: &[u8]) -> impl Iterator<Item = (&str, &str)> {
     let head = head.trim_ascii_end();
     let last = head.windows(4).rposition(|four| four == b"\r\n\r\n").map_or(head, |at| &head[at + 4..]);
-    // Other fields may have bytes that are not UTF-8.
+    // Skip lines that are not UTF-8; no field that matters here has such bytes.
     let lines = last.split(|byte| *byte == b'\n').filter_map(|line| std::str::from_utf8(line).ok());
     lines.filter_map(|line| line.split_once(':')).map(|(name, value)| (name, value.trim()))
 }
 
 impl Jar {
-    /// Stores the cookies of the response to a request for `target`. Reads only the attributes `Path` and `Max-Age=0`:
-    /// cookies go back to their own host, and a session ends before they expire.
+    /// Stores the cookies of the response to a request for `target`. Reads only the attributes `Path` and `Max-Age=0`,
+    /// because cookies return to their own host and a session ends before they expire.
     pub(crate) fn store(&mut self, head: &[u8], host: &str, target: &str) {
         for (_, text) in fields(head).filter(|(name, _)| name.eq_ignore_ascii_case("set-cookie")) {
             let mut parts = text.split(';').map(|part| part.split_once('=').unwrap_or((part, "")));
@@ -51,12 +51,12 @@ impl Jar {
         }
     }
 
-    /// The `Cookie` field of a request; `None` without cookies for its host and path.
+    /// The value of the `Cookie` field for a request; `None` if no cookie matches its host and path.
     pub(crate) fn header(&self, host: &str, target: &str) -> Option<String> {
         let path = target.split('?').next().unwrap_or(target);
         let mut own =
             self.0.iter().filter(|cookie| cookie.host == host && matches(path, &cookie.path)).collect::<Vec<_>>();
-        // Longer paths come first (section 5.4).
+        // Longer paths come first (RFC 6265, section 5.4).
         own.sort_by_key(|cookie| std::cmp::Reverse(cookie.path.len()));
         let pairs = own.iter().map(|cookie| format!("{}={}", cookie.name, cookie.value)).collect::<Vec<_>>();
         (!pairs.is_empty()).then(|| pairs.join("; "))
@@ -67,7 +67,7 @@ impl Jar {
     }
 }
 
-/// Path of a cookie without a `Path` attribute. Source: section 5.1.4.
+/// Path of a cookie without a `Path` attribute. Source: RFC 6265, section 5.1.4.
 fn default_path(target: &str) -> &str {
     let path = target.split('?').next().unwrap_or(target);
     match path.rfind('/') {

@@ -1,4 +1,4 @@
-//! The servers of a journey: its targets', and others named by responses or a resolver.
+//! The servers of a journey: the servers of its targets, and others that responses or a resolver name.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -14,23 +14,24 @@ use crate::template_escaping::{self, Escape};
 use crate::tls::Connector;
 use crate::worker_threads::LoadError;
 
-/// Maximum number of servers of a worker, because responses can name any.
+/// Maximum number of servers of a worker, bounded because responses can name any.
 const SERVERS_MAX: usize = 1024;
-/// Maximum number of URLs whose address is known from a resolver. At the limit all are forgotten.
+/// Maximum number of URLs whose address from a resolver is kept. When it is reached, all are forgotten.
 const RESOLVED_MAX: usize = 1024;
 
-/// Servers by index. Each worker adds those that its responses name. Two names at one address are two servers, since
-/// their certificates differ.
+/// Servers by index. Each worker adds the servers that its responses name. Two names at one address are two servers,
+/// since their certificates differ.
 #[derive(Clone, Debug)]
 pub(crate) struct Servers {
-    /// Settings of encrypted connections, with any name.
+    /// Settings of encrypted connections, whose server name is ignored.
     tls: Tls,
     all: Vec<Server>,
-    /// Indices by `host:port` of the address, name, and encryption.
+    /// Indices by `host:port` of the address, server name, and encryption.
     known: HashMap<(String, String, bool), u32>,
-    /// Answers of the resolver, by URL without its query.
+    /// Index of the server that the resolver gave for a URL without its query.
     resolved: HashMap<String, u32>,
-    /// Index by journey and target; `None` if it is never called. Empty if all are looked up at a resolver.
+    /// Indices by journey and target; `None` for a target that is never called. Empty if all are looked up at a
+    /// resolver.
     pub(crate) of_targets: Vec<Vec<Option<u32>>>,
 }
 
@@ -51,7 +52,7 @@ impl Servers {
         self.all.len()
     }
 
-    /// Index of the server that a URL names. Resolves its name if it is new, which blocks the calling thread.
+    /// Index of the server that a URL names. Resolves the host if the server is new, which blocks the calling thread.
     pub(crate) fn of_url(&mut self, endpoint: &Url) -> Result<u32, LoadError> {
         self.at(&endpoint.address(), &endpoint.host, endpoint.protocol == Protocol::Https)
     }
@@ -73,12 +74,13 @@ impl Servers {
         Ok(index)
     }
 
-    /// The resolver's answer for a URL without its query, if known.
+    /// Index of the server that the resolver gave for a URL without its query; `None` if not known.
     pub(crate) fn resolved(&self, url: &str) -> Option<u32> {
         self.resolved.get(url).copied()
     }
 
-    /// Index of the server of `endpoint` according to the resolver's response. It may learn unknown endpoints later.
+    /// Adds the server that the resolver's response gives for `endpoint`, and returns its index. The resolver may learn
+    /// of an unknown endpoint later.
     pub(crate) fn add_resolved(&mut self, url: &str, endpoint: &Url, status: u16, body: &[u8]) -> OrFault<u32> {
         match read_answer(status, body, endpoint).map_err(|why| (Fault::WrongAnswer, why))? {
             None => self.of_url(endpoint).map_err(fault),
@@ -106,15 +108,15 @@ pub(crate) fn endpoint(text: &str) -> Result<Url, String> {
     }
 }
 
-/// Path and query of a request to a resolver.
+/// Path and query of the request that asks a resolver about `url`.
 pub(crate) fn question(url: &str) -> String {
     let mut target = "/resolve?endpoint=".to_owned();
     template_escaping::push(&mut target, url, Escape::Percent);
     target
 }
 
-/// Parses `{"address": "ip:port"}`, with `"tls"` if it differs from the URL. Status 404 or
-/// `"intercepted": false` means unknown.
+/// Parses `{"address": "ip:port"}`, with `"tls"` if it differs from the URL. Status 404 or `"intercepted": false` means
+/// that the resolver does not know the endpoint.
 fn read_answer(status: u16, body: &[u8], endpoint: &Url) -> Result<Option<(String, bool)>, String> {
     if status == 404 {
         return Ok(None);

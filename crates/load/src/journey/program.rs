@@ -1,4 +1,4 @@
-//! Prepares a journey: reads schemas, resolves names and type-checks arguments.
+//! Prepares a journey: reads its schemas, resolves its names and checks the types of its arguments.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -26,12 +26,12 @@ pub(crate) struct Program {
     pub(crate) name: String,
     pub(crate) steps: Vec<Step>,
     pub(crate) operations: Vec<String>,
-    /// Number of calls that count, if none is skipped.
+    /// Number of counted calls if no condition skips one.
     pub(crate) calls: u64,
-    /// URLs of the targets, which occupy the first slots.
+    /// URLs of the targets, whose values are in the first slots.
     pub(crate) targets: Vec<String>,
     lets: Vec<(usize, Template)>,
-    /// Names by slot.
+    /// Names of values, by slot.
     names: Vec<String>,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Step {
     headers: Vec<(String, Template)>,
     body: Body,
     pub(crate) once: bool,
-    /// Law of the pause before a call, ns.
+    /// Distribution of the pause before a call, ns; `None` for no pause.
     pub(crate) think: Option<Distribution>,
     pub(crate) repeat: u32,
     when: Option<(Template, Relation, Template)>,
@@ -62,7 +62,7 @@ pub(crate) struct Step {
 struct Take {
     slot: usize,
     source: Source,
-    /// Whether the value may be missing, or null.
+    /// Whether the value may be missing or `null`.
     is_optional: bool,
     words: String,
 }
@@ -78,21 +78,21 @@ enum Source {
 #[derive(Debug)]
 pub(crate) struct Answer<'a> {
     pub(crate) status: u16,
-    /// Its head, after interim ones.
+    /// Final head of the response, without heads of interim ones.
     pub(crate) head: &'a [u8],
     pub(crate) body: &'a [u8],
     pub(crate) cookies: &'a Jar,
 }
 
 impl Step {
-    /// Whether its condition holds.
+    /// Whether the condition of the step holds; true if the step has none.
     pub(crate) fn is_due(&self, values: &mut Values) -> OrFault<bool> {
         let Some((left, relation, right)) = &self.when else { return Ok(true) };
         let (left, right) = (values.text(left).into_owned(), values.text(right));
         relation.holds(&left, &right).map_err(|why| (Fault::Value, format!("`when` of the next step: {why}")))
     }
 
-    /// Whether the body of its response matters.
+    /// Whether the journey needs the body of the step's response.
     pub(crate) fn reads_body(&self) -> bool {
         !matches!(self.body, Body::Rest { .. }) || !self.take.is_empty() || !self.expect.is_empty()
     }
@@ -106,7 +106,7 @@ enum Body {
 }
 
 impl Program {
-    /// Prepares a journey. Fails with all problems, one sentence each.
+    /// Prepares a journey. Fails with all its problems, each in one sentence.
     pub(crate) fn new(journey: &Journey, targets: &BTreeMap<String, String>) -> Result<Program, Vec<String>> {
         let mut mistakes = Vec::new();
         let mut names = Names::default();
@@ -160,7 +160,7 @@ impl Program {
         values
     }
 
-    /// Index of the target with which the URL of a step begins.
+    /// Index of the target with which the step's URL begins; `None` if it begins otherwise.
     pub(crate) fn target(&self, step: &Step) -> Option<usize> {
         match step.url.0.first() {
             Some(Piece::Slot(slot, _)) if *slot < self.targets.len() => Some(*slot),
@@ -168,8 +168,8 @@ impl Program {
         }
     }
 
-    /// Whether a client calls the same server whenever it begins with this step: no number, random letters or value of
-    /// a journey comes before the path of the URL.
+    /// Whether a client always calls the same server when it begins with this step. False if a number, random
+    /// characters or a value of the journey precede the path of the URL.
     pub(crate) fn has_fixed_server(&self, step: usize) -> bool {
         let mut before = String::new();
         let has_path = |url: &str| url.split_once("://").is_some_and(|(_, rest)| rest.contains(['/', '?']));
@@ -184,7 +184,7 @@ impl Program {
         true
     }
 
-    /// Lists the values that a step took from its response.
+    /// Lists the values that a step took from its response, for a transcript.
     pub(crate) fn taken(&self, step: &Step, values: &Values) -> String {
         let line = |Take { slot, .. }: &Take| {
             format!("= {}: {}\n", self.names[*slot], values_and_templates::value_text(&values.slots[*slot]))
@@ -192,7 +192,7 @@ impl Program {
         step.take.iter().map(line).collect()
     }
 
-    /// The first step of a client's later journeys.
+    /// Index of the first step in a client's later journeys, which skip `once` steps.
     pub(crate) fn first_repeated(&self) -> usize {
         self.steps.iter().take_while(|step| step.once).count()
     }
@@ -202,7 +202,7 @@ impl Program {
         self.steps.iter().filter(|step| step.once).flat_map(|step| step.take.iter().map(|take| take.slot))
     }
 
-    /// Composes the request of a step. Fails if a reply's value does not have the required type.
+    /// Composes the request of a step. Fails if a value from a reply lacks the required type.
     pub(crate) fn compose(
         &self,
         step: &Step,
@@ -293,7 +293,7 @@ impl Program {
     }
 }
 
-/// Parses a schema; `None` if it has errors, which go to `mistakes`.
+/// Parses a schema; `None` if it has errors, which are added to `mistakes`.
 fn load_schema(schema: &Schema, mistakes: &mut Vec<String>) -> Option<Codec> {
     let own = codecs::built_in_schemas::by_file_name(&schema.file).filter(|_| schema.text.is_empty());
     let text = own.unwrap_or(&schema.text);
@@ -375,7 +375,7 @@ fn prepare_step(
             (path, given) => path.err().into_iter().chain(given.err()).for_each(&mut told),
         }
     }
-    // Last, since a step cannot use values of its own reply.
+    // Names of taken values are added last, because a step cannot use values of its own reply.
     let mut take = Vec::new();
     for (name, text) in &step.take {
         let slot = names.slot(name);
@@ -456,7 +456,8 @@ fn compose_thrift(
         .map_err(|error| error.to_string())
 }
 
-/// Arguments that a step omits. Thrift allows that, but servers then read a default value, which is never intended.
+/// Finds the arguments that a step omits. Thrift allows omissions, but a server then reads a default value that nobody
+/// intended.
 fn unset(schema: &thrift::Schema, method: &thrift::Method, arguments: &Given) -> Vec<String> {
     let Given::Record(given) = arguments else { return Vec::new() };
     let all = schema.structure(method.arguments).in_order();
@@ -464,7 +465,7 @@ fn unset(schema: &thrift::Schema, method: &thrift::Method, arguments: &Given) ->
     missing.map(|field| field.name.clone()).collect()
 }
 
-/// The arguments with [`Value::Unknown`] for values that only a running step has.
+/// The arguments of a step, with [`Value::Unknown`] in place of values that are only known when the step runs.
 fn sample(given: &Given) -> Value {
     match given {
         Given::Fixed(value) => value.clone(),
@@ -500,7 +501,7 @@ fn thrift_reply(schema: &thrift::Schema, method: &thrift::Method, body: &[u8], s
 }
 
 fn soap_reply(wsdl: &Wsdl, operation: &soap::Operation, status: u16, body: &[u8]) -> OrFault<Value> {
-    // A fault has status 500 (SOAP 1.1, section 6.2) and carries more information than the status.
+    // A SOAP fault has status 500 (SOAP 1.1, section 6.2) and says more than the status.
     if status != 200 && status != 500 {
         return Err((Fault::Status, study::validate_http::unexpected_status(status, &[200])));
     }

@@ -3,10 +3,10 @@
 use codecs::value::Value;
 use study::journey::reply_path::{Part, Path};
 
-/// Maximum length of a value in a message, in characters.
+/// Maximum length of a value that a message shows, in characters.
 const SHOWN: usize = 60;
 
-/// Finds the value at a path. `pick` returns a random number below its argument.
+/// Finds the value at a path; `None` if there is none. `pick` returns a random number below its argument.
 pub(crate) fn find<'v>(path: &Path, reply: &'v Value, pick: &mut dyn FnMut(u64) -> u64) -> Option<&'v Value> {
     path.parts.iter().try_fold(reply, |value, part| match (part, value) {
         (Part::Field(name), Value::Record(_)) => value.get(name),
@@ -42,7 +42,7 @@ pub(crate) fn extract(
 }
 
 pub(crate) fn expect(path: &Path, words: &str, expected: &Value, reply: &Value) -> Result<(), String> {
-    // No expectation has a random element.
+    // Expectations have no random elements, so any pick will do.
     let pick = &mut |_| 0;
     let found = match (path.is_count, find(path, reply, pick)) {
         (true, _) => extract(path, words, reply, pick)?,
@@ -55,7 +55,7 @@ pub(crate) fn expect(path: &Path, words: &str, expected: &Value, reply: &Value) 
     Err(format!("`{words}` is {}, expected {}", show(&found), show(expected)))
 }
 
-/// Whether a value is as expected. Records may have more fields.
+/// Whether a value is as expected. A record may have more fields than expected.
 fn is_same(found: &Value, expected: &Value) -> bool {
     match (found, expected) {
         (Value::Double(found), Value::Integer(expected)) => *found == *expected as f64,

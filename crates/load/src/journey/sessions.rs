@@ -1,8 +1,8 @@
-//! Journeys in the workers' event loop: a client is a session's step and values, not a thread.
+//! Journeys in the workers' event loop. A client is not a thread, only its session's step and values.
 //!
-//! A session's first call waits for its turn as any request does. Each response causes the next call, which the budget
-//! does not limit and which counts as a request. An error ends the session; the client then begins another one. Before
-//! a call to a URL that a resolver may list, the client queries the resolver; these calls are not counted.
+//! A session's first call waits for its turn like any request. Each response causes the next call, which counts as a
+//! request but needs no budget. An error ends the session, and the client begins a new one. Before it calls a URL that
+//! a resolver may list, the client queries the resolver; these queries are not counted.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,16 +30,16 @@ use crate::server_endpoint::Server;
 use crate::worker::Done;
 use crate::worker_threads::LoadError;
 
-/// Maximum length of a request, and of the body of a response.
+/// Maximum length of a request, and of the body of a response, bytes.
 pub(crate) const MESSAGE_BYTES_MAX: usize = study::limits::BODY_MAX_BYTES as usize;
-/// Maximum length of interim and final heads together.
+/// Maximum total length of the interim and final heads of a response, bytes.
 const HEADS_BYTES_MAX: usize = 64 * 1024;
-/// Longest head or body that a transcript shows in full.
+/// Maximum length of a head or body that a transcript shows in full, bytes.
 const SHOWN_BYTES_MAX: usize = 2000;
 const TRANSCRIPT_BYTES_MAX: usize = 1 << 20;
-/// Sequence number of Thrift calls: each response belongs to the only call in flight.
+/// Sequence number of every Thrift call: each response belongs to the only call in flight.
 const SEQUENCE: i32 = 1;
-/// Maximum number of open connections per client of a journey that learns URLs from responses or a resolver.
+/// Maximum number of open connections per client, if URLs come from responses or a resolver.
 const CONNECTIONS_MAX: usize = 16;
 
 /// The journeys of a load.
@@ -47,7 +47,7 @@ const CONNECTIONS_MAX: usize = 16;
 pub(crate) struct Plan {
     journeys: Vec<PlannedJourney>,
     resolver: Option<Url>,
-    /// Whether calls may go to other servers than the targets'.
+    /// Whether calls may go to servers that are not targets.
     learns: bool,
     tls: Tls,
     seed: u64,
@@ -59,9 +59,9 @@ pub(crate) struct Plan {
 struct PlannedJourney {
     program: Program,
     targets: Vec<PlannedTarget>,
-    /// Sum of the weights up to and including this journey.
+    /// Sum of the weights of all journeys up to and including this one.
     weight_until: u64,
-    /// Number of steps of the journeys before it.
+    /// Number of steps of all earlier journeys.
     steps_before: usize,
 }
 
@@ -69,7 +69,7 @@ struct PlannedJourney {
 struct PlannedTarget {
     url: Url,
     host: String,
-    /// Scheme, host and port as written in the journey.
+    /// Scheme, host and port, as the journey writes them.
     origin: String,
     is_called: bool,
 }
@@ -78,7 +78,7 @@ struct PlannedTarget {
 pub(crate) struct Sessions {
     plan: Arc<Plan>,
     servers: Servers,
-    /// Number of the next session in the whole load, and the number of workers that take turns.
+    /// Number of the next session in the whole load, and number of workers that take turns.
     number: u64,
     workers: u64,
     /// Number of the next client.
@@ -86,16 +86,16 @@ pub(crate) struct Sessions {
     memo: Memo,
     problem: Option<String>,
     last: Last,
-    /// The session that the last response completed.
+    /// Session that the last response completed, if any.
     completed: Option<Completed>,
     transcript: String,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Call {
-    /// Index of its step, counted over all journeys.
+    /// Index of the call's step, counted over all journeys.
     step: u32,
-    /// Whether it only queries the resolver for the URL of the step.
+    /// Whether the call is only a query to the resolver for the URL of the step.
     resolves: bool,
     session: LoggedSession,
 }
@@ -110,56 +110,56 @@ impl Default for Call {
 pub(crate) struct Stream {
     reader: ResponseReader,
     body: Vec<u8>,
-    /// The start of a response that arrives in several parts.
+    /// First bytes of a response that arrives in several parts.
     head: Vec<u8>,
-    /// Arrival of the first part of the current response, 0 before, and of the latest.
+    /// Arrival of the first part of the current response (0 before), and arrival of the latest part.
     first_at: Nanos,
     last_at: Nanos,
     client: u64,
-    /// Due time of the next session.
+    /// Time at which the next session is due.
     due: Nanos,
     session: Option<Box<Session>>,
     kept: Vec<Kept>,
-    /// The call in flight, or the next one.
+    /// Bytes of the call in flight, or of the next call.
     request: Vec<u8>,
     is_in_flight: bool,
 }
 
-/// Results of the `once` steps of a journey.
+/// Results of a journey's `once` steps, kept for the client's later sessions.
 #[derive(Debug)]
 struct Kept {
     journey: usize,
     values: Vec<Value>,
     cookies: Jar,
-    /// Server of the call after them.
+    /// Index of the server of the first call after the `once` steps.
     server: u32,
 }
 
 #[derive(Debug)]
 struct Session {
     journey: usize,
-    /// Number in the whole load.
+    /// Number of the session in the whole load.
     number: u64,
     step: usize,
-    /// Number of earlier calls of this step in a row.
+    /// Number of calls of this step so far.
     round: u32,
-    /// Number of calls skipped that would count.
+    /// Number of skipped calls that would have counted.
     skipped: u32,
-    /// Server of its next call.
+    /// Index of the server of the next call.
     server: u32,
-    /// The URL that the next call only looks up in the resolver.
+    /// URL that the next call only looks up in the resolver; `None` for a regular call.
     asked: Option<String>,
-    /// Whether it is prepared but its first call is not due yet.
+    /// Whether the session is prepared but its first call is not due yet.
     waits: bool,
     values: Values,
     cookies: Jar,
     due: Nanos,
-    /// Due time of the next call, after the think time.
+    /// Time at which the next call is due, after the think time.
     thinks_until: Nanos,
 }
 
 impl Plan {
-    /// Prepares the journeys of a target; `None` for other targets.
+    /// Prepares the journeys of a target; `None` for other kinds of target. Fails with all problems.
     pub(crate) fn of(target: &Target, seed: u64) -> Result<Option<Plan>, Vec<String>> {
         let Target::Journey { journeys, targets, resolve, insecure, ca_file, client, identities, is_traced } = target
         else {
@@ -197,7 +197,7 @@ impl Plan {
             is_traced: *is_traced,
         };
         for (index, journey) in plan.journeys.iter().enumerate() {
-            // The first calls of later sessions differ only in numbers and letters.
+            // First calls of later sessions differ only in numbers and random characters.
             let mut session = plan.session(index, 0);
             let first = plan.first_url(&mut session);
             plan.compose(&mut session, "", "/", None, &mut Vec::new()).map_err(|(_, why)| vec![why])?;
@@ -218,7 +218,7 @@ impl Plan {
         Ok(Some(plan))
     }
 
-    /// The load with its requests counted as sessions.
+    /// The specification with numbers of requests converted to numbers of sessions.
     pub(crate) fn in_sessions(&self, spec: &LoadSpec) -> LoadSpec {
         let stop = match spec.stop {
             Stop::Requests { requests, max_ns } => {
@@ -230,7 +230,7 @@ impl Plan {
         LoadSpec { stop, ..spec.clone() }
     }
 
-    /// The servers of the targets and of the first calls, or the resolver. Resolves their names.
+    /// Resolves the servers of the targets and of the first calls, or the resolver.
     pub(crate) fn servers(&self) -> Result<Servers, LoadError> {
         let mut servers = Servers::new(self.tls.clone());
         if let Some(resolver) = &self.resolver {
@@ -247,7 +247,7 @@ impl Plan {
         Ok(servers)
     }
 
-    /// Maximum number of open connections per client.
+    /// Maximum number of open connections that a client needs.
     pub(crate) fn connections_per_client(&self, servers: &Servers) -> usize {
         if self.learns { CONNECTIONS_MAX } else { servers.len() }
     }
@@ -259,7 +259,7 @@ impl Plan {
         journey.program.steps.get(index - journey.steps_before)
     }
 
-    /// The journey of the session with this number.
+    /// Index of the journey for the session with this number.
     fn draw(&self, number: u64) -> usize {
         let [_, .., last] = self.journeys.as_slice() else { return 0 };
         let drawn = Rng::stream(mix(self.seed), number).below(last.weight_until);
@@ -309,8 +309,8 @@ impl Plan {
         if is_short { Ok(()) } else { Err(wrong(format!("a request above {MESSAGE_BYTES_MAX} bytes"))) }
     }
 
-    /// Adds the results by journey and operation. The recorders' operations are the steps. Rates and requests are those
-    /// of calls.
+    /// Adds the results by journey and operation, from recorders whose operations are the steps. Converts rates and
+    /// numbers of requests from sessions to calls.
     pub(crate) fn add_results(&self, measurement: &mut Measurement, spec: &LoadSpec, done: &[Done]) {
         measurement.journeys = self.journeys.iter().enumerate().map(|(nth, one)| one.measured(nth, done)).collect();
         measurement.journeys[0].transcript = done.iter().map(|worker| worker.recorder.transcript.as_str()).collect();
@@ -324,7 +324,7 @@ impl Plan {
         stages.chain(&mut measurement.offered_per_s).for_each(|rate_per_s| *rate_per_s *= calls);
     }
 
-    /// Mean number of calls of the sessions that ended, had there been no errors; `None` if none ended.
+    /// Mean number of calls that the ended sessions would have had without errors; `None` if none ended.
     fn calls_per_session(&self, measurement: &Measurement, done: &[Done]) -> Option<f64> {
         let calls = |(nth, measured): (usize, &JourneyMeasurement)| {
             let sessions = (measured.completed + measured.abandoned) as f64;
@@ -358,7 +358,7 @@ impl PlannedJourney {
         Ok(PlannedJourney { program, targets, weight_until, steps_before })
     }
 
-    /// Whether the URL of a step begins with something other than a target.
+    /// Whether the URL of any step begins with something other than a target.
     fn learns(&self) -> bool {
         self.program.steps.iter().any(|step| self.program.target(step).is_none())
     }
@@ -393,7 +393,7 @@ impl PlannedJourney {
 }
 
 impl Sessions {
-    /// Creates the sessions of one worker. `servers` come from [`Plan::servers`].
+    /// Creates the sessions of one worker. `servers` must come from [`Plan::servers`].
     pub(crate) fn new(plan: Arc<Plan>, servers: Servers, worker: u32, workers: u32) -> Self {
         Self {
             plan,
@@ -409,7 +409,7 @@ impl Sessions {
         }
     }
 
-    /// Adds lines to the transcript of a traced session. `mark` precedes each.
+    /// Adds lines to the transcript of a traced session, with `mark` before each.
     fn say(&mut self, mark: char, text: &[u8]) {
         if !self.plan.is_traced || self.transcript.len() > TRANSCRIPT_BYTES_MAX {
             return;
@@ -423,7 +423,7 @@ impl Sessions {
         }
     }
 
-    /// Handles a response. `bytes` is its last part.
+    /// Handles a complete response, of which `bytes` is the last part.
     fn answered(&mut self, stream: &mut Stream, response: Response, bytes: &[u8], used: usize, at: Nanos) -> Parsed {
         self.last = Last { first_at: std::mem::take(&mut stream.first_at), bytes: response.body_bytes };
         self.completed = None;
@@ -452,7 +452,7 @@ impl Sessions {
         Parsed::Answer { used, fault, status, last, seen: CacheOutcome::NOTHING }
     }
 
-    /// Checks the response, and prepares the next call if one follows.
+    /// Checks a response, and prepares the next call if there is one.
     fn judge(&mut self, stream: &mut Stream, status: u16, head: &[u8], at: Nanos) -> OrFault<()> {
         let Some(session) = &mut stream.session else { return Ok(()) };
         let journey = session.journey;
@@ -493,13 +493,13 @@ impl Sessions {
         program.judge(&program.steps[session.step], &mut session.values, &answer, SEQUENCE)
     }
 
-    /// Composes the next call of a session, or the question to the resolver that precedes it.
+    /// Composes the next call of a session, or the resolver query that must precede it.
     fn prepare(&mut self, session: &mut Session, out: &mut Vec<u8>) -> OrFault<()> {
         let plan = &*self.plan;
         let journey = &plan.journeys[session.journey];
         let step = &journey.program.steps[session.step];
         let url = session.values.text(&step.url);
-        // Most URLs need no parsing.
+        // Most URLs begin with a target, and need no parsing.
         if let Some(target) = journey.program.target(step)
             && let Some(server) = self.servers.of_target(session.journey, target)
         {
@@ -537,7 +537,7 @@ impl Sessions {
         self.plan.compose(session, &endpoint.host_field(), &endpoint.target, cookies, out)
     }
 
-    /// Takes the server of the next call from the resolver's response, and composes the call.
+    /// Takes the server of the next call from the resolver's response and composes the call.
     fn resolved(
         &mut self,
         session: &mut Session,
@@ -588,7 +588,7 @@ impl Sessions {
 }
 
 impl Stream {
-    /// Ends the session at an error. The next one logs in again.
+    /// Ends the session after an error. The client's next session repeats the `once` steps.
     fn end_session(&mut self) {
         self.session = None;
         self.kept.clear();
@@ -600,7 +600,7 @@ impl Stream {
     }
 }
 
-/// Moves a session to the next step whose condition holds; `None` after the last one.
+/// Moves a session to the next step whose condition holds. `None` after the last step.
 fn next_step<'s>(steps: &'s [Step], session: &mut Session) -> OrFault<Option<&'s Step>> {
     session.round += 1;
     while let Some(step) = steps.get(session.step) {
@@ -614,7 +614,7 @@ fn next_step<'s>(steps: &'s [Step], session: &mut Session) -> OrFault<Option<&'s
     Ok(None)
 }
 
-/// Returns errors that only the combination of journeys reveals.
+/// Finds errors that exist only in the combination of journeys.
 fn mistakes_of_all(journeys: &[WeightedJourney], targets: &BTreeMap<String, String>) -> Vec<String> {
     let names = journeys.iter().map(|one| one.journey.name.as_str()).collect::<Vec<_>>();
     let known = || journeys.iter().flat_map(|one| one.journey.targets.iter().map(|target| target.0.as_str()));
@@ -689,7 +689,7 @@ impl Protocol for Sessions {
 
     fn next_server(&mut self, stream: &mut Stream) -> u32 {
         Self::end_lost(stream);
-        // Journeys may begin at different servers, and each session may look up another URL.
+        // Journeys may begin at different servers, and each session may look up a different URL.
         if (self.plan.resolver.is_some() || self.plan.journeys.len() > 1) && stream.session.is_none() {
             self.begin(stream);
         }
@@ -791,7 +791,7 @@ impl Protocol for Sessions {
 
     fn end(&mut self, stream: &mut Stream, _: Call) -> Parsed {
         match stream.reader.end() {
-            // The time of the last part; the end of the stream has none here.
+            // Use the arrival of the last part, because the end of the stream has no time here.
             Ok(Some(response)) => self.answered(stream, response, &[], 0, stream.last_at),
             Ok(None) => {
                 self.problem = None;

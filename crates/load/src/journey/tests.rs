@@ -1,4 +1,4 @@
-//! Complete journeys against the mocks, in one process, on ports chosen by the kernel.
+//! Complete journeys against the mocks in this process, on ports chosen by the kernel.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -53,7 +53,7 @@ fn served<T>(
     struct Ask<'s>(&'s Shutdown);
     impl Drop for Ask<'_> {
         fn drop(&mut self) {
-            self.0.force(); // Also after a failed test.
+            self.0.force(); // Runs after a failed test too.
         }
     }
     let listen = MockListen {
@@ -271,7 +271,7 @@ fn verifies_certificates_against_written_root() {
 
 #[test]
 fn resolver_supplies_addresses_of_endpoints() {
-    // The URL's port has no listener; the resolver returns the service's port.
+    // Nothing listens on the URL's port; the resolver returns the service's port.
     let asked = Log::default();
     let log = Arc::clone(&asked);
     let services = |bound: &[SocketAddr]| {
@@ -370,7 +370,7 @@ expect = { "body.ok" = true }
     assert_eq!(example, "`second`: `body.ok` is false, expected true");
 }
 
-/// The load still has a duration, in which its bytes were received.
+/// A load without valid calls still has a duration, in which its bytes were received.
 #[test]
 fn load_without_valid_call_has_duration() {
     let text = r#"
@@ -498,7 +498,7 @@ fn responses_name_a_limited_number_of_servers() {
     assert!(failed.unwrap().to_string().contains("more than 1024 servers"));
 }
 
-/// A server that responds to five calls and then only reads.
+/// The server responds to five calls and then only reads.
 #[test]
 fn call_without_response_counts_as_left_in_flight() {
     use std::io::{Read, Write};

@@ -1,4 +1,4 @@
-//! The values of a running journey, and the texts and arguments built from them.
+//! The values of a running journey, and the strings and arguments built from them.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -13,7 +13,7 @@ use crate::template_escaping::{self, Escape, Syntax};
 pub(crate) struct Template(pub(crate) Vec<Piece>);
 
 impl Template {
-    /// Sets the escape of each name according to its context in this syntax.
+    /// Sets how each name of the template is escaped in its context, for this syntax.
     pub(crate) fn within(mut self, syntax: Syntax) -> Template {
         let mut before = String::new();
         for piece in &mut self.0 {
@@ -39,7 +39,7 @@ pub(crate) enum Piece {
 pub(crate) enum Given {
     Fixed(Value),
     Text(Template),
-    /// A template that consists of one name keeps the type of its value.
+    /// A template that is a single name, so that the value keeps its type.
     Slot(usize),
     List(Vec<Given>),
     Record(Vec<(String, Given)>),
@@ -54,7 +54,7 @@ impl Names {
         self.0.len() - 1
     }
 
-    /// The slot of a name, added if it is new.
+    /// The slot of a name, which is added if it is new.
     pub(crate) fn slot(&mut self, name: &str) -> usize {
         self.0.iter().position(|known| known == name).unwrap_or_else(|| self.add(name))
     }
@@ -103,12 +103,12 @@ pub(crate) struct Values {
 }
 
 impl Values {
-    /// Creates the values of a journey. Random ones depend only on the seed and `number`.
+    /// Creates the values of a journey. Random values depend only on the seed and `number`.
     pub(crate) fn new(count: usize, seed: u64, number: u64) -> Values {
         Values { slots: vec![Value::Null; count], number, rng: Rng::stream(seed, number) }
     }
 
-    /// A random number below `count`.
+    /// Returns a random number below `count`.
     pub(crate) fn pick(&mut self, count: u64) -> u64 {
         self.rng.below(count)
     }
@@ -218,7 +218,7 @@ mod tests {
             assert!(!text.contains("admin\","), "{text}");
         }
         assert_eq!(written("[\"{x}\"]", Syntax::Json, "a\"\\\n"), r#"["a\"\\\u000a"]"#);
-        // Outside quotes a value has its own type.
+        // A value outside of quotes keeps its type.
         for (value, expected) in [("12", "[12]"), ("true", "[true]"), ("1, 2", "[\"1, 2\"]"), ("", "[\"\"]")] {
             assert_eq!(written("[{x}]", Syntax::Json, value), expected);
         }
@@ -232,7 +232,7 @@ mod tests {
         assert_eq!(url("http://h:1/a/{x}/b", "../c?d=e&f #ü"), "http://h:1/a/..%2Fc%3Fd%3De%26f%20%23%C3%BC/b");
         assert_eq!(url("http://h:1?q={x}", "a b"), "http://h:1?q=a%20b");
         assert_eq!(url("http://h/?{x}=1", "a=b-._~"), "http://h/?a%3Db-._~=1");
-        // The start of a URL is copied as it is: a service, or an address from a reply.
+        // The start of a URL is copied unchanged: it may be a service, or an address from a reply.
         assert_eq!(url("{x}/notes", "https://h:9/store"), "https://h:9/store/notes");
         assert_eq!(url("{x}", "https://h:9/store?id=1"), "https://h:9/store?id=1");
         assert_eq!(url("http://{x}/notes", "[::1]:80"), "http://[::1]:80/notes");

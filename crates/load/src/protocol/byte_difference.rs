@@ -10,7 +10,7 @@ pub(crate) struct Difference {
 }
 
 impl Difference {
-    /// Compares a piece that starts at offset `at`. `is_same` checks the byte at an offset.
+    /// Finds the first difference in a piece that starts at offset `at`. `is_same` checks the byte at an offset.
     #[cold]
     pub(crate) fn find(at: u64, piece: &[u8], is_same: impl Fn(u64, u8) -> bool) -> Option<Difference> {
         let alike = piece.iter().zip(at..).position(|(&byte, at)| !is_same(at, byte))?;
@@ -19,7 +19,7 @@ impl Difference {
         Some(difference)
     }
 
-    /// The received bytes end at offset `at`, but more were expected.
+    /// A difference at the end of the received bytes, offset `at`, because more were expected.
     pub(crate) fn end(at: u64) -> Difference {
         Difference { at, found: [0; SHOWN_BYTES], found_bytes: 0 }
     }
@@ -36,7 +36,7 @@ impl Difference {
         self.at
     }
 
-    /// Describes the difference. `expected` starts at [`Difference::at`].
+    /// Describes the difference. `expected` must start at [`Difference::at`].
     pub(crate) fn describe(&self, expected: &[u8]) -> String {
         let side = |bytes: &[u8]| match bytes {
             [] => "the end".to_owned(),

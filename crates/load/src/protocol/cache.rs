@@ -1,6 +1,7 @@
-//! The cache client, independent of the wire format: sends the operations of a workload, classifies each response and
-//! queues the requests it causes. A [`Codec`] supplies the bytes. A GET that misses causes a SET of its key (the fill),
-//! as does the read of a read-modify-write, on the connection that received the response, before any other request.
+//! The cache client, independent of the wire format. It sends the operations of a workload, classifies responses and
+//! queues the requests they cause; a [`Codec`] supplies the bytes. A GET that misses causes a SET of its key (the
+//! fill), as does the read of a read-modify-write. The SET goes on the connection of the response, before any other
+//! request.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -27,7 +28,7 @@ pub(crate) enum Verb {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Piece<'a> {
-    /// Length of the value, before its data.
+    /// Length of the value, bytes, before its data.
     Length(u64),
     Flags(u32),
     Data(&'a [u8]),
@@ -38,10 +39,10 @@ pub(crate) enum Reply {
     Value,
     Nothing,
     Done,
-    /// The value was not stored: the cache is full or the value exceeds its limit.
+    /// The value was not stored, because the cache is full or the value exceeds its limit.
     Refused,
     Error,
-    /// A well-formed response that does not fit the request.
+    /// A well-formed response to a different kind of request.
     Wrong,
 }
 
@@ -60,18 +61,18 @@ pub(crate) fn keep_error(error: &mut Vec<u8>, text: &[u8]) {
 
 pub(crate) trait Codec {
     type Reader;
-    /// Whether the response to GET contains the key, so that [`Codec::read`] needs it.
+    /// Whether a response to GET contains the key, so that [`Codec::read`] needs to know it.
     const NAMES_KEY: bool;
     const HAS_TTL: bool = true;
     const HAS_FLAGS: bool = false;
 
     fn reader(&self) -> Self::Reader;
     fn get(&mut self, key: &[u8], out: &mut Vec<u8>);
-    /// Appends a SET; `ttl_s` is 0 for no expiry. Protocols without flags ignore `flags`.
+    /// Appends a SET; a `ttl_s` of 0 means no expiry. Protocols without flags ignore `flags`.
     fn set(&mut self, key: &[u8], value: &[u8], flags: u32, ttl_s: u32, out: &mut Vec<u8>);
     fn delete(&mut self, key: &[u8], out: &mut Vec<u8>);
 
-    /// Reads the response to `verb`; `None` if all bytes were used and it is incomplete. Fails with an explanation if
+    /// Reads the response to `verb`; `None` if it is incomplete and all bytes were used. Fails with an explanation if
     /// the stream is broken.
     fn read(
         &mut self,
@@ -110,12 +111,12 @@ impl Purpose {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Expected {
     key: u64,
-    /// Recorded key length; 0 if the key-length distribution determines it.
+    /// Recorded key length, bytes; 0 if the distribution of key lengths determines it.
     key_bytes: u8,
     value_bytes: u32,
     ttl_s: u32,
     purpose: Purpose,
-    /// The key's word (see `keys`) when the request was sent.
+    /// State of the key (see `keys`) when the request was sent.
     word_when_sent: u16,
     sent_s: u32,
 }
@@ -130,7 +131,7 @@ pub(crate) struct Stream<R> {
 #[derive(Clone, Debug, Default)]
 struct Value {
     expectation: Option<Expectation>,
-    /// Its first bytes, for protocols that give the length at the end.
+    /// First bytes of the value, for protocols that give the length at the end.
     start: [u8; 8],
     bytes: u64,
     flags: Option<u32>,
@@ -176,7 +177,7 @@ pub(crate) struct Cache<C> {
 }
 
 impl<C: Codec> Cache<C> {
-    /// Prepares the operations of a workload, or of a trace if there is a `tape`.
+    /// Prepares the operations of a workload, or of a trace if `tape` is given.
     pub(crate) fn new(
         codec: C,
         workload: &Workload,
@@ -210,7 +211,7 @@ impl<C: Codec> Cache<C> {
         expected
     }
 
-    /// Appends a request and returns the length of its key.
+    /// Appends a request and returns the length of its key, bytes.
     #[inline]
     fn compose(&mut self, expected: &mut Expected, now: Nanos, out: &mut Vec<u8>) -> u32 {
         let mut buffer = [0; KEY_MAX_BYTES];
@@ -303,7 +304,7 @@ impl Value {
             }
             Piece::Flags(flags) => self.flags = Some(flags),
             Piece::Data(data) => {
-                // HTTP gives the length with the last byte, but it may be known from the key.
+                // HTTP gives the length with the last byte, but the key may determine it earlier.
                 if self.bytes == 0 && self.expectation.is_none() {
                     self.expectation = known.map(|bytes| shared.texts.expectation(key, bytes as usize));
                 }
@@ -331,7 +332,7 @@ impl Value {
         }
     }
 
-    /// The first difference from the expected value, among the bytes compared.
+    /// The first difference from the expected value in the bytes compared; `None` if they are equal.
     #[inline]
     fn wrong(&mut self, shared: &Shared, key: u64, known: Option<u32>) -> Option<Difference> {
         if let Some(difference) = self.difference.take() {
@@ -339,7 +340,7 @@ impl Value {
         }
         let start = match &self.expectation {
             Some(expectation) if expectation.bytes() == self.bytes => return None,
-            // The length is known but there is no expectation, since no byte arrived.
+            // The length is known, but no byte arrived, so there is no expectation yet.
             None if known.is_none_or(|known| u64::from(known) == self.bytes) => {
                 &self.start[..self.bytes.min(8) as usize]
             }
@@ -419,7 +420,7 @@ impl<C: Codec> Protocol for Cache<C> {
     }
 
     fn again(&mut self, _: &mut Self::Stream, mut expected: Expected, now: Nanos, out: &mut Vec<u8>) -> Expected {
-        // The key's first send was recorded already. Its state at that time still explains a miss.
+        // The first send of the key was already recorded, and the key's state at that time still explains a miss.
         self.compose(&mut expected, now, out);
         expected
     }

@@ -1,4 +1,4 @@
-//! HTTP/1.1: precomposed requests, and exact framing of responses.
+//! HTTP/1.1 with precomposed requests and exact framing of responses.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::recorder::Fault;
 #[derive(Debug)]
 struct Composed {
     bytes: Vec<u8>,
-    /// Request with values, written in place of `bytes`.
+    /// Request with values, which is written in place of `bytes`; `None` for a fixed request.
     varied: Option<Varied>,
     /// Name in reports.
     name: String,
@@ -41,7 +41,7 @@ pub(crate) struct Http {
 #[derive(Debug)]
 pub(crate) struct Stream {
     reader: ResponseReader,
-    /// Arrival of the first part of the current response; 0 before.
+    /// Arrival of the first part of the current response; 0 before it.
     first_at: Nanos,
     body: Body,
 }

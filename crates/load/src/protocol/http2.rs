@@ -1,4 +1,4 @@
-//! HTTP/2: precomposed field blocks, streams in any order, flow control.
+//! HTTP/2 with precomposed field blocks, streams in any order, and flow control.
 
 use std::sync::Arc;
 
@@ -20,12 +20,12 @@ use super::{Last, Parsed, Protocol, StreamFacts};
 use crate::recorder::Fault;
 use crate::template_escaping::Syntax;
 
-/// Settings of the client: no push, and windows that never throttle.
+/// Settings of the client: no push, and windows so large that they never throttle.
 const OWN: Settings = Settings { enable_push: false, initial_window_size: WINDOW_MAX, ..Settings::DEFAULT };
 
-/// Framing of a field in a block, at most, in bytes.
+/// Maximum number of bytes that frame one field in a block.
 const FIELD_FRAME_BYTES: usize = 11;
-/// Maximum bytes of a server's text that a message shows.
+/// Maximum number of bytes of the server's debug data that a message shows.
 const DEBUG_MAX_BYTES: usize = 200;
 
 #[derive(Clone, Debug)]
@@ -43,7 +43,7 @@ struct Composed {
     blocks: [Vec<Part>; 3],
     values: Vec<Varied>,
     body: Vec<u8>,
-    /// Body with values, written in place of `body`.
+    /// Body with values, which is written in place of `body`; `None` for a fixed body.
     varied_body: Option<Varied>,
     bytes_max: usize,
     /// Name in reports.
@@ -53,7 +53,7 @@ struct Composed {
 #[derive(Clone, Debug)]
 pub(crate) struct Http2 {
     requests: Arc<[Composed]>,
-    /// Size of the shared fields in the server's table.
+    /// Size that the shared fields need in the server's table, bytes.
     table_bytes: usize,
     mix: Mix,
     expectation: Expectation,
@@ -72,13 +72,13 @@ struct Open {
     status: u16,
     grpc: Option<GrpcStatus>,
     first_at: Nanos,
-    /// [`Stream::received`] when it was sent.
+    /// [`Stream::received`] when the request was sent.
     received_before: u64,
     facts: StreamFacts,
     body: Body,
     window: SendWindow,
     receive: ReceiveWindow,
-    /// The part of the request's body that awaits credit.
+    /// Part of the request body that still waits for credit.
     unsent: Vec<u8>,
 }
 
@@ -86,24 +86,24 @@ struct Open {
 pub(crate) struct Stream {
     reader: Reader,
     decoder: ResponseDecoder,
-    /// The server's settings, once received.
+    /// Settings of the server; `None` until received.
     peer: Option<Settings>,
-    /// The last stream that the server processes, after GOAWAY.
+    /// Last stream that the server will process; `None` without GOAWAY.
     last_id: Option<u32>,
     next_id: u32,
-    /// Streams of the requests in flight, by place.
+    /// Stream identifiers of the requests in flight, by place.
     ids: Vec<u32>,
     open: Vec<Open>,
     window: SendWindow,
     receive: ReceiveWindow,
-    /// Bytes of all responses so far.
+    /// Bytes of all responses so far on this connection.
     received: u64,
     table: TableUse,
-    /// Size of the server's table since the last block.
+    /// Size of the server's table as of the last block, bytes.
     table_bytes: u32,
-    /// Frames that are not requests.
+    /// Frames other than requests that wait to be sent.
     owed: Vec<u8>,
-    /// The code of the last frame.
+    /// Error code of the connection's last frame.
     end: ErrorCode,
 }
 
@@ -112,12 +112,12 @@ impl Stream {
         self.ids.iter().position(|other| *other == id)
     }
 
-    /// Removes a request. The last one takes its place.
+    /// Removes the request at `place`, which the last request then takes.
     fn remove(&mut self, place: usize) -> (u32, Open) {
         (self.ids.swap_remove(place), self.open.swap_remove(place))
     }
 
-    /// Removes a request whose response has ended or is invalid, and resets its stream unless both sides have ended.
+    /// Removes a request whose response has ended or is invalid. Resets its stream unless both sides have ended it.
     fn finish(&mut self, place: usize, code: ErrorCode) -> Open {
         let (id, open) = self.remove(place);
         if !open.unsent.is_empty() || !open.incoming.is_complete() {
@@ -126,7 +126,8 @@ impl Stream {
         open
     }
 
-    /// Applies a smaller table of the server before the next block, which must begin with the returned sizes.
+    /// Applies a smaller table of the server before the next block, which must begin with the returned sizes. `None` if
+    /// unchanged.
     #[inline]
     fn shrink_table(&mut self, shared_bytes: usize) -> Option<[usize; 2]> {
         let bytes = self.peer.map_or(self.table_bytes, |peer| peer.header_table_size);
@@ -138,7 +139,7 @@ impl Stream {
         Some([0, bytes as usize])
     }
 
-    /// Sends as much of the bodies as the windows allow.
+    /// Sends as much of the waiting bodies as the windows allow.
     fn send_bodies(&mut self) {
         let Some(peer) = self.peer else { return };
         for (id, open) in self.ids.iter().zip(&mut self.open).filter(|(_, open)| !open.unsent.is_empty()) {
@@ -156,7 +157,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Takes credit for a stream, or for the connection (0).
+    /// Adds flow-control credit to a stream, or to the connection if `id` is 0.
     fn credit(&mut self, id: u32, bytes: u32) -> Result<(), ConnectionError> {
         match self.place(id) {
             _ if id == 0 => self.window.add(bytes.into())?,
@@ -168,7 +169,7 @@ impl Stream {
     }
 }
 
-/// Appends as much of a body as the windows allow, and returns the bytes used.
+/// Appends as much of a body as the windows allow. Returns the number of body bytes appended.
 fn push_body(
     out: &mut Vec<u8>,
     id: u32,
@@ -412,7 +413,7 @@ impl Http2 {
         })
     }
 
-    /// Reads up to the next event that concerns the worker, from `bytes[used..]`.
+    /// Reads `bytes[used..]` up to the next event that concerns the worker.
     fn read_events(&mut self, stream: &mut Stream, bytes: &[u8], at: Nanos) -> Result<Parsed, ConnectionError> {
         let mut used = 0;
         loop {

@@ -1,4 +1,5 @@
-//! A cache over HTTP/1.1: `GET /key`, `PUT /key/value`, `DELETE /key`. Our keys and values need no escaping.
+//! A cache over HTTP/1.1: `GET /key`, `PUT /key/value`, `DELETE /key`. The generator's keys and values need no
+//! escaping.
 
 use wire::http1::{Limits, Memo, RequestMethod, ResponseReader};
 
@@ -16,7 +17,7 @@ impl HttpCache {
     pub(crate) fn new(host: &str) -> Self {
         Self {
             rest: format!(" HTTP/1.1\r\nHost: {host}\r\n\r\n").into_bytes(),
-            // RFC 9110, 8.6: a method that may have a body must state that there is none.
+            // RFC 9110, section 8.6: a request without a body must say so if its method may have one.
             rest_of_put: format!(" HTTP/1.1\r\nHost: {host}\r\nContent-Length: 0\r\n\r\n").into_bytes(),
             memo: Memo::default(),
         }
@@ -68,7 +69,7 @@ impl Codec for HttpCache {
             (Verb::Get, 200) => Reply::Value,
             (Verb::Get | Verb::Delete, 404) => Reply::Nothing,
             (Verb::Set | Verb::Delete, 200..=299) => Reply::Done,
-            // Content too large, URI too long (the URI contains the value), insufficient storage.
+            // The statuses mean: content too large, URI too long (it contains the value), insufficient storage.
             (Verb::Set, 413 | 414 | 507) => Reply::Refused,
             (_, status) => {
                 keep_error(error, b"status ");

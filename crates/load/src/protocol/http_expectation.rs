@@ -1,4 +1,4 @@
-//! Checks of HTTP responses: status and body.
+//! Checks the status and the body of HTTP responses.
 
 use std::sync::Arc;
 
@@ -30,13 +30,13 @@ enum Problem {
     Body { status: u16, bytes: u64, difference: Difference },
 }
 
-/// The body of a response so far.
+/// The part of a response body that has arrived.
 #[derive(Debug, Default)]
 pub(super) struct Body {
-    /// Number of bytes that have matched so far.
+    /// Number of bytes that have matched the expected body so far.
     as_expected: usize,
     difference: Option<Box<Difference>>,
-    /// The body so far, if all of it is checked.
+    /// All bytes so far, if the whole body is checked.
     whole: Vec<u8>,
 }
 
@@ -45,7 +45,7 @@ impl Expectation {
         let checks = Checks::new(expect, values.seed(), values)?;
         Ok(Self {
             statuses: expect.status.clone(),
-            // A body with values is compared as a whole.
+            // A body with values is compared as a whole, by `checks`.
             body: expect.body.clone().filter(|_| checks.as_ref().is_none_or(|checks| !checks.has_body())),
             checks: checks.map(Arc::new),
             is_grpc: expect.grpc,
@@ -53,13 +53,13 @@ impl Expectation {
         })
     }
 
-    /// Whether the whole body of the response to this request is checked.
+    /// Whether the response to this request needs a check of its whole body.
     #[inline]
     pub(super) fn checks_whole(&self, sent: Sent) -> bool {
         self.checks.as_ref().is_some_and(|checks| checks.applies_to(sent.number))
     }
 
-    /// Takes a piece of the body. `is_checked` is the result of [`Expectation::checks_whole`].
+    /// Takes the next piece of a body. `is_checked` must be the result of [`Expectation::checks_whole`].
     #[inline]
     pub(super) fn compare(&self, so_far: &mut Body, is_checked: bool, piece: &[u8]) {
         let Body { as_expected, difference, whole } = so_far;
@@ -75,7 +75,7 @@ impl Expectation {
         }
     }
 
-    /// Judges a complete response, whose body has `bytes` bytes.
+    /// Judges a complete response with a body of `bytes` bytes.
     #[inline]
     pub(super) fn judge(
         &mut self,

@@ -7,7 +7,7 @@ use wire::memcached::{
 use super::cache::{Codec, Piece, Reply, Response, Verb, keep_error};
 use crate::recorder::{Fault, OrFault};
 
-/// Keys of [`crate::operation_stream::Texts`] are always valid.
+/// Keys from [`crate::operation_stream::Texts`] are always valid.
 const KEYS_FIT: &str = "keys are 1 to 250 bytes of 64 plain characters";
 
 #[derive(Clone, Copy, Debug)]
@@ -90,7 +90,8 @@ impl Codec for Memcached {
     }
 }
 
-/// Whether a SET was refused for lack of room, after `SERVER_ERROR ` or not (memcached 1.6 items.c, proto_text.c).
+/// Whether a SET was refused for lack of room, with or without `SERVER_ERROR ` (memcached 1.6, items.c and
+/// proto_text.c).
 fn refuses(said: &[u8]) -> bool {
     let has = |words: &[u8]| said.windows(words.len()).any(|window| window == words);
     has(b"out of memory") || has(b"too large")

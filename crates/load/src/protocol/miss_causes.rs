@@ -1,7 +1,7 @@
-//! The generator's knowledge of each key, which explains why a GET missed: two bytes per key.
+//! The generator's knowledge of each key, two bytes per key, which explains why a GET missed.
 //!
 //! Requests on other connections may overtake a response. A miss that a deletion may explain counts as an invalidation,
-//! and one before any SET completed as compulsory. Only unexplained misses count as capacity misses.
+//! and a miss before any SET completed counts as compulsory. Only unexplained misses count as capacity misses.
 
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -13,7 +13,7 @@ use super::Cause;
 use crate::operation_stream::{ONCE_FROM, Texts, WorkloadError};
 use crate::trace_distributor::{self, KEYS_MAX, TraceOp};
 
-// Layout of a word: state, deletions in flight, wrapping count of deletion events.
+// A word holds the state, the number of deletions in flight, and a wrapping count of deletion events.
 const STATE: u16 = 0b111;
 const DELETIONS_IN_FLIGHT: u16 = 0b1_1111_1000;
 const ONE_DELETION: u16 = 0b1000;
@@ -23,7 +23,7 @@ const ONE_EVENT: u16 = 0x0200;
 const NEVER: u16 = 0;
 const REQUESTED: u16 = 1;
 const STORED: u16 = 2;
-/// Deleted, or set while a deletion was in flight, in which case the order is unknown.
+/// Deleted, or set while a deletion was in flight, so that the order is unknown.
 const DELETED: u16 = 3;
 const REFUSED: u16 = 4;
 
@@ -31,7 +31,7 @@ const REFUSED: u16 = 4;
 pub(crate) struct Shared {
     pub(crate) texts: Texts,
     words: Box<[AtomicU16]>,
-    /// Expiry of each key with a time to live, in s since the start.
+    /// Expiry of each key with a time to live, in seconds since the start of the load.
     ends: Box<[AtomicU32]>,
     start: Nanos,
     traced: Option<TracedKeys>,
@@ -39,7 +39,7 @@ pub(crate) struct Shared {
     footprint_bytes: AtomicU64,
 }
 
-/// The number of keys in a trace is unknown, so chunks are allocated on first access.
+/// State of a trace's keys. Their number is unknown, so chunks are allocated on first access.
 #[derive(Debug)]
 struct TracedKeys {
     words: Box<[OnceLock<Box<[AtomicU16]>>]>,
@@ -108,7 +108,7 @@ impl Shared {
         (at.saturating_sub(self.start) / 1_000_000_000).min(u64::from(u32::MAX)) as u32
     }
 
-    /// Distinct keys requested, and bytes of them and their values.
+    /// Number of distinct keys requested, and total length of these keys and their values, bytes.
     pub(crate) fn footprint(&self) -> (u64, u64) {
         (self.footprint_keys.load(Relaxed), self.footprint_bytes.load(Relaxed))
     }
@@ -127,14 +127,14 @@ pub(crate) struct Keys {
 enum WordPlace {
     Shared(usize),
     Own(usize),
-    /// The key is used once, so nothing is stored.
+    /// The key is used only once, so its state is not stored.
     Nowhere,
 }
 
 impl Keys {
     pub(crate) fn new(workload: &Workload, index: u32, workers: u32) -> Keys {
         Keys {
-            // All workers share the keys of a trace.
+            // All workers share the keys of a trace, so none has a population of its own.
             population: if workload.trace.is_some() { KEYS_MAX } else { workload.keys.count },
             partition: u64::from(index),
             partitions: u64::from(workers),
@@ -210,7 +210,7 @@ impl Keys {
         is
     }
 
-    /// Records that a deletion was sent, after [`Keys::request_sent`].
+    /// Records that a deletion was sent; must be called after [`Keys::request_sent`].
     pub(crate) fn delete_sent(&mut self, shared: &Shared, key: u64) -> u16 {
         self.change(shared, key, |word| {
             let in_flight = if word & DELETIONS_IN_FLIGHT == DELETIONS_IN_FLIGHT { word } else { word + ONE_DELETION };
@@ -221,14 +221,14 @@ impl Keys {
 
     pub(crate) fn delete_answered(&mut self, shared: &Shared, key: u64) {
         self.change(shared, key, |word| {
-            // A saturated count is never decremented, since the true number is unknown.
+            // Never decrement a saturated count, because the true number is unknown.
             let in_flight =
                 if matches!(word & DELETIONS_IN_FLIGHT, 0 | DELETIONS_IN_FLIGHT) { word } else { word - ONE_DELETION };
             deleted(in_flight.wrapping_add(ONE_EVENT))
         });
     }
 
-    /// Records the response to a SET sent when the word was `was`.
+    /// Records the response to a SET that was sent when the word was `was`.
     pub(crate) fn set_answered(&mut self, shared: &Shared, key: u64, was: u16, refused: bool, sent_s: u32, ttl_s: u32) {
         self.change(shared, key, |word| {
             let crossed = word & DELETIONS_IN_FLIGHT != 0 || (word ^ was) & DELETION_EVENTS != 0;
@@ -240,7 +240,7 @@ impl Keys {
             word & !STATE | state
         });
         if self.timed {
-            // memcached counts whole seconds: a value may expire one second early.
+            // memcached counts whole seconds, so a value may expire one second early.
             let end = if ttl_s == 0 { u32::MAX } else { sent_s.saturating_add(ttl_s).saturating_sub(1) };
             match self.place(key) {
                 WordPlace::Shared(index) => shared.end(index).store(end, Relaxed),
@@ -284,7 +284,8 @@ fn deleted(word: u16) -> u16 {
 mod tests {
     use super::*;
 
-    /// `g` GET sent, `m` miss classified, `s` SET sent, `S` stored, `R` refused, `d` DELETE sent, `D` deletion done.
+    /// Cause of the last miss. `g` GET sent, `m` miss, `s` SET sent, `S` stored, `R` refused, `d` DELETE sent, `D`
+    /// deleted.
     fn cause_after(steps: &str) -> Cause {
         let mut workload = study::workload::preset("ycsb-c").unwrap();
         workload.keys.count = 1;
@@ -317,7 +318,7 @@ mod tests {
         for (steps, expected) in [
             ("gm", Cause::Compulsory),
             ("gmgm", Cause::Compulsory),
-            // GET sent while the first SET is in flight.
+            // The GET is sent while the first SET is in flight.
             ("sgSm", Cause::Compulsory),
             ("sSgm", Cause::Capacity),
             ("dDgm", Cause::Compulsory),
@@ -326,7 +327,7 @@ mod tests {
             // The deletion overtakes the GET, even if the key is set again in between.
             ("sSgdm", Cause::Invalidation),
             ("sSgdDsSm", Cause::Invalidation),
-            // Set during a deletion: the order is unknown.
+            // The key is set during a deletion, so the order is unknown.
             ("sSdsSDgm", Cause::Invalidation),
             ("sSsdDSgm", Cause::Invalidation),
             ("sSdsSDsSgm", Cause::Capacity),

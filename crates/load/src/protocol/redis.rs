@@ -71,9 +71,9 @@ impl Codec for Redis {
             (Verb::Set, Resp::Simple) => Reply::Done,
             (Verb::Delete, Resp::Integer(0)) => Reply::Nothing,
             (Verb::Delete, Resp::Integer(_)) => Reply::Done,
-            // `maxmemory` is reached and the policy cannot evict anything.
+            // `maxmemory` is reached, and the policy cannot evict anything.
             (Verb::Set, Resp::Error) if error.starts_with(b"OOM ") => Reply::Refused,
-            // The value is too long for the server; `quintain serve cache` sends this error.
+            // The value is too long. `quintain serve cache` also sends this error.
             (Verb::Set, Resp::Error) if error.starts_with(b"ERR an argument over the limit") => Reply::Refused,
             (_, Resp::Error) => Reply::Error,
             _ => Reply::Wrong,

@@ -1,4 +1,4 @@
-//! The choice of each request in a mix of HTTP requests.
+//! Chooses each request in a mix of HTTP requests.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use wire::http1::RequestMethod;
 /// Maximum number of request kinds with separate results.
 const OPERATIONS_MAX: usize = 64;
 
-/// The kinds of requests in a mix, by method and target as written; empty for a single kind, or too many.
+/// Names of the request kinds in a mix. Empty for a single kind or more than [`OPERATIONS_MAX`].
 pub(crate) fn operations(requests: &[HttpRequest]) -> Vec<String> {
     let mut names = Vec::<String>::new();
     for name in requests.iter().map(HttpRequest::kind) {
@@ -26,12 +26,12 @@ pub(crate) fn operations(requests: &[HttpRequest]) -> Vec<String> {
 #[derive(Debug)]
 struct Kind {
     asked: RequestMethod,
-    /// Sum of the weights up to and including this request.
+    /// Sum of the weights of all requests up to and including this one.
     weight_until: u64,
     operation: Option<u32>,
 }
 
-/// A sent request: its index, and its number in the load.
+/// A sent request: its index in the mix and its number in the load.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sent {
     pub(super) index: u32,
@@ -47,10 +47,10 @@ impl Default for Sent {
 #[derive(Clone, Debug)]
 pub(super) struct Mix {
     kinds: Arc<[Kind]>,
-    /// The next request's number in the whole load, and the number of workers that take turns.
+    /// Number of the next request in the whole load, and number of workers that take turns.
     number: u64,
     workers: u64,
-    /// Requests of this worker until a file of values ends; `None` if none ends.
+    /// Number of requests left for this worker until a file of values ends; `None` if none ends.
     left: Option<u64>,
 }
 
@@ -80,7 +80,7 @@ impl Mix {
     #[inline]
     pub(super) fn available(&mut self, wanted: u32) -> u32 {
         let Some(left) = &mut self.left else { return wanted };
-        // Taken at once: a request of a new connection is written once the connection is open.
+        // Take them at once, because a request of a new connection is only written when the connection is open.
         let granted = u64::from(wanted).min(*left);
         *left -= granted;
         granted as u32

@@ -1,4 +1,4 @@
-//! Requests with values: composed once, then written as pieces. No piece allocates when written.
+//! Requests with values, which are composed once and then written in pieces. Writing a piece allocates nothing.
 
 use std::ops::Range;
 use std::path::Path;
@@ -20,7 +20,7 @@ const CONTENT_LENGTH: &str = "\r\ncontent-length: ";
 #[derive(Debug, Default)]
 struct Table {
     bytes: Vec<u8>,
-    /// End of each text in `bytes`.
+    /// End of each string in `bytes`.
     ends: Vec<usize>,
 }
 
@@ -55,23 +55,23 @@ struct Value {
     source: Source,
 }
 
-/// Makes the values of a load. Equal fields share one, so a column is in memory once.
+/// Creates the values of a load. Equal fields share one value, so each CSV column is in memory once.
 pub(crate) struct Values<'a> {
     /// Directory of CSV files; empty for the working directory.
     directory: &'a str,
     seed: u64,
     known: Vec<(String, Escape, Arc<Value>)>,
-    /// Rows of the shortest file whose rows are sent once.
+    /// Number of rows in the shortest file whose rows are sent once; `None` without such a file.
     rows_once: Option<u64>,
 }
 
-/// `bits` as a number below `count`, which is above 0. The bias is below `count / 2^64`.
+/// Maps `bits` to a number below `count`, which is above 0. The bias is below `count / 2^64`.
 fn below(bits: u64, count: u64) -> u64 {
     ((u128::from(bits) * u128::from(count)) >> 64) as u64
 }
 
 impl Value {
-    /// The `nth` random bits of a request, in counter mode.
+    /// The `nth` 64 random bits of a request, in counter mode.
     fn draw(&self, number: u64, nth: u64) -> u64 {
         mix(mix(self.key ^ nth) ^ number)
     }
@@ -106,7 +106,7 @@ impl Value {
                 decimal::push(out, first + ranks.sample(&mut Rng::stream(self.key, number)));
             }
             Source::Letters { length } => {
-                // Twelve letters take 62 bits.
+                // 36^12 is below 2^63, so one draw gives twelve characters.
                 for start in (0..*length).step_by(12) {
                     let mut bits = self.draw(number, u64::from(start / 12));
                     out.extend((start..*length).take(12).map(|_| {
@@ -157,9 +157,9 @@ impl Value {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Piece {
-    /// A range of `Varied::bytes`.
+    /// A range of bytes in `Varied::bytes`.
     Fixed(usize, usize),
-    /// A value, by its index.
+    /// A value, by its index in `Varied`.
     Value(usize),
     BodyLength,
 }
@@ -173,7 +173,8 @@ pub(crate) struct Varied {
 }
 
 impl Varied {
-    /// Compiles a composed request whose last `body_bytes` bytes are its body; `None` without values. Reads CSV files.
+    /// Compiles a composed request whose last `body_bytes` bytes are its body. `None` if it has no values. Reads CSV
+    /// files.
     pub(crate) fn compile(
         composed: &[u8],
         body_bytes: usize,
@@ -181,7 +182,7 @@ impl Varied {
         values: &mut Values<'_>,
     ) -> Result<Option<Varied>, String> {
         let (head, body) = composed.split_at(composed.len() - body_bytes);
-        // Other bodies are sent unchanged.
+        // A body that is not UTF-8 or has no values is sent unchanged.
         let body_text = std::str::from_utf8(body).ok().filter(|text| has_values(text));
         let head = std::str::from_utf8(head).map_err(|error| error.to_string())?;
         if body_text.is_none() && !has_values(head) {
@@ -213,7 +214,7 @@ impl Varied {
         Ok(Some(varied))
     }
 
-    /// Compiles a text without a body.
+    /// Compiles a string of this syntax, which has no body of its own.
     pub(crate) fn of_text(text: &str, syntax: Syntax, values: &mut Values<'_>) -> Result<Varied, String> {
         let mut varied = Varied { bytes: Vec::new(), head: Vec::new(), body: Vec::new(), values: Vec::new() };
         varied.head = varied.pieces(text, syntax, values)?;
@@ -236,7 +237,7 @@ impl Varied {
                     before.push_str(text);
                 }
                 Part::Field(text, field) => {
-                    // Each header has its own quotes.
+                    // Quotes never extend beyond a header line.
                     let line = before.rsplit("\r\n").next().unwrap_or_default();
                     let in_header = syntax == Syntax::Header;
                     let escape = template_escaping::escape_after(syntax, if in_header { line } else { &before });
@@ -262,7 +263,7 @@ impl Varied {
         sizes.fold((0, true), |(sum, all), (bytes, is_fixed)| (sum + bytes, all && is_fixed))
     }
 
-    /// Length of the longest body, and whether all have it.
+    /// Maximum length of the body, bytes, and whether all lengths are equal.
     pub(crate) fn body_bytes(&self) -> (usize, bool) {
         self.bytes_of(&self.body)
     }
@@ -317,12 +318,12 @@ impl<'a> Values<'a> {
     }
 
     fn value(&mut self, text: &str, field: Field, escape: Escape, in_header: bool) -> Result<Arc<Value>, String> {
-        // Headers allow fewer characters, so their values are always checked.
+        // Headers allow fewer characters, so their values are always checked anew.
         let mut known = self.known.iter().filter(|_| !in_header);
         if let Some((_, _, value)) = known.find(|(known, with, _)| known == text && *with == escape) {
             return Ok(value.clone());
         }
-        // The columns of a file come from the same row.
+        // All columns of a file must come from the same row.
         let key_text = match &field {
             Field::Csv { file, .. } => format!("{file}@{}", text.split_once('@').map_or("", |(_, label)| label)),
             _ => text.to_owned(),
@@ -402,7 +403,7 @@ mod tests {
         String::from_utf8(out).unwrap()
     }
 
-    /// The values of `field` in the first requests of one worker.
+    /// The values of `field` in the first `count` requests of one worker.
     fn values(field: &str, count: usize) -> Vec<String> {
         let mut http = compiled(&format!("/{field}"), "", "", Path::new("")).unwrap();
         let value = |text: String| text["POST /".len()..text.find(" HTTP").unwrap()].to_owned();

@@ -13,12 +13,12 @@ use super::varied_requests::{Values, Varied};
 
 /// Maximum number of body bytes that a check reads.
 pub(super) const BODY_MAX_BYTES: usize = 16 << 20;
-/// Maximum length of a value that a message shows.
+/// Maximum length of a value that a message shows, in characters.
 const SHOWN_MAX_CHARS: usize = 60;
 
 #[derive(Debug)]
 pub(super) struct Checks {
-    /// One in this many requests is checked.
+    /// Average number of requests per checked one.
     one_in: u64,
     key: u64,
     body: Option<Text>,
@@ -27,7 +27,7 @@ pub(super) struct Checks {
     length: Option<RangeInclusive<u64>>,
 }
 
-/// A text that may have values.
+/// A string that may contain values of requests.
 #[derive(Debug)]
 enum Text {
     Fixed(Vec<u8>),
@@ -53,7 +53,7 @@ impl Text {
 }
 
 impl Checks {
-    /// Prepares the checks; `None` if nothing needs the whole body.
+    /// Prepares the checks. `None` if nothing needs the whole body.
     pub(super) fn new(expect: &Expect, seed: u64, values: &mut Values<'_>) -> Result<Option<Self>, Vec<String>> {
         let mut mistakes = Vec::new();
         let varied =
@@ -79,18 +79,18 @@ impl Checks {
         Ok(is_needed.then_some(Self { one_in, key: mix(seed ^ 0xc4ec), body, json, matches, length }))
     }
 
-    /// Whether they compare the body with a text that has values.
+    /// Whether the checks compare the body with a string that contains values.
     pub(super) fn has_body(&self) -> bool {
         self.body.is_some()
     }
 
-    /// Whether the response to this request is checked; the same for each load with this seed.
+    /// Whether the response to this request is checked. Equal seeds check equal requests.
     #[inline]
     pub(super) fn applies_to(&self, number: u64) -> bool {
         self.one_in == 1 || mix(self.key ^ number).is_multiple_of(self.one_in)
     }
 
-    /// Describes the first check that the response to a request fails; `None` if it passes all.
+    /// Describes the first failed check of a response; `None` if it passes all checks.
     #[cold]
     pub(super) fn problem(&self, number: u64, bytes: u64, body: &[u8]) -> Option<String> {
         if let Some(length) = self.length.as_ref().filter(|length| !length.contains(&bytes)) {
@@ -132,7 +132,7 @@ fn mistakes_or<T>(mistakes: &mut Vec<String>, result: Result<T, String>) -> Opti
     result.map_err(|error| mistakes.push(error)).ok()
 }
 
-/// Whether a JSON value equals a text: as JSON, or as the characters of a string.
+/// Whether a JSON value equals the expected bytes, either as JSON or as the content of a string.
 fn is_value(found: &Value, expected: &[u8]) -> bool {
     if found.as_str().is_some_and(|found| found.as_bytes() == expected) {
         return true;

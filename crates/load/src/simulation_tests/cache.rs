@@ -17,7 +17,7 @@ use super::{MS, ROUND_TRIP, S, errors, near, outcome_with};
 use crate::check_spec::tests::spec;
 use crate::protocol::{Cache, Memcached, Shared};
 
-/// A cache with memcached's text protocol, shared by all connections, that counts its requests.
+/// A cache with memcached's text protocol, shared by all connections, that counts the requests it receives.
 #[derive(Default)]
 pub(super) struct Store {
     pub(super) values: BTreeMap<Vec<u8>, Vec<u8>>,
@@ -32,7 +32,7 @@ pub(super) struct Store {
     forgets_every: u64,
     /// Corrupts every n-th value returned; 0 for none.
     tears_every: u64,
-    /// Returns flags of 0 for every n-th hit; 0 for never.
+    /// Returns flags of 0 with every n-th hit; 0 for never.
     forgets_flags_every: u64,
     pub(super) seen: Vec<String>,
     pub(super) seen_at: Vec<Nanos>,

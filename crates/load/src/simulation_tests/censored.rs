@@ -1,4 +1,4 @@
-//! Servers that stop responding: remaining requests and latency estimates against the truth.
+//! Servers that stop responding. Pending requests and latency estimates are compared with the truth.
 
 use stats::{Bound, Histogram, ProductLimit};
 use study::record::Censored;
@@ -58,7 +58,7 @@ fn hung_server_in_closed_loop() {
         assert_eq!((measurement.requests, left.in_flight.count, left.unsent.count), (1_500, 20, 0));
         assert_eq!((left.in_flight.min, left.in_flight.max), (Some(waited), Some(waited)));
         assert_eq!((left.connections.max, left.silent_ns), (Some(waited), waited));
-        // 1,500 of 1,520: quantiles above 0.98684 are unknown.
+        // 1,500 of 1,520 requests have a response, so quantiles above 0.98684 are unknown.
         let found = quantiles(&measurement, &[0.5, 0.986, 0.987, 0.99, 0.999, 1.0]);
         let [known, unknown] = [exactly(TRIP), at_least(waited)];
         assert_eq!(found, [known, known, unknown, unknown, unknown, unknown], "{duration_ns}");
@@ -68,7 +68,7 @@ fn hung_server_in_closed_loop() {
 #[test]
 fn hung_server_in_open_loop() {
     for duration_ns in LENGTHS {
-        // 4,000 per second, silent after a quarter of the trial.
+        // The load offers 4,000 requests per second, and the server is silent after a quarter of the trial.
         let gap = S / 4_000;
         let hangs_at = std::rc::Rc::new(std::cell::Cell::new(None));
         let serve = {
@@ -90,7 +90,7 @@ fn hung_server_in_open_loop() {
         assert_eq!((measurement.requests, left.in_flight.count), (answered, 20));
         assert_eq!(left.unsent.count, all - answered - 20);
         assert_eq!((measurement.unfinished, measurement.unsent), (20, all - answered - 20));
-        // The first request without a response is intended at the start of the silence.
+        // The first request without a response is intended when the silence starts.
         let waited = duration_ns - answered * gap;
         assert_eq!(left.in_flight.max, Some(waited));
         // Requests written before the last response arrived do not count as silence.
@@ -117,7 +117,7 @@ fn one_frozen_connection_in_closed_loop() {
         let (left, waited) = (censored(&measurement), duration_ns - 10 * TRIP);
         assert_eq!((left.connections.count, left.connections.max), (20, Some(waited)));
         assert!(left.silent_ns < TRIP, "the others go on");
-        // One request of this many does not affect p99.9, only the maximum.
+        // One request of 9,000 does not affect p99.9, only the maximum.
         assert!(measurement.requests > 9_000);
         assert_eq!(quantiles(&measurement, &[0.5, 0.999, 1.0]), [exactly(TRIP), exactly(TRIP), at_least(waited)]);
     }
@@ -155,7 +155,7 @@ fn one_frozen_connection_in_open_loop() {
         let spec = timed(duration_ns, 20, Arrivals::Constant { rate_per_s: 4_000.0 });
         let measurement = measure(&spec, serve);
         let left = censored(&measurement);
-        // Every twentieth request uses it, so its eleventh is sent after about 50 ms.
+        // Every twentieth request uses that connection, whose eleventh request is thus sent after about 50 ms.
         let waited = left.connections.max.unwrap();
         near((duration_ns - waited) as f64, 50e6, 0.1);
         assert_eq!((left.in_flight.max, left.unsent.count), (Some(waited), 0));
@@ -185,7 +185,7 @@ fn open_loop_charges_pause_to_all_due_requests() {
         let left = censored(&measurement);
         assert_eq!((left.unsent.count, measurement.requests + left.in_flight.count), (0, duration_ns / gap));
         assert!(left.in_flight.max.unwrap() < TRIP);
-        // Request k of the 800 sent during the pause waits for its end, others take one trip.
+        // Request k of the 800 sent during the pause waits for its end; all others take one trip.
         let mut truth = vec![TRIP; measurement.requests as usize - 800];
         truth.extend((0..800).map(|k| 200 * MS - k * gap + TRIP));
         truth.sort_unstable();
@@ -197,7 +197,7 @@ fn open_loop_charges_pause_to_all_due_requests() {
     }
 }
 
-/// Responses take 200 ms on average. Half a second shows only the quick ones.
+/// The server takes 200 ms on average, and a trial of half a second shows only its quick responses.
 #[test]
 fn estimates_slow_server_without_bias() {
     let law = stats::Distribution::Exponential { mean: 200e6 };
@@ -222,7 +222,7 @@ fn estimates_slow_server_without_bias() {
             assert!(quantiles(&measurement, &[0.99])[0].at_least, "0.92 s of a trial of 0.5 s");
         }
     }
-    // If latency exceeds the trial's length, only that lower bound is known.
+    // If latency exceeds the length of the trial, that length is the only known bound.
     let measurement = measure(&timed(S / 2, 4, CLOSED), |_| ready_made_peers::ping_pong(|_| 2 * S).into());
     assert_eq!(quantiles(&measurement, &[0.01, 0.5]), [at_least(S / 2), at_least(S / 2)]);
     assert_eq!((measurement.requests, censored(&measurement).silent_ns), (0, S / 2));
@@ -267,6 +267,6 @@ fn overdue_requests_are_errors_or_counted_as_overdue() {
     let left = censored(&measurement);
     assert_eq!(errors(&measurement), [("timeout", 20)]);
     assert_eq!((left.in_flight.count, left.unsent.count), (20, 980));
-    // Intended at 0, 1, 2 ... ms: requests before 800 ms had waited longer than 200 ms.
+    // Requests are intended at 0, 1, 2 ... ms, so all before 800 ms had waited longer than 200 ms.
     assert_eq!(left.unsent_overdue, 800 - 20);
 }

@@ -26,7 +26,7 @@ fn divides_clients_evenly_and_completely() {
     }
 }
 
-/// An average of the generators' quantiles would be wrong.
+/// An average of the generators' quantiles would differ from the pooled quantiles.
 #[test]
 fn pooling_merges_all_latencies() {
     let whole = LoadSpec { clients: 7, warmup: Warmup::DurationNs(0), ..spec() };
@@ -174,7 +174,7 @@ fn gate_delays_start_of_load() {
     let (Outcome::Measured(ended), Some(first)) = start(Some(S), 3 * S) else { panic!("it was opened") };
     assert_eq!((ended.from, ended.until), (3 * S + 100 * MS, 4 * S + 100 * MS));
     assert!(first >= 3 * S, "nothing is sent before: {first}");
-    // If that moment has passed, the load starts as soon as every worker can have read the order.
+    // If the opening time has passed, the load starts as soon as every worker can have read the order.
     let (Outcome::Measured(ended), Some(first)) = start(Some(S), 1) else { panic!("it was opened") };
     assert!(first >= S && ended.from - ended.warmup_ns <= S + 20 * MS, "{ended:?}");
     assert_eq!(start(None, 0), (Outcome::NotStarted, None));

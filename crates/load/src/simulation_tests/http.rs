@@ -1,4 +1,4 @@
-//! HTTP on the simulated network: pipelines, closing connections and invalid responses.
+//! HTTP on the simulated network, with pipelines, closing connections and invalid responses.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -95,7 +95,7 @@ fn single_request_timing_is_exact() {
 
 #[test]
 fn pipeline_keeps_depth_and_times_each_request() {
-    // One response per millisecond: each of sixteen requests waits sixteen times as long.
+    // The server takes 1 ms per response, so each of 16 requests waits 16 times as long.
     let serve = |_| Serial { seen: Vec::new(), free_at: 0 }.into();
     let spec = LoadSpec { pipeline: 16, warmup: Warmup::DurationNs(200 * MS), ..http() };
     let measurement = measure(&spec, serve);
@@ -229,7 +229,7 @@ fn announced_close_is_not_an_error() {
 
 pub(super) const LAST: &[u8] = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 4\r\n\r\ntest";
 
-/// Closes after response `last_number`, which is `last`, and ignores later requests.
+/// Closes after response number `last_number`, which is `last`, and ignores later requests.
 pub(super) fn ends_after(last_number: u64, last: &'static [u8], answered: &Rc<Cell<u64>>) -> Answer {
     let answered = answered.clone();
     server(move |number, _, to| {
@@ -245,7 +245,7 @@ pub(super) fn ends_after(last_number: u64, last: &'static [u8], answered: &Rc<Ce
     })
 }
 
-/// RFC 9112, 9.6: a server closes after `close`, and in HTTP/1.0 without `keep-alive`.
+/// Servers close after `close`, or in HTTP/1.0 without `keep-alive` (RFC 9112, section 9.6).
 #[test]
 fn requests_after_last_response_are_resent() {
     let old = b"HTTP/1.0 200 OK\r\nContent-Length: 4\r\n\r\ntest".as_slice();
@@ -270,7 +270,7 @@ fn requests_after_last_response_are_resent() {
     }
 }
 
-/// Each connection ends after four responses with eight requests in flight.
+/// Each connection ends after four responses, with eight requests in flight.
 #[test]
 fn resent_requests_have_the_same_bytes() {
     let mut spec = LoadSpec { pipeline: 8, stop: Stop::Requests { requests: 1_000, max_ns: 60 * S }, ..http() };
@@ -300,7 +300,7 @@ fn resent_requests_have_the_same_bytes() {
 
 #[test]
 fn resent_requests_keep_intended_send_time() {
-    // Five requests are resent, after three more round trips: to close, connect and send.
+    // Five requests are sent again, after three more round trips to close, connect and send.
     let arrivals = Arrivals::Constant { rate_per_s: 1e6 };
     let stop = Stop::Requests { requests: 10, max_ns: 60 * S };
     let spec = LoadSpec { clients: 1, pipeline: 10, arrivals, stop, warmup: Warmup::DurationNs(0), ..http() };
@@ -488,8 +488,8 @@ fn rate_follows_its_shape() {
 fn clients_follow_their_shape() {
     let shape = study::load_shape::parse_clients("2 for 200ms, 2..12 over 500ms, 4 for 300ms").unwrap();
     let (clients, stop) = (study::load_shape::clients_max(&shape), Stop::Duration { duration_ns: 1000 * MS });
-    // The number rises by 1 every 50 ms, and each client gets a response per 10 ms: with 2.5 clients on average, the
-    // first window of the ramp has 25. A client that stops still receives its last response.
+    // The number of clients rises by 1 every 50 ms, and each client gets a response per 10 ms. With 2.5 clients on
+    // average, the first window of the ramp has 25. A client that stops still receives its last response.
     let alone = [20.0, 20.0, 25.0, 45.0, 65.0, 85.0, 105.0, 45.0, 40.0, 40.0];
     // Of three workers, the first has clients 1, 4, 7 and 10.
     let first_of_three = [10.0, 10.0, 10.0, 18.0, 24.0, 30.0, 40.0, 22.0, 20.0, 20.0];

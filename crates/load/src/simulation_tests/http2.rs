@@ -1,4 +1,4 @@
-//! HTTP/2 on the simulated network: responses in any order, limits, refusals and leaving servers.
+//! HTTP/2 on the simulated network, with responses in any order, limits, refusals and leaving servers.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,7 +38,7 @@ fn measure(spec: &LoadSpec, serve: impl FnMut(u64) -> Answer + 'static) -> Measu
 
 /// A request whose body is complete.
 struct Request {
-    /// Number on this connection, from 0.
+    /// Number of the request on this connection, from 0.
     number: u64,
     stream: u32,
     path: String,
@@ -86,7 +86,7 @@ fn server(script: impl FnMut(Request, &mut Actions) + 'static) -> Answer {
 }
 
 impl<F: FnMut(Request, &mut Actions)> Peer for Server<F> {
-    /// Gives credit of five bytes for each request with a body after a millisecond.
+    /// Gives five bytes of credit to each request with a body after a millisecond.
     fn on_data(&mut self, bytes: &[u8], _: Nanos, to: &mut Actions) {
         if !std::mem::replace(&mut self.has_started, true) {
             to.send(0, made(|out| push_settings(out, &self.settings)));
@@ -149,7 +149,7 @@ fn go_away(last: u32) -> Vec<u8> {
     made(|out| push_go_away(out, last, ErrorCode::NO_ERROR))
 }
 
-/// Little's law: requests in flight are the rate times the mean time.
+/// Checks Little's law: the number of requests in flight is the rate times the mean time.
 fn check_in_flight(measurement: &Measurement, expect: f64) {
     near(measurement.in_flight_mean, expect, 0.001);
     let rate = measurement.requests as f64 / measurement.duration_ns as f64;
@@ -182,7 +182,7 @@ fn responses_in_any_order_belong_to_their_requests() {
 
 #[test]
 fn interleaved_bodies_are_kept_apart() {
-    // Responses of two requests at a time: `te` of the one, `te` of the other, `st` of both.
+    // Responses of two requests arrive in pieces: `te` of the first, `te` of the second, then `st` of both.
     let spec = LoadSpec { pipeline: 2, ..http2() };
     let measurement = measure(&spec, |_| {
         let mut first = None;
@@ -233,7 +233,7 @@ fn server_limits_requests_in_flight() {
     }
 }
 
-/// The limit changes at some requests; a request that crosses the new setting is refused.
+/// The limit changes at some requests. A request that crosses the new setting on its way is refused.
 #[test]
 fn server_may_change_its_limit_at_any_time() {
     for arrivals in [Arrivals::Closed { think_ns: 0 }, Arrivals::Poisson { rate_per_s: 5_000.0 }] {
@@ -280,7 +280,7 @@ fn requests_that_a_leaving_server_did_not_process_are_resent() {
                     }
                     counter.set(counter.get() + 1);
                     if request.number == last {
-                        // RFC 9113 6.8: a server may announce the end first.
+                        // RFC 9113, section 6.8: a server may announce the end first.
                         to.send(0, if warns { go_away(STREAM_MAX) } else { Vec::new() });
                         to.send(MS / 2, go_away(request.stream));
                     }
@@ -312,7 +312,7 @@ fn resent_requests_are_timed_from_when_they_were_due() {
     });
     assert_eq!((measurement.requests, measurement.asked_again, errors(&measurement)), (10, 5, vec![]));
     assert_eq!(measurement.service.max, Some(MS + ROUND_TRIP), "the write with a response");
-    // To close, connect, open and send takes four round trips.
+    // Closing, connecting, opening and sending take four round trips.
     let response = measurement.response.unwrap().max.unwrap();
     assert!((2 * MS + 2 * ROUND_TRIP..2 * MS + 6 * ROUND_TRIP).contains(&response), "{response}");
 }
@@ -484,7 +484,7 @@ fn a_body_waits_for_credit() {
     assert_eq!(streams.stalled_uploads, streams.responses);
 }
 
-/// Two responses at a time, the first with 1,000 bytes more than the head of one byte.
+/// Two responses arrive at a time, of which the first has 1,000 bytes in addition to its head of one byte.
 #[test]
 fn bytes_ahead_are_those_of_other_responses() {
     let mut spec = LoadSpec { clients: 1, pipeline: 2, ..http2() };
@@ -507,7 +507,7 @@ fn bytes_ahead_are_those_of_other_responses() {
     near(streams.bytes_ahead as f64, 1_001.0 * measurement.requests as f64 / 2.0, 0.002);
 }
 
-/// Two requests fit of three that are due per millisecond, or the first connection ends.
+/// Of three requests that are due per millisecond, two fit, or the first connection ends.
 #[test]
 fn waits_for_a_place_have_their_reason() {
     for (pipeline, allowed, rate_per_s) in [(2, u32::MAX, 3_000.0), (8, 2, 3_000.0), (64, u32::MAX, 30_000.0)] {

@@ -1,4 +1,4 @@
-//! Request limits that are met only by errors, and clients in back-off.
+//! Limits on requests that only errors can reach, and clients in back-off.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -36,7 +36,7 @@ fn invalid_responses_count_towards_request_limit() {
 
     let all = measure(&number(), |_| ready_made_peers::wrong_every(1).into());
     assert_eq!((all.requests, errors(&all), all.stop_reason.as_str()), (0, vec![("wrong-answer", N)], "200 requests"));
-    // Four clients send about ten requests per second each, and invalid responses count.
+    // Four clients send about ten requests per second each, and invalid responses count toward the limit.
     assert!((4 * S..6 * S).contains(&all.duration_ns), "{}", all.duration_ns);
 }
 
@@ -98,7 +98,7 @@ fn waits_for_slow_responses_and_rare_requests() {
         };
         ready_made_peers::ping_pong(delay).into()
     });
-    // All 40 were sent, and the wait for the 13 without a response is limited.
+    // All 40 were sent, and the wait for the 13 missing responses is limited.
     assert_eq!((measurement.requests, errors(&measurement)), (27, vec![("timeout", 13)]));
     assert!(measurement.stop_reason.starts_with("requests: gave up"), "{}", measurement.stop_reason);
     assert!((20 * S..60 * S).contains(&measurement.duration_ns), "{}", measurement.duration_ns);
@@ -116,11 +116,11 @@ fn counts_clients_in_back_off() {
         _ => Answer::Refuse,
     };
     let half = outcome(&spec(), Network::PERFECT, serve).unwrap();
-    // A refused connect takes one round trip in each tenth of a second.
+    // A refused connect takes one round trip in every tenth of a second.
     near(half.in_backoff_mean, 2.0, 0.005);
     near(half.in_flight_mean, 2.0, 0.005);
 
-    // The time outside back-off is one round trip to connect and one for the request.
+    // The time outside of back-off is one round trip to connect and one for the request.
     let wrong = LoadSpec { stop: Stop::Duration { duration_ns: 10 * S }, ..spec() };
     let wrong = measure(&wrong, |_| ready_made_peers::wrong_every(1).into());
     let trips = wrong.errors["wrong-answer"] as f64 * (2 * ROUND_TRIP) as f64 / 10e9;

@@ -1,4 +1,4 @@
-//! A cache over RESP2 on the simulated network: hits and misses.
+//! A cache over RESP2 on the simulated network, with hits and misses.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Compares the load's count of sent requests with the server's count of received ones.
+//! Compares the load's count of sent requests with the server's count of received requests.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -33,7 +33,7 @@ fn loads() -> Vec<LoadSpec> {
 #[test]
 fn each_sent_request_is_counted_once() {
     type Delay = fn(ready_made_peers::Request) -> u64;
-    // Healthy, sometimes late, often late, sometimes wrong, and silent from some request on.
+    // The servers are healthy, sometimes late, often late, sometimes wrong, or silent from some request on.
     let behaviours: [(&str, Delay, u64); 5] = [
         ("healthy", |_| MS, u64::MAX),
         ("late", |request| if request.number % 20 == 7 { 70 * MS } else { MS }, u64::MAX),
@@ -98,7 +98,7 @@ fn in_flight_count_covers_measured_requests() {
     }
 }
 
-/// RFC 9112, 9.6: a server may wait for the client to close.
+/// A server may wait for the client to close (RFC 9112, section 9.6).
 #[test]
 fn client_closes_after_last_response() {
     let measurement = measure_on(Network::PERFECT, &http(), |_| {

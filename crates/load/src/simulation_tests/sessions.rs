@@ -64,14 +64,14 @@ fn measure(spec: &LoadSpec, network: Network, answer: impl FnMut(u64) -> Answer 
     outcome_of(&plan.in_sessions(spec), sessions, network, answer).unwrap()
 }
 
-/// Calls that the shop has served, and orders without a login.
+/// Numbers of calls that the shop has served, and of orders without a login.
 #[derive(Debug, Default)]
 struct Served {
     calls: BTreeMap<&'static str, u64>,
     strangers: u64,
 }
 
-/// `spoil` changes the delay and the reply of a call with this number.
+/// Runs a load on the shop. `spoil` may change the delay and the reply of each call, by its number.
 fn load(
     spec: &LoadSpec,
     spoil: impl Fn(u64, &str, &mut Nanos, &mut Vec<u8>) + Clone + 'static,
@@ -129,7 +129,7 @@ fn sessions_call_in_order_with_values_of_replies() {
     assert_eq!((session.min, session.max), (Some(3 * (MS + ROUND_TRIP)), Some(3 * (MS + ROUND_TRIP))));
 }
 
-/// The login is at another server.
+/// A shop whose login is on a separate server.
 fn two_servers() -> LoadSpec {
     let mut spec = shop();
     let text = SHOP.replace("targets = { ", "targets = { accounts = \"http://10.0.0.2:7\", ");
@@ -154,7 +154,7 @@ fn clients_keep_a_connection_to_each_server() {
         let (measurement, served) = load(&spec, |_, _, _, _| {});
         let (login, order) = (served.calls["login"], served.calls["order"]);
         assert!(login >= 280 && login - order <= 4, "{served:?}");
-        // The token belongs to the connection to the other server.
+        // The token belongs to the connection to the other server, so both stay open.
         assert_eq!((errors(&measurement), measurement.connect.count, measurement.reconnects), (vec![], 8, 0));
     }
 }
@@ -236,7 +236,7 @@ fn an_error_ends_only_its_session() {
 fn sessions_survive_connections_that_end_between_calls() {
     let stop = Stop::Requests { requests: 3_000, max_ns: 60 * S };
     for connection in [Connection::PerRequest, Connection::Requests(2)] {
-        // Tokens must outlive connections, so this shop accepts them on any connection.
+        // Tokens must outlive connections here, so this shop accepts them on any connection.
         let (measurement, served) = load(&LoadSpec { stop, connection, ..shop() }, |_, _, _, _| {});
         assert_eq!((served.calls["order"], measurement.requests), (1_000, 3_000), "{connection:?}");
         assert_eq!(errors(&measurement), [], "{connection:?}");
@@ -433,7 +433,7 @@ fn clients_log_in_once_and_again_after_an_error() {
     assert_eq!((served.strangers, errors(&measurement)), (0, vec![("status", 1)]));
 }
 
-/// Three in four visitors only look around; one in four logs in once and then orders.
+/// Two journeys: three in four visitors only look around; one in four logs in once and then orders.
 fn two_journeys() -> LoadSpec {
     let mut spec = shop();
     let Target::Journey { journeys, .. } = &mut spec.target else { unreachable!() };
@@ -462,7 +462,7 @@ fn journeys_of_one_load_are_drawn_by_weight() {
     assert!(counts(shop)[1].1 - shop.completed <= 1 && served.calls["login"] == 4, "{served:?}");
     let time = |one: &study::record::JourneyMeasurement| one.session.as_ref().unwrap().min.unwrap();
     assert_eq!((time(visit), time(shop)), (MS + ROUND_TRIP, 2 * (MS + ROUND_TRIP)));
-    // The offered rate counts the sessions drawn, not their expected number.
+    // The offered rate counts the sessions that were drawn instead of their expected number.
     near(measurement.requests as f64 / 20.0, measurement.offered_per_s.unwrap(), 0.001);
 
     let requests = Stop::Requests { requests: 5_000, max_ns: 60 * S };
@@ -498,7 +498,7 @@ fn generators_of_several_journeys_add_up() {
     near(all.requests as f64 / 4.0, all.offered_per_s.unwrap(), 0.005);
 }
 
-/// Sessions read the pages that follow, and those with an even number order twice.
+/// Sessions read the pages that replies name, and sessions with an even number order twice.
 const PAGES: &str = r#"
 name = "pages"
 targets = { shop = "http://10.0.0.1:7" }
@@ -601,7 +601,7 @@ fn think_times_follow_their_law() {
         let count = pauses.len() as f64;
         assert_eq!(count, 5_000.0);
         let expected = study::time_law::parse(law).unwrap();
-        // Kolmogorov and Smirnov: the largest distance between the distributions.
+        // The Kolmogorov-Smirnov statistic: the largest distance between the two distribution functions.
         let distance = |(at, pause): (usize, &u64)| {
             let below = expected.cdf(*pause as f64);
             (below - at as f64 / count).abs().max((below - (at + 1) as f64 / count).abs())

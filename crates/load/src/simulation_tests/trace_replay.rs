@@ -1,4 +1,4 @@
-//! Traces on the simulated network: order, times, keys and the end of the trace.
+//! Traces on the simulated network: order, times, keys, and the end of the trace.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -114,7 +114,7 @@ fn short_keys_are_lengthened_until_distinct() {
 
 #[test]
 fn recorded_gaps_are_exact() {
-    // Four operations in the first second, none in the second and two in the third.
+    // There are four operations in the first second, none in the second and two in the third.
     let text = "100,a,5,1,7,set,0\n100,a,5,1,7,get,0\n100,a,5,1,7,get,0\n100,b,5,1,7,set,0\n102,a,5,1,7,get,0\n102,b,5,1,7,get,0\n";
     let times = |speed: &str| {
         let spec = replaying(workload(&format!(
@@ -138,7 +138,7 @@ fn recorded_gaps_are_exact() {
 
 #[test]
 fn recorded_gaps_do_not_wait_for_slow_server() {
-    // 3,000 per second for two seconds, on one connection that takes 1.01 ms per request.
+    // The trace has 3,000 operations per second for two seconds, and its connection takes 1.01 ms for each.
     let text = (0..6_000).map(|n| format!("{},k,5,1,7,get,0\n", n / 3_000)).collect::<String>();
     let spec = LoadSpec { stop: Stop::Duration { duration_ns: 2 * S }, ..replaying(workload(TWITTER_TIMED)) };
     let (measurement, ..) = replay(&spec, text.as_bytes());
@@ -229,7 +229,7 @@ fn operations_are_dealt_round_robin() {
     let keys = std::thread::scope(|scope| {
         scope.spawn(|| dealer.deal(text.as_bytes()).unwrap());
         let mut keys = vec![Vec::new(); 3];
-        // Workers take turns. A worker that read on would wait for the others.
+        // Workers take turns, because a worker that read on would wait for the others.
         while tapes.iter_mut().zip(&mut keys).any(|(tape, keys)| tape.next().map(|op| keys.push(op.key)).is_some()) {}
         for (tape, keys) in tapes.iter_mut().zip(&mut keys) {
             keys.extend(std::iter::from_fn(|| tape.next()).map(|op| op.key));

@@ -1,4 +1,4 @@
-//! Unsolicited bytes in every protocol. Their timing must not change the result.
+//! Unsolicited bytes in every protocol, whose timing must not change the result.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -92,7 +92,7 @@ fn cache(codec: impl Codec, spec: &LoadSpec, serve: Serve, junk_after: Nanos) ->
     measure(spec, protocol, Some(&shared), serve, junk_after)
 }
 
-/// Each connection gets one valid response before junk; its next request fails.
+/// Each connection gets one valid response before the junk, so its next request fails.
 #[test]
 fn unsolicited_bytes_fail_one_request_at_any_time() {
     let think = |think_ns| Arrivals::Closed { think_ns };
@@ -136,7 +136,7 @@ fn unsolicited_bytes_fail_one_request_at_any_time() {
 
 #[test]
 fn bytes_before_orderly_end_fail_no_request() {
-    // `408 Request Timeout` on an idle connection, followed by its end, loses no request.
+    // Sends `408 Request Timeout` on an idle connection and ends it, which loses no request.
     struct Timeout;
     impl Peer for Timeout {
         fn on_data(&mut self, bytes: &[u8], _: Nanos, to: &mut Actions) {

@@ -1,4 +1,4 @@
-//! Verifies server certificates and explains why one is not trusted.
+//! Verifies server certificates and explains why a certificate is not trusted.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ struct BadCertificate(String);
 pub(super) fn explain(error: CertificateError) -> String {
     match &error {
         CertificateError::Other(OtherError(inner)) if inner.is::<BadCertificate>() => inner.to_string(), // From `judge`.
-        // Bad signatures in the chain go through `judge`.
+        // This signature is the handshake's; bad signatures in the chain go through `judge`.
         CertificateError::BadSignature => {
             "the server does not have the key of its certificate: invalid handshake signature".to_owned()
         }
@@ -32,7 +32,7 @@ pub(super) fn explain(error: CertificateError) -> String {
     }
 }
 
-/// The UTC day of a time, at most the last day of the year 9999.
+/// The UTC day of a time, capped at the last day of the year 9999.
 fn date_of(time: UnixTime) -> Date {
     let seconds = i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
     UtcDateTime::from_unix_timestamp(seconds).map_or(Date::MAX, UtcDateTime::date)
@@ -41,7 +41,7 @@ fn date_of(time: UnixTime) -> Date {
 #[derive(Debug)]
 pub(super) struct TrustedRoots {
     pub(super) roots: RootCertStore,
-    /// Certificates given by the user. Each may also be a server's own certificate.
+    /// Certificates named by the user. Each may also be a server's own certificate.
     pub(super) named: Vec<CertificateDer<'static>>,
 }
 
@@ -76,8 +76,8 @@ impl ServerCertVerifier for CertificateVerifier {
         let check = || {
             let (parsed, all) = (ParsedCertificate::try_from(end_entity)?, self.algorithms.all);
             match verify_server_cert_signed_by_trust_anchor(&parsed, roots, intermediates, now, all) {
-                // `openssl req -x509` marks its certificates as authorities. A server that presents exactly the
-                // certificate that the user named is still accepted. The dates were checked before.
+                // `openssl req -x509` marks certificates as authorities. Accept a server that presents exactly the
+                // certificate named by the user; its dates were checked before.
                 Err(rustls::Error::InvalidCertificate(error)) if is_authority(&error) && named.contains(end_entity) => {
                 }
                 other => other?,
@@ -166,7 +166,7 @@ fn subject(certificate: &EndEntityCert<'_>) -> String {
     certificate.valid_dns_names().next().map_or_else(|| title(certificate.subject()), str::to_owned)
 }
 
-/// Reduces `DnsName("example.org")` to the name.
+/// Reduces a name such as `DnsName("example.org")` to `example.org`.
 fn bare(name: &str) -> &str {
     let inner = name.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')')).unwrap_or(name);
     inner.trim_matches('"')
@@ -181,9 +181,10 @@ fn listed(names: &[&str]) -> String {
     }
 }
 
-/// The common name or organization of an `RDNSequence` (RFC 5280 4.1.2.4 and appendix A.1, ITU-T X.690 8.1).
+/// The common name or organization of an `RDNSequence` (RFC 5280 section 4.1.2.4 and appendix A.1, ITU-T X.690 section
+/// 8.1).
 fn title(name: &[u8]) -> String {
-    /// Identifiers of the common name and the organization: 2.5.4.3 and 2.5.4.10.
+    /// Object identifiers of common name and organization: 2.5.4.3 and 2.5.4.10.
     const WANTED: [&[u8]; 2] = [&[0x55, 4, 3], &[0x55, 4, 10]];
     let mut found = [None, None];
     let mut sets = name;
@@ -193,7 +194,7 @@ fn title(name: &[u8]) -> String {
                 continue;
             };
             if let Some(index) = WANTED.iter().position(|wanted| *wanted == kind) {
-                // Nearly all names are ASCII or UTF-8. Others keep their readable characters.
+                // Nearly all names are ASCII or UTF-8. Of other names, only the readable characters are kept.
                 let text: String =
                     String::from_utf8_lossy(value).chars().filter(|c| !c.is_control()).take(64).collect();
                 found[index] = Some(text);
@@ -231,7 +232,7 @@ mod tests {
     #[test]
     fn converts_seconds_to_calendar_days() {
         let date = |seconds| date_of(UnixTime::since_unix_epoch(Duration::from_secs(seconds))).to_string();
-        // date -u -d @SECONDS +%F
+        // The expected dates come from `date -u -d @SECONDS +%F`.
         assert_eq!(date(0), "1970-01-01");
         assert_eq!(date(951_782_400), "2000-02-29");
         assert_eq!(date(951_868_800), "2000-03-01");
@@ -242,7 +243,7 @@ mod tests {
 
     #[test]
     fn title_is_common_name_or_organization() {
-        // C=BR, O=Crab, CN=Ünder
+        // The name is C=BR, O=Crab, CN=Ünder.
         let country = [0x31, 11, 0x30, 9, 6, 3, 0x55, 4, 6, 0x13, 2, b'B', b'R'];
         let organisation = [0x31, 13, 0x30, 11, 6, 3, 0x55, 4, 10, 0x0c, 4, b'C', b'r', b'a', b'b'];
         let common = [0x31, 15, 0x30, 13, 6, 3, 0x55, 4, 3, 0x0c, 6, 0xc3, 0x9c, b'n', b'd', b'e', b'r'];

@@ -7,10 +7,11 @@ use rustls::NamedGroup;
 use rustls::client::{ClientSessionStore, Tls12ClientSessionValue, Tls13ClientSessionValue};
 use rustls::pki_types::ServerName;
 
-/// Maximum number of TLS 1.3 tickets, four times what one worker opens at once.
+/// Maximum number of TLS 1.3 tickets, four times the number of connections that a worker opens at once.
 const TICKETS_MAX: usize = 256;
 
-/// TLS 1.3 tickets are used once, but the library's store keeps 8: 56 of 64 connections opened at once would miss.
+/// Tickets of a server. TLS 1.3 uses each once, and the library's own store keeps only 8: of 64 connections opened at
+/// once, 56 would find none.
 #[derive(Debug, Default)]
 pub(super) struct Tickets(Mutex<Kept>);
 
@@ -18,7 +19,7 @@ pub(super) struct Tickets(Mutex<Kept>);
 struct Kept {
     group: Option<NamedGroup>,
     session: Option<Tls12ClientSessionValue>,
-    /// Tickets in order of arrival; the newest is used first.
+    /// Tickets in order of arrival, of which the newest is used first.
     tickets: VecDeque<Tls13ClientSessionValue>,
 }
 
@@ -28,7 +29,7 @@ impl Tickets {
     }
 }
 
-/// Ignores names, since a connector has one server.
+/// Names are ignored, because a connector has only one server.
 impl ClientSessionStore for Tickets {
     fn set_kx_hint(&self, _: ServerName<'static>, group: NamedGroup) {
         self.kept().group = Some(group);

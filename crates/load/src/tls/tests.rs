@@ -1,4 +1,4 @@
-//! Sessions against rustls servers in this process, with real certificate chains, and one against OpenSSL.
+//! Sessions with rustls servers in this process and real certificate chains, and one with OpenSSL.
 
 use std::io::{Read, Write};
 use std::path::PathBuf;
@@ -258,7 +258,7 @@ fn any_fragmentation_gives_same_result() {
         let mut pair = Pair::new(&connector, &server);
         pair.piece = piece;
         pair.converse().unwrap();
-        // Larger than a record and than the library's buffers.
+        // The message is longer than a record and than the library's buffers.
         let long: Vec<u8> = (0..300_000).map(|index| (index % 251) as u8).collect();
         pair.server.set_buffer_limit(None);
         pair.server.writer().write_all(&long).unwrap();
@@ -319,7 +319,7 @@ fn unknown_issuer_error_names_issuer() {
     let expected = "the certificate of `a.example` is from `Test Intermediate`, which is not trusted: add its root \
                     with `ca_file` (`--cacert`), or use `insecure` (`--insecure`)";
     assert_eq!(said, expected);
-    // The right name with another key.
+    // A root with the right name but a different key.
     let said = fare(&Authority::new().root_pem, "a.example", authority.leaf(&leaf_params(&["a.example"])));
     let expected = "the certificate of `a.example` leads to an issuer with the right name but another key: is the root \
                     in `ca_file` (`--cacert`) outdated?";
@@ -366,7 +366,7 @@ fn insecure_accepts_any_certificate_but_checks_key() {
             let mut pair = Pair::new(&connector, &Arc::new(identity.server(&[version])));
             pair.converse().unwrap();
         }
-        // Another server's certificate, presented without its key.
+        // A different server's certificate, presented without its key.
         let provider = rustls::crypto::ring::default_provider();
         let key = provider.key_provider.load_private_key(Identity::self_signed(&params).private_key()).unwrap();
         let certified = rustls::sign::CertifiedKey::new(Identity::self_signed(&params).chain, key);
@@ -403,7 +403,7 @@ fn negotiates_its_protocol_or_fails() {
     assert!(said(Alpn::Http2, &[b"http/1.1"]).unwrap_err().starts_with("server: "));
 }
 
-/// Alerts before encryption starts can be written by hand.
+/// Alerts before encryption can be written by hand.
 #[test]
 fn alerts_are_explained() {
     let said = |alert: u8| {
@@ -506,12 +506,12 @@ fn recognizes_non_tls_servers() {
     assert!(said(&[22, 9, 9, 0, 1, 0]).starts_with("TLS protocol error of the server in the handshake: "));
 }
 
-/// Any input ends in an error or in waiting, and memory does not grow with it.
+/// Any input ends in an error or in waiting, and memory does not grow with the input.
 #[test]
 fn hostile_server_causes_only_errors() {
     let authority = Authority::new();
     let connector = trusting(&authority.root_pem, "localhost");
-    // A handshake message of 16 MiB, announced and delivered in records of 16 KiB.
+    // The server announces a handshake message of 16 MiB and delivers it in records of 16 KiB.
     let mut session = connector.start();
     let mut record = vec![22, 3, 3, 0x40, 0];
     record.extend([2, 0xff, 0xff, 0xff]);
@@ -524,7 +524,7 @@ fn hostile_server_causes_only_errors() {
         let error = (0..100_000).find_map(|_| session.read(record, &mut Vec::new()).err());
         assert!(error.is_some(), "{record:?} can be repeated for ever");
     }
-    // A real handshake with one corrupted byte gives an error, or not enough data to continue.
+    // One corrupted byte in a real handshake causes an error, or a wait for more data.
     let server = Arc::new(authority.leaf(&leaf_params(&["localhost"])).server(&BOTH));
     let mut pair = Pair::new(&connector, &server);
     let (mut hello, mut flight) = (Vec::new(), Vec::new());
@@ -580,7 +580,7 @@ fn the_roots_of_this_machine_are_there_or_missed() {
     }
 }
 
-/// An independent implementation: `openssl s_server`, which returns each line reversed.
+/// `openssl s_server`, an independent implementation, returns each line reversed.
 #[test]
 #[allow(
     clippy::disallowed_methods,

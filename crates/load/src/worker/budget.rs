@@ -14,23 +14,23 @@ use crate::protocol::Protocol;
 use crate::recorder::Recorder;
 use crate::worker_phase_tracker::PhaseTracker;
 
-/// Every stop rule is a budget: unlimited, or the rest of a number of requests, a trace or a round (volley's rule).
+/// The requests that any stop rule leaves: unlimited, or the rest of a number of requests, a trace or a volley round.
 #[derive(Default)]
 pub(super) struct Budget {
     pub(super) has_started: bool,
     pub(super) timetable: Option<Timetable>,
     pub(super) think_ns: Nanos,
-    /// Number of requests that may still be sent; `None` if unlimited. At 0 the limit is final.
+    /// Number of requests that may still be sent; `None` if unlimited. A limit of 0 is final.
     left: Option<u64>,
-    /// Operations of this worker in the warm-up; only for caches.
+    /// Number of operations of this worker in the warm-up of a cache load; `None` for other loads.
     of_warmup: Option<u64>,
     of_measured: Option<u64>,
     reported_spent: bool,
-    /// Whether the trace or file of values is used up.
+    /// Whether the trace or a file of values is used up.
     exhausted: bool,
     reported_exhausted: bool,
     due: u64,
-    /// Volley's rule: the round (0 before the first), its unfinished clients, and all shares.
+    /// State of volley's rule: the round (0 before the first), its unfinished clients, and all shares.
     round: u32,
     round_open: u32,
     shares: Vec<Share>,
@@ -66,7 +66,7 @@ impl Budget {
         };
     }
 
-    /// Starts measuring. Returns whether clients that used up the warm-up must continue.
+    /// Starts measuring. Returns whether clients that had used up the warm-up must continue.
     pub(super) fn begin_measuring(&mut self, task: &Task<'_>, from: Nanos, protocol: &mut impl Protocol) -> bool {
         let control = task.control;
         self.left = self.of_measured.or_else(|| control.limited.then(|| control.take_tickets()));
@@ -79,7 +79,7 @@ impl Budget {
         if self.of_warmup.is_none() || !self.has_started {
             return false;
         }
-        // The schedule restarts, so that the pause makes no request late. Its gaps are new.
+        // The schedule restarts with new gaps, so that the pause makes no request late.
         self.timetable = match task.spec.arrivals {
             Arrivals::Recorded => {
                 // The trace was halted during the pause.
@@ -96,14 +96,14 @@ impl Budget {
         self.left == Some(0)
     }
 
-    /// Due time of the next scheduled request, if one may be sent.
+    /// Due time of the next scheduled request; `None` if no request may be sent.
     #[inline]
     pub(super) fn next_due(&self) -> Option<Nanos> {
         self.timetable.as_ref().filter(|_| !self.is_spent()).map(Timetable::due)
     }
 
-    /// Advances the schedule if a request is due by `now` and may be sent; then call [`take`](Self::take) and
-    /// [`sent`](Self::sent).
+    /// Advances the schedule if a request is due by `now` and may be sent, and returns its due time. The caller then
+    /// calls [`take`](Self::take) and [`sent`](Self::sent).
     #[inline]
     pub(super) fn pass_due(&mut self, now: Nanos) -> Option<Nanos> {
         let timetable = self.timetable.as_mut()?;
@@ -116,7 +116,7 @@ impl Budget {
         Some(due)
     }
 
-    /// Advances a recorded schedule: its next due time is known only after a send.
+    /// Advances a recorded schedule, whose next due time is known only after a send.
     #[inline]
     pub(super) fn sent(&mut self, due: Nanos, from: Nanos, protocol: &mut impl Protocol) {
         if let Some(timetable) = &mut self.timetable
@@ -133,7 +133,7 @@ impl Budget {
         self.exhausted |= there < wanted && !self.is_spent();
         let Some(left) = &mut self.left else { return there };
         if phase.is_measuring && phase.control.limited {
-            // Draws from the number that all workers share; if that is used up, so is this budget.
+            // Refill from the number that all workers share. If that is used up, so is this budget.
             while *left <= u64::from(there) {
                 match phase.control.take_tickets() {
                     0 => break,
@@ -157,7 +157,7 @@ impl Budget {
         true
     }
 
-    /// Takes one request of the client's share of a round. False if the share is used up; always true without rounds.
+    /// Takes one request from the client's share of a round. False if the share is used up; always true without rounds.
     #[inline]
     pub(super) fn take_of_round(&mut self, id: u32, now: Nanos, gauge: &Gauge) -> bool {
         if self.round == 0 {
@@ -190,12 +190,12 @@ impl Budget {
         }
     }
 
-    /// Whether all clients wait to start or for the next round.
+    /// Whether all clients wait for the start or for the next round.
     pub(super) fn awaits_coordinator(&self, control: &Control) -> bool {
         !self.has_started || control.has_rounds && self.round_open == 0
     }
 
-    /// Notifies the coordinator, with none in flight, if all permitted requests are sent.
+    /// Tells the coordinator that all permitted requests are sent, once none is in flight.
     #[inline]
     pub(super) fn report_spent(&mut self, phase: &PhaseTracker<'_>, recorder: &Recorder) {
         let gauge = phase.gauge;
@@ -213,7 +213,8 @@ impl Budget {
         }
     }
 
-    /// Adds due and unsent requests to `waits`. Returns the operations with recorded gaps due while measuring.
+    /// Adds requests that are due but unsent to `waits`. Returns the number of operations with recorded gaps that were
+    /// due while measuring.
     pub(super) fn finish(mut self, end: Nanos, limited: bool, waits: &mut Waits, protocol: &mut impl Protocol) -> u64 {
         // Any worker might have taken more from the shared number.
         let mut left = match self.left {

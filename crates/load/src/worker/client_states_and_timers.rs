@@ -1,4 +1,4 @@
-//! The connections of a worker: their states, requests in flight, and timers.
+//! The connections of a worker, with their states, requests in flight and timers.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -12,9 +12,9 @@ use crate::recorder::Wait;
 use crate::tls::Session;
 use crate::worker_phase_tracker::PhaseTracker;
 
-/// Connects in progress per worker, limited so that no accept queue overflows.
+/// Maximum number of connects in progress per worker, limited so that no accept queue overflows.
 const CONNECTING_MAX: usize = 64;
-/// First and longest pause before a lost connection is reopened; it doubles in between, ns.
+/// First and longest pause before a lost connection is reopened, ns. The pause doubles from one to the other.
 pub(super) const BACKOFF_NS: (Nanos, Nanos) = (1_000_000, 100_000_000);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,11 +23,11 @@ pub(super) enum State {
     Down,
     Connecting,
     Handshaking,
-    /// Waits until the protocol is ready for requests.
+    /// Waiting until the protocol is ready for requests.
     Opening,
     Open,
     Thinking,
-    /// Closed by the client; the driver has not confirmed yet.
+    /// Closed by the client, and not yet confirmed by the driver.
     Closing,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct Client<S> {
     pub(super) state: State,
     pub(super) conn: Option<Conn>,
     pub(super) since: Nanos,
-    /// Index of its oldest flight.
+    /// Index of the client's oldest flight in its ring.
     head: u32,
     pub(super) in_flight: u32,
     pub(super) stream: S,
@@ -50,35 +50,35 @@ pub(super) struct Client<S> {
     pub(super) connected_before: bool,
     backoff_ns: Nanos,
     backing_off: bool,
-    /// Expiry of its timer; earlier timers are obsolete.
+    /// Time at which the client's timer expires; earlier timers are obsolete.
     wakes_at: Nanos,
-    /// Due time of the next request, after the think time.
+    /// Due time of the next request, after the think time; `None` if it does not wait.
     pub(super) due_at: Option<Nanos>,
     /// Whether to reconnect at once, after an orderly close.
     pub(super) at_once: bool,
     /// Number of responses on this connection, up to `u32::MAX`.
     pub(super) answers: u32,
-    /// Whether the next connection is the first one to its server, or follows one that ended after its number of
-    /// requests.
+    /// Whether the next connection is the first one to its server, or follows a connection that ended after its planned
+    /// number of requests.
     pub(super) by_plan: bool,
-    /// Number of requests to resend, usually on the next connection. They follow the flights.
+    /// Number of requests to send again, usually on the next connection. They follow the flights in the ring.
     pub(super) again: u32,
-    /// Unordered protocols in an open loop: entries in [`Connections::idle`].
+    /// Number of entries in [`Connections::idle`], for an unordered protocol in an open loop.
     pub(super) idle: u32,
-    /// Number of requests in `again`, plus those caused on the previous connection.
+    /// Number of requests in `again`, plus the number caused on the previous connection.
     owed: u32,
-    /// Start of the unsolicited bytes on this connection.
+    /// First unsolicited bytes on this connection, escaped; `None` if there were none.
     pub(super) unsolicited: Option<Box<str>>,
     /// Index of the server of this connection.
     pub(super) server: u32,
-    /// The other servers that it has called.
+    /// Connections to other servers that the client has called.
     others: Vec<Parked>,
 }
 
-/// An idle connection of a client that calls another server.
+/// An idle connection of a client that now calls a different server.
 pub(super) struct Parked {
     server: u32,
-    /// The connection; `None` once lost.
+    /// Handle of the connection; `None` once it is lost.
     pub(super) conn: Option<Conn>,
     pub(super) tls: Option<Box<Session>>,
     answers: u32,
@@ -86,7 +86,7 @@ pub(super) struct Parked {
 }
 
 impl<S> Client<S> {
-    /// Returns the place of the flight with `nth` older ones; `nth` is less than `depth`.
+    /// Place in the ring of the flight with `nth` older ones; `nth` must be less than `depth`.
     #[inline]
     fn place(&self, nth: u32, depth: u32) -> u32 {
         let place = self.head + nth;
@@ -100,16 +100,16 @@ pub(super) struct Flight<E> {
     /// Intended send time; in a closed loop, the actual one.
     pub(super) intended: Nanos,
     pub(super) free_since: Nanos,
-    /// Time of the write, or of the request for its own connection.
+    /// Time of the write; with a connection per request, time at which the connection was requested.
     pub(super) sent_at: Nanos,
     pub(super) is_measured: bool,
     pub(super) timed_out: bool,
-    /// Number of times the server refused to process it.
+    /// Number of times that the server refused to process the request.
     pub(super) refusals: u8,
     pub(super) wait: Wait,
 }
 
-/// A count integrated over the measured time, in ns.
+/// A number integrated over the measured time, in units of ns.
 #[derive(Default)]
 pub(super) struct Integral {
     count: u64,
@@ -118,7 +118,7 @@ pub(super) struct Integral {
 }
 
 impl Integral {
-    /// Brings the sum up to `at`, for measured time only, and returns the count to change it.
+    /// Brings the integral up to `at`, for measured time only, and returns the number so that it can be changed.
     #[inline]
     fn count_at(&mut self, at: Nanos, phase: &PhaseTracker<'_>) -> &mut u64 {
         let from = self.since.max(phase.from);
@@ -130,8 +130,8 @@ impl Integral {
         &mut self.count
     }
 
-    /// Removes requests with these send times, which the server did not process. Like their latency, they count only
-    /// from the write that gets a response.
+    /// Removes from the integral the requests with these send times, which the server did not process. Like latency, a
+    /// request counts only from the write that gets a response.
     fn forget(&mut self, sent_at: &[Nanos], at: Nanos, phase: &PhaseTracker<'_>) {
         let until = at.min(phase.until);
         let in_vain = |&sent_at: &Nanos| u128::from(until.saturating_sub(sent_at.max(phase.from).min(at)));
@@ -148,11 +148,11 @@ impl Integral {
 
 pub(super) struct Connections<S, E> {
     pub(super) clients: Vec<Client<S>>,
-    /// Requests in flight: a ring of `depth` entries per client.
+    /// Requests in flight, in a ring of `depth` entries per client.
     flights: Vec<Flight<E>>,
     pub(super) depth: u32,
     pub(super) per_request: bool,
-    /// Number of responses after which the client closes a connection.
+    /// Number of responses after which the client closes a connection; `None` for no limit.
     pub(super) answers_max: Option<u32>,
     by_slot: Vec<u32>,
     others_max: usize,
@@ -161,9 +161,9 @@ pub(super) struct Connections<S, E> {
     pub(super) settled: u32,
     pub(super) reached: u32,
     timers: BinaryHeap<Reverse<(Nanos, u32)>>,
-    /// Time of the next housekeeping; 0 for this turn.
+    /// Time of the next housekeeping, ns; 0 for this turn.
     pub(super) tick_at: Nanos,
-    /// Open loop: clients with room for a request, since when, and why not before.
+    /// Clients of an open loop that have room for a request, each since when, and why it had none before.
     pub(super) idle: VecDeque<(u32, Nanos, Wait)>,
     owed: u64,
     pub(super) in_flight: Integral,
@@ -239,8 +239,8 @@ impl<S, E: Copy + Default> Connections<S, E> {
         self.clients.get_mut(id as usize)?.others.iter_mut().find(|other| other.conn == Some(conn))
     }
 
-    /// Parks the connection of a client and takes the one to `server`, if it has one. Returns a parked connection to
-    /// close if there are too many.
+    /// Parks the connection of a client and takes the parked connection to `server`, if there is one. Returns a parked
+    /// connection to close if there are too many.
     pub(super) fn switch(&mut self, id: u32, server: u32) -> Option<Conn> {
         let others_max = self.others_max;
         let client = &mut self.clients[id as usize];
@@ -265,7 +265,7 @@ impl<S, E: Copy + Default> Connections<S, E> {
 
     pub(super) fn is_free(&self, id: u32) -> bool {
         let client = &self.clients[id as usize];
-        // With a connection per request, an idle client needs no connection, but it must have reached the server once.
+        // With a connection per request, an idle client has none, but it must have reached the server once.
         let stands = if self.per_request { State::Down } else { State::Open };
         client.state == stands && client.in_flight == 0 && client.connected_before
     }
@@ -307,7 +307,7 @@ impl<S, E: Copy + Default> Connections<S, E> {
         *self.in_flight.count_at(at, phase) -= 1;
     }
 
-    /// Removes a request of an unordered protocol. The last one takes its place.
+    /// Removes a request of an unordered protocol. The last request takes its place.
     #[inline]
     pub(super) fn remove(&mut self, id: u32, place: u32, at: Nanos, phase: &PhaseTracker<'_>) {
         let client = &mut self.clients[id as usize];
@@ -315,12 +315,12 @@ impl<S, E: Copy + Default> Connections<S, E> {
         let of_client = &mut self.flights[(id * self.depth) as usize..][..self.depth as usize];
         let (last, last_again) = (client.in_flight as usize, (client.in_flight + client.again) as usize);
         of_client[place as usize] = of_client[last];
-        // The requests to resend stay behind the flights.
+        // The requests to send again must stay behind the flights.
         of_client[last] = of_client[last_again];
         *self.in_flight.count_at(at, phase) -= 1;
     }
 
-    /// Resends a request of an unordered protocol that the server did not process, unless it was counted as a timeout.
+    /// Queues a request of an unordered protocol that the server did not process, unless it was counted as a timeout.
     pub(super) fn defer(&mut self, id: u32, place: u32, at: Nanos, phase: &PhaseTracker<'_>) {
         let flight = *self.flight(id, place).1;
         if flight.timed_out {
@@ -343,7 +343,7 @@ impl<S, E: Copy + Default> Connections<S, E> {
     }
 
     pub(super) fn move_to_next_connection(&mut self, id: u32, caused: u32, at: Nanos, phase: &PhaseTracker<'_>) {
-        // Timed-out requests were already counted, and are the oldest.
+        // Timed-out requests are the oldest, and were already counted.
         while self.client(id).in_flight > 0 && self.flight(id, 0).1.timed_out {
             self.pop(id, at, phase);
         }
@@ -402,7 +402,7 @@ impl<S, E: Copy + Default> Connections<S, E> {
     pub(super) fn connect_ended(&mut self) {
         self.connecting -= 1;
         if !self.unconnected.is_empty() {
-            self.tick_at = 0; // Room for the next connect.
+            self.tick_at = 0; // There is room for the next connect.
         }
     }
 
@@ -437,7 +437,7 @@ impl<S, E: Copy + Default> Connections<S, E> {
         self.wake(id, wakes_at);
     }
 
-    /// Whether no connection is needed until the next request is due.
+    /// Whether the client needs no connection until its next request is due.
     pub(super) fn waits_for_think_time(&mut self, id: u32, at: Nanos) -> bool {
         let client = self.client(id);
         let Some(due) = client.due_at.filter(|due| *due > at && client.owed == 0) else { return false };
@@ -462,7 +462,7 @@ impl<S, E: Copy + Default> Connections<S, E> {
             && at <= now
         {
             self.timers.pop();
-            // Other timers belong to an earlier connection.
+            // Any other timer belongs to an earlier connection.
             if self.client(id).wakes_at == at {
                 return Some(id);
             }

@@ -1,4 +1,4 @@
-//! The life of a connection from connect to close, and the fate of its requests.
+//! Connections from connect to close, and the fate of their requests.
 
 use std::io;
 
@@ -9,7 +9,7 @@ use super::{Source, Worker};
 use crate::protocol::{CacheOutcome, Parsed, Protocol};
 use crate::recorder::Fault;
 
-/// Maximum number of times that a request is resent because the server refused to process it.
+/// Maximum number of times that a request is sent again because the server refused to process it.
 const REFUSALS_MAX: u8 = 10;
 
 impl<D: Driver, P: Protocol> Worker<'_, D, P> {
@@ -27,7 +27,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         }
     }
 
-    /// Moves a client to the server of its next request. Returns whether it now connects first.
+    /// Moves a client to the server of its next request. Returns whether the client must now connect first.
     #[inline]
     pub(super) fn switches_server(&mut self, id: u32) -> bool {
         let client = self.connections.client(id);
@@ -55,7 +55,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         true
     }
 
-    /// Reads data of a parked connection, on which only TLS may send something.
+    /// Reads data from a parked connection, on which only TLS may send something.
     #[cold]
     pub(super) fn parked_data(&mut self, conn: Conn, data: Data) {
         let Some(parked) = self.connections.parked(conn) else { return };
@@ -74,7 +74,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         }
     }
 
-    /// Closes a parked connection; the next request to its server opens another one.
+    /// Closes a parked connection. The next request to its server opens a new one.
     #[cold]
     fn end_parked(&mut self, conn: Conn) {
         let Some(parked) = self.connections.parked(conn) else { return };
@@ -172,7 +172,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         }
         if self.connections.client(id).in_flight == 0 {
             self.connections.client(id).at_once = true;
-            return self.close_in_order(id, None, at); // It has shown that the server is reachable.
+            return self.close_in_order(id, None, at); // The connection has shown that the server is reachable.
         }
         self.out.clear();
         let (client, flight) = self.connections.flight(id, 0);
@@ -185,7 +185,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
     pub(super) fn end_of_stream(&mut self, conn: Conn) {
         let Some(id) = self.connections.client_of(conn) else { return self.end_parked(conn) };
         let at = self.driver.now();
-        // Without the closing alert, an attacker may have truncated the stream (RFC 8446, 6.1).
+        // Without a closing alert, an attacker may have truncated the stream (RFC 8446, section 6.1).
         let in_order = self.connections.client(id).tls.as_ref().is_none_or(|session| session.ended());
         self.ended(id, at, in_order);
     }
@@ -207,7 +207,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
                     self.tally.recorder.example(Fault::Truncated, why);
                     self.lost_request(id, Some(Fault::Truncated), at);
                 }
-                // After an idle timeout, the server may not have received the request.
+                // The server may have closed an idle connection before it received the request.
                 Parsed::Broken(Fault::Closed) if client.answers > 0 => {
                     return self.give_up(id, Some(Fault::ClosedBetween), at);
                 }
@@ -215,7 +215,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
                     self.tally.recorder.example(fault, || self.protocol.explain());
                     self.lost_request(id, Some(fault), at);
                 }
-                // Unordered protocols complete no response at the end.
+                // Unordered protocols complete no response at the end of the stream.
                 Parsed::More | Parsed::AnswerAt { .. } | Parsed::Refused { .. } | Parsed::Changed { .. } => {}
             }
         }
@@ -232,7 +232,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         self.refused(id, Fault::Closed, at);
     }
 
-    /// Keeps the connection only for the responses that the server still sends.
+    /// Keeps the connection only for responses that the server still sends.
     #[cold]
     pub(super) fn leave(&mut self, id: u32, at: Nanos) {
         while let Some(place) = self.protocol.take_unprocessed(&mut self.connections.client(id).stream) {
@@ -241,7 +241,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         self.connections.not_idle(id);
     }
 
-    /// Resends a request that the server did not process, up to [`REFUSALS_MAX`] times.
+    /// Sends a request again that the server did not process, up to [`REFUSALS_MAX`] times.
     #[cold]
     pub(super) fn declined(&mut self, id: u32, place: u32, at: Nanos) {
         self.tally.streams(|streams| &mut streams.refused);
@@ -253,8 +253,8 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         let flight = *flight;
         self.answered(id, place, flight, Some(Fault::StreamReset), 0, CacheOutcome::NOTHING, at);
     }
-    /// Closes the connection after the last response, which servers may await (RFC 9112, 9.6).
-    /// Later requests get no response.
+    /// Closes the connection after the last response, since a server may wait for that (RFC 9112, section 9.6). Later
+    /// requests get no response.
     pub(super) fn end_after_last(&mut self, id: u32, at: Nanos) {
         self.move_to_next_connection(id, at);
         let client = self.connections.client(id);
@@ -282,7 +282,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         self.hang_up(id, fault, at);
     }
 
-    /// Hangs up, because the response cannot be distinguished from unsolicited bytes before it.
+    /// Hangs up, because a response cannot be told from the unsolicited bytes before it.
     #[cold]
     pub(super) fn reject_unsolicited(&mut self, id: u32, at: Nanos) {
         let begins = self.connections.client(id).unsolicited.take();
@@ -309,7 +309,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         self.close(id, fault, Close::Reset, at);
     }
 
-    /// Closes the connection in order, including HTTP/2 and TLS (RFC 8446, 6.1).
+    /// Closes the connection in an orderly way, including HTTP/2 and TLS (RFC 8446, section 6.1).
     pub(super) fn close_in_order(&mut self, id: u32, fault: Option<Fault>, at: Nanos) {
         self.out.clear();
         self.protocol.close(&mut self.connections.client(id).stream, &mut self.out);

@@ -11,14 +11,14 @@ use crate::protocol::{CacheOutcome, Protocol};
 use crate::recorder::{Answered, Fault, Log, Recorder, StreamsRecorder};
 use crate::worker_phase_tracker::PhaseTracker;
 
-/// Maximum number of requests in a log, over all workers: about 100 MB.
+/// Maximum number of logged requests of a load, over all workers: about 100 MB.
 const LOG_MAX: usize = 1_000_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Span {
     Warmup,
     Measured,
-    /// Ended after the load, and was in flight at its end.
+    /// The request ended after the load, and was in flight at the end.
     Beyond,
 }
 
@@ -34,10 +34,10 @@ pub(super) struct Tally<'a> {
     pub(super) phase: PhaseTracker<'a>,
     pub(super) recorder: Recorder,
     timeout_ns: Nanos,
-    /// Whether the number of requests is limited, so that send times decide which are measured.
+    /// Whether the number of requests is limited, in which case send times decide which of them are measured.
     is_counted: bool,
     beyond: Vec<Beyond>,
-    /// Timeouts of requests in flight, and failed connects.
+    /// Number of timeouts of requests in flight, and of failed connects.
     pub(super) in_vain: u64,
 }
 
@@ -63,8 +63,8 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// Returns the span in which a request counts. With a limited number of requests its send time decides, otherwise
-    /// its end.
+    /// The span in which a request counts. If the number of requests is limited, the send time decides; otherwise the
+    /// end.
     #[inline]
     fn span(&self, is_measured: bool, at: Nanos) -> Span {
         let has_begun = if self.is_counted { is_measured } else { at >= self.phase.from };
@@ -80,7 +80,7 @@ impl<'a> Tally<'a> {
         if self.phase.is_measuring { count as u64 } else { 0 }
     }
 
-    /// HTTP/2: counts something in the measured time.
+    /// Increments an HTTP/2 counter, in measured time only.
     pub(super) fn streams(&mut self, count: fn(&mut StreamsRecorder) -> &mut u64) {
         let measured = self.measured(1);
         if let Some(streams) = &mut self.recorder.streams {
@@ -155,7 +155,7 @@ impl<'a> Tally<'a> {
         service_ns
     }
 
-    /// Counts a late response: one error of kind `timeout`, unless it was counted before.
+    /// Counts a late response as one error of kind `timeout`, unless the request was counted before.
     #[cold]
     fn late<P: Protocol>(&mut self, protocol: &P, flight: &Flight<P::Expected>, span: Span, at: Nanos) {
         if flight.timed_out {
@@ -247,7 +247,7 @@ impl<'a> Tally<'a> {
         });
     }
 
-    /// Counts a failed connection attempt, as a failure of the request if one waits for the connection.
+    /// Counts a failed connection attempt, and as a failed request if `request_waits` for the connection.
     #[cold]
     pub(super) fn failed_connect(&mut self, fault: Fault, request_waits: bool, at: Nanos) {
         self.in_vain += 1;
@@ -256,7 +256,7 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// Collects the requests without a response. `keeps_time` is whether requests to resend have an
+    /// Adds the requests without a response to `waits`. `keeps_time` says whether requests to send again keep an
     /// intended send time.
     pub(super) fn unanswered<P: Protocol>(
         &mut self,
@@ -282,10 +282,10 @@ impl<'a> Tally<'a> {
                 if protocol.is_caused(flight.expected) {
                     continue;
                 }
-                // In other states, requests wait for their own connection.
+                // In other states, requests still wait for their own connection.
                 let is_written = matches!(client.state, State::Open | State::Closing);
                 self.recorder.left_in_flight += u64::from(!is_counted && is_written);
-                // With a limited number of requests, only those sent while measuring count.
+                // If the number of requests is limited, only requests sent while measuring count.
                 if !self.is_counted || flight.is_measured {
                     waits.request(flight.intended, flight.sent_at);
                 }
