@@ -1,4 +1,4 @@
-//! Checks declarations for tests: every example and default must be a valid value of its key.
+//! Checks declarations in tests: every example and default must be a valid value of its key.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use crate::place::Place;
 use crate::render_keys::tables;
 use crate::section::Section;
 
-/// Errors in the examples and defaults of all tables below `root`, and keys declared twice.
+/// Finds errors in the examples and defaults of `root` and all tables below it, and keys declared twice.
 pub fn mistakes(root: &'static Keys) -> Vec<String> {
     let mut wrong = Vec::new();
     for keys in tables(root) {
@@ -26,7 +26,8 @@ pub fn mistakes(root: &'static Keys) -> Vec<String> {
     wrong
 }
 
-/// Reads `key = value` as declared and returns the errors. For kinds with alternatives, checks only the key's name.
+/// Reads `key = value` as declared and returns the errors. For kinds with alternatives, checks only the name of the
+/// key.
 pub fn read(keys: &'static Keys, key: &Key, value: &str) -> Vec<String> {
     let text = format!("{} = {value}", key.name);
     let report = Report::new("the example", &text, &[]);

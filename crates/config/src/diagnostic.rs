@@ -1,29 +1,29 @@
-//! The error type for configuration files.
+//! The error types of configuration files.
 
 use std::ops::Range;
 
 use thiserror::Error;
 
-/// An error in a file, or in a `--set` that changes it.
+/// An error in a file, or in a `--set` that changes the file.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{}: {message}", self.place())]
 pub struct Diagnostic {
-    /// The message, without a full stop.
+    /// Error message without a full stop.
     pub message: String,
-    /// Line, from 1.
+    /// Line of the error, from 1.
     pub line: usize,
-    /// Column in characters, from 1.
+    /// Column of the error in characters, from 1.
     pub column: usize,
-    /// The faulty bytes: of [`Diagnostic::set`] if there is one, otherwise of the file.
+    /// Byte range of the error, in [`Diagnostic::set`] if there is one, otherwise in the file.
     pub span: Range<usize>,
-    /// A suggestion.
+    /// Suggestion to the user; `None` if there is none.
     pub hint: Option<String>,
-    /// The `KEY=VALUE` with the error; `None` if the error is in the file.
+    /// The `KEY=VALUE` that contains the error; `None` if the error is in the file.
     pub set: Option<String>,
 }
 
 impl Diagnostic {
-    /// Formats the error as `file:line:column: message`, with the hint on its own line.
+    /// Formats the error as `file:line:column: message`, followed by the hint on a separate line.
     pub fn in_file(&self, file: &str) -> String {
         let hint = self.hint.as_ref().map_or(String::new(), |hint| format!("\n  = help: {hint}"));
         format!("{file}:{self}{hint}")
@@ -34,34 +34,34 @@ impl Diagnostic {
     }
 }
 
-/// Why a text is invalid. The caller adds its place.
+/// Why a string is invalid. The caller adds the place.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{message}")]
 pub struct Invalid {
-    /// The message, without a full stop.
+    /// Error message without a full stop.
     pub message: String,
-    /// A suggestion.
+    /// Suggestion to the user; `None` if there is none.
     pub hint: Option<String>,
 }
 
 impl Invalid {
-    /// An error without a hint.
+    /// Creates an error without a hint.
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), hint: None }
     }
 
-    /// The same error with a hint.
+    /// Adds a hint, which replaces an earlier one.
     #[must_use]
     pub fn hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
     }
 
-    /// The message and the hint in one line.
+    /// Formats the message and the hint in one line.
     pub fn in_one_line(&self) -> String {
         self.hint.as_ref().map_or_else(|| self.message.clone(), |hint| format!("{}; {hint}", self.message))
     }
 
-    /// The same error with the name of the invalid text before the message.
+    /// Puts the name of the invalid value before the message.
     #[must_use]
     pub fn of(self, name: &str) -> Self {
         Self { message: format!("{name}: {}", self.message), ..self }

@@ -1,4 +1,4 @@
-//! Collects errors and reports them at once.
+//! Collects errors so that they can be reported at once.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,24 +7,25 @@ use std::ops::RangeInclusive;
 use crate::diagnostic::{Diagnostic, Invalid};
 use crate::place::{Place, line_and_column};
 
-/// The errors found so far and the texts that contain them.
+/// The errors found so far in a file and its `--set`s.
 #[derive(Debug)]
 pub struct Report<'a> {
     whole: &'a str,
     text: &'a str,
     sets: &'a [String],
     found: RefCell<BTreeMap<(Place, String), Option<String>>>,
-    /// Lines with a syntax error, from 1. Other errors there are most likely consequences of it.
+    /// Numbers of lines with a syntax error, from 1. Other errors on these lines are most likely consequences.
     broken: RefCell<BTreeSet<usize>>,
 }
 
 impl<'a> Report<'a> {
-    /// An empty report for `text` and its `KEY=VALUE`s. `whole` names the text, as in "the study has no `load`".
+    /// Creates an empty report for a file and its `KEY=VALUE`s. `whole` names the file, as in "the study has no
+    /// `load`".
     pub fn new(whole: &'a str, text: &'a str, sets: &'a [String]) -> Self {
         Report { whole, text, sets, found: RefCell::default(), broken: RefCell::default() }
     }
 
-    /// Checks that the text has at most `max` bytes. Fails with all errors so far, including this one.
+    /// Checks that the file has at most `max` bytes. Fails with all errors so far, including this one.
     pub fn check_length(&self, what: &str, max: usize) -> Result<(), Vec<Diagnostic>> {
         if self.text.len() > max {
             let message = format!("{what} is limited to {max} bytes, this one has {}", self.text.len());
@@ -33,7 +34,8 @@ impl<'a> Report<'a> {
         self.finish()
     }
 
-    /// Adds an error. Only the first at a place is kept: later ones, say of another design point, probably repeat it.
+    /// Adds an error. Only the first error at a place is kept, because later ones, such as at other design points,
+    /// repeat it.
     pub fn mistake(&self, place: Place, message: impl Into<String>, hint: impl Into<Option<String>>) {
         let broken = self.broken.borrow();
         if place.set.is_none() && !broken.is_empty() && broken.contains(&line_and_column(self.text, place.start).0) {
@@ -45,7 +47,7 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Adds the error of a text at `place`.
+    /// Adds the error of an invalid value at `place`.
     pub fn invalid(&self, place: Place, error: Invalid) {
         self.mistake(place, error.message, error.hint);
     }
@@ -62,12 +64,12 @@ impl<'a> Report<'a> {
         self.found.borrow().len()
     }
 
-    /// The name of the text, with its article.
+    /// Name of the file with its article, such as `the study`.
     pub fn whole(&self) -> &'a str {
         self.whole
     }
 
-    /// Whether the text has syntax errors, so that any key may be missing.
+    /// Whether the file has syntax errors, so that any key may be missing.
     pub fn is_partial(&self) -> bool {
         !self.broken.borrow().is_empty()
     }
@@ -78,14 +80,14 @@ impl<'a> Report<'a> {
         self.broken.borrow_mut().extend(broken);
     }
 
-    /// Whether a broken line begins with `word`, so that `word` may be lost.
+    /// Whether a broken line begins with `word`, so that a key or table of this name may be lost.
     pub fn lost(&self, word: &str) -> bool {
         let broken = self.broken.borrow();
         let lines = self.text.lines().enumerate().filter(|(index, _)| broken.contains(&(index + 1)));
         lines.map(|(_, line)| line.trim_start().trim_start_matches('[')).any(|line| line.starts_with(word))
     }
 
-    /// The text at `place`.
+    /// The characters at `place` in the file or in its `--set`.
     pub fn source(&self, place: Place) -> &'a str {
         self.text_of(place).get(place.start..place.end).unwrap_or_default()
     }
@@ -94,7 +96,7 @@ impl<'a> Report<'a> {
         place.set.map_or(self.text, |index| self.sets[index].as_str())
     }
 
-    /// Fails with all errors, if any, in the order of the text, the file's first.
+    /// Fails with all errors, if any: first the file's, in the order of the file, then the errors in `--set`s.
     pub fn finish(&self) -> Result<(), Vec<Diagnostic>> {
         let found = self.found.take();
         let diagnostics = found.into_iter().map(|((place, message), hint)| {

@@ -1,4 +1,4 @@
-//! Declarations of a table's keys. Reading, help, Markdown and JSON Schema derive from them.
+//! Declarations of the keys of a table, from which reading, help, Markdown and JSON Schema derive.
 
 use serde_json::Value;
 
@@ -8,85 +8,85 @@ use crate::units;
 /// A table and its keys, in the order in which help lists them.
 #[derive(Debug)]
 pub struct Keys {
-    /// Path of the table, `load.stop`; empty for the whole file.
+    /// Path of the table, such as `load.stop`; empty for the whole file.
     pub name: &'static str,
-    /// Description of the table.
+    /// Description of the table for help and Markdown.
     pub text: &'static str,
-    /// Declared keys.
+    /// Keys that the table may have.
     pub keys: &'static [Key],
 }
 
-/// Declaration of a key: its kind, default and help.
+/// Declaration of a key, with its kind, default and help.
 #[derive(Clone, Copy, Debug)]
 pub struct Key {
-    /// Name of the key.
+    /// Name of the key within its table.
     pub name: &'static str,
-    /// Type and range of the value.
+    /// Type and range of valid values.
     pub kind: Kind,
-    /// An example value, as TOML.
+    /// Example of a value, as TOML.
     pub example: &'static str,
-    /// Default, if there is one.
+    /// Meaning of a missing key, such as a default.
     pub missing: Missing,
-    /// Description in a few words.
+    /// Description of the key in a few words.
     pub text: &'static str,
 }
 
-/// The meaning of a missing key.
+/// Meaning of a missing key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Missing {
-    /// An error.
+    /// A missing key is an error.
     Mistake,
-    /// A default value, as TOML.
+    /// The default is this value, as TOML.
     Is(&'static str),
-    /// A default in words.
+    /// The default is described by these words.
     Means(&'static str),
 }
 
-/// Type of a value. If texts are filled ([`crate::Fill`]), all types but tables allow a text.
+/// Type of a value. If strings are filled ([`crate::Fill`]), every type except tables also allows a string.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
-    /// A string.
+    /// Any string.
     Text,
     /// `true` or `false`.
     Flag,
-    /// A whole number, or a text such as `50k`; minimum and maximum.
+    /// A whole number or a string such as `50k`; minimum and maximum.
     Count(u64, u64),
-    /// A number of bytes, or a text such as `64KiB`; minimum and maximum.
+    /// A number of bytes or a string such as `64KiB`; minimum and maximum.
     Bytes(u64, u64),
-    /// A text such as `300ms`; minimum and maximum, ns.
+    /// A string such as `300ms`; minimum and maximum, ns.
     Duration(u64, u64),
-    /// Like `Duration`, and days are allowed: `30d`.
+    /// A string such as `300ms` or, in days, `30d`; minimum and maximum, ns.
     LongDuration(u64, u64),
-    /// A number per second, or a text such as `50k`.
+    /// A number per second or a string such as `50k`.
     Rate,
-    /// A fraction, or a text such as `3%`; minimum and maximum.
+    /// A fraction or a string such as `3%`; minimum and maximum.
     Fraction(f64, f64),
-    /// A number; minimum and maximum.
+    /// A number without a unit; minimum and maximum.
     Number(f64, f64),
-    /// One word of a set; the noun for it and the set.
+    /// One word of a set; the noun for such a word, and the set.
     Word(&'static str, fn() -> Vec<&'static str>),
     /// The name of something that the file declares elsewhere; the noun for it.
     Name(&'static str),
-    /// A string of some form; a description of the form and a predicate.
+    /// A string in a special notation; a description of the notation, and a predicate that valid strings meet.
     Form(&'static str, fn(&str) -> bool),
-    /// A list of values of a kind.
+    /// A list whose values have this kind.
     List(&'static Kind),
-    /// A table whose keys are names and whose values have a kind.
+    /// A table whose keys are arbitrary names and whose values have this kind.
     Named(&'static Kind),
     /// A nested table with these keys.
     Table(&'static Keys),
-    /// A list of tables, each written as `[[name]]`.
+    /// A list of tables with these keys, each written as `[[name]]`.
     Tables(&'static Keys),
-    /// A table by level. Each level's table replaces keys of the enclosing section at that level.
+    /// A table of levels. Each level's table overrides keys of the enclosing section at that level.
     Variants,
-    /// Another type; a description and a JSON Schema.
+    /// Any other type; a description and a JSON Schema.
     Other(&'static str, fn() -> Value),
-    /// Any of these kinds.
+    /// A value of any of these kinds.
     Either(&'static [Kind]),
 }
 
 impl Keys {
-    /// Finds a key by name.
+    /// Finds a key by name; `None` if it is not declared.
     pub fn get(&self, name: &str) -> Option<&'static Key> {
         self.keys.iter().find(|key| key.name == name)
     }
@@ -96,7 +96,7 @@ impl Keys {
         self.get(name).unwrap_or_else(|| panic!("`{}` does not declare `{name}`", self.name))
     }
 
-    /// Finds a key by its path, `keys.count`. Panics if it is not declared.
+    /// Finds a key by its path, such as `keys.count`. Panics if it is not declared.
     pub fn at(&self, path: &str) -> &'static Key {
         match path.split_once('.') {
             Some((table, rest)) => self.key(table).kind.table().expect("only tables have keys").at(rest),
@@ -104,19 +104,19 @@ impl Keys {
         }
     }
 
-    /// Names of all keys.
+    /// Names of all keys of the table, in declared order.
     pub fn names(&self) -> impl Iterator<Item = &'static str> + Clone + use<> {
         self.keys.iter().map(|key| key.name)
     }
 }
 
-/// Declares a key; [`Key::text`] adds its description.
+/// Declares a key without a description, which [`Key::text`] adds.
 pub const fn key(name: &'static str, kind: Kind, example: &'static str, missing: Missing) -> Key {
     Key { name, kind, example, missing, text: "" }
 }
 
 impl Key {
-    /// The key with a description.
+    /// Adds the description of the key.
     pub const fn text(self, text: &'static str) -> Key {
         Key { text, ..self }
     }
@@ -131,7 +131,7 @@ impl Key {
 }
 
 impl Kind {
-    /// A kind with a description and a JSON Schema that accepts everything.
+    /// Creates a kind with a description and a JSON Schema that accepts everything.
     pub const fn other(words: &'static str) -> Kind {
         Kind::Other(words, || Value::Object(serde_json::Map::new()))
     }
@@ -144,7 +144,7 @@ impl Kind {
         }
     }
 
-    /// Whether a number, in ns for times, is in the range. Kinds without a range accept all numbers.
+    /// Whether a number, in ns for times, is within the range. Kinds without a range accept all numbers.
     pub(crate) fn contains(&self, value: f64) -> bool {
         match *self {
             Kind::Count(low, high)
@@ -156,12 +156,12 @@ impl Kind {
         }
     }
 
-    /// Checks a number against the range.
+    /// Checks that a number is within the range. Fails with a message that states the range.
     pub fn check_range(&self, value: f64) -> Result<(), String> {
         if self.contains(value) { Ok(()) } else { Err(format!("must be {}, not {value}", self.range())) }
     }
 
-    /// Parses a number with its unit, in ns for times.
+    /// Parses a number with its unit. Times are in ns. Fails if number or unit is invalid.
     pub(crate) fn parse(&self, text: &str) -> Result<f64, Invalid> {
         let exact = match self {
             Kind::Count(..) => units::count(text),
@@ -174,14 +174,14 @@ impl Kind {
         exact.map(|number| number as f64)
     }
 
-    /// Parses a number with its unit, as the value of a flag. Fails if it is out of range.
+    /// Parses the value of a flag, a number with its unit. Fails if it is invalid or out of range.
     pub fn parse_flag(&self, text: &str) -> Result<f64, Invalid> {
         let value = self.parse(text)?;
         let error = || Invalid::new(format!("must be {}, not `{text}`", self.range()));
         self.contains(value).then_some(value).ok_or_else(error)
     }
 
-    /// The declaration of the table, also of tables in a list or by name.
+    /// Declaration of the table, also for a list of tables or tables by name; `None` for other kinds.
     pub fn table(&self) -> Option<&'static Keys> {
         self.find(|kind| match kind {
             Kind::Table(keys) | Kind::Tables(keys) => Some(*keys),
@@ -191,12 +191,12 @@ impl Kind {
     }
 }
 
-/// Returns the word for a value of a closed set. Panics if it has none.
+/// The word for a value of a closed set. Panics if it has none.
 pub fn word_of<T: PartialEq>(set: &[(&'static str, T)], value: &T) -> &'static str {
     set.iter().find(|(_, known)| known == value).expect("the set is complete").0
 }
 
-/// The words of a closed set, in the form that [`Kind::Word`] takes.
+/// All words of a closed set, in the form that [`Kind::Word`] needs.
 pub fn words<T>(set: &[(&'static str, T)]) -> Vec<&'static str> {
     set.iter().map(|(word, _)| *word).collect()
 }

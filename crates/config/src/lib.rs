@@ -1,8 +1,8 @@
 //! Reads TOML files against declared keys and reports every error.
 //!
-//! Callers declare their keys once, as [`Keys`]. A [`Section`] reads a table and adds each error to a [`Report`] with
-//! its place and a hint. [`render_keys`] renders the same declarations as help, Markdown and JSON Schema. Pure: text
-//! in, values and [`Diagnostic`]s out. The meaning of the keys is up to the caller.
+//! Callers declare their keys once, as [`Keys`]. A [`Section`] reads a table and adds each error, with its place and a
+//! hint, to a [`Report`]. [`render_keys`] renders the declarations as help, Markdown and JSON Schema. This crate only
+//! turns strings into values and [`Diagnostic`]s; callers decide what the keys mean.
 //!
 //! ```
 //! use config::{Key, Keys, Kind, Missing, Report, Section, node};

@@ -1,9 +1,10 @@
 //! Suggestions for misspelled words.
 
-/// The candidate closest to `word`, or `None` if none is close.
+/// The candidate closest to `word`; `None` if none is close.
 ///
-/// The maximum distance is a third of the word's length, at least 1, and less than the longer word. An insertion,
-/// deletion, substitution or swap counts 1 (optimal string alignment). The first of equally close candidates wins.
+/// The maximum distance is a third of the word's length, but at least 1, and always less than the length of the longer
+/// word. An insertion, deletion, substitution or swap counts as 1 (optimal string alignment). The first of equally
+/// close candidates wins.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_lowercase();
     let length = word.chars().count();
@@ -17,7 +18,7 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// Returns "did you mean `X`?" if a candidate is close.
+/// Returns "did you mean `X`?" if a candidate is close; otherwise `None`.
 pub fn did_you_mean<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
     nearest(word, candidates).map(|near| format!("did you mean `{near}`?"))
 }
@@ -27,7 +28,7 @@ pub fn suggestion<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str> 
     suggestion_of(usize::MAX, word, candidates)
 }
 
-/// Like [`suggestion`], but lists only the first `most` candidates.
+/// Returns the text of [`suggestion`], but lists at most the first `most` candidates.
 pub fn suggestion_of<'a>(most: usize, word: &str, candidates: impl IntoIterator<Item = &'a str> + Clone) -> String {
     did_you_mean(word, candidates.clone()).unwrap_or_else(|| {
         let all = candidates.into_iter().take(most).map(|candidate| format!("`{candidate}`")).collect::<Vec<_>>();

@@ -9,14 +9,14 @@ use crate::place::{Place, line_and_column};
 /// A value and its place in the file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
-    /// The value, in its TOML type.
+    /// Value of a TOML type.
     pub value: Value,
-    /// Place of the value.
+    /// Place of the value, without its key.
     pub place: Place,
 }
 
 impl Node {
-    /// Collects every text in the node, with its place.
+    /// Collects every string in the node, each with its place.
     pub fn texts<'a>(&'a self, found: &mut Vec<(&'a str, Place)>) {
         match &self.value {
             Value::Text(text) => found.push((text, self.place)),
@@ -30,7 +30,7 @@ impl Node {
 /// A TOML value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// A string.
+    /// A string, without quotes and escapes.
     Text(String),
     /// An integer.
     Integer(i64),
@@ -42,12 +42,12 @@ pub enum Value {
     List(Vec<Node>),
     /// A table.
     Table(Table),
-    /// A date, or a number out of range; already reported, or reported later as a wrong type.
+    /// A date, or a number out of range. It is already reported, or reported later as a wrong type.
     Other(&'static str),
 }
 
 impl Value {
-    /// The name of the type, with its article.
+    /// Name of the type with its article, such as `a string`.
     pub fn kind(&self) -> &'static str {
         match self {
             Value::Text(_) => "a string",
@@ -61,7 +61,7 @@ impl Value {
     }
 }
 
-/// Entries of a TOML table, in the order of the file.
+/// The entries of a TOML table, in the order of the file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table(Vec<Entry>);
 
@@ -72,48 +72,48 @@ pub struct Entry {
     pub key: String,
     /// Place of the key.
     pub key_place: Place,
-    /// The value.
+    /// Value of the key, with its place.
     pub node: Node,
 }
 
 impl Table {
-    /// Iterates over the entries.
+    /// Iterates over the entries in the order of the file.
     pub fn iter(&self) -> std::slice::Iter<'_, Entry> {
         self.0.iter()
     }
 
-    /// Iterates over the entries by value.
+    /// Iterates over the entries by value, in the order of the file.
     #[expect(clippy::should_implement_trait, reason = "the type of the iterator has no name")]
     pub fn into_iter(self) -> impl Iterator<Item = Entry> {
         self.0.into_iter()
     }
 
-    /// Iterates over the keys.
+    /// Iterates over the keys in the order of the file.
     pub fn keys(&self) -> impl Iterator<Item = &str> + Clone {
         self.0.iter().map(|entry| entry.key.as_str())
     }
 
-    /// Finds an entry by key.
+    /// Finds an entry by key; `None` if there is none.
     pub fn get(&self, key: &str) -> Option<&Entry> {
         self.0.iter().find(|entry| entry.key == key)
     }
 
-    /// Finds an entry to change it.
+    /// Finds an entry by key in order to change it; `None` if there is none.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Entry> {
         self.0.iter_mut().find(|entry| entry.key == key)
     }
 
-    /// The table at `key`, if the value is one.
+    /// The table at `key`; `None` if the key is missing or its value is not a table.
     pub fn table(&self, key: &str) -> Option<&Table> {
         if let Value::Table(table) = &self.get(key)?.node.value { Some(table) } else { None }
     }
 
-    /// The table at `key`, to change it.
+    /// The table at `key`, to change it; `None` if the key is missing or its value is not a table.
     pub fn table_mut(&mut self, key: &str) -> Option<&mut Table> {
         if let Value::Table(table) = &mut self.get_mut(key)?.node.value { Some(table) } else { None }
     }
 
-    /// Replaces the entry with the same key, or appends one.
+    /// Replaces the entry that has the same key, or else appends the entry.
     pub fn put(&mut self, entry: Entry) {
         match self.get_mut(&entry.key) {
             Some(old) => *old = entry,
@@ -121,13 +121,13 @@ impl Table {
         }
     }
 
-    /// Removes the entry with this key and returns it.
+    /// Removes the entry with this key and returns it; `None` if there is none.
     pub fn remove(&mut self, key: &str) -> Option<Entry> {
         let index = self.0.iter().position(|entry| entry.key == key)?;
         Some(self.0.remove(index))
     }
 
-    /// Keeps the entries for which `keep` returns true.
+    /// Removes the entries for which `keep` returns false.
     pub fn retain(&mut self, keep: impl FnMut(&Entry) -> bool) {
         self.0.retain(keep);
     }
@@ -144,7 +144,7 @@ pub fn document(text: &str, report: &Report) -> Table {
     table(document.get_ref(), Place::default(), report)
 }
 
-/// Parses one TOML value located at `base`; `None` if it is not valid TOML.
+/// Parses one TOML value located at `base`. Reports errors; `None` if it is not valid TOML.
 pub fn value(text: &str, base: Place, report: &Report) -> Option<Node> {
     DeValue::parse(text).ok().map(|value| node(&value, base, report))
 }
@@ -156,12 +156,12 @@ pub(crate) fn table(table: &DeTable<'_>, base: Place, report: &Report) -> Table 
         node: node(value, base, report),
     };
     let mut entries = table.iter().map(entry).collect::<Vec<_>>();
-    // The parser sorts by name; readers expect the order of the file.
+    // The parser sorts by name, but readers expect the order of the file.
     entries.sort_by_key(|entry| entry.key_place);
     Table(entries)
 }
 
-/// Converts a value. Recursion is bounded because the parser limits the depth.
+/// Converts a value. The parser limits the depth, which bounds the recursion.
 fn node(spanned: &Spanned<DeValue<'_>>, base: Place, report: &Report) -> Node {
     let place = base.part(spanned.span());
     let too_large = |what: &'static str, why: &str| {

@@ -1,4 +1,4 @@
-//! Parses a file with syntax errors. Broken lines count as blank, so that each error is reported once.
+//! Parses a file with syntax errors. Broken lines are blanked, so that each error is reported once.
 
 use std::ops::RangeInclusive;
 
@@ -8,11 +8,11 @@ use crate::error_collector::Report;
 use crate::node::{self, Table};
 use crate::place::{Place, line_and_column};
 
-/// Syntax errors reported per file. When a file has more, the first ones explain the rest.
+/// Maximum number of reported syntax errors. If a file has more, the first ones explain the rest.
 const ERRORS_MAX: usize = 50;
 
-/// Parses a TOML document without its broken lines. [`node::document`] keeps more of a broken line, but the rest of an
-/// unclosed list, or of a table with a broken header, is full of errors that the author did not make.
+/// Parses a TOML document without its broken lines. [`node::document`] would keep more of a broken line. But the rest
+/// of an unclosed list, or of a table with a broken header, is full of errors that the author did not make.
 pub fn document(text: &str, report: &Report) -> Table {
     let mut rest = text.to_owned();
     for _ in 0..ERRORS_MAX {
@@ -23,7 +23,7 @@ pub fn document(text: &str, report: &Report) -> Table {
         let span = error.span().unwrap_or(0..0);
         let broken = broken_lines(&rest, line_and_column(&rest, span.start).0);
         report.syntax(Place { set: None, start: span.start, end: span.end }, error.message(), broken.clone());
-        // Blank lines keep their length, so that positions stay valid.
+        // Blanked lines keep their length, so that byte positions remain valid.
         let blank = |line: &str| line.bytes().map(|byte| if byte == b'\n' { '\n' } else { ' ' }).collect::<String>();
         let lines = rest.split_inclusive('\n').zip(1..);
         rest =
@@ -32,14 +32,15 @@ pub fn document(text: &str, report: &Report) -> Table {
     Table::default()
 }
 
-/// The lines to drop for an error at line `stumbled`: that line, the table of a broken header, or a list around it.
+/// The lines to drop for an error at line `stumbled`: the line itself, the table of a broken header, or a list around
+/// it.
 fn broken_lines(text: &str, stumbled: usize) -> RangeInclusive<usize> {
     let is_head = |line: &str| line.trim_start().starts_with('[');
     let begins = |line: &str| {
         let key = line.split_once('=').map(|(key, _)| key.trim());
         key.is_some_and(|key| !key.is_empty() && !key.contains(['[', '{', ',', '#']))
     };
-    // Brackets open after a line. Multi-line strings, and brackets in strings, are rare enough to ignore here.
+    // Counts brackets open after a line. Brackets in strings and multi-line strings are too rare to matter here.
     let opens = |line: &str| {
         let code = line.split('#').next().unwrap_or_default();
         code.matches(['[', '{']).count() as i64 - code.matches([']', '}']).count() as i64

@@ -1,26 +1,26 @@
-//! Places of values in a file and in `--set`s.
+//! Places of values in a file and in its `--set`s.
 
 use std::ops::Range;
 
-/// A range of bytes in the file or in a `--set`.
+/// A range of bytes in the file or in one `--set`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Place {
-    /// Index of the `--set`; `None` for the file.
+    /// Index of the `--set`; `None` for a place in the file.
     pub set: Option<usize>,
-    /// Memory split for small items can be reused for large ones, and vice versa.
+    /// Offset of the first byte.
     pub start: usize,
-    /// The byte after the last.
+    /// Offset after the last byte.
     pub end: usize,
 }
 
 impl Place {
-    /// Narrows this place to `span`, which is relative to its start.
+    /// Narrows this place to `span`, whose offsets are relative to this place's start.
     pub fn part(self, span: Range<usize>) -> Place {
         Place { set: self.set, start: self.start + span.start, end: self.start + span.end }
     }
 }
 
-/// Maps bytes of a text to lines and columns.
+/// Maps byte offsets of a string to lines and columns.
 #[derive(Debug)]
 pub struct Lines<'t> {
     text: &'t str,
@@ -28,13 +28,14 @@ pub struct Lines<'t> {
 }
 
 impl<'t> Lines<'t> {
-    /// Finds the starts of the lines.
+    /// Finds the starts of all lines.
     pub fn new(text: &'t str) -> Self {
         let starts = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
         Self { text, starts }
     }
 
-    /// Line and column of the character at `byte`, both from 1, in characters. Bytes past the end map to the end.
+    /// Line and column of the character at `byte`, both from 1; columns count characters. Bytes past the end map to the
+    /// end.
     pub fn place_of(&self, byte: usize) -> (usize, usize) {
         let mut at = byte.min(self.text.len());
         while !self.text.is_char_boundary(at) {
@@ -45,7 +46,7 @@ impl<'t> Lines<'t> {
     }
 }
 
-/// Line and column of one byte, as [`Lines::place_of`] returns them.
+/// Line and column of the character at `byte`, as [`Lines::place_of`] returns them. For a single look-up.
 pub fn line_and_column(text: &str, byte: usize) -> (usize, usize) {
     Lines::new(text).place_of(byte)
 }

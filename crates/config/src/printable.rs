@@ -1,10 +1,10 @@
-//! Escapes untrusted text for logs, pages and terminals: no commands, no reordering.
+//! Escapes untrusted strings for logs, pages and terminals, so that they contain no commands and no reordering.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Whether a character may reach a terminal or page unchanged. Excludes control characters except LF and tab, and
-/// invisible or reordering characters (Unicode TR 36, 2.10).
+/// Whether a character may reach a terminal or page unchanged. Excluded are control characters except LF and tab, and
+/// invisible or reordering characters (Unicode TR 36, section 2.10).
 fn is_printable(c: char) -> bool {
     match c {
         '\n' | '\t' => true,
@@ -14,8 +14,8 @@ fn is_printable(c: char) -> bool {
     }
 }
 
-/// Escapes unprintable characters: `\x1b`, `\u202e`. LF and tab stay, CR LF becomes LF. JSON keeps
-/// its meaning, as escapes from U+007F on are valid in it.
+/// Escapes unprintable characters, as in `\x1b` or `\u202e`. LF and tab remain, and CR LF becomes LF. JSON keeps its
+/// meaning, because escapes from U+007F on are valid in JSON.
 pub fn text(text: &str) -> Cow<'_, str> {
     if text.chars().all(is_printable) {
         return Cow::Borrowed(text);
@@ -36,7 +36,7 @@ pub fn text(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Escapes like [`text`] and keeps the result on one line: LF and tab are escaped.
+/// Escapes a string like [`text`], and LF and tab too, so that the result is one line.
 ///
 /// ```
 /// assert_eq!(config::printable::line("bob\n[Whip] forged\u{1b}[2J"), "bob\\n[Whip] forged\\x1b[2J");

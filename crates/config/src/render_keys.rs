@@ -8,7 +8,7 @@ use crate::keys::{Key, Keys, Kind, Missing};
 use crate::units;
 
 impl Kind {
-    /// Describes the type and range: `a time, 10ms to 24h`.
+    /// Describes the type and range, such as `a time, 10ms to 24h`.
     pub fn words(&self) -> String {
         match self {
             Kind::Text => "a string".to_owned(),
@@ -20,7 +20,7 @@ impl Kind {
             Kind::Fraction(..) => format!("a fraction, {}", self.range()),
             Kind::Number(..) => format!("a number, {}", self.range()),
             Kind::Word(_, words) => match words().as_slice() {
-                // Long lists of words are documented elsewhere.
+                // A long list of words is documented elsewhere.
                 words if words.len() > 12 => format!("one of {} words", words.len()),
                 words => words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", "),
             },
@@ -38,7 +38,7 @@ impl Kind {
         }
     }
 
-    /// Describes the range, and the words that are also allowed; empty if the kind has none.
+    /// Describes the range and the words that are also allowed; empty if the kind has neither.
     pub fn range(&self) -> String {
         match self {
             Kind::Count(low, high) => format!("{} to {}", grouped(*low), grouped(*high)),
@@ -62,14 +62,14 @@ impl Kind {
     }
 }
 
-/// A count with commas: `1,234,567`.
+/// Formats a count with commas, such as `1,234,567`.
 pub fn grouped(count: u64) -> String {
     let digits = count.to_string();
     digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect::<Vec<_>>().join(",")
 }
 
 fn percent(fraction: f64) -> String {
-    // Rounds, because 0.9999 * 100 is not exactly 99.99.
+    // Rounding is necessary because 0.9999 * 100 is not exactly 99.99.
     number((fraction * 1e8).round() / 1e6)
 }
 
@@ -89,7 +89,7 @@ fn missing(key: &Key) -> String {
     }
 }
 
-/// `root` and every table below it, each once, in depth-first order.
+/// Lists `root` and all tables below it, each once, in depth-first order.
 pub fn tables(root: &'static Keys) -> Vec<&'static Keys> {
     fn add(keys: &'static Keys, all: &mut Vec<&'static Keys>) {
         if !all.iter().any(|known| std::ptr::eq(*known, keys)) {
@@ -112,12 +112,12 @@ pub fn tables(root: &'static Keys) -> Vec<&'static Keys> {
     all
 }
 
-/// Names of the tables below `root`.
+/// Lists the names of all tables below `root`.
 pub fn names(root: &'static Keys) -> Vec<&'static str> {
     tables(root).into_iter().map(|keys| keys.name).filter(|name| !name.is_empty()).collect()
 }
 
-/// Renders a table of keys as Markdown, below its description.
+/// Renders a table's description, then its keys as a Markdown table.
 pub fn table(keys: &Keys) -> String {
     let mut text =
         format!("{}.\n\n| Key | Description | Value | Default | Example |\n|---|---|---|---|---|\n", keys.text);
@@ -129,7 +129,8 @@ pub fn table(keys: &Keys) -> String {
     text
 }
 
-/// Renders the keys of one table or all for a terminal. `None` for an unknown table. `heading` renders a table's name.
+/// Renders the keys of one table, or of all if `name` is `None`, for a terminal. `None` if the table is unknown.
+/// `heading` renders the name of a table.
 pub fn help(root: &'static Keys, name: Option<&str>, heading: fn(&Keys) -> String) -> Option<String> {
     let is_chosen = |keys: &&Keys| name.is_none_or(|name| keys.name == name);
     let chosen = tables(root).into_iter().filter(is_chosen).collect::<Vec<_>>();
@@ -146,8 +147,8 @@ pub fn help(root: &'static Keys, name: Option<&str>, heading: fn(&Keys) -> Strin
     (!chosen.is_empty()).then_some(text)
 }
 
-/// Renders the JSON Schema of a file, as JSON or TOML. `is_needed` is whether a required key is
-/// required in every such file.
+/// Renders the JSON Schema of a file in JSON or TOML. `is_needed` says whether a required key is required in every such
+/// file.
 pub fn schema(root: &'static Keys, title: &str, is_needed: fn(&Keys, &Key) -> bool) -> Value {
     let definitions = tables(root).into_iter().skip(1).map(|keys| (reference(keys), object(keys, is_needed)));
     let mut schema = object(root, is_needed);
@@ -181,7 +182,7 @@ fn object(keys: &'static Keys, is_needed: fn(&Keys, &Key) -> bool) -> Value {
 }
 
 fn of_kind(kind: &Kind, keys: &'static Keys) -> Value {
-    // A text may be a quantity with a unit, or contain names to fill.
+    // A string may be a quantity with a unit, or contain names to fill.
     let or_text = |schema: Value| json!({ "anyOf": [schema, { "type": "string" }] });
     let to = |keys: &Keys| json!({ "$ref": format!("#/$defs/{}", reference(keys)) });
     match kind {

@@ -1,4 +1,4 @@
-//! Reads the values of one table, fills names in texts, parses units and checks ranges.
+//! Reads the values of one table, fills names in strings, parses units and checks ranges.
 
 use std::borrow::Cow;
 
@@ -10,19 +10,20 @@ use crate::node::{self, Entry, Node, Table, Value};
 use crate::place::Place;
 use crate::units;
 
-/// Replaces names in texts by their values, like the levels of factors in a study. `()` leaves texts unchanged.
+/// Replaces names in strings by their values, such as the levels of factors in a study. `()` leaves strings unchanged.
 pub trait Fill: Copy {
-    /// Fills `text`, the value of `key`. Fails with a message to follow the value's name, or `None`
-    /// if already reported.
+    /// Fills `text`, the value of `key`. Fails with a message that will follow the value's name, or with `None` if the
+    /// error is already reported.
     fn fill(&self, key: &str, text: &str) -> Result<Filled, Option<Invalid>>;
 }
 
-/// A filled text and its source.
+/// A filled string and its source.
 #[derive(Clone, Debug)]
 pub struct Filled {
-    /// The text with all names replaced.
+    /// The string with all names replaced.
     pub text: String,
-    /// Source of the whole text, with its name in messages (`` level `a` of `b` ``), if any.
+    /// Place that the whole string came from, and its name in messages (`` level `a` of `b` ``); `None` if it is the
+    /// file's own.
     pub from: Option<(Place, String)>,
 }
 
@@ -34,20 +35,20 @@ impl Fill for () {
 
 static NAMES: Keys = Keys { name: "", text: "", keys: &[] };
 
-/// A table whose texts are filled by `F`.
+/// A table whose strings are filled by `F`.
 #[derive(Clone, Debug)]
 pub struct Section<'a, F = ()> {
-    /// Path of the table, `load.stop`; empty for the whole file.
+    /// Path of the table, such as `load.stop`; empty for the whole file.
     pub name: String,
-    /// Entries of the table.
+    /// Entries of the table, in the order of the file.
     pub table: Cow<'a, Table>,
-    /// Declared keys.
+    /// Keys that are declared for the table.
     pub keys: &'static Keys,
-    /// Place of the table, for errors about missing keys.
+    /// Place of the table, used for errors about missing keys.
     pub place: Place,
-    /// Fills the texts.
+    /// Fills the strings of the table.
     pub fill: F,
-    /// Receives the errors.
+    /// Collects the errors of the table.
     pub report: &'a Report<'a>,
 }
 
@@ -58,37 +59,37 @@ struct Found<'a> {
 }
 
 impl<'a, F: Fill> Section<'a, F> {
-    /// The whole file.
+    /// Creates the section for the whole file.
     pub fn whole(table: &'a Table, keys: &'static Keys, fill: F, report: &'a Report<'a>) -> Self {
         Section { name: String::new(), table: Cow::Borrowed(table), keys, place: Place::default(), fill, report }
     }
 
-    /// The same table with another `fill`.
+    /// Returns a section for this table whose strings `fill` fills.
     pub fn filled_by<G: Fill>(&self, fill: G) -> Section<'_, G> {
         let (name, table) = (self.name.clone(), Cow::Borrowed(&*self.table));
         Section { name, table, keys: self.keys, place: self.place, fill, report: self.report }
     }
 
-    /// Reports undeclared keys.
+    /// Reports keys that are not declared.
     pub fn check_keys(&self) {
         self.only(&self.keys.names().collect::<Vec<_>>());
     }
 
-    /// Reports undeclared keys, and required keys that are missing.
+    /// Reports keys that are not declared, and required keys that are missing.
     pub fn check(&self) {
         self.check_keys();
         let required = self.keys.keys.iter().filter(|key| key.missing == Missing::Mistake);
         required.for_each(|key| self.required(key.name));
     }
 
-    /// Reports each of `keys` that the table has: `why` it must not, and what to do.
+    /// Reports each of `keys` that the table has, with the reason `why` it must not and a `hint` what to do.
     pub fn refuse<'k>(&self, keys: impl IntoIterator<Item = &'k str>, why: &str, hint: &str) {
         for key in keys.into_iter().filter(|key| self.has(key)) {
             self.mistake(key, format!("`{}` {why}", self.called(key)), hint.to_owned());
         }
     }
 
-    /// Reports keys that are not in `known`.
+    /// Reports keys of the table that are not in `known`.
     pub fn only(&self, known: &[&str]) {
         for entry in self.table.iter().filter(|entry| !known.contains(&entry.key.as_str())) {
             let hint = suggestion(&entry.key, known.iter().copied());
@@ -97,7 +98,7 @@ impl<'a, F: Fill> Section<'a, F> {
         }
     }
 
-    /// Whether the value of `key` is the text `word`.
+    /// Whether the value of `key` is the string `word`.
     pub fn is_word(&self, key: &str, word: &str) -> bool {
         self.find(key).is_some_and(|found| matches!(&*found.value, Value::Text(text) if text == word))
     }
@@ -117,12 +118,12 @@ impl<'a, F: Fill> Section<'a, F> {
         if self.has(key) { value.map(Some) } else { Some(value) }
     }
 
-    /// Whether the table has `key`.
+    /// Whether the table itself has `key`, default or not.
     pub fn has(&self, key: &str) -> bool {
         self.table.get(key).is_some()
     }
 
-    /// The path of `key`, `load.stop`.
+    /// Path of `key` for messages, such as `load.stop`.
     pub fn called(&self, key: &str) -> String {
         if self.name.is_empty() { key.to_owned() } else { format!("{}.{}", self.name, key.escape_debug()) }
     }
@@ -132,7 +133,7 @@ impl<'a, F: Fill> Section<'a, F> {
         self.table.get(key).map_or(self.place, |entry| entry.node.place)
     }
 
-    /// Reports an error at the value of `key`.
+    /// Reports an error at the value of `key`, or at the table if the key is missing.
     pub fn mistake(&self, key: &str, message: impl Into<String>, hint: impl Into<Option<String>>) {
         self.report.mistake(self.place_of(key), message, hint);
     }
@@ -146,14 +147,14 @@ impl<'a, F: Fill> Section<'a, F> {
         }
     }
 
-    /// Reads a string.
+    /// Reads a string. `None` if missing without a default or invalid, which is reported.
     pub fn text(&self, key: &str) -> Option<String> {
-        // Names chosen in the file are not declared.
+        // Names that the file chooses are not declared.
         let kind = self.keys.get(key).map_or(&Kind::Text, |key| &key.kind);
         self.text_of(&self.find(key)?, kind)
     }
 
-    /// Reads a list of strings. Invalid ones are reported and left out.
+    /// Reads a list of strings; empty if missing. Reports invalid items and leaves them out.
     pub fn texts(&self, key: &str) -> Vec<String> {
         let kind = self.kind(key, |kind| if let Kind::List(inner) = kind { Some(*inner) } else { None });
         let name = format!("each of `{}`", self.called(key));
@@ -186,20 +187,20 @@ impl<'a, F: Fill> Section<'a, F> {
         }
     }
 
-    /// Reads a string and parses it.
+    /// Reads a string and parses it. `None` if missing, or if `parse` fails, which is reported.
     pub fn text_as<T>(&self, key: &str, parse: impl FnOnce(&str) -> Result<T, Invalid>) -> Option<T> {
         let text = self.text(key)?;
         let (_, place) = self.filled(key)?;
         parse(&text).map_err(|error| self.report.invalid(place, error)).ok()
     }
 
-    /// The text of `key` and its place. Reports nothing: `None` if the value is not a text.
+    /// The string at `key` and its place. `None` if the value is not a string, which is not reported.
     pub fn filled(&self, key: &str) -> Option<(String, Place)> {
         let found = self.find(key)?;
         if let Value::Text(text) = &*found.value { Some((text.clone(), found.place)) } else { None }
     }
 
-    /// Reads a boolean.
+    /// Reads a boolean. `None` if missing without a default or invalid, which is reported.
     pub fn flag(&self, key: &str) -> Option<bool> {
         let found = self.find(key)?;
         match &*found.value {
@@ -210,7 +211,7 @@ impl<'a, F: Fill> Section<'a, F> {
         }
     }
 
-    /// Reads a number, as such or with a unit in a text, within its range.
+    /// Reads a number within its range, either plain or as a string with a unit.
     fn numeric(&self, key: &str, is_meant: fn(&Kind) -> bool, wanted: &str) -> Option<f64> {
         let kind = self.kind(key, |kind| is_meant(kind).then_some(*kind));
         let found = self.find(key)?;
@@ -224,18 +225,18 @@ impl<'a, F: Fill> Section<'a, F> {
         kind.contains(value).then_some(value).or_else(wrong)
     }
 
-    /// Reads a count within the declared range.
+    /// Reads a count. `None` if missing without a default or out of the declared range, which is reported.
     pub fn count(&self, key: &str) -> Option<u64> {
         let count = self.numeric(key, |kind| matches!(kind, Kind::Count(..)), "a count, such as `40` or `\"50k\"`");
         count.map(|count| count as u64)
     }
 
-    /// Reads a count declared with bounds that fit 32 bits.
+    /// Reads a count whose declared range fits 32 bits. `None` as for [`Section::count`].
     pub fn small(&self, key: &str) -> Option<u32> {
         self.count(key).map(|count| u32::try_from(count).expect("its bounds fit 32 bits"))
     }
 
-    /// Reads a duration, ns.
+    /// Reads a duration in ns. `None` if missing without a default or invalid, which is reported.
     pub fn duration_ns(&self, key: &str) -> Option<u64> {
         let found = self.find(key)?;
         if let Value::Integer(_) | Value::Number(_) = *found.value {
@@ -248,7 +249,7 @@ impl<'a, F: Fill> Section<'a, F> {
         self.numeric(key, is_meant, "a time, such as `\"300ms\"` or `\"5s\"`").map(|ns| ns as u64)
     }
 
-    /// Reads a rate per second.
+    /// Reads a rate per second. `None` if missing without a default or invalid, which is reported.
     pub fn rate_per_s(&self, key: &str) -> Option<f64> {
         let found = self.find(key)?;
         let text = match &*found.value {
@@ -260,23 +261,23 @@ impl<'a, F: Fill> Section<'a, F> {
         self.unit(&found, units::rate_per_s(&text))
     }
 
-    /// Reads a fraction.
+    /// Reads a fraction. `None` if missing without a default or out of range, which is reported.
     pub fn fraction(&self, key: &str) -> Option<f64> {
         self.numeric(key, |kind| matches!(kind, Kind::Fraction(..)), "a fraction, such as `0.03` or `\"3%\"`")
     }
 
-    /// Reads a number without a unit.
+    /// Reads a number without a unit. `None` if missing without a default or out of range, which is reported.
     pub fn number(&self, key: &str) -> Option<f64> {
         self.numeric(key, |kind| matches!(kind, Kind::Number(..)), "a number")
     }
 
-    /// Reads a number of bytes.
+    /// Reads a number of bytes. `None` if missing without a default or out of range, which is reported.
     pub fn bytes(&self, key: &str) -> Option<u64> {
         let wanted = "a number of bytes, such as `512` or `\"64KiB\"`";
         self.numeric(key, |kind| matches!(kind, Kind::Bytes(..)), wanted).map(|bytes| bytes as u64)
     }
 
-    /// Reads one of `words` and returns its meaning. A number is read as its text, so `2` is the word `"2"`.
+    /// Reads one of `words` and returns its meaning. A number is read as a string, so `2` is the word `"2"`.
     pub fn choice<T: Copy>(&self, key: &str, words: &[(&str, T)]) -> Option<T> {
         let what = self.kind(key, |kind| match kind {
             Kind::Word(what, _) | Kind::Name(what) => Some(*what),
@@ -297,13 +298,14 @@ impl<'a, F: Fill> Section<'a, F> {
         choice
     }
 
-    /// Reads one of the declared words.
+    /// Reads one of the words declared for `key`. `None` if missing without a default or unknown, which is reported.
     pub fn word(&self, key: &str) -> Option<&'static str> {
         let words = self.kind(key, |kind| if let Kind::Word(_, words) = kind { Some(words()) } else { None });
         self.choice(key, &words.into_iter().map(|word| (word, word)).collect::<Vec<_>>())
     }
 
-    /// Reads a list of the declared words. `None` if missing or not a list; reports unknown and duplicate words.
+    /// Reads a list of the words declared for `key`. `None` if missing or not a list. Reports unknown and duplicate
+    /// words.
     pub fn choices(&self, key: &str) -> Option<Vec<&'static str>> {
         let (what, known) = self.kind(key, |kind| match kind {
             Kind::List(Kind::Word(what, words)) => Some((*what, words())),
@@ -330,7 +332,7 @@ impl<'a, F: Fill> Section<'a, F> {
         Some(all)
     }
 
-    /// Reads a string, or an integer as a string.
+    /// Reads a string or an integer, which is returned as a string.
     pub fn text_or_integer(&self, key: &str) -> Option<String> {
         match &self.table.get(key)?.node.value {
             Value::Integer(number) => Some(number.to_string()),
@@ -348,7 +350,7 @@ impl<'a, F: Fill> Section<'a, F> {
         self.table.table(key).is_some()
     }
 
-    /// The only one of `keys` in the table. Reports an error if there is none or more than one.
+    /// Returns which one of `keys` the table has. Reports an error if it has none or more than one.
     pub fn one_of<'k>(&self, keys: &[&'k str]) -> Option<&'k str> {
         let there = keys.iter().copied().filter(|key| self.has(key)).collect::<Vec<_>>();
         match there.as_slice() {
@@ -371,7 +373,7 @@ impl<'a, F: Fill> Section<'a, F> {
         }
     }
 
-    /// The table at `key`.
+    /// The table at `key`; `None` if there is none.
     pub fn section(&self, key: &str) -> Option<Section<'_, F>> {
         let keys = self.kind(key, |kind| match kind {
             Kind::Table(keys) => Some(*keys),
@@ -381,7 +383,7 @@ impl<'a, F: Fill> Section<'a, F> {
         self.section_of(key, keys)
     }
 
-    /// The table at `key`; if there is none, an empty table in which every key has its default.
+    /// The table at `key`, or if there is none, an empty table, in which every key has its default.
     pub fn section_or_empty(&self, key: &str) -> Section<'_, F> {
         self.section(key).unwrap_or_else(|| {
             let (name, table, keys) = (self.called(key), Cow::Owned(Table::default()), self.kind(key, Kind::table));
@@ -389,7 +391,7 @@ impl<'a, F: Fill> Section<'a, F> {
         })
     }
 
-    /// The tables inside the table at `key`, by name. Other values are reported and left out.
+    /// The tables inside the table at `key`, by name. Reports other values and leaves them out.
     pub fn named(&self, key: &str) -> Vec<(String, Section<'_, F>)> {
         let (keys, entry) = (self.kind(key, Kind::table), self.table.get(key));
         let Some(table) =
@@ -405,7 +407,8 @@ impl<'a, F: Fill> Section<'a, F> {
         sections.collect()
     }
 
-    /// The tables of the list at `key`; reports other items, which are `None`. `each` names an item: "a figure".
+    /// The tables of the list at `key`. Reports other items, which become `None`. `each` names an item in messages: "a
+    /// figure".
     pub fn tables(&self, key: &str, each: &str) -> Vec<Option<Section<'_, F>>> {
         let (keys, name) = (self.kind(key, Kind::table), self.called(key));
         let Some(Entry { node, .. }) = self.table.get(key) else { return Vec::new() };
@@ -431,7 +434,7 @@ impl<'a, F: Fill> Section<'a, F> {
         }
     }
 
-    /// The table at `key`, declared by `keys`.
+    /// The table at `key`, with the keys declared by `keys`; `None` if there is none.
     pub fn section_of(&self, key: &str, keys: &'static Keys) -> Option<Section<'_, F>> {
         let entry = self.table.get(key)?;
         let name = self.called(key);
@@ -440,7 +443,7 @@ impl<'a, F: Fill> Section<'a, F> {
         Some(Section { name, ..self.inner(table, keys, entry.key_place) })
     }
 
-    /// A section for another table, declared by `keys`.
+    /// Creates a section for any other table, with the keys declared by `keys`.
     pub fn inner<'b>(&'b self, table: &'b Table, keys: &'static Keys, place: Place) -> Section<'b, F> {
         let (name, table) = (keys.name.to_owned(), Cow::Borrowed(table));
         Section { name, table, keys, place, fill: self.fill, report: self.report }

@@ -1,4 +1,4 @@
-//! Quantities with units in files and flags: `300ms`, `64KiB`, `50k`, `3%`, `1_000_000`.
+//! Quantities with units in files and flags, such as `300ms`, `64KiB`, `50k`, `3%` or `1_000_000`.
 
 use crate::diagnostic::Invalid;
 
@@ -9,12 +9,13 @@ const DAY_NS: u64 = 86_400_000_000_000;
 const COUNT_UNITS: &str = "k, M, G";
 const BYTE_UNITS: &str = "B, kB, MB, GB, KiB, MiB, GiB";
 
-/// Parses a duration in ns: `250ns`, `5us`, `300ms`, `1.5s`, `2m`, `1h`. It needs a unit, because `5` is ambiguous.
+/// Parses a duration in ns, such as `250ns`, `5us`, `1.5s`, `2m` or `1h`. Fails without a unit, because `5` is
+/// ambiguous.
 pub fn duration_ns(text: &str) -> Result<u64, Invalid> {
     time_ns(text, DURATION_UNITS)
 }
 
-/// Parses a duration that may also be in days, `30d`: a retention time.
+/// Parses a duration in ns that may also be in days, such as `30d`. Fails without a unit.
 pub fn long_duration_ns(text: &str) -> Result<u64, Invalid> {
     match split(text)? {
         (number, "d") => whole(text, number, DAY_NS, "nanoseconds"),
@@ -37,7 +38,7 @@ fn time_ns(text: &str, units: &str) -> Result<u64, Invalid> {
     whole(text, number, ns, "nanoseconds")
 }
 
-/// Formats a duration in the largest unit that gives a whole number.
+/// Formats a duration as a whole number of the largest possible unit.
 pub(crate) fn duration_text(ns: u64) -> String {
     let units =
         [(3_600_000_000_000, "h"), (60_000_000_000, "m"), (S, "s"), (1_000_000, "ms"), (1_000, "us"), (1, "ns")];
@@ -49,20 +50,21 @@ pub(crate) fn long_duration_text(ns: u64) -> String {
     if ns > 0 && ns.is_multiple_of(DAY_NS) { format!("{}d", ns / DAY_NS) } else { duration_text(ns) }
 }
 
-/// Formats bytes in the largest power of 1,024 that gives a whole number.
+/// Formats a number of bytes as a whole number of the largest possible power of 1,024.
 pub(crate) fn bytes_text(bytes: u64) -> String {
     let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
     let (unit, name) = units.into_iter().find(|(unit, _)| bytes > 0 && bytes.is_multiple_of(*unit)).unwrap_or((1, "B"));
     format!("{} {name}", bytes / unit)
 }
 
-/// Parses a count: `40`, `1_000_000`, `50k`, `1.5M`.
+/// Parses a count, such as `40`, `1_000_000`, `50k` or `1.5M`. Fails if it is not a whole number.
 pub fn count(text: &str) -> Result<u64, Invalid> {
     let (number, unit) = split(text)?;
     whole(text, number, thousands(text, unit, "a count")?, "things")
 }
 
-/// Parses a number of bytes: `512`, `64KiB`, `10MB`. `k` and `M` are powers of ten, `Ki` and `Mi` powers of two.
+/// Parses a number of bytes, such as `512`, `64KiB` or `10MB`. `k` and `M` are powers of ten, `Ki` and `Mi` powers of
+/// two.
 pub fn bytes(text: &str) -> Result<u64, Invalid> {
     let (number, unit) = split(text)?;
     let bytes = match unit {
@@ -78,7 +80,7 @@ pub fn bytes(text: &str) -> Result<u64, Invalid> {
     whole(text, number, bytes, "bytes")
 }
 
-/// Parses a rate per second, above 0: `50k`, `50k/s`, `0.5`.
+/// Parses a rate per second, such as `50k`, `50k/s` or `0.5`. Fails unless it is above 0.
 pub fn rate_per_s(text: &str) -> Result<f64, Invalid> {
     let (number, unit) = split(text)?;
     let unit = unit.strip_suffix("/s").unwrap_or(unit);
@@ -86,7 +88,7 @@ pub fn rate_per_s(text: &str) -> Result<f64, Invalid> {
     if rate > 0.0 && rate <= 1e9 { Ok(rate) } else { Err(out_of_range(text, "above 0, at most 1G per second")) }
 }
 
-/// Parses a fraction from 0 to 1: `3%` or `0.03`. Fails if it is out of range.
+/// Parses a fraction from 0 to 1, such as `3%` or `0.03`. Fails if it is out of range.
 pub fn fraction(text: &str) -> Result<f64, Invalid> {
     let (number, unit) = split(text)?;
     let divisor = match unit {
@@ -98,7 +100,7 @@ pub fn fraction(text: &str) -> Result<f64, Invalid> {
     if (0.0..=1.0).contains(&value) { Ok(value) } else { Err(out_of_range(text, "0 to 1, or 0% to 100%")) }
 }
 
-/// Splits number and unit, with optional blanks around them. Underscores may separate digits.
+/// Splits a quantity into number and unit, with optional blanks around each. Underscores may separate digits.
 fn split(text: &str) -> Result<(&str, &str), Invalid> {
     let text_trimmed = text.trim();
     let is_number = |c: char| c.is_ascii_digit() || matches!(c, '.' | '_' | '-' | '+');
@@ -142,7 +144,7 @@ fn float(text: &str, number: &str) -> Result<f64, Invalid> {
     number.replace('_', "").parse().map_err(|_| not_a_number(text))
 }
 
-/// Multiplies exactly, in decimal digits: a float would lose the last nanosecond of 0.3.
+/// Multiplies in decimal digits, exactly, because a float would lose the last nanosecond of 0.3.
 fn whole(text: &str, number: &str, unit: u64, of: &str) -> Result<u64, Invalid> {
     float(text, number)?;
     if number.starts_with('-') {
