@@ -26,8 +26,7 @@ pub fn mistakes(root: &'static Keys) -> Vec<String> {
     wrong
 }
 
-/// Reads `key = value` as declared and returns the errors. For kinds with alternatives, checks only the name of the
-/// key.
+/// Reads `key = value` as declared and returns the errors. For kinds with alternatives, checks only the key's name.
 pub fn read(keys: &'static Keys, key: &Key, value: &str) -> Vec<String> {
     let text = format!("{} = {value}", key.name);
     let report = Report::new("the example", &text, &[]);

@@ -19,8 +19,7 @@ pub struct Report<'a> {
 }
 
 impl<'a> Report<'a> {
-    /// Creates an empty report for a file and its `KEY=VALUE`s. `whole` names the file, as in "the study has no
-    /// `load`".
+    /// Creates an empty report for a file and its `KEY=VALUE`s. `whole` names the file, such as "the study".
     pub fn new(whole: &'a str, text: &'a str, sets: &'a [String]) -> Self {
         Report { whole, text, sets, found: RefCell::default(), broken: RefCell::default() }
     }
@@ -34,8 +33,7 @@ impl<'a> Report<'a> {
         self.finish()
     }
 
-    /// Adds an error. Only the first error at a place is kept, because later ones, such as at other design points,
-    /// repeat it.
+    /// Adds an error. Only the first at a place is kept, because later ones (say at other design points) repeat it.
     pub fn mistake(&self, place: Place, message: impl Into<String>, hint: impl Into<Option<String>>) {
         let broken = self.broken.borrow();
         if place.set.is_none() && !broken.is_empty() && broken.contains(&line_and_column(self.text, place.start).0) {

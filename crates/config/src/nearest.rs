@@ -2,9 +2,8 @@
 
 /// The candidate closest to `word`; `None` if none is close.
 ///
-/// The maximum distance is a third of the word's length, but at least 1, and always less than the length of the longer
-/// word. An insertion, deletion, substitution or swap counts as 1 (optimal string alignment). The first of equally
-/// close candidates wins.
+/// The maximum distance is a third of the word's length, at least 1, and less than the length of the longer word. An
+/// insertion, deletion, substitution or swap counts as 1 (optimal string alignment). If candidates tie, the first wins.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_lowercase();
     let length = word.chars().count();

@@ -32,8 +32,7 @@ pub fn document(text: &str, report: &Report) -> Table {
     Table::default()
 }
 
-/// The lines to drop for an error at line `stumbled`: the line itself, the table of a broken header, or a list around
-/// it.
+/// The lines to drop for an error at line `stumbled`: that line, and the broken table or list that contains it.
 fn broken_lines(text: &str, stumbled: usize) -> RangeInclusive<usize> {
     let is_head = |line: &str| line.trim_start().starts_with('[');
     let begins = |line: &str| {

@@ -34,8 +34,7 @@ impl<'t> Lines<'t> {
         Self { text, starts }
     }
 
-    /// Line and column of the character at `byte`, both from 1; columns count characters. Bytes past the end map to the
-    /// end.
+    /// Line and column (in characters) of the character at `byte`, both from 1. Bytes past the end map to the end.
     pub fn place_of(&self, byte: usize) -> (usize, usize) {
         let mut at = byte.min(self.text.len());
         while !self.text.is_char_boundary(at) {

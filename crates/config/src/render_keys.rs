@@ -129,8 +129,7 @@ pub fn table(keys: &Keys) -> String {
     text
 }
 
-/// Renders the keys of one table, or of all if `name` is `None`, for a terminal. `None` if the table is unknown.
-/// `heading` renders the name of a table.
+/// Renders the keys of one table (or all) for a terminal, below a `heading`. `None` if no table has this name.
 pub fn help(root: &'static Keys, name: Option<&str>, heading: fn(&Keys) -> String) -> Option<String> {
     let is_chosen = |keys: &&Keys| name.is_none_or(|name| keys.name == name);
     let chosen = tables(root).into_iter().filter(is_chosen).collect::<Vec<_>>();

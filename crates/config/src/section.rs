@@ -22,8 +22,7 @@ pub trait Fill: Copy {
 pub struct Filled {
     /// The string with all names replaced.
     pub text: String,
-    /// Place that the whole string came from, and its name in messages (`` level `a` of `b` ``); `None` if it is the
-    /// file's own.
+    /// Origin of the whole string and its name in messages (`` level `a` of `b` ``); `None` for the file itself.
     pub from: Option<(Place, String)>,
 }
 
@@ -304,8 +303,7 @@ impl<'a, F: Fill> Section<'a, F> {
         self.choice(key, &words.into_iter().map(|word| (word, word)).collect::<Vec<_>>())
     }
 
-    /// Reads a list of the words declared for `key`. `None` if missing or not a list. Reports unknown and duplicate
-    /// words.
+    /// Reads a list of the words declared for `key`. Reports unknown and duplicate words. `None` without a list.
     pub fn choices(&self, key: &str) -> Option<Vec<&'static str>> {
         let (what, known) = self.kind(key, |kind| match kind {
             Kind::List(Kind::Word(what, words)) => Some((*what, words())),
@@ -407,8 +405,7 @@ impl<'a, F: Fill> Section<'a, F> {
         sections.collect()
     }
 
-    /// The tables of the list at `key`. Reports other items, which become `None`. `each` names an item in messages: "a
-    /// figure".
+    /// The tables of the list at `key`. Reports other items, which become `None`. `each` is an item's name.
     pub fn tables(&self, key: &str, each: &str) -> Vec<Option<Section<'_, F>>> {
         let (keys, name) = (self.kind(key, Kind::table), self.called(key));
         let Some(Entry { node, .. }) = self.table.get(key) else { return Vec::new() };

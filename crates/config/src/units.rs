@@ -9,8 +9,7 @@ const DAY_NS: u64 = 86_400_000_000_000;
 const COUNT_UNITS: &str = "k, M, G";
 const BYTE_UNITS: &str = "B, kB, MB, GB, KiB, MiB, GiB";
 
-/// Parses a duration in ns, such as `250ns`, `5us`, `1.5s`, `2m` or `1h`. Fails without a unit, because `5` is
-/// ambiguous.
+/// Parses a duration in ns, such as `250ns`, `5us`, `1.5s`, `2m` or `1h`. Fails without a unit.
 pub fn duration_ns(text: &str) -> Result<u64, Invalid> {
     time_ns(text, DURATION_UNITS)
 }
@@ -63,8 +62,7 @@ pub fn count(text: &str) -> Result<u64, Invalid> {
     whole(text, number, thousands(text, unit, "a count")?, "things")
 }
 
-/// Parses a number of bytes, such as `512`, `64KiB` or `10MB`. `k` and `M` are powers of ten, `Ki` and `Mi` powers of
-/// two.
+/// Parses a number of bytes, such as `512`, `64KiB` or `10MB`. `M` is a power of ten, `Mi` a power of two.
 pub fn bytes(text: &str) -> Result<u64, Invalid> {
     let (number, unit) = split(text)?;
     let bytes = match unit {

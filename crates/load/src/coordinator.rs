@@ -222,8 +222,7 @@ struct Rounds {
 pub struct Gate(OnceLock<Nanos>);
 
 impl Gate {
-    /// Lets the load start at `at_ns` of the monotonic clock, or at once if that time has passed. Later calls have no
-    /// effect.
+    /// Lets the load start at `at_ns` of the monotonic clock, or at once if past. Later calls have no effect.
     pub fn open(&self, at_ns: Nanos) {
         let _ = self.0.set(at_ns);
     }
@@ -498,8 +497,7 @@ impl<'a> Coordinator<'a> {
         })?
     }
 
-    /// Checks the interval rule with batch means over the windows that all workers have finished. Returns the reason to
-    /// stop, if any.
+    /// Applies the interval rule to all finished windows by batch means. Returns the reason to stop, if any.
     fn narrow_enough(&mut self, relative: f64, level: f64) -> Option<String> {
         let finished = self.control.gauges.iter().map(|gauge| gauge.live().windows.len()).min()?;
         if finished < self.look_at {

@@ -48,8 +48,7 @@ pub struct Operation {
     pub value_bytes: u32,
     /// Time to live of a value that is set now, seconds; 0 for unlimited.
     pub ttl_s: u32,
-    /// Whether this is the first operation on the key, so that a read must miss. False for keys of the initial
-    /// population.
+    /// Whether this is the first operation on a key outside the initial population, so that a read must miss.
     pub new: bool,
 }
 

@@ -46,10 +46,9 @@ pub fn run(spec: &LoadSpec, progress: &mut dyn FnMut(Progress), abort: &AtomicBo
     run_with_events(spec, &mut tell, None, abort)
 }
 
-/// Runs a load like [`run`], and reports when measuring starts and ends by calling `tell` on the caller's thread. After
-/// [`Told::Measured`], connections stay open until `tell` returns, at most about
-/// [`study::generator_messages::HOLD_MAX`]. If `spec` has a gate, `gate` is required, and the caller opens it after
-/// [`Told::Connected`]. Fails like [`run`].
+/// Runs a load like [`run`], and calls `tell` on the caller's thread when measuring starts and ends. Connections stay
+/// open until `tell` returns from [`Told::Measured`], at most about [`study::generator_messages::HOLD_MAX`]. If `spec`
+/// has a gate, `gate` is required, and the caller opens it after [`Told::Connected`]. Fails like [`run`].
 pub fn run_with_events(
     spec: &LoadSpec,
     tell: &mut dyn FnMut(Told),
@@ -80,9 +79,8 @@ pub fn run_with_events(
         }
     };
     let choice = match (spec.backend, &spec.target) {
-        // Result of 7 alternating runs against nginx with 50 and 400 clients: CPU time with epoll was 0.97 and 0.98
-        // times the time with io_uring, and both intervals include 1. epoll uses less memory. Caches are similar but
-        // were not measured.
+        // Result of 7 alternating runs against nginx with 50 and 400 clients: epoll took 0.97 and 0.98 times io_uring's
+        // CPU time, both intervals include 1, and epoll uses less memory. Caches are similar but were not measured.
         (spec::Backend::Auto, Target::Http { .. } | Target::Cache { .. } | Target::Journey { .. })
         | (spec::Backend::Epoll, _) => Choice::Epoll,
         (spec::Backend::Auto, Target::Pingpong { .. }) => Choice::Auto,

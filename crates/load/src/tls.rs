@@ -21,7 +21,7 @@ use self::certificate_verifier::{CertificateVerifier, TrustedRoots};
 use self::session_tickets::Tickets;
 use crate::worker::escaped_start;
 
-/// The application protocol that a connection offers, always a single one. Source: RFC 7301 section 6.
+/// The application protocol that a connection offers, always a single one. Source: RFC 7301, section 6.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Alpn {
     Http1,
@@ -76,8 +76,7 @@ impl Connector {
         Self::over(Alpn::Http1, tls)
     }
 
-    /// Creates a connector and reads the root certificates. All threads should use clones of one connector, so that
-    /// they can resume each other's sessions.
+    /// Creates a connector and reads the roots. Clones of one connector can resume each other's sessions.
     pub(crate) fn over(alpn: Alpn, tls: &Tls) -> Result<Self, String> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         // An IPv6 address may have brackets, as in URLs.
@@ -270,7 +269,7 @@ impl Session {
     }
 
     /// Whether the server has sent `close_notify`, after which bytes are ignored. If a stream ends without
-    /// `close_notify`, an attacker may have truncated it (RFC 8446 section 6.1).
+    /// `close_notify`, an attacker may have truncated it (RFC 8446, section 6.1).
     pub(crate) fn ended(&self) -> bool {
         self.ended
     }

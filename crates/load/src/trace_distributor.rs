@@ -120,8 +120,7 @@ fn unreadable(file: &str, error: impl std::fmt::Display) -> String {
     format!("cannot read the trace `{file}`: {error}")
 }
 
-/// Opens a trace and decompresses zstd, which is detected by content instead of name. Fails unless it is a regular
-/// file.
+/// Opens a trace, which may be zstd whatever its name. Fails unless it is a regular file with content.
 pub(crate) fn open(file: &str) -> Result<Box<dyn BufRead + Send>, String> {
     let wrong = |error| unreadable(file, error);
     let opened = File::open(file).map_err(wrong)?;
@@ -336,8 +335,7 @@ impl<'a> TraceDistributor<'a> {
         })
     }
 
-    /// Spreads the operations of a second evenly, because traces record whole seconds and would otherwise start each
-    /// with a burst.
+    /// Spreads the operations of a second evenly, because traces record whole seconds, which would begin with bursts.
     fn end_second(&mut self) -> Dealt {
         let mut second = std::mem::take(&mut self.in_second);
         let all = second.iter().map(|(_, repeat)| u128::from(*repeat)).sum::<u128>();

@@ -64,8 +64,7 @@ fn etc(off: f64) -> SizeLaw {
     SizeLaw::Empirical { values, tail: Some(Tail { size, weight }) }
 }
 
-/// A shape 1 % off would move quantiles by less than the noise of a million draws, so the wrong distribution has a
-/// different scale.
+/// A shape 1 % off is lost in the noise of a million draws, so the wrong distribution has a different scale.
 #[test]
 fn lengths_follow_their_distribution() {
     let pieces = |last: f64| SizeLaw::Empirical { values: vec![(3.0, 3.0, 0.5), (10.0, last, 0.5)], tail: None };

@@ -1,12 +1,10 @@
-//! The log of a proxy's calls: CSV with a header and one line per call. Columns are found by name; unknown ones are
-//! ignored.
+//! The log of a proxy's calls: CSV with a header and one line per call. Unknown columns are ignored.
 //!
 //! | Column | Meaning |
 //! |---|---|
 //! | `operation` | name of the operation |
 //! | `own_ns` | self time of the proxy, without waiting for its upstream, ns |
-//! | `side` | `client` or `server`, the party of this proxy; `end` marks the state after all calls, with the store
-//! written |
+//! | `side` | `client` or `server`, the party of this proxy; `end` for the state after all calls, once stored |
 //! | `whip_bytes`, `whip_bytes_with_peers` | metadata by Whip's formula (M1), without (M1a) and with (M1b) peer addresses, bytes |
 //! | `metadata_bytes` | own metadata on the wire, both directions, with its framing (M2), bytes |
 //! | `extra_bytes` | all bytes between proxies minus the original request and reply (M3) |
@@ -14,8 +12,7 @@
 //! | `store_bytes` | size of the store's content after the call, bytes |
 //! | `store_file_bytes` | size of the store's file, bytes; only from lines with `rss_bytes` |
 //! | `waited_ns` | time waiting for the upstream, ns |
-//! | `rss_bytes`, `at_ns` | resident set of the process, bytes, and the time of the sample since any fixed moment, ns;
-//! empty if not sampled |
+//! | `rss_bytes`, `at_ns` | resident set, bytes, and time of the sample since any fixed moment, ns; empty: no sample |
 //!
 //! `operation` and `own_ns` are required; other missing columns are unknown. If a file has lines of both sides, one
 //! process serves both. The nth line of each side then describes the same call: its self times are added, and the other
@@ -97,8 +94,7 @@ impl Calls {
         self.own_ns.is_empty()
     }
 
-    /// Parses a log of calls, ignoring an incomplete last line. Fails at the first invalid line, if a required column
-    /// is missing, or if the log has more than [`CALLS_MAX`] calls.
+    /// Parses a log without an incomplete last line. Fails at an invalid line, missing column or too many calls.
     pub fn parse(text: &str) -> Result<Calls, String> {
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
         let mut lines = whole.lines();

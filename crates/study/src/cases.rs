@@ -1,5 +1,4 @@
-//! Cases of `quintain verify` (keys: [`keys::CASES`]): requests, the ways to cut them, and expected responses. Any of
-//! them may contain random values.
+//! Cases of `quintain verify` (keys: [`keys::CASES`]): requests, the ways to cut them, and expected responses.
 
 pub mod expression;
 pub mod keys;
@@ -259,8 +258,7 @@ impl Cut {
         }
     }
 
-    /// The offsets at which the pieces of a request of `length` bytes end, in ascending order; the last one is
-    /// `length`.
+    /// Offsets at which the pieces of a request of `length` bytes end, ascending; the last one is `length`.
     pub fn ends(&self, length: usize) -> Vec<usize> {
         let mut ends: Vec<usize> = match self {
             Cut::Whole => Vec::new(),
@@ -272,8 +270,7 @@ impl Cut {
     }
 }
 
-/// All cuts of a request of `length` bytes, each for a connection of its own. `None` if every position is to be cut and
-/// `length` exceeds [`SPLIT_MAX_BYTES`].
+/// All cuts of a request of `length` bytes, each for one connection. `None` if too long to cut at every position.
 pub fn cuts(split: &Split, length: usize) -> Option<Vec<Cut>> {
     match split {
         Split::No => Some(vec![Cut::Whole]),

@@ -62,8 +62,7 @@ impl ExpandOptions {
     }
 }
 
-/// Expands a study; the same inputs always give the same plan. Fails with the errors in `--set` and their consequences
-/// for the study.
+/// Expands a study, always to the same plan. Fails with errors in `--set` and their consequences for the study.
 pub fn expand(study: &Study, options: &ExpandOptions) -> Result<Plan, Vec<Diagnostic>> {
     let set_texts = options.sets.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>();
     let report = Report::new("the study", &study.text, &set_texts);

@@ -13,9 +13,8 @@
 //! | `p99 > 5ms`, `rss > 64MiB`, `throughput < 10k/s` | more, or less, than this value |
 //! | `hit_ratio < 90%`, `errors > 0.1%`, `errors > 0` | for shares, a percentage is an absolute value |
 //!
-//! `errors` is the share of failed requests. Its bounds are absolute, because the baseline usually has no errors and a
-//! ratio to it would mean nothing. The sign must point to the worse side; a condition that only an improvement could
-//! fail is rejected.
+//! `errors` is the share of failed requests. Its bounds are absolute, since baselines usually have none, and a ratio to
+//! none means nothing. The sign must point to the worse side: a gate must not fail an improvement.
 
 use std::fmt;
 use std::ops::RangeInclusive;

@@ -5,9 +5,8 @@
 //! 2. [`Told::Connected`], once, if the specification has a [`gate`](crate::LoadSpec::gate); the lab responds with
 //!    [`Heard::Go`]. The generator gives up if its stdin ends before that.
 //! 3. [`Told::Announced`], once, as soon as the start of measuring is known, which is before measuring starts.
-//! 4. [`Told::Measured`], when measuring has ended. The generator sends no more requests and keeps connections open
-//! until the lab responds with [`Heard::Read`], stdin ends or [`HOLD_MAX`] has passed, so that the lab can read the
-//! server's resource use.
+//! 4. [`Told::Measured`], when measuring has ended. No more requests are sent. Connections stay open, so that the lab
+//! can read the server's resource use, until it responds with [`Heard::Read`], stdin ends or [`HOLD_MAX`] has passed.
 //! 5. [`Told::Measurement`], the last line.
 //!
 //! [`Told::Error`] or [`Told::Unreachable`] may replace 5 and all other outstanding messages.
@@ -81,8 +80,7 @@ pub const LATENCY_BOUNDS_NS: [u64; 22] = {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Latencies {
-    /// Valid responses by latency: one class per bound in [`LATENCY_BOUNDS_NS`], accurate to 0.1 % of the bound, and
-    /// one above.
+    /// Valid responses by latency: a class per bound in [`LATENCY_BOUNDS_NS`], to 0.1 % of the bound, and one above.
     pub counts: [u64; LATENCY_BOUNDS_NS.len() + 1],
     /// Sum of the latencies, ns.
     pub sum_ns: f64,

@@ -5,9 +5,8 @@ use crate::proxy_plan::{DIRECT, THROUGH};
 
 impl Plan {
     /// The stated question, or one inferred from the factors and figures. A varied proxy with the level `direct` asks
-    /// for its cost; searches ask for the capacity; a miss-ratio curve asks for growth. A one-at-a-time design and
-    /// interaction figures ask for effects. A factor of words asks for the best level, and a factor of numbers for
-    /// growth.
+    /// for its cost, searches for the capacity, a miss-ratio curve for growth. A one-at-a-time design or interaction
+    /// figures ask for effects. A factor of words asks for the best level, and a factor of numbers for growth.
     pub fn asked(&self) -> Asked {
         let of = |kind, factor: Option<&str>| Asked { kind, factor: factor.map(str::to_owned) };
         let is_varied = |name: &str| self.levels(name).len() > 1;
@@ -51,8 +50,7 @@ impl Plan {
         levels
     }
 
-    /// The factor whose levels compete: the factor in question if it has words, or else the first factor with words.
-    /// `None` if every factor has only numbers, which have no winner.
+    /// The factor whose levels compete: the one in question or the first, if it has words, as numbers have no winner.
     pub fn contender(&self) -> Option<&str> {
         let is_contender = |name: &&String| {
             let levels = self.levels(name);

@@ -1,7 +1,6 @@
-//! Journeys: the operations of a user in sequence, with values from replies used in later requests.
-//! [`crate::keys::JOURNEY`] declares the keys of a journey file. A call fails if the reply does not belong to its
-//! operation, is an exception, has an invalid status, or lacks a value that is taken or expected. A failed call ends
-//! the journey, because later steps depend on it.
+//! Journeys: a user's operations in sequence, with values from replies used in later requests. [`crate::keys::JOURNEY`]
+//! declares their keys. A call fails if the reply does not belong to its operation, is an exception, has an invalid
+//! status or lacks a needed value. A failed call ends the journey, because later steps depend on it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -137,8 +136,7 @@ pub enum Argument {
     Record(Vec<(String, Argument)>),
 }
 
-/// Built-in journeys, each a name and its TOML: the case studies of "Whip: higher-order contracts for modern services"
-/// (ICFP'17).
+/// Built-in journeys, name and TOML: the case studies of "Whip: higher-order contracts for modern services" (ICFP'17).
 pub const PRESETS: [(&str, &str); 3] = [
     ("evernote", include_str!("../journeys/evernote.toml")),
     ("chess", include_str!("../journeys/chess.toml")),
@@ -162,8 +160,7 @@ impl Journey {
         self.steps.iter().filter(|step| !step.once).map(|step| u64::from(step.repeat)).sum()
     }
 
-    /// Schema files that must be read before the journey runs, relative to the journey's file. Built-in schemas are not
-    /// included.
+    /// Schema files to read before the journey runs, relative to its own file. Built-in schemas are not included.
     pub fn files(&self) -> impl Iterator<Item = &str> {
         self.schemas
             .iter()

@@ -1,5 +1,4 @@
-//! JSON of stored and exchanged types. Serde's code is compiled in every crate that calls it, so other crates call
-//! these functions.
+//! JSON of stored and exchanged types. Serde's code is compiled in every crate that calls it, so only this crate does.
 
 use crate::generator_messages::{Heard, Told};
 use crate::node_messages::{Order, Said};

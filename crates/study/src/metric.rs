@@ -20,8 +20,7 @@ pub struct Metric {
     pub noun: &'static str,
     /// Description for users.
     pub text: &'static str,
-    /// Short names in flags and conditions. `errors` is the share of failed requests, which is comparable between loads
-    /// of any length.
+    /// Short names in flags and conditions. `errors` is the share of failed requests, comparable between all loads.
     #[serde(skip)]
     pub short_names: &'static [&'static str],
     /// Whether values are fractions from 0 to 1, which may be written as percentages.
@@ -160,8 +159,7 @@ impl Metric {
         self.short_names.first().copied().unwrap_or(self.name)
     }
 
-    /// Parses a value in the metric's unit, such as `5ms`, `64MiB`, `10k/s` or `0.1%`. `None` if the unit has no
-    /// notation.
+    /// Parses a value in the metric's unit, such as `5ms`, `64MiB`, `10k/s` or `0.1%`. `None` for other units.
     pub(crate) fn read_value(&self, text: &str) -> Option<Result<f64, Invalid>> {
         Some(match self.unit {
             "ns" => units::duration_ns(text).map(|ns| ns as f64),

@@ -96,8 +96,7 @@ pub enum Design {
     /// All combinations, which separate effects from interactions.
     #[default]
     Full,
-    /// The first level of every factor, then every other level of one factor at a time: few points, blind to
-    /// interactions.
+    /// The first level of every factor, then each other level of one factor at a time. Interactions remain unseen.
     OneAtATime,
 }
 
@@ -165,8 +164,7 @@ pub struct VerifyPlan {
 }
 
 impl SubjectPlan {
-    /// Creates a server that is only a command, with default time limits. Fails if the command is invalid or has no
-    /// `{port}`.
+    /// Creates a server that is only a command. Fails if the command is invalid or has no `{port}`.
     pub fn of_command(command: &str) -> Result<SubjectPlan, String> {
         crate::shell_words::check(command).map_err(|mistake| mistake.to_string())?;
         if !crate::factor_placeholders::templates(command)
@@ -213,8 +211,7 @@ pub struct LoadPlan {
     /// Arrival process of the requests. With [`LoadPlan::search`] or [`LoadPlan::share`] its rate is a placeholder: the
     /// run finds the rate and stores it in the [`Step`] of each record.
     pub arrivals: Arrivals,
-    /// The stages of a load that changes, as in [`LoadSpec::shape`](crate::spec::LoadSpec::shape); empty for a constant
-    /// load.
+    /// The stages of a changing load, as in [`LoadSpec::shape`](crate::spec::LoadSpec::shape); empty if constant.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shape: Vec<Stage>,
     /// Search for the highest rate that meets an objective, whose steps are the trials of the point.
@@ -267,8 +264,7 @@ pub struct JourneyPlan {
     /// URLs of the targets by name. Unlisted targets are on `{port}`. The lab fills in `{port}`, for the generator's
     /// connections, and `{subject_port}`, the server's. Without a proxy the two are equal.
     pub targets: BTreeMap<String, String>,
-    /// The resolver of endpoints, `http://host:port`, unused at `direct`; `None` for none. `{admin_port}` is the first
-    /// proxy's.
+    /// Resolver of endpoints, `http://host:port`, unused at `direct`. `{admin_port}` is the first proxy's resolver.
     pub resolve: Option<String>,
     /// Whether any certificate is accepted, for https.
     pub insecure: bool,
@@ -394,8 +390,7 @@ pub struct TrialRule {
     /// Target half-width of each point's interval, as a fraction of its estimate. Without `relative` and `comparison`,
     /// each point has `min` trials.
     pub relative: Option<f64>,
-    /// Target half-width of the interval of each contender's typical ratio to the best at its place, a fraction;
-    /// without contenders, of the ratio between values.
+    /// Target half-width of each contender's typical ratio to the best at its place, or of values, a fraction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comparison: Option<f64>,
     /// Confidence level, a fraction.
@@ -454,8 +449,7 @@ pub const POLICIES: [(&str, &str); 9] = [
 ];
 
 impl Figure {
-    /// Number of bytes that a level of `x` stands for: a number in units of `x_unit_bytes`, or a word such as `250kB`.
-    /// `None` for 0 bytes or any other word.
+    /// Bytes that a level of `x` stands for: a number of units, or a word such as `250kB`. `None` for anything else.
     pub fn capacity_bytes(&self, level: &Level) -> Option<u64> {
         let bytes = match level {
             Level::Text(word) => config::units::bytes(word).ok()?,
@@ -464,8 +458,7 @@ impl Figure {
         (bytes > 0).then_some(bytes)
     }
 
-    /// The policy that a level of `series` names, either alone or after a hyphen, as in `redis-lru`. `None` if it names
-    /// none.
+    /// The policy that a level of `series` names, alone or after a hyphen, as in `redis-lru`; `None` if there is none.
     pub fn policy_of(&self, series: Option<&Level>) -> Option<&str> {
         let Some(Level::Text(word)) = series else { return None };
         let named = |policy: &&String| {

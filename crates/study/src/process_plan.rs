@@ -29,8 +29,7 @@ pub struct ProcessPlan {
 }
 
 impl ProcessPlan {
-    /// Whether compilers or runtimes of this machine may be used. `false` only for a command of quintain without a
-    /// build.
+    /// Whether tools of this machine may build or run the process. `false` only for quintain without a build.
     pub fn may_use_tools(&self) -> bool {
         let builds = self.build.as_ref().is_some_and(|build| !build.trim().is_empty());
         builds || self.command.split_whitespace().next() != Some("quintain")
@@ -82,8 +81,7 @@ pub(crate) fn is_image(image: &str) -> bool {
         && !image.ends_with(['/', ':', '@'])
 }
 
-/// How a companion is built and started. The lab fills in `{port}`, the companion's port, in `command` and
-/// `environment`.
+/// How a companion is built and started. The lab fills in its port, `{port}`, in `command` and `environment`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CompanionPlan {
     /// Name of the companion; `{NAME_port}` in the server's command and environment stands for the companion's port.

@@ -23,8 +23,7 @@ pub struct ProxyPlan {
     /// How the proxy is built, started and stopped.
     #[serde(flatten)]
     pub process: ProcessPlan,
-    /// Files to write to the proxy's directory, by name. Each is a template file relative to the study's directory,
-    /// which may also name factors.
+    /// Files in the proxy's directory by name, from templates in the study's directory, which may name factors.
     pub files: BTreeMap<String, String>,
     /// Name of the call log that the proxy writes to its directory ([`crate::Calls`]); `None` for no log.
     pub calls: Option<String>,

@@ -1,5 +1,4 @@
-//! Stored results: one [`Run`], and a [`Record`] per trial. Names end with their unit; `None` means unavailable, never
-//! zero.
+//! Stored results: a [`Run`], and a [`Record`] per trial. Names end with their unit; `None` is unavailable, never zero.
 
 use std::collections::BTreeMap;
 
@@ -85,8 +84,7 @@ pub struct Node {
     /// Network interface with [`Node::address`]; `None` if not found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interface: Option<Interface>,
-    /// Path to the server's machine, measured before the first trial. `None` on that machine itself, or if not
-    /// measured.
+    /// Path to the server's machine, measured before the first trial. `None` on that machine or if not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<Link>,
 }
@@ -338,8 +336,7 @@ pub struct Calibration {
     pub rate_max_per_s: f64,
     /// Number of clients at the highest rate.
     pub rate_max_clients: u32,
-    /// Fraction of time that the busiest worker was busy at the highest rate. If far below 1, the null server is the
-    /// limit. `None` if unknown.
+    /// Busy fraction of the busiest worker at the highest rate; if far below 1, the null server is the limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generator_busy: Option<f64>,
     /// CPU time of the generator per request at the highest rate, ns.
@@ -447,8 +444,7 @@ pub struct NodeClock {
     pub after_error_ns: Option<u64>,
 }
 
-/// Results of a short fixed piece of work, run on all CPUs of server and generator at once while both are idle. Empty
-/// in older records.
+/// Speed of all CPUs of server and generator at once, while neither runs; empty in older records.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Probes {
     /// Probes before the server was started, one per CPU.
@@ -477,8 +473,7 @@ pub struct Probe {
     pub cpu: u32,
     /// Wall time from the start of the probe to its end, ns.
     pub wall_ns: u64,
-    /// CPU time of the probe's thread, ns, which shows the CPU's speed. Other processes had the CPU for the rest of
-    /// `wall_ns`.
+    /// CPU time of the probe, ns, which shows the CPU's speed. Other processes had the rest of `wall_ns`.
     pub cpu_ns: u64,
 }
 
@@ -646,9 +641,8 @@ pub struct SubjectUse {
 }
 
 impl SubjectUse {
-    /// Share of the measured time that the server waited for a CPU because other processes had it. This is the smaller
-    /// of two times: the waits of its threads, which may be for each other, and the time others had its CPUs. `None` if
-    /// either is unknown.
+    /// Share of the measured time that the server waited for a CPU because other processes had it. It is the smaller of
+    /// the waits of the server's threads and the time others had its CPUs. `None` if either is unknown.
     pub fn waiting_share(&self) -> Option<f64> {
         // `/proc/stat` counts ticks, usually of 10 ms, which are truncated at both ends of measuring.
         const OTHERS_DOUBT_NS: u64 = 20_000_000;
@@ -681,8 +675,7 @@ pub struct ContainerUse {
     pub cgroup: Option<CgroupUse>,
 }
 
-/// Counters of a control group and the files they come from. The server's CPU times, threads and resident memory
-/// include the group.
+/// Counters of a control group and their files. The server's CPU times, threads and resident memory include them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CgroupUse {
     /// Version of the control group interface, 1 or 2.
@@ -691,8 +684,7 @@ pub struct CgroupUse {
     pub path: String,
     /// File with the CPU times, `cpuacct.usage` or `cpu.stat`; `None` if they are the sum over processes.
     pub cpu_source: Option<String>,
-    /// Peak memory charged to processes, page cache and kernel, including the container's start, bytes; `None` if
-    /// unknown.
+    /// Peak memory of processes, page cache and kernel, including the container's start, bytes; `None` if unknown.
     pub memory_max_bytes: Option<u64>,
     /// Memory charged at the end of measuring, bytes; `None` if unknown.
     pub memory_end_bytes: Option<u64>,
@@ -759,8 +751,7 @@ pub enum Limit {
     Proxy,
     /// Latency, because few clients wait for responses and no CPU is busy.
     Latency,
-    /// The network between a generator's machine and the server's: full, lossy, or slower than for the other
-    /// generators.
+    /// The network to a generator's machine, which was full, lossy, or slower than for the other generators.
     Network,
 }
 
@@ -800,10 +791,9 @@ pub struct Measurement {
     /// Number of valid responses within the timeout, while measured.
     pub requests: u64,
     /// Number of errors while measured, by kind: `wrong-answer`, `reset`, `timeout`, `refused`, `closed`,
-    /// `closed-between` (the connection closed after earlier responses and before any byte of this one),
-    /// `connect-timeout`, `os`, `truncated`. For HTTP also `status`, `body`, `framing`, `head-too-large`, `tls`,
-    /// `stream-reset` (HTTP/2). For a cache also `value` (not the value or flags that were set, or another key's) and
-    /// `error-answer`.
+    /// `closed-between` (closed after earlier responses and before any byte of this one), `connect-timeout`, `os`,
+    /// `truncated`. For HTTP also `status`, `body`, `framing`, `head-too-large`, `tls`, `stream-reset` (HTTP/2). For a
+    /// cache also `value` (not the value or flags that were set, or another key's) and `error-answer`.
     pub errors: BTreeMap<String, u64>,
     /// Description of the first error of each kind that has details.
     #[serde(default)]
@@ -813,8 +803,7 @@ pub struct Measurement {
     pub statuses: BTreeMap<u16, u64>,
     /// Number of errors before measuring started, by kind.
     pub warmup_errors: BTreeMap<String, u64>,
-    /// Responses after the timeout. They count as errors of kind `timeout`, not as requests, but their latency is in
-    /// the histogram.
+    /// Responses after the timeout: errors of kind `timeout`, not requests, but with latencies in the histogram.
     pub late_answers: u64,
     /// Number of connections reopened after the server closed them.
     pub reconnects: u64,
@@ -856,8 +845,7 @@ pub struct Measurement {
     pub lag_connection: Option<Histogram>,
     /// Time from requesting a connection to its establishment, ns, over all connections of the trial.
     pub connect: Histogram,
-    /// Time from the established connection to the end of the TLS handshake, ns, over all connections; `None` without
-    /// TLS.
+    /// Time from the established connection to the end of its TLS handshake, ns; `None` without TLS.
     pub handshake: Option<Histogram>,
     /// Number of TLS handshakes that resumed an earlier session.
     #[serde(default)]
@@ -917,8 +905,7 @@ pub struct Measurement {
 /// Results of a load over HTTP/2, while measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StreamsMeasurement {
-    /// Smallest number of requests in flight per connection that the server allowed at any time; `None` without a
-    /// limit.
+    /// Smallest number of requests in flight that the server allowed per connection; `None` without a limit.
     pub allowed: Option<u32>,
     /// Number of connections that the server ended with GOAWAY.
     pub goaways: u64,
@@ -957,8 +944,7 @@ pub struct Censored {
     /// Ages of the oldest request on each connection with requests in flight, ns.
     pub connections: Histogram,
     /// Time that the server had been silent on all connections with requests in flight, ns. It starts at the first
-    /// pending request written after the last response, valid or not. The end of a connection counts as a response
-    /// here.
+    /// pending request written after the last response, valid or not, or after the end of a connection.
     pub silent_ns: u64,
 }
 
@@ -1067,8 +1053,7 @@ pub struct LoggedSession {
     pub journey: u64,
 }
 
-/// Cache results. [`Measurement::requests`] counts the operations of the workload, without the fills and rewrites they
-/// cause.
+/// Cache results. [`Measurement::requests`] counts operations of the workload, without fills and rewrites.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CacheMeasurement {
     /// Numbers of responses while measured.
@@ -1152,8 +1137,7 @@ pub struct CacheCounts {
     pub fills: u64,
     /// SETs caused by the reads of read-modify-write that were stored.
     pub rewrites: u64,
-    /// Rejected SETs of all kinds: the cache was full (`SERVER_ERROR out of memory`, `-OOM`, 507) or the value too
-    /// large.
+    /// Rejected SETs of all kinds: cache full (`SERVER_ERROR out of memory`, `-OOM`, 507) or value too large.
     pub refused_sets: u64,
 }
 
@@ -1176,8 +1160,7 @@ fn ratio(part: u64, whole: u64) -> Option<f64> {
 /// Number of missed GETs by cause, derived from the generator's earlier requests and responses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MissCauses {
-    /// No value was ever stored under the key: it is the first request, the first value is on its way, or nothing
-    /// fills.
+    /// No value was ever stored under the key: first request, first value still on its way, or no fills.
     pub compulsory: u64,
     /// The key was deleted before or during the GET.
     pub invalidation: u64,
@@ -1287,15 +1270,13 @@ pub struct Worker {
     pub cpu_ns: u64,
     /// CPU time spent polling for the next intended send, ns, a part of `cpu_ns`; 0 in a closed loop.
     pub spin_ns: u64,
-    /// Time that the thread was ready but did not run (`/proc/self/schedstat`), ns; `None` if the kernel does not
-    /// report it.
+    /// Time that the thread was ready but did not run (`/proc/self/schedstat`), ns; `None` if not reported.
     pub run_queue_ns: Option<u64>,
     /// Wall time of the worker while measured, ns.
     pub wall_ns: u64,
     /// Number of turns of the worker's event loop.
     pub turns: u64,
-    /// Time that the worker was held up while measured, ns: it woke 50 ms or more after its timer, stopped or without a
-    /// CPU. 0 in older stores.
+    /// Time lost to late wake-ups while measured, ns: at least 50 ms each after the timer. 0 in older stores.
     #[serde(default)]
     pub stalled_ns: u64,
 }

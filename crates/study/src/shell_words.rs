@@ -45,8 +45,7 @@ pub fn join(words: &[String]) -> String {
     words.iter().map(quoted).collect::<Vec<_>>().join(" ")
 }
 
-/// Checks that [`split`] accepts a command and that it needs no shell; quoted words may contain anything. Fails at the
-/// first problem.
+/// Checks that [`split`] accepts a command, and that it needs no shell except for quotes. Fails at the first problem.
 pub fn check(command: &str) -> Result<(), Invalid> {
     let words = scan(command)?;
     let of_shell = words.iter().enumerate().find_map(|(index, word)| of_shell(index == 0, word));

@@ -23,8 +23,7 @@ pub struct LoadSpec {
     pub target: Target,
     /// Number of clients over all threads, each with a connection.
     pub clients: u32,
-    /// Maximum number of requests in flight per connection, above 1 only if the protocol supports pipelining or
-    /// streams.
+    /// Maximum requests in flight per connection; above 1 only if the protocol supports pipelining or streams.
     #[serde(default = "one")]
     pub pipeline: u32,
     /// How long a connection is used.
@@ -50,9 +49,8 @@ pub struct LoadSpec {
     pub spin_ns: u64,
     /// Random seed of requests and arrivals.
     pub seed: u64,
-    /// The workers that this process runs of a larger load; `None` if it runs all. [`LoadSpec::clients`] and the rate
-    /// of [`LoadSpec::arrivals`] are of the whole load. Together, the processes send the same requests as one with all
-    /// workers.
+    /// The workers that this process runs of a larger load; `None` for all. [`LoadSpec::clients`] and the rate are of
+    /// the whole load. Together, the processes send the same requests as one with all workers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<Part>,
     /// Whether the connected load waits for [`Heard::Go`](crate::generator_messages::Heard::Go).
@@ -212,8 +210,7 @@ impl Target {
         }
     }
 
-    /// Mean number of counted calls in a session, if no condition skips one; 1 without journeys. A rate starts
-    /// sessions.
+    /// Mean number of counted calls per session if no condition skips one; 1 without journeys.
     pub fn requests_per_session(&self) -> f64 {
         let Target::Journey { journeys, .. } = self else { return 1.0 };
         let weights = journeys.iter().map(|one| u64::from(one.weight)).sum::<u64>();
@@ -221,8 +218,7 @@ impl Target {
         calls.max(1) as f64 / weights.max(1) as f64
     }
 
-    /// Name of the request at an index in the mix, or of the step at an index over all journeys; empty if there is
-    /// none.
+    /// Name of the request at an index in the mix, or of the step at an index over all journeys; else empty.
     pub fn request_name(&self, index: u32) -> String {
         match self {
             Target::Http { requests, .. } => requests.get(index as usize).map_or_else(String::new, HttpRequest::kind),
@@ -237,8 +233,7 @@ impl Target {
         }
     }
 
-    /// Address of the server: `host:port`, `unix:` and a path, or the URL of a journey's first target. Empty if it has
-    /// none.
+    /// Address of the server: `host:port`, `unix:` and a path, or a journey's first target; empty without one.
     pub fn address(&self) -> &str {
         match self {
             Target::Journey { journeys, targets, .. } => {
@@ -331,8 +326,7 @@ pub struct Expect {
     pub status: Option<Vec<u16>>,
     /// Expected body, which may contain values; `None` accepts any.
     pub body: Option<Vec<u8>>,
-    /// Expected values in a JSON body. Each is a path (RFC 9535) that selects one value, and the value as a string,
-    /// which may contain values of requests.
+    /// Expected values in a JSON body: a path (RFC 9535) to a value, and a string, which may contain fields.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub json: Vec<(String, String)>,
     /// Regular expression that the body must match; `None` accepts any body.
@@ -418,8 +412,7 @@ impl Arrivals {
 pub enum Warmup {
     /// Ends after this time, ns.
     DurationNs(u64),
-    /// Ends after this many requests over all clients. For a cache the number is exact, and clients then wait for all
-    /// responses.
+    /// Ends after this many requests over all clients. Caches: exactly so many, and clients await all responses.
     Requests(u64),
     /// For caches: ends once the hit ratio shows no trend over the second half of the windows so far.
     Steady {

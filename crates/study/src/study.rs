@@ -29,8 +29,7 @@ pub enum Profile {
     /// The study without the tables `[quick]` and `[full]`.
     #[default]
     Default,
-    /// A quick run, which claims no confidence level: `[quick]` overrides the study. It has three trials per point by
-    /// default.
+    /// A quick run, without a confidence level: `[quick]` overrides the study; by default, three trials per point.
     Quick,
     /// The whole sweep, in which `[full]` overrides the study.
     Full,

@@ -38,8 +38,7 @@ impl Plan {
         order
     }
 
-    /// Whether other points use rates found by the search at this point, which then runs first. Panics without such a
-    /// point.
+    /// Whether other points use rates found by this point's search, which then runs first. Panics without such a point.
     pub fn comes_first(&self, point: usize) -> bool {
         self.points[point].load.search.as_ref().is_some_and(|search| search.first)
     }

@@ -46,8 +46,7 @@ pub fn method(text: &str) -> Result<String, Invalid> {
     Ok(text.to_owned())
 }
 
-/// Checks a request target in origin form (RFC 9112, section 3.2.1). Fails unless it is a path and query in visible
-/// ASCII, which are sent unchanged.
+/// Checks a request target. Fails unless it is a path and query in visible ASCII (RFC 9112, section 3.2.1).
 pub fn target(text: &str) -> Result<String, Invalid> {
     bounded("a path", text)?;
     if !text.starts_with('/') {
@@ -62,8 +61,7 @@ pub fn target(text: &str) -> Result<String, Invalid> {
     Err(Invalid::new(format!("{character:?} is not allowed in the path `{text}`")).hint(hint))
 }
 
-/// Parses a header field, `Name: value`, and removes blanks around the value, which may be empty. Fails if either is
-/// invalid.
+/// Parses a header field, `Name: value`, and removes outer blanks. Fails if name or value is invalid.
 pub fn field(text: &str) -> Result<(String, String), Invalid> {
     bounded("a header", text)?;
     let Some((name, value)) = text.split_once(':') else {
@@ -89,8 +87,7 @@ pub fn field_name(name: &str) -> Result<String, Invalid> {
     Err(Invalid::new(format!("`{name}` is not a valid header name")).hint(hint))
 }
 
-/// Checks a field value and removes outer blanks. Fails at a line end, zero byte or other control character (RFC 9110,
-/// section 5.5).
+/// Checks a field value and removes outer blanks. Fails at a control character (RFC 9110, section 5.5).
 pub fn field_value(name: &str, value: &str) -> Result<String, Invalid> {
     bounded("a header", value)?;
     let value = value.trim_matches([' ', '\t']);
@@ -100,8 +97,7 @@ pub fn field_value(name: &str, value: &str) -> Result<String, Invalid> {
     }
 }
 
-/// Parses valid statuses, such as `200`, `200,201`, `200-204` or `2xx`. Returns them in ascending order without
-/// duplicates. Fails at the first invalid part.
+/// Parses ascending statuses without duplicates, such as `200,201`, `200-204` or `2xx`. Fails at the first error.
 pub fn statuses(text: &str) -> Result<Vec<u16>, Invalid> {
     bounded("a list of statuses", text)?;
     let mut all = Vec::new();
@@ -229,8 +225,7 @@ pub fn mistakes<'r>(request: &'r HttpRequest, connection: Connection, to_close: 
     mistakes
 }
 
-/// Checks a JSON path (RFC 9535) with its expected value, and returns the value as a string, which may contain values
-/// of requests. Fails if the path or a value is invalid.
+/// Checks a JSON path (RFC 9535) and its expected value, and returns the value. Fails if either is invalid.
 pub fn json_check(path: &str, text: &str) -> Result<String, Invalid> {
     if let Err(error) = serde_json_path::JsonPath::parse(path) {
         let message = format!("`{}` is not a JSON path: {error}", path.escape_debug());

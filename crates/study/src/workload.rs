@@ -1,5 +1,4 @@
-//! Cache workloads: operations, keys, and lengths of keys and values, or a trace. [`crate::keys`] declares their keys
-//! in a study.
+//! Cache workloads: operations, keys, lengths of keys and values, or a trace ([`crate::keys`] declares the TOML keys).
 //!
 //! A trace supplies operations, keys, times to live (not over HTTP) and lengths; `fill` is `true` if its format has no
 //! writes. `keys.size` applies to keys without a recorded length, which are as short as distinct keys can be by
@@ -107,8 +106,7 @@ pub struct Keys {
     pub max_bytes: u64,
 }
 
-/// Distribution of operations among keys. With [`Keys::reuse`] a rank is an age, so the newest key is the most popular
-/// one.
+/// Distribution of operations among keys. With [`Keys::reuse`] ranks are ages: the newest key is the most popular one.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "law", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Popularity {
@@ -272,8 +270,7 @@ pub struct Problem {
 }
 
 impl Workload {
-    /// Distribution of key lengths in bytes, before keys are made longer to be distinct. Fails if its parameters are
-    /// invalid.
+    /// Distribution of key lengths in bytes, before keys are made distinct. Fails if a parameter is invalid.
     pub fn key_sizes(&self) -> Result<Sizes, String> {
         Ok(Sizes::new(self.keys.size.law()?, 1, self.keys.max_bytes.max(1)))
     }
@@ -283,9 +280,8 @@ impl Workload {
         Ok(Sizes::new(self.values.size.law()?, 0, self.values.max_bytes))
     }
 
-    /// The hit ratio that the mix of operations determines. Without fills, the last write to a frequently used key was
-    /// a SET with probability set / (set + delete), however large the cache. `None` with fills, with expiry, or if
-    /// nothing is set or deleted.
+    /// The hit ratio that the mix determines. Without fills, the last write to a frequently used key was a SET with
+    /// probability set / (set + delete). `None` with fills, with expiry, or if nothing is set or deleted.
     pub fn hit_ratio_of_mix(&self) -> Option<f64> {
         let (total, changed) = (self.operations.total(), self.keys.invalidation);
         let sets = (1.0 - changed) * (self.operations.set + self.operations.read_modify_write) / total;

@@ -1,5 +1,4 @@
-//! Studies as users write them, their plans and errors. All tests share one binary, since each binary takes time to
-//! link.
+//! Studies as users write them, their plans and errors. One test binary for all, since each takes time to link.
 
 mod containers;
 mod effects;

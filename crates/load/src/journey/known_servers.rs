@@ -30,8 +30,7 @@ pub(crate) struct Servers {
     known: HashMap<(String, String, bool), u32>,
     /// Index of the server that the resolver gave for a URL without its query.
     resolved: HashMap<String, u32>,
-    /// Indices by journey and target; `None` for a target that is never called. Empty if all are looked up at a
-    /// resolver.
+    /// Indices by journey and target; `None` if never called. Empty if all targets are looked up at a resolver.
     pub(crate) of_targets: Vec<Vec<Option<u32>>>,
 }
 
@@ -79,8 +78,7 @@ impl Servers {
         self.resolved.get(url).copied()
     }
 
-    /// Adds the server that the resolver's response gives for `endpoint`, and returns its index. The resolver may learn
-    /// of an unknown endpoint later.
+    /// Adds the server in the resolver's response for `endpoint`, and returns its index.
     pub(crate) fn add_resolved(&mut self, url: &str, endpoint: &Url, status: u16, body: &[u8]) -> OrFault<u32> {
         match read_answer(status, body, endpoint).map_err(|why| (Fault::WrongAnswer, why))? {
             None => self.of_url(endpoint).map_err(fault),

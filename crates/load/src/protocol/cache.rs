@@ -1,7 +1,6 @@
-//! The cache client, independent of the wire format. It sends the operations of a workload, classifies responses and
-//! queues the requests they cause; a [`Codec`] supplies the bytes. A GET that misses causes a SET of its key (the
-//! fill), as does the read of a read-modify-write. The SET goes on the connection of the response, before any other
-//! request.
+//! The cache client, independent of the wire format. It sends a workload's operations, classifies responses and queues
+//! the requests they cause; a [`Codec`] supplies the bytes. A GET that misses causes a SET of its key (the fill), as
+//! does the read of a read-modify-write. The SET goes on the connection of the response, before any other request.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

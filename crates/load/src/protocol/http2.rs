@@ -126,8 +126,7 @@ impl Stream {
         open
     }
 
-    /// Applies a smaller table of the server before the next block, which must begin with the returned sizes. `None` if
-    /// unchanged.
+    /// Applies the server's smaller table before the next block, which must start with the returned sizes, if any.
     #[inline]
     fn shrink_table(&mut self, shared_bytes: usize) -> Option<[usize; 2]> {
         let bytes = self.peer.map_or(self.table_bytes, |peer| peer.header_table_size);

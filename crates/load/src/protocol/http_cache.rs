@@ -1,5 +1,4 @@
-//! A cache over HTTP/1.1: `GET /key`, `PUT /key/value`, `DELETE /key`. The generator's keys and values need no
-//! escaping.
+//! A cache over HTTP/1.1: `GET /key`, `PUT /key/value`, `DELETE /key`. Generated keys and values need no escaping.
 
 use wire::http1::{Limits, Memo, RequestMethod, ResponseReader};
 

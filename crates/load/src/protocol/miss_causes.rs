@@ -284,8 +284,7 @@ fn deleted(word: u16) -> u16 {
 mod tests {
     use super::*;
 
-    /// Cause of the last miss. `g` GET sent, `m` miss, `s` SET sent, `S` stored, `R` refused, `d` DELETE sent, `D`
-    /// deleted.
+    /// Cause of the last miss. `g` sends GET, `m` misses, `s`/`S` send/store SET, `R` refuses, `d`/`D` send/do DELETE.
     fn cause_after(steps: &str) -> Cause {
         let mut workload = study::workload::preset("ycsb-c").unwrap();
         workload.keys.count = 1;

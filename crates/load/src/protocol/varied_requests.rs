@@ -173,8 +173,7 @@ pub(crate) struct Varied {
 }
 
 impl Varied {
-    /// Compiles a composed request whose last `body_bytes` bytes are its body. `None` if it has no values. Reads CSV
-    /// files.
+    /// Compiles a request whose last `body_bytes` bytes are its body, and reads CSV files. `None` without values.
     pub(crate) fn compile(
         composed: &[u8],
         body_bytes: usize,

@@ -213,8 +213,7 @@ impl Budget {
         }
     }
 
-    /// Adds requests that are due but unsent to `waits`. Returns the number of operations with recorded gaps that were
-    /// due while measuring.
+    /// Adds due but unsent requests to `waits`. Returns the operations with recorded gaps due while measuring.
     pub(super) fn finish(mut self, end: Nanos, limited: bool, waits: &mut Waits, protocol: &mut impl Protocol) -> u64 {
         // Any worker might have taken more from the shared number.
         let mut left = match self.left {

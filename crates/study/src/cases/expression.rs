@@ -1,6 +1,5 @@
-//! `{sum}` in the strings of a case: expressions over random numbers and strings. A brace opens one if a letter, `_` or
-//! `(` follows and no quote or brace comes before the closing one. Other braces are literal (JSON needs no escapes), as
-//! is `{{`.
+//! `{sum}` in the strings of a case: expressions over random numbers and strings. An expression starts at a `{` before
+//! a letter, `_` or `(`, and has no inner quote or brace. Other braces are literal (JSON needs no escapes), as is `{{`.
 
 use config::Invalid;
 use config::nearest::suggestion;

@@ -24,8 +24,7 @@ impl Factor {
     }
 }
 
-/// Reads the factors; a study without factors has one design point. A factor with an invalid level keeps the valid
-/// ones, so that other keys can refer to the factor.
+/// Reads the factors. A factor with an invalid level keeps the valid ones, so that other keys can refer to it.
 pub(crate) fn read(root: &Table, options: &ExpandOptions, report: &Report) -> Vec<Factor> {
     let Some(entry) = root.get("factors") else { return Vec::new() };
     let Value::Table(table) = &entry.node.value else {

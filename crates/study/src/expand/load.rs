@@ -74,8 +74,7 @@ pub(super) fn read(load: &Section) -> (LoadPlan, Option<SearchPlan>) {
         _ => arrivals(load, &shape),
     };
     let warmup = match load.has("warmup") {
-        // A journey with few calls could end within the default of one second; a trace is measured from its first
-        // operation.
+        // A journey with few calls could end within the default second. A trace has no warm-up.
         false if is_journey || trace.is_some() => Some(Warmup::DurationNs(0)),
         _ => warmup(load, is_cache, stop),
     };
@@ -256,8 +255,7 @@ fn share(load: &Section) -> Option<CapacityShare> {
     Some(CapacityShare { share: share.unwrap_or_default() / 100.0, point: usize::MAX })
 }
 
-/// Adds a point with a search for each capacity in `capacities`, which has one entry per point. Points with equal
-/// searches share one, which keeps only their common levels.
+/// Adds a search point for each capacity in `capacities` (by point). Equal ones share a point, with common levels.
 pub(super) fn link_capacities(points: &mut Vec<Point>, capacities: Vec<Option<SearchPlan>>) {
     let own = points.len();
     for (index, search) in capacities.into_iter().enumerate() {

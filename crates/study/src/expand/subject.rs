@@ -1,5 +1,4 @@
-//! Reads `[subject]`, which says how to build and start the server, and `[subject.variants]`, its keys that differ by
-//! level.
+//! Reads `[subject]`, how to build and start the server, and `[subject.variants]`, keys that differ by level.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -107,8 +107,7 @@ impl Entry {
         Some(((hours * 60.0 + minutes) * 60.0 + seconds) * 1e3)
     }
 
-    /// Time from the end of the response to `earlier` until this request, ms. Negative if they overlap; `None` if a
-    /// date is malformed.
+    /// Time from the response to `earlier` until this request, ms; negative if they overlap, `None` if unknown.
     pub(super) fn pause_ms(&self, earlier: &Entry) -> Option<f64> {
         let between = (self.started_ms()? - earlier.started_ms()?).rem_euclid(DAY_MS);
         Some(between - earlier.took_ms())

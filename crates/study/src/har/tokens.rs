@@ -124,8 +124,7 @@ impl Tokens {
         }
     }
 
-    /// Finds the latest response that contains a value of a request, and returns the name under which a step takes it.
-    /// `None` if no response contains the value.
+    /// Takes a value of a request from the latest response with it. Returns its name; `None` if no response has it.
     pub(super) fn name(&mut self, wanted: Wanted<'_>) -> Option<String> {
         if wanted.value.is_empty() || wanted.value.len() > VALUE_MAX_BYTES {
             return None;
@@ -227,8 +226,7 @@ fn singular(name: &str) -> String {
     name.strip_suffix('s').unwrap_or(name).to_ascii_lowercase()
 }
 
-/// A regular expression whose first match in `text` has the value at `at` as its group; `None` if no context identifies
-/// it.
+/// A regular expression whose first match in `text` has the value at `at` as its group; `None` if there is none.
 fn pattern(text: &str, at: usize, wanted: Wanted<'_>) -> Option<String> {
     let before = &text[..at];
     let line = before.rfind(['\n', '<']).map_or(0, |start| start + usize::from(text[start..].starts_with('\n')));

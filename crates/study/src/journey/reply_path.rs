@@ -29,8 +29,7 @@ pub fn optional(text: &str) -> (&str, bool) {
     text.strip_suffix('?').map_or((text, false), |text| (text, true))
 }
 
-/// The regular expression of `match(REGEX)`; `None` for other sources. The value is the expression's first group in the
-/// body, or the whole match if it has no group.
+/// The regular expression of `match(REGEX)`, whose first group, or else match, is the value. `None` for other sources.
 pub fn pattern(text: &str) -> Option<&str> {
     text.strip_prefix("match(")?.strip_suffix(')')
 }
