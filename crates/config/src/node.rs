@@ -9,7 +9,7 @@ use crate::place::{Place, line_and_column};
 /// A value and its place in the file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
-    /// Value of a TOML type.
+    /// Value, of any TOML type.
     pub value: Value,
     /// Place of the value, without its key.
     pub place: Place,
@@ -32,15 +32,15 @@ impl Node {
 pub enum Value {
     /// A string, without quotes and escapes.
     Text(String),
-    /// An integer.
+    /// An integer of at most 64 bits.
     Integer(i64),
     /// A finite float.
     Number(f64),
     /// A boolean.
     Flag(bool),
-    /// An array.
+    /// An array, whose items have places of their own.
     List(Vec<Node>),
-    /// A table.
+    /// A table, inline or with a header.
     Table(Table),
     /// A date, or a number out of range. It is already reported, or reported later as a wrong type.
     Other(&'static str),

@@ -204,7 +204,7 @@ pub(crate) struct Coordinator<'a> {
 #[derive(Debug, Default)]
 struct Quiet {
     ended: u64,
-    /// Values of `in_vain` when a request last ended and when the coordinator last looked.
+    /// Value of `in_vain` when a request last ended, and time at which the coordinator noticed.
     in_vain: u64,
     since: Nanos,
 }

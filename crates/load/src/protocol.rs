@@ -34,7 +34,7 @@ use crate::recorder::{Completed, Fault};
 use crate::server_endpoint::Server;
 pub(crate) use crate::stream_overhead::StreamFacts;
 
-/// Facts about a response that was read.
+/// Arrival and length of the response that was read last.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Last {
     /// Arrival of the first part of the response.
@@ -43,7 +43,7 @@ pub(crate) struct Last {
     pub(crate) bytes: u64,
 }
 
-/// Result of parsing the first bytes of a connection's stream.
+/// Result of parsing the bytes at the front of a connection's stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Parsed {
     /// The response is incomplete; all bytes were consumed.

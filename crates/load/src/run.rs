@@ -79,8 +79,8 @@ pub fn run_with_events(
         }
     };
     let choice = match (spec.backend, &spec.target) {
-        // Result of 7 alternating runs against nginx with 50 and 400 clients: epoll took 0.97 and 0.98 times io_uring's
-        // CPU time, both intervals include 1, and epoll uses less memory. Caches are similar but were not measured.
+        // Result of 7 alternating runs against nginx with 50 and 400 clients: CPU time on epoll was 0.97 and 0.98 of
+        // io_uring's (both intervals include 1), and epoll uses less memory. Caches are similar but were not measured.
         (spec::Backend::Auto, Target::Http { .. } | Target::Cache { .. } | Target::Journey { .. })
         | (spec::Backend::Epoll, _) => Choice::Epoll,
         (spec::Backend::Auto, Target::Pingpong { .. }) => Choice::Auto,

@@ -2,7 +2,7 @@
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Escape {
-    /// For contexts without a syntax that a value could break out of.
+    /// No escaping, for contexts without a syntax that a value could break out of.
     #[default]
     None,
     JsonString,

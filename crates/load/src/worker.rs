@@ -82,7 +82,8 @@ struct Worker<'a, D, P: Protocol> {
     stalls: Stalls,
 }
 
-/// Runs the worker. Simulations step the coordinator in `on_turn`, which each turn calls. Fails with the driver.
+/// Runs the worker. Calls `on_turn` on every turn, in which a simulation steps the coordinator. Fails only if the
+/// driver fails.
 pub(crate) fn run<D: Driver, P: Protocol>(
     task: Task<'_>,
     driver: &mut D,

@@ -46,7 +46,7 @@ pub struct Calls {
     /// Size of the proxy's own metadata on the wire in both directions (M2), bytes per call; empty if not reported.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub m2_bytes: Vec<u64>,
-    /// All bytes between proxies minus the original request and reply (M3), per call; empty if not reported.
+    /// All bytes between proxies minus the original request and reply (M3), bytes per call; empty if not reported.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub m3_bytes: Vec<i64>,
     /// Number of service entries after each call; empty if not reported.
@@ -94,7 +94,7 @@ impl Calls {
         self.own_ns.is_empty()
     }
 
-    /// Parses a log without an incomplete last line. Fails at an invalid line, missing column or too many calls.
+    /// Parses a log and ignores an incomplete last line. Fails at an invalid line, a missing column or too many calls.
     pub fn parse(text: &str) -> Result<Calls, String> {
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
         let mut lines = whole.lines();

@@ -19,7 +19,7 @@ pub struct Case {
     pub promise: String,
     /// Random values by name, sampled anew for each repetition.
     pub random: Vec<(String, Draw)>,
-    /// Repetitions, each on its own connection.
+    /// Number of repetitions, each on its own connection.
     pub repeat: u32,
     /// How requests are cut into pieces.
     pub split: Split,
@@ -33,7 +33,7 @@ pub struct Case {
     pub requests: Vec<Request>,
 }
 
-/// A random value.
+/// Distribution of a random value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Draw {
     /// A whole number from the first to the second, both included.
@@ -148,11 +148,11 @@ pub enum Json {
 pub enum Connection {
     /// The connection stays open and nothing more arrives.
     Stays,
-    /// The server closes it.
+    /// The server closes the connection.
     Closes,
-    /// The server may close it.
+    /// The server may close the connection.
     MayClose,
-    /// The server may close it instead of responding; the case sends nothing more on it.
+    /// The server may close the connection instead of responding; the case sends nothing more on it.
     Abandoned,
 }
 

@@ -50,7 +50,7 @@ pub enum Heard {
     Read {},
     /// Start of a load that waits at its gate, on the generator's monotonic clock; at once if that time has passed.
     Go {
-        /// Start of the warm-up, ns.
+        /// Start of the warm-up on the generator's monotonic clock, ns.
         at_ns: u64,
     },
 }
@@ -87,7 +87,7 @@ pub struct Latencies {
 }
 
 impl Latencies {
-    /// Adds the latencies of another generator.
+    /// Adds the latencies of a second generator to these.
     pub fn add(&mut self, other: &Latencies) {
         self.counts.iter_mut().zip(other.counts).for_each(|(sum, count)| *sum += count);
         self.sum_ns += other.sum_ns;

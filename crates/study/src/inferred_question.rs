@@ -50,7 +50,8 @@ impl Plan {
         levels
     }
 
-    /// The factor whose levels compete: the one in question or the first, if it has words, as numbers have no winner.
+    /// The factor whose levels compete: the factor in question, or else the first one, among factors with words. `None`
+    /// if every factor has only numbers, which have no winner.
     pub fn contender(&self) -> Option<&str> {
         let is_contender = |name: &&String| {
             let levels = self.levels(name);

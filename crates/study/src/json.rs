@@ -1,4 +1,4 @@
-//! JSON of stored and exchanged types. Serde's code is compiled in every crate that calls it, so only this crate does.
+//! JSON of stored and exchanged types, so that only this crate compiles Serde's code for them.
 
 use crate::generator_messages::{Heard, Told};
 use crate::node_messages::{Order, Said};

@@ -1,5 +1,5 @@
-//! Declares every key of a study once: the parser takes types, ranges and defaults from here; hints, `quintain help
-//! study`, docs/reference/study.md and the JSON Schema are generated.
+//! Declares every key of a study once. The parser takes types, ranges and defaults from here; hints, `quintain help
+//! study`, docs/reference/study.md and the JSON Schema are generated from the declarations.
 
 pub mod allowed_words;
 mod tables;
@@ -15,12 +15,12 @@ pub use config::{Key, Keys, Kind, Missing};
 pub(crate) use tables::WORKLOAD;
 pub use tables::{CLIENT_COUNT, JOURNEY, LOAD, STUDY};
 
-/// Keys of `[load]` for one kind of load, with which their text begins: `HTTP`, `https:`, `journeys:`.
+/// Keys of `[load]` whose description begins with `kind`, such as `HTTP`, `https:` or `journeys:`.
 pub(crate) fn load_keys(kind: &str) -> impl Iterator<Item = &'static str> {
     LOAD.keys.iter().filter(move |key| key.text.starts_with(kind)).map(|key| key.name)
 }
 
-/// The heading of a table.
+/// Heading of a table, such as `[load]`, or `[[figure]]` for a list of tables.
 pub fn heading(keys: &Keys) -> String {
     match keys.name {
         "" => "A study".to_owned(),
@@ -53,12 +53,12 @@ pub fn page() -> String {
     text
 }
 
-/// The JSON Schema of a study, written as JSON or TOML.
+/// JSON Schema of a study, for files in TOML or JSON.
 pub fn schema() -> Value {
     render_keys::schema(&STUDY, "Study", is_always)
 }
 
-/// Whether a required key is required in every study: variants may supply missing keys, and a journey its protocol.
+/// Whether every study needs a required key: variants may supply missing keys, and a journey its protocol.
 fn is_always(keys: &Keys, key: &Key) -> bool {
     !(keys.get("variants").is_some() || key.name == "stop" && keys.name == "trials")
 }

@@ -34,7 +34,7 @@ pub enum Order {
         /// Any time, which the node returns unchanged, ns.
         at_ns: u64,
     },
-    /// Run a build command on these CPUs. The response is [`Said::Built`].
+    /// Runs a build command on these CPUs. The response is [`Said::Built`].
     Build {
         /// Command line of the build.
         command: String,
@@ -43,37 +43,37 @@ pub enum Order {
         /// Numbers of the CPUs to build on.
         cpus: Vec<u32>,
     },
-    /// Measure the speed of these CPUs. The response is [`Said::Probed`].
+    /// Measures the speed of these CPUs. The response is [`Said::Probed`].
     Probe {
         /// Numbers of the CPUs to probe.
         cpus: Vec<u32>,
     },
-    /// Start a server and its proxies. The response is [`Said::Standing`] or [`Said::Failed`].
+    /// Starts a server and its proxies. The response is [`Said::Standing`] or [`Said::Failed`].
     Serve(Box<Serve>),
-    /// Start and end of measuring, at which the node reads the resource use of server and proxies.
+    /// Announces when measuring starts and ends, which is when the node reads resource use.
     Announced(Announced),
-    /// The load has been measured; take the readings that are still missing.
+    /// Announces that the load has been measured, so that the node takes the readings that are still missing.
     Measured(Span),
-    /// Stop server and proxies. The response is [`Said::Stopped`].
+    /// Stops server and proxies. The response is [`Said::Stopped`].
     Stop {
         /// Whether the trial failed; the node then first checks whether the server is about to exit.
         failed: bool,
     },
-    /// Start a generator on the CPUs of its specification. Its messages arrive as [`Said::Generator`].
+    /// Starts a generator on the CPUs of its specification, whose messages arrive as [`Said::Generator`].
     Load(Box<LoadSpec>),
-    /// A message to pass on to the generator.
+    /// Passes a message on to the generator.
     Heard(Heard),
-    /// End the generator if it still runs after `patience_ns`. The response is [`Said::Unloaded`].
+    /// Ends the generator if it still runs after `patience_ns`. The response is [`Said::Unloaded`].
     Unload {
         /// Time to wait for the generator to exit, ns.
         patience_ns: u64,
     },
-    /// Keep these CPUs awake until the end, or check that they already are. The response is [`Said::Spinning`].
+    /// Keeps these CPUs awake until the end, or checks that they are. The response is [`Said::Spinning`].
     Spin {
         /// Numbers of the CPUs to keep awake.
         cpus: Vec<u32>,
     },
-    /// End the node.
+    /// Ends the node.
     Bye {},
 }
 
@@ -85,16 +85,16 @@ pub enum Said {
     Hello(Box<Hello>),
     /// Sign of life from the node.
     Alive {},
-    /// Response to [`Order::Ping`].
+    /// Clock reading in response to [`Order::Ping`].
     Pong {
         /// Value of [`Order::Ping`], unchanged.
         at_ns: u64,
         /// Time on the node's clock when it read the ping, ns.
         here_ns: u64,
     },
-    /// Response to [`Order::Build`].
+    /// Outcome of [`Order::Build`].
     Built(BuildOutcome),
-    /// Response to [`Order::Probe`].
+    /// Speeds measured by [`Order::Probe`], one probe per CPU.
     Probed(Vec<Probe>),
     /// The server listens on its port.
     Standing(Standing),
@@ -107,13 +107,13 @@ pub enum Said {
     },
     /// The server or a proxy has exited. The response to [`Order::Stop`] has details.
     Ended {},
-    /// Response to [`Order::Stop`].
+    /// Results of server and proxies in response to [`Order::Stop`].
     Stopped(Box<Stopped>),
     /// A message of the generator.
     Generator(Told),
     /// The generator exited without a measurement, or sent an invalid message.
     Broken(String),
-    /// Response to [`Order::Unload`].
+    /// Counters in response to [`Order::Unload`].
     Unloaded {
         /// Counters of the network stack since [`Order::Load`].
         network: NetworkCounters,
@@ -138,7 +138,7 @@ pub struct Hello {
     pub build: String,
     /// Facts about the node's machine.
     pub host: Host,
-    /// Findings of `quintain doctor`.
+    /// Findings of `quintain doctor` on the node's machine.
     pub doctor: Vec<Finding>,
     /// Network interfaces, each with its addresses.
     pub interfaces: Vec<(Interface, Vec<String>)>,
@@ -168,7 +168,7 @@ pub struct Serve {
 pub struct Standing {
     /// Port for the generators' connections: the first proxy's, or the server's.
     pub port: u16,
-    /// The server's port.
+    /// Port of the server itself.
     pub subject_port: u16,
     /// Port of the first proxy's resolver of endpoints; `None` without a resolver.
     pub admin_port: Option<u16>,
@@ -188,7 +188,7 @@ pub struct Stopped {
     pub proxies: Vec<ProxyUse>,
     /// Resource use of the companions.
     pub companions: Vec<ProxyUse>,
-    /// Counters of the network stack.
+    /// Counters of the node's network stack over the trial.
     pub network: NetworkCounters,
     /// Warnings about the trial from this machine.
     pub warnings: Vec<Warning>,

@@ -20,7 +20,7 @@ use crate::workload::Workload;
 pub struct Plan {
     /// Name of the study, the stem of its file.
     pub study: String,
-    /// The question of the study.
+    /// The question of the study, in its author's words.
     pub question: String,
     /// Content of the study file, so that a record can be understood without the file.
     pub text: String,
@@ -96,7 +96,7 @@ pub enum Design {
     /// All combinations, which separate effects from interactions.
     #[default]
     Full,
-    /// The first level of every factor, then each other level of one factor at a time. Interactions remain unseen.
+    /// The first level of every factor, then each other level of one factor at a time. Interactions cannot be found.
     OneAtATime,
 }
 
@@ -148,7 +148,7 @@ pub struct SubjectPlan {
     pub revision: Option<String>,
     /// Number of CPUs that the server uses.
     pub cpus: u32,
-    /// Number of CPUs that the server would use (`cpus = { up_to = 8 }`) if this machine left it enough; `None` if it
+    /// Number of CPUs that the server would use (`cpus = { up_to = 8 }`) if this machine had enough; `None` if it has.
     /// does.
     pub cpus_wanted: Option<u32>,
     /// Verification of the server's contract before its trials; `None` if disabled.
@@ -182,7 +182,7 @@ impl SubjectPlan {
 /// The planned load. The lab turns it into a [`crate::spec::LoadSpec`] once port and CPUs are known.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LoadPlan {
-    /// Protocol of the requests.
+    /// Protocol of the requests; `http`, `workload` or `journey` holds their details.
     pub protocol: Protocol,
     /// HTTP requests; `None` for other protocols.
     pub http: Option<HttpPlan>,

@@ -31,7 +31,7 @@ pub struct Run {
     pub profile: String,
     /// Command line that started the run.
     pub command: Vec<String>,
-    /// Version of quintain.
+    /// Version of the quintain that started the run.
     pub quintain: String,
     /// Git revision of the study's directory, with `-dirty` if changed, or `built-in-HASH`; `None` if unknown.
     pub revision: Option<String>,
@@ -75,7 +75,7 @@ pub struct Node {
     pub role: Role,
     /// Address of the machine in the network of the load.
     pub address: String,
-    /// Facts about the machine.
+    /// Facts about this machine of the cluster.
     pub host: Host,
     /// Findings of `quintain doctor` on this machine.
     pub doctor: Vec<Finding>,
@@ -233,16 +233,16 @@ pub enum BuildOutcome {
     },
 }
 
-/// Facts about the machine.
+/// Hardware and system settings of a machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Host {
     /// Host name.
     pub name: String,
-    /// Kernel release and version.
+    /// Release and version of the kernel.
     pub kernel: String,
     /// Name and version of the distribution; `None` if unknown.
     pub system: Option<String>,
-    /// CPU model.
+    /// Model name of the CPUs.
     pub cpu_model: String,
     /// Name of the hypervisor; `None` if none was detected.
     pub hypervisor: Option<String>,
@@ -289,7 +289,7 @@ pub struct Cpu {
     pub node: u32,
 }
 
-/// One finding of the doctor.
+/// Result of one check of `quintain doctor`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
     /// Name of the check, such as `governor` or `swap`.
@@ -358,7 +358,7 @@ pub enum IdlePolicy {
     Spin,
 }
 
-/// The record of one trial.
+/// Stored result of one trial, with the resources it used.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Record {
     /// Format version, [`RECORD_VERSION`].
@@ -465,8 +465,8 @@ impl Probes {
     }
 }
 
-/// A few million dependent operations in registers on one CPU, about 10 ms. The work is always equal, so its times are
-/// comparable between trials, and between runs on one CPU model. A probe never corrects a result.
+/// A few million dependent operations in registers on one CPU, about 10 ms. Every probe does the same work, so its
+/// times are comparable between trials, and between runs on one CPU model. A probe never corrects a result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Probe {
     /// Number of the probed CPU.
@@ -601,7 +601,7 @@ pub struct SubjectUse {
     /// Time from starting the server to the start of measuring, ns.
     #[serde(default)]
     pub measured_from_ns: u64,
-    /// Fraction of the measured time between the two readings, below 1 if one was late. `None` in older stores.
+    /// Fraction of the measured time between the two readings of CPU times. `None` in older stores.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured_share: Option<f64>,
     /// Time that the server's threads were ready but did not run between the two readings, summed over threads, ns
@@ -751,7 +751,7 @@ pub enum Limit {
     Proxy,
     /// Latency, because few clients wait for responses and no CPU is busy.
     Latency,
-    /// The network to a generator's machine, which was full, lossy, or slower than for the other generators.
+    /// The network between a generator and the server, which was full, lossy, or slower than for other generators.
     Network,
 }
 
@@ -905,7 +905,7 @@ pub struct Measurement {
 /// Results of a load over HTTP/2, while measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StreamsMeasurement {
-    /// Smallest number of requests in flight that the server allowed per connection; `None` without a limit.
+    /// Smallest number of requests in flight that the server ever allowed per connection; `None` without a limit.
     pub allowed: Option<u32>,
     /// Number of connections that the server ended with GOAWAY.
     pub goaways: u64,
@@ -1074,13 +1074,13 @@ pub struct CacheMeasurement {
     pub rewrite: Histogram,
     /// Number of distinct keys requested since the start of the load.
     pub footprint_keys: u64,
-    /// Size of these keys and their values, bytes: the capacity of a cache without overhead that holds them all. If
-    /// lengths vary by SET, the value of the first operation on a key counts.
+    /// Size of the distinct keys requested and their values, bytes: the capacity of a cache without overhead that holds
+    /// all. If lengths vary by SET, the value of the first operation on a key counts.
     pub footprint_bytes: u64,
     /// Memory limit that the server reported before the load, in its own accounting, bytes; `None` if unknown or
     /// unlimited.
     pub limit_bytes: Option<u64>,
-    /// Hit ratio of a cache of any size, as far as the mix of operations determines it; `None` if it does not.
+    /// Hit ratio that the mix of operations determines for a cache of any size; `None` if it determines none.
     pub hit_ratio_of_mix: Option<f64>,
     /// Length of a window of the transient, ns.
     pub transient_window_ns: u64,
@@ -1276,7 +1276,7 @@ pub struct Worker {
     pub wall_ns: u64,
     /// Number of turns of the worker's event loop.
     pub turns: u64,
-    /// Time lost to late wake-ups while measured, ns: at least 50 ms each after the timer. 0 in older stores.
+    /// Time lost to wake-ups 50 ms or more after the timer while measured, ns; 0 in older stores.
     #[serde(default)]
     pub stalled_ns: u64,
 }

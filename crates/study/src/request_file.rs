@@ -160,7 +160,7 @@ struct JsonEntry {
     name: Option<String>,
 }
 
-/// Parses a JSON object in a line that begins at byte `start`. `None` if it has errors, which are reported.
+/// Parses a JSON object in a line that begins at byte `start`. `None` if empty or invalid, which is reported.
 fn json_entry(line: &str, start: usize, number: usize, first: Option<&Entry>, report: &Report) -> Option<Entry> {
     if line.trim().is_empty() {
         return None;

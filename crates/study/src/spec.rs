@@ -115,12 +115,12 @@ pub struct Part {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "protocol", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Target {
-    /// Volley's ping-pong of 32-bit words.
+    /// A server of volley's ping-pong of 32-bit words.
     Pingpong {
         /// Address `host:port`, resolved by the generator's process.
         address: String,
     },
-    /// HTTP/1.1 or HTTP/2.
+    /// An HTTP server and a mix of requests.
     Http {
         /// Address `host:port`, resolved by the generator's process, or `unix:` and the path of a socket.
         address: String,
@@ -253,12 +253,12 @@ pub(crate) fn one() -> u32 {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Connection {
-    /// For as many requests as the server allows.
+    /// Kept for as many requests as the server allows.
     #[default]
     KeepAlive,
-    /// For one request. Its latency starts when the connection is requested.
+    /// Used for one request, whose latency starts when the connection is requested.
     PerRequest,
-    /// For this many requests, after which the client closes the connection. Latency excludes the connect.
+    /// Used for this many requests, after which the client closes the connection. Latency excludes the connect.
     Requests(u32),
 }
 
@@ -412,7 +412,7 @@ impl Arrivals {
 pub enum Warmup {
     /// Ends after this time, ns.
     DurationNs(u64),
-    /// Ends after this many requests over all clients. Caches: exactly so many, and clients await all responses.
+    /// Ends after this many requests over all clients; for caches, exactly, once all responses have arrived.
     Requests(u64),
     /// For caches: ends once the hit ratio shows no trend over the second half of the windows so far.
     Steady {

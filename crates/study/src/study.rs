@@ -36,7 +36,7 @@ pub enum Profile {
 }
 
 impl Profile {
-    /// All profiles.
+    /// All profiles, the default first.
     pub const ALL: [Profile; 3] = [Profile::Default, Profile::Quick, Profile::Full];
 
     /// Name of the profile, and of its table in a study.

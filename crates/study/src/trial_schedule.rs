@@ -77,7 +77,7 @@ impl Plan {
             seconds_max: f64::from(self.trials.max) * block_max_s,
         };
         let all = searches + blocks;
-        // Searches also stop starting trials at the time limit, and then one trial of each may end late.
+        // Searches start no trial after the time limit, and then one trial of each search may end late.
         let search_block_s = runnable().filter(|point| point.load.search.is_some()).map(|point| trial_seconds(point).1);
         let last_s = search_block_s.sum::<f64>().max(block_max_s);
         let cap_s = self.trials.max_ns.map_or(f64::INFINITY, |max_ns| max_ns as f64 / 1e9 + last_s);

@@ -22,7 +22,7 @@ pub const KEY_MAX_BYTES: u64 = 250;
 /// Maximum length of a value, bytes.
 pub const VALUE_MAX_BYTES: u64 = 64 << 20;
 
-/// A cache workload.
+/// A cache workload, sampled from distributions or replayed from a trace.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Workload {

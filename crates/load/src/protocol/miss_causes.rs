@@ -31,7 +31,7 @@ const REFUSED: u16 = 4;
 pub(crate) struct Shared {
     pub(crate) texts: Texts,
     words: Box<[AtomicU16]>,
-    /// Expiry of each key with a time to live, in seconds since the start of the load.
+    /// Time at which each key with a time to live expires, in seconds since the start of the load.
     ends: Box<[AtomicU32]>,
     start: Nanos,
     traced: Option<TracedKeys>,
@@ -284,7 +284,7 @@ fn deleted(word: u16) -> u16 {
 mod tests {
     use super::*;
 
-    /// Cause of the last miss. `g` sends GET, `m` misses, `s`/`S` send/store SET, `R` refuses, `d`/`D` send/do DELETE.
+    /// Cause of the miss after these steps: `g` GET, `m` miss, `s`/`S` SET sent/done, `R` refused, `d`/`D` DELETE.
     fn cause_after(steps: &str) -> Cause {
         let mut workload = study::workload::preset("ycsb-c").unwrap();
         workload.keys.count = 1;

@@ -37,7 +37,7 @@ enum Format {
     Plain,
     /// A number as a string, even if the expression is the whole template.
     Decimal,
-    /// The lowest hexadecimal digits, this many.
+    /// The lowest hexadecimal digits of a number, as many as given.
     Hex(u32),
 }
 

@@ -255,7 +255,7 @@ fn share(load: &Section) -> Option<CapacityShare> {
     Some(CapacityShare { share: share.unwrap_or_default() / 100.0, point: usize::MAX })
 }
 
-/// Adds a search point for each capacity in `capacities` (by point). Equal ones share a point, with common levels.
+/// Adds a point with the search for each capacity of `capacities` (by point). Equal searches share one point.
 pub(super) fn link_capacities(points: &mut Vec<Point>, capacities: Vec<Option<SearchPlan>>) {
     let own = points.len();
     for (index, search) in capacities.into_iter().enumerate() {

@@ -23,7 +23,7 @@ pub(super) fn check_keys(subject: &Section) {
     check_variants_keys(subject);
 }
 
-/// Reports unknown keys of the variants of a section. Variants have all its keys except `variants`.
+/// Reports unknown keys of a section's variants. A variant may have all keys of the section except `variants`.
 pub(super) fn check_variants_keys(section: &Section) {
     let known = section.keys.names().filter(|name| *name != "variants").collect::<Vec<_>>();
     let Some(variants) = section.section("variants") else { return };

@@ -48,12 +48,12 @@ pub(super) fn read(load: &Section) -> Option<Workload> {
 fn workload(section: &Section) -> Workload {
     section.check_keys();
     let base = base(section);
-    // Do not report the keys that an invalid preset would have set as missing.
+    // Keys that an invalid preset would have set must not be reported as missing.
     let is_lost = section.has("preset") && base.is_none();
     let base = base.as_ref();
     let trace = trace_of(section);
     let traced = section.has("trace");
-    // Do not report the keys that an invalid trace would have set either.
+    // Keys that an invalid trace would have set are not missing either.
     let has_lengths = traced && trace.as_ref().is_none_or(|trace| trace.format.has_lengths());
     let operations = operations(section, base, traced || is_lost);
     let workload = Workload {

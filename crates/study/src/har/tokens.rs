@@ -124,7 +124,7 @@ impl Tokens {
         }
     }
 
-    /// Takes a value of a request from the latest response with it. Returns its name; `None` if no response has it.
+    /// Takes a request's value from the latest response that contains it. Returns its name; `None` if none does.
     pub(super) fn name(&mut self, wanted: Wanted<'_>) -> Option<String> {
         if wanted.value.is_empty() || wanted.value.len() > VALUE_MAX_BYTES {
             return None;

@@ -2,7 +2,7 @@ use stats::Distribution;
 
 use super::{Keys, NewKey, Operations, Popularity, SizeLaw, Tail, Ttl, ValueLength, Values, Workload};
 
-/// A workload preset.
+/// A named workload that a study can start from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Preset {
     /// Name of the preset, as in `preset = "etc-2012"`.
@@ -11,7 +11,7 @@ pub struct Preset {
     pub about: &'static str,
 }
 
-/// All presets.
+/// Presets that a study can name.
 pub const PRESETS: [Preset; 12] = [
     Preset {
         name: "course",
