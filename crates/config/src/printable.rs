@@ -36,7 +36,7 @@ pub fn text(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Escapes a string like [`text`], and LF and tab too, so that the result is one line.
+/// Escapes a string like [`text`], and also LF and tab, so that the result is one line.
 ///
 /// ```
 /// assert_eq!(config::printable::line("bob\n[Whip] forged\u{1b}[2J"), "bob\\n[Whip] forged\\x1b[2J");

@@ -41,7 +41,7 @@ pub struct Section<'a, F = ()> {
     pub name: String,
     /// Entries of the table, in the order of the file.
     pub table: Cow<'a, Table>,
-    /// Keys that are declared for the table.
+    /// Declared keys of the table, with their types and defaults.
     pub keys: &'static Keys,
     /// Place of the table, used for errors about missing keys.
     pub place: Place,
@@ -69,12 +69,12 @@ impl<'a, F: Fill> Section<'a, F> {
         Section { name, table, keys: self.keys, place: self.place, fill, report: self.report }
     }
 
-    /// Reports keys that are not declared.
+    /// Reports undeclared keys of the table.
     pub fn check_keys(&self) {
         self.only(&self.keys.names().collect::<Vec<_>>());
     }
 
-    /// Reports keys that are not declared, and required keys that are missing.
+    /// Reports undeclared keys, and required keys that are missing.
     pub fn check(&self) {
         self.check_keys();
         let required = self.keys.keys.iter().filter(|key| key.missing == Missing::Mistake);
@@ -146,7 +146,7 @@ impl<'a, F: Fill> Section<'a, F> {
         }
     }
 
-    /// Reads a string. `None` if missing without a default or invalid, which is reported.
+    /// Reads a string. `None` without value or default, and after reporting an invalid value.
     pub fn text(&self, key: &str) -> Option<String> {
         // Names that the file chooses are not declared.
         let kind = self.keys.get(key).map_or(&Kind::Text, |key| &key.kind);
@@ -186,20 +186,20 @@ impl<'a, F: Fill> Section<'a, F> {
         }
     }
 
-    /// Reads a string and parses it. `None` if missing, or if `parse` fails, which is reported.
+    /// Reads a string and parses it. `None` without value or default, and after reporting an invalid value.
     pub fn text_as<T>(&self, key: &str, parse: impl FnOnce(&str) -> Result<T, Invalid>) -> Option<T> {
         let text = self.text(key)?;
         let (_, place) = self.filled(key)?;
         parse(&text).map_err(|error| self.report.invalid(place, error)).ok()
     }
 
-    /// The string at `key` and its place. `None` if the value is not a string, which is not reported.
+    /// The string at `key` and its place. Returns `None` for any other value, without reporting it.
     pub fn filled(&self, key: &str) -> Option<(String, Place)> {
         let found = self.find(key)?;
         if let Value::Text(text) = &*found.value { Some((text.clone(), found.place)) } else { None }
     }
 
-    /// Reads a boolean. `None` if missing without a default or invalid, which is reported.
+    /// Reads a boolean. `None` without value or default, and after reporting an invalid value.
     pub fn flag(&self, key: &str) -> Option<bool> {
         let found = self.find(key)?;
         match &*found.value {
@@ -224,7 +224,7 @@ impl<'a, F: Fill> Section<'a, F> {
         kind.contains(value).then_some(value).or_else(wrong)
     }
 
-    /// Reads a count. `None` if missing without a default or out of the declared range, which is reported.
+    /// Reads a count. `None` without value or default, and after reporting a value out of the declared range.
     pub fn count(&self, key: &str) -> Option<u64> {
         let count = self.numeric(key, |kind| matches!(kind, Kind::Count(..)), "a count, such as `40` or `\"50k\"`");
         count.map(|count| count as u64)
@@ -235,7 +235,7 @@ impl<'a, F: Fill> Section<'a, F> {
         self.count(key).map(|count| u32::try_from(count).expect("its bounds fit 32 bits"))
     }
 
-    /// Reads a duration in ns. `None` if missing without a default or invalid, which is reported.
+    /// Reads a duration in ns. `None` without value or default, and after reporting an invalid value.
     pub fn duration_ns(&self, key: &str) -> Option<u64> {
         let found = self.find(key)?;
         if let Value::Integer(_) | Value::Number(_) = *found.value {
@@ -248,7 +248,7 @@ impl<'a, F: Fill> Section<'a, F> {
         self.numeric(key, is_meant, "a time, such as `\"300ms\"` or `\"5s\"`").map(|ns| ns as u64)
     }
 
-    /// Reads a rate per second. `None` if missing without a default or invalid, which is reported.
+    /// Reads a rate per second. `None` without value or default, and after reporting an invalid value.
     pub fn rate_per_s(&self, key: &str) -> Option<f64> {
         let found = self.find(key)?;
         let text = match &*found.value {
@@ -260,17 +260,17 @@ impl<'a, F: Fill> Section<'a, F> {
         self.unit(&found, units::rate_per_s(&text))
     }
 
-    /// Reads a fraction. `None` if missing without a default or out of range, which is reported.
+    /// Reads a fraction. `None` without value or default, and after reporting a value out of range.
     pub fn fraction(&self, key: &str) -> Option<f64> {
         self.numeric(key, |kind| matches!(kind, Kind::Fraction(..)), "a fraction, such as `0.03` or `\"3%\"`")
     }
 
-    /// Reads a number without a unit. `None` if missing without a default or out of range, which is reported.
+    /// Reads a number without a unit. `None` without value or default, and after reporting a value out of range.
     pub fn number(&self, key: &str) -> Option<f64> {
         self.numeric(key, |kind| matches!(kind, Kind::Number(..)), "a number")
     }
 
-    /// Reads a number of bytes. `None` if missing without a default or out of range, which is reported.
+    /// Reads a number of bytes. `None` without value or default, and after reporting a value out of range.
     pub fn bytes(&self, key: &str) -> Option<u64> {
         let wanted = "a number of bytes, such as `512` or `\"64KiB\"`";
         self.numeric(key, |kind| matches!(kind, Kind::Bytes(..)), wanted).map(|bytes| bytes as u64)
@@ -297,7 +297,7 @@ impl<'a, F: Fill> Section<'a, F> {
         choice
     }
 
-    /// Reads one of the words declared for `key`. `None` if missing without a default or unknown, which is reported.
+    /// Reads a word declared for `key`. `None` without value or default, and after reporting an unknown word.
     pub fn word(&self, key: &str) -> Option<&'static str> {
         let words = self.kind(key, |kind| if let Kind::Word(_, words) = kind { Some(words()) } else { None });
         self.choice(key, &words.into_iter().map(|word| (word, word)).collect::<Vec<_>>())
@@ -330,7 +330,8 @@ impl<'a, F: Fill> Section<'a, F> {
         Some(all)
     }
 
-    /// Reads a string or an integer, which is returned as a string.
+    /// Reads a string, or an integer converted to a string. `None` without value or default, and after reporting an
+    /// error.
     pub fn text_or_integer(&self, key: &str) -> Option<String> {
         match &self.table.get(key)?.node.value {
             Value::Integer(number) => Some(number.to_string()),

@@ -18,7 +18,7 @@ use crate::recorder::{Fault, Faults};
 use crate::steadiness;
 
 pub(crate) const NEVER: Nanos = Nanos::MAX;
-/// Notice of each published moment, ns, so that every worker learns of it in time.
+/// Time between publishing a moment and the moment itself, so that every worker reads it early enough, ns.
 const NOTICE_NS: Nanos = 2_000_000;
 /// Timeout of the first connects, ns, unless the request timeout is longer.
 const CONNECT_NS: Nanos = 5_000_000_000;
@@ -34,7 +34,7 @@ const QUIET_GAPS: f64 = 10.0;
 /// Maximum time that connections stay open after the end, even if the coordinator fails.
 const HOLD: Duration = HOLD_MAX.saturating_mul(2);
 
-/// The coordinator's orders to the workers, who only write the tickets.
+/// The coordinator's orders to the workers. Workers only write the tickets.
 #[derive(Debug)]
 pub(crate) struct Control {
     pub(crate) start: AtomicU64,

@@ -34,7 +34,7 @@ use crate::recorder::{Completed, Fault};
 use crate::server_endpoint::Server;
 pub(crate) use crate::stream_overhead::StreamFacts;
 
-/// Arrival and length of the response that was read last.
+/// Arrival and length of the last response.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Last {
     /// Arrival of the first part of the response.
@@ -79,7 +79,7 @@ pub(crate) trait Protocol {
     /// Facts kept for each request in flight, to validate its response.
     type Expected: Copy + Default;
 
-    /// Fault of a request whose response cannot be told from unexpected bytes.
+    /// Fault of a request whose response cannot be distinguished from unexpected bytes.
     const UNREADABLE: Fault;
 
     fn stream(&self) -> Self::Stream;

@@ -159,7 +159,7 @@ fn points(
         capacities.push(capacity);
         wanted.push(cpus);
     }
-    // Every point reserves the same CPUs for proxies and companions, so that the server keeps the same CPUs too.
+    // Every point reserves the same number of CPUs for proxies and companions, so that the server keeps its CPUs.
     let sum = |cpus: &mut dyn Iterator<Item = u32>| cpus.fold(0, u32::saturating_add);
     let of_proxies = |point: &Point| sum(&mut point.proxies.iter().map(|proxy| proxy.cpus));
     let of_companions = |point: &Point| sum(&mut point.companions.iter().map(|companion| companion.cpus));
@@ -261,7 +261,7 @@ fn texts<'a>(root: &'a Table) -> Vec<(Spot, &'a str, Place)> {
     nodes.into_iter().flat_map(of_node).collect()
 }
 
-/// Reports templates that name no factor, and templates of the lab in keys where the lab does not fill them.
+/// Reports templates that name no factor, and templates of the lab in keys that the lab does not fill.
 fn check_templates(root: &Table, factors: &[Factor], companions: &[(String, Section)], report: &Report) {
     let ports = companions.iter().map(|(name, _)| factor_placeholders::port_of(name)).collect::<BTreeSet<_>>();
     let texts = texts(root);

@@ -50,7 +50,7 @@ pub enum Order {
     },
     /// Starts a server and its proxies. The response is [`Said::Standing`] or [`Said::Failed`].
     Serve(Box<Serve>),
-    /// Announces when measuring starts and ends, which is when the node reads resource use.
+    /// Announces when measuring starts and ends. The node reads resource use at both times.
     Announced(Announced),
     /// Announces that the load has been measured, so that the node takes the readings that are still missing.
     Measured(Span),

@@ -15,7 +15,7 @@ pub use crate::proxy_plan::ProxyPlan;
 use crate::spec::{Arrivals, Backend, ClientCertificate, Connection, Expect, Identities, Protocol, Stop, Tls, Warmup};
 use crate::workload::Workload;
 
-/// An expanded study, with everything that a run needs to know.
+/// An expanded study, with everything that a run needs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Plan {
     /// Name of the study, the stem of its file.
@@ -159,7 +159,7 @@ pub struct SubjectPlan {
 /// Verification of a subject before its trials, in addition to the cases of its protocol.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct VerifyPlan {
-    /// A case file, relative to the working directory of `run`; `None` if there are no further cases.
+    /// A case file, relative to the working directory of `run`; `None` for only the protocol's cases.
     pub cases: Option<String>,
 }
 

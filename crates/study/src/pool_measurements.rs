@@ -92,7 +92,7 @@ pub fn pool(parts: &[Measurement]) -> Result<Measurement, String> {
     Ok(all)
 }
 
-/// Mean of the offered rates, weighted by sessions, because each part only knows the mean calls of its own sessions.
+/// Mean of the offered rates, weighted by sessions, because each part only has the mean calls of its own sessions.
 fn offered_per_s(parts: &[Measurement]) -> Option<f64> {
     let first = parts.first()?.offered_per_s?;
     let sessions = |part: &Measurement| part.sessions() as f64;
@@ -173,7 +173,7 @@ fn censored(parts: &[Measurement]) -> Result<Option<Censored>, String> {
         unsent: of("unsent requests", |censored| &censored.unsent)?,
         unsent_overdue: each.iter().map(|censored| censored.unsent_overdue).sum(),
         connections: of("silent connections", |censored| &censored.connections)?,
-        // The server was silent to all generators only since its last response to any of them.
+        // The server was silent to all generators only since its last response to any generator.
         silent_ns: each.iter().map(|censored| censored.silent_ns).min().unwrap_or(0),
     }))
 }

@@ -39,7 +39,7 @@ impl ProcessPlan {
 /// How a server is started in a container. The server's command then only holds arguments for the image's command.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct ContainerPlan {
-    /// Name of the image, as the engine knows it. The image is never pulled.
+    /// Name of the image in the container engine. The image is never pulled.
     pub image: String,
     /// The program that starts containers.
     pub engine: EngineChoice,

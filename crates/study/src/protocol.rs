@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 pub enum Protocol {
     /// Volley's ping-pong of 32-bit words.
     Pingpong,
-    /// HTTP/1.1 or, if the load asks for it, HTTP/2, without encryption.
+    /// HTTP without encryption: HTTP/1.1 or, if the load selects it, HTTP/2.
     Http,
-    /// HTTP/1.1 or, if the load asks for it, HTTP/2, in TLS.
+    /// HTTP in TLS: HTTP/1.1 or, if the load selects it, HTTP/2.
     Https,
     /// Journeys, whose operations may be REST, Thrift or SOAP calls.
     Journey,

@@ -23,7 +23,7 @@ impl Word {
     }
 }
 
-/// Splits the arguments of a command, which may be empty. Fails as [`split`] does otherwise.
+/// Splits the arguments of a command; a blank string has none. Fails like [`split`].
 pub fn arguments(text: &str) -> Result<Vec<String>, Invalid> {
     if text.trim().is_empty() { Ok(Vec::new()) } else { split(text) }
 }
@@ -45,7 +45,7 @@ pub fn join(words: &[String]) -> String {
     words.iter().map(quoted).collect::<Vec<_>>().join(" ")
 }
 
-/// Checks that [`split`] accepts a command, and that it needs no shell except for quotes. Fails at the first problem.
+/// Checks that [`split`] accepts a command, and that no unquoted part needs a shell. Fails at the first problem.
 pub fn check(command: &str) -> Result<(), Invalid> {
     let words = scan(command)?;
     let of_shell = words.iter().enumerate().find_map(|(index, word)| of_shell(index == 0, word));

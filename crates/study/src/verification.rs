@@ -100,7 +100,7 @@ pub enum CaseOutcome {
 pub struct Miss {
     /// The error and its location, in one line.
     pub message: String,
-    /// Start of the expected response, with escapes for unprintable bytes; `None` if several are valid.
+    /// Start of the expected response, with escapes for unprintable bytes; `None` if there is none to show.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected: Option<String>,
     /// Start of the received response, with escapes for unprintable bytes; `None` if there is none to show.

@@ -92,7 +92,7 @@ pub enum WarningKind {
     States,
     /// Another process used a CPU before or after trials.
     Contended,
-    /// Any other warning, and warnings of unknown kinds in older stores.
+    /// Any other warning, also in older stores.
     #[default]
     #[serde(other)]
     Other,

@@ -106,7 +106,7 @@ pub(crate) fn endpoint(text: &str) -> Result<Url, String> {
     }
 }
 
-/// Path and query of the request that asks a resolver about `url`.
+/// Path and query of the request to a resolver about `url`.
 pub(crate) fn question(url: &str) -> String {
     let mut target = "/resolve?endpoint=".to_owned();
     template_escaping::push(&mut target, url, Escape::Percent);
@@ -114,7 +114,7 @@ pub(crate) fn question(url: &str) -> String {
 }
 
 /// Parses `{"address": "ip:port"}`, with `"tls"` if it differs from the URL. Status 404 or `"intercepted": false` means
-/// that the resolver does not know the endpoint.
+/// that the endpoint is unknown to the resolver.
 fn read_answer(status: u16, body: &[u8], endpoint: &Url) -> Result<Option<(String, bool)>, String> {
     if status == 404 {
         return Ok(None);

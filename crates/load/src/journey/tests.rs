@@ -53,7 +53,7 @@ fn served<T>(
     struct Ask<'s>(&'s Shutdown);
     impl Drop for Ask<'_> {
         fn drop(&mut self) {
-            self.0.force(); // Runs after a failed test too.
+            self.0.force(); // Also runs after a failed test.
         }
     }
     let listen = MockListen {

@@ -60,7 +60,7 @@ pub(crate) fn keep_error(error: &mut Vec<u8>, text: &[u8]) {
 
 pub(crate) trait Codec {
     type Reader;
-    /// Whether a response to GET contains the key, so that [`Codec::read`] needs to know it.
+    /// Whether a response to GET contains the key, so that [`Codec::read`] needs the key.
     const NAMES_KEY: bool;
     const HAS_TTL: bool = true;
     const HAS_FLAGS: bool = false;

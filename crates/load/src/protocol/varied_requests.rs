@@ -317,7 +317,7 @@ impl<'a> Values<'a> {
     }
 
     fn value(&mut self, text: &str, field: Field, escape: Escape, in_header: bool) -> Result<Arc<Value>, String> {
-        // Headers allow fewer characters, so their values are always checked anew.
+        // Headers allow fewer characters, so their values are always checked again.
         let mut known = self.known.iter().filter(|_| !in_header);
         if let Some((_, _, value)) = known.find(|(known, with, _)| known == text && *with == escape) {
             return Ok(value.clone());

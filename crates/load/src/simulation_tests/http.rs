@@ -491,7 +491,7 @@ fn clients_follow_their_shape() {
     // The number of clients rises by 1 every 50 ms, and each client gets a response per 10 ms. With 2.5 clients on
     // average, the first window of the ramp has 25. A client that stops still receives its last response.
     let alone = [20.0, 20.0, 25.0, 45.0, 65.0, 85.0, 105.0, 45.0, 40.0, 40.0];
-    // Of three workers, the first has clients 1, 4, 7 and 10.
+    // The first of three workers has clients 1, 4, 7 and 10.
     let first_of_three = [10.0, 10.0, 10.0, 18.0, 24.0, 30.0, 40.0, 22.0, 20.0, 20.0];
     for (threads, warmup_ns, windows) in [(1, 0, alone), (1, 100 * MS, alone), (3, 100 * MS, first_of_three)] {
         let warmup = Warmup::DurationNs(warmup_ns);

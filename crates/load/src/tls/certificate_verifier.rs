@@ -193,7 +193,7 @@ fn title(name: &[u8]) -> String {
                 continue;
             };
             if let Some(index) = WANTED.iter().position(|wanted| *wanted == kind) {
-                // Nearly all names are ASCII or UTF-8. Of other names, only the readable characters are kept.
+                // Nearly all names are ASCII or UTF-8. Only the readable characters of other names are kept.
                 let text: String =
                     String::from_utf8_lossy(value).chars().filter(|c| !c.is_control()).take(64).collect();
                 found[index] = Some(text);

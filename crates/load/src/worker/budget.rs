@@ -133,7 +133,7 @@ impl Budget {
         self.exhausted |= there < wanted && !self.is_spent();
         let Some(left) = &mut self.left else { return there };
         if phase.is_measuring && phase.control.limited {
-            // Refill from the number that all workers share. If that is used up, so is this budget.
+            // Refill from the number that all workers share, until both are used up.
             while *left <= u64::from(there) {
                 match phase.control.take_tickets() {
                     0 => break,
@@ -195,7 +195,7 @@ impl Budget {
         !self.has_started || control.has_rounds && self.round_open == 0
     }
 
-    /// Tells the coordinator that all permitted requests are sent, once none is in flight.
+    /// Notifies the coordinator that all permitted requests are sent, once none is in flight.
     #[inline]
     pub(super) fn report_spent(&mut self, phase: &PhaseTracker<'_>, recorder: &Recorder) {
         let gauge = phase.gauge;

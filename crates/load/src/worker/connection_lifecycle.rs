@@ -282,7 +282,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         self.hang_up(id, fault, at);
     }
 
-    /// Hangs up, because a response cannot be told from the unsolicited bytes before it.
+    /// Hangs up, because a response cannot be distinguished from the unsolicited bytes before it.
     #[cold]
     pub(super) fn reject_unsolicited(&mut self, id: u32, at: Nanos) {
         let begins = self.connections.client(id).unsolicited.take();
