@@ -330,8 +330,7 @@ impl<'a, F: Fill> Section<'a, F> {
         Some(all)
     }
 
-    /// Reads a string, or an integer converted to a string. `None` without value or default, and after reporting an
-    /// error.
+    /// Reads a string, or an integer as a string. `None` without value or default, and after an error.
     pub fn text_or_integer(&self, key: &str) -> Option<String> {
         match &self.table.get(key)?.node.value {
             Value::Integer(number) => Some(number.to_string()),

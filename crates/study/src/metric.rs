@@ -18,7 +18,7 @@ pub struct Metric {
     pub heading: &'static str,
     /// Noun within a sentence, such as `p99 latency`.
     pub noun: &'static str,
-    /// Description for users.
+    /// Description in docs/reference/study.md.
     pub text: &'static str,
     /// Short names in flags and conditions. `errors` is the share of failed requests, comparable between all loads.
     #[serde(skip)]

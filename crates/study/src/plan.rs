@@ -493,7 +493,7 @@ pub enum TableKind {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FigureKind {
-    /// Lines with error bars.
+    /// Lines with error bars, one line per level of the series.
     #[default]
     Line,
     /// Points, one per trial.
@@ -501,7 +501,7 @@ pub enum FigureKind {
     /// Lines with error bars over the levels of one factor, one line per level of a second factor. Lines that are not
     /// parallel show that the effect of one factor depends on the other.
     Interaction,
-    /// Cumulative distribution of latency.
+    /// Cumulative distribution function of latency.
     Ecdf,
     /// Quantiles of latency on a logarithmic axis.
     Quantiles,

@@ -93,9 +93,9 @@ pub struct Node {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
-    /// Runs the server, and the proxies in front of it.
+    /// The machine of the server, and of the proxies in front of it.
     Subject,
-    /// Runs a generator.
+    /// A machine of a generator.
     Load,
 }
 
@@ -176,7 +176,7 @@ pub struct Reference {
     pub capacity_bytes: u64,
     /// Number of GETs after the warm-up.
     pub gets: u64,
-    /// Number of those GETs that missed in the simulation.
+    /// Number of GETs after the warm-up that missed in the simulation.
     pub misses: u64,
     /// Why the policy was not simulated, in which case the counts are 0; `None` if it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -141,7 +141,7 @@ pub enum NewKey {
     Set,
 }
 
-/// Lengths of a workload's values.
+/// Lengths of a workload's values, and whether they vary by SET.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Values {

@@ -133,7 +133,7 @@ impl Budget {
         self.exhausted |= there < wanted && !self.is_spent();
         let Some(left) = &mut self.left else { return there };
         if phase.is_measuring && phase.control.limited {
-            // Refill from the number that all workers share, until both are used up.
+            // Refill from the number that all workers share. This budget ends when the shared number does.
             while *left <= u64::from(there) {
                 match phase.control.take_tickets() {
                     0 => break,

@@ -212,7 +212,7 @@ impl Leaf {
     }
 }
 
-/// Whether a value is too long to occur in a response by chance.
+/// Whether a value is unlikely to occur by chance: without spaces, and 20 bytes or 8 with a digit, or longer.
 pub(super) fn is_distinctive(value: &str) -> bool {
     let has_digit = value.bytes().any(|byte| byte.is_ascii_digit());
     !value.contains(' ') && (value.len() >= 20 || value.len() >= 8 && has_digit)
