@@ -17,7 +17,7 @@ fn own_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Lowers `least_ns` to the times of this round.
+/// Runs all operations and lowers each entry of `least_ns` to the CPU time of its operation, in ns.
 fn measure(least_ns: &mut [u32], mut operation: impl FnMut(usize)) {
     for (number, least) in least_ns.iter_mut().enumerate() {
         let start_ns = own_ns();

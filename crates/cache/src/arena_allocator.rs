@@ -14,16 +14,16 @@ pub(crate) const NO_BLOCK: u32 = 0;
 const USED: u32 = 1;
 const BELOW_SHIFT: u32 = 1;
 const BELOW_MASK: u32 = 7 << BELOW_SHIFT;
-/// The free block below has its size in its last word.
+/// Value of bits 1 to 3 if the free block below is longer than 3 words and has its size in its last word.
 const BELOW_LARGE: u32 = 4;
-/// Minimum size of a free block in a class, in words.
+/// Minimum size in words of a free block that is listed in a class.
 const LISTED_MIN: u32 = 4;
-/// First owner's bit in the first word of a used block.
+/// Position of the lowest owner bit in the first word of a used block.
 pub(crate) const OWNER_SHIFT: u32 = 4;
 
 const CLASSES: usize = 416;
 
-/// The class of a block size: exact below 16 words, then 16 classes per power of two.
+/// The class of a size in words: one class per size below 16 words, then 16 classes per power of two.
 fn class_of(words: u32) -> usize {
     if words < 16 {
         return words as usize;
@@ -33,24 +33,24 @@ fn class_of(words: u32) -> usize {
     (16 * (log - 3) + within) as usize
 }
 
-/// The first class with no block below this size.
+/// The first class in which every block has at least `words` words.
 fn class_above(words: u32) -> usize {
     class_of(if words < 16 { words } else { words + (1 << (words.ilog2() - 4)) - 1 })
 }
 
 pub(crate) struct Memory {
     pub(crate) words: Box<[u32]>,
-    /// The word after the arena: a used block without owner, which stops coalescing.
+    /// Offset of the word after the arena, marked as a used block without owner to stop coalescing.
     pub(crate) end: u32,
-    /// Words of all free blocks, including those in no class.
+    /// Total size of all free blocks in words, including blocks too short for a class.
     pub(crate) free_words: u32,
     bits: [u64; CLASSES.div_ceil(64)],
     heads: [u32; CLASSES],
 }
 
 impl Memory {
-    /// Reserves the memory, which becomes resident as it is used. `above` words at the top do not
-    /// belong to the arena.
+    /// Reserves `words` words, which become resident as they are used. The top `above` words do not belong to the
+    /// arena.
     pub(crate) fn new(words: u32, above: u32) -> Memory {
         let mut memory = Memory {
             words: vec![0; words as usize].into_boxed_slice(),
@@ -109,7 +109,7 @@ impl Memory {
         self.set(block, (word & !BELOW_MASK) | free_words.min(BELOW_LARGE) << BELOW_SHIFT);
     }
 
-    /// Size of the free block just below the used `block`; 0 if none.
+    /// Size in words of the free block just below the used `block`; 0 if the block below is used.
     fn free_below(&self, block: u32) -> u32 {
         match (self.at(block) & BELOW_MASK) >> BELOW_SHIFT {
             BELOW_LARGE => self.at(block - 1),
@@ -117,7 +117,7 @@ impl Memory {
         }
     }
 
-    /// Makes a free block. Its neighbors must not be free.
+    /// Marks `words` words from `block` on as a free block. Its neighbors must not be free.
     fn put(&mut self, block: u32, words: u32) {
         self.free_words += words;
         self.set(block, words << OWNER_SHIFT);
@@ -159,8 +159,8 @@ impl Memory {
         words
     }
 
-    /// Frees words of used or taken blocks, joins free neighbors and returns the joined block. The first word must
-    /// still describe the words below it.
+    /// Frees `words` words, joins them with free neighbors and returns the joined block. The first word must still
+    /// describe the words below it.
     pub(crate) fn release(&mut self, block: u32, words: u32) -> u32 {
         let below = self.free_below(block);
         let (mut block, mut words, above) = (block, words, block + words);
@@ -185,10 +185,11 @@ impl Memory {
         Some(64 * word + bits.trailing_zeros() as usize)
     }
 
-    /// Allocates a used block, if some free block is large enough. Its owner's bits are 0.
+    /// Allocates a used block whose owner bits are 0. Returns `None` if it finds no free block that is large enough.
     pub(crate) fn allocate(&mut self, words: u32) -> Option<u32> {
         let class = class_of(words.max(LISTED_MIN));
-        // Tries a few blocks of the exact class before the next class, all of whose blocks fit.
+        // Tries a few blocks of the size's own class first, which may be too small. In the next class, every block
+        // fits.
         let mut near = self.heads[class];
         for _ in 0..4 {
             if near == NO_BLOCK || self.free_size(near) >= words {
@@ -204,7 +205,7 @@ impl Memory {
         Some(near)
     }
 
-    /// Makes the first `words` of a taken block used and frees the rest.
+    /// Marks the first `words` words of a block taken from its class as used, and frees the others.
     pub(crate) fn carve(&mut self, block: u32, taken: u32, words: u32) {
         // The block below a free block is used, because free neighbors are always joined.
         self.set(block, USED);
@@ -215,7 +216,7 @@ impl Memory {
         }
     }
 
-    /// Up to four free blocks of the largest classes.
+    /// The first four free blocks from the largest class down; `NO_BLOCK` stands for missing ones.
     pub(crate) fn largest(&self) -> [u32; 4] {
         let mut found = [NO_BLOCK; 4];
         let mut count = 0;
@@ -238,7 +239,7 @@ impl Memory {
         found
     }
 
-    /// Moves the end of the arena up, into words that the index has left.
+    /// Moves the end of the arena up to `end`, which adds words that the index no longer uses.
     pub(crate) fn extend(&mut self, end: u32) {
         let old = self.end;
         self.end = end;
@@ -246,7 +247,7 @@ impl Memory {
         self.release(old, end - old);
     }
 
-    /// Moves the end of the arena down, if all words from there on are free.
+    /// Moves the end of the arena down to `end` if all words from there on are free; returns whether they are.
     pub(crate) fn shorten(&mut self, end: u32) -> bool {
         let free = self.free_below(self.end);
         let start = self.end - free;
@@ -264,7 +265,8 @@ impl Memory {
         true
     }
 
-    /// Panics if an invariant is violated; `used_size` returns the size of a used block.
+    /// Walks all blocks and panics if an invariant is violated. `used_size` returns the size of a used block in
+    /// words.
     pub(crate) fn audit(&self, used_size: impl Fn(u32) -> u32) -> Walk {
         let mut walk = Walk::default();
         let mut listed = std::collections::BTreeSet::new();

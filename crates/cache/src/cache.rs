@@ -25,16 +25,17 @@ pub struct Cache {
     shards: Box<[Locked]>,
     shift: u32,
     secrets: RapidSecrets,
-    /// Maximum size of a key in bytes: the configured one, or an eighth of a shard if less.
+    /// Maximum size of a key in bytes: [`Config::key_bytes_max`], or an eighth of a shard if that is less.
     pub key_bytes_max: usize,
-    /// Maximum size of a value in bytes: the configured one, or a quarter of a shard if less.
+    /// Maximum size of a value in bytes: [`Config::value_bytes_max`], or a quarter of a shard if that is less.
     pub value_bytes_max: usize,
     capacity_bytes: u64,
     fixed_bytes: u64,
 }
 
 impl Cache {
-    /// Creates an empty cache. Reserves its memory at once, which becomes resident as it is used.
+    /// Creates an empty cache and reserves its memory, which becomes resident as it is used. Fails like
+    /// [`Config::check`].
     pub fn new(config: Config) -> Result<Cache, ConfigError> {
         let count = config.shards();
         Cache::with_shards(config, count)
@@ -72,13 +73,13 @@ impl Cache {
         })
     }
 
-    /// Number of shards.
+    /// Number of shards, a power of two.
     pub fn shards(&self) -> usize {
         self.shards.len()
     }
 
-    /// Locks a key, for one operation or several that must be atomic. The lock lasts as long as the value: a `match` on
-    /// a result keeps it for all arms, so bind the result first.
+    /// Locks the shard of a key for one or more operations, which are then atomic. The lock lasts as long as the
+    /// returned value: a `match` on a result keeps it for all arms, so bind the result first.
     #[inline]
     pub fn hold<'c, 'k>(&'c self, key: &'k [u8]) -> LockedKey<'c, 'k> {
         let hash = rapidhash_v3_seeded(key, &self.secrets);
@@ -92,26 +93,26 @@ impl Cache {
         self.shards.iter().for_each(|shard| lock(shard).clear());
     }
 
-    /// Sums up all shards one by one; not a consistent snapshot if other threads are active.
+    /// Sums the statistics of all shards, one by one. Not a consistent snapshot if other threads are active.
     pub fn stats(&self) -> Stats {
         let mut sum = Stats { fixed_bytes: self.fixed_bytes, ..Stats::default() };
         self.shards.iter().for_each(|shard| lock(shard).add_stats(&mut sum));
         sum
     }
 
-    /// Resets the counts of operations.
+    /// Resets the counts of operations to 0. The byte counts remain.
     pub fn reset_stats(&self) {
         self.shards.iter().for_each(|shard| lock(shard).reset_stats());
     }
 
-    /// Panics if an invariant is violated. Slow, for tests.
+    /// Checks all shards and panics if an invariant is violated. Slow, for tests only.
     pub fn audit(&self) {
         self.shards.iter().for_each(|shard| lock(shard).audit());
     }
 }
 
-/// A key whose shard stays locked, so that operations on it are atomic. Keep it short. The thread that holds it must
-/// not use the cache otherwise: it would deadlock.
+/// A key whose shard stays locked, so that operations on the key are atomic. Drop it soon. Until then, its thread
+/// must not use the cache in any other way: that may deadlock.
 pub struct LockedKey<'c, 'k> {
     cache: &'c Cache,
     shard: MutexGuard<'c, Shard>,
@@ -119,20 +120,22 @@ pub struct LockedKey<'c, 'k> {
 }
 
 impl LockedKey<'_, '_> {
-    /// Passes the key's item to `use_it`. Counts a hit or a miss.
+    /// Passes the key's item to `use_it` and counts a hit. Returns `None` and counts a miss if the key is absent or
+    /// expired.
     #[inline]
     pub fn get<R>(&mut self, now_ms: u64, use_it: impl FnOnce(Item<'_>) -> R) -> Option<R> {
         self.shard.get(self.key, now_ms, use_it)
     }
 
-    /// Like [`Self::get`], but neither counted nor recorded as a use.
+    /// Passes the key's item to `use_it` like [`Self::get`], but counts neither a hit or miss nor a use.
     pub fn peek<R>(&self, now_ms: u64, use_it: impl FnOnce(Item<'_>) -> R) -> Option<R> {
         self.shard.peek(self.key, now_ms, use_it)
     }
 
-    /// Stores an item under a condition and returns its version, 0 if the cache has none. An expired item is stored but
-    /// never found. If there is no room, or the value of a [`Mode::Set`] is too long, the key's older item is removed:
-    /// readers must not get a value that its owner has replaced. Source: memcached 1.6.18, `process_update_command`.
+    /// Stores an item under the condition `mode` and returns its version, or 0 if the cache has no versions. An
+    /// expired item is stored but never found. If there is no room, or the value of a [`Mode::Set`] is too long, the
+    /// key's older item is removed: readers must not get a replaced value. Source: memcached 1.6.18,
+    /// `process_update_command`.
     pub fn store(&mut self, mode: Mode, value: &[u8], meta: Meta, now_ms: u64) -> Result<u64, Refusal> {
         let limit = self.cache.value_bytes_max;
         let stored = match self.key.bytes.len() {
@@ -151,13 +154,14 @@ impl LockedKey<'_, '_> {
         self.count_refusal(stored)
     }
 
-    /// Removes an item whose new value was too long for the caller, and counts a refusal.
+    /// Removes the key's item, for callers that rejected its new value as too long, and counts a refused store.
     pub fn outdate(&mut self, now_ms: u64) {
         self.shard.outdate(self.key, now_ms);
         self.shard.stats.refused += 1;
     }
 
-    /// Deletes the key and returns whether it was present.
+    /// Replaces the item's value, for increments. `change` returns the new value, or `None` to keep the old one, and
+    /// a result. Returns that result, or `None` if the key is absent. The item keeps its [`Meta`].
     pub fn delete(&mut self, now_ms: u64) -> bool {
         self.shard.delete(self.key, now_ms)
     }
@@ -173,7 +177,7 @@ impl LockedKey<'_, '_> {
         self.count_refusal(updated)
     }
 
-    /// Like [`Self::touch`], but not a use of the item.
+    /// Sets the item's expiry like [`Self::touch`], but does not count a use.
     pub fn expire(&mut self, expires_ms: u64, now_ms: u64) -> Result<bool, Refusal> {
         let expired = self.shard.expire(self.key, expires_ms, now_ms, false);
         self.count_refusal(expired)
@@ -197,7 +201,7 @@ impl LockedKey<'_, '_> {
     }
 }
 
-/// Locks a shard. Ignores poisoning: shards do not panic, and after `use_it` only use marks change.
+/// Locks a shard. Ignores poisoning: a shard does not panic, and after a call of `use_it` only use marks change.
 fn lock(shard: &Locked) -> MutexGuard<'_, Shard> {
     shard.0.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -3,58 +3,58 @@ use crate::Evictor;
 /// Maximum size of a key in any cache, in bytes.
 pub const KEY_BYTES_MAX: usize = 65_535;
 
-/// Which memory counts against the limit.
+/// The memory that counts against the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accounting {
     /// Counts all memory: keys, values, headers, index, policy state, free space and the bookkeeping of each shard. The
     /// cache never exceeds `capacity_bytes`.
     Everything,
-    /// Counts only values, as small teaching caches do. Keys and overhead come on top; `memory_bytes` limits the sum. A
-    /// cache of many tiny values reaches that limit first and evicts.
+    /// Counts only values, as small teaching caches do. Keys and overhead take additional memory; `memory_bytes`
+    /// limits the total. A cache of many tiny values reaches that limit first and evicts.
     ValuesOnly {
-        /// Limit of all memory, in bytes.
+        /// Limit of all memory, including keys and overhead, in bytes.
         memory_bytes: u64,
     },
 }
 
-/// Configuration of a cache.
+/// Configuration of a cache. [`Config::new`] returns the defaults, [`Config::check`] rejects invalid values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// The memory limit, in bytes counted by `accounting`.
+    /// Memory limit in bytes. `accounting` determines which memory counts.
     pub capacity_bytes: u64,
-    /// Which memory the limit counts.
+    /// The memory that counts against `capacity_bytes`.
     pub accounting: Accounting,
-    /// Eviction policy.
+    /// Policy that chooses the items to evict when the cache is full.
     pub evictor: Evictor,
     /// Number of threads that use the cache concurrently; affects [`Config::shards`].
     pub threads: usize,
     /// Maximum size of a key in bytes, up to [`KEY_BYTES_MAX`].
     pub key_bytes_max: usize,
-    /// Maximum size of a value in bytes. Small shards lower it, see `Cache::value_bytes_max`.
+    /// Maximum size of a value in bytes. Small shards lower this limit, see `Cache::value_bytes_max`.
     pub value_bytes_max: usize,
-    /// Whether items have versions for compare-and-swap, 8 bytes per item.
+    /// Whether items have versions for compare-and-swap, which take 8 bytes per item.
     pub versions: bool,
     /// Seed of key hashes and eviction draws. Equal seeds and requests give equal caches.
     pub seed: u64,
 }
 
-/// Minimum memory of a shard in bytes, if the limit is split. Smaller shards lose hit ratio, because some hold more
-/// popular keys than others. H1 with 10 MiB in 1, 4, 8 and 32 shards: .8615, .8616, .8613, .8602.
+/// Minimum memory of a shard in bytes, if there are several. Smaller shards lower the hit ratio, because some hold
+/// more popular keys than others. Hit ratios at H1 with 10 MiB in 1, 4, 8 and 32 shards: .8615, .8616, .8613, .8602.
 pub(crate) const SHARD_BYTES_MIN: u64 = 1 << 20;
 
-/// Preferred maximum memory of a shard in bytes. Growing the index blocks a shard's users. Measured
-/// with values of 20 bytes, see `examples/index_growth.rs`.
+/// Preferred maximum memory of a shard in bytes, because growing the index blocks the shard's users. Measured with
+/// values of 20 bytes, see `examples/index_growth.rs`.
 pub(crate) const SHARD_BYTES_WANTED: u64 = 8 << 20;
 
-/// Minimum memory of a cache, in bytes.
+/// Minimum memory of a cache in bytes. [`Config::check`] rejects less.
 pub const MEMORY_BYTES_MIN: u64 = 16 << 10;
 
 /// Maximum memory of a shard, in bytes: 28 bits address 4-byte words.
 pub(crate) const SHARD_BYTES_MAX: u64 = (1 << 30) - 4096;
 
 impl Config {
-    /// Counts everything; `density` eviction, one thread, no versions. Keys up to 250 bytes and
-    /// values up to 1 MiB, as in memcached.
+    /// A configuration that counts all memory, with `density` eviction, one thread and no versions. Keys have up to
+    /// 250 bytes and values up to 1 MiB, as in memcached.
     pub fn new(capacity_bytes: u64) -> Config {
         Config {
             capacity_bytes,
@@ -68,7 +68,7 @@ impl Config {
         }
     }
 
-    /// Maximum memory of the cache, in bytes.
+    /// Maximum of all memory in bytes, including memory that does not count against `capacity_bytes`.
     pub fn memory_bytes(&self) -> u64 {
         match self.accounting {
             Accounting::Everything => self.capacity_bytes,
@@ -76,8 +76,8 @@ impl Config {
         }
     }
 
-    /// Number of shards, a power of two. No shard exceeds 8 MiB, and several threads get up to 16
-    /// shards each. But every shard has at least 1 MiB and room for four of the largest values.
+    /// Number of shards, a power of two: at least one per 8 MiB, and at least 16 per thread if there are several
+    /// threads. Reduced if a shard would have less than 1 MiB or no room for four of the largest values.
     pub fn shards(&self) -> usize {
         let least = SHARD_BYTES_MIN.max(4 * self.value_bytes_max as u64);
         let may = (self.memory_bytes().min(self.capacity_bytes) / least).max(1);
@@ -88,7 +88,7 @@ impl Config {
         u64::max(below, must) as usize
     }
 
-    /// Checks that a cache can have this configuration.
+    /// Checks that a cache can have this configuration. Fails with the first violated limit.
     pub fn check(&self) -> Result<(), ConfigError> {
         if self.memory_bytes() < MEMORY_BYTES_MIN {
             return Err(ConfigError::MemoryTooSmall(self.memory_bytes()));
@@ -106,19 +106,19 @@ impl Config {
     }
 }
 
-/// An impossible configuration.
+/// Why a cache cannot have a configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
-    /// Too little memory for the bookkeeping, in bytes.
+    /// The memory, in bytes, is less than [`MEMORY_BYTES_MIN`].
     #[error("a cache of {0} bytes is too small for its bookkeeping: at least {MEMORY_BYTES_MIN} bytes are needed")]
     MemoryTooSmall(u64),
-    /// A memory limit of 0.
+    /// The memory limit is 0 bytes.
     #[error("a memory limit of 0 bytes holds nothing: at least 1 byte is needed")]
     NoCapacity,
-    /// A key limit out of range, in bytes.
+    /// The maximum size of a key, in bytes, is 0 or more than [`KEY_BYTES_MAX`].
     #[error("keys of up to {0} bytes: the key limit must be 1 to {KEY_BYTES_MAX} bytes")]
     KeyLimit(usize),
-    /// A value limit out of range, in bytes.
+    /// The maximum size of a value, in bytes, is 256 MiB or more.
     #[error("values of up to {0} bytes: the value limit must be below 268435456 bytes (256 MiB)")]
     ValueLimit(usize),
 }
@@ -126,7 +126,7 @@ pub enum ConfigError {
 /// Why an item was not stored.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// An empty key.
+    /// The key is empty.
     #[error("empty key: keys have at least 1 byte")]
     KeyEmpty,
     /// The key exceeds the limit.
@@ -134,35 +134,36 @@ pub enum Refusal {
     KeyTooLong {
         /// Size of the key, in bytes.
         bytes: usize,
-        /// Maximum size of a key, in bytes.
+        /// Maximum size of a key in this cache, in bytes.
         limit: usize,
     },
-    /// The value exceeds the limit. A plain store has removed the key's older value.
+    /// The value exceeds the limit. A [`Mode::Set`] has removed the key's older value.
     #[error("value of {bytes} bytes: the limit is {limit} bytes")]
     ValueTooLong {
         /// Size of the value, in bytes.
         bytes: usize,
-        /// Maximum size of a value, in bytes.
+        /// Maximum size of a value in this cache, in bytes.
         limit: usize,
     },
-    /// No room, and nothing to evict. The older value is removed, so that no reader gets it.
+    /// The cache is full at this many bytes, and its policy evicts nothing. The key's older value is removed, so that
+    /// no reader gets it.
     #[error("the cache is full at {0} bytes and its eviction policy is `none`")]
     Full(u64),
     /// The condition was not met: `add` found the key, or `replace`, `append` or `prepend` did not.
     #[error("not stored: the command's condition was not met")]
     NotStored,
-    /// Compare-and-swap without an item.
+    /// A compare-and-swap found no item with the key.
     #[error("not found: no item with that key to compare with")]
     NotFound,
-    /// Compare-and-swap with an outdated version.
+    /// A compare-and-swap found a different version of the item.
     #[error("exists: the item has changed since version {asked}, it is now at {found}")]
     Exists {
-        /// Version named by the request.
+        /// Version that the request expected.
         asked: u64,
         /// Current version of the item.
         found: u64,
     },
-    /// The cache has no versions.
+    /// A compare-and-swap was requested, but the cache has no versions.
     #[error("compare-and-swap needs a cache with item versions")]
     NoVersions,
 }
@@ -170,13 +171,13 @@ pub enum Refusal {
 /// An item, borrowed while its shard is locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Item<'a> {
-    /// The stored bytes.
+    /// The stored value, without key and metadata.
     pub value: &'a [u8],
     /// 32 bits for the client's use.
     pub flags: u32,
     /// Expiry in milliseconds of the caller's clock; 0 means never.
     pub expires_ms: u64,
-    /// Its version; 0 if the cache has no versions.
+    /// Version of the item; 0 if the cache has no versions.
     pub version: u64,
 }
 
@@ -186,13 +187,13 @@ impl Item<'_> {
     }
 }
 
-/// Metadata of an item.
+/// Metadata that a client stores with an item.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Meta {
     /// 32 bits for the client's use; 0 takes no memory.
     pub flags: u32,
-    /// Expiry in milliseconds of the caller's clock; the item is gone from then on. 0 means never
-    /// and takes no memory, a whole second up to 2^32 s takes 4 bytes, any other time 8.
+    /// Expiry in milliseconds of the caller's clock; the item is absent from then on. 0 means never and takes no
+    /// memory. A whole second up to 2^32 s takes 4 bytes, any other time 8.
     pub expires_ms: u64,
 }
 

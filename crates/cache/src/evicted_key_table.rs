@@ -1,6 +1,6 @@
-//! A table of fingerprints of evicted keys with their uses. Each slot of the index has one 16-bit entry: 12 bits of the
-//! tag and a level of uses, 0 if empty. The scaled tag selects a bucket of eight entries, so the table grows with the
-//! index. An unknown key matches an entry once in 500 times.
+//! A table of fingerprints of evicted keys with their uses. Each slot of the index has one 16-bit entry: 12 bits of
+//! the tag and a level of uses, 0 if empty. The scaled tag selects a bucket of eight entries, so the table grows with
+//! the index. About one in 500 unknown keys matches an entry.
 
 use crate::index::Index;
 use crate::use_counter;
@@ -45,7 +45,8 @@ pub(crate) fn recall(table: &mut [u32], slots: u32, tag: u32) -> u32 {
     level
 }
 
-/// Remembers a key in place of one with no more uses, unless all of its bucket have more.
+/// Remembers a key in place of the least used entry of its bucket, unless all entries have more uses. Ignores level
+/// 0.
 pub(crate) fn remember(table: &mut [u32], slots: u32, tag: u32, level: u32, random: u64) {
     if level == 0 {
         return;
@@ -60,7 +61,7 @@ pub(crate) fn remember(table: &mut [u32], slots: u32, tag: u32, level: u32, rand
     }
 }
 
-/// Halves the uses of a slot's entry. Forgets a key at the lowest level.
+/// Halves the uses of a slot's entry, and empties the entry if none are left.
 #[inline]
 pub(crate) fn halve(table: &mut [u32], slot: u32) {
     let found = read(table, slot);
@@ -68,14 +69,14 @@ pub(crate) fn halve(table: &mut [u32], slot: u32) {
     write(table, slot, if level == 0 { 0 } else { (found & !15) | level });
 }
 
-/// Copies the table to a different number of slots. An entry has only a fingerprint of the tag, so
-/// each bucket takes the most used entries of all buckets its tags may come from.
+/// Copies the table to a different number of slots. An entry has only a fingerprint of the tag, so each new bucket
+/// takes the most used entries of all old buckets from which its tags may come.
 pub(crate) fn stretch(old: &[u32], old_slots: u32, new: &mut [u32], slots: u32) {
     let (from, to) = (u64::from(old_slots / BUCKET), u64::from(slots / BUCKET));
     for bucket in 0..to {
         let first = (bucket * from / to) as u32 * BUCKET;
         let last = (((bucket + 1) * from - 1) / to) as u32 * BUCKET + BUCKET;
-        // No vector: there is one bucket per eight slots.
+        // An array, because a vector would allocate for every bucket, of which there is one per eight slots.
         let mut best = [0; BUCKET as usize];
         for entry in (first..last).map(|entry| read(old, entry)).filter(|entry| entry & 15 != 0) {
             let place = best.iter().position(|other| other & 15 < entry & 15);
@@ -142,7 +143,7 @@ mod tests {
             let mut new = vec![0; slots as usize / 2];
             stretch(&table, 80, &mut new, slots);
             let still = tags.iter().filter(|&&tag| find(&new, slots, tag).is_some()).count();
-            // Growth of less than twofold may merge two buckets into one. They had room here.
+            // Growth by less than a factor of two may merge two buckets into one. Here the merged bucket had room.
             assert!(known > 25 && still >= known - 1, "{slots} slots: {still} of {known}");
         }
     }

@@ -3,49 +3,49 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// An eviction policy.
+/// An eviction policy: it chooses the item that makes room for a new one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Evictor {
     /// Evicts nothing; a full cache refuses new items.
     #[default]
     None,
-    /// The item stored first.
+    /// Evicts the item stored first.
     Fifo,
-    /// The least recently used item.
+    /// Evicts the least recently used item.
     Lru,
-    /// FIFO that reinserts used items once (FIFO-reinsertion, one bit).
+    /// FIFO that reinserts an item used since its insertion, with one bit per item (FIFO-Reinsertion).
     Clock,
-    /// A hand moves from old to new items and evicts the first one not used since its last pass.
+    /// Evicts the first item that was not used since the last pass of a hand, which moves from old to new items.
     /// Source: Zhang et al., NSDI 2024.
     Sieve,
-    /// A small queue for new items (10 % of the bytes), a main queue with 2-bit frequencies, and
-    /// ghosts for 90 % as many items as the cache holds. Two hits move a new item to the main
-    /// queue. Source: Yang et al., SOSP 2023, with the parameters of libCacheSim's S3FIFO.
+    /// A small queue for new items (10 % of the bytes), a main queue with 2-bit frequencies, and ghosts for 90 % as
+    /// many items as the cache holds. Two hits move a new item to the main queue. Source: Yang et al., SOSP 2023,
+    /// with the parameters of libCacheSim's S3FIFO.
     S3Fifo,
-    /// Quintain's own: of 64 sampled items, the one with the fewest uses per byte. Uses fade over
+    /// Quintain's own policy: evicts the item with the fewest uses per byte among 64 sampled items. Uses fade over
     /// time. Fingerprints remember the uses of about as many evicted keys as there are items.
     Density,
 }
 
 impl Evictor {
-    /// All policies.
+    /// All policies, in the order of their declaration.
     pub const ALL: [Evictor; 7] =
         [Evictor::None, Evictor::Fifo, Evictor::Lru, Evictor::Clock, Evictor::Sieve, Evictor::S3Fifo, Evictor::Density];
 
     /// Names of the policies, in the order of [`Evictor::ALL`].
     const NAMES: [&str; 7] = ["none", "fifo", "lru", "clock", "sieve", "s3-fifo", "density"];
 
-    /// Name of the policy in flags and studies.
+    /// Name of the policy in flags and studies, such as `s3-fifo`.
     pub fn name(self) -> &'static str {
         Evictor::NAMES[self as usize]
     }
 
-    /// Whether items are linked in queues, 8 bytes per item.
+    /// Whether the policy links items in queues, which takes 8 bytes per item.
     pub(crate) fn queues(self) -> bool {
         !matches!(self, Evictor::None | Evictor::Density)
     }
 
-    /// 4-byte words of policy state per two slots of the index.
+    /// Number of 4-byte words of policy state per two slots of the index.
     pub(crate) fn words_per_two_slots(self) -> u32 {
         match self {
             Evictor::Density => 1,

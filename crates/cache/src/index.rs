@@ -8,9 +8,9 @@
 use crate::arena_allocator::{Memory, NO_BLOCK};
 
 pub(crate) const TAG_BITS: u32 = 27;
-/// The number of slots is a multiple of this.
+/// Unit of the number of slots, which is always a multiple of it.
 pub(crate) const SLOTS_STEP: u32 = 16;
-/// Maximum and minimum load in percent, and the load after resizing.
+/// Load in percent above which the index grows. It shrinks below `LOAD_MIN`, and each resize leads to `LOAD_NEW`.
 const LOAD_MAX: u64 = 88;
 const LOAD_MIN: u64 = 55;
 const LOAD_NEW: u64 = 82;
@@ -45,7 +45,7 @@ pub(crate) struct Index {
 }
 
 impl Index {
-    /// Words of an index, with `extra_per_two` words of policy state per two slots.
+    /// Size of an index in 4-byte words, including `extra_per_two` words of policy state per two slots.
     pub(crate) fn words(slots: u32, extra_per_two: u32) -> u32 {
         2 * slots + slots / 2 * extra_per_two
     }
@@ -135,7 +135,7 @@ impl Index {
         }
     }
 
-    /// Inserts a slot. The maximum load guarantees an empty one.
+    /// Inserts a slot. There is room, because the load never exceeds its maximum.
     pub(crate) fn insert(&mut self, memory: &mut Memory, slot: Slot) {
         debug_assert!(self.items < self.slots);
         let mut carried = slot;
@@ -175,9 +175,9 @@ impl Index {
         self.items -= 1;
     }
 
-    /// Resizes the index; its end stays in place. The words it grows into must be free. Slots are sorted by home and
-    /// stay sorted, so a few passes suffice, in place. Taken slots move together to the low end, then to the high end,
-    /// and from there to their new slots. Only the policy state and slots that wrap around the end are copied.
+    /// Resizes the index, whose end stays in place. The words it grows into must be free. Slots stay sorted by home,
+    /// so a few passes in place suffice. Taken slots move together to the low end, then to the high end, and from
+    /// there to their new slots. Only the policy state and slots that wrap around the end are copied.
     pub(crate) fn resize(&mut self, memory: &mut Memory, slots: u32, extra: impl FnOnce(&[u32], u32, &mut [u32], u32)) {
         let old = self.clone();
         let words = &mut memory.words;
@@ -277,7 +277,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Uniform tags, and clusters at both ends, so that slots wrap around.
+    /// Draws uniform tags, and clusters at both ends so that slots wrap around.
     fn tag() -> impl Strategy<Value = u32> {
         let all = 1_u32 << TAG_BITS;
         prop_oneof![4 => 0..all, 1 => 0..all / 64, 2 => all - all / 64..all, 1 => Just(all - 1), 1 => Just(0)]

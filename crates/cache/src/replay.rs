@@ -4,10 +4,10 @@ use std::collections::{BTreeSet, HashMap};
 
 use crate::{Cache, Meta, Mode};
 
-/// An operation on an item.
+/// Kind of an operation on an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Reads the item; a miss stores it if [`Rules::fill`] holds.
+    /// Reads the item; a miss stores it if [`Rules::fill`] is set.
     Get,
     /// Stores the item.
     Set,
@@ -26,9 +26,9 @@ impl Action {
 /// One operation of a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operation {
-    /// The kind of operation.
+    /// What the operation does with the item.
     pub action: Action,
-    /// Item of the operation; the length of the value applies to stores.
+    /// Item of the operation. The size of its value is the size that a store writes.
     pub request: Request,
 }
 
@@ -38,32 +38,31 @@ impl From<Request> for Operation {
     }
 }
 
-/// Rules of a replay.
+/// Rules of [`replay`] and [`clairvoyant`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
     /// Whether a missed [`Action::Get`] stores the item.
     pub fill: bool,
     /// Number of operations before counting starts.
     pub warm_up: u64,
-    /// Number of clients that take turns, one operation at a time. A store caused by a miss is the
-    /// client's next operation, after one of each other client. A clairvoyant policy ignores this
-    /// and stores immediately.
+    /// Number of clients that take turns, one operation each. A client stores a missed item in its next turn, after
+    /// one operation of each other client. [`clairvoyant`] ignores the number and stores immediately.
     pub clients: usize,
-    /// Flags of every stored item; the cache needs some bytes for nonzero flags.
+    /// Flags of every stored item. Nonzero flags take 4 bytes per item.
     pub flags: u32,
 }
 
 impl Rules {
-    /// One client that stores missed items.
+    /// Rules for one client that stores missed items.
     pub fn fill(warm_up: u64) -> Rules {
         Rules { fill: true, warm_up, clients: 1, flags: 0 }
     }
 }
 
-/// A request for an item, which a miss stores.
+/// Key and sizes of a requested item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Number of the key.
+    /// Number that identifies the key.
     pub id: u64,
     /// Size of the key's text in bytes; at least 8 are used, so that keys differ.
     pub key_bytes: u32,
@@ -77,16 +76,16 @@ impl Request {
     }
 }
 
-/// Hits by requests and by bytes.
+/// Counts of hits and misses, from which the hit ratios by requests and by bytes follow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HitRatio {
-    /// Requests counted.
+    /// Reads after the warm-up.
     pub requests: u64,
-    /// Requests that hit.
+    /// Reads after the warm-up that found the item.
     pub hits: u64,
-    /// Bytes of keys and values requested.
+    /// Bytes of keys and values of all counted reads.
     pub bytes: u64,
-    /// Bytes of keys and values of hits.
+    /// Bytes of keys and values of the hits.
     pub hit_bytes: u64,
 }
 
@@ -109,10 +108,10 @@ impl HitRatio {
     }
 }
 
-/// Replays operations against `cache` and counts reads. Stores caused by the warm-up finish before
-/// counting starts, as they do in a load.
+/// Replays operations against `cache` and counts reads. Stores caused by the warm-up finish before counting starts,
+/// as they do in a load.
 ///
-/// A key's text starts with its number, and values are zeros; other contents need the same memory.
+/// A key starts with its number, and values are zeros; other contents need the same memory.
 pub fn replay<O: Into<Operation>>(cache: &Cache, operations: impl IntoIterator<Item = O>, rules: Rules) -> HitRatio {
     let mut replay = Replay::new(cache, rules.flags);
     let mut ratio = HitRatio::default();
@@ -186,12 +185,12 @@ fn write_key<'t>(text: &'t mut [u8], request: &Request) -> &'t [u8] {
     &text[..(request.key_bytes as usize).clamp(8, text.len())]
 }
 
-/// Computes the hit ratio of a clairvoyant policy. Without room, it evicts the item whose next
-/// request is farthest in the future, possibly the new one (Belady 1966). An item takes its key,
-/// its value and `overhead_bytes`. Drops items written before any read.
+/// Computes the hit ratio of a clairvoyant policy. If there is no room, the policy evicts the item whose next request
+/// is farthest in the future, possibly the new one (Belady 1966). An item takes its key, its value and
+/// `overhead_bytes`. Items that are overwritten or deleted before their next read are not kept.
 ///
-/// With `by_size`, it evicts the item with the largest product of bytes and time until its next
-/// use. This is not an upper bound of hits either, but far closer to one if sizes differ.
+/// With `by_size`, the policy evicts the item with the largest product of bytes and time until its next use. Its hits
+/// are not an upper bound either, but far closer to one if sizes differ.
 pub fn clairvoyant<O: Into<Operation>>(
     operations: impl IntoIterator<Item = O>,
     capacity_bytes: u64,

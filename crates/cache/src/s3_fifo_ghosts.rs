@@ -1,5 +1,5 @@
-//! Ghosts: keys recently evicted from S3-FIFO's small queue. A table of tags and eviction numbers,
-//! eight to a bucket. Only the latest evictions count, and full buckets forget their oldest.
+//! Ghosts: keys recently evicted from S3-FIFO's small queue. They are tags and eviction numbers in a table with
+//! buckets of eight. Only the latest evictions count, and a full bucket forgets its oldest entry.
 
 use crate::index::Index;
 
@@ -10,7 +10,7 @@ fn bucket(table: &mut [u32], slots: u32, tag: u32) -> &mut [u32] {
     &mut table[start..start + 2 * BUCKET as usize]
 }
 
-/// An empty entry, or the oldest one.
+/// An empty entry of the bucket, or else its oldest one.
 fn oldest(bucket: &mut [u32], last: u32) -> &mut [u32] {
     let age_or_max = |entry: &&mut [u32]| if entry[0] == 0 { u32::MAX } else { age(entry[1], last) };
     bucket.chunks_exact_mut(2).max_by_key(age_or_max).expect("a bucket has entries")
@@ -20,13 +20,13 @@ fn age(number: u32, last: u32) -> u32 {
     last.wrapping_sub(number)
 }
 
-/// Remembers a tag as the latest eviction, `number`; the last `live` evictions count.
+/// Remembers a tag as the latest eviction, which has this `number`. Only the last `live` evictions count.
 pub(crate) fn insert(table: &mut [u32], slots: u32, tag: u32, number: u32, live: u32) {
     remove(table, slots, tag, number, live);
     oldest(bucket(table, slots, tag), number).copy_from_slice(&[tag + 1, number]);
 }
 
-/// Forgets a tag and returns whether it counted.
+/// Forgets a tag and returns whether it was among the last `live` evictions.
 pub(crate) fn remove(table: &mut [u32], slots: u32, tag: u32, last: u32, live: u32) -> bool {
     let mut entries = bucket(table, slots, tag).chunks_exact_mut(2);
     entries.find(|entry| entry[0] == tag + 1).is_some_and(|entry| {

@@ -10,36 +10,38 @@ use crate::item_queue::Queue;
 use crate::stats::Stats;
 use crate::{evicted_key_table, s3_fifo_ghosts, use_counter};
 
-// The owner's bits in a block's first word: the length of the key and these. The second word is the length of the
-// value. Then, if present: links (2 words), expiry (1 word of seconds or 2 of milliseconds), flags (1), version (2);
-// then key, value.
+// Owner bits in a block's first word: the length of the key and these flags. The second word is the length of the
+// value. These parts follow if present: links (2 words), expiry (1 word of seconds or 2 of milliseconds), flags (1),
+// version (2). Key and value come last.
 const KEY_MASK: u32 = 0xffff;
 const EXPIRES: u32 = 1 << 16;
 const FLAGS: u32 = 1 << 17;
 const VERSION: u32 = 1 << 18;
-/// Marks an expiry in milliseconds in two words, as it is not a whole second of 32 bits; only with [`EXPIRES`].
+/// Marks an expiry stored in milliseconds in two words, because it is not a whole second that fits 32 bits. Only set
+/// with [`EXPIRES`].
 const WIDE: u32 = 1 << 22;
 const LAYOUT: u32 = EXPIRES | WIDE | FLAGS | VERSION;
 /// Marks an item in the main queue of S3-FIFO.
 const MAIN: u32 = 1 << 19;
-/// Uses since the queue last checked, at most 3; at most 1 for `clock` and `sieve`.
+/// Position of the uses since the queue last checked the item: at most 3, or 1 for `clock` and `sieve`.
 const USES_SHIFT: u32 = 20;
 const USES: u32 = 3 << USES_SHIFT;
 
-/// Items from which `density` chooses a victim: adjacent slots, about 10 cache lines.
+/// Number of items among which `density` chooses a victim, in adjacent slots of about 10 cache lines.
 const SAMPLE: u32 = 64;
-/// Attempts to draw a taken slot. At least half are taken unless many items were deleted.
+/// Maximum number of attempts to draw a taken slot. At least half of the slots are taken unless many items were
+/// deleted.
 const STARTS: u32 = 16;
-/// `density` halves uses once per this many accesses per item. A longer memory suits fixed popularity, a shorter one
-/// drift. Hit ratios at H1, H5 and H6, one seed: 3: .853, .777 and .867; 5: .8645, .782 and .8555; 7: -, .7775 and
-/// .842.
+/// Number of accesses per item after which `density` has halved all uses. A longer memory suits fixed popularity, a
+/// shorter one drift. Hit ratios at H1, H5 and H6 with one seed: .853, .777 and .867 for 3; .8645, .782 and .8555 for
+/// 5; -, .7775 and .842 for 7.
 const FADE: u64 = 5;
-/// Slots checked for expired items before each eviction.
+/// Number of slots checked for expired items before each eviction.
 const EXPIRY_LOOK: u32 = 8;
-/// Free space between items, as a fraction of the arena, that triggers eviction of neighbors.
+/// Neighbors of a free block are evicted if the free space exceeds a new block by the arena's size divided by this.
 const SLACK_SHARE: u32 = 64;
 
-/// A key, and the part of its hash that the index stores.
+/// The bytes of a key, and the part of its hash that the index stores.
 #[derive(Clone, Copy)]
 pub(crate) struct Key<'k> {
     pub(crate) bytes: &'k [u8],
@@ -56,15 +58,15 @@ impl<'k> Key<'k> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Leaving {
     Evicted,
-    /// Evicted for its location, not by the policy's choice.
+    /// Evicted because of the item's location, not by the policy's choice.
     Displaced,
     Expired,
     Deleted,
-    /// Its successor is about to be stored or was refused.
+    /// Removed because the key's new item is about to be stored or was refused.
     Replaced,
 }
 
-/// Policy state of an item that is stored again.
+/// Policy state that an item keeps when it is stored again.
 #[derive(Clone, Copy)]
 struct Past {
     uses: u32,
@@ -293,7 +295,7 @@ impl Shard {
         found.is_some()
     }
 
-    /// Sets an item's expiry and returns whether the item exists.
+    /// Sets an item's expiry and returns whether the item exists. Counts a use if `is_use`.
     pub(crate) fn expire(&mut self, key: Key<'_>, expires_ms: u64, now_ms: u64, is_use: bool) -> Result<bool, Refusal> {
         let Some(at) = self.find_live(key, now_ms) else { return Ok(false) };
         let block = if is_use { self.used(at) } else { self.index.slot(&self.memory, at).block };
@@ -306,7 +308,7 @@ impl Shard {
             }
             return Ok(true);
         }
-        // The block needs another length: copy the value and store it again.
+        // The expiry changes the length of the block, so the value is copied and stored again.
         let value = item.value.to_vec();
         let version = self.version(block);
         self.put(key, &value, meta, now_ms, Some(at))?;
@@ -316,7 +318,7 @@ impl Shard {
         Ok(true)
     }
 
-    /// Replaces an item's value by the result of `change`; `None` keeps it.
+    /// Replaces an item's value with the one that `change` returns; `None` keeps the old value.
     pub(crate) fn update<R>(
         &mut self,
         key: Key<'_>,
@@ -347,7 +349,7 @@ impl Shard {
         }
     }
 
-    /// Removes an item whose successor is refused. Not counted as a deletion.
+    /// Removes the item of a key whose new item was refused. Not counted as a deletion.
     pub(crate) fn outdate(&mut self, key: Key<'_>, now_ms: u64) {
         if let Some(at) = self.find_live(key, now_ms) {
             self.leave(at, Leaving::Replaced);
@@ -434,7 +436,7 @@ impl Shard {
         bytes[key.len()..key.len() + value.len()].copy_from_slice(value);
     }
 
-    /// Allocates a block, evicting items until it fits. `None` if the policy evicts nothing.
+    /// Allocates a block of `words` words, evicting items until it fits. `None` if no item can be evicted.
     fn reserve(&mut self, words: u32, now_ms: u64) -> Option<u32> {
         loop {
             if let Some(block) = self.memory.allocate(words) {
@@ -462,16 +464,17 @@ impl Shard {
         }
     }
 
-    /// Enlarges one of the largest free blocks by moving the items above it into other free blocks.
+    /// Enlarges one of the largest free blocks by moving the items above it into other free blocks, and allocates it.
+    /// `None` if no block reaches `words` words.
     fn join(&mut self, words: u32) -> Option<u32> {
         for choice in 0..4 {
-            // Queried again, because the previous choice may have moved items into this block.
+            // The list is queried again, because the previous choice may have moved items into this block.
             let block = self.memory.largest()[choice];
             if block == NO_BLOCK {
                 break;
             }
             let mut size = self.memory.take(block);
-            // Marked used, so that nothing joins it.
+            // The block is marked used, so that no freed neighbor joins it.
             self.memory.carve(block, size, size);
             while size < words {
                 let above = block + size;
@@ -512,7 +515,8 @@ impl Shard {
         self.stats.moved += 1;
     }
 
-    /// Frees a block of this size by evicting the items above one of the largest free blocks.
+    /// Frees a block of `words` words by evicting the items above one of the largest free blocks. False if that
+    /// fails.
     fn clear_run(&mut self, words: u32) -> bool {
         for choice in 0..4 {
             let block = self.memory.largest()[choice];
@@ -624,7 +628,7 @@ impl Shard {
             let (live, last) = (self.ghosts_live(), self.ghost_count);
             let (table, slots) = self.policy_table();
             let is_ghost = s3_fifo_ghosts::remove(table, slots, tag, last, live);
-            // Before the first eviction, items beyond the small queue's share go to the main one.
+            // Before the first eviction, items beyond the small queue's share go to the main queue.
             let [small, main] = [self.queues[0].words, self.queues[1].words];
             let is_small_full = match self.values_bytes_cap {
                 None => small >= u64::from(self.memory.arena_words()) / 10,
@@ -672,7 +676,8 @@ impl Shard {
         self.memory.release(block, words);
     }
 
-    /// Evicts one item, an expired one if found soon.
+    /// Evicts an expired item if one of the next [`EXPIRY_LOOK`] slots has one, otherwise the policy's choice. False
+    /// if there is nothing to evict.
     fn evict(&mut self, now_ms: u64) -> bool {
         if self.index.items == 0 {
             return false;
@@ -700,7 +705,7 @@ impl Shard {
         true
     }
 
-    /// Whether the oldest item was used; if so, it becomes the newest with one use less.
+    /// Whether the oldest item was used. If so, makes it the newest item, with one use less.
     fn spare(&mut self, queue: usize) -> bool {
         let block = self.queues[queue].oldest;
         let bits = self.memory.owner_bits(block);
@@ -769,11 +774,10 @@ impl Shard {
         self.random
     }
 
-    /// Finds the slot with the fewest uses per byte among [`SAMPLE`] adjacent taken slots. Starting
-    /// at a random taken slot weights all items equally. Starting at any slot would evict items
-    /// after empty stretches more often, so these stretches would grow and the rest would crowd. In
-    /// the test below, slots would be 7.4 from their homes on average, not 2.7; in the example
-    /// `speed`, a set would take 7.5 us, not 1.0.
+    /// Finds the slot with the fewest uses per byte among [`SAMPLE`] adjacent taken slots. Starting at a random taken
+    /// slot gives all items equal weight. Starting at any random slot would evict items after empty stretches more
+    /// often. These stretches would grow and the other slots would crowd: 7.4 instead of 2.7 slots from their homes
+    /// on average in the test below. A set in the example `speed` would take 7.5 us instead of 1.0.
     fn least_dense(&mut self) -> u32 {
         let mut at = self.draw_slot();
         for _ in 0..STARTS {
@@ -789,7 +793,7 @@ impl Shard {
             if slot.block != NO_BLOCK {
                 let mut score = use_counter::score(slot.uses) - 16 * slot.class as i32;
                 if slot.class == 15 {
-                    // The last class has no upper limit of size.
+                    // The last class has no upper size limit.
                     score -= 32 * (self.block_words(slot.block) / 1024).max(1).ilog2() as i32;
                 }
                 if score < best.0 {
@@ -807,7 +811,7 @@ impl Shard {
         (((self.draw() >> 32) * u64::from(self.index.slots)) >> 32) as u32
     }
 
-    /// A hand visits all slots and the sketch once per [`FADE`] accesses per item and halves uses.
+    /// Halves the uses of all slots and evicted keys, one after another, once per [`FADE`] accesses per item.
     #[inline]
     fn fade(&mut self) {
         if self.evictor != Evictor::Density {
@@ -907,7 +911,7 @@ fn expiry_words(owner_bits: u32) -> u32 {
     u32::from(owner_bits & EXPIRES != 0) + u32::from(owner_bits & WIDE != 0)
 }
 
-/// The half octave of a block's length, from 8 words (32 bytes) up to 5.8 kB.
+/// The half octave of a block's length: class 0 up to 11 words, class 15 from 1,536 words (6 KiB) on.
 fn size_class(words: u32) -> u32 {
     let log = words.max(8).ilog2();
     (2 * log + (words.max(8) >> (log - 1) & 1) - 6).min(15)

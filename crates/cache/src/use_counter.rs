@@ -1,15 +1,15 @@
 //! A counter of uses in 4 bits. Levels stand for ever more uses and are reached at random (Morris 1978, Counting large
 //! numbers of events in small registers). Some stand for parts of a use, so that fading does not forget a key at once.
 
-/// Quarters of a use at each level.
+/// Number of uses that each level stands for, in quarters of a use.
 const QUARTERS: [u32; 16] = [0, 1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384];
 
 pub(crate) const ONE: u32 = 3;
 
-/// 32 times the binary logarithm of the quarters; level 0 counts as 1/4.
+/// Score of each level: 32 times the binary logarithm of its quarters. Level 0 counts as 1/4 of a quarter.
 const SCORE: [i32; 16] = [-64, 0, 32, 64, 96, 115, 128, 147, 160, 179, 192, 211, 224, 243, 256, 275];
 
-/// The level after one more use, drawn so that the sum is unbiased.
+/// The level after one more use, drawn at random so that the expected number of uses is correct.
 #[inline]
 pub(crate) fn more(level: u32, random: u64) -> u32 {
     let sum = QUARTERS[level as usize] + 4;
@@ -36,7 +36,7 @@ pub(crate) fn half(level: u32) -> u32 {
     }
 }
 
-/// The relative worth of a level among items of one size.
+/// The worth of a level, for comparing items of one size: 32 times a binary logarithm.
 #[inline]
 pub(crate) fn score(level: u32) -> i32 {
     SCORE[level as usize]

@@ -13,7 +13,7 @@ const SIEVE: [u64; 3] = [26_610, 21_714, 16_785];
 const S3_FIFO: [u64; 3] = [26_208, 21_377, 16_377];
 const BELADY: [u64; 3] = [22_759, 17_763, 13_103];
 
-/// The script's keys, drawn with integers, so that both languages agree.
+/// The keys of `oracle.py`, drawn with integer arithmetic so that both languages agree.
 fn requests() -> Vec<Request> {
     let mut state = 7u64;
     let key = |number: u64| {
@@ -47,8 +47,8 @@ fn fifo_lru_clock_and_sieve_match_libcachesim() {
     }
 }
 
-/// Our ghosts are 27-bit tags and expire by eviction count. A ghost that returns does not extend
-/// the others, as it does in libCacheSim. Misses differ by at most 0.15 % here.
+/// Ghosts are 27-bit tags here and expire by eviction count. In libCacheSim, a ghost that returns extends the life of
+/// the others. Misses differ by at most 0.15 %.
 #[test]
 fn s3_fifo_matches_libcachesim_except_for_ghosts() {
     for (at, items) in ITEMS.into_iter().enumerate() {
@@ -57,7 +57,7 @@ fn s3_fifo_matches_libcachesim_except_for_ghosts() {
     }
 }
 
-/// libCacheSim's Belady must store each requested item. Ours may bypass it and so misses slightly
+/// libCacheSim's Belady policy must store each requested item. Quintain's may bypass an item and so misses slightly
 /// less: .17 % with 100 items, .02 % with 1000.
 #[test]
 fn belady_matches_libcachesim_except_for_bypassed_items() {
@@ -75,7 +75,7 @@ fn belady_matches_libcachesim_except_for_bypassed_items() {
     }
 }
 
-/// Two items of 1 byte, keys a b c a d b a c.
+/// Replays the keys a b c a d b a c with room for two items of 1 byte.
 #[test]
 fn clairvoyant_matches_hand_computed_hits() {
     let of = |ids: &[u64]| ids.iter().map(|&id| Request { id, key_bytes: 0, value_bytes: 1 }).collect::<Vec<_>>();
@@ -96,7 +96,7 @@ fn clairvoyant_matches_hand_computed_hits() {
     assert_eq!(clairvoyant(sized, 3, 0, true, Rules::fill(0)).hits, 3);
 }
 
-/// Parses `g`et, `s`et, `d`elete or read-`m`odify-write of a one-letter key; 9-byte items.
+/// Parses `g`et, `s`et, `d`elete or read-`m`odify-write, each followed by a one-letter key. Items have 9 bytes.
 fn operations(text: &str) -> Vec<Operation> {
     let one = |word: &str| {
         let (action, key) = word.split_at(1);
@@ -124,9 +124,9 @@ fn replay_matches_hand_computed_hits() {
         ("ga ga sb gb db gb", 9, true, 1, (4, 2)),
         ("ga ga sb gb db gb", 9, false, 1, (4, 1)),
         ("ma ga mb gb", 9, false, 1, (4, 2)),
-        // LRU of two items: c evicts a.
+        // An LRU cache with room for two items: c evicts a.
         ("sa sb sc ga gb", 2, false, 1, (2, 1)),
-        // The second client requests before the first has filled, and again afterwards.
+        // The second client requests the item before the first has stored it, and again afterwards.
         ("ga ga ga ga", 9, true, 2, (4, 2)),
         ("ga ga ga ga", 9, true, 1, (4, 3)),
     ] {

@@ -58,12 +58,12 @@ fn four_threads_see_one_order_under_every_evictor() {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Defect {
     None,
-    /// Sometimes a deleted value is found again.
+    /// A deleted value is sometimes found again.
     Resurrects,
-    /// Sometimes the previous value is found.
+    /// The previous value is sometimes found.
     GoesBack,
     Tears,
-    /// A value of another key is found.
+    /// A value of a different key is found.
     Mixes,
 }
 
@@ -133,7 +133,7 @@ fn incorrect_caches_are_detected() {
     }
 }
 
-/// Histories of one key: `from-to event`; 7 is written, 7? is found, `-` means empty.
+/// Histories of one key as `from-to event`: `7` writes 7, `7?` finds 7, and `-` finds nothing.
 #[test]
 fn checks_hand_written_histories() {
     let rows = [

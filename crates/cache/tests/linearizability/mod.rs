@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 pub(crate) enum What {
     Wrote(u64),
     Found(u64),
-    /// Deleted, missed or was refused.
+    /// The operation was a deletion, a miss or a refused store.
     Emptied,
 }
 
@@ -29,7 +29,7 @@ pub(crate) struct Seen {
     pub(crate) what: What,
 }
 
-/// A clock with unique times.
+/// A clock that never returns the same time twice.
 #[derive(Debug, Default)]
 pub(crate) struct Clock(AtomicU64);
 
@@ -93,7 +93,7 @@ fn check_key(seen: &[Seen]) -> Result<(), String> {
         return Err(format!("two values at one time: {pair:?}"));
     }
     for zone in backward {
-        // Only the last forward zone that began before it can contain it.
+        // Only the last forward zone that began before this zone can contain it.
         let before = forward.partition_point(|other| other.first_end < zone.last_start);
         if let Some(around) = before.checked_sub(1).map(|at| forward[at])
             && zone.first_end < around.last_start
@@ -138,7 +138,7 @@ pub(crate) fn ask(
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
-        // All threads use a few keys at the same time; the others make room scarce.
+        // Half of the operations use four keys, so that threads collide; the other keys make room scarce.
         let key = if state & 1 == 0 { (state >> 40) % 4 } else { (state >> 40) % keys };
         let number = thread << 32 | step;
         let start = clock.now();
