@@ -96,7 +96,7 @@ fn run(id: &str, started: &str, points: usize) -> Run {
     run
 }
 
-/// Writes the file of a run. Its trials repeat the fixture's with other points and blocks.
+/// Writes a run file whose trials are copies of the fixture's trials with different points and blocks.
 fn write(file: &Path, run: &Run, blocks: u32) -> Result<()> {
     let (_, records) = fixtures::volley();
     let is_measured = |record: &&Record| matches!(record.outcome, Outcome::Measured(_));

@@ -1,17 +1,17 @@
-//! Rejects imported texts with terminal control characters, unless reports escape them.
+//! Rejects imported strings with terminal control characters, unless reports escape them.
 
 use serde::de::Error;
 use serde_json::Value;
 
-/// Keys with texts of servers and builds, which may contain anything. Reports escape them.
+/// Keys of strings from servers and builds, which may contain any character. Reports escape them.
 const ESCAPED: [&str; 4] = ["builds", "error_examples", "message", "warnings"];
 
-/// Checks that all keys and texts in JSON are printable, except texts below [`ESCAPED`], and that the JSON is valid.
+/// Checks that JSON is valid and that its keys and strings are printable, except strings below [`ESCAPED`].
 pub(crate) fn check(json: &str) -> Result<(), serde_json::Error> {
-    // Most values contain none of the escapes needed for such characters.
+    // Most JSON contains no escape that could stand for a control character.
     let suspects = ["\\u00", "\\b", "\\f", "\\r"];
     let has_escape = json.contains('\\') && suspects.iter().any(|escape| json.contains(escape));
-    // U+0080 to U+009F start with 0xC2.
+    // U+0080 to U+009F start with 0xC2 in UTF-8.
     if !has_escape && !json.bytes().any(|byte| byte < 0x20 || byte == 0x7f || byte == 0xc2) {
         return Ok(());
     }

@@ -12,7 +12,7 @@ pub enum StoreError {
     /// The file does not exist.
     #[error("no store at `{}`", .0.display())]
     Missing(PathBuf),
-    /// The file cannot be opened or created, with the reason.
+    /// The file cannot be opened or created; contains the reason.
     #[error("cannot open `{path}` as a store: {1}; choose another file with --store", path = .0.display())]
     Unopenable(PathBuf, String),
     /// A later version of quintain wrote the file, with this layout version.
@@ -22,10 +22,10 @@ pub enum StoreError {
         path = .0.display()
     )]
     Newer(PathBuf, i64),
-    /// An SQLite file of another program.
+    /// The file is an SQLite file of a different program.
     #[error("`{}` is an SQLite file of another program: choose another file with --store", .0.display())]
     Foreign(PathBuf),
-    /// Damaged, or not an SQLite file, with SQLite's message.
+    /// The file is damaged or not an SQLite file; contains SQLite's message.
     #[error(
         "`{path}` is damaged or not an SQLite file ({1}): move it away, or recover its data with `sqlite3 {path} \
          .recover`",
@@ -35,18 +35,18 @@ pub enum StoreError {
     /// No space left on the file system.
     #[error("`{}`: no space left on its file system", .0.display())]
     Full(PathBuf),
-    /// Locked by another process for too long.
+    /// Another process has kept the file locked for 10 s.
     #[error("`{}` is locked by another process, waited {BUSY_S} s", .0.display())]
     Busy(PathBuf),
-    /// A run with this name exists.
+    /// The store already has a run with this name.
     #[error("run `{1}` already exists in `{path}`", path = .0.display())]
     RunExists(PathBuf, String),
     /// Another process works on the run.
     #[error("run `{run}` is in use{}", by(pid))]
     Owned {
-        /// Name of the run.
+        /// Full name of the run.
         run: String,
-        /// ID of the process, if known.
+        /// ID of that process; `None` if unknown.
         pid: Option<u32>,
     },
     /// The lock file of a run cannot be created.
@@ -55,14 +55,14 @@ pub enum StoreError {
     /// A run cannot be exported or imported.
     #[error(transparent)]
     RunFile(#[from] RunFileError),
-    /// The store already has this trial.
+    /// The run already has a trial of this design point in this block.
     #[error("run `{run}` already has a trial of point {point} in block {block}")]
     TrialExists {
-        /// Name of the run.
+        /// Full name of the run.
         run: String,
         /// Index of the design point in the plan.
         point: usize,
-        /// Number of the block.
+        /// Number of the block in the run.
         block: u32,
     },
     /// No run has this name.
@@ -70,20 +70,20 @@ pub enum StoreError {
     UnknownRun {
         /// Path of the store.
         path: PathBuf,
-        /// The requested name.
+        /// The requested name or prefix of a name.
         name: String,
-        /// Names of the latest runs.
+        /// Names of the latest runs, at most five.
         known: Vec<String>,
     },
-    /// Several runs have this prefix; contains their names.
+    /// Several runs have names with this prefix; contains the prefix and the names.
     #[error("`{0}` is ambiguous, it matches {count} runs: {names}", count = .1.len(), names = .1.join(", "))]
     AmbiguousRun(String, Vec<String>),
-    /// Stored JSON that this build cannot parse.
+    /// This build cannot parse the stored JSON.
     #[error("cannot read {what} in `{}` (format version {version}, this quintain supports {RECORD_VERSION}): {source}", path.display())]
     Unreadable {
         /// Path of the store.
         path: PathBuf,
-        /// `run x`, or `trial 3 of run x`.
+        /// What the JSON contains, such as `run x` or `trial 3 of run x`.
         what: String,
         /// Format version of the JSON; `?` if missing.
         version: String,
@@ -109,7 +109,7 @@ fn by(pid: &Option<u32>) -> String {
     pid.map_or_else(|| " by another process".to_owned(), |pid| format!(" by process {pid}"))
 }
 
-/// The likely reason; SQLite itself gives none.
+/// The likely reason why a store cannot be opened, since SQLite itself gives none.
 fn unopenable(path: &Path) -> String {
     match path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         _ if path.is_dir() => "it is a directory, but a store is a file".to_owned(),
@@ -118,7 +118,7 @@ fn unopenable(path: &Path) -> String {
     }
 }
 
-/// Time to wait for another process, in seconds.
+/// Time to wait for a different process to unlock the file, in seconds.
 pub(crate) const BUSY_S: u64 = 10;
 
 impl StoreError {

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use study::Json;
 use study::record::{RECORD_VERSION, Record, Run};
 
-/// Value of `format` in the first line.
+/// Value of `format` in the first line of a run file.
 const FORMAT: &str = "quintain-run";
 
 /// Version of the format that this build writes, and the highest that it reads.
@@ -33,7 +33,7 @@ pub const LINE_MAX: usize = 32 << 20;
 /// Maximum length of the uncompressed content, in bytes.
 pub const CONTENT_MAX: u64 = 32 << 30;
 
-/// Maximum number of trials.
+/// Maximum number of trials in a run file.
 pub const TRIALS_MAX: u64 = 1_000_000;
 
 /// Maximum length of a run's name, in bytes.
@@ -50,13 +50,13 @@ pub enum RunFileError {
         "not a run file: expected gzip with `{{\"format\":\"quintain-run\"` in its first line; `quintain runs export` writes one"
     )]
     Foreign,
-    /// The compressed data is damaged after this complete line.
+    /// The compressed data is damaged after the complete line with this number.
     #[error("damaged after line {0}: {1}")]
     Damaged(u64, #[source] io::Error),
     /// A later version of quintain wrote the file.
     #[error("{what} has version {found}, this quintain reads versions up to {known}: use a newer quintain")]
     Newer {
-        /// The file, or a part of it.
+        /// The file or the part of it that is too new.
         what: String,
         /// Version in the file.
         found: u32,
@@ -66,20 +66,20 @@ pub enum RunFileError {
     /// A part of the file exceeds a limit.
     #[error("{what} is larger than the limit of {limit}")]
     TooLarge {
-        /// The line, the content or the number of trials.
+        /// The part: a line, the content or the number of trials.
         what: String,
         /// The limit, with its unit.
         limit: String,
     },
-    /// The file ends before its last line, after this complete one.
+    /// The file ends after the complete line with this number, before its last line.
     #[error("ends after line {0}, before its checksum: the file is incomplete")]
     Incomplete(u64),
     /// The content does not match its checksum, length or number of trials.
     #[error("the checksum of its content is {found}, its last line says {expected}: the file is damaged or was edited")]
     Checksum {
-        /// Values in the last line.
+        /// Checksum, length and number of trials in the last line.
         expected: String,
-        /// Values of the content read.
+        /// Checksum, length and number of trials of the content read.
         found: String,
     },
     /// A line, counted from 1, is invalid or in the wrong place, with the reason.
@@ -113,11 +113,11 @@ pub enum Line<'a> {
 /// Size and checksum of the content written or read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Content {
-    /// Number of trials.
+    /// Number of trials in the content.
     pub trials: u64,
     /// Uncompressed length, in bytes.
     pub bytes: u64,
-    /// SHA-256, hexadecimal.
+    /// SHA-256 of the uncompressed content before the last line, hexadecimal.
     pub sha256: String,
 }
 
@@ -138,12 +138,13 @@ impl<W: Write> Writer<W> {
         Ok(writer)
     }
 
-    /// A writer without the first line, for tests with invalid files.
+    /// Creates a writer that omits the first line, for tests with invalid files.
     pub fn bare(out: W) -> Self {
         Self { out: GzEncoder::new(out, Compression::default()), sum: Context::new(&SHA256), bytes: 0, lines: 0 }
     }
 
-    /// Writes a line: first the run, then each trial. [`RunFileError::TooLarge`] if [`read`] would reject the length.
+    /// Writes a line; the run must come first, then each trial. Fails with [`RunFileError::TooLarge`] if [`read`]
+    /// would reject the length.
     pub fn line(&mut self, line: Line<'_>) -> Result<()> {
         let (name, json) = match line {
             Line::Run(json) => ("run", json),
@@ -158,7 +159,7 @@ impl<W: Write> Writer<W> {
         self.raw(line.as_bytes())
     }
 
-    /// Writes any line.
+    /// Writes any line without checking it, for tests with invalid files.
     pub fn raw(&mut self, line: &[u8]) -> Result<()> {
         for part in [line, b"\n"] {
             self.out.write_all(part)?;
@@ -238,7 +239,7 @@ pub fn read(file: impl Read, mut each: impl FnMut(u64, Line<'_>) -> Result<()>) 
     }
 }
 
-/// Like [`read`], with reading and decompression in another thread, in parallel to `each`.
+/// Reads a file like [`read`], but reads and decompresses in a second thread, in parallel with `each`.
 pub(crate) fn read_beside(
     file: impl Read + Send,
     mut each: impl FnMut(u64, Line<'_>) -> Result<()>,
@@ -321,13 +322,14 @@ fn hex(bytes: &[u8]) -> String {
 /// Checks line by line that a file contains one valid run.
 #[derive(Debug, Default)]
 pub struct Check {
-    /// The run, once its line has been checked.
+    /// The run; `None` until its line has been checked.
     pub run: Option<Run>,
     seen: HashSet<(usize, u32)>,
 }
 
 impl Check {
-    /// Checks the next line and returns its trial, if it is one.
+    /// Checks the next line. Returns its trial, or `None` if the line is the run. Fails if it is invalid or
+    /// misplaced.
     pub fn line(&mut self, number: u64, line: Line<'_>) -> Result<Option<Record>> {
         let invalid = |why: String| RunFileError::Invalid(number, why);
         match line {
@@ -376,7 +378,7 @@ fn parse<T: Json>(json: &str, line: u64, what: &str, version: fn(&T) -> u32) -> 
     Ok(found)
 }
 
-/// Checks the name of a run, for use in commands and file names. Fails with the reason.
+/// Checks that the name of a run is safe in commands and file names. Fails with the reason.
 pub fn name(name: &str) -> std::result::Result<(), String> {
     let why = match name {
         "" => "it is empty",
@@ -391,12 +393,12 @@ pub fn name(name: &str) -> std::result::Result<(), String> {
     Err(format!("invalid name of a run `{}`: {why}", shown(name)))
 }
 
-/// The first 40 characters of untrusted text, with control characters escaped.
+/// The first 40 characters of an untrusted string, with control characters escaped.
 fn shown(text: &str) -> String {
     text.chars().take(40).flat_map(char::escape_default).collect()
 }
 
-/// Whether the text has the shape of `2026-11-20T21:05:00Z`.
+/// Whether a string has the form of `2026-11-20T21:05:00Z`.
 fn is_time(text: &str) -> bool {
     let fits = |(found, wanted): (u8, u8)| if wanted == b'0' { found.is_ascii_digit() } else { found == wanted };
     let shape = b"0000-00-00T00:00:00Z";

@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use crate::error::StoreError;
 
-/// `is_taken` holds the lock for a moment, so `take` tries this often.
+/// Number of attempts of `take`, since `is_taken` holds the lock for a moment.
 const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// The right to add to a run, until it is dropped or the process ends. The lock is flock(2)'s; the file only names it.
+/// The exclusive right to add to a run, until this value is dropped or the process ends. It is a flock(2) lock, which
+/// the file only names.
 #[derive(Debug)]
 pub struct Owner {
     _file: File,
@@ -19,7 +20,7 @@ pub struct Owner {
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        // Removed while locked, so it is ours. A leftover file is harmless.
+        // The file is removed while locked, so it is still ours. A leftover file is harmless.
         let _ = std::fs::remove_file(&self.path);
     }
 }

@@ -18,8 +18,8 @@ use crate::table_layout::{self, Layout};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
-/// Runs and their trials in one file. No added trial is lost if the process is killed. Methods fail with errors of the
-/// file, [`StoreError::UnknownRun`] and [`StoreError::Unreadable`]. A parameter `run` is a full name.
+/// Runs and their trials in one file. No added trial is lost if the process is killed. Methods fail with errors of
+/// the file, [`StoreError::UnknownRun`] and [`StoreError::Unreadable`]. Parameters named `run` take a full name.
 #[derive(Debug)]
 pub struct Store {
     connection: Connection,
@@ -27,53 +27,54 @@ pub struct Store {
     pub path: PathBuf,
 }
 
-/// A row of the list of runs.
+/// Summary of a run: a row in the list of runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RunSummary {
-    /// Name of the run.
+    /// Full name of the run.
     pub id: String,
-    /// Start time, UTC, RFC 3339.
+    /// Start time in UTC, in the format of RFC 3339.
     pub started: String,
     /// Name of the study.
     pub study: String,
-    /// `default`, `quick` or `full`.
+    /// Profile of the run: `default`, `quick` or `full`.
     pub profile: String,
-    /// Design points in the plan.
+    /// Number of design points in the plan.
     pub points: u32,
-    /// Trials in the store.
+    /// Number of trials in the store.
     pub trials: u32,
-    /// Failed trials in the store.
+    /// Number of failed trials in the store.
     pub failed: u32,
-    /// Minimum and maximum number of trials in the plan; `None` if this build cannot read it.
+    /// Minimum and maximum number of trials in the plan; `None` if this build cannot read the plan.
     pub planned: Option<[u64; 2]>,
     /// Progress of the run; `None` if unknown.
     pub state: Option<RunState>,
     /// Size of the run and its trials in the store, in bytes.
     pub bytes: u64,
-    /// Host name of the machine; of the lab if the run used a cluster.
+    /// Host name of the machine, or of the lab if the run used a cluster.
     pub host: String,
-    /// Time of the import, UTC, RFC 3339; empty if not imported.
+    /// Time of the import in UTC, in the format of RFC 3339; empty if the run was not imported.
     pub imported: String,
 }
 
 /// Disk space freed by a removal or a rewrite.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Freed {
-    /// Size of the store and its log before, in bytes.
+    /// Size of the store and its log before the change, in bytes.
     pub before_bytes: u64,
-    /// Size of the store and its log after, in bytes.
+    /// Size of the store and its log after the change, in bytes.
     pub after_bytes: u64,
-    /// Why the file still has unused space for later trials; `None` if it was rewritten.
+    /// Why the file keeps unused space for later trials; `None` if the space was returned to the disk.
     pub not_rewritten: Option<String>,
 }
 
 impl Store {
-    /// Opens or creates the file. Fails if it is newer, foreign, damaged or locked, or cannot be created.
+    /// Opens or creates the file. Fails if the file has a newer layout, belongs to a different program, is damaged or
+    /// locked, or cannot be created.
     pub fn open(path: impl AsRef<Path>) -> Result<Store> {
         Self::open_with(path.as_ref(), OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)
     }
 
-    /// Opens an existing file, read-only if it cannot be written. Fails also with [`StoreError::Missing`].
+    /// Opens an existing file, read-only if it cannot be written. Also fails with [`StoreError::Missing`].
     pub fn open_existing(path: impl AsRef<Path>) -> Result<Store> {
         let path = path.as_ref();
         if !path.exists() {
@@ -119,21 +120,22 @@ impl Store {
         let mut connection =
             Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX).map_err(sqlite)?;
         connection.busy_timeout(Duration::from_secs(BUSY_S)).map_err(sqlite)?;
-        // For a new file: the time of a removal is then proportional to the data removed, also in an older file once it
-        // is rewritten. A trial has about 20 kB.
+        // These settings apply to new files and to older files once they are rewritten. They make the time of a
+        // removal proportional to the removed data. A trial has about 20 kB.
         for (name, value) in [("page_size", "16384"), ("auto_vacuum", "incremental")] {
             connection.pragma_update(None, name, value).map_err(sqlite)?;
         }
         let layout = table_layout::create(&mut connection).map_err(sqlite)?;
         let store = Store::new(connection, path, layout)?;
-        // A write-ahead log lets `report` read while `run` writes. Each commit is synced: a lost trial costs seconds.
+        // A write-ahead log lets `report` read while `run` writes. Each commit is synced, because a lost trial costs
+        // seconds.
         for (name, value) in [("journal_mode", "wal"), ("synchronous", "full"), ("foreign_keys", "on")] {
             store.connection.pragma_update(None, name, value).map_err(sqlite)?;
         }
         Ok(store)
     }
 
-    /// Inserts a run, before its first trial. Fails with [`StoreError::RunExists`].
+    /// Inserts a run, which must precede its first trial. Fails with [`StoreError::RunExists`].
     pub fn begin_run(&self, run: &Run) -> Result<()> {
         let json = to_json(run, || format!("run `{}`", run.id))?;
         let sql = "INSERT INTO runs (id, run) VALUES (?1, ?2)";
@@ -147,8 +149,8 @@ impl Store {
         }
     }
 
-    /// Inserts and locks a new run until the owner is dropped. If its name is taken, appends the first free suffix:
-    /// `-2`, `-3` and so on. Fails with [`StoreError::Lock`].
+    /// Inserts a new run and locks it until the returned owner is dropped. If the run's name is taken, appends the
+    /// first free suffix: `-2`, `-3` and so on. Fails with [`StoreError::Lock`].
     pub fn begin_new(&self, run: &mut Run) -> Result<Owner> {
         let name = run.id.clone();
         for number in 2.. {
@@ -161,12 +163,12 @@ impl Store {
         unreachable!("there are more numbers than runs")
     }
 
-    /// Locks a run until the owner is dropped. Fails with [`StoreError::Owned`] or [`StoreError::Lock`].
+    /// Locks a run until the returned owner is dropped. Fails with [`StoreError::Owned`] or [`StoreError::Lock`].
     pub fn own(&self, run: &str) -> Result<Owner> {
         run_lock::take(run, &self.lock_of(run))
     }
 
-    /// Whether a process has locked a run.
+    /// Whether a process has locked a run, for example to add trials.
     pub fn is_owned(&self, run: &str) -> bool {
         run_lock::is_taken(&self.lock_of(run))
     }
@@ -174,7 +176,7 @@ impl Store {
     fn lock_of(&self, run: &str) -> PathBuf {
         // Only names inserted by hand contain these characters.
         let name = run.replace(['/', '\0'], "_");
-        // All paths to the store lead to the same lock.
+        // The path is canonical, so that all paths to the store lead to the same lock.
         let mut path = self.path.canonicalize().unwrap_or_else(|_| self.path.clone()).into_os_string();
         path.push(format!("-run-{name}.lock"));
         path.into()
@@ -193,7 +195,8 @@ impl Store {
         }
     }
 
-    /// Adds a trial in its own transaction, on disk when this returns. Fails with [`StoreError::TrialExists`].
+    /// Adds a trial in its own transaction, which is on disk when this returns. Fails with
+    /// [`StoreError::TrialExists`].
     pub fn add_record(&self, run: &str, record: &Record) -> Result<()> {
         let (point, block) = (record.point, record.block);
         let json = to_json(record, || format!("the trial of point {point} in block {block}"))?;
@@ -209,7 +212,7 @@ impl Store {
         Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate).map_err(|error| self.sqlite(error))
     }
 
-    /// All runs, latest first.
+    /// Summaries of all runs, latest first.
     pub fn runs(&self) -> Result<Vec<RunSummary>> {
         let sql = "SELECT id, coalesce(started, ''), coalesce(study, ''), coalesce(profile, ''), run,
                           octet_length(run) + coalesce(bytes, 0), coalesce(trials, 0), coalesce(failed, 0)
@@ -243,7 +246,7 @@ impl Store {
         self.query(sql, [], read)
     }
 
-    /// The run with this name or unique prefix of a name; `latest` is the run that started last. Fails also with
+    /// The run with this name or unique prefix of a name; `latest` is the run that started last. Also fails with
     /// [`StoreError::AmbiguousRun`].
     pub fn run(&self, name: &str) -> Result<Run> {
         self.read_run(&self.resolve(name)?)
@@ -268,7 +271,7 @@ impl Store {
         }
     }
 
-    /// The latest run of a study, if any.
+    /// The latest run of a study; `None` if it has no run.
     pub fn latest_of(&self, study: &str) -> Result<Option<Run>> {
         let sql = "SELECT id FROM runs WHERE study = ?1 ORDER BY started DESC, rowid DESC LIMIT 1";
         self.query_one::<String>(sql, [study])?.map(|id| self.read_run(&id)).transpose()
@@ -283,7 +286,7 @@ impl Store {
         Ok(Run { state: self.state_of(&run), ..run })
     }
 
-    /// Progress of a run. A killed process leaves `Running` in the store, but the lock is free.
+    /// Progress of a run; `None` if unknown. A killed process leaves `Running` in the store, but its lock is free.
     fn state_of(&self, run: &Run) -> Option<RunState> {
         match run.state {
             Some(RunState::Running) if !self.is_owned(&run.id) => Some(RunState::Interrupted),
@@ -299,7 +302,8 @@ impl Store {
         self.read_trials(TRIALS_OF_RUN, run, [run])
     }
 
-    /// Trials of one design point, in execution order. With [`Store::points`], reads runs larger than memory.
+    /// Trials of one design point, or of damaged trials without a point for `None`, in execution order. A caller can
+    /// read runs larger than memory by iterating over [`Store::points`].
     pub fn records_of(&self, run: &str, point: Option<usize>) -> Result<Vec<Record>> {
         let sql = "SELECT trial FROM trial_index WHERE run = ?1 AND point IS ?2 ORDER BY place, trial";
         self.read_trials(sql, run, params![run, point.map(|point| point as i64)])
@@ -334,14 +338,14 @@ impl Store {
             self.connection.prepare_cached("SELECT record FROM trials WHERE rowid = ?1").map_err(sqlite)?;
         for (index, trial) in trials.into_iter().enumerate() {
             let mut rows = statement.query([trial]).map_err(sqlite)?;
-            // Removed after the list was read.
+            // The trial was removed after the list was read.
             let Some(row) = rows.next().map_err(sqlite)? else { continue };
             each(index, row.get_ref(0).and_then(|value| Ok(value.as_str()?)).map_err(sqlite)?)?;
         }
         Ok(())
     }
 
-    /// The digest of a run by `maker`; `None` if it stored none or the run has changed since.
+    /// The digest that `maker` stored for a run; `None` if there is none or the run has changed since.
     pub fn digest(&self, run: &str, maker: &str) -> Result<Option<String>> {
         let sql = "SELECT digest FROM digests WHERE run = ?1 AND maker = ?2
                    AND trials = (SELECT count(*) FROM trial_index WHERE trial_index.run = ?1)";
@@ -354,15 +358,15 @@ impl Store {
         self.execute(sql, params![run, maker, trials as i64, digest])
     }
 
-    /// Names of the runs of a study, by start time.
+    /// Names of the runs of a study, earliest start first.
     pub fn runs_of(&self, study: &str) -> Result<Vec<String>> {
         self.query("SELECT id FROM runs WHERE study = ?1 ORDER BY started, rowid", [study], |row| row.get(0))
     }
 
-    /// Removes runs and their trials, all or none, and returns their space to disk, in time proportional to the removed
-    /// or the remaining data, whichever is smaller. The space is kept for later trials while a run in this store is in
-    /// progress. A large file of an older layout also keeps it, since it can only be rewritten as a whole
-    /// ([`Store::rewrite`]). Fails with [`StoreError::Owned`].
+    /// Removes runs and their trials, all or none, and returns their space to the disk. This takes time proportional
+    /// to the removed or the remaining data, whichever is smaller. The space is kept for later trials while a run in
+    /// this store is in progress. A file of an older layout with more than 512 MiB of other data also keeps it, since
+    /// it can only be rewritten as a whole ([`Store::rewrite`]). Fails with [`StoreError::Owned`].
     pub fn remove(&self, runs: &[String]) -> Result<Freed> {
         // Keeps other processes from resuming one of the runs.
         let _owners = runs.iter().map(|run| self.own(run)).collect::<Result<Vec<_>>>()?;
@@ -380,7 +384,7 @@ impl Store {
         self.freed(before_bytes, false)
     }
 
-    /// Rewrites the file without unused space (SQLite's VACUUM), in the time of two copies.
+    /// Rewrites the file without unused space (SQLite's VACUUM), which takes as long as copying it twice.
     pub fn rewrite(&self) -> Result<Freed> {
         self.freed(self.file_bytes(), true)
     }
@@ -390,7 +394,7 @@ impl Store {
         Ok(Freed { before_bytes, after_bytes: self.file_bytes(), not_rewritten })
     }
 
-    /// Returns unused space to the disk. If the space is kept, returns the reason.
+    /// Returns unused space to the disk, or the reason why the file keeps it. `whole` always rewrites the file.
     fn give_back(&self, whole: bool) -> Result<Option<String>> {
         let runs = self.query("SELECT id FROM runs", [], |row| row.get::<_, String>(0))?;
         if let Some(run) = runs.iter().find(|run| self.is_owned(run)) {
@@ -418,7 +422,8 @@ impl Store {
                 "rewriting its other {rest_mib} MiB takes long, `quintain runs rm --rewrite` does it"
             )));
         };
-        // The file shrinks at the checkpoint. The runs are removed even if this fails, so the error is only a reason.
+        // The file shrinks at the checkpoint. The runs are removed even if this fails, so the error is only returned
+        // as a reason.
         let done = done.and_then(|()| self.connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)"));
         Ok(done.err().map(|error| self.sqlite(error).to_string()))
     }
@@ -429,8 +434,8 @@ impl Store {
         [self.path.clone(), log].iter().filter_map(|path| Some(std::fs::metadata(path).ok()?.len())).sum()
     }
 
-    /// Writes a run as a [`run_file`], without the time of its import; `quintain` is the version of this program. Fails
-    /// with [`StoreError::RunFile`], or [`StoreError::Owned`] while the run is in progress.
+    /// Writes a run as a [`run_file`], without the time of its import; `quintain` is the version of this program.
+    /// Fails with [`StoreError::RunFile`], or with [`StoreError::Owned`] while the run is in progress.
     pub fn export<W: Write>(&self, run: &str, out: W, quintain: &str) -> Result<(W, Content)> {
         if self.is_owned(run) {
             return Err(StoreError::Owned { run: run.to_owned(), pid: None });
@@ -448,8 +453,8 @@ impl Store {
 
     /// Inserts the run of a [`run_file`] and all its trials, or nothing, and returns its full name. The run is
     /// unchanged except for `name`, if given, and the time of the import, `now` (UTC, RFC 3339). One thread
-    /// decompresses, one checks, and this one writes; other writers wait. Fails with [`StoreError::RunFile`] or
-    /// [`StoreError::RunExists`].
+    /// decompresses, one checks, and the calling thread writes while other writers wait. Fails with
+    /// [`StoreError::RunFile`] or [`StoreError::RunExists`].
     pub fn import(&self, file: impl Read + Send, name: Option<&str>, now: &str) -> Result<String> {
         std::thread::scope(|scope| {
             let (sender, entries) = sync_channel(run_file::LINES_AHEAD);
@@ -485,7 +490,7 @@ impl Store {
 
     fn start_import(&self, id: &str, is_own_name: bool, json: &str, now: &str) -> Result<Transaction<'_>> {
         let transaction = self.write()?;
-        // `json_set` leaves the rest of the text unchanged.
+        // `json_set` leaves the rest of the JSON unchanged.
         let name = if is_own_name { "" } else { ", '$.id', ?1" };
         let sql = format!("INSERT INTO runs (id, run) VALUES (?1, json_set(?2, '$.imported', ?3{name}))");
         self.inserted(id, transaction.execute(&sql, [id, json, now]))?;
@@ -507,7 +512,8 @@ impl Store {
         rows.iter().map(|json| self.parse(json, || format!("a calibration of `{host}`"))).collect()
     }
 
-    /// The latest calibration of a host for a protocol and an idle policy: others are not comparable.
+    /// The latest calibration of a host for a protocol and an idle policy, since other ones are not comparable.
+    /// `None` if there is none.
     pub fn calibration(&self, host: &str, protocol: Protocol, idle: IdlePolicy) -> Result<Option<Calibration>> {
         let mut all = self.calibrations(host)?.into_iter();
         Ok(all.find(|calibration| calibration.protocol == protocol && calibration.idle == idle))
@@ -556,10 +562,11 @@ impl Store {
     }
 }
 
-/// Maximum remaining data, bytes, for a removal to rewrite a store of an older layout, which takes a few seconds.
+/// Maximum remaining data, in bytes, up to which a removal rewrites a store of an older layout. A rewrite of this
+/// size takes a few seconds.
 const REWRITE_MAX: u64 = 512 << 20;
 
-/// Row IDs of the trials of a run, in execution order.
+/// SQL query for the row IDs of the trials of a run, in execution order.
 const TRIALS_OF_RUN: &str = "SELECT trial FROM trial_index WHERE run = ?1 ORDER BY place, trial";
 
 struct TrialKey {

@@ -3,13 +3,13 @@ use rusqlite::{Connection, TransactionBehavior};
 /// Identifies quintain's files (`PRAGMA application_id`): "QNTN".
 const APPLICATION_ID: i64 = 0x514e_544e;
 
-/// The layout version that this build reads and writes. A released one must stay readable.
+/// The layout version that this build reads and writes. Every released version must stay readable.
 pub const LAYOUT_VERSION: i64 = 4;
 
-/// The JSON is authoritative. Columns of `runs` are generated from it and NULL if it is damaged. They have no index:
-/// SQLite cannot delete a row whose indexed value can no longer be computed. `trials` has none, because SQLite computes
-/// them at each insertion: half the time of an import. `trial_index` serves lists of runs, `digests` caches values for
-/// histories.
+/// SQL of the tables. The JSON is authoritative. Columns of `runs` are generated from it and are NULL if it is
+/// damaged. They have no index, because SQLite cannot delete a row whose indexed value can no longer be computed.
+/// `trials` has no generated columns, because SQLite computes them at each insertion, which takes half the time of an
+/// import. `trial_index` serves lists of runs, `digests` caches values for histories.
 const TABLES: &str = "
      CREATE TABLE runs (
          id TEXT PRIMARY KEY NOT NULL, run TEXT NOT NULL,
@@ -34,9 +34,9 @@ const TABLES: &str = "
 pub(crate) enum Layout {
     Current,
     Empty,
-    /// A later version; left unchanged.
+    /// A layout of this later version, which is left unchanged.
     Newer(i64),
-    /// A file of another program, or of a quintain before the first release; left unchanged.
+    /// A file of a different program, or of quintain before its first release, which is left unchanged.
     Foreign,
 }
 
@@ -45,7 +45,7 @@ pub(crate) fn create(connection: &mut Connection) -> rusqlite::Result<Layout> {
     if layout != Layout::Empty {
         return Ok(layout);
     }
-    // Another process may have created them: check again under the lock.
+    // Another process may have created the tables: check again under the lock.
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let layout = look(&transaction)?;
     if layout != Layout::Empty {

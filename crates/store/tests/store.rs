@@ -212,7 +212,8 @@ fn readers_see_trials_during_a_run() {
     }
 }
 
-/// A copy of a store's files, as if the writer had been killed now.
+/// A copy of a store's files, as if the writer had been killed now. Truncates the log to `cut_log_at` bytes, if
+/// given.
 fn copied(path: &Path, cut_log_at: Option<u64>) -> Place {
     let copy = place();
     std::fs::copy(path, &copy.path).unwrap();
@@ -230,7 +231,7 @@ fn copied(path: &Path, cut_log_at: Option<u64>) -> Place {
 fn a_killed_writer_leaves_all_finished_trials() {
     let place = place();
     let (store, run, records) = filled(&place.path);
-    // An open transaction, with a cache so small that its pages are in the log already.
+    // An open transaction, with a cache so small that its pages are already in the log.
     let connection = rusqlite::Connection::open(&place.path).unwrap();
     connection.execute_batch("PRAGMA cache_size = 1; PRAGMA cache_spill = 1; BEGIN IMMEDIATE").unwrap();
     let before = std::fs::metadata(format!("{}-wal", place.path.display())).unwrap().len();
@@ -322,7 +323,7 @@ fn damage_is_an_error_not_a_panic() {
     assert!(matches!(found, Err(StoreError::Damaged { .. })), "{found:?}");
 }
 
-/// A trial and a run whose JSON lost a byte.
+/// Removes a byte from the JSON of a trial and of a run.
 #[test]
 fn damaged_json_does_not_hide_other_runs() {
     let place = place();
