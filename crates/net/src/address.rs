@@ -25,8 +25,9 @@ impl Address {
     /// Maximum path length in bytes: `sun_path` without its terminating zero. Source: `unix(7)`.
     pub const UNIX_BYTES_MAX: usize = 107;
 
-    /// Parses `unix:/path` or `host:port`; an IPv6 host has brackets. A name has at least one address, in the
-    /// resolver's order. Fails with `InvalidInput` for an invalid path or a missing port, or the resolver's error.
+    /// Parses `unix:/path` or `host:port`, in which an IPv6 host has brackets. Returns at least one address, in the
+    /// resolver's order. Fails with `InvalidInput` for an invalid path or a missing port, or with the resolver's
+    /// error.
     pub fn resolve(text: &str) -> io::Result<Vec<Self>> {
         if let Some(path) = text.strip_prefix("unix:") {
             let path = Path::new(path);
@@ -52,7 +53,7 @@ impl From<SocketAddr> for Address {
     }
 }
 
-/// The format that [`Address::resolve`] parses, if the path is UTF-8.
+/// Writes the format that [`Address::resolve`] parses, if the path is UTF-8.
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -62,7 +63,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// Checks the path of a Unix socket. The error is `InvalidInput` with the reason.
+/// Checks the path of a Unix socket. Fails with `InvalidInput` and the reason.
 pub(crate) fn check_path(path: &Path) -> io::Result<()> {
     let bytes = path.as_os_str().as_encoded_bytes();
     let wrong = if bytes.is_empty() {

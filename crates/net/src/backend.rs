@@ -10,28 +10,29 @@ use crate::address::Address;
 use crate::driver::{Close, CloseReason, Config, Driver, Event, KernelDriver, Nanos};
 use crate::uring::Uring;
 
-/// The user's choice.
+/// The user's choice of a backend.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Choice {
-    /// io_uring if it passes [`probe`], otherwise epoll.
+    /// Uses io_uring if it passes [`probe`], otherwise epoll.
     #[default]
     Auto,
-    /// Always epoll.
+    /// Uses epoll without testing io_uring.
     Epoll,
-    /// io_uring, or an error with the reason.
+    /// Uses io_uring, or fails with the reason why it is unusable.
     IoUring,
 }
 
 /// The backend in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backend {
-    /// epoll(7).
+    /// Readiness notifications, epoll(7).
     Epoll,
-    /// io_uring(7).
+    /// Asynchronous operations, io_uring(7).
     Uring,
 }
 
-/// Resolves `choice` on this machine. The string says why epoll replaces io_uring. Fails only for [`Choice::IoUring`].
+/// Resolves `choice` on this machine. For [`Choice::Auto`], the string says why epoll replaces io_uring. Fails only
+/// for [`Choice::IoUring`], if [`probe`] fails.
 pub fn choose(choice: Choice) -> io::Result<(Backend, Option<String>)> {
     if choice == Choice::Epoll {
         return Ok((Backend::Epoll, None));
@@ -47,7 +48,8 @@ pub fn choose(choice: Choice) -> io::Result<(Backend, Option<String>)> {
     }
 }
 
-/// Tests all io_uring features that the driver uses, over loopback, with a slow peer and a reset. `Err` is the reason.
+/// Tests all io_uring features that the driver uses, over loopback, with a slow peer and a reset. Fails with the
+/// reason.
 pub fn probe() -> Result<(), String> {
     let config =
         Config { connections: 2, receive_bytes: 4096, send_bytes_max: BULK, pause_reads_above_bytes: usize::MAX };
@@ -55,7 +57,7 @@ pub fn probe() -> Result<(), String> {
     try_out(uring).map_err(|error| format!("its self-test failed: {error}"))
 }
 
-/// More bytes than the sockets in [`bulk`] buffer while the peer does not read.
+/// Size of a transfer in bytes, more than the sockets in [`bulk`] buffer while the peer does not read.
 const BULK: usize = 512 << 10;
 const PATIENCE_NS: Nanos = 5_000_000_000;
 

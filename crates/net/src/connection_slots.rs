@@ -1,4 +1,4 @@
-//! A fixed-size table of connections. Generations invalidate the identifiers of removed ones.
+//! A fixed-size table of connections. Generations invalidate the identifiers of removed connections.
 
 use crate::driver::Conn;
 

@@ -11,7 +11,7 @@ use crate::address::Address;
 /// Nanoseconds of `CLOCK_MONOTONIC`, or of virtual time in the simulated backend.
 pub type Nanos = u64;
 
-/// Identifies a connection. The generation keeps its events from later users of the slot.
+/// Identifies a connection. Its generation keeps its events from later connections in the same slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Conn {
     pub(crate) slot: u32,
@@ -29,7 +29,7 @@ impl Conn {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Listener(pub(crate) u32);
 
-/// Received bytes, for [`Driver::bytes`] until the next call of [`Driver::next_event`].
+/// Refers to received bytes, which [`Driver::bytes`] returns until the next call of [`Driver::next_event`].
 #[derive(Clone, Copy, Debug)]
 pub struct Data {
     pub(crate) buffer: u32,
@@ -43,12 +43,12 @@ pub enum Event {
     Connected(Conn),
     /// A peer connected to a listener.
     Accepted(Listener, Conn),
-    /// Bytes arrived.
+    /// Bytes arrived; [`Driver::bytes`] returns them.
     Data(Conn, Data),
-    /// The peer sends no more, but may still read (half-close).
+    /// The peer sends no more bytes, but may still read (half-close).
     EndOfStream(Conn),
-    /// The connection is closed and its slot free: its last event, also after a failed connect.
-    /// After [`Driver::close`], it follows once the kernel has no operation left for it.
+    /// The connection is closed and its slot is free. This is its last event, also after a failed connect. After
+    /// [`Driver::close`], it follows once the kernel has no operation left for the connection.
     Closed(Conn, CloseReason),
     /// All bytes are sent. Reported once per [`Driver::notify_when_sent`].
     Sent(Conn),
@@ -59,11 +59,11 @@ pub enum Event {
 /// Why a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CloseReason {
-    /// The caller closed it, or both sides ended their streams.
+    /// The caller closed the connection, or both sides ended their streams.
     Local,
-    /// The peer reset it (`ECONNRESET`, `EPIPE`).
+    /// The peer reset the connection (`ECONNRESET`, `EPIPE`).
     Reset,
-    /// There is no listener (`ECONNREFUSED`).
+    /// Nothing listens at the address (`ECONNREFUSED`).
     Refused,
     /// The path of the Unix socket does not exist (`ENOENT`).
     NoSuchFile,
@@ -71,19 +71,20 @@ pub enum CloseReason {
     TimedOut,
     /// The accept queue of the Unix socket's listener is full (`EAGAIN`).
     QueueFull,
-    /// Any other error number.
+    /// A different error, with its `errno`.
     Os(i32),
 }
 
 /// How to close a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Close {
-    /// Sends the remaining bytes, then closes. The kernel resets if received bytes were not read. A peer that never
-    /// reads keeps the connection until a second close with [`Close::Reset`].
+    /// Sends the remaining bytes, then closes. The kernel resets the connection if received bytes were not read. A
+    /// peer that never reads keeps the connection until a second close with [`Close::Reset`].
     Graceful,
-    /// Like [`Close::Graceful`], with a reset after the end of the stream, which the peer reads first. Linux keeps the
-    /// port of the side that closes TCP first in `TIME_WAIT` for a minute. The reset frees it for clients that open
-    /// connection after connection. Use it for a few last bytes only: those the kernel cannot send at once are lost.
+    /// Like [`Close::Graceful`], but sends a reset after the end of the stream, which the peer reads first. Linux
+    /// keeps the port of the side that closes TCP first in `TIME_WAIT` for a minute. The reset frees the port for
+    /// clients that open many connections. Use it for a few last bytes only, because the kernel drops any that it
+    /// cannot send at once.
     GracefulThenReset,
     /// Drops the remaining bytes and sends a reset (`SO_LINGER` 0), which leaves no `TIME_WAIT`. A
     /// Unix socket reports a reset only if bytes are lost, otherwise an orderly close.
@@ -102,7 +103,7 @@ pub enum SendError {
     Full(usize),
 }
 
-/// Sizes, all fixed at creation.
+/// Sizes of a driver, fixed at its creation.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Maximum number of open connections; slots are `0..connections`.
@@ -111,13 +112,14 @@ pub struct Config {
     pub receive_bytes: usize,
     /// Maximum number of bytes that wait to be sent on one connection.
     pub send_bytes_max: usize,
-    /// A connection with more unsent bytes is not read: back-pressure for servers. Clients (`usize::MAX`) always read.
+    /// Number of unsent bytes above which a connection is not read, as back-pressure for servers. Clients always
+    /// read, with `usize::MAX`.
     pub pause_reads_above_bytes: usize,
 }
 
 /// An event loop on one thread, with its connections and its clock.
 pub trait Driver {
-    /// Reads the clock, which takes about 20 ns on real hardware.
+    /// Reads the clock in ns, which takes about 20 ns on real hardware.
     fn now(&self) -> Nanos;
 
     /// Listens on `address` (for port 0 the kernel chooses one) and returns the bound address.
@@ -140,7 +142,8 @@ pub trait Driver {
     /// Sends `bytes` in order, at once or at the end of the turn. The driver copies them.
     fn send(&mut self, conn: Conn, bytes: &[u8]) -> Result<(), SendError>;
 
-    /// Requests one [`Event::Sent`] once the kernel has taken all bytes and accepts more: for long streams in pieces.
+    /// Requests one [`Event::Sent`] once the kernel has taken all bytes and accepts more, to send long streams in
+    /// pieces.
     fn notify_when_sent(&mut self, conn: Conn);
 
     /// Stops or resumes receiving. Data that the kernel has handed over may still arrive, at most
@@ -155,12 +158,12 @@ pub trait Driver {
     /// Closes an open connection. Only [`Event::Closed`] with [`CloseReason::Local`] follows.
     fn close(&mut self, conn: Conn, how: Close);
 
-    /// Submits pending operations, then waits for an event until `until` (`None` waits without
-    /// limit; a past time polls). Does not wait if earlier events remain; may return after a
-    /// signal. Fails if the backend cannot continue.
+    /// Submits pending operations, then waits for an event until `until` (`None` waits without limit; a past time
+    /// polls). Does not wait if earlier events remain; may return after a signal. Fails if the backend cannot
+    /// continue.
     fn turn(&mut self, until: Option<Nanos>) -> io::Result<()>;
 
-    /// The next event; `None` at the end of the turn. Invalidates the bytes of the previous one.
+    /// The next event; `None` at the end of the turn. Invalidates the bytes of the previous event.
     fn next_event(&mut self) -> Option<Event>;
 
     /// The bytes of the latest [`Event::Data`].
@@ -176,11 +179,13 @@ pub trait KernelDriver: Driver {
     /// [`Event::Accepted`] is the latest event. Its slot becomes free and no event follows. `None` if `conn` is closed.
     fn release(&mut self, conn: Conn) -> Option<OwnedFd>;
 
-    /// Takes over a connected socket in any mode, without an event. Fails and closes the socket if no slot is free.
+    /// Takes over a connected socket, blocking or not, without an event. Fails and closes the socket if no slot is
+    /// free.
     fn adopt(&mut self, socket: OwnedFd) -> io::Result<Conn>;
 }
 
-/// Ends a driver's wait from any thread. An early wake is not lost; several before a turn give one [`Event::Woken`].
+/// Ends a driver's wait from any thread. An early wake is not lost; several wakes before a turn give one
+/// [`Event::Woken`].
 #[derive(Clone, Debug)]
 pub struct Waker(pub(crate) Arc<OwnedFd>);
 
@@ -190,13 +195,13 @@ impl Waker {
         Ok(Self(Arc::new(rustix::event::eventfd(0, flags)?)))
     }
 
-    /// Ends the wait of the driver.
+    /// Ends the driver's current wait, or its next one if it is not waiting.
     pub fn wake(&self) {
         // The only possible error is a counter at its maximum, which also wakes the driver.
         let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
     }
 
-    /// Clears the wakes. Returns whether there were any.
+    /// Clears all wakes and returns whether there were any.
     pub(crate) fn clear(&self) -> bool {
         rustix::io::read(&self.0, &mut [0u8; 8]).is_ok()
     }

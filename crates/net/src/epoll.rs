@@ -25,7 +25,7 @@ use crate::socket::{self, Bound};
 use crate::thread_and_process::monotonic_ns;
 
 const READY_MAX: usize = 1024;
-/// The upper half of a listener's notification data. Slots are always smaller.
+/// The upper half of a listener's notification data. Slot numbers are always smaller.
 const LISTENER: u32 = u32::MAX;
 /// The upper half of the waker's notification data.
 const WAKER: u32 = u32::MAX - 1;
@@ -41,14 +41,14 @@ pub struct Epoll {
     next: usize,
     ended: VecDeque<(Conn, CloseReason)>,
     received: Box<[u8]>,
-    /// The error to return in the next turn if no connection can be accepted and none is open.
+    /// Error for the next turn to return, because no connection can be accepted and none is open.
     out_of_room: Option<Errno>,
     _stays_on_its_thread: PhantomData<*const ()>,
 }
 
 #[derive(Debug, Default)]
 struct Connection {
-    /// The socket; `None` once closed. The slot stays in use until the event is delivered.
+    /// The socket; `None` once closed. The slot stays in use until [`Event::Closed`] is delivered.
     socket: Option<OwnedFd>,
     phase: Phase,
     watched: EventFlags,
@@ -57,7 +57,7 @@ struct Connection {
     end_sent: bool,
     notify_when_sent: bool,
     paused: bool,
-    /// Why a send failed. Data received earlier is still delivered.
+    /// Why a send failed; `None` if none did. Data received earlier is still delivered.
     broken: Option<CloseReason>,
 }
 
@@ -75,7 +75,7 @@ struct Listening {
 }
 
 impl Epoll {
-    /// Fails if the kernel lacks `epoll_pwait2` (Linux 5.11).
+    /// Creates a driver. Fails if the kernel lacks `epoll_pwait2` (Linux 5.11).
     pub fn new(config: &Config) -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         if config.connections >= WAKER as usize {
@@ -162,7 +162,8 @@ impl Epoll {
         }
     }
 
-    /// Handles readiness with one event; unhandled conditions make the socket ready again.
+    /// Handles the readiness of a connection with at most one event. Unhandled conditions make the socket ready
+    /// again.
     #[inline]
     fn attend(&mut self, conn: Conn, flags: EventFlags) -> Option<Event> {
         let connection = self.connections.get_mut(conn)?;
@@ -409,7 +410,7 @@ impl Driver for Epoll {
             let timeout = wait
                 .map(|wait| Timespec { tv_sec: (wait / 1_000_000_000) as i64, tv_nsec: (wait % 1_000_000_000) as _ });
             match epoll::wait(&self.epoll, spare_capacity(&mut self.ready), timeout.as_ref()) {
-                Ok(0) if wait != left => {} // The short final wait is left.
+                Ok(0) if wait != left => {} // The short final wait remains.
                 Ok(_) | Err(Errno::INTR) => return Ok(()),
                 Err(error) => return Err(error.into()),
             }

@@ -41,9 +41,9 @@ use self::peer::Action;
 use crate::connection_slots::Slots;
 use crate::driver::{CloseReason, Config, Conn, Event, Nanos};
 
-/// Timeout of an unanswered connect, the same as Linux's with six retries.
+/// Timeout of an unanswered connect in ns, the same as Linux's with six retries.
 pub const CONNECT_TIMEOUT_NS: Nanos = 127_000_000_000;
-/// Delay before a connect that found the queue full is first retried, as in Linux.
+/// Delay in ns before a connect that found the queue full is first retried, as in Linux.
 const CONNECT_AGAIN_NS: Nanos = 1_000_000_000;
 
 /// A driver for a simulated network; see the [module](self).
@@ -52,7 +52,7 @@ pub struct Sim {
     network: Network,
     dice: Dice,
     now: Nanos,
-    /// Changes by time, then in the order of writing, which `written` counts.
+    /// Scheduled changes, sorted by time and then in the order of scheduling, which `written` counts.
     agenda: BTreeMap<(Nanos, u64), Change>,
     written: u64,
     /// Both ends of each connection: 0 is the connecting side, 1 the accepting side.
@@ -100,7 +100,7 @@ enum Note {
     Accept(u32),
 }
 
-/// A change of the simulated world at some time.
+/// A change of the simulated world at a scheduled time.
 type Change = Box<dyn FnOnce(&mut Sim)>;
 
 impl Sim {
@@ -123,13 +123,14 @@ impl Sim {
         }
     }
 
-    /// Defines the server at `address`. `answer` receives the index of each connection. Other addresses refuse.
+    /// Defines the server at `address`. `answer` receives the index of each connection. Other addresses refuse
+    /// connections.
     pub fn serve(&mut self, address: SocketAddr, answer: impl FnMut(u64) -> Answer + 'static) {
         self.services.retain(|service| service.address != address);
         self.services.push(Service { address, accepted: 0, answer: Box::new(answer) });
     }
 
-    /// Lets `peer` connect to a listener of the driver at `address`, at time `at` or later.
+    /// Lets `peer` connect to a listener of the driver at `address`, at time `at` (ns) or later.
     pub fn client(&mut self, address: SocketAddr, at: Nanos, peer: impl Peer + 'static) {
         let link = self.link(Owner::Peer(Box::new(peer)));
         self.put(at.max(self.now), move |sim| sim.travel(link, 0, move |sim| sim.connect_arrives(link, address, 0)));
@@ -149,7 +150,7 @@ impl Sim {
         Some(&mut self.links[link].as_mut()?[side])
     }
 
-    /// Schedules an arrival, after everything sent from `side` before.
+    /// Schedules an arrival at the other end, after everything that `side` has already sent.
     fn travel(&mut self, link: usize, side: usize, arrive: impl FnOnce(&mut Sim) + 'static) {
         let delay = self.dice.within(&self.network.delay_ns);
         let now = self.now;
@@ -306,7 +307,7 @@ impl Sim {
         self.take(link, to);
     }
 
-    /// Takes arrived data: a peer at once, a driver when it takes events.
+    /// Delivers arrived data: to a peer at once, to a driver when it takes events.
     fn take(&mut self, link: usize, side: usize) {
         let now = self.now;
         let Some(end) = self.end(link, side) else { return };
@@ -387,7 +388,7 @@ impl Sim {
         let now = self.now;
         let Some(end) = self.end(link, side) else { return };
         if !matches!(end.who, Owner::Peer(_)) {
-            return; // It has left.
+            return; // The peer has left.
         }
         match action {
             Action::Send(bytes) => {

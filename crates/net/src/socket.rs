@@ -25,8 +25,8 @@ fn stream(family: AddressFamily) -> io::Result<OwnedFd> {
     Ok(rustix::net::socket_with(family, SocketType::STREAM, flags, None)?)
 }
 
-/// Starts to connect a new socket, which becomes writable when the connect ends. Also returns the
-/// error if it failed at once.
+/// Starts to connect a new socket, which becomes writable when the connect ends. If the connect failed at once, also
+/// returns the error.
 pub(crate) fn connecting(address: &Address) -> io::Result<(OwnedFd, Option<CloseReason>)> {
     let (socket, started) = match address {
         Address::Inet(address) => {
@@ -63,7 +63,7 @@ fn is_connected_to_itself(socket: &OwnedFd, to: SocketAddr) -> bool {
     own.is_some_and(|own| own.port() == to.port() && own.ip() == to.ip())
 }
 
-/// Dropping it removes the path of a Unix socket, if it is still the file created here.
+/// A bound socket. Dropping it removes the path of a Unix socket if the path is still the file created here.
 pub(crate) struct Bound {
     pub(crate) socket: OwnedFd,
     path: Option<OwnPath>,
@@ -169,7 +169,7 @@ pub(crate) fn reason(error: Errno) -> CloseReason {
     }
 }
 
-/// Whether the process or machine is out of resources, not just one connection lost.
+/// Whether an error means that the process or machine is out of resources, not just that one connection was lost.
 pub(crate) fn is_out_of_room(error: Errno) -> bool {
     matches!(error, Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM)
 }
@@ -178,10 +178,10 @@ pub(crate) fn no_slot(limit: usize) -> io::Error {
     io::Error::other(format!("all {limit} connection slots are in use"))
 }
 
-/// The first wait out of `left`: most of it, so that the final wait is short. An epoll wait can be late by 1/1,000 of
-/// its length, regardless of timer slack, or by 1/200 for a nice process (`select_estimate_accuracy` in `fs/select.c`).
-/// A virtual CPU wakes up later after a long sleep: 10 ms ended 45 to 55 us late, in two parts 19 to 24 us (io_uring,
-/// medians of 25).
+/// The length in ns of a first wait that covers most of `left`, so that the final wait is short. An epoll wait can be
+/// late by 1/1,000 of its length, regardless of timer slack, or by 1/200 for a nice process
+/// (`select_estimate_accuracy` in `fs/select.c`). A virtual CPU wakes up later after a long sleep: a wait of 10 ms
+/// ended 45 to 55 us late, or 19 to 24 us late in two parts (io_uring, medians of 25).
 pub(crate) fn approach(left: Nanos) -> Nanos {
     const SHORT_NS: Nanos = 20_000;
     if left > SHORT_NS { left - left / 128 } else { left }

@@ -9,7 +9,7 @@ use rustix::time::ClockId;
 
 use crate::driver::Nanos;
 
-/// Pins this thread and threads it starts later to these CPUs. Fails if none is available.
+/// Pins this thread, and threads that it starts later, to these CPUs. Fails if none of them is available.
 pub fn set_affinity(cpus: &[u32]) -> io::Result<()> {
     let mut set = CpuSet::new();
     for &cpu in cpus {
@@ -55,7 +55,7 @@ pub fn sched_idle() -> io::Result<()> {
     }
 }
 
-/// Returns freed memory to the system. glibc keeps it; other C libraries need no call.
+/// Returns freed memory to the system, which glibc would keep. Other C libraries need no call.
 pub fn release_memory() {
     #[cfg(target_env = "gnu")]
     {
@@ -67,23 +67,23 @@ pub fn release_memory() {
     }
 }
 
-/// The monotonic clock, which drivers with real sockets use.
+/// Time of the monotonic clock in ns, which drivers with real sockets use.
 #[inline]
 pub fn monotonic_ns() -> Nanos {
     clock(ClockId::Monotonic)
 }
 
-/// Time since 1970-01-01 00:00 UTC.
+/// Time since 1970-01-01 00:00 UTC, in ns.
 pub fn unix_ns() -> Nanos {
     clock(ClockId::Realtime)
 }
 
-/// CPU time of the calling thread, user and system.
+/// CPU time of the calling thread in ns, user and system.
 pub fn thread_cpu_ns() -> Nanos {
     clock(ClockId::ThreadCPUTime)
 }
 
-/// CPU time of this process, user and system, including ended threads.
+/// CPU time of this process in ns, user and system, including ended threads.
 pub fn process_cpu_ns() -> Nanos {
     clock(ClockId::ProcessCPUTime)
 }
@@ -94,7 +94,8 @@ fn clock(id: ClockId) -> Nanos {
     time.tv_sec as Nanos * 1_000_000_000 + time.tv_nsec as Nanos
 }
 
-/// Peak resident memory in bytes, from `VmHWM`. `getrusage` includes the program before `exec`.
+/// Peak resident memory of this process in bytes, from `VmHWM`; `None` if it cannot be read. `getrusage` would
+/// include the program before `exec`.
 pub fn process_peak_rss() -> Option<u64> {
     peak_rss(&std::fs::read_to_string("/proc/self/status").ok()?)
 }

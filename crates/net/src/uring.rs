@@ -2,9 +2,9 @@
 //!
 //! A multishot receive per connection stays active and uses buffers of a shared pool. With back-pressure
 //! (`Config::pause_reads_above_bytes`), each receive is submitted separately instead, which costs a submission per
-//! receive but no additional system calls. Sends wait until the turn. The kernel completes each one while it takes the
-//! entry, so it only holds memory of the pool. If a socket accepts no more, the remaining bytes wait in the connection
-//! until a poll reports that it does.
+//! receive but no additional system calls. Sends wait until the turn. The kernel completes each send while it takes
+//! the entry, so only receives hold memory that the kernel uses. If a socket accepts no more, the remaining bytes
+//! wait in the connection until a poll reports that it does.
 //!
 //! Sockets are not registered with the ring: an experiment gained 0.1 % per ping-pong at 40 connections and 0.3 % at
 //! 400, less than the noise. A slot becomes free only when the kernel has no operation left for its connection. Tags
@@ -39,10 +39,10 @@ use crate::outgoing::Outgoing;
 use crate::socket;
 use crate::thread_and_process::monotonic_ns;
 
-/// Total size of receive buffers, at least 8. The kernel cycles through them, so all are resident and exceed the L1
-/// cache.
+/// Maximum total size of the receive buffers in bytes, unless 8 buffers are larger. The kernel cycles through them,
+/// so all are resident and exceed the L1 cache.
 const RECEIVE_BYTES_MAX: usize = 2 << 20;
-/// The kernel sends just under 2 GiB at once, and does not report that it sent less.
+/// Maximum size of a send in bytes. The kernel sends just under 2 GiB at once, and does not report that it sent less.
 const SEND_BYTES_MAX: usize = 1 << 30;
 /// Maximum capacity of an outgoing buffer that is kept for reuse, in bytes.
 const OUTGOING_KEPT_BYTES: usize = 64 << 10;
@@ -58,15 +58,16 @@ pub struct Uring {
     changed: Vec<Conn>,
     sending: Vec<Conn>,
     ending: bool,
-    /// A vector reuses the same memory from the start; a queue would cycle through all of it.
+    /// Completions to handle. A vector reuses the same memory from the start; a queue would cycle through all of it.
     inbox: Vec<Completion>,
     read: usize,
     pending_events: VecDeque<Event>,
     waiting_for_slot: VecDeque<(Listener, OwnedFd)>,
-    /// A connection has a buffer only while it sends, so there are as many as senders per turn.
+    /// Unused outgoing buffers. A connection has a buffer only while it sends, so there are as many as senders per
+    /// turn.
     spare: Vec<Outgoing>,
     lent_buffer: Option<u16>,
-    /// The error to return in the next turn if no connection can be accepted and none is open.
+    /// Error for the next turn to return, because no connection can be accepted and none is open.
     out_of_room: Option<Errno>,
     /// Whether a turn failed, so that the queue may contain entries that the kernel has not taken.
     failed: bool,
@@ -74,7 +75,8 @@ pub struct Uring {
 }
 
 impl Uring {
-    /// Fails if the kernel lacks required features (Linux 6.1 has them) or forbids them; see [`probe`](crate::probe).
+    /// Creates a driver. Fails if the kernel lacks required features (Linux 6.1 has them) or forbids them; see
+    /// [`probe`](crate::probe).
     pub fn new(config: &Config) -> io::Result<Self> {
         let connections = config.connections;
         if connections > tag::SLOTS_MAX || u32::try_from(config.receive_bytes).is_err() {
@@ -84,7 +86,7 @@ impl Uring {
         let most = (RECEIVE_BYTES_MAX / receive_bytes).clamp(8, 4096);
         let count = connections.clamp(8, most).next_power_of_two().min(usize::from(Buffers::COUNT_MAX));
         let submissions = connections.clamp(16, 1024).next_power_of_two() as u32;
-        // Each buffer can be in a completion, plus two operations per connection.
+        // One completion for each buffer and for two operations per connection.
         let completions = (count + 2 * connections + 16).min(1 << 15).next_power_of_two() as u32;
         let mut ring = Ring::new(submissions, completions, Buffers::new(count as u16, receive_bytes)?)?;
         if receives_again(config) {
@@ -116,7 +118,7 @@ impl Uring {
     fn insert_connection(&mut self, socket: OwnedFd, phase: Phase) -> io::Result<Conn> {
         let connection = Connection { socket: Some(socket), phase, ..Connection::default() };
         let conn = self.connections.insert(connection).map_err(|_| socket::no_slot(self.config.connections))?;
-        // A single receive holds one buffer, so connections need no more than one each.
+        // Receives that are not multishot hold one buffer each, so there need be no more buffers than connections.
         self.ring.buffers.hand_over(self.connections.len());
         self.change(conn);
         Ok(conn)
@@ -276,7 +278,7 @@ impl Uring {
         Ok(())
     }
 
-    /// Handles sent bytes: all, unless a completion reported otherwise.
+    /// Removes the bytes that the kernel has sent: all of them, unless a completion reported otherwise.
     #[inline]
     fn after_send(&mut self, conn: Conn) {
         let Some(connection) = self.connections.get_mut(conn) else { return };
@@ -362,7 +364,7 @@ impl Uring {
                 self.end_stream_if_due(conn);
                 return Some(Event::EndOfStream(conn));
             }
-            // No buffer was free, but now all are, or it was canceled. The next turn restarts it.
+            // No buffer was free, although all are now, or the receive was canceled. The next turn restarts it.
             (Some(Errno::NOBUFS | Errno::CANCELED | Errno::INTR | Errno::AGAIN), _) => return None,
             (None, Some(reason)) => reason,
             (Some(error), _) => socket::reason(error),
@@ -406,7 +408,7 @@ impl Uring {
     }
 }
 
-/// Whether connections use one multishot receive.
+/// Whether each connection uses one multishot receive instead of separate receives.
 fn receives_again(config: &Config) -> bool {
     config.pause_reads_above_bytes == usize::MAX
 }

@@ -88,7 +88,7 @@ fn io_uring_allocates_nothing_in_steady_state() {
     }
 }
 
-/// Memory held after 200 connections have sent 40,000 bytes each, one after another.
+/// Bytes held after 200 connections have sent 40,000 bytes each, one after another.
 fn held_after_large_sends<O: Opener>(open: &O) -> isize {
     const COUNT: usize = 200;
     const LEN: usize = 40_000;

@@ -6,7 +6,7 @@ use crate::harness::{CONFIG, Opener, Pair, address, settle, until};
 use net::sim::{Network, Sim};
 use net::{Address, Close, CloseReason, Config, Conn, Driver, Epoll, Event, KernelDriver, SendError, Uring};
 
-/// Runs each test on each backend; without a usable io_uring, its tests print so and pass.
+/// Runs each test on each backend. If io_uring is unusable, its tests print the reason and pass.
 macro_rules! suite {
     ($($name:ident),* $(,)?) => {
         mod sim { $(#[test] fn $name() { super::$name(&crate::harness::OpenSim(super::Network::PERFECT)) })* }
@@ -55,7 +55,8 @@ suite!(
     many_connections_one_after_another,
 );
 
-/// Bytes of a large transfer: more than the kernel's socket buffers; far fewer in the simulation, with small windows.
+/// Size of a large transfer in bytes. `kernel` exceeds the kernel's socket buffers; the simulation has smaller
+/// windows.
 fn large<O: Opener>(kernel: usize) -> usize {
     if O::IS_SIMULATED { kernel / 16 } else { kernel }
 }

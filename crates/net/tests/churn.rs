@@ -115,7 +115,7 @@ fn nothing_is_left<O: Opener>(open: &O, total: usize) {
     assert_eq!(descriptors(), before, "a descriptor outlived its driver");
 }
 
-/// Each connection gets a response while all are open, in two rounds.
+/// Checks that each connection gets a response while all are open, in two rounds.
 fn all_are_held<O: Opener>(open: &O, count: usize) {
     let before = descriptors();
     let mut driver = open.open(&Config { connections: 2 * count, receive_bytes: 256, ..CONFIG });

@@ -10,7 +10,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 fn limit_for(free: usize) -> u64 {
     let number = |entry: std::fs::DirEntry| entry.file_name().to_str().unwrap().parse::<u64>().unwrap();
     let listed: Vec<u64> = std::fs::read_dir("/proc/self/fd").unwrap().map(|entry| number(entry.unwrap())).collect();
-    // One of these was the directory itself, and is closed again.
+    // One of the listed descriptors was the directory itself, which is closed again.
     let is_open =
         |&number: &u64| listed.contains(&number) && std::fs::exists(format!("/proc/self/fd/{number}")).unwrap();
     (0..).filter(|number| !is_open(number)).nth(free).unwrap()

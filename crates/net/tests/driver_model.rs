@@ -64,7 +64,7 @@ struct Model<D> {
     /// Whether a reset differs from an orderly end; for Unix sockets it does not.
     has_resets: bool,
     ends: HashMap<Conn, End>,
-    /// Bytes sent before the end, and received before that end, by client name and side.
+    /// Number of bytes sent before the end of a connection and received before that end, by client name and side.
     sent: HashMap<(u32, bool), usize>,
     ended: Vec<(Option<u32>, Conn, bool, usize)>,
     servers: HashMap<Conn, u32>,

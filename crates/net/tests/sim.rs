@@ -162,7 +162,7 @@ fn full_backlog_delays_connect_by_one_second() {
         }
     }
     assert_eq!(word, Some(1));
-    // One connection has the slot, one is in the queue, and one retries.
+    // One connection has the slot, one is in the queue, and one tries again later.
     let sent: Vec<Nanos> = seen.iter().map(|seen| seen.borrow().sent[0]).collect();
     assert_eq!(sent, [10_000, 10_000, 1_000_010_000]);
 }

@@ -8,11 +8,11 @@ use crate::driver::{Conn, Nanos};
 #[derive(Default)]
 pub(super) enum Owner {
     Driver(Conn),
-    /// No listener of the driver has accepted it, or it is not assigned yet.
+    /// No listener of the driver has accepted the connection, or this end has no owner yet.
     #[default]
     Waiting,
     Peer(Box<dyn Peer>),
-    /// Closed. Arriving data is answered with a reset.
+    /// Closed; arriving data is answered with a reset.
     Gone,
 }
 
@@ -21,7 +21,7 @@ pub(super) struct End {
     pub(super) who: Owner,
     pub(super) outgoing: VecDeque<u8>,
     pub(super) stands: bool,
-    /// Bytes from this end that are in transit, or arrived but not taken.
+    /// Bytes from this end that are in transit, or arrived but not yet taken.
     pub(super) in_flight: usize,
     pub(super) arrives: Nanos,
     pub(super) end_wanted: bool,
@@ -34,7 +34,7 @@ pub(super) struct End {
     pub(super) noted: bool,
 }
 
-/// Removes the first `count` bytes. Copies whole slices, which unoptimized tests need.
+/// Removes and returns the first `count` bytes. Copies whole slices, because unoptimized tests are slow.
 pub(super) fn pop(queue: &mut VecDeque<u8>, count: usize) -> Vec<u8> {
     let bytes = queue.make_contiguous()[..count].to_vec();
     queue.drain(..count);

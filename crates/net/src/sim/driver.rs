@@ -245,7 +245,7 @@ impl Driver for Sim {
         }
     }
 
-    /// Advances time to the next simulated event or `until`. Fails if a real backend would wait forever.
+    /// Advances time to the next simulated event, but at most to `until`. Fails if a real backend would wait forever.
     fn turn(&mut self, until: Option<Nanos>) -> io::Result<()> {
         let limit = until.map(|until| until.max(self.now));
         while self.notes.is_empty() {

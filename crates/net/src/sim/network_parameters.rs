@@ -7,22 +7,22 @@ use crate::driver::Nanos;
 /// Parameters of a simulated network. Tests add disturbances to [`Network::PERFECT`].
 #[derive(Clone, Debug)]
 pub struct Network {
-    /// One-way delay, uniform, ns. Segments of one direction never overtake each other.
+    /// One-way delay in ns, uniformly distributed. Segments of one direction never overtake each other.
     pub delay_ns: RangeInclusive<Nanos>,
-    /// Maximum segment size, uniformly distributed. Larger sends are split into several segments.
+    /// Maximum segment size in bytes, uniformly distributed. Larger sends are split into several segments.
     pub segment_bytes: RangeInclusive<usize>,
-    /// Maximum size of a receive, uniformly distributed and limited by `Config::receive_bytes`.
+    /// Maximum size of a receive in bytes, uniformly distributed and limited by `Config::receive_bytes`.
     pub read_bytes: RangeInclusive<usize>,
     /// Maximum number of untaken bytes per direction. Further bytes wait at the sender.
     pub window_bytes: usize,
     /// Probability that a segment is lost, which resets the connection at both sides.
     pub reset_share: f64,
-    /// Time that an unsuccessful poll takes, ns, so that a polling loop makes progress. At least 1.
+    /// Time in ns that an unsuccessful poll takes, at least 1, so that a polling loop makes progress.
     pub poll_ns: Nanos,
 }
 
 impl Network {
-    /// 5 us one way, a window of 64 KiB, no fragmentation and no loss.
+    /// A network with a one-way delay of 5 us, a window of 64 KiB, no fragmentation and no loss.
     pub const PERFECT: Network = Network {
         delay_ns: 5_000..=5_000,
         segment_bytes: 65_536..=65_536,
@@ -32,7 +32,7 @@ impl Network {
         poll_ns: 100,
     };
 
-    /// Fragments, delays of 1 to 50 us and a small window, which every protocol must tolerate.
+    /// A network with fragments, delays of 1 to 50 us and a small window, which every protocol must tolerate.
     pub const CHOPPY: Network = Network {
         delay_ns: 1_000..=50_000,
         segment_bytes: 1..=100,

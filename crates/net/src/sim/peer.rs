@@ -36,7 +36,7 @@ pub(super) enum Action {
 }
 
 impl Actions {
-    /// Sends `bytes`.
+    /// Sends `bytes` after a delay of `after` ns.
     pub fn send(&mut self, after: Nanos, bytes: impl Into<Vec<u8>>) {
         self.0.push((after, Action::Send(bytes.into())));
     }
@@ -46,7 +46,7 @@ impl Actions {
         self.0.push((after, Action::EndOfStream));
     }
 
-    /// Resets the connection.
+    /// Resets the connection after a delay of `after` ns.
     pub fn reset(&mut self, after: Nanos) {
         self.0.push((after, Action::Reset));
     }
@@ -56,7 +56,7 @@ impl Actions {
         self.0.push((after, Action::Stall(span)));
     }
 
-    /// Schedules a call of [`Peer::on_wake`].
+    /// Schedules a call of [`Peer::on_wake`] in `after` ns.
     pub fn wake(&mut self, after: Nanos) {
         self.0.push((after, Action::Wake));
     }
@@ -64,9 +64,9 @@ impl Actions {
 
 /// How an address responds to a connect.
 pub enum Answer {
-    /// Accepts with this peer.
+    /// Accepts the connection, with this peer at the other end.
     Accept(Box<dyn Peer>),
-    /// Refuses, like an address without a listener.
+    /// Refuses the connection, like an address without a listener.
     Refuse,
     /// Does not respond; the connect times out after [`super::CONNECT_TIMEOUT_NS`].
     Ignore,

@@ -12,14 +12,14 @@ use crate::driver::Nanos;
 pub struct Request {
     /// Number of earlier requests on this connection.
     pub number: u64,
-    /// The word of the request.
+    /// The received word.
     pub word: u32,
-    /// Arrival time of its last byte.
+    /// Virtual time in ns at which the last byte of the word arrived.
     pub at: Nanos,
 }
 
 impl Request {
-    /// The correct response.
+    /// The correct response: the word plus one in network byte order.
     pub fn answer(self) -> [u8; 4] {
         self.word.wrapping_add(1).to_be_bytes()
     }
@@ -59,7 +59,7 @@ pub fn ping_pong(mut delay: impl FnMut(Request) -> Nanos + 'static) -> impl Peer
     })
 }
 
-/// A delay of `service` ns, with a pause of `pause` ns every `period` ns, first after one period.
+/// A delay of `service` ns, interrupted by a pause of `pause` ns every `period` ns, first after one period.
 pub fn pauses(period: Nanos, pause: Nanos, service: Nanos) -> impl FnMut(Request) -> Nanos + Clone {
     move |request| {
         let into = request.at % period;
@@ -68,7 +68,7 @@ pub fn pauses(period: Nanos, pause: Nanos, service: Nanos) -> impl FnMut(Request
     }
 }
 
-/// Answers at once, incorrectly every `period`-th time; always if 1.
+/// Answers at once, incorrectly every `period`-th time, so always if `period` is 1.
 pub fn wrong_every(period: u64) -> impl Peer {
     word_server(move |request, to| {
         let wrong = (request.number + 1).is_multiple_of(period);
@@ -136,13 +136,13 @@ pub fn endless(chunk: usize, gap: Nanos) -> impl Peer {
 /// The observations of a [`client`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// Send time of each request.
+    /// Virtual time at which each request was sent, in ns.
     pub sent: Vec<Nanos>,
-    /// Completion time of each response.
+    /// Virtual time at which each response was complete, in ns.
     pub answered: Vec<Nanos>,
-    /// Responses other than the word plus one.
+    /// Number of responses other than the word plus one.
     pub wrong: u64,
-    /// Whether the connection ended by reset (or refusal), and when.
+    /// Whether the connection ended by a reset or refusal, and when (ns); `None` while it is open.
     pub closed: Option<(bool, Nanos)>,
 }
 

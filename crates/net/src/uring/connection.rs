@@ -4,7 +4,7 @@ use super::tag::Kind;
 use crate::driver::{CloseReason, Config};
 use crate::outgoing::Outgoing;
 
-/// A set of the operations that stay in the kernel.
+/// A set of operations that stay in the kernel, one bit per kind.
 pub(super) type Operations = u8;
 
 pub(super) const fn operation(kind: Kind) -> Operations {
@@ -17,20 +17,20 @@ pub(super) enum Phase {
     Connecting,
     Open,
     Closing,
-    /// Closed. The caller is notified once the kernel has no operations left.
+    /// Closed; the caller is notified once the kernel has no operations left.
     Finished(CloseReason),
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Connection {
-    /// The socket; `None` once closed. The slot stays in use until the event is delivered.
+    /// The socket; `None` once closed. The slot stays in use until the last event is delivered.
     pub(super) socket: Option<OwnedFd>,
     pub(super) phase: Phase,
     pub(super) armed: Operations,
     pub(super) cancelling: Operations,
     pub(super) queued: bool,
     pub(super) outgoing: Outgoing,
-    /// Bytes handed to the kernel in this turn.
+    /// Number of bytes handed to the kernel in this turn.
     pub(super) sending: usize,
     /// Whether the socket accepts no more bytes for now.
     pub(super) blocked: bool,
@@ -39,13 +39,13 @@ pub(super) struct Connection {
     pub(super) shut: bool,
     pub(super) notify_when_sent: bool,
     pub(super) paused: bool,
-    /// Why a send failed. Data received earlier is still delivered.
+    /// Why a send failed; `None` if none did. Data received earlier is still delivered.
     pub(super) broken: Option<CloseReason>,
 }
 
 impl Connection {
-    /// The operations to have, assuming that the kernel takes the bytes handed to it. But reads
-    /// paused by unsent bytes resume only once those are sent ([`Connection::is_slow`]).
+    /// The operations that the kernel should have, assuming that it takes the bytes handed to it. Reads paused
+    /// because of unsent bytes resume only once these are sent ([`Connection::is_slow`]).
     #[inline]
     pub(super) fn wanted(&self, config: &Config) -> Operations {
         // Used while reads are paused, and after the peer's stream has ended, when a receive would report nothing more.

@@ -8,20 +8,21 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use io_uring::types::BufRingEntry;
 use rustix::mm::{MapFlags, ProtFlags};
 
-/// The kernel owns each buffer handed over, except from its completion to [`Buffers::give_back`].
+/// Receive buffers of all connections. The kernel owns each buffer handed over, except from its completion to
+/// [`Buffers::give_back`].
 pub(super) struct Buffers {
     /// Memory of the ring, whose tail is stored in its first entry.
     ring: Mapping,
     bytes: Mapping,
     pub(super) count: u16,
     size: usize,
-    /// Buffers handed to the kernel so far. The others use no memory.
+    /// Number of buffers handed to the kernel so far. The others use no memory.
     handed_over: u16,
     tail: u16,
 }
 
 impl Buffers {
-    /// The kernel's maximum.
+    /// Maximum number of buffers that the kernel accepts.
     pub(super) const COUNT_MAX: u16 = 1 << 15;
 
     /// Creates `count` buffers, a power of two. None is handed to the kernel yet.
@@ -32,7 +33,8 @@ impl Buffers {
         Ok(Self { ring, bytes, count, size, handed_over: 0, tail: 0 })
     }
 
-    /// Hands buffers to the kernel until it has `wanted`. It cycles through all that it has, so each becomes resident.
+    /// Hands buffers to the kernel until it has `wanted`. The kernel cycles through all its buffers, so each becomes
+    /// resident.
     pub(super) fn hand_over(&mut self, wanted: usize) {
         while self.handed_over < self.count && usize::from(self.handed_over) < wanted {
             self.handed_over += 1;
@@ -60,8 +62,8 @@ impl Buffers {
         assert!(buffer < self.handed_over, "the kernel named a buffer it was not given");
         let base = self.ring.start.as_ptr().cast::<BufRingEntry>();
         // SAFETY: the entry is within the mapping. It is at the tail, so it belongs to this process until the tail
-        // advances. Only its three fields are written, since the fourth holds the tail in the first entry. The address
-        // is that of a buffer in a mapping that outlives the ring.
+        // advances. Only its three fields are written, since the fourth holds the tail in the first entry. The
+        // address points to a buffer in a mapping that outlives the ring.
         unsafe {
             let entry = &mut *base.add(usize::from(self.tail & (self.count - 1)));
             entry.set_addr(self.bytes.start.as_ptr().cast::<u8>().add(usize::from(buffer) * self.size) as u64);

@@ -17,7 +17,7 @@ use crate::driver::Nanos;
 use crate::thread_and_process::monotonic_ns;
 
 const GROUP: u16 = 0;
-/// Waits for readiness before trying to receive.
+/// Flag of a receive that waits for readiness before it tries to receive (`IORING_RECVSEND_POLL_FIRST`).
 const POLL_FIRST: u16 = 1;
 const GET_EVENTS: u32 = 1;
 /// Tag of entries whose success is not reported.
@@ -53,14 +53,15 @@ impl Completion {
 }
 
 pub(super) struct Ring {
-    /// Dropped before `buffers`, after it has stopped using them.
+    /// The kernel's queues. Dropped before `buffers`, once the kernel no longer uses any buffer.
     queues: ManuallyDrop<IoUring>,
     pub(super) buffers: ManuallyDrop<Buffers>,
     in_kernel: usize,
 }
 
 impl Ring {
-    /// Creates the ring. If the kernel cannot lock enough memory, its queues are smaller, which only makes it slower.
+    /// Creates the ring. If the kernel cannot lock enough memory, the queues are smaller, which only makes the ring
+    /// slower.
     pub(super) fn new(mut submissions: u32, mut completions: u32, buffers: Buffers) -> io::Result<Self> {
         const LEAST: u32 = 32;
         let queues = loop {
@@ -126,7 +127,7 @@ impl Ring {
         self.start(entry, tag)
     }
 
-    /// Polls `fd`: with `again` on each change, otherwise once.
+    /// Polls `fd` for `flags`: on each change with `again`, otherwise once.
     pub(super) fn poll(&mut self, fd: BorrowedFd<'_>, flags: PollFlags, again: bool, tag: u64) -> io::Result<()> {
         let flags = u32::from(flags.bits());
         self.start(opcode::PollAdd::new(Fd(fd.as_raw_fd()), flags).multi(again).build(), tag)
@@ -157,16 +158,15 @@ impl Ring {
     /// The memory to which `entry` points must remain valid until the operation is over.
     #[inline]
     unsafe fn push(&mut self, entry: Entry) -> io::Result<()> {
-        // SAFETY: the caller's contract.
+        // SAFETY: by the caller's contract, the entry's memory remains valid.
         while unsafe { self.queues.submission().push(&entry) }.is_err() {
             self.submit(0, None)?;
         }
         Ok(())
     }
 
-    /// Submits all entries, then waits for a completion or `wait` (`None` waits without limit).
-    /// Returns early on a signal. Makes no system call without anything to submit, fetch or wait
-    /// for.
+    /// Submits all entries, then waits for a completion or `wait` (`None` waits without limit). Returns early on a
+    /// signal. Makes no system call if there is nothing to submit, fetch or wait for.
     pub(super) fn enter(&mut self, wait: Option<Nanos>) -> io::Result<()> {
         if wait == Some(0) {
             let queue = self.queues.submission();
@@ -203,7 +203,7 @@ impl Ring {
         }
     }
 
-    /// Takes all completions: those of sends to `sent`, the others to `inbox`.
+    /// Takes all completions: passes completions of sends to `sent` and appends the others to `inbox`.
     #[inline]
     pub(super) fn reap(&mut self, inbox: &mut Vec<Completion>, mut sent: impl FnMut(Completion)) -> io::Result<()> {
         loop {

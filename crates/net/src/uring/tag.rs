@@ -2,7 +2,7 @@
 
 use crate::driver::Conn;
 
-/// Zero is reserved for the ring.
+/// Kind of an operation. Zero is reserved for the ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Kind {
@@ -32,7 +32,7 @@ pub(super) fn is_send(tag: u64) -> bool {
     tag >> 60 == Kind::Send as u64
 }
 
-/// Splits a tag. For a listener, the slot is its index.
+/// Splits a tag into its kind and connection. For a listener, the slot is its index.
 #[inline]
 pub(super) fn split(tag: u64) -> (Kind, Conn) {
     const KINDS: [Kind; 6] = [Kind::Receive, Kind::Writable, Kind::HangUp, Kind::Send, Kind::Accept, Kind::Wake];

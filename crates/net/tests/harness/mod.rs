@@ -13,7 +13,7 @@ pub(crate) const CONFIG: Config =
     Config { connections: 16, receive_bytes: 4096, send_bytes_max: 1 << 20, pause_reads_above_bytes: usize::MAX };
 
 const PATIENCE_NS: Nanos = 20_000_000_000;
-/// Length of a quiet period over loopback after which no event is pending.
+/// Length of a quiet period over loopback after which no event is pending, in ns.
 const QUIET_NS: Nanos = 30_000_000;
 
 pub(crate) trait Opener {
