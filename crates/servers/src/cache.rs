@@ -39,25 +39,25 @@ use crate::connection_deadlines::NEVER;
 use crate::connections::{Connections, INPUT_KEPT_BYTES, Waits};
 use crate::event_loops::{Handler, Next};
 
-/// Bytes of pending responses that stop further requests of a connection until they are sent.
+/// Size of pending responses, in bytes, at which further requests of a connection wait until they are sent.
 const OUT_BYTES_MAX: usize = 32 << 10;
-/// Bytes of a long response per send, and the buffer size that a thread keeps for responses.
+/// Size in bytes of a piece of a long response per send, and of the buffer that a thread keeps for responses.
 const PIECE_BYTES: usize = 64 << 10;
-/// Bytes of unserved input that stop reads on a connection with pending responses.
+/// Size of unserved input, in bytes, at which a connection with pending responses is no longer read.
 const INPUT_BYTES_MAX: usize = 16 << 10;
-/// The memory for values in flight is at least this multiple of the largest request.
+/// Number of requests of maximum size for which the memory for values in flight suffices.
 const LARGEST_REQUESTS_IN_FLIGHT: usize = 4;
-/// Interval at which connections that wait for memory are retried, ns.
+/// Interval at which connections that wait for memory are retried, in ns.
 const MEMORY_RETRY_NS: Nanos = 1_000_000;
-/// Bytes of a head in addition to key and value.
+/// Maximum size of a head in bytes, in addition to key and value.
 const HEAD_BYTES: usize = 8 << 10;
-/// Maximum size of a head in bytes. Values over a third of it must be stored over another protocol.
+/// Maximum size of a head in bytes. Values over a third of it must be stored over a different protocol.
 const HEAD_BYTES_MAX: usize = 1 << 20;
 
-/// The protocol of a cache server.
+/// The protocol that a cache server accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CacheProtocol {
-    /// Detected per connection from its first bytes, see [`wire::detect_cache_protocol`].
+    /// Detects the protocol of each connection from its first bytes, see [`wire::detect_cache_protocol`].
     Auto,
     /// memcached's text protocol.
     Memcached,
@@ -70,27 +70,27 @@ pub enum CacheProtocol {
 /// Limits on clients. Times are in ns; [`Nanos::MAX`] means no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheLimits {
-    /// The longest time without a request.
+    /// Maximum time without a request before a connection is closed.
     pub idle_ns: Nanos,
-    /// The longest time without a byte inside a request.
+    /// Maximum time without a byte within a request.
     pub request_ns: Nanos,
-    /// The longest time to read 64 KiB of responses before the connection is cut off.
+    /// Maximum time that a client may take to read 64 KiB of responses before the connection is cut off.
     pub send_ns: Nanos,
-    /// Maximum linger after a response that closes, so that the client receives it.
+    /// Maximum time to linger after a response that closes the connection, so that the client receives it.
     pub linger_ns: Nanos,
 }
 
 impl CacheLimits {
-    /// No idle limit, as in other caches; 30 s within a request, 30 s to read, 2 s of lingering.
+    /// Default limits: none on idle time, as in other caches, 30 s within a request, 30 s to read, 2 s of lingering.
     pub const DEFAULT: CacheLimits =
         CacheLimits { idle_ns: NEVER, request_ns: 30_000_000_000, send_ns: 30_000_000_000, linger_ns: 2_000_000_000 };
 }
 
 /// State that all threads of a cache server share.
 pub struct CacheShared {
-    /// Items, shared by all threads.
+    /// The items.
     pub cache: Cache,
-    /// Memory of unfinished requests and unsent responses over all connections.
+    /// Memory of unfinished requests and unsent responses of all connections.
     in_flight: InFlight,
     config: cache::Config,
     protocol: CacheProtocol,
@@ -98,7 +98,7 @@ pub struct CacheShared {
     wall_ns: fn() -> u64,
     /// Offset from a driver's clock to ns since 1970. Read once, so that time never goes backwards.
     epoch_ns: OnceLock<u64>,
-    /// The second at which all keys are deleted; 0 for none.
+    /// Unix time in seconds at which all keys are deleted; 0 if none is set.
     flush_at_s: AtomicU32,
     open: AtomicUsize,
     text: text::Limits,
@@ -108,7 +108,7 @@ pub struct CacheShared {
 }
 
 impl CacheShared {
-    /// Creates a cache for `config.threads` threads; `wall_ns` is Unix time. Fails if invalid.
+    /// Creates a cache for `config.threads` threads. `wall_ns` returns Unix time in ns. Fails if `config` is invalid.
     pub fn new(
         config: cache::Config,
         protocol: CacheProtocol,
@@ -147,7 +147,7 @@ impl CacheShared {
     }
 }
 
-/// One thread of the cache server.
+/// Handler of one thread of the cache server.
 pub struct CacheServer {
     core: Executor,
     connections: Connections<CacheState>,
@@ -156,7 +156,7 @@ pub struct CacheServer {
 }
 
 impl CacheServer {
-    /// Creates the part of one thread.
+    /// Creates the handler of one thread.
     pub fn new(shared: Arc<CacheShared>) -> Self {
         let CacheLimits { idle_ns, send_ns, linger_ns, .. } = shared.limits;
         let connections = Connections::new(Waits { idle_ns, send_ns, linger_ns });
@@ -358,7 +358,7 @@ impl Handler for CacheServer {
         } else {
             connection.keep(bytes);
             connection.state.lacks = connection.state.lacks.saturating_sub(bytes.len());
-            // The request is known to be incomplete otherwise, so do not parse it again.
+            // Otherwise the request is known to be incomplete and is not parsed again.
             if connection.state.lacks == 0 {
                 self.take_input(slot);
             }

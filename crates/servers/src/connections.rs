@@ -6,20 +6,20 @@ use crate::connection_deadlines::{NEVER, Timers};
 
 /// Maximum capacity of an empty input buffer that is kept, in bytes.
 pub(crate) const INPUT_KEPT_BYTES: usize = 4 << 10;
-/// How long a server that shuts down waits for requests on their way, ns.
+/// Time that a server waits on shutdown for requests on their way, in ns.
 const GRACE_NS: Nanos = 100_000_000;
-/// The longest linger during shutdown, ns.
+/// Maximum time to linger during shutdown, in ns.
 const ENDING_LINGER_NS: Nanos = 500_000_000;
 
 #[derive(Default)]
 pub(crate) struct Connection<S> {
     /// The connection; `None` if the slot is free.
     pub(crate) conn: Option<Conn>,
-    /// End of the current wait, when it times out.
+    /// Time at which the current wait of the connection times out.
     pub(crate) deadline: Nanos,
     /// Unused input: an incomplete request, or requests after pending responses.
     pub(crate) input: Vec<u8>,
-    /// Whether requests wait until the sent bytes have left.
+    /// Whether requests wait until the kernel has taken the sent bytes.
     pub(crate) blocked: bool,
     /// Whether reads are paused because `input` is full.
     pub(crate) paused: bool,
@@ -41,11 +41,11 @@ pub(crate) struct Waits {
 pub(crate) struct Connections<S> {
     pub(crate) slots: Vec<Connection<S>>,
     pub(crate) open: usize,
-    /// Start of the current turn.
+    /// Time at which the current turn started.
     pub(crate) now: Nanos,
     waits: Waits,
     timers: Timers,
-    /// Time at which connections without a complete request are closed. Set on shutdown.
+    /// Time at which connections without a complete request are closed; `None` before a shutdown.
     ending: Option<Nanos>,
 }
 
@@ -101,7 +101,7 @@ impl<S: State> Connections<S> {
         self.timers.next().unwrap_or(NEVER).min(ending)
     }
 
-    /// Pauses reads on `conn` while its input is full.
+    /// Pauses reads on `conn` if its input is full, and resumes them otherwise.
     #[inline]
     pub(crate) fn pace<D: Driver>(&mut self, driver: &mut D, conn: Conn, is_full: bool) {
         let connection = &mut self.slots[conn.index()];

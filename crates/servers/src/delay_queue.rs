@@ -1,4 +1,4 @@
-//! Responses that are due later, and the times of the sent ones.
+//! Responses that are due later, and the service times of sent responses.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -6,14 +6,14 @@ use std::collections::BinaryHeap;
 use net::{Conn, Nanos};
 use stats::Histogram;
 
-/// A delayed response; the field order is the order of sending.
+/// A delayed response. The order of the fields is the order of sending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Due {
     at: Nanos,
     number: u64,
     pub(crate) conn: Conn,
     pub(crate) received: Nanos,
-    /// The request if it is a word, or its HTTP/2 stream.
+    /// The request itself if it is a word, or its HTTP/2 stream.
     pub(crate) word: u32,
 }
 
@@ -21,7 +21,7 @@ pub(crate) struct Due {
 pub(crate) struct DelayQueue {
     due: BinaryHeap<Reverse<Due>>,
     number: u64,
-    /// Length after the latest removal.
+    /// Length of the queue after the latest removal.
     kept: usize,
     pub(crate) service: Histogram,
 }
@@ -42,13 +42,14 @@ impl DelayQueue {
         self.due.peek().map(|Reverse(due)| due.at)
     }
 
-    /// Removes the first response that is due. Its connection may have ended.
+    /// Removes and returns the first response that is due; `None` if there is none. Its connection may have ended.
     pub(crate) fn pop(&mut self, now: Nanos) -> Option<Due> {
         self.next().filter(|at| *at <= now)?;
         self.due.pop().map(|Reverse(due)| due)
     }
 
-    /// Removes responses of ended connections once there are more than `most`, and twice as many as the last time.
+    /// Removes responses of ended connections once the length exceeds `most` and twice the length after the last
+    /// removal.
     pub(crate) fn remove_ended(&mut self, most: usize, is_open: impl Fn(&Due) -> bool) {
         if self.due.len() > most.max(2 * self.kept) {
             self.due.retain(|Reverse(due)| is_open(due));

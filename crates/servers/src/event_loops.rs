@@ -8,9 +8,9 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use net::{Address, Close, Config, Conn, Data, Driver, Event, KernelDriver, Listener, Nanos, Waker};
 
-/// Default maximum of connections per thread; more wait in the accept queue.
+/// Default maximum number of connections per thread; further ones wait in the accept queue.
 const CONNECTIONS: usize = 16_384;
-/// Connections over the limit that can be open to receive an error; more wait in the accept queue.
+/// Maximum number of connections that are open over the limit to receive an error; further ones wait to be accepted.
 const REFUSED: usize = 256;
 const RECEIVE_BYTES: usize = 16_384;
 /// Number of unsent bytes above which a connection is not read from.
@@ -21,16 +21,16 @@ const BACKLOG: u32 = 65_535;
 /// Address, threads and limits of a server.
 #[derive(Clone, Debug)]
 pub struct Listen {
-    /// Address; with port 0 the kernel chooses one.
+    /// Address to listen on; for port 0 the kernel chooses a port.
     pub address: Address,
-    /// Number of threads.
+    /// Number of threads, each with one event loop.
     pub threads: u32,
-    /// The kernel interface.
+    /// The kernel interface of all threads.
     pub backend: net::Choice,
     /// Maximum number of open connections over all threads; [`Handler::refused`] handles further
     /// ones. `None` allows 16,384 per thread; further ones wait to be accepted.
     pub connections: Option<usize>,
-    /// The longest drain after a shutdown request, ns; for handlers with [`Handler::DRAINS`].
+    /// Maximum duration of the drain after a shutdown request, in ns, for handlers with [`Handler::DRAINS`].
     pub drain_ns: Nanos,
 }
 
@@ -45,7 +45,7 @@ pub enum ServeError {
         /// Error of the system call.
         source: io::Error,
     },
-    /// Another system call failed.
+    /// A different system call failed.
     #[error("{what}: {source}")]
     Kernel {
         /// The failed operation, in words.
@@ -58,7 +58,7 @@ pub enum ServeError {
 /// Shuts down all threads of a server, from any thread.
 #[derive(Debug, Default)]
 pub struct Shutdown {
-    /// 0, [`Shutdown::ASKED`] or [`Shutdown::FORCED`].
+    /// Requested level of the shutdown: 0, [`Shutdown::ASKED`] or [`Shutdown::FORCED`].
     level: AtomicU8,
     wakers: Mutex<Vec<Waker>>,
 }
@@ -72,7 +72,7 @@ impl Shutdown {
         self.raise(Self::ASKED);
     }
 
-    /// Shuts down immediately.
+    /// Shuts down immediately, without waiting for open connections.
     pub fn force(&self) {
         self.raise(Self::FORCED);
     }
@@ -101,32 +101,32 @@ impl Shutdown {
 /// The state of the server after an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// It continues.
+    /// The server continues.
     Serve,
-    /// A client requested termination.
+    /// A client requested termination of the server.
     Terminate,
 }
 
 /// The behavior of a server on its connections, one instance per thread.
 pub trait Handler {
-    /// Whether connections finish their requests on shutdown, or the server stops at once.
+    /// Whether connections finish their requests on shutdown; otherwise the server stops at once.
     const DRAINS: bool = false;
 
     /// Handles a new connection.
     fn accepted<D: Driver>(&mut self, driver: &mut D, conn: Conn);
 
-    /// Handles received bytes.
+    /// Handles received bytes. Returns whether the server continues.
     fn data<D: Driver>(&mut self, driver: &mut D, conn: Conn, data: Data) -> Next;
 
-    /// Handles the end of a connection.
+    /// Handles the end of a connection, whose slot is already free.
     fn closed(&mut self, conn: Conn);
 
-    /// Handles the end of the peer's stream. By default sends the remaining bytes and closes.
+    /// Handles the end of the peer's stream. By default, sends the remaining bytes and closes the connection.
     fn end_of_stream<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
         driver.end_stream(conn);
     }
 
-    /// Handles a connection over the limit, which counts like any other until it is closed. By default closes it now.
+    /// Handles a connection over the limit, which counts like any other until it is closed. By default, closes it now.
     fn refused<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
         self.accepted(driver, conn);
         driver.close(conn, Close::Reset);
@@ -138,13 +138,12 @@ pub trait Handler {
     /// Runs at the start of each turn, before its events.
     fn turning<D: Driver>(&mut self, _driver: &mut D) {}
 
-    /// Runs at the end of each turn. Returns the latest time of the next turn.
+    /// Runs at the end of each turn. Returns the latest time of the next turn; `None` for no limit.
     fn turned<D: Driver>(&mut self, _driver: &mut D) -> Option<Nanos> {
         None
     }
 
-    /// Starts the drain, once, if [`Handler::DRAINS`]. No more connections are accepted, though
-    /// some may be on their way.
+    /// Starts the drain, once, if [`Handler::DRAINS`]. No more connections are accepted, but some may be on their way.
     fn end<D: Driver>(&mut self, _driver: &mut D) {}
 
     /// Whether the drain is complete.
@@ -188,8 +187,8 @@ pub(crate) fn turn<D: Driver, H: Handler>(
 }
 
 /// Serves until a client or `shutdown` ends it, with one handler per thread, and returns the handlers. Calls `ready`
-/// with the bound address once connections are accepted. The first thread accepts; each connection goes to the thread
-/// with the fewest and stays there. Only the system causes a [`ServeError`], never a client.
+/// with the bound address once connections are accepted. The first thread accepts. Each connection goes to the thread
+/// with the fewest connections and stays there. Only the system causes a [`ServeError`], never a client.
 pub fn serve<H: Handler + Send>(
     listen: &Listen,
     handler: impl Fn(u32) -> H + Sync,
@@ -238,7 +237,7 @@ pub fn serve<H: Handler + Send>(
 macro_rules! entry_points {
     ($($name:ident $handler:ty),*) => {
         $(
-            /// [`serve`] for one kind of handler. It is compiled here, where loops are optimized.
+            /// Calls [`serve`] for one kind of handler. Compiled in this crate, where loops are optimized.
             pub fn $name(
                 listen: &Listen,
                 handler: &(dyn Fn(u32) -> $handler + Sync),
@@ -288,7 +287,7 @@ impl Thread {
 /// The additional state of the first thread.
 struct Front<'a, R> {
     listen: &'a Listen,
-    /// One per thread; empty once the listener is closed.
+    /// Senders of new connections, one per thread; empty once the listener is closed.
     senders: Vec<Sender<OwnedFd>>,
     threads: &'a [Thread],
     ready: Option<R>,
@@ -318,8 +317,8 @@ impl<R: FnOnce(&Address)> Front<'_, R> {
         self.threads.iter().for_each(Thread::wake);
     }
 
-    /// Hands a new connection to the thread with the fewest, in turn. `handler` gets this thread's
-    /// own connections and those over the limit.
+    /// Hands a new connection to the thread with the fewest connections, in turn. `handler` gets the connections of
+    /// this thread and those over the limit.
     fn accept<D: KernelDriver, H: Handler>(&mut self, driver: &mut D, handler: &mut H, conn: Conn) {
         let open: usize = self.threads.iter().map(Thread::connections).sum();
         if self.listen.connections.is_some_and(|most| open >= most) {

@@ -1,4 +1,4 @@
-//! Misbehaving servers to test load generators with.
+//! Misbehaving servers for tests of load generators.
 
 use std::collections::VecDeque;
 
@@ -13,7 +13,7 @@ use crate::pingpong::Words;
 pub enum Kind {
     /// Responds with a word that is one too high.
     WrongWords,
-    /// Sends data without end and without requests.
+    /// Sends endless data without any request.
     EndlessData,
     /// Sends correct responses one byte per millisecond.
     OneByteAtATime,
@@ -27,23 +27,23 @@ pub enum Kind {
     FreezeOne(u64),
 }
 
-/// Interval of [`Kind::OneByteAtATime`] bytes and [`Kind::EndlessData`] floods, ns.
+/// Interval of [`Kind::OneByteAtATime`] bytes and [`Kind::EndlessData`] floods, in ns.
 const STEP_NS: Nanos = 1_000_000;
 const FLOOD: [u8; 16_384] = [0x55; 16_384];
 
-/// One thread of a hostile server.
+/// Handler of one thread of a hostile server.
 pub struct Hostile {
     kind: Kind,
     words: Words,
     open: Vec<(Conn, VecDeque<u8>)>,
     step_at: Nanos,
-    /// Correct responses of the freezing kinds: of all connections, or of the one that freezes.
+    /// Number of correct responses of the freezing kinds: on all connections, or on the one that freezes.
     answered: u64,
     frozen: Option<Conn>,
 }
 
 impl Hostile {
-    /// Creates a server that misbehaves in this way.
+    /// Creates a handler with this misbehavior.
     pub fn new(kind: Kind) -> Self {
         Self { kind, words: Words::default(), open: Vec::new(), step_at: 0, answered: 0, frozen: None }
     }

@@ -41,10 +41,10 @@ use crate::connections::{Connections, Waits};
 use crate::delay_queue::DelayQueue;
 use crate::event_loops::{Handler, Next};
 
-/// Bytes of pending responses that stop further requests of a connection until they are sent.
+/// Size of pending responses, in bytes, at which further requests of a connection wait until they are sent.
 const OUT_BYTES_MAX: usize = 32 << 10;
-/// Bytes of a long body per send. With a head it is less than half of the 64 KiB up to which a driver keeps its send
-/// buffers, so the buffer is reused however it has grown.
+/// Size in bytes of a piece of a long body per send. A driver keeps send buffers of up to 64 KiB. A piece with a head
+/// is less than half of that, so the buffer is reused however it has grown.
 const PIECE_BYTES: u64 = 31 << 10;
 /// Excess of delayed responses over connections that triggers removal of those on closed ones.
 const LEFT_OVER_MAX: usize = 1024;
@@ -54,30 +54,32 @@ const ENDING: &str = "the server is shutting down";
 /// Limits on clients. Times are in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HttpLimits {
-    /// Bytes of a request head. Responds with 431 beyond it, or 414 if the target alone exceeds it.
+    /// Maximum size of a request head in bytes. A larger one gets 431, or 414 if the target alone exceeds the limit.
     pub head_bytes: usize,
-    /// Fields of a head, at most 256. Responds with 431 beyond it.
+    /// Maximum number of fields of a head, at most 256. A head with more gets 431.
     pub headers: usize,
-    /// Bytes of a request body. Responds with 413 beyond it, or resets if its echo has begun.
+    /// Maximum size of a request body in bytes. A larger one gets 413, or a reset if its echo has begun.
     pub body_bytes: u64,
-    /// The longest time without a request.
+    /// Maximum time without a request before a connection is closed.
     pub idle_ns: Nanos,
-    /// The longest time from the first to the last byte of a head. Responds with 408 beyond it.
+    /// Maximum time from the first to the last byte of a head. A slower one gets 408.
     pub head_ns: Nanos,
-    /// The time that any body may take, plus the time that it needs at `body_bytes_per_s`.
+    /// Time that any body may take, plus the time that it needs at `body_bytes_per_s`.
     pub body_ns: Nanos,
-    /// Minimum average rate of a body after `body_ns`, bytes/s, or else 408; 0 for no limit.
+    /// Minimum average rate of a body after `body_ns`, in bytes per second; 0 for no limit. A slower one gets 408.
     pub body_bytes_per_s: u64,
-    /// The longest time to read 31 KiB of a response before the connection is cut off.
+    /// Maximum time that a client may take to read 31 KiB of a response before the connection is cut off.
     pub send_ns: Nanos,
-    /// The longest linger after a response that closes, so that the client gets it, not a reset (RFC 9112, 9.6).
+    /// Maximum time to linger after a response that closes the connection, so that the client gets the response and
+    /// not a reset. Source: RFC 9112, section 9.6.
     pub linger_ns: Nanos,
-    /// Open streams of an HTTP/2 connection. Refuses further ones.
+    /// Maximum number of open streams of an HTTP/2 connection. The server refuses further ones.
     pub streams: u32,
 }
 
 impl HttpLimits {
-    /// Head: 32 KiB and 100 fields in 10 s. Body: 16 MiB in 10 s plus 1 KiB/s. Idle: one minute. 100 streams.
+    /// Default limits: heads of 32 KiB and 100 fields in 10 s, bodies of 16 MiB in 10 s plus 1 s per KiB, 1 minute
+    /// idle.
     pub const DEFAULT: HttpLimits = HttpLimits {
         head_bytes: 32 << 10,
         headers: 100,
@@ -91,7 +93,7 @@ impl HttpLimits {
         streams: 100,
     };
 
-    /// The latest end of a body that began at `since`, after `bytes` bytes.
+    /// Time by which a body that began at `since` must end if it has `bytes` bytes.
     fn body_until(&self, since: Nanos, bytes: u64) -> Nanos {
         let earned = u128::from(bytes) * 1_000_000_000;
         let earned_ns = match self.body_bytes_per_s {
@@ -107,7 +109,7 @@ impl HttpLimits {
     }
 }
 
-/// One thread of the HTTP server.
+/// Handler of one thread of the HTTP server.
 pub struct Http {
     limits: HttpLimits,
     head_limits: Limits,
@@ -119,15 +121,15 @@ pub struct Http {
     connections: Connections<HttpState>,
     /// Response bytes for the current connection; empty between events.
     out: Vec<u8>,
-    /// The latest head over HTTP/2.
+    /// The latest request head over HTTP/2.
     request_head: RequestHead,
     /// Streams of the current connection whose delays must be drawn; empty between events.
     undrawn: Vec<(u32, Law)>,
 }
 
 impl Http {
-    /// Creates one thread of the server. `seed` and the thread number seed the delays. `wall_s`
-    /// returns the seconds since 1970 for `Date`; it is called once per second.
+    /// Creates the handler of one thread. `seed` and the thread number seed the delays. `wall_s` returns the seconds
+    /// since 1970 for `Date`; it is called once per second.
     pub fn new(limits: &HttpLimits, seed: u64, thread: u32, wall_s: fn() -> u64) -> Self {
         let HttpLimits { idle_ns, send_ns, linger_ns, .. } = *limits;
         Self {
@@ -145,14 +147,14 @@ impl Http {
         }
     }
 
-    /// Omits `Server` and `Date`, so that `/` matches WhaleConnect's benchmark server.
+    /// Omits `Server` and `Date` if `minimal`, so that `/` matches WhaleConnect's benchmark server.
     #[must_use]
     pub fn minimal(mut self, minimal: bool) -> Self {
         self.answers.minimal = minimal;
         self
     }
 
-    /// The true service times of `/delay`.
+    /// The true service times of `/delay`, in ns.
     pub fn service_ns(&self) -> &Histogram {
         &self.queue.service
     }

@@ -1,4 +1,4 @@
-//! A ping-pong server with known delays, to check a load generator's histogram against.
+//! A ping-pong server with known delays, for checks of a load generator's histogram.
 
 use net::{Conn, Data, Driver, Nanos};
 use stats::{Distribution, Histogram, Rng};
@@ -11,9 +11,9 @@ use crate::pingpong::Words;
 /// Periodic pauses without responses: `length_ns` in every `every_ns`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pauses {
-    /// Time from the start of one pause to the start of the next, ns.
+    /// Time from the start of one pause to the start of the next, in ns.
     pub every_ns: Nanos,
-    /// Length of a pause, ns.
+    /// Length of each pause, in ns.
     pub length_ns: Nanos,
 }
 
@@ -26,7 +26,7 @@ impl Pauses {
     }
 }
 
-/// One thread of the calibration server.
+/// Handler of one thread of the calibration server.
 pub struct Calibrate {
     delay_ns: Option<Distribution>,
     pauses: Option<Pauses>,
@@ -35,12 +35,12 @@ pub struct Calibrate {
     words: Words,
     read: Vec<u32>,
     queue: DelayQueue,
-    /// Connection of each slot; responses to earlier ones are dropped.
+    /// Connection of each slot. Responses to earlier connections are dropped.
     conns: Vec<Option<Conn>>,
 }
 
 impl Calibrate {
-    /// Delays responses by `delay_ns`, if any, and sends none during a pause.
+    /// Creates a handler that delays responses by `delay_ns`, if any, and sends none during a pause.
     pub fn new(delay_ns: Option<Distribution>, pauses: Option<Pauses>, seed: u64, thread: u32) -> Self {
         Self {
             delay_ns,
@@ -54,7 +54,7 @@ impl Calibrate {
         }
     }
 
-    /// Times from reading a request to handing its response to the kernel, ns.
+    /// Times from reading a request to handing its response to the kernel, in ns.
     pub fn service_ns(&self) -> &Histogram {
         &self.queue.service
     }

@@ -1,5 +1,5 @@
 //! Reference servers with one event loop per thread. The first thread accepts and hands each connection to the thread
-//! with the fewest, which may be itself. A [`Handler`] serves the connections.
+//! with the fewest connections, which may be itself. A [`Handler`] serves the connections.
 
 mod cache;
 mod connection_deadlines;

@@ -5,7 +5,7 @@ use wire::pingpong::{self, WORD_BYTES};
 
 use crate::event_loops::{Handler, Next, send_or_close};
 
-/// One thread of the ping-pong server.
+/// Handler of one thread of the ping-pong server.
 #[derive(Default)]
 pub struct Pingpong {
     words: Words,

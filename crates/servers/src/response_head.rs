@@ -7,7 +7,7 @@ use wire::decimal;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeepAlive {
     Implicit,
-    /// HTTP/1.0 clients need an explicit header.
+    /// The connection persists, and a header states it, because HTTP/1.0 clients need one.
     Explicit,
     Close,
 }
@@ -39,7 +39,7 @@ pub(crate) enum Length {
     Known(u64),
     Chunked,
     UntilClose,
-    /// No body and no length field: 204.
+    /// No body and no length field, as for status 204.
     Nothing,
 }
 

@@ -13,7 +13,7 @@ use wire::http2::{self, FrameKind, PREFACE, Settings, WINDOW_MAX, flags};
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// Requests of each kind before and during the count.
+/// Number of requests of each kind before the count.
 const WARM_UP: usize = 100;
 const ROUNDS: usize = 500;
 

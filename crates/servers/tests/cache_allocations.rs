@@ -12,7 +12,7 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// Writes of each kind before and during the count.
+/// Number of writes of each kind before the count.
 const WARM_UP: usize = 100;
 const ROUNDS: usize = 300;
 const VALUE_BYTES: usize = 200;
@@ -21,7 +21,7 @@ struct Kind {
     name: &'static str,
     request: Vec<u8>,
     begins: &'static str,
-    /// Occurs nowhere else in the response.
+    /// End of the response, which occurs nowhere else in it.
     ends: Vec<u8>,
 }
 

@@ -14,7 +14,7 @@ use servers::{Handler, Http, HttpLimits, Listen, Next, Shutdown, serve};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Runs each test over both kernel interfaces. Skips io_uring with a message if unusable.
+/// Runs each test over both kernel interfaces. Skips io_uring with a message if it is unusable.
 macro_rules! suite {
     ($($name:ident),* $(,)?) => {
         mod epoll { $(#[test] fn $name() { super::$name(super::Choice::Epoll) })* }

@@ -16,16 +16,16 @@ pub(super) struct CacheState {
     pub(super) lacks: usize,
     /// Known size of the request at the start of the input; 0 if it is short.
     pub(super) unfinished: usize,
-    /// A long response; the bytes from `unsent_from` have not been sent.
+    /// A long response, whose bytes from `unsent_from` on have not been sent.
     pub(super) unsent: Vec<u8>,
     pub(super) unsent_from: usize,
-    /// Reservations, see `InFlight`.
+    /// Bytes reserved for the input, see `InFlight`.
     pub(super) input_reserved: usize,
     pub(super) unsent_reserved: usize,
     /// Keys of a request that still need a lookup.
     pub(super) rest: Option<Box<PendingMultiGet>>,
     pub(super) over: CloseState,
-    /// Whether the next response waits for memory; only with `blocked`.
+    /// Whether the next response waits for memory. Implies `blocked`.
     pub(super) lacks_memory: bool,
 }
 
@@ -38,7 +38,6 @@ impl State for CacheState {
 
 #[derive(Default)]
 pub(super) enum ProtocolState {
-    /// The protocol has not been detected yet.
     #[default]
     Unknown,
     Memcached(text::RequestReader),
@@ -53,9 +52,9 @@ pub(super) struct Redis {
 
 #[derive(Default)]
 pub(super) struct Http {
-    /// Size at which an incomplete head is parsed again, so that parses are few.
+    /// Size of the input at which an incomplete head is parsed again, so that parses are few.
     pub(super) parse_at: usize,
-    /// Bytes already searched for its end.
+    /// Number of bytes already searched for the end of the head.
     pub(super) seen: usize,
     /// The reader that skips a body, and the refusal to send after it.
     pub(super) body: Option<(BodyReader, wire::cache_http::Refusal, bool)>,

@@ -18,7 +18,7 @@ pub(super) struct Executor {
     pub(super) unix_ns: u64,
     pub(super) now_ms: u64,
     pub(super) now_s: u32,
-    /// `Date`, with its line end.
+    /// The header field `Date` with its line end.
     pub(super) date: Vec<u8>,
     pub(super) is_ending: bool,
 }
@@ -38,7 +38,7 @@ impl Executor {
         let epoch_ns = shared.epoch_ns.get_or_init(|| (shared.wall_ns)().wrapping_sub(now));
         self.unix_ns = epoch_ns.wrapping_add(now);
         self.now_ms = self.unix_ns / MS;
-        // Overflows in the year 2106.
+        // The number of seconds fits 32 bits until the year 2106.
         let now_s = (self.unix_ns / S) as u32;
         if now_s != self.now_s {
             self.now_s = now_s;
@@ -71,7 +71,7 @@ impl Executor {
         }
     }
 
-    /// Executes requests until one is incomplete or responses must be sent. Returns the bytes used.
+    /// Executes requests until one is incomplete or responses must be sent. Returns the number of bytes used.
     #[inline]
     pub(super) fn take_requests(&mut self, connection: &mut Connection, bytes: &[u8]) -> usize {
         let used = self.take_available(connection, bytes);
@@ -95,7 +95,7 @@ impl Executor {
         }
     }
 
-    /// Reserves memory for a partly received request. Returns false if there is none.
+    /// Reserves memory for a partly received request. Returns false if there is not enough.
     #[inline]
     pub(super) fn reserve(&self, connection: &mut Connection, bytes: usize) -> bool {
         if bytes <= INPUT_BYTES_MAX {
@@ -105,7 +105,7 @@ impl Executor {
         self.shared.in_flight.try_set(&mut connection.state.input_reserved, bytes)
     }
 
-    /// Whether the value of `key` must wait: it is large, and too much is in flight.
+    /// Whether the value of `key` must wait because it is large and too much memory is in flight.
     #[inline]
     pub(super) fn lacks_memory_for(&self, key: &[u8]) -> bool {
         self.shared.in_flight.is_exhausted() && self.is_large(key)
@@ -129,7 +129,7 @@ impl Executor {
             Detected::Memcached => Ok(CacheProtocol::Memcached),
             Detected::Resp => Ok(CacheProtocol::Redis),
             Detected::Http => Ok(CacheProtocol::Http),
-            // An alert would have to be sent over TLS.
+            // No error is sent, because an alert would have to be sent over TLS.
             Detected::Tls => Err(""),
             Detected::MemcachedBinary => Err("ERROR memcached's binary protocol is not spoken here, its text is\r\n"),
             Detected::Unknown => Err("ERROR not memcached's text, RESP or HTTP/1.1\r\n"),
@@ -150,7 +150,7 @@ impl Executor {
         }
     }
 
-    /// Appends values while memory and output have room. Returns the remaining keys.
+    /// Appends values while memory and output have room. Returns the remaining keys; `None` if all values are appended.
     #[inline]
     pub(super) fn push_values<'k>(
         &mut self,
@@ -202,7 +202,7 @@ impl Executor {
         self.fail(connection, memcached, redis, 408, "the rest of the request did not come");
     }
 
-    /// Reports that memory is exhausted, and closes: the rest of the request will still arrive.
+    /// Reports that memory is exhausted and closes the connection, since the rest of the request will still arrive.
     #[cold]
     pub(super) fn out_of_memory(&mut self, connection: &mut Connection) {
         let memcached = b"SERVER_ERROR out of memory reading request\r\n";

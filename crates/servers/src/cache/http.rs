@@ -10,7 +10,7 @@ use super::connection_state::{CloseState, Connection, ProtocolState};
 use super::executor::Executor;
 use crate::response_head::{KeepAlive, Length, Reply, push_failure, push_head, push_status};
 
-/// Largest body that is skipped; no request here has one.
+/// Maximum size of a body that is skipped, in bytes; no valid request has a body.
 const BODY_BYTES_MAX: u64 = 16 << 20;
 const NOT_FOUND: (&str, Length) = ("404 Not Found", Length::Known(0));
 const NO_CONTENT: (&str, Length) = ("204 No Content", Length::Nothing);
@@ -81,7 +81,7 @@ impl Executor {
                     self.http_failure(503, "out of memory", on, false);
                 }
                 Ok(operation) => self.http_answer(operation, keep_alive),
-                // The final response replaces 100. The client may or may not send the body.
+                // The final response replaces `100 Continue`. The client may or may not send the body.
                 Err(refusal) if request.expect_continue && at == bytes.len() => {
                     self.http_failure(refusal.status(), refusal, false, is_head);
                     connection.state.over = CloseState::Answered { linger: true };

@@ -88,7 +88,7 @@ impl Executor {
         rest
     }
 
-    /// Appends `VALUE …` for one key if present.
+    /// Appends `VALUE …` for one key if it is present.
     #[inline]
     pub(super) fn text_value(&mut self, key: &[u8], with_cas: bool, touch: Option<Expiry>) {
         let expires_ms = touch.map(|expiry| self.expires_ms(expiry));
@@ -102,12 +102,13 @@ impl Executor {
         let mut held = shared.cache.hold(key);
         held.get(*now_ms, write);
         if let Some(expires_ms) = expires_ms {
-            // Like memcached, return an item that this touch expires. Without memory for the time, it is dropped.
+            // Like memcached, returns an item even if this touch expires it. The item is dropped without memory for the
+            // expiry.
             let _ = held.expire(expires_ms, *now_ms);
         }
     }
 
-    /// Unix time of expiration, ms; 0 means never.
+    /// Unix time of expiration in ms; 0 means never.
     pub(super) fn expires_ms(&self, expiry: Expiry) -> u64 {
         match expiry {
             Expiry::Never => 0,
@@ -184,7 +185,7 @@ impl Executor {
     }
 }
 
-/// `value`, padded with spaces to the length of `before`, like memcached 1.6.18's `do_add_delta`.
+/// The digits of `value`, padded with spaces to the length of `before`, as in memcached 1.6.18's `do_add_delta`.
 fn written_over(before: &[u8], value: u64) -> Vec<u8> {
     let mut text = Vec::with_capacity(before.len().max(20));
     decimal::push(&mut text, value);
@@ -206,7 +207,7 @@ fn mode(verb: Verb, cas: Option<u64>) -> Mode {
     }
 }
 
-/// `incr` wraps at 2^64, `decr` stops at 0; `None` if `value` is not a number.
+/// The result of `incr`, which wraps at 2^64, or `decr`, which stops at 0. `None` if `value` is not a number.
 fn counted(value: &[u8], delta: u64, down: bool) -> Option<u64> {
     let value = decimal::unsigned_of_c(value)?;
     Some(if down { value.saturating_sub(delta) } else { value.wrapping_add(delta) })

@@ -17,7 +17,7 @@ impl InFlight {
         self.bytes.load(Ordering::Relaxed) >= self.max
     }
 
-    /// Changes a reservation to `bytes`, even beyond the bound: a finished response must be kept.
+    /// Changes a reservation to `bytes`, even beyond the bound, because a finished response must be kept.
     pub(super) fn set(&self, reserved: &mut usize, bytes: usize) {
         if bytes > *reserved {
             self.bytes.fetch_add(bytes - *reserved, Ordering::Relaxed);

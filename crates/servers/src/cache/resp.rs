@@ -250,7 +250,7 @@ impl Executor {
         let stored = held.store(mode, value, meta, *now_ms);
         drop(held);
         match stored {
-            // With `GET` the reply is the old value, stored or not.
+            // With `GET`, the reply is the old value, whether the new one is stored or not.
             Ok(_) | Err(Refusal::NotStored) if options.get => {}
             Ok(_) => out.extend_from_slice(OK),
             Err(Refusal::NotStored) => compose_null(out, version),
@@ -261,7 +261,7 @@ impl Executor {
         }
     }
 
-    /// `INCR` and its variants. A missing key counts as 0.
+    /// Handles `INCR` and its variants. A missing key counts as 0.
     fn redis_increment(&mut self, key: &[u8], delta: i64) {
         let mut held = self.shared.cache.hold(key);
         let counted = held.update(self.now_ms, |item| {
@@ -327,7 +327,7 @@ impl Executor {
         self.out.extend_from_slice(OK);
     }
 
-    /// `EXPIRE` and `PEXPIRE`. The time is in units of `unit_ms`.
+    /// Handles `EXPIRE` and `PEXPIRE`, whose time is in units of `unit_ms`.
     fn redis_expire(&mut self, request: &Request<'_, '_>, unit_ms: i64) {
         let key = request.argument(1);
         let Some(time) = decimal::canonical(request.argument(2)) else {
@@ -347,7 +347,7 @@ impl Executor {
         self.redis_done(&done);
     }
 
-    /// `CONFIG GET name...` for the names that redis-benchmark and quintain request.
+    /// Handles `CONFIG GET name...` for the names that redis-benchmark and quintain request.
     fn redis_config(&mut self, request: &Request<'_, '_>, version: Version) {
         if !request.argument(1).eq_ignore_ascii_case(b"get") {
             return self.unknown_subcommand(Name::Config, request.argument(1));
@@ -368,7 +368,7 @@ impl Executor {
         }
     }
 
-    /// `HELLO [version [SETNAME name]]`. There are no users or passwords.
+    /// Handles `HELLO [version [SETNAME name]]`. There are no users or passwords.
     fn redis_hello(&mut self, request: &Request<'_, '_>, version: &mut Version, id: i64) {
         let wanted = match request.argument(1) {
             b"" => *version,
@@ -383,7 +383,7 @@ impl Executor {
         *version = wanted;
         let out = &mut self.out;
         compose_map(out, wanted, 7);
-        // Clients decide by the first two.
+        // Clients decide by the first two fields.
         let texts = [("server", "redis"), ("version", REDIS_VERSION), ("mode", "standalone"), ("role", "master")];
         for text in texts.into_iter().flat_map(|(name, value)| [name, value]) {
             compose_bulk(out, text.as_bytes());
@@ -412,7 +412,7 @@ impl Executor {
     }
 }
 
-/// Redis' error: the command, and the arguments that fit into 128 bytes.
+/// Appends Redis' error for an unknown command: the command, and the arguments that fit into 128 bytes.
 #[cold]
 fn unknown_command(out: &mut Vec<u8>, request: &Request<'_, '_>) {
     let shown = |bytes: &[u8], most: usize| String::from_utf8_lossy(&bytes[..bytes.len().min(most)]).into_owned();

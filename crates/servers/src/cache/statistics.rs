@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use super::executor::Executor;
 
-/// The emulated version of memcached, which clients use to decide what to send, and quintain's own.
+/// The emulated version of memcached, by which clients decide what to send, followed by quintain's own version.
 pub(super) const MEMCACHED_VERSION: &str = concat!("1.6.18 (quintain ", env!("CARGO_PKG_VERSION"), ")");
 pub(super) const REDIS_VERSION: &str = "7.0.15";
 
@@ -39,7 +39,7 @@ impl Executor {
         let _ = write!(self.out, "STAT version {MEMCACHED_VERSION}\r\nEND\r\n");
     }
 
-    /// The text of `INFO`; every section returns all of it.
+    /// The text of `INFO`, returned in full whichever section is requested.
     pub(super) fn redis_info(&self) -> String {
         let shared = &self.shared;
         let stats = shared.cache.stats();

@@ -23,11 +23,11 @@ struct Seen {
 
 type Shared = Rc<RefCell<Seen>>;
 
-/// A client's action and its time after the connection.
+/// A client's action and its time after the connection, in ns.
 #[derive(Clone, Debug)]
 enum Step {
     Send(Nanos, Vec<u8>),
-    /// Stops reading at the first time, for the second.
+    /// Stops reading at the first time, for as long as the second.
     Stall(Nanos, Nanos),
 }
 
@@ -87,9 +87,9 @@ impl World {
             Config { connections: 64, receive_bytes: 16_384, send_bytes_max: 262_144, pause_reads_above_bytes: 65_536 };
         let mut driver = Sim::new(7, &sizes, Network::PERFECT);
         let (listener, address) = driver.listen(&"10.0.0.1:11211".parse::<SocketAddr>().unwrap().into(), 64).unwrap();
-        // Sun, 06 Nov 1994 08:49:37 GMT at the start.
+        // The clock starts at Sun, 06 Nov 1994 08:49:37 GMT.
         let shared = CacheShared::new(config, protocol, limits, || 784_111_777_000_000_000).unwrap();
-        // Between two seconds, so that no request is at the edge of one.
+        // The clock starts between two seconds, so that no request falls on a boundary.
         shared.epoch_ns.set(784_111_777_300_000_000).unwrap();
         let server = CacheServer::new(Arc::new(shared));
         let address = address.inet().unwrap();
@@ -131,7 +131,7 @@ impl World {
         self.say_pieces(&[bytes])
     }
 
-    /// Sends the pieces 1 ms apart.
+    /// Sends the pieces 1 ms apart and returns the responses.
     fn say_pieces(&mut self, pieces: &[&[u8]]) -> Vec<u8> {
         let send = |(index, piece): (usize, &&[u8])| Step::Send(index as Nanos * MS, piece.to_vec());
         let seen = self.client(pieces.iter().enumerate().map(send).collect());
@@ -148,7 +148,7 @@ fn show(bytes: &[u8]) -> String {
 /// Checks that a conversation with a new server has the same responses however it is split.
 #[track_caller]
 fn check(asked: &[u8], answered: &[u8]) {
-    // Not at the start of a second, when a time of 10 s soon reads as 9.
+    // Does not begin at the start of a second, when a time of 10 s soon reads as 9.
     let world = || {
         let mut world = World::new();
         world.run(1);

@@ -25,10 +25,10 @@ pub(super) struct HttpState {
 
 #[derive(Default)]
 pub(super) enum Phase {
-    /// No request, or an incomplete head.
+    /// There is no request, or only an incomplete head.
     #[default]
     Ready,
-    /// The body is arriving.
+    /// The body of a request is arriving.
     Body(Incoming),
     /// The response will be delayed; the delay has not been drawn yet.
     Undrawn(ParsedRequest, Law),
@@ -36,7 +36,7 @@ pub(super) enum Phase {
     Delayed(ParsedRequest),
     /// The body of the response is being sent.
     Streaming(Stream),
-    /// HTTP/2, in any state before the connection ends.
+    /// The connection uses HTTP/2 and has not ended.
     Http2(Box<Session>),
     /// All requests are answered. With `linger` the client may still send.
     Answered { linger: bool },
@@ -59,10 +59,10 @@ pub(super) struct Incoming {
 pub(super) struct Stream {
     pub(super) position: u64,
     pub(super) left: u64,
-    /// Chunk size; 0 if not chunked.
+    /// Chunk size in bytes; 0 if the body is not chunked.
     pub(super) chunk: u32,
     pub(super) keep_alive: KeepAlive,
-    /// Whether to linger on close, because the client did not request it.
+    /// Whether to linger on close, because the client did not request the close.
     pub(super) linger: bool,
 }
 

@@ -3,7 +3,7 @@ use std::collections::HashMap;
 use net::Nanos;
 use stats::{Distribution, Rng};
 
-/// The longest mean, median or value in a query.
+/// Maximum mean, median or value in a query, in ns.
 const TIME_NS_MAX: f64 = 60e9;
 /// Maximum number of seeded random sequences; a further seed restarts all of them.
 const SEEDS_MAX: usize = 1024;
@@ -11,7 +11,7 @@ const SEEDS_MAX: usize = 1024;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Law {
     pub(super) delay_ns: Distribution,
-    /// The seed of the sequence; `None` uses the server's own.
+    /// The seed of the sequence; `None` selects the server's own sequence.
     pub(super) seed: Option<u64>,
 }
 
@@ -21,7 +21,7 @@ const FORMS: &str = "/delay takes `mean=TIME` with `dist=constant` or `dist=expo
 
 const NAMES: [&str; 6] = ["mean", "median", "sigma", "low", "high", "share"];
 
-/// Parses the query of `/delay`: `mean=1ms&dist=exponential`.
+/// Parses the query of `/delay`, such as `mean=1ms&dist=exponential`. Fails with the valid forms.
 pub(super) fn law(query: &str) -> Result<Law, &'static str> {
     let (mut dist, mut seed) = (None, None);
     let mut values = [None; NAMES.len()];
@@ -57,7 +57,7 @@ pub(super) fn law(query: &str) -> Result<Law, &'static str> {
     if fine { Ok(Law { delay_ns, seed }) } else { Err(FORMS) }
 }
 
-/// Parses `250us`, `1.5ms`, `2s`, or `0`.
+/// Parses a time such as `250us`, `1.5ms`, `2s` or `0` into ns.
 fn time_ns(text: &str) -> Option<f64> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);

@@ -10,13 +10,13 @@ use super::{ENDING, Http, OUT_BYTES_MAX, prebuilt_responses};
 use crate::connections::INPUT_KEPT_BYTES;
 use crate::response_head::{KeepAlive, Length, Reply};
 
-/// Largest body that is sent in one piece with its head.
+/// Maximum size of a body that is sent in one piece with its head, in bytes.
 const INLINE_BYTES_MAX: u64 = 16 << 10;
-/// Bytes of a request body processed at once, and so the largest chunk of the echo.
+/// Maximum number of bytes of a request body processed at once, and thus the largest chunk of the echo.
 const BODY_PIECE_BYTES: usize = 32 << 10;
 
 impl Http {
-    /// Executes requests until one is incomplete or must wait. Returns the bytes used.
+    /// Executes requests until one is incomplete or must wait. Returns the number of bytes used.
     #[inline]
     pub(super) fn take_requests(&mut self, slot: usize, bytes: &[u8]) -> usize {
         let mut used = 0;
@@ -82,7 +82,7 @@ impl Http {
         connection.state.phase = Phase::Body(Incoming { asked, reader, since: self.connections.now, begun: false });
     }
 
-    /// Processes bytes of a body. Returns the bytes used, or `None` on error.
+    /// Processes bytes of a body. Returns the number of bytes used; `None` on error.
     fn take_body(&mut self, slot: usize, bytes: &[u8]) -> Option<usize> {
         let is_ending = self.connections.is_ending();
         let Phase::Body(incoming) = &mut self.connections.slots[slot].state.phase else { return None };
@@ -163,14 +163,14 @@ impl Http {
             }
             Ok(Route::Health) => answers.whole(out, reply, "text/plain", b"ok\n"),
             Ok(Route::Options(allowed)) => answers.options(out, keep_alive, allowed),
-            // A client that sends an unimplemented method may switch to another protocol.
+            // A client that sends an unimplemented method may switch to a different protocol.
             Err(refusal @ Refusal::NotImplemented) => return self.refuse(slot, refusal, asked.head_only),
             Err(refusal) => answers.refusal(out, refusal, reply),
         }
         self.answered(slot, keep_alive, asked.keep_alive);
     }
 
-    /// Completes a response. If it closes the connection `unasked`, the client may have sent more.
+    /// Completes a response. If the response closes the connection `unasked`, the client may have sent more.
     #[inline]
     pub(super) fn answered(&mut self, slot: usize, keep_alive: KeepAlive, unasked: bool) {
         if keep_alive == KeepAlive::Close {

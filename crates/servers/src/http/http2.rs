@@ -1,4 +1,4 @@
-//! HTTP/2 by prior knowledge: a connection that begins with the preface (RFC 9113 3.3).
+//! HTTP/2 by prior knowledge: a connection that begins with the preface. Source: RFC 9113, section 3.3.
 
 pub(super) mod response_frames;
 pub(super) mod session;
@@ -12,7 +12,7 @@ use super::connection_state::Phase;
 use super::{Http, HttpLimits, LEFT_OVER_MAX};
 use crate::delay_queue::Due;
 
-/// Limits of the codec. A head above the server's limits gets a status; a head above these ends the connection.
+/// Limits of the codec. A head above them ends the connection, but one above the server's own limits gets a status.
 pub(super) fn codec_limits(limits: &HttpLimits) -> Limits {
     let bytes = 2 * limits.head_bytes + Limits::DEFAULT.frame_bytes as usize;
     Limits {
@@ -55,7 +55,7 @@ impl Http {
         Some(run(session, &mut context))
     }
 
-    /// Takes frames. Returns the bytes used.
+    /// Processes frames and returns the number of bytes used.
     pub(super) fn take_frames(&mut self, slot: usize, bytes: &[u8]) -> usize {
         let taken = self.with_session(slot, |session, context| {
             let used = session.read(bytes, context);
@@ -74,7 +74,7 @@ impl Http {
         }
     }
 
-    /// Ends the connection after an error, or without one.
+    /// Ends the connection, because of `error` if there is one.
     #[cold]
     fn leave(&mut self, slot: usize, error: Option<ConnectionError>) {
         let code = error.map_or(ErrorCode::NO_ERROR, |error| error.code());
@@ -114,8 +114,6 @@ impl Http {
         }
         false
     }
-
-    /// Draws the delays of new requests on `conn`.
     #[cold]
     pub(super) fn draw<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
         let now = driver.now();
@@ -177,7 +175,7 @@ impl Http {
     }
 
     /// Announces the shutdown, or with `refuses` ends all connections after their open streams. Streams that clients
-    /// open before they read the announcement are still processed (RFC 9113 6.8).
+    /// open before they read the announcement are still processed. Source: RFC 9113, section 6.8.
     pub(super) fn end_sessions<D: Driver>(&mut self, driver: &mut D, refuses: bool) {
         for slot in 0..self.connections.slots.len() {
             let Some(conn) = self.connections.slots[slot].conn else { continue };

@@ -24,10 +24,10 @@ impl ParsedRequest {
     }
 }
 
-/// A request and the size of its head; `None` if it is incomplete.
+/// A request and the size of its head in bytes; `None` if the head is incomplete.
 type ParsedHead = Result<Option<(ParsedRequest, usize)>, MessageError>;
 
-/// The latest head and its meaning: a load generator repeats identical heads.
+/// The latest head and its meaning, because a load generator repeats identical heads.
 #[derive(Debug, Default)]
 pub(super) struct Memo {
     head: Vec<u8>,

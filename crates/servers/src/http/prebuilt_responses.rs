@@ -28,7 +28,7 @@ pub(super) struct Answers {
     wall_s: fn() -> u64,
     made_until: Nanos,
     pub(super) minimal: bool,
-    /// `Server` and `Date`; empty if minimal.
+    /// The header fields `Server` and `Date`; empty if the server is minimal.
     stamp: Vec<u8>,
     root: Vec<u8>,
     root_close: Vec<u8>,
@@ -134,13 +134,13 @@ pub(super) fn chunk(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Starts a chunk of unknown size. Returns its start.
+/// Starts a chunk of unknown size. Returns the position of its start.
 pub(super) fn begin_chunk(out: &mut Vec<u8>) -> usize {
     out.extend_from_slice(CHUNK_HEAD);
     out.len()
 }
 
-/// Ends the chunk at `start`, below 65,536 bytes. Removes an empty one: it would end the body.
+/// Ends the chunk at `start`, which has less than 65,536 bytes. Removes an empty chunk, because it would end the body.
 pub(super) fn end_chunk(out: &mut Vec<u8>, start: usize) {
     let size = out.len() - start;
     if size == 0 {
@@ -157,7 +157,7 @@ pub(super) fn end_chunk(out: &mut Vec<u8>, start: usize) {
 /// The bodies of `/bytes` and `/chunked`: 64 repeating characters, 64 KiB from any of the first 64 positions.
 static PATTERN: [[u8; 64]; 1025] = [*b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"; 1025];
 
-/// Up to 64 KiB of the body from `position`.
+/// Up to `count` bytes of the body from `position` on, at most 64 KiB.
 pub(super) fn piece(position: u64, count: u64) -> &'static [u8] {
     &PATTERN.as_flattened()[(position % 64) as usize..][..count.min(65_536) as usize]
 }
@@ -171,7 +171,7 @@ mod tests {
     }
 
     fn text_with(minimal: bool, write: impl FnOnce(&Answers, &mut Vec<u8>)) -> String {
-        // RFC 9110, section 5.6.7.
+        // The example date of RFC 9110, section 5.6.7.
         let mut answers = Answers::new(|| 784_111_777);
         answers.minimal = minimal;
         answers.refresh(0);
@@ -196,7 +196,7 @@ mod tests {
         assert!(minimal(true).ends_with("text/html\r\n\r\n"));
     }
 
-    /// RFC 9110, section 6.6.1.
+    /// Source: RFC 9110, section 6.6.1.
     #[test]
     fn every_response_has_a_date_unless_minimal() {
         type Write = fn(&Answers, &mut Vec<u8>);

@@ -2,7 +2,7 @@
 
 use super::delay_distributions::{self, Law};
 
-/// The longest body of `/bytes/N` and `/chunked/N`: 1 TiB.
+/// Maximum size of a body of `/bytes/N` and `/chunked/N`: 1 TiB.
 pub(super) const BODY_BYTES_MAX: u64 = 1 << 40;
 pub(super) const CHUNK_BYTES_MAX: u32 = 65_536;
 const CHUNK_BYTES: u32 = 8192;
@@ -23,17 +23,17 @@ pub(super) enum Route {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// 400: an invalid parameter, with the valid form.
+    /// Status 400: an invalid parameter. Contains the valid form.
     Parameter(&'static str),
     NotFound,
-    /// 405, with the allowed methods.
+    /// Status 405: a method that the target does not allow. Contains the allowed methods.
     MethodNotAllowed(&'static str),
-    /// 501: an unknown method, or `CONNECT`, which would end HTTP on the connection.
+    /// Status 501: an unknown method, or `CONNECT`, which would end HTTP on the connection.
     NotImplemented,
 }
 
 impl Refusal {
-    /// Status, text and allowed methods.
+    /// Status, body and allowed methods of the response.
     pub(super) fn parts(self) -> (u16, &'static str, &'static str) {
         match self {
             Refusal::Parameter(text) => (400, text, ""),
@@ -80,7 +80,7 @@ pub(super) fn route(method: &str, target: &str) -> Result<Route, Refusal> {
     }
 }
 
-/// Strips scheme and authority of an absolute form, which servers must accept (RFC 9112, 3.2.2).
+/// Strips scheme and authority of an absolute form, which servers must accept (RFC 9112, section 3.2.2).
 fn path_and_query(target: &str) -> (&str, &str) {
     let target = match target.split_once("://") {
         Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https") => {

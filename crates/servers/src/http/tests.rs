@@ -20,7 +20,7 @@ const MS: Nanos = 1_000_000;
 #[derive(Debug, Default)]
 struct Seen {
     bytes: Vec<u8>,
-    /// Arrival times and sizes.
+    /// Arrival times in ns and sizes in bytes of the received pieces.
     came: Vec<(Nanos, usize)>,
     ended: Option<Nanos>,
     /// Time at which the connection closed, and whether by a reset.
@@ -29,7 +29,7 @@ struct Seen {
 
 type Shared = Rc<RefCell<Seen>>;
 
-/// A client's action and its time after the connection.
+/// A client's action and its time after the connection, in ns.
 #[derive(Clone, Debug)]
 enum Step {
     Send(Nanos, Vec<u8>),
@@ -43,7 +43,7 @@ enum Step {
 struct Client {
     steps: Vec<Step>,
     seen: Shared,
-    /// Whether it ends its stream after the server has ended its own.
+    /// Whether the client ends its stream after the server has ended its own.
     is_polite: bool,
     flood: Option<(Nanos, Vec<u8>)>,
 }
@@ -112,7 +112,7 @@ impl World {
             Config { connections: 64, receive_bytes: 16_384, send_bytes_max: 262_144, pause_reads_above_bytes: 65_536 };
         let mut driver = Sim::new(seed, &config, network);
         let (listener, address) = driver.listen(&"10.0.0.1:80".parse::<SocketAddr>().unwrap().into(), 64).unwrap();
-        // Sun, 06 Nov 1994 08:49:37 GMT, always.
+        // The clock always shows Sun, 06 Nov 1994 08:49:37 GMT.
         let http = Http::new(limits, 1, 0, || 784_111_777);
         let address = address.inet().unwrap();
         Self { driver, http, listener, address, wake: None, connections: 60, largest_out: 0 }
@@ -487,7 +487,8 @@ fn delayed_response_holds_back_later_ones() {
     world.run(S);
     let said = r#"200 "test", 200 "test", 200 "Hello, World!", 200 "test", 200 "{\"message\":\"Hello, World!\"}""#;
     assert_eq!(render(&text, &seen.borrow()), said);
-    // It arrived at 15 us: 10 for the connection, 5 for the request. The second delay starts and ends with the first.
+    // The first request arrived after 10 us for the connection and 5 us for itself. The second delay runs with the
+    // first.
     let times: Vec<Nanos> = seen.borrow().came.iter().map(|&(at, _)| at).collect();
     assert_eq!(times[0], 20_000);
     assert!(times[1..].iter().all(|&at| at == 30_020_000), "{times:?}");
@@ -515,7 +516,7 @@ fn delays_follow_their_distribution_and_match_the_log() {
     // The network's delays are known, so clients measure exactly what the log has.
     assert_eq!(latencies.iter().sum::<Nanos>() as f64 / 2000.0, log.mean().unwrap());
     assert_eq!(latencies.iter().max().copied(), log.max());
-    // 5 standard errors of the mean of an exponential distribution.
+    // The tolerance is 5 standard errors of the mean of an exponential distribution.
     let mean = log.mean().unwrap();
     assert!((mean / 1e6 - 1.0).abs() < 5.0 / 2000f64.sqrt(), "{mean}");
 }
@@ -586,7 +587,7 @@ fn slow_body_times_out() {
             assert_eq!(said, r#"200 "{\"message\":\"Hello, World!\"}""#);
         } else {
             assert_eq!(said, r#"408 close "the request body took longer than 10 s at 1024 bytes/s\n", end"#);
-            // 10 s, plus the additional time for 1,000 bytes.
+            // The limit is 10 s plus the additional time for 1,000 bytes.
             let at = seen.borrow().came[0].0;
             assert!((10 * S + 900 * MS..11 * S).contains(&at), "{at}");
         }
@@ -747,7 +748,7 @@ fn shutdown_answers_started_requests() {
     let post = crlf("POST /echo HTTP/1.1\nHost: a\nContent-Length: 6\n\nabc");
     let upload = world.client(vec![Step::Send(0, post.clone()), Step::Send(200 * MS, b"def".to_vec())]);
     let half = world.client_that(vec![Step::Send(0, b"GET / HTTP".to_vec())], false);
-    // Arrives when the server shuts down.
+    // This request arrives when the server shuts down.
     let just = world.client(vec![Step::Send(100 * MS - 12_000, crlf(&get("/health")))]);
     world.run(100 * MS);
     world.end(5 * S);

@@ -5,14 +5,14 @@ use wire::decimal;
 use wire::http2::hpack::{self, Indexing};
 use wire::http2::{FRAME_HEAD_BYTES, FrameKind, flags, push_data, push_frame_head};
 
-/// `:status: 200` in the static table.
+/// Index of `:status: 200` in the static table.
 const STATUS_200: usize = 8;
-/// Literals without indexing, whose names are in the static table. Source: RFC 7541 section 6.2.2.
+/// Literal without indexing, whose name is in the static table. Source: RFC 7541, section 6.2.2.
 const CONTENT_TYPE: [u8; 2] = [0x0f, 31 - 0x0f];
 const CONTENT_LENGTH: [u8; 2] = [0x0f, 28 - 0x0f];
-/// The new size 0 of the dynamic table. Source: RFC 7541 section 6.3.
+/// Update of the dynamic table's size to 0. Source: RFC 7541, section 6.3.
 const NO_TABLE: u8 = 0x20;
-/// Position of the stream in the head of a frame.
+/// Position of the stream identifier in the head of a frame, in bytes.
 const STREAM_AT: usize = 5;
 
 #[derive(Clone, Copy, Debug)]
@@ -24,7 +24,7 @@ pub(super) struct Head {
     pub(super) allow: &'static str,
 }
 
-/// HEADERS and DATA of a frequent response, without stream.
+/// HEADERS and DATA frames of a frequent response, without a stream identifier.
 #[derive(Debug, Default)]
 pub(in super::super) struct Prebuilt {
     pub(super) content_type: &'static str,
@@ -47,7 +47,7 @@ impl Prebuilt {
 /// The parts that all responses within a second share.
 #[derive(Debug, Default)]
 pub(in super::super) struct Frames {
-    /// `server` and `date`; empty if minimal.
+    /// The encoded fields `server` and `date`; empty if the server is minimal.
     stamp: Vec<u8>,
     pub(super) root: Prebuilt,
     pub(super) plaintext: Prebuilt,
@@ -98,7 +98,7 @@ impl Frames {
         if !head.allow.is_empty() {
             hpack::push_field(out, b"allow", head.allow.as_bytes(), Indexing::Skip);
         }
-        // Every client accepts the block in one frame.
+        // The block fits into one frame that every client accepts.
         let [high, low] = ((out.len() - start) as u16).to_be_bytes();
         out[start - FRAME_HEAD_BYTES..][..3].copy_from_slice(&[0, high, low]);
     }

@@ -18,11 +18,11 @@ use super::response_frames::{Head, Prebuilt};
 use super::stream::{Body, FRAME_BYTES, Request, Stream};
 use crate::connection_deadlines::NEVER;
 
-/// Bytes of request bodies that wait to be echoed on one connection.
+/// Maximum number of bytes of request bodies that wait to be echoed on one connection.
 const RECEIVE_BYTES: u32 = 1 << 20;
 /// Resets in excess of completed responses after which a connection ends.
 const RESETS_MAX: u32 = 1_000;
-/// Larger heads are not remembered.
+/// Maximum size of a remembered head, in bytes.
 const MEMO_BYTES_MAX: usize = 2 << 10;
 
 /// The parts of the server that a connection needs for its responses.
@@ -47,7 +47,7 @@ pub(super) struct Exchanges {
     decoder: Decoder,
     memo: Memo,
     peer: Settings,
-    /// Whether the next block must resize the client's table: its setting is smaller than the table's first size.
+    /// Whether the next block must resize the client's table, because its setting is below the table's initial size.
     shrinks_table: bool,
     window: SendWindow,
     receive: ReceiveWindow,
@@ -56,9 +56,9 @@ pub(super) struct Exchanges {
     /// Streams that were reset here before their requests were complete. More frames may be on their way.
     rejected: Vec<u32>,
     highest: u32,
-    /// Whether the client skipped a stream.
+    /// Whether the client skipped a stream identifier.
     has_gaps: bool,
-    /// The last stream to process; above it, streams are refused.
+    /// The last stream to process; later streams are refused.
     last: u32,
     /// Whether either side sent GOAWAY, so that the connection ends with its streams.
     is_leaving: bool,
@@ -70,12 +70,12 @@ pub(super) struct Exchanges {
     progress_bytes: u64,
 }
 
-/// The latest head and its meaning: a load generator repeats identical heads.
+/// The latest head and its meaning, because a load generator repeats identical heads.
 #[derive(Default)]
 struct Memo {
     block: Vec<u8>,
     request: Option<Request>,
-    /// State of the table that the block may refer to.
+    /// State of the table to which the block may refer.
     changes: u64,
 }
 
@@ -126,7 +126,7 @@ impl Session {
         Ok(used)
     }
 
-    /// Whether the client may pause here.
+    /// Whether the input is between frames and field blocks, so that the client may pause.
     pub(super) fn is_between(&self) -> bool {
         self.reader.is_between()
     }
@@ -155,7 +155,7 @@ impl Exchanges {
         http2::push_go_away(out, STREAM_MAX, ErrorCode::NO_ERROR);
     }
 
-    /// Refuses further streams.
+    /// Sends GOAWAY with `code` and refuses further streams.
     pub(super) fn leave(&mut self, code: ErrorCode, out: &mut Vec<u8>) {
         self.is_leaving = true;
         self.last = self.highest;
@@ -175,7 +175,7 @@ impl Exchanges {
             Event::Settings(peer) => {
                 let change = i64::from(peer.initial_window_size) - i64::from(self.peer.initial_window_size);
                 self.streams.iter_mut().try_for_each(|stream| stream.window.add(change))?;
-                // Once is enough: the table then stays empty.
+                // Shrinking once is enough, because the table then stays empty.
                 self.shrinks_table |=
                     peer.header_table_size < Settings::DEFAULT.header_table_size.min(self.peer.header_table_size);
                 self.peer = peer;
@@ -374,7 +374,7 @@ impl Exchanges {
         match self.rejected.iter().position(|rejected| *rejected == id) {
             Some(at) if ends => _ = self.rejected.remove(at),
             Some(_) => {}
-            // Section 5.1.1: streams open in ascending order.
+            // RFC 9113, section 5.1.1: streams open in ascending order.
             None if self.has_gaps && kind == FrameKind::HEADERS => {
                 return Err(ConnectionError::IdleStream { kind, stream: id });
             }
@@ -383,7 +383,7 @@ impl Exchanges {
         Ok(())
     }
 
-    /// Continues after the end of a request.
+    /// Answers a request whose body has ended, or ends the echo of the body.
     fn complete(&mut self, at: usize, context: &mut Context<'_>) {
         let stream = &self.streams[at];
         if !stream.begun {
@@ -473,7 +473,7 @@ impl Exchanges {
         self.respond(stream, &head, Body::Buffer { bytes, sent: 0 }, context);
     }
 
-    /// Sends a response, or as much as the windows allow, of a stream that is not in the table.
+    /// Sends the response of a stream that is not in the table, or as much of it as the windows allow.
     fn respond(&mut self, mut stream: Stream, head: &Head, body: Body, context: &mut Context<'_>) {
         let is_empty = stream.request.head_only || body.left() == 0;
         self.push_head(stream.id, head, is_empty, context);
@@ -499,7 +499,7 @@ impl Exchanges {
         self.streams.insert(at, stream);
     }
 
-    /// Responds with an error before the end of the request, and requests its end (RFC 9113 8.1).
+    /// Responds with an error before the end of the request, and requests its end. Source: RFC 9113, section 8.1.
     #[cold]
     fn fail(
         &mut self,
@@ -529,7 +529,7 @@ impl Exchanges {
         self.reject(stream.id, !stream.is_receiving(), code, context)
     }
 
-    /// Sends RST_STREAM for a stream not in the table. After `has_ended`, the client sends no more.
+    /// Sends RST_STREAM for a stream that is not in the table. If `has_ended`, the client sends no more frames on it.
     #[cold]
     fn reject(
         &mut self,
@@ -574,8 +574,7 @@ impl Exchanges {
         }
     }
 
-    /// Sends as much of the bodies as windows allow, one frame per stream in turn. Returns whether
-    /// more could be sent now.
+    /// Sends as much of the bodies as windows allow, one frame per stream in turn. Returns whether more could be sent.
     pub(super) fn send_bodies(&mut self, out: &mut Vec<u8>, now: Nanos) -> bool {
         if self.streams.is_empty() {
             self.stalled_since = NEVER;
@@ -647,7 +646,7 @@ impl Exchanges {
 }
 
 impl Stream {
-    /// Received bytes without credit.
+    /// Number of received body bytes that wait to be echoed and have no new credit yet.
     fn body_to_echo(&self) -> u32 {
         if self.is_echo() { self.body.left() as u32 } else { 0 }
     }

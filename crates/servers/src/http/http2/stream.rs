@@ -5,14 +5,14 @@ use wire::http2::{Incoming, ReceiveWindow, SendWindow, push_data};
 use super::super::prebuilt_responses;
 use super::super::route::{Refusal, Route};
 
-/// Bytes of a body per frame, which every client accepts.
+/// Maximum size of a DATA frame in bytes, which every client accepts.
 pub(super) const FRAME_BYTES: u32 = 16_384;
 
 /// The part of a request that determines its response.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Request {
     pub(super) route: Result<Route, Refusal>,
-    /// Head or body exceed a limit.
+    /// Error of a head or body that exceeds a limit; `None` if there is none.
     pub(super) error: Option<MessageError>,
     pub(super) head_only: bool,
     pub(super) expect_continue: bool,
@@ -24,14 +24,14 @@ pub(super) struct Stream {
     pub(super) id: u32,
     pub(super) request: Request,
     pub(super) incoming: Incoming,
-    /// Start of the request's body.
+    /// Time at which the request's body started.
     pub(super) since: Nanos,
     pub(super) window: SendWindow,
     pub(super) receive: ReceiveWindow,
     /// Whether the response's head was sent.
     pub(super) begun: bool,
     pub(super) body: Body,
-    /// Largest frame of the response.
+    /// Maximum size of the response's frames, in bytes.
     pub(super) frame_bytes: u32,
 }
 
@@ -75,7 +75,7 @@ impl Body {
         }
     }
 
-    /// Appends bytes of an echo. Frees the space of sent ones, so the buffer stays below twice the receive window.
+    /// Appends bytes of an echo. Frees the space of sent bytes, so the buffer stays below twice the receive window.
     pub(super) fn extend(&mut self, more: &[u8]) {
         match self {
             Body::Buffer { bytes, sent } => {
@@ -112,19 +112,19 @@ impl Stream {
         self.request.route == Ok(Route::Echo)
     }
 
-    /// Whether both messages are complete.
+    /// Whether the request and the response are complete.
     pub(super) fn is_done(&self) -> bool {
         self.begun && !self.is_receiving() && self.body.left() == 0
     }
 
-    /// Bytes of a frame of at most `wanted` bytes that the windows allow; takes them from the windows.
+    /// Takes up to `wanted` bytes for a frame from the windows, and returns how many they allow.
     pub(super) fn grant(&mut self, wanted: u64, connection: &mut SendWindow) -> u32 {
         let most = self.frame_bytes.min(self.window.available()).min(u32::try_from(wanted).unwrap_or(u32::MAX));
         let granted = connection.take(most);
         self.window.take(granted)
     }
 
-    /// Appends the next frame of the body. Returns its bytes, 0 if the windows allow none.
+    /// Appends the next frame of the body. Returns its size in bytes, 0 if the windows allow none.
     pub(super) fn send_frame(&mut self, out: &mut Vec<u8>, connection: &mut SendWindow) -> u32 {
         let left = self.body.left();
         let count = self.grant(left, connection);

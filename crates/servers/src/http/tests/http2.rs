@@ -443,7 +443,7 @@ fn long_bodies_take_turns() {
 struct Uploader {
     body: Vec<u8>,
     sent: usize,
-    /// Credit of the connection and of stream 1.
+    /// Credit of the connection and of stream 1, in bytes.
     credit: [u32; 2],
     windows: [ReceiveWindow; 2],
     responses: Responses,
@@ -713,7 +713,7 @@ fn shutdown_ends_http2_after_its_streams() {
     let idle = world.client(vec![Step::Send(0, opening())]);
     let late = world.client(vec![
         Step::Send(0, [opening(), get2(1, "/delay?mean=400ms")].concat()),
-        // In time, on its way, and too late.
+        // The requests are in time, on their way, and too late.
         Step::Send(150 * MS, get2(3, "/health")),
         Step::Send(220 * MS, get2(5, "/")),
     ]);
