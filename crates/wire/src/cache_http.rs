@@ -18,7 +18,7 @@
 //! | `DELETE /k` | 204 | 404 |
 //! | `HEAD /` | 200, memory use in header fields | |
 //! | `POST /reset` | 204, all keys are deleted | |
-//! | anything else | | 400 for most [`Refusal`]s, 404 for another `POST`, 405 for another method, 414 for a target or key over the limit |
+//! | anything else | | 400 for most [`Refusal`]s, 404 for any other `POST`, 405 for any other method, 414 for a target or key over the limit |
 //!
 //! The connection stays open in all cases, because the framing was valid.
 //!
@@ -48,11 +48,11 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// memcached's limits: keys of 250 B and values of 1 MiB.
+    /// Default limits, as in memcached: keys of 250 B and values of 1 MiB.
     pub const DEFAULT: Limits = Limits { key_bytes: 250, value_bytes: 1 << 20 };
 }
 
-/// Valid, still percent-encoded bytes of a target. Source: RFC 3986 section 2.1.
+/// Valid, still percent-encoded bytes of a target. Source: RFC 3986, section 2.1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Encoded<'a> {
     text: &'a [u8],
@@ -93,25 +93,25 @@ impl<'a> Encoded<'a> {
 /// An operation on the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation<'a> {
-    /// Read the value of a key; with `HEAD` only its presence and size.
+    /// Reads the value of a key, or only its presence and size with `HEAD`.
     Get {
-        /// The encoded key.
+        /// Key to read, still encoded.
         key: Encoded<'a>,
         /// Whether the method was `HEAD`.
         head: bool,
     },
-    /// Store a value.
+    /// Stores a value under a key.
     Put {
-        /// The encoded key.
+        /// Key to store under, still encoded.
         key: Encoded<'a>,
-        /// The value, possibly empty.
+        /// The value, still encoded and possibly empty.
         value: Encoded<'a>,
     },
-    /// Delete a key. Contains the key.
+    /// Deletes the contained key, which is still encoded.
     Delete(Encoded<'a>),
-    /// Report memory use.
+    /// Reports memory use.
     Status,
-    /// Delete all keys.
+    /// Deletes all keys.
     Reset,
 }
 
@@ -127,7 +127,7 @@ pub enum Refusal {
     /// The target has a slash after the key.
     #[error("more than a key: write a slash in a key as `%2F`")]
     NotAKey,
-    /// The target has a `%` without two digits.
+    /// The target has a `%` that is not followed by two hexadecimal digits.
     #[error("`%` without two hexadecimal digits: write a percent sign as `%25`")]
     BadEscape,
     /// The target has a query.
@@ -136,26 +136,26 @@ pub enum Refusal {
     /// The request has a body.
     #[error("a body: the value of PUT goes in the target, `/key/value`")]
     HasBody,
-    /// `POST` to a target other than `/reset`.
+    /// The request is a `POST` to a target other than `/reset`.
     #[error("POST is only valid for `/reset`")]
     UnknownResource,
     /// The method is none of GET, PUT, DELETE, HEAD and POST.
     #[error("a method other than GET, PUT, DELETE, HEAD, POST")]
     UnknownMethod,
-    /// The key is over the limit.
+    /// The decoded key exceeds the limit.
     #[error("a key of {bytes} bytes, over the limit of {limit}")]
     KeyTooLong {
         /// Size of the decoded key, in bytes.
         bytes: usize,
-        /// Maximum size of a key, in bytes.
+        /// Maximum size of a decoded key, in bytes.
         limit: usize,
     },
-    /// The value is over the limit.
+    /// The decoded value exceeds the limit.
     #[error("a value of {bytes} bytes, over the limit of {limit}")]
     ValueTooLarge {
         /// Size of the decoded value, in bytes.
         bytes: usize,
-        /// Maximum size of a value, in bytes.
+        /// Maximum size of a decoded value, in bytes.
         limit: usize,
     },
 }
@@ -173,10 +173,10 @@ impl Refusal {
     }
 }
 
-/// The value of `Allow` in a response with status 405. Source: RFC 9110 section 15.5.6.
+/// The value of `Allow` in a response with status 405. Source: RFC 9110, section 15.5.6.
 pub const ALLOW: &str = "GET, PUT, DELETE, HEAD, POST";
 
-/// Interprets `request` as a cache operation. Fails for any request not in the table above, see [`Refusal::status`].
+/// Interprets `request` as a cache operation. Fails if it is not in the module's table, see [`Refusal::status`].
 pub fn parse<'a>(request: &Request<'a>, limits: &Limits) -> Result<Operation<'a>, Refusal> {
     if !matches!(request.body, Body::None | Body::Length(0)) {
         return Err(Refusal::HasBody);
@@ -184,7 +184,7 @@ pub fn parse<'a>(request: &Request<'a>, limits: &Limits) -> Result<Operation<'a>
     parse_target(request.method, request.target, limits)
 }
 
-/// Like [`parse`], for a method and a target that [`crate::http1::parse_request`] has accepted.
+/// Interprets a method and a target like [`parse`]. [`crate::http1::parse_request`] must have accepted both.
 pub fn parse_target<'a>(method: &str, target: &'a str, limits: &Limits) -> Result<Operation<'a>, Refusal> {
     if !matches!(method, "GET" | "HEAD" | "PUT" | "DELETE" | "POST") {
         return Err(Refusal::UnknownMethod);

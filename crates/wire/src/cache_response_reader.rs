@@ -1,13 +1,13 @@
-//! Reads messages of lines, and of blocks whose length a line announces, from pieces of a stream.
+//! Reads messages from pieces of a stream. A message has lines, and blocks whose lengths its lines announce.
 
 /// A part of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event<'e> {
     /// The start of a value.
     Value {
-        /// The client's 32 bits; 0 in RESP.
+        /// The 32 bits that the client stored with the value; 0 in RESP.
         client_flags: u32,
-        /// Bytes of the value.
+        /// Size of the value, in bytes.
         bytes: u64,
     },
     /// A nonempty piece of the value, borrowed from the input.
@@ -19,13 +19,13 @@ pub enum Event<'e> {
 /// An error in a stream of responses. The connection is unusable after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum StreamError {
-    /// A byte that starts no expected reply: another protocol, or a string longer than announced. Contains the byte.
+    /// A byte that starts no expected reply, from a different protocol or an overlong string. Contains the byte.
     #[error("byte 0x{0:02x} at the start of a reply")]
     BadType(u8),
-    /// A line that does not fit the request: another protocol, a wrong length, or a wrong order.
+    /// A line that does not fit the request, due to a different protocol, a wrong length or a wrong order.
     #[error("a line that is not a response to the request")]
     Unexpected,
-    /// A line without an end within the limit. Contains the limit, in bytes.
+    /// A line that has no end within the limit. Contains the limit, in bytes.
     #[error("a line of more than {0} bytes")]
     LineTooLong(usize),
     /// LF without CR, or CR without LF.
@@ -37,18 +37,18 @@ pub enum StreamError {
     /// An invalid number or length.
     #[error("an invalid number or length")]
     BadNumber,
-    /// No CRLF after the value, which is longer or shorter than announced.
+    /// A value that is not followed by CRLF, because it is longer or shorter than announced.
     #[error("a value not followed by CRLF")]
     BadValueEnd,
-    /// A value over the limit.
+    /// A value that exceeds the limit.
     #[error("a value of {bytes} bytes, over the limit of {limit}")]
     TooLarge {
-        /// The announced size.
+        /// Announced size of the value, in bytes.
         bytes: u64,
         /// Maximum size of a value, in bytes.
         limit: u64,
     },
-    /// A value for another key, or a second value.
+    /// A value for a key that was not requested, or a second value.
     #[error("a value of a key that was not requested, or out of order")]
     WrongKey,
 }
@@ -71,7 +71,7 @@ enum State {
     Failed(StreamError),
 }
 
-/// Buffers incomplete lines, but no blocks.
+/// Reads messages. Buffers incomplete lines, but no blocks.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct BlockReader {
     state: State,
@@ -89,8 +89,8 @@ impl BlockReader {
         error
     }
 
-    /// Passes the parts of a message to `take`. Returns the message with the bytes used, or `None` if it is incomplete
-    /// and all were used. Fails on every call after an error.
+    /// Passes the parts of a message to `take`. Returns the message with the number of bytes used, or `None` if it is
+    /// incomplete and all bytes were used. Fails on every call after an error.
     #[inline]
     pub(crate) fn read<T, S: FnMut(Event<'_>)>(
         &mut self,

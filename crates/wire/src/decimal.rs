@@ -1,12 +1,12 @@
 //! Decimal numbers of the cache protocols: digits with an optional minus sign.
 
-/// Parses digits. `None` if `text` is empty, has another character, or exceeds 64 bits.
+/// Parses digits. `None` if `text` is empty, has a different character, or exceeds 64 bits.
 #[inline]
 pub fn unsigned(text: &[u8]) -> Option<u64> {
     if text.len() > 20 { None } else { unsigned_of_any_length(text) }
 }
 
-/// Like [`unsigned`], with any number of leading zeros.
+/// Parses digits like [`unsigned`], but with any number of leading zeros.
 #[inline]
 pub(crate) fn unsigned_of_any_length(text: &[u8]) -> Option<u64> {
     if text.is_empty() {
@@ -22,7 +22,7 @@ pub(crate) fn hexadecimal(digit: u8) -> u8 {
     if digit.is_ascii_digit() { digit - b'0' } else { (digit | 0x20) - b'a' + 10 }
 }
 
-/// Parses digits with an optional minus sign.
+/// Parses digits with an optional minus sign. `None` if `text` is no such number or exceeds 64 bits.
 #[inline]
 pub fn signed(text: &[u8]) -> Option<i64> {
     match text {
@@ -31,7 +31,7 @@ pub fn signed(text: &[u8]) -> Option<i64> {
     }
 }
 
-/// Parses a number like Redis 7.0.15's `string2ll`: no leading zeros, no `-0`.
+/// Parses a number like Redis 7.0.15's `string2ll`, which rejects leading zeros and `-0`.
 #[inline]
 pub fn canonical(text: &[u8]) -> Option<i64> {
     match text {
@@ -40,7 +40,7 @@ pub fn canonical(text: &[u8]) -> Option<i64> {
     }
 }
 
-/// Parses digits like C: white space, a sign, digits (without counting leading zeros), then white space or the end.
+/// Parses digits as C does: white space, a sign, digits (without counting leading zeros), then white space or the end.
 fn c_digits(text: &[u8]) -> Option<(bool, &[u8])> {
     let is_space = |byte: &u8| matches!(byte, b' ' | b'\t'..=b'\r');
     let text = &text[text.iter().position(|byte| !is_space(byte))?..];
@@ -57,8 +57,8 @@ fn c_digits(text: &[u8]) -> Option<(bool, &[u8])> {
     (end > 0).then(|| (is_negative, &digits[zeros.min(end - 1)..]))
 }
 
-/// Parses an unsigned number like C's `strtoull`: `+5`, ` 5`, `5 and more`. Negative numbers wrap,
-/// and are rejected if that gives 2^63 or more. Source: memcached 1.6.18, `safe_strtoull`.
+/// Parses an unsigned number like C's `strtoull`, such as `+5`, ` 5` or `5 and more`. A negative number wraps, and is
+/// rejected if the result is 2^63 or more. Source: memcached 1.6.18, `safe_strtoull`.
 #[inline]
 pub fn unsigned_of_c(text: &[u8]) -> Option<u64> {
     unsigned(text).or_else(|| {
@@ -78,7 +78,7 @@ pub fn signed_of_c(text: &[u8]) -> Option<i64> {
     })
 }
 
-/// Appends `value` in decimal, faster than `std::fmt`: response headers are mostly numbers.
+/// Appends `value` in decimal. Faster than `std::fmt`, which matters because response headers are mostly numbers.
 #[inline]
 pub fn push(out: &mut Vec<u8>, mut value: u64) {
     let mut digits = [0u8; 20];
@@ -135,7 +135,7 @@ mod tests {
         }
     }
 
-    /// Measured with memcached 1.6.18 (`incr` operands and exptimes) and Redis 7.0.15 (`INCRBY`).
+    /// Expects the results of memcached 1.6.18 (`incr` operands and exptimes) and Redis 7.0.15 (`INCRBY`).
     #[test]
     fn parses_numbers_like_memcached_and_redis() {
         for (text, value, exptime, redis) in [

@@ -6,7 +6,7 @@
 //! | `GET /`, `GET http://`, `GET https://` | HTTP |
 //! | `PUT`, `HEAD`, `POST`, `DELETE`, `OPTIONS`, `PATCH`, `TRACE`, `CONNECT`, `PRI` and a space | HTTP |
 //! | a lower-case memcached command, then a space or the end of the line: `get `, `mn\r\n` | memcached |
-//! | another word of letters, then a space or the end of the line: `PING\r\n`, `GET k`, `ping\r\n` | RESP, inline |
+//! | any other word of letters, then a space or the end of the line: `PING\r\n`, `GET k`, `ping\r\n` | RESP, inline |
 //! | a word that contains or starts with a quote | RESP, inline |
 //! | 0x80, 0x81 | memcached's binary protocol (not supported) |
 //! | 0x16 0x03 | TLS (not supported here) |
@@ -16,32 +16,32 @@
 //! k` and `quit` in lower case are memcached's, so such inline commands do not work in RESP. `GET /k` is HTTP, so a
 //! RESP client needs an array for the key `/k`. A decision never changes when more bytes arrive.
 
-/// The detected protocol.
+/// The result of detection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detected {
     /// More bytes are needed.
     Need,
-    /// memcached, text and meta commands.
+    /// memcached's text protocol, including meta commands.
     Memcached,
-    /// RESP, arrays of strings or inline commands.
+    /// RESP, with arrays of strings or inline commands.
     Resp,
     /// HTTP/1.
     Http,
-    /// memcached's binary protocol.
+    /// memcached's binary protocol, which is not supported.
     MemcachedBinary,
-    /// TLS.
+    /// TLS, which is not supported here.
     Tls,
-    /// None of the above.
+    /// No known protocol.
     Unknown,
 }
 
-/// Bytes after which the protocol is always known: empty lines, a word, and one more byte for GET.
+/// Number of bytes after which the protocol is always known: empty lines, a word, and one more byte for GET.
 pub const DETECT_MAX_BYTES: usize = 2 * EMPTY_LINES_MAX + WORD_MAX_BYTES + 1;
 
 const EMPTY_LINES_MAX: usize = 8;
 const WORD_MAX_BYTES: usize = 32;
 
-/// Detects the protocol of a connection. [`Detected::Need`] needs fewer than [`DETECT_MAX_BYTES`].
+/// Detects the protocol from a connection's first bytes. [`Detected::Need`] needs fewer than [`DETECT_MAX_BYTES`].
 pub fn detect(bytes: &[u8]) -> Detected {
     let mut rest = bytes;
     for _ in 0..EMPTY_LINES_MAX {
@@ -103,7 +103,7 @@ fn get(target: &[u8]) -> Detected {
 mod tests {
     use super::*;
 
-    /// Input, protocol, and the number of bytes needed to decide.
+    /// Cases of an input, its protocol, and the number of bytes needed to decide.
     #[rustfmt::skip]
     const CASES: &[(&[u8], Detected, usize)] = &[
         (b"*1\r\n$4\r\nPING\r\n", Detected::Resp, 1),

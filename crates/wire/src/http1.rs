@@ -15,20 +15,22 @@
 //! # Choices that the RFCs leave open
 //!
 //! A benchmark of servers must not accept input that would confuse a proxy. Of two permitted
-//! readings the stricter one applies, and an invalid message is an error that counts:
+//! readings the stricter one applies, and an invalid message is an error that counts. Numbers without an RFC are
+//! sections of RFC 9112:
 //!
-//! - **Bare LF** at the end of a line is an error, although RFC 9112 2.2 lets a recipient accept
-//!   it: parsers that disagree on it disagree on the end of a head. **Bare CR** is an error (2.2).
+//! - **Bare LF** at the end of a line is an error, although a recipient may accept it (2.2): parsers that
+//!   disagree on it disagree on the end of a head. **Bare CR** is an error (2.2).
 //! - **`Transfer-Encoding` with `Content-Length`** is an error (6.3: "ought to be handled as an error"): smuggling
 //!   relies on parsers that pick different ones. `Transfer-Encoding` in HTTP/1.0 is also an error (6.1: faulty
 //!   framing).
-//! - **`Content-Length`** may repeat the same value (6.3, RFC 9110 8.6). Others are an error.
+//! - **`Content-Length`** may repeat the same value (6.3, RFC 9110, section 8.6). Different values are an error.
 //! - **Empty lines** are skipped before a request (2.2: SHOULD). Before a response they are an
 //!   error, because a body two bytes longer than announced looks the same.
 //! - **Folded lines** are spaces in a response (a user agent MUST), an error in a request (a server may, 5.2).
-//! - **Reason phrase**: may be missing together with its space. Some servers omit it, and the line stays unambiguous.
-//! - **Control characters** except HTAB are errors in values and reason phrases (RFC 9110 5.5: MUST for CR, LF, NUL).
-//! - **HTTP/1.2** and above are undefined. Responses count as HTTP/1.1 (RFC 9110 2.5), requests get 505.
+//! - **The reason phrase** may be missing together with its space. Some servers omit both, and the line is unambiguous.
+//! - **Control characters** except HTAB are errors in values and reason phrases (RFC 9110, section 5.5:
+//!   MUST for CR, LF, NUL).
+//! - **HTTP/1.2** and above are undefined. Responses count as HTTP/1.1 (RFC 9110, section 2.5), requests get 505.
 //! - **White space** around a chunk size is an error unless an extension follows (7.1.1).
 
 mod chunks;
@@ -49,28 +51,29 @@ pub use response::{Memo, RequestMethod, Response, ResponseReader};
 /// Limits on the head of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of a head: start line, fields and empty line. Interim responses (1xx) count toward the
-    /// final head. The trailer section of a chunked body has the same limit again.
+    /// Maximum size of a head in bytes, with start line, fields and empty line. Interim responses (1xx) count toward
+    /// the final head. The trailer section of a chunked body has a separate limit of the same size.
     pub head_bytes: usize,
-    /// Fields of a head and of a trailer section. A request has at most [`Limits::REQUEST_HEADERS_MAX`] in any case.
+    /// Maximum number of fields of a head and of a trailer section. A request has at most
+    /// [`Limits::REQUEST_HEADERS_MAX`] in any case.
     pub headers: usize,
 }
 
 impl Limits {
-    /// 64 KiB and 256 fields, more than real servers send.
+    /// Default limits: 64 KiB and 256 fields, more than real servers send.
     pub const DEFAULT: Limits = Limits { head_bytes: 64 * 1024, headers: 256 };
 
-    /// Most fields that [`parse_request`] accepts.
+    /// Maximum number of fields that [`parse_request`] accepts.
     pub const REQUEST_HEADERS_MAX: usize = 256;
 }
 
-/// How the body of a message is delimited. Source: RFC 9112 section 6.3.
+/// How the body of a message is delimited. Source: RFC 9112, section 6.3.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Body {
-    /// No body.
+    /// The message has no body.
     None,
-    /// This many bytes.
+    /// The body has this many bytes.
     Length(u64),
-    /// The chunked transfer coding.
+    /// The body uses the chunked transfer coding.
     Chunked,
 }

@@ -19,10 +19,10 @@
 //!
 //! # Choices that the RFCs leave open
 //!
-//! - A stream error that [`Reader`] finds is a connection error (RFC 9113 5.4.1: MAY).
-//! - Server push is an error in both roles: clients of this codec disable it (8.4).
-//! - PRIORITY frames are checked and skipped, as are frames of unknown types (5.3.2, 5.5).
-//! - Field values have no control characters but HTAB (RFC 9110 5.5), as in [`http1`](crate::http1).
+//! - A stream error that [`Reader`] finds is a connection error (RFC 9113, section 5.4.1: MAY).
+//! - Server push is an error in both roles: clients of this codec disable it (RFC 9113, section 8.4).
+//! - PRIORITY frames are checked and skipped, as are frames of unknown types (RFC 9113, sections 5.3.2 and 5.5).
+//! - Field values have no control characters but HTAB (RFC 9110, section 5.5), as in [`http1`](crate::http1).
 
 mod compose;
 mod error;
@@ -53,7 +53,7 @@ pub use settings::Settings;
 /// Limits on the messages of a peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Maximum payload of a frame, in bytes: SETTINGS_MAX_FRAME_SIZE of this endpoint, 16,384 or more.
+    /// Maximum payload of a frame in bytes, at least 16,384: SETTINGS_MAX_FRAME_SIZE of this endpoint.
     pub frame_bytes: u32,
     /// Maximum size of an encoded field block, in bytes.
     pub block_bytes: usize,
@@ -61,14 +61,15 @@ pub struct Limits {
     pub continuations: u32,
     /// Maximum number of fields per block.
     pub fields: usize,
-    /// Decoded size of one block, in bytes: names, values and 32 per field (RFC 9113 6.5.2).
+    /// Maximum decoded size of a block in bytes: names, values and 32 per field. Source: RFC 9113, section 6.5.2.
     pub list_bytes: usize,
-    /// Frames in a row that carry no part of a message: SETTINGS, PING, PRIORITY, unknown ones and empty DATA.
+    /// Maximum number of consecutive frames without message data: SETTINGS, PING, PRIORITY, unknown types and empty
+    /// DATA.
     pub idle_frames: u32,
 }
 
 impl Limits {
-    /// The smallest frame limit, 64 KiB and 256 fields as in HTTP/1.1, and more idle frames than any peer needs.
+    /// Default limits: the smallest frame limit, 64 KiB and 256 fields as in HTTP/1.1, and ample idle frames.
     pub const DEFAULT: Limits = Limits {
         frame_bytes: 16_384,
         block_bytes: 64 * 1024,

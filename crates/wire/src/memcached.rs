@@ -55,16 +55,16 @@ pub struct Limits {
     pub key_bytes: usize,
     /// Maximum size of a value, in bytes.
     pub value_bytes: usize,
-    /// Bytes of a line including its end. Also bounds a client's buffer for an incomplete line.
+    /// Maximum length of a line in bytes, including its end. Also bounds a client's buffer for an incomplete line.
     pub line_bytes: usize,
-    /// Bytes of a `get`, `gets`, `gat` or `gats` line, which may have many keys.
+    /// Maximum length of a `get`, `gets`, `gat` or `gats` line in bytes. Such a line may have many keys.
     pub get_line_bytes: usize,
-    /// Maximum size of a block skipped to reach the next request; larger ones close the connection.
+    /// Maximum size in bytes of a block that is skipped to reach the next request. A larger one closes the connection.
     pub swallow_bytes: u64,
 }
 
 impl Limits {
-    /// Keys of 250 B and values of 1 MiB as in memcached, lines of 2 KiB, `get` lines of 64 KiB. Skips up to 2 GiB.
+    /// Default limits: keys of 250 B and values of 1 MiB as in memcached. Skips blocks of up to 2 GiB.
     pub const DEFAULT: Limits = Limits {
         key_bytes: 250,
         value_bytes: 1 << 20,

@@ -1,24 +1,24 @@
 //! Volley's protocol: a 32-bit word in network byte order. The response is the word plus one,
 //! wrapping. Zero terminates the server. Source: `subjects/REQUIREMENTS.md`.
 
-/// Bytes of a word on the wire.
+/// Size of a word on the wire, in bytes.
 pub const WORD_BYTES: usize = 4;
 
 /// The word that terminates the server.
 pub const TERMINATE: u32 = 0;
 
-/// Parses the word at the start of `bytes`; any four bytes are valid. `None` if incomplete.
+/// Parses the word at the start of `bytes` and returns it with its size. Any four bytes are valid; `None` if fewer.
 pub fn parse(bytes: &[u8]) -> Option<(u32, usize)> {
     let word = bytes.first_chunk::<WORD_BYTES>()?;
     Some((u32::from_be_bytes(*word), WORD_BYTES))
 }
 
-/// Encodes `word`.
+/// Encodes `word` in network byte order.
 pub fn compose(word: u32) -> [u8; WORD_BYTES] {
     word.to_be_bytes()
 }
 
-/// The correct response to `word`.
+/// The correct response to `word`: the word plus one, wrapping.
 pub fn answer(word: u32) -> u32 {
     word.wrapping_add(1)
 }

@@ -19,7 +19,7 @@
 //! | unclosed quotes in an inline request | `-ERR Protocol error: …` | the line |
 //! | an invalid length, a line over its limit, too many arguments, a missing `$` | `-ERR Protocol error: …` | everything |
 //!
-//! After the last one the connection is closed, like in Redis, because the start of the next request is unknown. Redis
+//! The last row closes the connection, like in Redis, because the start of the next request is unknown. Redis
 //! also closes it after unclosed quotes and a length over `proto-max-bulk-len` (512 MB). It has no limit below that.
 //!
 //! # Choices that the protocol leaves open
@@ -46,18 +46,18 @@ pub use crate::cache_response_reader::{Event, StreamError};
 /// Limits on requests and replies, checked before any allocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of an argument, or of a string in a reply.
+    /// Maximum size of an argument, or of a string in a reply, in bytes.
     pub bulk_bytes: usize,
-    /// Bytes of all arguments of a request; capped at 512 MiB.
+    /// Maximum size of all arguments of a request, in bytes; capped at 512 MiB.
     pub request_bytes: usize,
-    /// Arguments of a request including its name; capped at 2^24.
+    /// Maximum number of arguments of a request, including its name; capped at 2^24.
     pub arguments: usize,
-    /// Bytes of a line with its end: an inline request (capped at 512 MiB), a length or an error.
+    /// Maximum length in bytes of a line with its end: an inline request (capped at 512 MiB), a length or an error.
     pub line_bytes: usize,
 }
 
 impl Limits {
-    /// 1 MiB per argument, 8 MiB and 65,536 arguments per request. Lines of 64 KiB, as in Redis.
+    /// Default limits: 1 MiB per argument, 8 MiB and 65,536 arguments per request, and lines of 64 KiB, as in Redis.
     pub const DEFAULT: Limits =
         Limits { bulk_bytes: 1 << 20, request_bytes: 8 << 20, arguments: 1 << 16, line_bytes: 64 << 10 };
 }

@@ -1,42 +1,42 @@
-//! Decodes the chunked coding incrementally, without a buffer. Source: RFC 9112 section 7.1.
+//! Decodes the chunked coding incrementally, without a buffer. Source: RFC 9112, section 7.1.
 
 use super::Limits;
 use super::fields::{FieldError, is_control, is_token_byte};
 
-/// Longest chunk line: size, extensions and CRLF.
+/// Maximum length of a chunk line in bytes, with size, extensions and CRLF.
 pub(super) const LINE_BYTES_MAX: u32 = 4096;
 
-/// Maximum bytes of chunk lines beyond a reasonable need: stops tiny chunks, long extensions.
+/// Maximum number of bytes of chunk lines beyond a reasonable need. Stops tiny chunks and long extensions.
 pub(super) const EXCESS_BYTES_MAX: u64 = 16 * 1024;
 
 /// An error in a chunked body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ChunkError {
-    /// The line does not start with hexadecimal digits, or they are not followed by an extension. Contains the byte.
+    /// A chunk size without a hexadecimal digit at its start, or followed by an invalid byte. Contains the byte.
     #[error("0x{0:02x} in a chunk size")]
     BadSize(u8),
-    /// The size exceeds 64 bits.
+    /// A chunk size that exceeds 64 bits.
     #[error("a chunk of more than 2^64 - 1 bytes")]
     SizeOverflow,
     /// A control character, a bare CR or a bare LF in a chunk line.
     #[error("{0} in a chunk-size line")]
     Line(FieldError),
-    /// A chunk line over the limit. Contains the limit, in bytes.
+    /// A chunk line that exceeds the limit. Contains the limit, in bytes.
     #[error("a chunk-size line of more than {0} bytes")]
     LineTooLong(u32),
-    /// Chunk lines outweigh the data. Contains the limit, in bytes.
+    /// Chunk lines that exceed a reasonable need by more than the limit. Contains the limit, in bytes.
     #[error("chunk extensions of more than {0} bytes")]
     TooMuchExtension(u64),
-    /// No CRLF after the data of a chunk, which is longer or shorter than its size. Contains the byte.
+    /// A chunk whose data is longer or shorter than its size, so that no CRLF follows. Contains the byte found.
     #[error("expected CRLF after the chunk data, found 0x{0:02x}")]
     BadEnd(u8),
-    /// A trailer field is invalid.
+    /// An invalid trailer field.
     #[error("{0} in the trailer section")]
     Trailer(FieldError),
-    /// The trailer section exceeds the size limit of a head. Contains the limit, in bytes.
+    /// A trailer section that exceeds the size limit of a head. Contains the limit, in bytes.
     #[error("a trailer section of more than {0} bytes")]
     TrailersTooLarge(usize),
-    /// The trailer section exceeds the field limit of a head. Contains the limit.
+    /// A trailer section with more fields than the limit of a head. Contains the limit.
     #[error("more than {0} trailer fields")]
     TooManyTrailers(usize),
 }
@@ -77,7 +77,7 @@ impl Chunks {
         Chunks { folds, ..Chunks::default() }
     }
 
-    /// Returns the bytes used when the body is complete, or `None` if all were used before.
+    /// Reads a part of a body. Returns the number of bytes used once the body is complete; `None` if all were used.
     pub(super) fn read(
         &mut self,
         limits: &Limits,

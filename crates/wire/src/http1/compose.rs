@@ -7,10 +7,11 @@ use crate::decimal;
 const MARKS: &str = "!#$%&'*+-.^_`|~";
 
 /// Appends an HTTP/1.1 request to `out`. `headers` includes `Host`. Adds `Content-Length` if there is a body or the
-/// method expects one (POST, PUT, PATCH; RFC 9110 8.6), and `Connection: close` if `close`, unless `headers` has the
-/// field. Fails with the reason if a server would read the request differently: if the method or a name is not a token
-/// (RFC 9110 5.1, 9.1), the target or `Host` is invalid (RFC 9112 3.2), a value has control characters (RFC 9110 5.5),
-/// or `Content-Length` is wrong (RFC 9112 6.2). `out` is unchanged then.
+/// method expects one (POST, PUT, PATCH; RFC 9110, section 8.6), and `Connection: close` if `close`, unless `headers`
+/// has the field. Fails with the reason if a server would read the request differently: if the method or a name is
+/// not a token (RFC 9110, sections 5.1 and 9.1), the target or `Host` is invalid (RFC 9112, section 3.2), a value has
+/// control characters (RFC 9110, section 5.5), or `Content-Length` is wrong (RFC 9112, section 6.2). A failure leaves
+/// `out` unchanged.
 pub fn compose_request<N: AsRef<str>, V: AsRef<str>>(
     out: &mut Vec<u8>,
     method: &str,

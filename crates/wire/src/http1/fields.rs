@@ -1,30 +1,30 @@
-//! Field lines: `name: value`. Source: RFC 9112 section 5, RFC 9110 section 5.
+//! Field lines such as `name: value`. Source: RFC 9112, section 5, and RFC 9110, section 5.
 
 /// An error in a field line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum FieldError {
-    /// RFC 9112 2.2: CR without LF.
+    /// CR without LF. Source: RFC 9112, section 2.2.
     #[error("a CR without LF")]
     BareCr,
-    /// RFC 9112 2.2: LF without CR.
+    /// LF without CR. Source: RFC 9112, section 2.2.
     #[error("a line that ends in LF without CR")]
     BareLf,
-    /// RFC 9110 5.5: CR, LF, NUL and other control characters are not allowed in a value. Contains the character.
+    /// CR, LF, NUL or a different control character in a value. Contains it. Source: RFC 9110, section 5.5.
     #[error("the control character 0x{0:02x}")]
     Control(u8),
-    /// RFC 9112 5: the line has no colon.
+    /// A line without a colon. Source: RFC 9112, section 5.
     #[error("a header without a colon")]
     NoColon,
-    /// RFC 9110 5.1: an empty name.
+    /// An empty name. Source: RFC 9110, section 5.1.
     #[error("a header without a name")]
     EmptyName,
-    /// RFC 9110 5.6.2: not a token character. Contains the character.
+    /// A name with a character that tokens cannot have. Contains the character. Source: RFC 9110, section 5.6.2.
     #[error("0x{0:02x} in a header name")]
     BadName(u8),
-    /// RFC 9112 5.1: white space between name and colon.
+    /// White space between name and colon. Source: RFC 9112, section 5.1.
     #[error("white space between a header name and its colon")]
     SpaceBeforeColon,
-    /// RFC 9112 2.2, 5.2: a folded line without a field to continue, or in a request.
+    /// A folded line in a request, or without a field to continue. Source: RFC 9112, sections 2.2 and 5.2.
     #[error("an unexpected folded line")]
     Fold,
 }
@@ -50,7 +50,7 @@ fn wrong_name(rest: &[u8], end: usize) -> Result<Option<usize>, FieldError> {
     }
 }
 
-/// Returns the position of the CRLF after text (HTAB, SP, visible characters, obs-text), or `None`.
+/// Returns the position of the CRLF after text (HTAB, SP, visible, obs-text), or `None` if the input ends first.
 #[inline]
 pub(super) fn text_end(bytes: &[u8]) -> Result<Option<usize>, FieldError> {
     let mut at = control_at(bytes);
@@ -70,7 +70,7 @@ pub(super) fn text_end(bytes: &[u8]) -> Result<Option<usize>, FieldError> {
     }
 }
 
-/// Returns the position of the first control character or the length. Eight bytes at a time.
+/// Returns the position of the first control character, or the length. Examines eight bytes at a time.
 #[inline]
 fn control_at(bytes: &[u8]) -> usize {
     const ONES: u64 = 0x0101_0101_0101_0101;
@@ -93,7 +93,7 @@ pub(crate) fn is_control(byte: u8) -> bool {
     (byte < 0x20) & (byte != b'\t') | (byte == 0x7f)
 }
 
-/// Removes optional white space at both ends: RFC 9110 5.6.3.
+/// Removes optional white space at both ends. Source: RFC 9110, section 5.6.3.
 pub(crate) fn trim(mut text: &[u8]) -> &[u8] {
     while let [b' ' | b'\t', rest @ ..] = text {
         text = rest;
@@ -119,7 +119,7 @@ pub(super) const fn letters_digits_and(marks: &[u8]) -> [bool; 256] {
     table
 }
 
-/// Whether a byte may be part of a token. Source: RFC 9110 section 5.6.2.
+/// Whether a byte may be part of a token. Source: RFC 9110, section 5.6.2.
 #[inline]
 pub(crate) fn is_token_byte(byte: u8) -> bool {
     const TABLE: [bool; 256] = letters_digits_and(b"!#$%&'*+-.^_`|~");

@@ -1,4 +1,4 @@
-//! Fields that determine body length and connection reuse. Source: RFC 9112 sections 6 and 9.3.
+//! Fields that determine body length and connection reuse. Source: RFC 9112, sections 6 and 9.3.
 
 use super::error::MessageError;
 use super::fields::{is_token, trim};
@@ -29,18 +29,18 @@ pub(super) enum TransferCoding {
     /// The field is present but empty; another field may add codings.
     Empty,
     Chunked,
-    /// Several codings, `chunked` last.
+    /// Several codings, of which `chunked` is the last.
     ThenChunked,
     /// Codings without `chunked`.
     Other,
-    /// Several codings, `chunked` not last.
+    /// Several codings, of which `chunked` is not the last.
     ChunkedThen,
-    /// Invalid: not a list of codings, `chunked` twice, or `chunked` with parameters.
+    /// An invalid list of codings, `chunked` twice, or `chunked` with parameters.
     Invalid,
 }
 
 impl Declared {
-    /// Adds a field. `value` is trimmed.
+    /// Adds a field, whose `value` must be trimmed.
     pub(super) fn take(&mut self, field: Field, value: &[u8]) {
         match field {
             Field::ContentLength => self.take_length(value),
@@ -68,13 +68,13 @@ impl Declared {
 
     fn take_coding(&mut self, value: &[u8]) {
         use TransferCoding::*;
-        // RFC 9110 5.6.1.2: empty list elements are ignored.
+        // Empty list elements are ignored (RFC 9110, section 5.6.1.2).
         for element in value.split(|&byte| byte == b',').map(trim).filter(|element| !element.is_empty()) {
             let end = memchr::memchr(b';', element).unwrap_or(element.len());
             let is_chunked = trim(&element[..end]).eq_ignore_ascii_case(b"chunked");
             self.coding = match self.coding {
                 _ if !is_token(trim(&element[..end])) => Invalid,
-                // RFC 9112 7.1: chunked has no parameters.
+                // The chunked coding has no parameters (RFC 9112, section 7.1).
                 _ if is_chunked && end < element.len() => Invalid,
                 Absent | Empty if is_chunked => Chunked,
                 Other if is_chunked => ThenChunked,
@@ -100,7 +100,7 @@ impl Declared {
         }
     }
 
-    /// Bytes of the body, if announced. Fails if the announced framing is invalid or contradicts itself.
+    /// Size of the body in bytes; `None` if not announced. Fails if the framing is invalid or contradicts itself.
     pub(super) fn length(&self, minor_version: u8) -> Result<Option<u64>, MessageError> {
         if self.coding != TransferCoding::Absent {
             return match self.length {
@@ -117,7 +117,7 @@ impl Declared {
         }
     }
 
-    /// Whether the connection can be reused. Source: RFC 9112 section 9.3.
+    /// Whether the connection can be reused. Source: RFC 9112, section 9.3.
     pub(super) fn persists(&self, minor_version: u8) -> bool {
         !self.close && (minor_version >= 1 || self.keep_alive)
     }
@@ -143,10 +143,10 @@ impl Field {
     }
 }
 
-/// Whether `name` equals `expect` (lower case, same length, 8 to 24) ignoring case.
+/// Whether `name` equals `expect` ignoring case. `expect` is in lower case and has the same length, 8 to 24 bytes.
 #[inline]
 fn is_token_of(name: &[u8], expect: &[u8]) -> bool {
-    // In tokens, this bit changes only upper-case letters. Eight bytes at a time.
+    // In tokens, this bit changes only upper-case letters. The loop compares eight bytes at a time.
     const SMALL: u64 = 0x2020_2020_2020_2020;
     let word = |bytes: &[u8], at: usize| bytes[at..].first_chunk().map(|word| u64::from_le_bytes(*word) | SMALL);
     let last = expect.len() - 8;

@@ -11,23 +11,24 @@ use super::{Body, Limits};
 /// The head of a request, borrowed from the input.
 #[derive(Debug, Clone)]
 pub struct Request<'a> {
-    /// The method, a token; case-sensitive.
+    /// The method, a case-sensitive token.
     pub method: &'a str,
-    /// The target in one of the four forms of RFC 9112 section 3.2: visible ASCII characters.
+    /// The target in one of the four forms of RFC 9112, section 3.2: visible ASCII characters.
     pub target: &'a str,
-    /// 0 for HTTP/1.0, 1 for HTTP/1.1 and later minor versions.
+    /// Minor version: 0 for HTTP/1.0, 1 for HTTP/1.1 and later.
     pub minor_version: u8,
-    /// Whether the client allows another request on the connection. Source: RFC 9112 section 9.3.
+    /// Whether the client allows another request on the connection. Source: RFC 9112, section 9.3.
     pub keep_alive: bool,
-    /// Whether the client waits for `100 Continue` (RFC 9110 10.1.1). A server MAY reject other expectations with 417.
+    /// Whether the client waits for `100 Continue`. Source: RFC 9110, section 10.1.1, which allows 417 for the rest.
     pub expect_continue: bool,
-    /// The framing of the body.
+    /// How the body is delimited.
     pub body: Body,
 }
 
 type Parsed<'a> = Result<Option<(Request<'a>, usize)>, MessageError>;
 
-/// Larger partial heads are searched for their end: 64 KiB byte by byte would be 65,536 parses.
+/// Size in bytes above which a partial head is searched for its end before it is parsed: 64 KiB byte by byte would
+/// otherwise be 65,536 parses.
 const PARTIAL_SEARCHED_BYTES: usize = 1024;
 
 /// Parses the request at the start of `bytes` and returns it with the size of its head, or `None` if it is incomplete.
@@ -35,7 +36,7 @@ const PARTIAL_SEARCHED_BYTES: usize = 1024;
 /// each call parses from its start. Fails if the request violates RFC 9112 or exceeds `limits`. The first error wins,
 /// however the head is split, and is returned as soon as its bytes arrive; for a partial head over 1 KiB, at its end.
 pub fn parse_request<'a>(bytes: &'a [u8], limits: &Limits) -> Parsed<'a> {
-    // RFC 9112 2.2: empty lines before a request are skipped.
+    // Empty lines before a request are skipped (RFC 9112, section 2.2).
     let mut start = 0;
     while bytes[start..].starts_with(b"\r\n") {
         start += 2;
@@ -73,7 +74,7 @@ pub fn parse_request<'a>(bytes: &'a [u8], limits: &Limits) -> Parsed<'a> {
         return Err(MessageError::BadRequestLine);
     };
     let head = &shown[..head_bytes];
-    // httparse accepts LF for CRLF, which allows smuggling. So there must be one CR per line.
+    // httparse accepts LF for CRLF, which allows smuggling. So the head must have one CR per line.
     if head[0] == b'\n' || count(head, b'\r') != parsed.headers.len() + 2 {
         return Err(MessageError::BareLf);
     }
@@ -126,7 +127,7 @@ fn later_minor(error: httparse::Error, bytes: &[u8]) -> Option<usize> {
     (error == httparse::Error::Version && is_later).then_some(digit)
 }
 
-/// Parses a later minor version, at position `digit`, as HTTP/1.1 (RFC 9110 2.5).
+/// Parses a later minor version, at position `digit`, as HTTP/1.1. Source: RFC 9110, section 2.5.
 #[cold]
 fn parse_as_1_1<'a>(bytes: &'a [u8], start: usize, digit: usize, limits: &Limits) -> Parsed<'a> {
     let mut changed = bytes[..bytes.len().min(limits.head_bytes + 1)].to_vec();
@@ -142,7 +143,7 @@ fn parse_as_1_1<'a>(bytes: &'a [u8], start: usize, digit: usize, limits: &Limits
     Ok(Some((Request { method, target, minor_version, keep_alive, expect_continue, body }, head_bytes)))
 }
 
-/// Counts `byte` in `bytes`. Written so that the compiler vectorizes it.
+/// Counts `byte` in `bytes`, with a loop that the compiler vectorizes.
 fn count(bytes: &[u8], byte: u8) -> usize {
     bytes.chunks(255).map(|piece| piece.iter().map(|&other| u8::from(other == byte)).sum::<u8>() as usize).sum()
 }
@@ -163,7 +164,7 @@ fn request_error(error: httparse::Error, bytes: &[u8], headers_max: usize) -> Me
     }
 }
 
-/// Whether the request line has another HTTP version. Depends only on the first rejected byte.
+/// Whether the request line has a different HTTP version. Depends only on the first rejected byte.
 fn names_other_version(bytes: &[u8]) -> bool {
     let version = bytes.trim_ascii_start().splitn(3, |&byte| byte == b' ').nth(2).unwrap_or_default();
     match version.strip_prefix(b"HTTP/") {
@@ -173,7 +174,7 @@ fn names_other_version(bytes: &[u8]) -> bool {
     }
 }
 
-/// Checks that the target has a form that the method allows. Source: RFC 9112 section 3.2.
+/// Checks that the target has a form that the method allows. Source: RFC 9112, section 3.2.
 pub(crate) fn check_target(method: &str, target: &str) -> Result<(), MessageError> {
     let is_visible = target.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#');
     let is_of_method = match method {
@@ -187,7 +188,7 @@ pub(crate) fn check_target(method: &str, target: &str) -> Result<(), MessageErro
     if is_visible && is_of_method { Ok(()) } else { Err(MessageError::BadTarget) }
 }
 
-/// Whether `target` is `scheme://host` without a user. Source: RFC 3986 3 and 4.3, RFC 9110 4.2.4.
+/// Whether `target` is `scheme://host` without a user. Source: RFC 3986, sections 3 and 4.3, RFC 9110, section 4.2.4.
 fn is_absolute(target: &str) -> bool {
     let Some((scheme, rest)) = target.split_once("://") else { return false };
     let is_scheme = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -196,7 +197,7 @@ fn is_absolute(target: &str) -> bool {
     is_scheme && !authority.is_empty() && !authority.starts_with(':') && is_host(authority.as_bytes())
 }
 
-/// Whether `value` is `uri-host [ ":" port ]` or empty. Source: RFC 9110 7.2, RFC 3986 3.2.2.
+/// Whether `value` is `uri-host [ ":" port ]` or empty. Source: RFC 9110, section 7.2, and RFC 3986, section 3.2.2.
 pub(crate) fn is_host(value: &[u8]) -> bool {
     let host = match value {
         [b'[', rest @ ..] => {
@@ -214,14 +215,14 @@ pub(crate) fn is_host(value: &[u8]) -> bool {
     }
 }
 
-/// Whether a byte is unreserved, a sub-delim or `%`.
+/// Whether a byte is unreserved, a sub-delim or `%`. Source: RFC 3986, section 3.2.2.
 #[inline]
 fn is_host_byte(byte: u8) -> bool {
     const TABLE: [bool; 256] = letters_digits_and(b"-._~!$&'()*+,;=%");
     TABLE[usize::from(byte)]
 }
 
-/// Determines the framing. Source: RFC 9112 section 6.3, the rules for requests.
+/// Determines the framing of a request's body. Source: RFC 9112, section 6.3.
 fn body(declared: &Declared, minor_version: u8) -> Result<Body, MessageError> {
     let length = declared.length(minor_version)?;
     match declared.coding {
@@ -237,7 +238,7 @@ fn body(declared: &Declared, minor_version: u8) -> Result<Body, MessageError> {
 pub struct BodyReader {
     limits: Limits,
     limit_bytes: u64,
-    /// Bytes of data passed to the sink.
+    /// Number of data bytes passed to the sink so far.
     pub read_bytes: u64,
     state: BodyState,
 }
@@ -250,7 +251,8 @@ enum BodyState {
 }
 
 impl BodyReader {
-    /// Creates a reader with limits on body and trailers. Fails in the first call if the announced length is too large.
+    /// Creates a reader that limits the body to `limit_bytes` and its trailers to `limits`. The first call of
+    /// [`BodyReader::read`] fails if the announced length is too large.
     pub fn new(body: Body, limits: &Limits, limit_bytes: u64) -> BodyReader {
         let state = match body {
             Body::Length(bytes) if bytes > limit_bytes => BodyState::Failed(MessageError::BodyTooLarge(limit_bytes)),
@@ -261,9 +263,9 @@ impl BodyReader {
         BodyReader { limits: *limits, limit_bytes, read_bytes: 0, state }
     }
 
-    /// Reads the next `bytes` and passes data to `sink` as slices of them. Returns the bytes used if the body is
-    /// complete, or `None` if all were used; do not call it again after the end. Fails if the chunked coding is invalid
-    /// or the body over the limit, and then on every call.
+    /// Reads the next `bytes` and passes data to `sink` as slices of them. Returns the number of bytes used if the
+    /// body is complete, or `None` if all were used; do not call it again after the end. Fails if the chunked coding
+    /// is invalid or the body exceeds the limit, and then on every call.
     pub fn read(&mut self, bytes: &[u8], mut sink: impl FnMut(&[u8])) -> Result<Option<usize>, MessageError> {
         match &mut self.state {
             BodyState::Length(left) => {

@@ -4,7 +4,7 @@ use super::fields::{self, FieldError};
 use super::framing::{Declared, Field, TransferCoding};
 use super::{Body, Limits};
 
-/// A request's method, if it affects response framing. Source: RFC 9112 section 6.3.
+/// A request's method, if it affects response framing. Source: RFC 9112, section 6.3.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestMethod {
     /// GET, or any method other than HEAD and CONNECT.
@@ -16,7 +16,7 @@ pub enum RequestMethod {
 }
 
 impl RequestMethod {
-    /// Parses a method name, which is case-sensitive (RFC 9110 section 9.1).
+    /// Parses a method name, which is case-sensitive (RFC 9110, section 9.1).
     pub fn parse(method: &str) -> RequestMethod {
         match method {
             "HEAD" => RequestMethod::Head,
@@ -29,10 +29,10 @@ impl RequestMethod {
 /// A complete response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Response {
-    /// The status code: any three digits.
+    /// The status code, which may be any three digits.
     pub status: u16,
-    /// Whether the connection can carry another request (RFC 9112 9.3): not if the body ended with the stream, or after
-    /// a 2xx to CONNECT.
+    /// Whether the connection can carry a further request: not if the body ended with the stream, or after a 2xx to
+    /// CONNECT. Source: RFC 9112, section 9.3.
     pub keep_alive: bool,
     /// Size of the head and of any interim heads before it, in bytes.
     pub head_bytes: u64,
@@ -40,15 +40,15 @@ pub struct Response {
     pub body_bytes: u64,
 }
 
-/// Parsed heads, shared by all connections of a worker. A response with identical head bytes skips parsing.
+/// Parsed heads, shared by all connections of a worker. A head with identical bytes is not parsed again.
 #[derive(Debug, Clone, Default)]
 pub struct Memo {
     known: [KnownHead; MEMO_HEADS],
-    /// Index of the latest hit or insertion: a server's responses rarely change.
+    /// Index of the latest hit or insertion, because a server's responses rarely change.
     recent: usize,
 }
 
-/// Enough for a few URLs and statuses. Searching more would cost more than it saves.
+/// Maximum number of remembered heads, for a few URLs and statuses. Searching more would cost more than it saves.
 const MEMO_HEADS: usize = 4;
 
 #[derive(Debug, Clone, Default)]
@@ -99,7 +99,7 @@ pub struct ResponseReader {
     limits: Limits,
     state: State,
     head: Head,
-    /// Bytes of all heads of this response so far.
+    /// Size in bytes of all heads of this response so far.
     head_bytes: u64,
     body_bytes: u64,
     partial: Vec<u8>,
@@ -109,14 +109,14 @@ pub struct ResponseReader {
 #[derive(Debug, Clone, Copy)]
 enum State {
     Head,
-    /// Body bytes left.
+    /// Number of body bytes left.
     Length(u64),
     Chunked(Chunks),
     UntilEnd,
     Failed(MessageError),
 }
 
-/// Largest buffer that is kept for the next partial head.
+/// Maximum size of a buffer that is kept for the next partial head, in bytes.
 const PARTIAL_KEPT_BYTES: usize = 4096;
 
 impl ResponseReader {
@@ -134,9 +134,9 @@ impl ResponseReader {
     }
 
     /// Reads `bytes`, the next part of the response to `asked`, and passes body data to `body` as slices of `bytes`.
-    /// Skips interim responses (1xx). Returns a complete response with the bytes used, or `None` if all bytes were used
-    /// and it is incomplete; pass the remaining bytes to the next call. Results do not depend on how the stream is
-    /// split. Fails if the bytes violate RFC 9112, and then on every call.
+    /// Skips interim responses (1xx). Returns a complete response with the number of bytes used, or `None` if the
+    /// response is incomplete and all bytes were used. The next call must get the remaining bytes. Results do not
+    /// depend on how the stream is split. Fails if the bytes violate RFC 9112, and then on every call.
     #[inline]
     pub fn read(
         &mut self,
@@ -210,7 +210,7 @@ impl ResponseReader {
     }
 
     /// Ends the stream. Returns the response whose body ended with it, or `None` between responses. On TLS, such a body
-    /// may be truncated unless the peer sent `close_notify` (RFC 9112 section 9.8). Fails with
+    /// may be truncated unless the peer sent `close_notify` (RFC 9112, section 9.8). Fails with
     /// [`MessageError::Truncated`] inside any other response, or with an earlier error.
     pub fn end(&mut self) -> Result<Option<Response>, MessageError> {
         match self.state {
@@ -268,7 +268,7 @@ impl ResponseReader {
         error
     }
 
-    /// Reads heads until a final one is complete. Returns the bytes used.
+    /// Reads heads until a final one is complete. Returns the number of bytes used.
     fn read_heads(
         &mut self,
         memo: &mut Memo,
@@ -322,7 +322,7 @@ impl ResponseReader {
         Ok(None)
     }
 
-    /// Starts the body if the head is final. Skips interim heads.
+    /// Starts the body if the head is final, and skips an interim head. Returns whether the head is final.
     fn head_is_final(&mut self, memo: &mut Memo, asked: RequestMethod, bytes: &[u8]) -> Result<bool, MessageError> {
         match self.parser.status {
             101 => Err(MessageError::SwitchingProtocols),
@@ -365,7 +365,8 @@ struct Pending {
 }
 
 impl Parser {
-    /// Parses `bytes`, which extend the last call's. Returns the size of a head, at most `room`.
+    /// Parses `bytes`, which start with the bytes of the last call. Returns the size of a complete head, at most
+    /// `room`.
     fn advance(&mut self, bytes: &[u8], limits: &Limits, room: usize) -> Result<Option<usize>, MessageError> {
         // Ignore bytes beyond the limit, so that results do not depend on how the stream is split.
         let shown = &bytes[..bytes.len().min(room)];
@@ -450,7 +451,7 @@ impl Parser {
         let Some(Pending { field, start, end, is_folded }) = self.pending.take() else { return };
         let value = &shown[start..end];
         if is_folded {
-            // RFC 9112 5.2: each fold is replaced by one or more spaces.
+            // Each fold is replaced by one or more spaces (RFC 9112, section 5.2).
             let spaced = |&byte: &u8| if byte == b'\r' || byte == b'\n' { b' ' } else { byte };
             let value = value.iter().map(spaced).collect::<Vec<_>>();
             self.declared.take(field, fields::trim(&value));
@@ -459,7 +460,7 @@ impl Parser {
         }
     }
 
-    /// Interprets the head as a response to `asked`. The rules of RFC 9112 section 6.3, in order.
+    /// Interprets the head as a response to `asked`, by the rules of RFC 9112, section 6.3, in order.
     fn head(&self, asked: RequestMethod) -> Result<Head, MessageError> {
         let (status, fields) = (self.status, self.fields);
         let keep_alive = self.declared.persists(self.minor_version);
@@ -481,7 +482,7 @@ impl Parser {
     }
 }
 
-/// Returns the error of an invalid status line, `None` if it is only too short.
+/// Returns the error of an invalid status line, or `None` if the line is only too short.
 #[cold]
 fn wrong_status_line(line: &[u8]) -> Result<Option<usize>, MessageError> {
     for (at, &byte) in line.iter().enumerate().take(12) {

@@ -24,7 +24,7 @@ pub fn push_settings_ack(out: &mut Vec<u8>) {
     push_frame_head(out, 0, FrameKind::SETTINGS, flags::ACK, 0);
 }
 
-/// Appends PING, or the acknowledgement of one.
+/// Appends PING, or an acknowledgement of PING if `is_ack`.
 pub fn push_ping(out: &mut Vec<u8>, payload: [u8; 8], is_ack: bool) {
     push_frame_head(out, payload.len(), FrameKind::PING, if is_ack { flags::ACK } else { 0 }, 0);
     out.extend_from_slice(&payload);
@@ -36,13 +36,13 @@ pub fn push_window_update(out: &mut Vec<u8>, stream: u32, bytes: u32) {
     out.extend_from_slice(&bytes.to_be_bytes());
 }
 
-/// Appends RST_STREAM.
+/// Appends RST_STREAM, which ends a stream early.
 pub fn push_reset(out: &mut Vec<u8>, stream: u32, code: ErrorCode) {
     push_frame_head(out, 4, FrameKind::RST_STREAM, 0, stream);
     out.extend_from_slice(&code.0.to_be_bytes());
 }
 
-/// Appends GOAWAY: streams up to `last` may still be processed.
+/// Appends GOAWAY, after which only streams up to `last` may still be processed.
 pub fn push_go_away(out: &mut Vec<u8>, last: u32, code: ErrorCode) {
     push_frame_head(out, 8, FrameKind::GOAWAY, 0, 0);
     out.extend_from_slice(&last.to_be_bytes());

@@ -3,12 +3,12 @@
 use super::frame_head::FrameKind;
 use super::hpack::HpackError;
 
-/// An error code of RST_STREAM and GOAWAY. Source: RFC 9113 section 7.
+/// An error code of RST_STREAM and GOAWAY. Source: RFC 9113, section 7.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ErrorCode(pub u32);
 
 impl ErrorCode {
-    /// Not an error.
+    /// The reason is not an error.
     pub const NO_ERROR: ErrorCode = ErrorCode(0x0);
     /// A violation of the protocol without a code of its own.
     pub const PROTOCOL_ERROR: ErrorCode = ErrorCode(0x1);
@@ -30,11 +30,11 @@ impl ErrorCode {
     pub const COMPRESSION_ERROR: ErrorCode = ErrorCode(0x9);
     /// The tunnel of a CONNECT failed.
     pub const CONNECT_ERROR: ErrorCode = ErrorCode(0xa);
-    /// Excessive load.
+    /// The peer causes excessive load.
     pub const ENHANCE_YOUR_CALM: ErrorCode = ErrorCode(0xb);
-    /// TLS below the required strength.
+    /// The strength of TLS is below the required one.
     pub const INADEQUATE_SECURITY: ErrorCode = ErrorCode(0xc);
-    /// HTTP/1.1 is required.
+    /// HTTP/1.1 is required for the request.
     pub const HTTP_1_1_REQUIRED: ErrorCode = ErrorCode(0xd);
 }
 
@@ -66,34 +66,34 @@ impl std::fmt::Display for ErrorCode {
 /// A violation of RFC 9113 after which a connection is unusable. Send [`ConnectionError::code`] in a GOAWAY.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectionError {
-    /// Section 3.4: the client's first bytes are not [`PREFACE`](super::PREFACE).
+    /// The client's first bytes are not [`PREFACE`](super::PREFACE). Source: RFC 9113, section 3.4.
     #[error("the connection does not start with the preface of HTTP/2")]
     BadPreface,
-    /// Section 3.4: the server's first bytes are HTTP/1.
+    /// The server's first bytes are HTTP/1. Source: RFC 9113, section 3.4.
     #[error("the server uses HTTP/1, not HTTP/2")]
     Http1,
-    /// Section 3.4: the first frame is not SETTINGS. Contains its type.
+    /// The first frame is not SETTINGS. Contains its type. Source: RFC 9113, section 3.4.
     #[error("the first frame is {0}, not SETTINGS")]
     NoSettings(FrameKind),
-    /// Section 4.2: a payload above SETTINGS_MAX_FRAME_SIZE.
+    /// A payload above SETTINGS_MAX_FRAME_SIZE. Source: RFC 9113, section 4.2.
     #[error("{kind} of {bytes} bytes, more than {limit}")]
     FrameTooLarge {
         /// Type of the frame.
         kind: FrameKind,
-        /// Size of the payload.
+        /// Size of the payload, in bytes.
         bytes: u32,
-        /// Largest size allowed.
+        /// Maximum size of a payload, in bytes.
         limit: u32,
     },
-    /// Section 6: a payload of a size that its type does not allow.
+    /// A payload of a size that the frame's type does not allow. Source: RFC 9113, section 6.
     #[error("{kind} of {bytes} bytes, which its type does not allow")]
     FrameSize {
         /// Type of the frame.
         kind: FrameKind,
-        /// Size of the payload.
+        /// Size of the payload, in bytes.
         bytes: u32,
     },
-    /// Section 6: a frame of the connection on a stream, or of a stream on stream 0.
+    /// A frame of the connection on a stream, or a frame of a stream on stream 0. Source: RFC 9113, section 6.
     #[error("{kind} on stream {stream}, which its type does not allow")]
     BadStream {
         /// Type of the frame.
@@ -101,7 +101,7 @@ pub enum ConnectionError {
         /// Identifier of the stream.
         stream: u32,
     },
-    /// Section 5.1: the stream was not opened.
+    /// A frame on a stream that was not opened. Source: RFC 9113, section 5.1.
     #[error("{kind} on stream {stream}, which is not open yet")]
     IdleStream {
         /// Type of the frame.
@@ -109,28 +109,28 @@ pub enum ConnectionError {
         /// Identifier of the stream.
         stream: u32,
     },
-    /// Section 5.1: the peer had ended the stream. Contains the stream.
+    /// A frame on a stream that the peer had ended. Contains the stream. Source: RFC 9113, section 5.1.
     #[error("a frame on stream {0}, which is closed")]
     StreamClosed(u32),
-    /// Section 10.5: more streams were reset than the limit. Contains the limit.
+    /// More streams were reset than the limit. Contains the limit. Source: RFC 9113, section 10.5.
     #[error("more than {0} streams reset")]
     TooManyResets(u32),
-    /// Section 10.5: the peer made no progress for too long.
+    /// The peer made no progress for too long. Source: RFC 9113, section 10.5.
     #[error("no progress within the time limit")]
     Stalled,
-    /// Sections 6.1 and 6.2: as much padding as payload, or more.
+    /// As much padding as payload, or more. Contains the frame's type. Source: RFC 9113, sections 6.1 and 6.2.
     #[error("{0} with more padding than payload")]
     Padding(FrameKind),
-    /// Section 6.10: another frame inside a field block. Contains its type.
+    /// A frame of a different type inside a field block. Contains its type. Source: RFC 9113, section 6.10.
     #[error("{0} inside a field block")]
     Interrupted(FrameKind),
-    /// Section 6.10: CONTINUATION outside a field block.
+    /// CONTINUATION outside a field block. Source: RFC 9113, section 6.10.
     #[error("CONTINUATION outside a field block")]
     NoBlock,
-    /// Section 8.4: a PUSH_PROMISE. The client disabled push, and clients never push.
+    /// PUSH_PROMISE, although the client disabled push and clients never push. Source: RFC 9113, section 8.4.
     #[error("PUSH_PROMISE, although push is disabled")]
     Push,
-    /// Section 6.5.2: a value outside its range.
+    /// A setting with a value outside its range. Source: RFC 9113, section 6.5.2.
     #[error("setting {id} with the invalid value {value}")]
     Setting {
         /// Identifier of the setting.
@@ -138,31 +138,31 @@ pub enum ConnectionError {
         /// The invalid value.
         value: u32,
     },
-    /// Section 6.9: credit of 0 bytes. Contains the stream.
+    /// WINDOW_UPDATE with a credit of 0 bytes. Contains the stream. Source: RFC 9113, section 6.9.
     #[error("WINDOW_UPDATE of 0 bytes on stream {0}")]
     NoCredit(u32),
-    /// Sections 6.5.2 and 6.9.1: a window above 2^31 - 1.
+    /// A window above 2^31 - 1 bytes. Source: RFC 9113, sections 6.5.2 and 6.9.1.
     #[error("a flow-control window above 2147483647 bytes")]
     WindowTooLarge,
-    /// Section 6.9: more data than the window allows.
+    /// More data than the window allows. Source: RFC 9113, section 6.9.
     #[error("more data than the flow-control window allows")]
     WindowExceeded,
-    /// Section 10.5.1: the encoded block exceeds the limit. Contains the limit, in bytes.
+    /// An encoded field block that exceeds the limit. Contains the limit, in bytes. Source: RFC 9113, section 10.5.1.
     #[error("a field block of more than {0} bytes")]
     BlockTooLarge(usize),
-    /// Section 10.5.1: more CONTINUATION frames than the limit. Contains the limit.
+    /// More CONTINUATION frames than the limit. Contains the limit. Source: RFC 9113, section 10.5.1.
     #[error("a field block of more than {0} CONTINUATION frames")]
     TooManyContinuations(u32),
-    /// Section 10.5: more frames without any message than the limit. Contains the limit.
+    /// More consecutive frames without message data than the limit. Contains the limit. Source: RFC 9113, section 10.5.
     #[error("more than {0} frames in a row without a part of a message")]
     Flood(u32),
-    /// Section 4.3: the block cannot be decoded, or exceeds a limit.
+    /// A field block that cannot be decoded or exceeds a limit. Source: RFC 9113, section 4.3.
     #[error("field block: {0}")]
     Hpack(#[from] HpackError),
 }
 
 impl ConnectionError {
-    /// The code for GOAWAY.
+    /// The code to send in GOAWAY.
     pub fn code(&self) -> ErrorCode {
         match self {
             ConnectionError::FrameTooLarge { .. } | ConnectionError::FrameSize { .. } => ErrorCode::FRAME_SIZE_ERROR,

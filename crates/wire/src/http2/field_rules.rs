@@ -1,4 +1,4 @@
-//! Rules on the fields of a message. Source: RFC 9113 sections 8.2 and 8.3.
+//! Rules on the fields of a message. Source: RFC 9113, sections 8.2 and 8.3.
 
 use super::Limits;
 use super::error::ConnectionError;
@@ -6,49 +6,50 @@ use super::hpack::Decoder;
 use crate::decimal::unsigned_of_any_length;
 use crate::http1::fields::{is_control, is_token_byte, trim};
 
-/// A malformed message: a stream error of type PROTOCOL_ERROR. Source: RFC 9113 section 8.1.1.
+/// A malformed message: a stream error of type PROTOCOL_ERROR. Source: RFC 9113, section 8.1.1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum FieldError {
-    /// Section 8.2.1: a name that is not a lower-case token.
+    /// A name that is not a lower-case token. Source: RFC 9113, section 8.2.1.
     #[error("a field name that is not a lower-case token")]
     Name,
-    /// Section 8.2.1: a control character, or white space at an end.
+    /// A value with a control character, or with white space at either end. Source: RFC 9113, section 8.2.1.
     #[error("a field value with a control character, or with white space at its start or end")]
     Value,
-    /// Section 8.2.2: a field that belongs to HTTP/1.1 connections.
+    /// A field that belongs to HTTP/1.1 connections. Source: RFC 9113, section 8.2.2.
     #[error("a field of HTTP/1.1 connections, such as `connection` or `transfer-encoding`")]
     Connection,
-    /// Section 8.3: a pseudo-header field that is unknown, in trailers, or only for the other direction.
+    /// A pseudo-header field that is unknown, in trailers, or for the opposite direction. Source: RFC 9113, section
+    /// 8.3.
     #[error("a pseudo-header field that this message cannot have")]
     UnknownPseudo,
-    /// Section 8.3: a pseudo-header field after a regular field.
+    /// A pseudo-header field after a regular field. Source: RFC 9113, section 8.3.
     #[error("a pseudo-header field after a regular field")]
     LatePseudo,
-    /// Section 8.3: a pseudo-header field that appears twice.
+    /// A pseudo-header field that appears twice. Source: RFC 9113, section 8.3.
     #[error("a pseudo-header field that appears twice")]
     RepeatedPseudo,
-    /// Sections 8.3.1, 8.3.2 and 8.5: a pseudo-header field is missing.
+    /// No pseudo-header field of a required kind. Source: RFC 9113, sections 8.3.1, 8.3.2 and 8.5.
     #[error("a pseudo-header field is missing")]
     MissingPseudo,
-    /// Section 8.3.1: not a path, or `*` without OPTIONS.
+    /// A `:path` that is not a path, or `*` without OPTIONS. Source: RFC 9113, section 8.3.1.
     #[error("a `:path` that is not a path")]
     Path,
-    /// Section 8.3.1: another authority than `:authority`.
+    /// A `host` other than `:authority`. Source: RFC 9113, section 8.3.1.
     #[error("a `host` other than `:authority`")]
     Host,
-    /// Section 8.3.2: not three digits, or 101 (8.6).
+    /// A `:status` that is not three digits, or that is 101. Source: RFC 9113, sections 8.3.2 and 8.6.
     #[error("a `:status` that is not three digits, or 101")]
     Status,
-    /// Section 8.1.1: not a number below 2^64, or several ones.
+    /// A length that is not a number below 2^64, or several lengths. Source: RFC 9113, section 8.1.1.
     #[error("a `content-length` that is not one number below 2^64")]
     Length,
-    /// Section 8.1.1: the body is longer or shorter than announced.
+    /// A body that is longer or shorter than announced. Source: RFC 9113, section 8.1.1.
     #[error("a body that is longer or shorter than its `content-length`")]
     BodyLength,
-    /// Section 8.1: an interim response that ends the stream, or trailers that do not.
+    /// An interim response that ends the stream, or trailers that do not end it. Source: RFC 9113, section 8.1.
     #[error("interim response with END_STREAM, or trailers without it")]
     Ending,
-    /// Section 8.1: the body starts before the final response.
+    /// A body that starts before the final response. Source: RFC 9113, section 8.1.
     #[error("DATA before the final response")]
     EarlyData,
 }
@@ -94,13 +95,13 @@ impl FieldRules {
         false
     }
 
-    /// Keeps the first error.
+    /// Records an error unless there is an earlier one.
     #[cold]
     pub(super) fn fail(&mut self, error: FieldError) {
         self.error.get_or_insert(error);
     }
 
-    /// The declared length of the body.
+    /// The declared length of the body in bytes; `None` if undeclared. Fails with the first error of a field.
     pub(super) fn finish(self) -> Result<Option<u64>, FieldError> {
         self.error.map_or(Ok(self.content_length), Err)
     }

@@ -1,8 +1,8 @@
-//! Flow-control windows. Source: RFC 9113 sections 5.2 and 6.9.
+//! Flow-control windows. Source: RFC 9113, sections 5.2 and 6.9.
 
 use super::error::ConnectionError;
 
-/// The largest window, in bytes.
+/// Maximum size of a window, in bytes.
 pub const WINDOW_MAX: u32 = u32::MAX >> 1;
 
 /// Credit for DATA, in bytes. Negative after the peer reduced its initial window.
@@ -10,12 +10,12 @@ pub const WINDOW_MAX: u32 = u32::MAX >> 1;
 pub struct SendWindow(i64);
 
 impl SendWindow {
-    /// A window of this many bytes.
+    /// Creates a window of this many bytes.
     pub fn new(bytes: u32) -> SendWindow {
         SendWindow(i64::from(bytes))
     }
 
-    /// Credit, in bytes; 0 if negative.
+    /// Available credit in bytes; 0 if negative.
     #[inline]
     pub fn available(&self) -> u32 {
         self.0.max(0) as u32
@@ -44,13 +44,13 @@ impl SendWindow {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReceiveWindow {
     size: u32,
-    /// Bytes without credit so far, consumed or not.
+    /// Number of received bytes for which no credit was given yet, whether consumed or not.
     received: u32,
     consumed: u32,
 }
 
 impl ReceiveWindow {
-    /// A window of this many bytes.
+    /// Creates a window of `size` bytes.
     pub fn new(size: u32) -> ReceiveWindow {
         ReceiveWindow { size, received: 0, consumed: 0 }
     }

@@ -1,15 +1,15 @@
-//! The head of a frame. Source: RFC 9113 section 4.1.
+//! The head of a frame. Source: RFC 9113, section 4.1.
 
-/// The first bytes of a client's connection. Source: RFC 9113 section 3.4.
+/// The first bytes of a client's connection. Source: RFC 9113, section 3.4.
 pub const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Size of a frame's head, in bytes.
 pub const FRAME_HEAD_BYTES: usize = 9;
 
-/// The highest stream identifier.
+/// The highest identifier that a stream can have.
 pub const STREAM_MAX: u32 = u32::MAX >> 1;
 
-/// The type of a frame. Source: RFC 9113 section 6.
+/// The type of a frame. Source: RFC 9113, section 6.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameKind(pub u8);
 
@@ -18,9 +18,9 @@ impl FrameKind {
     pub const DATA: FrameKind = FrameKind(0);
     /// A field block, or its first part.
     pub const HEADERS: FrameKind = FrameKind(1);
-    /// Deprecated.
+    /// The priority of a stream, which is deprecated.
     pub const PRIORITY: FrameKind = FrameKind(2);
-    /// Ends a stream early.
+    /// The early end of a stream.
     pub const RST_STREAM: FrameKind = FrameKind(3);
     /// Settings, or their acknowledgement.
     pub const SETTINGS: FrameKind = FrameKind(4);
@@ -28,7 +28,7 @@ impl FrameKind {
     pub const PUSH_PROMISE: FrameKind = FrameKind(5);
     /// A check of the connection.
     pub const PING: FrameKind = FrameKind(6);
-    /// The end of new streams.
+    /// The announcement that no new streams are accepted.
     pub const GOAWAY: FrameKind = FrameKind(7);
     /// Flow-control credit.
     pub const WINDOW_UPDATE: FrameKind = FrameKind(8);
@@ -57,17 +57,17 @@ impl std::fmt::Display for FrameKind {
     }
 }
 
-/// Flags of frames. Source: RFC 9113 section 6.
+/// Flags of frames. Source: RFC 9113, section 6.
 pub mod flags {
-    /// SETTINGS and PING: an acknowledgement.
+    /// Marks an acknowledgement, in SETTINGS and PING.
     pub const ACK: u8 = 0x01;
-    /// DATA and HEADERS: the last frame of a message.
+    /// Marks the last frame of a message, in DATA and HEADERS.
     pub const END_STREAM: u8 = 0x01;
-    /// HEADERS and CONTINUATION: the last frame of a field block.
+    /// Marks the last frame of a field block, in HEADERS and CONTINUATION.
     pub const END_HEADERS: u8 = 0x04;
-    /// DATA and HEADERS: padding follows the payload.
+    /// Marks padding after the payload, in DATA and HEADERS.
     pub const PADDED: u8 = 0x08;
-    /// HEADERS: a priority precedes the field block.
+    /// Marks a priority before the field block, in HEADERS.
     pub const PRIORITY: u8 = 0x20;
 }
 

@@ -5,7 +5,7 @@ use super::error::{ConnectionError, ErrorCode};
 use super::frame_head::{FRAME_HEAD_BYTES, FrameHead, FrameKind, PREFACE, flags};
 use super::settings::Settings;
 
-/// The endpoint that reads.
+/// The role of the endpoint that reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// Reads a server's frames.
@@ -17,23 +17,23 @@ pub enum Role {
 /// A frame, or a part of one, that concerns the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event<'a> {
-    /// The peer's settings, this frame included. Acknowledge it.
+    /// The peer's settings, including this frame, which the caller must acknowledge.
     Settings(Settings),
-    /// The peer acknowledged SETTINGS.
+    /// The peer acknowledged a SETTINGS frame.
     SettingsAck,
-    /// Acknowledge it with the same payload.
+    /// A PING, which the caller must acknowledge with the same payload.
     Ping([u8; 8]),
-    /// The peer acknowledged PING.
+    /// The peer acknowledged a PING with this payload.
     PingAck([u8; 8]),
-    /// A complete field block. Decode it even if the stream has ended.
+    /// A complete field block, which must be decoded even if the stream has ended.
     Headers {
         /// Identifier of the stream.
         stream: u32,
-        /// Whether the block opens the stream. Only for a server.
+        /// Whether the block opens the stream, which happens only at a server.
         opens: bool,
         /// The encoded fields, for the decoder of the connection.
         block: &'a [u8],
-        /// Whether the message ends.
+        /// Whether the message ends with this block.
         ends: bool,
     },
     /// A piece of a body.
@@ -42,30 +42,30 @@ pub enum Event<'a> {
         stream: u32,
         /// The piece, without padding.
         data: &'a [u8],
-        /// Bytes of the piece that count against the flow-control windows, with padding.
+        /// Number of bytes, with padding, that count against the flow-control windows.
         flow_bytes: u32,
-        /// Whether the message ends.
+        /// Whether the message ends with this piece.
         ends: bool,
     },
     /// The peer ended a stream early.
     Reset {
         /// Identifier of the stream.
         stream: u32,
-        /// The peer's reason.
+        /// The peer's reason for the reset.
         code: ErrorCode,
     },
-    /// The peer takes no new streams.
+    /// The peer accepts no new streams.
     GoAway {
-        /// Streams above this one were not processed and can be sent again.
+        /// The last stream that may have been processed. Requests on higher streams can be sent again.
         last: u32,
-        /// The peer's reason.
+        /// The peer's reason for the end.
         code: ErrorCode,
-        /// Text for people, which may be empty.
+        /// Debug text for people, possibly empty.
         debug: &'a [u8],
     },
     /// The peer allows more data.
     WindowUpdate {
-        /// The stream; 0 for the connection.
+        /// Identifier of the stream; 0 for the connection.
         stream: u32,
         /// Credit, in bytes; above 0.
         bytes: u32,
@@ -78,21 +78,21 @@ pub struct Reader {
     role: Role,
     limits: Limits,
     state: State,
-    /// The received part of a frame.
+    /// The received part of an incomplete frame.
     partial: Vec<u8>,
-    /// The received part of a field block of several frames.
+    /// The received part of a field block that has several frames.
     block: Vec<u8>,
     open_block: Option<OpenBlock>,
     peer: Settings,
     has_settings: bool,
-    /// The highest stream that the client has opened.
+    /// The highest stream that the client has opened; 0 for none.
     highest: u32,
     idle_frames: u32,
 }
 
 #[derive(Debug, Clone, Copy)]
 enum State {
-    /// Matching bytes of the preface so far.
+    /// The preface is incomplete. Contains the number of matching bytes so far.
     Preface(usize),
     Frame,
     /// The frame in `partial`, or the block in `block`, was returned.
@@ -100,10 +100,10 @@ enum State {
     PadLength(FrameHead),
     Data {
         head: FrameHead,
-        /// Bytes left, without padding.
+        /// Number of payload bytes left, without padding.
         left: u32,
         padding: u32,
-        /// Bytes of the Pad Length field that were not counted yet: 1 or 0.
+        /// Number of bytes of the Pad Length field that were not counted yet: 1 or 0.
         extra: u32,
     },
     Skip(u32),
@@ -125,7 +125,7 @@ enum Place {
     Block,
 }
 
-/// An event whose bytes are still a range.
+/// An event whose bytes are still given as a range.
 enum Found {
     Owned(Event<'static>),
     Headers { stream: u32, opens: bool, ends: bool, place: Place, range: Range<usize> },
@@ -133,7 +133,7 @@ enum Found {
     GoAway { last: u32, code: ErrorCode, place: Place, range: Range<usize> },
 }
 
-/// Maximum size of the buffer kept for partial frames, in bytes.
+/// Maximum size of a buffer that is kept for partial frames, in bytes.
 const KEPT_BYTES: usize = 4096;
 
 impl Reader {
@@ -164,14 +164,14 @@ impl Reader {
         self.highest
     }
 
-    /// The peer's settings so far.
+    /// The peer's settings so far; the default values before its first SETTINGS frame.
     pub fn peer_settings(&self) -> &Settings {
         &self.peer
     }
 
-    /// Reads up to the next event. Returns the bytes used, and no event if all bytes were used before one was complete;
-    /// pass the remaining bytes to the next call. Events do not depend on how the stream is split, except that DATA
-    /// arrives in pieces. Fails if the bytes violate RFC 9113, and then on every call.
+    /// Reads up to the next event. Returns the number of bytes used, and no event if all bytes were used before one
+    /// was complete; the next call must get the remaining bytes. Events do not depend on how the stream is split,
+    /// except that DATA arrives in pieces. Fails if the bytes violate RFC 9113, and then on every call.
     #[inline]
     pub fn read<'a>(&'a mut self, bytes: &'a [u8]) -> Result<(usize, Option<Event<'a>>), ConnectionError> {
         let (used, found) = match self.find(bytes) {
@@ -322,12 +322,12 @@ impl Reader {
         }
     }
 
-    /// Checks the head of a frame. Repeated for a frame that is split.
+    /// Checks the head of a frame, more than once if the frame is split.
     #[inline]
     fn check(&self, head: &FrameHead) -> Result<(), ConnectionError> {
         let &FrameHead { length: bytes, kind, stream, .. } = head;
         if !self.has_settings && (kind != FrameKind::SETTINGS || head.has(flags::ACK)) {
-            // The first bytes of "HTTP/1.1 400 Bad Request".
+            // These are the first bytes of "HTTP/1.1 400 Bad Request".
             let is_http1 = self.role == Role::Client && bytes == 0x48_54_54 && kind.0 == b'P' && head.flags == b'/';
             return Err(if is_http1 { ConnectionError::Http1 } else { ConnectionError::NoSettings(kind) });
         }
@@ -415,7 +415,7 @@ impl Reader {
         Ok(Some(Found::Headers { stream, opens, ends, place: Place::Block, range: 0..self.block.len() }))
     }
 
-    /// Takes a complete frame, whose payload is at `start` of `place`.
+    /// Processes a complete frame, whose payload is at `start` of `place`.
     #[inline]
     fn frame(
         &mut self,
@@ -463,7 +463,7 @@ impl Reader {
                 let range = start + 8..start + payload.len();
                 return Ok(Some(Found::GoAway { last, code, place, range }));
             }
-            // WINDOW_UPDATE: the others are not needed as a whole.
+            // Only WINDOW_UPDATE is left, because other types are not needed as a whole.
             _ => {
                 let bytes = number(0) & super::WINDOW_MAX;
                 if bytes == 0 {
@@ -477,7 +477,7 @@ impl Reader {
     }
 }
 
-/// Extends `buffer` to `size` bytes, or by all of `bytes` if fewer. Returns the bytes used.
+/// Extends `buffer` to `size` bytes, or by all of `bytes` if they are fewer. Returns the number of bytes used.
 fn fill(buffer: &mut Vec<u8>, bytes: &[u8], size: usize) -> usize {
     let count = bytes.len().min(size.saturating_sub(buffer.len()));
     buffer.extend_from_slice(&bytes[..count]);

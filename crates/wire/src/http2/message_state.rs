@@ -1,4 +1,4 @@
-//! The state of a message that arrives on a stream. Source: RFC 9113 section 8.1.
+//! The state of a message that arrives on a stream. Source: RFC 9113, section 8.1.
 
 use super::field_rules::FieldError;
 use super::response::ResponseHead;
@@ -8,9 +8,9 @@ use crate::http1::RequestMethod;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Incoming {
     phase: Phase,
-    /// The body's declared length, in bytes.
+    /// The body's declared length in bytes; `None` if undeclared.
     declared: Option<u64>,
-    /// Body bytes so far.
+    /// Number of body bytes received so far.
     pub body_bytes: u64,
 }
 
@@ -23,7 +23,7 @@ enum Phase {
 }
 
 impl Incoming {
-    /// Starts with the head of a request. `ends` is whether it has END_STREAM.
+    /// Starts a message with the head of a request. `ends` says whether the head has END_STREAM.
     pub fn request(content_length: Option<u64>, ends: bool) -> Result<Incoming, FieldError> {
         let mut message = Incoming { phase: Phase::Body, declared: content_length, body_bytes: 0 };
         message.advance(ends).map(|()| message)
@@ -35,20 +35,20 @@ impl Incoming {
         self.phase == Phase::Head
     }
 
-    /// Takes a head of the response to `asked`. An interim one changes nothing.
+    /// Takes a head of the response to `asked`. An interim head changes nothing but must not end the stream.
     #[inline]
     pub fn response(&mut self, head: ResponseHead, asked: RequestMethod, ends: bool) -> Result<(), FieldError> {
         if head.is_interim() {
             return if ends { Err(FieldError::Ending) } else { Ok(()) };
         }
         self.phase = Phase::Body;
-        // RFC 9110 8.6: their `content-length` is for a body that the server omits.
+        // In these responses, `content-length` is for a body that the server omits (RFC 9110, section 8.6).
         let is_empty = asked == RequestMethod::Head || matches!(head.status, 204 | 304);
         self.declared = if is_empty { Some(0) } else { head.content_length };
         self.advance(ends)
     }
 
-    /// Takes a piece of the body.
+    /// Takes a piece of the body. Fails before the response head, or if the body is not as long as declared.
     #[inline]
     pub fn data(&mut self, bytes: usize, ends: bool) -> Result<(), FieldError> {
         if self.phase == Phase::Head {
@@ -61,7 +61,7 @@ impl Incoming {
         self.advance(ends)
     }
 
-    /// Takes a trailer section.
+    /// Takes a trailer section. Fails if it does not end the stream, or if the body is shorter than declared.
     pub fn trailers(&mut self, ends: bool) -> Result<(), FieldError> {
         if ends { self.advance(true) } else { Err(FieldError::Ending) }
     }

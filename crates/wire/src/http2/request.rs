@@ -1,4 +1,4 @@
-//! The head of a request: read by a server, composed by a client. Source: RFC 9113 section 8.3.1.
+//! The head of a request: read by a server, composed by a client. Source: RFC 9113, section 8.3.1.
 
 use std::ops::Range;
 
@@ -18,15 +18,14 @@ pub struct RequestHead {
     scheme: Option<Range<usize>>,
     authority: Option<Range<usize>>,
     path: Option<Range<usize>>,
-    /// The declared length of the body, in bytes.
+    /// The declared length of the body in bytes; `None` if undeclared.
     pub content_length: Option<u64>,
-    /// Whether the client waits for an interim response 100 (RFC 9110 10.1.1).
+    /// Whether the client waits for an interim response 100. Source: RFC 9110, section 10.1.1.
     pub expect_continue: bool,
 }
 
 impl RequestHead {
-    /// Decodes a field block and passes each regular field to `field`. The outer error ends the connection, the inner
-    /// one only the stream.
+    /// Decodes a field block and passes each regular field to `field`. Only the outer error ends the connection.
     pub fn read(
         &mut self,
         decoder: &mut Decoder,
@@ -82,7 +81,7 @@ impl RequestHead {
         let has_authority = self.authority.is_some() || has_host;
         let is_complete = match self.method() {
             "" => false,
-            // Section 8.5.
+            // CONNECT has neither `:scheme` nor `:path` (RFC 9113, section 8.5).
             "CONNECT" if self.scheme.is_some() || self.path.is_some() => return Err(FieldError::UnknownPseudo),
             "CONNECT" => self.authority.is_some(),
             _ => self.scheme.is_some() && self.path.is_some() && has_authority,
@@ -101,7 +100,7 @@ impl RequestHead {
         range.clone().map(|range| &self.text[range])
     }
 
-    /// The method, a token; case-sensitive.
+    /// The method, a case-sensitive token.
     pub fn method(&self) -> &str {
         self.part(&self.method).unwrap_or_default()
     }
@@ -113,7 +112,8 @@ impl RequestHead {
 }
 
 /// The fields of a request, pseudo-header fields first. `headers` includes `Host`. Adds `content-length` as
-/// [`http1::compose_request`] does, and fails for its reasons, for CONNECT, and for headers of HTTP/1.1 connections.
+/// [`http1::compose_request`] does. Fails for the reasons given there, for CONNECT, and for headers of HTTP/1.1
+/// connections.
 pub fn request_fields(
     scheme: &str,
     method: &str,
@@ -155,7 +155,7 @@ pub fn request_fields(
 /// How a block uses the server's dynamic table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TableUse {
-    /// Fills the empty table with the shared fields: the first block of a connection.
+    /// Fills the empty table with the shared fields, in the first block of a connection.
     Fill,
     /// Refers to the shared fields in the table, one byte each.
     Refer,
@@ -199,7 +199,7 @@ impl SharedFields {
         fields.sort_by_key(|field| (!field.0.starts_with(':'), self.position(field).unwrap_or(usize::MAX)));
     }
 
-    /// Appends a field of a request.
+    /// Appends a field of a request, in the form that `table` requires.
     pub fn push(&self, out: &mut Vec<u8>, field: &(String, String), table: TableUse) {
         let position = self.position(field);
         let indexing = match (position, table) {

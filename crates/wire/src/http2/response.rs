@@ -1,4 +1,4 @@
-//! The head of a response. Source: RFC 9113 section 8.3.2.
+//! The head of a response. Source: RFC 9113, section 8.3.2.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,7 @@ use super::hpack::{BlockUse, Decoder};
 pub struct ResponseHead {
     /// The status code: 100 to 999.
     pub status: u16,
-    /// The declared length of the body, in bytes.
+    /// The declared length of the body in bytes; `None` if undeclared.
     pub content_length: Option<u64>,
     /// gRPC's `grpc-status`, which is in the head of a response without a body.
     pub grpc_status: Option<u32>,
@@ -24,8 +24,7 @@ pub fn parse_grpc_status(value: &[u8]) -> Option<u32> {
 }
 
 impl ResponseHead {
-    /// Decodes a field block and passes each regular field to `field`. The outer error ends the connection, the inner
-    /// one only the stream.
+    /// Decodes a field block and passes each regular field to `field`. Only the outer error ends the connection.
     pub fn read(
         decoder: &mut Decoder,
         block: &[u8],
@@ -54,7 +53,7 @@ impl ResponseHead {
         }))
     }
 
-    /// Whether another head follows. Source: RFC 9110 section 15.2.
+    /// Whether another head follows. Source: RFC 9110, section 15.2.
     pub fn is_interim(&self) -> bool {
         self.status < 200
     }
@@ -73,10 +72,10 @@ pub struct ResponseDecoder {
     known: [KnownBlock; KNOWN_BLOCKS],
     /// Index of the latest hit or insertion.
     recent: usize,
-    /// Known blocks that insert fields, and were not decoded again yet. Many servers insert the same fields with each
-    /// response, but never refer to them.
+    /// Known blocks that insert fields and were not decoded again yet. Servers often insert fields but never refer to
+    /// them.
     skipped: VecDeque<usize>,
-    /// Size of the fields that they insert, in bytes.
+    /// Size of the fields that the skipped blocks insert, in bytes.
     skipped_bytes: usize,
 }
 
@@ -86,14 +85,14 @@ const KNOWN_BLOCKS: usize = 4;
 struct KnownBlock {
     /// The encoded block. Empty if the slot is unused: an empty block has no status.
     block: Vec<u8>,
-    /// The state of the table that it depends on, if any.
+    /// State of the table on which the block depends; `None` if it does not depend on the table.
     changes: Option<u64>,
     inserted_bytes: usize,
     head: ResponseHead,
 }
 
 impl ResponseDecoder {
-    /// Reads a head, like [`ResponseHead::read`].
+    /// Reads a head like [`ResponseHead::read`].
     #[inline]
     pub fn read(&mut self, block: &[u8], limits: &Limits) -> Result<Result<ResponseHead, FieldError>, ConnectionError> {
         for offset in 0..KNOWN_BLOCKS {
@@ -125,7 +124,7 @@ impl ResponseDecoder {
     fn skip(&mut self, index: usize) {
         self.skipped.push_back(index);
         self.skipped_bytes += self.known[index].inserted_bytes;
-        // The later ones fill the table, so that nothing of the oldest would remain.
+        // The later blocks fill the table, so that nothing of the oldest block would remain.
         while let Some(&oldest) = self.skipped.front()
             && self.skipped_bytes - self.known[oldest].inserted_bytes >= self.decoder.table_bytes_max()
         {

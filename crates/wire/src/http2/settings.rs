@@ -1,4 +1,4 @@
-//! Settings of an endpoint. Source: RFC 9113 section 6.5.2.
+//! Settings of an endpoint. Source: RFC 9113, section 6.5.2.
 
 use super::Limits;
 use super::error::ConnectionError;
@@ -14,17 +14,17 @@ const MAX_HEADER_LIST_SIZE: u16 = 6;
 /// Limits that an endpoint sets for its peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
-    /// Largest dynamic table of the peer's encoder, in bytes.
+    /// Maximum size of the dynamic table of the peer's encoder, in bytes.
     pub header_table_size: u32,
-    /// Whether a server may push.
+    /// Whether a server may push responses.
     pub enable_push: bool,
-    /// Most streams that the peer may have open; `u32::MAX` without a limit.
+    /// Maximum number of streams that the peer may have open; `u32::MAX` for no limit.
     pub max_concurrent_streams: u32,
-    /// First flow-control window of each stream, in bytes.
+    /// Initial flow-control window of each stream, in bytes.
     pub initial_window_size: u32,
-    /// Largest payload of a frame, in bytes.
+    /// Maximum payload of a frame, in bytes.
     pub max_frame_size: u32,
-    /// Largest decoded field block, in bytes; `u32::MAX` without a limit.
+    /// Maximum decoded size of a field block, in bytes; `u32::MAX` for no limit.
     pub max_header_list_size: u32,
 }
 
@@ -39,7 +39,7 @@ impl Settings {
         max_header_list_size: u32::MAX,
     };
 
-    /// Applies the payload of a SETTINGS frame. Unknown settings are ignored.
+    /// Applies the payload of a SETTINGS frame. Ignores unknown settings. Fails if a value is invalid.
     pub(super) fn apply(&mut self, payload: &[u8]) -> Result<(), ConnectionError> {
         for &[a, b, value @ ..] in payload.as_chunks::<6>().0 {
             let (id, value) = (u16::from_be_bytes([a, b]), u32::from_be_bytes(value));
@@ -60,7 +60,7 @@ impl Settings {
         Ok(())
     }
 
-    /// The settings that differ from [`Settings::DEFAULT`].
+    /// Identifiers and values of the settings that differ from [`Settings::DEFAULT`].
     pub(super) fn changed(&self) -> impl Iterator<Item = (u16, u32)> {
         let all = |settings: &Settings| {
             [

@@ -1,7 +1,7 @@
 use super::Limits;
 use crate::decimal;
 
-/// Fails if a server would misread `key`: servers disagree on a block after an invalid key (protocol.txt, "Keys").
+/// Checks a key. Fails if a server would misread it. Servers disagree on blocks after bad keys (protocol.txt, "Keys").
 #[inline]
 fn check_key(key: &[u8]) -> Result<(), String> {
     let limit = Limits::DEFAULT.key_bytes;
@@ -27,8 +27,7 @@ pub fn compose_get(out: &mut Vec<u8>, key: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-/// Appends `set` with its block. `exptime` is 0 for never, up to 30 days from now, or absolute.
-/// Fails for an invalid key.
+/// Appends `set` with its block. `exptime` is 0 for never, up to 30 days in seconds, or Unix time. Fails for a bad key.
 pub fn compose_set(out: &mut Vec<u8>, key: &[u8], client_flags: u32, exptime: i32, data: &[u8]) -> Result<(), String> {
     check_key(key)?;
     out.reserve(key.len() + data.len() + 64);

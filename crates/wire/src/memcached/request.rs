@@ -4,21 +4,21 @@ use crate::decimal;
 /// The expiration time in a request. Source: protocol.txt, "Expiration times".
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expiry {
-    /// Never expires: 0.
+    /// The item never expires: an exptime of 0.
     Never,
-    /// Expires immediately: a negative number.
+    /// The item expires immediately: a negative exptime.
     Past,
     /// Seconds from now, at most 30 days.
     AfterS(u32),
-    /// Seconds since 1970, possibly in the past: a larger number.
+    /// Seconds since 1970, possibly in the past: an exptime above 30 days.
     AtUnixS(u32),
 }
 
-/// 30 days; a larger exptime is an absolute time.
+/// Maximum relative exptime, 30 days in seconds; a larger exptime is an absolute time.
 const RELATIVE_MAX_S: i64 = 60 * 60 * 24 * 30;
 
 impl Expiry {
-    /// Converts the number in a request.
+    /// Converts the exptime of a request.
     pub fn from_exptime(exptime: i32) -> Expiry {
         match i64::from(exptime) {
             0 => Expiry::Never,
@@ -46,46 +46,46 @@ impl<'a> Iterator for Keys<'a> {
     }
 }
 
-/// `get`, `gets`, `gat` and `gats`.
+/// The arguments of `get`, `gets`, `gat` and `gats`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Get<'a> {
-    /// The requested keys.
+    /// The requested keys, in order.
     pub keys: Keys<'a>,
     /// Whether to return the cas unique of each item (`gets`, `gats`).
     pub with_cas: bool,
-    /// The new expiration time of each item (`gat`, `gats`).
+    /// The new expiration time of each item (`gat`, `gats`); `None` keeps it.
     pub touch: Option<Expiry>,
 }
 
 /// The kind of a storage command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
-    /// `set`: store unconditionally.
+    /// Stores unconditionally (`set`).
     Set,
-    /// `add`: store if the key is absent.
+    /// Stores if the key is absent (`add`).
     Add,
-    /// `replace`: store if the key is present.
+    /// Stores if the key is present (`replace`).
     Replace,
-    /// `append`: add after the existing value; flags and exptime are ignored.
+    /// Adds after the existing value and ignores flags and exptime (`append`).
     Append,
-    /// `prepend`: add before the existing value; flags and exptime are ignored.
+    /// Adds before the existing value and ignores flags and exptime (`prepend`).
     Prepend,
-    /// `cas`: store if the item has not changed since it was read.
+    /// Stores if the item has not changed since it was read (`cas`).
     Cas,
 }
 
-/// A storage command.
+/// The arguments of a storage command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Store<'a> {
-    /// The kind of command.
+    /// Which storage command it is.
     pub verb: Verb,
     /// Key to store under.
     pub key: &'a [u8],
-    /// The client's 32 bits, returned with the value.
+    /// 32 bits for the client's use, returned with the value.
     pub client_flags: u32,
-    /// The expiration time.
+    /// When the item expires.
     pub expiry: Expiry,
-    /// The cas unique from an earlier read; only for `cas`.
+    /// The cas unique from an earlier read; `None` for commands other than `cas`.
     pub cas: Option<u64>,
     /// Whether the client wants no response (`noreply`).
     pub noreply: bool,
@@ -93,32 +93,32 @@ pub struct Store<'a> {
     pub data: &'a [u8],
 }
 
-/// A request.
+/// A parsed request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Command<'a> {
-    /// `get`, `gets`, `gat`, `gats`.
+    /// Reads items (`get`, `gets`, `gat`, `gats`).
     Get(Get<'a>),
-    /// `set`, `add`, `replace`, `append`, `prepend`, `cas`.
+    /// Stores an item (`set`, `add`, `replace`, `append`, `prepend`, `cas`).
     Store(Store<'a>),
-    /// `delete key`.
+    /// Deletes an item (`delete`).
     Delete {
-        /// Key to delete.
+        /// Key of the item.
         key: &'a [u8],
         /// Whether the client wants no response (`noreply`).
         noreply: bool,
     },
-    /// `incr` and `decr`.
+    /// Changes a number (`incr`, `decr`).
     Count {
-        /// Key of the number.
+        /// Key of the item that contains the number.
         key: &'a [u8],
-        /// The amount. Increments wrap at 2^64, decrements stop at 0.
+        /// The amount of the change. Increments wrap at 2^64, decrements stop at 0.
         delta: u64,
         /// Whether to decrement instead of increment.
         down: bool,
         /// Whether the client wants no response (`noreply`).
         noreply: bool,
     },
-    /// `touch`: set a new expiration time.
+    /// Sets a new expiration time (`touch`).
     Touch {
         /// Key of the item.
         key: &'a [u8],
@@ -127,49 +127,46 @@ pub enum Command<'a> {
         /// Whether the client wants no response (`noreply`).
         noreply: bool,
     },
-    /// `flush_all`: delete everything.
+    /// Deletes all items (`flush_all`).
     FlushAll {
         /// Delay in seconds; 0 means now, negative counts as 0.
         delay_s: u32,
         /// Whether the client wants no response (`noreply`).
         noreply: bool,
     },
-    /// `version`.
+    /// Requests the server's version (`version`).
     Version,
-    /// `verbosity`: ignored; the response is `OK`. Contains `noreply`.
+    /// Requests a log level (`verbosity`), which is ignored with the response `OK`. Contains `noreply`.
     Verbosity(bool),
-    /// `stats`. Contains the rest of the line; empty for general statistics.
+    /// Requests statistics (`stats`). Contains the rest of the line; empty for general statistics.
     Stats(&'a [u8]),
-    /// `quit`: close the connection without a response.
+    /// Closes the connection without a response (`quit`).
     Quit,
-    /// `mn`, the only meta command: the response `MN` marks the end of a pipeline.
+    /// Marks the end of a pipeline with the response `MN` (`mn`, the only supported meta command).
     Noop,
 }
 
 // Responses to bad requests.
-/// Unknown command, or a wrong number of words.
+/// Response to an unknown command, or to a wrong number of words.
 const UNKNOWN_COMMAND: &[u8] = b"ERROR\r\n";
-/// A key over the limit, or an invalid number.
+/// Response to a key over the limit, or to an invalid number.
 const BAD_LINE: &[u8] = b"CLIENT_ERROR bad command line format\r\n";
 const LINE_TOO_LONG: &[u8] = b"CLIENT_ERROR line too long\r\n";
 const TOO_LARGE: &[u8] = b"SERVER_ERROR object too large for cache\r\n";
 const OUT_OF_MEMORY: &[u8] = b"SERVER_ERROR out of memory storing object\r\n";
-/// A data block without CRLF after it.
 const BAD_CHUNK: &[u8] = b"CLIENT_ERROR bad data chunk\r\n";
-/// An invalid exptime in `touch`, `gat` or `flush_all`.
 const BAD_EXPTIME: &[u8] = b"CLIENT_ERROR invalid exptime argument\r\n";
 const BAD_DELTA: &[u8] = b"CLIENT_ERROR invalid numeric delta argument\r\n";
-/// `delete` with a time other than 0.
 const DELETE_WITH_TIME: &[u8] = b"CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]\r\n";
 
-/// The result of a read. `used` bytes can be discarded once the borrowed parts are unneeded.
+/// The result of a read. `used` bytes can be discarded once the borrowed parts are no longer needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Read<'a> {
-    /// A request.
+    /// A complete request.
     Command {
         /// Number of input bytes that can be discarded.
         used: usize,
-        /// The request.
+        /// The request, which borrows from the input.
         command: Command<'a>,
     },
     /// The next request is incomplete.
@@ -179,15 +176,15 @@ pub enum Read<'a> {
         /// Minimum number of additional bytes before another attempt makes sense.
         more: usize,
     },
-    /// A bad request. Its missing bytes will be skipped.
+    /// A bad request, whose missing bytes will be skipped.
     Refused {
         /// Number of input bytes that can be discarded.
         used: usize,
-        /// The response: the line of the error.
+        /// The error line to respond with.
         reply: &'static [u8],
-        /// Whether to send no response, not even this error.
+        /// Whether to send no response, not even the error.
         noreply: bool,
-        /// Whether to close after the response: the end is unknown, so later bytes are skipped.
+        /// Whether to close after the response, because the end of the request is unknown. Later bytes are skipped.
         close: bool,
         /// The key whose old value must be removed because a `set` would have replaced it.
         outdated: Option<&'a [u8]>,
@@ -196,7 +193,7 @@ pub enum Read<'a> {
 
 #[derive(Debug, Clone, Copy)]
 enum State {
-    /// This many bytes were searched and contain no line end.
+    /// No line end was found yet. Contains the number of bytes searched.
     Line(usize),
     /// A storage command whose line and block take this many bytes.
     Block(usize),
@@ -240,7 +237,7 @@ impl RequestReader {
     }
 
     /// Rejects the incomplete block at the start of `bytes` and skips the rest. Call it after [`Read::Need`] if the
-    /// server has no memory for the value. `None` without an incomplete block.
+    /// server has no memory for the value. Returns `None` if no block is incomplete.
     pub fn refuse_unfinished<'a>(&mut self, bytes: &'a [u8]) -> Option<Read<'a>> {
         let State::Block(total) = self.state else { return None };
         let line = &bytes[..memchr::memchr(b'\n', bytes)?];
@@ -257,7 +254,7 @@ impl RequestReader {
         })
     }
 
-    /// `get key\r\n`.
+    /// Reads `get key\r\n`. `None` if the request is a different one.
     #[inline]
     fn read_single_get<'a>(&mut self, bytes: &'a [u8]) -> Option<Read<'a>> {
         let rest = bytes.strip_prefix(b"get ")?;
@@ -387,7 +384,7 @@ struct Words<'a> {
 impl<'a> Words<'a> {
     const MAX: usize = 7;
 
-    /// Splits a line into words, and returns whether it has `noreply` after `wanted` words or more.
+    /// Splits a line into words. Returns whether it has `noreply` after `wanted` words or more.
     fn split(mut line: &'a [u8], wanted: usize) -> (Words<'a>, bool) {
         let mut found = Words { words: [b"".as_slice(); Words::MAX], count: 0 };
         let mut last = b"".as_slice();
@@ -451,13 +448,11 @@ fn get<'a>(rest: &'a [u8], with_cas: bool, has_exptime: bool, limits: &Limits) -
 fn expiry(word: &[u8]) -> Option<Expiry> {
     decimal::signed_of_c(word).map(|seconds| Expiry::from_exptime(seconds as i32))
 }
-
-/// Parses flags. Keeps the low 32 bits, like memcached.
 fn client_flags(word: &[u8]) -> Option<u32> {
     decimal::unsigned_of_c(word).map(|flags| flags as u32)
 }
 
-/// `set key flags exptime bytes [cas] [noreply]`.
+/// Parses the words of a storage command: `set key flags exptime bytes [cas] [noreply]`.
 fn store<'a>(verb: Verb, rest: &'a [u8], limits: &Limits) -> Line<'a> {
     let wanted = if verb == Verb::Cas { 5 } else { 4 };
     let (found, noreply) = Words::split(rest, wanted);
@@ -481,7 +476,7 @@ fn store<'a>(verb: Verb, rest: &'a [u8], limits: &Limits) -> Line<'a> {
             Line::Store(Store { verb, key, client_flags, expiry, cas, noreply, data: b"" }, data_bytes)
         }
         _ => {
-            // Like memcached 1.6.18, which keeps the old value for the other commands.
+            // Only a `set` drops the old value, as in memcached 1.6.18.
             let outdated = (verb == Verb::Set).then_some(key);
             Line::Refused { reply: TOO_LARGE, noreply, block_bytes, outdated }
         }

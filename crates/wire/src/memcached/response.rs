@@ -4,35 +4,35 @@ use super::Limits;
 use crate::cache_response_reader::{BlockReader, Event, Next, StreamError};
 use crate::decimal;
 
-/// The request that a response belongs to.
+/// The request to which a response belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expected<'a> {
-    /// `get` of this key.
+    /// A `get` of this key.
     Get(&'a [u8]),
-    /// `set`.
+    /// A `set` of any key.
     Set,
-    /// `delete`.
+    /// A `delete` of any key.
     Delete,
 }
 
 /// A complete response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// `END` after a value.
+    /// The key has a value: `END` after it.
     Hit,
-    /// `END` without a value.
+    /// The key has no value: `END` alone.
     Miss,
-    /// `STORED`.
+    /// The value was stored: `STORED`.
     Stored,
-    /// `NOT_STORED`.
+    /// The value was not stored: `NOT_STORED`.
     NotStored,
-    /// `DELETED`.
+    /// The item was deleted: `DELETED`.
     Deleted,
-    /// `NOT_FOUND`.
+    /// The key has no item: `NOT_FOUND`.
     NotFound,
-    /// `ERROR`, `CLIENT_ERROR`. The stream remains usable.
+    /// The request was rejected: `ERROR` or `CLIENT_ERROR`. The stream remains usable.
     Error,
-    /// `SERVER_ERROR`. The stream remains usable.
+    /// The server failed: `SERVER_ERROR`. The stream remains usable.
     ServerError,
 }
 
@@ -56,8 +56,9 @@ impl ResponseReader {
     }
 
     /// Reads the next `bytes` of the response to `expected` and passes events to `sink`. Returns a complete response
-    /// with the bytes used, or `None` if all were used. Results do not depend on how the stream is split. `expected`
-    /// must not change within a response. Fails if the bytes do not fit the request, and then on every call.
+    /// with the number of bytes used, or `None` if all were used. Results do not depend on how the stream is split.
+    /// `expected` must not change within a response. Fails if the bytes do not fit the request, and then on every
+    /// call.
     #[inline]
     pub fn read(
         &mut self,
@@ -107,7 +108,7 @@ fn parse_line(
     }))
 }
 
-/// Parses `VALUE key flags bytes` after `VALUE `.
+/// Parses a line of the form `VALUE key flags bytes`, after `VALUE `.
 #[inline]
 fn parse_value(
     limits: &Limits,

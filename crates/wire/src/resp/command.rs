@@ -5,14 +5,14 @@ use crate::decimal;
 
 macro_rules! names {
     ($($name:ident $text:literal $least:literal ..= $most:expr, $doc:literal;)*) => {
-        /// A command.
+        /// A supported command.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum Name {
             $(#[doc = $doc] $name,)*
         }
 
         impl Name {
-            /// All commands.
+            /// All supported commands.
             pub const ALL: &[Name] = &[$(Name::$name),*];
 
             /// The name in lower case, as in Redis' errors.
@@ -20,7 +20,7 @@ macro_rules! names {
                 match self { $(Name::$name => $text),* }
             }
 
-            /// Whether the command accepts `count` words. Source: `COMMAND INFO` of Redis 7.0.15.
+            /// Whether the command accepts `count` words, including its name. Source: `COMMAND INFO` of Redis 7.0.15.
             #[inline]
             pub fn takes(self, count: usize) -> bool {
                 match self { $(Name::$name => ($least..=$most).contains(&count)),* }
@@ -66,7 +66,7 @@ names! {
 }
 
 impl Name {
-    /// Parses a command name, ignoring case.
+    /// Parses a command name, ignoring case. `None` if the command is not supported.
     #[inline]
     pub fn parse(name: &[u8]) -> Option<Name> {
         // Fast path for the most frequent commands.
@@ -82,9 +82,9 @@ impl Name {
 /// The expiration time of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum When {
-    /// `EX`, `PX`: milliseconds from now; 1 to 2^63 - 1.
+    /// Milliseconds from now, 1 to 2^63 - 1 (`EX`, `PX`).
     AfterMs(u64),
-    /// `EXAT`, `PXAT`: milliseconds since 1970; 1 to 2^63 - 1.
+    /// Milliseconds since 1970, 1 to 2^63 - 1 (`EXAT`, `PXAT`).
     AtUnixMs(u64),
 }
 
@@ -102,19 +102,19 @@ impl When {
 /// The options of `SET`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SetOptions {
-    /// `EX`, `PX`, `EXAT`, `PXAT`: the expiration time.
+    /// The expiration time (`EX`, `PX`, `EXAT`, `PXAT`); `None` if not given.
     pub when: Option<When>,
-    /// `NX`: store only if the key is absent.
+    /// Whether to store only if the key is absent (`NX`).
     pub if_absent: bool,
-    /// `XX`: store only if the key is present.
+    /// Whether to store only if the key is present (`XX`).
     pub if_present: bool,
-    /// `KEEPTTL`: keep the old expiration time.
+    /// Whether to keep the old expiration time (`KEEPTTL`).
     pub keep_ttl: bool,
-    /// `GET`: return the old value.
+    /// Whether to return the old value (`GET`).
     pub get: bool,
 }
 
-/// Parses the options of `SET`. The response to an error is `-ERR` and its text. Source: Redis 7.0.15,
+/// Parses the options of `SET`. Fails with the text of the response after `-ERR`. Source: Redis 7.0.15,
 /// `parseExtendedStringArgumentsOrReply`.
 pub fn parse_set(request: &Request<'_, '_>) -> Result<SetOptions, &'static str> {
     let mut options = SetOptions::default();

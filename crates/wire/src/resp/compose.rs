@@ -6,7 +6,7 @@ pub enum Version {
     /// RESP2, the initial version.
     #[default]
     Two,
-    /// RESP3.
+    /// RESP3, which a client requests with `HELLO 3`.
     Three,
 }
 
@@ -30,14 +30,14 @@ pub fn compose_bulk(out: &mut Vec<u8>, data: &[u8]) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends `-ERR text`. `text` starts with a code in capitals; line breaks become spaces, as they would end the reply.
+/// Appends `-` and `text`, which starts with a code in capitals. Line breaks would end the reply and become spaces.
 pub fn compose_error(out: &mut Vec<u8>, text: &str) {
     out.push(b'-');
     out.extend(text.bytes().map(|byte| if matches!(byte, b'\r' | b'\n') { b' ' } else { byte }));
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends an integer.
+/// Appends an integer reply.
 pub fn compose_integer(out: &mut Vec<u8>, value: i64) {
     out.push(b':');
     decimal::push_signed(out, value);
@@ -58,7 +58,7 @@ pub fn compose_array(out: &mut Vec<u8>, count: usize) {
     push_count(out, b'*', count as u64);
 }
 
-/// Appends the head of a map with `pairs` pairs; in RESP2, of an array of twice as many.
+/// Appends the head of a map of `pairs` pairs, or in RESP2 of an array with twice as many elements.
 pub fn compose_map(out: &mut Vec<u8>, version: Version, pairs: usize) {
     match version {
         Version::Two => push_count(out, b'*', 2 * pairs as u64),

@@ -4,18 +4,18 @@ use super::Limits;
 use crate::cache_response_reader::{BlockReader, Event, Next, StreamError};
 use crate::decimal;
 
-/// A reply.
+/// A complete reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reply {
-    /// `+`: a line of text.
+    /// A line of text (`+`).
     Simple,
-    /// `-`: an error. The stream remains usable.
+    /// An error (`-`). The stream remains usable.
     Error,
-    /// `:`.
+    /// An integer (`:`).
     Integer(i64),
-    /// `$`: a string, with its length in bytes.
+    /// A string (`$`). Contains its length in bytes.
     Bulk(u64),
-    /// `$-1`: null.
+    /// Null (`$-1`).
     Null,
 }
 
@@ -38,8 +38,9 @@ impl ReplyReader {
         self.blocks.is_at_line()
     }
 
-    /// Reads the next `bytes` and passes parts of the reply to `sink`. Returns a complete reply with the bytes used, or
-    /// `None` if all were used. No result depends on how the stream is split. Fails on every call after invalid bytes.
+    /// Reads the next `bytes` and passes parts of the reply to `sink`. Returns a complete reply with the number of
+    /// bytes used, or `None` if all were used. Results do not depend on how the stream is split. Fails on every call
+    /// after invalid bytes.
     pub fn read(
         &mut self,
         bytes: &[u8],

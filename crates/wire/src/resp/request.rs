@@ -4,7 +4,7 @@ use super::Limits;
 use super::command::Name;
 use crate::decimal;
 
-/// A name and arguments. Borrows the input (`'b`) and the reader's positions (`'r`).
+/// The name and arguments of a request. Borrows the input (`'b`) and the reader's positions (`'r`).
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'b, 'r> {
     bytes: &'b [u8],
@@ -53,13 +53,13 @@ impl<'b: 'r, 'r> Request<'b, 'r> {
 /// The reason why a request is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// Unknown command.
+    /// The command is not supported.
     #[error("unknown command")]
     UnknownCommand,
     /// The command does not accept this number of arguments. Contains the command.
     #[error("wrong number of arguments for '{}' command", .0.text())]
     WrongCount(Name),
-    /// An argument over the limit. Contains the limit, in bytes.
+    /// An argument that exceeds the limit. Contains the limit, in bytes.
     #[error("an argument over the limit of {0} bytes")]
     TooLarge(usize),
     /// All arguments together exceed the limit. Contains the limit, in bytes.
@@ -80,19 +80,19 @@ pub enum Refusal {
     /// No CRLF after an argument or its length.
     #[error("Protocol error: expected CRLF")]
     NoEnd,
-    /// An inline request over the line limit.
+    /// An inline request that exceeds the line limit.
     #[error("Protocol error: too big inline request")]
     LineTooLong,
-    /// A count over the line limit.
+    /// An argument count that exceeds the line limit.
     #[error("Protocol error: too big mbulk count string")]
     CountTooLong,
-    /// A length over the line limit.
+    /// A length that exceeds the line limit.
     #[error("Protocol error: too big bulk count string")]
     LengthTooLong,
 }
 
 impl Refusal {
-    /// Whether to close after the response, because the next request cannot be found.
+    /// Whether to close the connection after the response, because the next request cannot be found.
     pub fn closes(self) -> bool {
         !matches!(
             self,
@@ -113,11 +113,11 @@ impl Refusal {
 /// The result of reading from the start of a stream.
 #[derive(Debug, Clone, Copy)]
 pub enum Read<'b, 'r> {
-    /// A request.
+    /// A complete request.
     Request {
         /// Number of input bytes that can be discarded.
         used: usize,
-        /// Name and arguments.
+        /// Name and arguments of the request.
         request: Request<'b, 'r>,
     },
     /// The next request is incomplete.
@@ -148,14 +148,14 @@ enum State {
     Skip { left: usize, refusal: Refusal },
     /// Skipping an argument of such an array, including its CRLF.
     SkipArgument { left: usize, bytes: u64, refusal: Refusal },
-    /// Input is ignored.
+    /// The connection must be closed, and input is ignored.
     Closed,
 }
 
-/// The longest argument that is skipped: Redis' `proto-max-bulk-len`.
+/// Maximum size of an argument that is skipped, in bytes: Redis' `proto-max-bulk-len`.
 const SKIPPED_MAX_BYTES: u64 = 512 << 20;
 
-/// The longest line with a valid count or length. Longer ones are rejected before their end.
+/// Maximum length in bytes of a line with a valid count or length. Longer ones are rejected before their end.
 const LENGTH_LINE_MAX_BYTES: usize = 32;
 
 /// Reads the requests of one connection. Keeps argument positions, 8 bytes each, and unquoted text.
@@ -306,7 +306,7 @@ impl RequestReader {
         Read::Refused { used: bytes.len(), refusal }
     }
 
-    /// Parses `$`, a length and CRLF. Returns the length and the bytes used.
+    /// Parses `$`, a length and CRLF. Returns the length and the number of bytes used; `None` if incomplete.
     #[inline]
     fn argument_length(&self, bytes: &[u8]) -> Result<Option<(u64, usize)>, Refusal> {
         match bytes.first() {
@@ -322,7 +322,7 @@ impl RequestReader {
         }
     }
 
-    /// Parses a number and CRLF. Returns the number and the bytes used.
+    /// Parses a number and CRLF. Returns the number and the number of bytes used; `None` if incomplete.
     #[inline]
     fn length(&self, bytes: &[u8], too_long: Refusal, bad: Refusal) -> Result<Option<(i64, usize)>, Refusal> {
         let limit = LENGTH_LINE_MAX_BYTES.min(self.limits.line_bytes);
@@ -338,7 +338,7 @@ impl RequestReader {
     }
 }
 
-/// Splits an inline request, like Redis' `sdssplitargs`: `\n \r \t \b \a \xHH` in double quotes, `\'` in single ones.
+/// Splits an inline request like Redis' `sdssplitargs`. Double quotes allow `\n \r \t \b \a \xHH`, single ones `\'`.
 fn split_inline(line: &[u8], places: &mut Vec<Range<u32>>, unquoted: &mut Vec<u8>) -> Result<(), Refusal> {
     places.clear();
     unquoted.clear();
@@ -363,7 +363,7 @@ fn split_inline(line: &[u8], places: &mut Vec<Range<u32>>, unquoted: &mut Vec<u8
     Ok(())
 }
 
-/// Appends the unquoted form of the word at the start of `bytes`. Returns the size of the word.
+/// Appends the unquoted form of the word at the start of `bytes`. Returns the size of the quoted word in bytes.
 fn unquote(bytes: &[u8], out: &mut Vec<u8>, is_space: impl Fn(u8) -> bool) -> Result<usize, Refusal> {
     let mut at = 0;
     while let Some(&byte) = bytes.get(at) {

@@ -133,7 +133,7 @@ const OTHERS: &[Case] = &[
     ("other meta commands", b"mg k v\r\n", "refused ERROR"),
 ];
 
-/// Limits: keys of 10 bytes, values of 40, lines of 48 (`get`: 64), skipped blocks of 100.
+/// Cases with limits: keys of 10 bytes, values of 40, lines of 48 (`get`: 64), skipped blocks of 100.
 #[rustfmt::skip]
 const NARROW: &[Case] = &[
     ("a key of the limit", b"get 1234567890\r\n", r#"get "1234567890""#),
@@ -179,7 +179,7 @@ fn times() {
     }
 }
 
-/// Requests, response bytes and their meaning.
+/// Requests, the bytes of the responses and their meaning.
 type Answers = (&'static [Expected<'static>], &'static [u8], &'static str);
 
 const GET: &[Expected<'static>] = &[Expected::Get(b"a")];

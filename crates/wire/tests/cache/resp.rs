@@ -98,7 +98,7 @@ const INLINE: &[Case] = &[
     ("half a line", b"PING", "more"),
 ];
 
-/// Limits: arguments of 20 bytes, 48 in total, 6 arguments; lines of 40.
+/// Cases with limits: arguments of 20 bytes, 48 in total, 6 arguments; lines of 40.
 #[rustfmt::skip]
 const NARROW: &[Case] = &[
     ("an argument of the limit", b"*2\r\n$4\r\nECHO\r\n$20\r\n01234567890123456789\r\n", r#"Echo "ECHO" "01234567890123456789""#),
@@ -182,7 +182,7 @@ fn replies() {
     assert_eq!(resp_replies(NARROW_RESP, &[long]), ["error a line of more than 40 bytes"]);
 }
 
-/// Each was sent to Redis 7.0.15 with `redis-cli SET k v …`. The errors are the same.
+/// Compares errors with Redis 7.0.15, which got each case with `redis-cli SET k v …`.
 #[test]
 fn parses_set_options_like_redis() {
     let none = SetOptions::default();

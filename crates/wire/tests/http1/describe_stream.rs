@@ -2,7 +2,7 @@
 
 use wire::http1::{Body, BodyReader, Limits, Memo, MessageError, RequestMethod, ResponseReader, parse_request};
 
-/// A client's view of a stream that ends after `pieces`: `200 keep "body"`, `error bare-lf`. Reads each byte once.
+/// A client's view of a stream that ends after `pieces`, such as `200 keep "body"`. Reads each byte once.
 pub(crate) fn responses(memo: &mut Memo, limits: Limits, asked: RequestMethod, pieces: &[&[u8]]) -> String {
     let mut reader = ResponseReader::new(limits);
     let mut words = Vec::new();
@@ -45,7 +45,7 @@ pub(crate) fn responses(memo: &mut Memo, limits: Limits, asked: RequestMethod, p
     words.join("; ")
 }
 
-/// A server's view of a stream: `GET / 1.1 keep` and the body, if any; `error 400 bare-lf`; `more` if incomplete.
+/// A server's view of a stream, such as `GET / 1.1 keep`, `error 400 bare-lf`, or `more` if it is incomplete.
 pub(crate) fn requests(limits: Limits, pieces: &[&[u8]]) -> String {
     let mut words = Vec::<String>::new();
     let mut buffer = Vec::new();
@@ -119,7 +119,7 @@ pub(crate) fn cuts(bytes: &[u8]) -> Vec<Vec<&[u8]>> {
     cuts
 }
 
-/// The variant of an error or of its field error: `bad-host` for `BadHost`.
+/// The variant of an error or of its field error, such as `bad-host` for `BadHost`.
 pub(crate) fn variant(error: impl std::fmt::Debug) -> String {
     let text = format!("{error:?}");
     let text = match text.split_once("error: ") {

@@ -39,10 +39,10 @@ fn heads() {
         ("an undefined method", b"FROB! / HTTP/1.1\r\nHost: a\r\n\r\n", "FROB! / 1.1 keep"),
         ("values are cut", b"GET / HTTP/1.1\r\nHost: \t a \t\r\nA:\r\nB: c  d\r\n\r\n", "GET / 1.1 keep"),
         ("bytes beyond ASCII in a value", b"GET / HTTP/1.1\r\nHost: a\r\nA: \x80\xff\r\n\r\n", "GET / 1.1 keep"),
-        // RFC 9112 2.2, 2.3, 3.
+        // RFC 9112, sections 2.2, 2.3 and 3.
         ("HTTP/2's preface", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "error 505 bad-version"),
         ("HTTP/3.0", b"GET / HTTP/3.0\r\nHost: a\r\n\r\n", "error 505 bad-version"),
-        // RFC 9110 2.5.
+        // RFC 9110, section 2.5.
         ("HTTP/1.2", b"GET /a HTTP/1.2\r\nHost: a\r\nConnection: close\r\n\r\n", "GET /a 1.1 close"),
         ("HTTP/1.2 behind an empty line", b"\r\nGET / HTTP/1.9\r\nHost: a\r\n\r\nGET /b HTTP/1.1\r\nHost: b\r\n\r\n", "GET / 1.1 keep; GET /b 1.1 keep"),
         ("half of HTTP/1.2", b"GET / HTTP/1.2\r\nHost", "more"),
@@ -71,7 +71,7 @@ fn heads() {
         ("CR in a value", b"GET / HTTP/1.1\r\nHost: a\rB: c\r\n\r\n", "error 400 bad-field-value"),
         ("CR before it", b"\rGET / HTTP/1.1\r\nHost: a\r\n\r\n", "error 400 bad-line-end"),
         ("CR at the head's end", b"GET / HTTP/1.1\r\nHost: a\r\n\rX", "error 400 bad-line-end"),
-        // RFC 9112 5, RFC 9110 5.
+        // RFC 9112, section 5, and RFC 9110, section 5.
         ("space before the colon", b"GET / HTTP/1.1\r\nHost : a\r\n\r\n", "error 400 bad-field-name"),
         ("no name", b"GET / HTTP/1.1\r\nHost: a\r\n: b\r\n\r\n", "error 400 bad-field-name"),
         ("no colon", b"GET / HTTP/1.1\r\nHost\r\n\r\n", "error 400 bad-field-name"),
@@ -80,7 +80,7 @@ fn heads() {
         ("DEL in a value", b"GET / HTTP/1.1\r\nHost: a\r\nA: \x7f\r\n\r\n", "error 400 bad-field-value"),
         ("a folded line", b"GET / HTTP/1.1\r\nHost: a\r\nA: b\r\n c\r\n\r\n", "error 400 bad-field-name"),
         ("a folded line first", b"GET / HTTP/1.1\r\n Host: a\r\n\r\n", "error 400 bad-field-name"),
-        // RFC 9110 10.1.1.
+        // RFC 9110, section 10.1.1.
         ("expect", b"POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-Continue\r\nContent-Length: 1\r\n\r\na", r#"POST / 1.1 keep expect "a""#),
         ("expect without body", b"GET / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n\r\n", "GET / 1.1 keep"),
         ("expect of HTTP/1.0", b"POST / HTTP/1.0\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\na", r#"POST / 1.0 close "a""#),
@@ -92,7 +92,7 @@ fn heads() {
 fn targets() {
     #[rustfmt::skip]
     check_all(Limits::DEFAULT, &[
-        // RFC 9112 3.2.
+        // RFC 9112, section 3.2.
         ("path and query", b"GET /a/b?c=d&e=%20 HTTP/1.1\r\nHost: a\r\n\r\n", "GET /a/b?c=d&e=%20 1.1 keep"),
         ("characters that clients forget to encode", b"GET /{a}|[b]\"<c>^`\\ HTTP/1.1\r\nHost: a\r\n\r\n", r#"GET /{a}|[b]"<c>^`\ 1.1 keep"#),
         ("a path of slashes", b"GET //a// HTTP/1.1\r\nHost: a\r\n\r\n", "GET //a// 1.1 keep"),

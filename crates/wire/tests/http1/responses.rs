@@ -28,7 +28,7 @@ fn check_all(limits: Limits, asked: RequestMethod, cases: &[Case]) {
 fn framing() {
     #[rustfmt::skip]
     check_all(Limits::DEFAULT, RequestMethod::Get, &[
-        // RFC 9112 6.2, 6.3 rule 6.
+        // RFC 9112, section 6.2, and section 6.3, rule 6.
         ("content length", b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ntest", r#"200 keep "test""#),
         ("whaleconnect's answer", b"HTTP/1.1 200 OK\r\nConnection: keep-alive\r\nContent-Length: 4\r\nContent-Type: text/html\r\n\r\ntest", r#"200 keep "test""#),
         ("content length zero", b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", r#"200 keep """#),
@@ -45,13 +45,13 @@ fn framing() {
         ("a list of equal lengths without spaces", b"HTTP/1.1 200 OK\r\nContent-Length: 4,4,4\r\n\r\ntest", r#"200 keep "test""#),
         ("equal length fields", b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nServer: x\r\nContent-Length: 4\r\n\r\ntest", r#"200 keep "test""#),
         ("equal length fields of different writing", b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\ncontent-length: 04\r\n\r\ntest", r#"200 keep "test""#),
-        // Rule 8.
+        // RFC 9112, section 6.3, rule 8.
         ("until the end", b"HTTP/1.1 200 OK\r\n\r\nall of this", r#"200 close "all of this""#),
         ("until the end, empty", b"HTTP/1.1 200 OK\r\n\r\n", r#"200 close """#),
         ("until the end, keep-alive is a lie", b"HTTP/1.1 200 OK\r\nConnection: keep-alive\r\n\r\nx", r#"200 close "x""#),
         ("until the end, HTTP/1.0", b"HTTP/1.0 200 OK\r\n\r\nx", r#"200 close "x""#),
         ("no field at all", b"HTTP/1.1 500 \r\n\r\n", r#"500 close """#),
-        // Rule 1.
+        // RFC 9112, section 6.3, rule 1.
         ("204 has no body", b"HTTP/1.1 204 No Content\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", r#"204 keep ""; 200 keep """#),
         ("204 with a length has no body", b"HTTP/1.1 204 No Content\r\nContent-Length: 4\r\n\r\nHTTP/1.1 204 x\r\n\r\n", r#"204 keep ""; 204 keep """#),
         ("a chunked 204 has no body", b"HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n", r#"204 keep """#),
@@ -59,7 +59,7 @@ fn framing() {
         ("304 with both framings", b"HTTP/1.1 304 Not Modified\r\nContent-Length: 100\r\nTransfer-Encoding: chunked\r\n\r\n", r#"304 keep """#),
         ("205 has a length", b"HTTP/1.1 205 Reset Content\r\nContent-Length: 0\r\n\r\n", r#"205 keep """#),
         ("206 is framed as others", b"HTTP/1.1 206 Partial Content\r\nContent-Length: 1\r\nContent-Range: bytes 0-0/9\r\n\r\na", r#"206 keep "a""#),
-        // RFC 9110 15.2: interim responses.
+        // Interim responses: RFC 9110, section 15.2.
         ("100 before 200", b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na", r#"200 keep "a""#),
         ("103 with fields before 200", b"HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\nContent-Length: 9\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na", r#"200 keep "a""#),
         ("three interim responses", b"HTTP/1.1 100 \r\n\r\nHTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 199 x\r\n\r\nHTTP/1.1 204 x\r\n\r\n", r#"204 keep """#),
@@ -68,7 +68,7 @@ fn framing() {
         ("an interim response and the end", b"HTTP/1.1 100 Continue\r\n\r\n", "error truncated"),
         ("an interim response and half a head", b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 2", "error truncated"),
         ("101", b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\n\r\n", "error switching-protocols"),
-        // RFC 9112 6.3 rules 3 and 5.
+        // RFC 9112, section 6.3, rules 3 and 5.
         ("different lengths", b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nContent-Length: 5\r\n\r\ntest", "error conflicting-length"),
         ("a list of different lengths", b"HTTP/1.1 200 OK\r\nContent-Length: 4, 5\r\n\r\ntest", "error conflicting-length"),
         ("different lengths and a third", b"HTTP/1.1 200 OK\r\nContent-Length: 4, 5, 4\r\n\r\ntest", "error conflicting-length"),
@@ -91,7 +91,7 @@ fn framing() {
         ("a bad length with chunked", b"HTTP/1.1 200 OK\r\nContent-Length: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "error encoding-with-length"),
         ("length with gzip", b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nTransfer-Encoding: gzip\r\n\r\ntest", "error encoding-with-length"),
         ("length with an empty coding", b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nTransfer-Encoding:\r\n\r\ntest", "error encoding-with-length"),
-        // RFC 9112 6.1.
+        // RFC 9112, section 6.1.
         ("chunked in HTTP/1.0", b"HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "error encoding-in-http10"),
         ("a length is no other field", b"HTTP/1.1 200 OK\r\nContent-Lengt: 1\r\nContent-Length-: 2\r\nXontent-Length: 3\r\nContent-Length: 4\r\n\r\ntest", r#"200 keep "test""#),
     ]);
@@ -101,7 +101,7 @@ fn framing() {
 fn chunked() {
     #[rustfmt::skip]
     check_all(Limits::DEFAULT, RequestMethod::Get, &[
-        // RFC 9112 7.1.
+        // RFC 9112, section 7.1.
         ("chunks", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\ntest\r\n2\r\nme\r\n0\r\n\r\n", r#"200 keep "testme""#),
         ("the last chunk alone", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", r#"200 keep """#),
         ("hexadecimal sizes", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\na\r\n0123456789\r\nB\r\n0123456789a\r\n0\r\n\r\n", r#"200 keep "01234567890123456789a""#),
@@ -110,7 +110,7 @@ fn chunked() {
         ("chunked, then another response", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\nHTTP/1.1 204 x\r\n\r\n", r#"200 keep "a"; 204 keep """#),
         ("chunked in capitals", b"HTTP/1.1 200 OK\r\nTRANSFER-ENCODING: CHUNKED\r\n\r\n1\r\na\r\n0\r\n\r\n", r#"200 keep "a""#),
         ("chunked and close", b"HTTP/1.1 200 OK\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n", r#"200 close "a""#),
-        // 7.1.1: extensions are ignored.
+        // Extensions are ignored: RFC 9112, section 7.1.1.
         ("extension", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;name=value\r\na\r\n0;last\r\n\r\n", r#"200 keep "a""#),
         ("extension with white space", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1 \t; name = value\r\na\r\n0\r\n\r\n", r#"200 keep "a""#),
         ("quoted extension", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;a=\"; b\";c\r\na\r\n0\r\n\r\n", r#"200 keep "a""#),
@@ -118,7 +118,7 @@ fn chunked() {
         ("bare LF in an extension", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;a\nb\r\na\r\n0\r\n\r\n", "error bad-chunk"),
         ("bare CR in an extension", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;a\rb\r\na\r\n0\r\n\r\n", "error bad-chunk"),
         ("NUL in an extension", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;a\0b\r\na\r\n0\r\n\r\n", "error bad-chunk"),
-        // 7.1.2: trailers.
+        // Trailers: RFC 9112, section 7.1.2.
         ("trailers", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nDigest: x\r\nExpires: never\r\n\r\nHTTP/1.1 204 x\r\n\r\n", r#"200 keep "a"; 204 keep """#),
         ("a trailer without value", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nDigest:\r\n\r\n", r#"200 keep """#),
         ("a folded trailer", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nDigest: a\r\n b\r\n\r\n", r#"200 keep """#),
@@ -157,7 +157,7 @@ fn chunked() {
         ("the end behind data", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\ntest\r\n", r#"error truncated after "test""#),
         ("the end behind the last chunk", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n", "error truncated"),
         ("the end within trailers", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nA: b\r\n", "error truncated"),
-        // RFC 9112 6.1 and 6.3 rule 4.
+        // RFC 9112, section 6.1, and section 6.3, rule 4.
         ("gzip, then chunked", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n1\r\na\r\n0\r\n\r\n", r#"200 keep "a""#),
         ("two fields of codings", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n", r#"200 keep "a""#),
         ("coding with parameters, then chunked", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip;q=1, chunked\r\n\r\n1\r\na\r\n0\r\n\r\n", r#"200 keep "a""#),
@@ -186,7 +186,7 @@ fn chunked() {
 fn heads() {
     #[rustfmt::skip]
     check_all(Limits::DEFAULT, RequestMethod::Get, &[
-        // RFC 9112 4.
+        // RFC 9112, section 4.
         ("no reason phrase", b"HTTP/1.1 204 \r\n\r\n", r#"204 keep """#),
         ("no reason phrase and no space", b"HTTP/1.1 204\r\n\r\n", r#"204 keep """#),
         ("a reason phrase in another language", "HTTP/1.1 204 Geht schön\r\n\r\n".as_bytes(), r#"204 keep """#),
@@ -223,7 +223,7 @@ fn heads() {
         ("an empty line first", b"\r\nHTTP/1.1 204 x\r\n\r\n", "error empty-line"),
         ("LF first", b"\nHTTP/1.1 204 x\r\n\r\n", "error empty-line"),
         ("an empty line between", b"HTTP/1.1 204 x\r\n\r\n\r\nHTTP/1.1 204 x\r\n\r\n", r#"204 keep ""; error empty-line"#),
-        // RFC 9112 2.2.
+        // RFC 9112, section 2.2.
         ("LF ends the status line", b"HTTP/1.1 204 x\nA: b\r\n\r\n", "error bare-lf"),
         ("LF ends a field", b"HTTP/1.1 200 OK\r\nContent-Length: 4\n\r\ntest", "error bare-lf"),
         ("LF ends the head", b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\ntest", "error bare-lf"),
@@ -232,7 +232,7 @@ fn heads() {
         ("CR CR LF", b"HTTP/1.1 200 OK\r\nA: b\r\r\n\r\n", "error bare-cr"),
         ("CR in a name", b"HTTP/1.1 200 OK\r\nA\rB: b\r\n\r\n", "error bare-cr"),
         ("CR begins a line", b"HTTP/1.1 200 OK\r\n\rA: b\r\n\r\n", "error bare-cr"),
-        // RFC 9112 5, RFC 9110 5.
+        // RFC 9112, section 5, and RFC 9110, section 5.
         ("empty value", b"HTTP/1.1 204 x\r\nA:\r\nB: \t \r\n\r\n", r#"204 keep """#),
         ("colons in a value", b"HTTP/1.1 204 x\r\nA: b: c:\r\n\r\n", r#"204 keep """#),
         ("every character of a token", b"HTTP/1.1 204 x\r\n!#$%&'*+-.^_`|~09azAZ: b\r\n\r\n", r#"204 keep """#),
@@ -249,7 +249,7 @@ fn heads() {
         ("NUL in a name", b"HTTP/1.1 204 x\r\nContent-Length\0: 4\r\n\r\n", "error bad-name"),
         ("a name beyond ASCII", "HTTP/1.1 204 x\r\nÄ: b\r\n\r\n".as_bytes(), "error bad-name"),
         ("a name in brackets", b"HTTP/1.1 204 x\r\n(a): b\r\n\r\n", "error bad-name"),
-        // RFC 9112 5.2.
+        // RFC 9112, section 5.2.
         ("a folded value", b"HTTP/1.1 200 OK\r\nServer: a\r\n b\r\n\tc\r\nContent-Length: 4\r\n\r\ntest", r#"200 keep "test""#),
         ("a folded length", b"HTTP/1.1 200 OK\r\nContent-Length:\r\n 4\r\n\r\ntest", r#"200 keep "test""#),
         ("a length folded in two", b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n 2\r\n\r\ntest", "error bad-length"),
@@ -261,7 +261,7 @@ fn heads() {
         ("a fold behind the status line", b"HTTP/1.1 200 OK\r\n Content-Length: 4\r\n\r\ntest", "error fold"),
         ("NUL in a folded line", b"HTTP/1.1 204 x\r\nA: b\r\n c\0\r\n\r\n", "error control"),
         ("CR in a folded line", b"HTTP/1.1 204 x\r\nA: b\r\n c\rd\r\n\r\n", "error bare-cr"),
-        // RFC 9112 8.
+        // RFC 9112, section 8.
         ("nothing", b"", ""),
         ("half a status line", b"HTTP/1.1 20", "error truncated"),
         ("a status line", b"HTTP/1.1 200 OK\r\n", "error truncated"),
@@ -277,7 +277,7 @@ fn heads() {
 fn connections() {
     #[rustfmt::skip]
     check_all(Limits::DEFAULT, RequestMethod::Get, &[
-        // RFC 9112 9.3.
+        // RFC 9112, section 9.3.
         ("HTTP/1.1 persists", b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", r#"200 keep """#),
         ("HTTP/1.1 closes if it says so", b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n", r#"200 close """#),
         ("HTTP/1.0 closes", b"HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n", r#"200 close """#),

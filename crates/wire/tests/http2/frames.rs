@@ -219,7 +219,7 @@ fn floods_end_in_an_error() {
         frame(2, 0, 1, b"12345"),
         frame(0x20, 0, 0, b""),
     ] {
-        // With the first SETTINGS.
+        // The limit includes the first SETTINGS.
         check_all(&vec![frame.clone(); 5], flood);
         assert!(events(Role::Client, limits, &[&[settings(), frame.repeat(4)].concat()]).is_ok());
         let response = [frame.repeat(4), self::frame(1, 4, 1, b"\x88"), frame.repeat(5)].concat();
@@ -267,7 +267,7 @@ fn written_frames_read_back() {
 fn windows_are_bounded() {
     let mut window = SendWindow::new(10);
     assert_eq!((window.take(4), window.take(9), window.take(1)), (4, 6, 0));
-    // RFC 9113 6.9.2: a smaller initial window may make it negative.
+    // A smaller initial window may make a window negative (RFC 9113, section 6.9.2).
     assert_eq!((window.add(-5), window.available(), window.add(7), window.available()), (Ok(()), 0, Ok(()), 2));
     assert_eq!(window.add(i64::from(u32::MAX >> 1) - 2), Ok(()));
     assert_eq!(window.add(1), Err(ConnectionError::WindowTooLarge));

@@ -2,7 +2,7 @@ use wire::http1::RequestMethod;
 use wire::http2::hpack::{self, Decoder, Indexing};
 use wire::http2::{FieldError, Incoming, Limits, RequestHead, ResponseDecoder, ResponseHead, read_trailers};
 
-/// A block of lines such as `:method: GET`.
+/// Encodes a block from lines such as `:method: GET`.
 fn block(text: &str) -> Vec<u8> {
     let mut block = Vec::new();
     for line in text.lines() {

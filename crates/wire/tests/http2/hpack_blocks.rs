@@ -18,7 +18,7 @@ fn check_all(decoder: &mut Decoder, blocks: &[(&str, &str)]) {
     }
 }
 
-/// RFC 7541 C.2.
+/// Source: RFC 7541, appendix C.2.
 #[test]
 fn decodes_each_representation() {
     for (block, expect) in [
@@ -31,7 +31,7 @@ fn decodes_each_representation() {
     }
 }
 
-/// RFC 7541 C.3 and C.4.
+/// Source: RFC 7541, appendices C.3 and C.4.
 #[test]
 fn decodes_requests_on_one_connection() {
     let expects = [
@@ -55,7 +55,7 @@ fn decodes_requests_on_one_connection() {
     }
 }
 
-/// RFC 7541 C.5 and C.6: a table of 256 bytes, so that fields are evicted.
+/// Uses a table of 256 bytes, so that fields are evicted. Source: RFC 7541, appendices C.5 and C.6.
 #[test]
 fn decodes_responses_with_eviction() {
     let common = "cache-control: private\ndate: Mon, 21 Oct 2013 20:13:21 GMT\nlocation: https://www.example.com";
@@ -103,11 +103,11 @@ fn rejects_invalid_blocks() {
         ("40", HpackError::Truncated),
         ("4003 6162", HpackError::Truncated),
         ("7e01 61", HpackError::Index(62)),
-        // 5.2: padding of eight bits, padding of zeros, EOS.
+        // RFC 7541, section 5.2: padding of eight bits, padding of zeros, EOS.
         ("0082 1fff 0161", HpackError::Huffman),
         ("0081 1800 0161", HpackError::Huffman),
         ("0084 ffff ffff 0161", HpackError::Huffman),
-        // 4.2 and 6.3.
+        // RFC 7541, sections 4.2 and 6.3.
         ("8220", HpackError::TableSizePlace),
         ("3fe2 1f", HpackError::TableSize(4097)),
     ] {

@@ -1,4 +1,4 @@
-//! The bodies of the fuzz targets, on seeds, mutated seeds and random bytes.
+//! Runs the bodies of the fuzz targets on seeds, mutated seeds and random bytes.
 
 #[path = "../../../../fuzz/http2.rs"]
 mod assertions;

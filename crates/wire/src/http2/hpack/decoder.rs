@@ -10,16 +10,15 @@ const INTEGER_MAX: u32 = u32::MAX >> 1;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(in crate::http2) struct BlockUse {
     pub(in crate::http2) inserted_bytes: usize,
-    /// Whether it referred to fields in the table, or resized it.
+    /// Whether the block referred to fields in the table, or resized the table.
     pub(in crate::http2) depends_on_table: bool,
 }
 
-/// Decoder of one direction of a connection. Its memory is bounded by twice the size of the dynamic table and the
-/// largest decoded field.
+/// Decoder of one direction of a connection. Its memory is at most twice the dynamic table plus the largest field.
 #[derive(Debug, Clone)]
 pub struct Decoder {
     table: Table,
-    /// Largest table that the peer's encoder may use.
+    /// Maximum size of the table that the peer's encoder may use, in bytes.
     allowed: usize,
     /// Whether the next block must start with a smaller table size.
     must_shrink: bool,
@@ -30,7 +29,7 @@ pub struct Decoder {
 }
 
 impl Default for Decoder {
-    /// A decoder with the table of 4,096 bytes that each connection starts with.
+    /// Creates a decoder with a table of 4,096 bytes, as at the start of each connection.
     fn default() -> Self {
         let table = Table { max: TABLE_BYTES_DEFAULT, ..Table::default() };
         Decoder {
@@ -45,8 +44,8 @@ impl Default for Decoder {
 }
 
 impl Decoder {
-    /// Applies SETTINGS_HEADER_TABLE_SIZE of this endpoint. Call it when the peer has acknowledged the setting, but for
-    /// a larger table as soon as it is sent: the peer may use it earlier.
+    /// Applies SETTINGS_HEADER_TABLE_SIZE of this endpoint. Call it when the peer has acknowledged the setting. For a
+    /// larger table, call it as soon as the setting is sent, because the peer may use the table before it acknowledges.
     pub fn allow_table(&mut self, bytes: u32) {
         self.allowed = bytes as usize;
         self.must_shrink = self.table.max > self.allowed;
@@ -69,7 +68,7 @@ impl Decoder {
     }
 
     /// Decodes a complete field block and passes each name and value to `field`. After an error the connection is
-    /// unusable: further blocks depend on this one.
+    /// unusable, because further blocks depend on this one.
     pub fn decode(
         &mut self,
         block: &[u8],
@@ -139,7 +138,7 @@ impl Decoder {
     }
 }
 
-/// Reads an integer whose first byte has a prefix of `bits` bits. Source: RFC 7541 section 5.1.
+/// Reads an integer whose first byte has a prefix of `bits` bits. Source: RFC 7541, section 5.1.
 #[inline]
 fn integer(rest: &mut &[u8], bits: u32) -> Result<u32, HpackError> {
     let (&first, mut after) = rest.split_first().ok_or(HpackError::Truncated)?;
@@ -161,7 +160,7 @@ fn integer(rest: &mut &[u8], bits: u32) -> Result<u32, HpackError> {
     Ok(value)
 }
 
-/// Reads a string and appends it to `out`. Source: RFC 7541 section 5.2.
+/// Reads a string and appends it to `out`. Source: RFC 7541, section 5.2.
 #[inline]
 fn string(rest: &mut &[u8], out: &mut Vec<u8>) -> Result<(), HpackError> {
     let is_huffman = rest.first().is_some_and(|first| first & 0x80 != 0);
@@ -175,14 +174,13 @@ fn string(rest: &mut &[u8], out: &mut Vec<u8>) -> Result<(), HpackError> {
     Ok(())
 }
 
-/// The dynamic table. Source: RFC 7541 section 2.3.2.
+/// The dynamic table. Source: RFC 7541, section 2.3.2.
 #[derive(Debug, Clone, Default)]
 struct Table {
     /// Names and values, oldest first. Older bytes in front of them are free.
     bytes: Vec<u8>,
-    /// Entries, oldest first.
+    /// Entries of the table, oldest first.
     entries: VecDeque<Entry>,
-    /// Sum of the entries' sizes.
     size: usize,
     max: usize,
 }
@@ -195,7 +193,7 @@ struct Entry {
 }
 
 impl Table {
-    /// The field with this number, in both tables. Source: RFC 7541 section 2.3.3.
+    /// The field with this index in the static or dynamic table. Source: RFC 7541, section 2.3.3.
     #[inline]
     fn get(&self, index: usize) -> Result<(&[u8], &[u8]), HpackError> {
         if let Some((name, value)) = FIELDS.get(index.wrapping_sub(1)) {

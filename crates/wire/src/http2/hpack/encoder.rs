@@ -6,19 +6,19 @@ use super::static_table::FIELDS;
 /// Whether a field enters the peer's dynamic table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Indexing {
-    /// The field becomes the newest in the table. Source: RFC 7541 section 6.2.1.
+    /// The field becomes the newest in the table. Source: RFC 7541, section 6.2.1.
     Insert,
-    /// The field does not enter the table. Source: RFC 7541 section 6.2.2.
+    /// The field does not enter the table. Source: RFC 7541, section 6.2.2.
     Skip,
 }
 
-/// Appends a field by its number in the tables. Source: RFC 7541 section 6.1.
+/// Appends a field by its index in the tables. Source: RFC 7541, section 6.1.
 #[inline]
 pub fn push_indexed(out: &mut Vec<u8>, index: usize) {
     push_integer(out, 0x80, 7, index);
 }
 
-/// Appends a field: by number if the static table has it, else by name and value. `name` must be in lower case.
+/// Appends a field: by index if the static table has it, otherwise by name and value. `name` must be in lower case.
 pub fn push_field(out: &mut Vec<u8>, name: &[u8], value: &[u8], indexing: Indexing) {
     let is_it = |field: &(&str, &str)| field.0.as_bytes() == name && field.1.as_bytes() == value;
     if let Some(at) = FIELDS.iter().position(is_it) {
@@ -59,12 +59,12 @@ pub fn push_text(out: &mut Vec<u8>, text: &[u8]) {
     out.extend_from_slice(text);
 }
 
-/// Appends a new size of the dynamic table, in bytes, at the start of a block. Source: RFC 7541 section 6.3.
+/// Appends a new size of the dynamic table, in bytes, at the start of a block. Source: RFC 7541, section 6.3.
 pub fn push_table_size(out: &mut Vec<u8>, bytes: usize) {
     push_integer(out, 0x20, 5, bytes);
 }
 
-/// Appends an integer after `pattern`, with a prefix of `bits` bits. Source: RFC 7541 section 5.1.
+/// Appends an integer after `pattern`, with a prefix of `bits` bits. Source: RFC 7541, section 5.1.
 #[inline]
 fn push_integer(out: &mut Vec<u8>, pattern: u8, bits: u32, value: usize) {
     let max = (1 << bits) - 1;

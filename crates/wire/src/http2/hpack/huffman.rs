@@ -1,4 +1,4 @@
-//! The Huffman code. Source: RFC 7541 section 5.2 and appendix B.
+//! The Huffman code. Source: RFC 7541, section 5.2 and appendix B.
 //!
 //! The code is canonical: codes of one length are consecutive in order of their symbols, so the lengths define it.
 
@@ -7,7 +7,7 @@ use super::HpackError;
 const SYMBOLS: usize = 257;
 const LENGTH_MAX: usize = 30;
 
-/// Bits of each symbol's code. The last symbol, EOS, never appears in a string.
+/// Length of each symbol's code, in bits. The last symbol, EOS, never appears in a string.
 #[rustfmt::skip]
 const LENGTHS: [u8; SYMBOLS] = [
     13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28,
@@ -62,7 +62,7 @@ static CODES: [u32; SYMBOLS] = CODE.codes;
 static BY_CODE: [u16; SYMBOLS] = CODE.symbols;
 static FIRST: [(u32, u32); LENGTH_MAX + 2] = CODE.first;
 
-/// Symbol and length of the code at the front of eight bits; length 0 if it is longer.
+/// Symbol and length of the code at the front of eight bits; length 0 if the code is longer.
 static SHORT: [(u8, u8); 256] = {
     let mut table = [(0, 0); 256];
     let mut symbol = 0;
@@ -83,7 +83,7 @@ static SHORT: [(u8, u8); 256] = {
 
 pub(super) fn decode(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), HpackError> {
     let mut input = bytes.iter();
-    // The next `bits` bits, from the top.
+    // The top of `window` holds the next `bits` bits.
     let (mut window, mut bits) = (0u64, 0usize);
     loop {
         while bits <= 32 {
@@ -115,7 +115,7 @@ fn long(window: u64) -> Result<(u8, usize), HpackError> {
         let (first, position) = FIRST[length];
         let count = FIRST[length + 1].1 - position;
         if let Some(nth) = code.checked_sub(first).filter(|nth| *nth < count) {
-            // EOS is the only symbol that does not fit.
+            // EOS is the only symbol that does not fit 8 bits.
             let symbol = BY_CODE[(position + nth) as usize];
             return if symbol == 256 { Ok((0, 64)) } else { Ok((symbol as u8, length)) };
         }

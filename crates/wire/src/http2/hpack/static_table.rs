@@ -1,4 +1,4 @@
-//! The static table. Source: RFC 7541 appendix A.
+//! The static table. Source: RFC 7541, appendix A.
 
 pub(super) const FIELDS: [(&str, &str); 61] = [
     (":authority", ""),
