@@ -26,8 +26,7 @@ impl Address {
     pub const UNIX_BYTES_MAX: usize = 107;
 
     /// Parses `unix:/path` or `host:port`, in which an IPv6 host has brackets. Returns at least one address, in the
-    /// resolver's order. Fails with `InvalidInput` for an invalid path or a missing port, or with the resolver's
-    /// error.
+    /// resolver's order. Fails with `InvalidInput` for an invalid path or a missing port, or with the resolver's error.
     pub fn resolve(text: &str) -> io::Result<Vec<Self>> {
         if let Some(path) = text.strip_prefix("unix:") {
             let path = Path::new(path);

@@ -81,10 +81,9 @@ pub enum Close {
     /// Sends the remaining bytes, then closes. The kernel resets the connection if received bytes were not read. A
     /// peer that never reads keeps the connection until a second close with [`Close::Reset`].
     Graceful,
-    /// Like [`Close::Graceful`], but sends a reset after the end of the stream, which the peer reads first. Linux
-    /// keeps the port of the side that closes TCP first in `TIME_WAIT` for a minute. The reset frees the port for
-    /// clients that open many connections. Use it for a few last bytes only, because the kernel drops any that it
-    /// cannot send at once.
+    /// Like [`Close::Graceful`], but sends a reset after the end of the stream, which the peer reads first. Linux keeps
+    /// the port of the side that closes TCP first in `TIME_WAIT` for a minute; the reset frees it for clients with many
+    /// connections. Use it for a few last bytes only, because the kernel drops any that it cannot send at once.
     GracefulThenReset,
     /// Drops the remaining bytes and sends a reset (`SO_LINGER` 0), which leaves no `TIME_WAIT`. A
     /// Unix socket reports a reset only if bytes are lost, otherwise an orderly close.
@@ -112,8 +111,8 @@ pub struct Config {
     pub receive_bytes: usize,
     /// Maximum number of bytes that wait to be sent on one connection.
     pub send_bytes_max: usize,
-    /// Number of unsent bytes above which a connection is not read, as back-pressure for servers. Clients always
-    /// read, with `usize::MAX`.
+    /// Number of unsent bytes above which a connection is not read, as back-pressure. Clients use `usize::MAX` for
+    /// none.
     pub pause_reads_above_bytes: usize,
 }
 
@@ -142,8 +141,7 @@ pub trait Driver {
     /// Sends `bytes` in order, at once or at the end of the turn. The driver copies them.
     fn send(&mut self, conn: Conn, bytes: &[u8]) -> Result<(), SendError>;
 
-    /// Requests one [`Event::Sent`] once the kernel has taken all bytes and accepts more, to send long streams in
-    /// pieces.
+    /// Requests one [`Event::Sent`] once the kernel has taken all bytes and accepts more, for long streams in pieces.
     fn notify_when_sent(&mut self, conn: Conn);
 
     /// Stops or resumes receiving. Data that the kernel has handed over may still arrive, at most
@@ -159,8 +157,7 @@ pub trait Driver {
     fn close(&mut self, conn: Conn, how: Close);
 
     /// Submits pending operations, then waits for an event until `until` (`None` waits without limit; a past time
-    /// polls). Does not wait if earlier events remain; may return after a signal. Fails if the backend cannot
-    /// continue.
+    /// polls). Does not wait if earlier events remain; may return after a signal. Fails if the backend cannot continue.
     fn turn(&mut self, until: Option<Nanos>) -> io::Result<()>;
 
     /// The next event; `None` at the end of the turn. Invalidates the bytes of the previous event.
@@ -179,13 +176,11 @@ pub trait KernelDriver: Driver {
     /// [`Event::Accepted`] is the latest event. Its slot becomes free and no event follows. `None` if `conn` is closed.
     fn release(&mut self, conn: Conn) -> Option<OwnedFd>;
 
-    /// Takes over a connected socket, blocking or not, without an event. Fails and closes the socket if no slot is
-    /// free.
+    /// Takes over a connected socket, blocking or not, without an event. Fails and closes it if no slot is free.
     fn adopt(&mut self, socket: OwnedFd) -> io::Result<Conn>;
 }
 
-/// Ends a driver's wait from any thread. An early wake is not lost; several wakes before a turn give one
-/// [`Event::Woken`].
+/// Ends a driver's wait from any thread. An early wake is not lost; wakes before a turn give one [`Event::Woken`].
 #[derive(Clone, Debug)]
 pub struct Waker(pub(crate) Arc<OwnedFd>);
 

@@ -162,8 +162,7 @@ impl Epoll {
         }
     }
 
-    /// Handles the readiness of a connection with at most one event. Unhandled conditions make the socket ready
-    /// again.
+    /// Handles the readiness of a connection with at most one event. Unhandled conditions make the socket ready again.
     #[inline]
     fn attend(&mut self, conn: Conn, flags: EventFlags) -> Option<Event> {
         let connection = self.connections.get_mut(conn)?;

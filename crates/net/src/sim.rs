@@ -99,8 +99,6 @@ enum Note {
     Sent(Conn),
     Accept(u32),
 }
-
-/// A change of the simulated world at a scheduled time.
 type Change = Box<dyn FnOnce(&mut Sim)>;
 
 impl Sim {
@@ -123,8 +121,7 @@ impl Sim {
         }
     }
 
-    /// Defines the server at `address`. `answer` receives the index of each connection. Other addresses refuse
-    /// connections.
+    /// Defines the server at `address`. `answer` gets the index of each connection. Other addresses refuse connections.
     pub fn serve(&mut self, address: SocketAddr, answer: impl FnMut(u64) -> Answer + 'static) {
         self.services.retain(|service| service.address != address);
         self.services.push(Service { address, accepted: 0, answer: Box::new(answer) });

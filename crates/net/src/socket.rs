@@ -25,8 +25,7 @@ fn stream(family: AddressFamily) -> io::Result<OwnedFd> {
     Ok(rustix::net::socket_with(family, SocketType::STREAM, flags, None)?)
 }
 
-/// Starts to connect a new socket, which becomes writable when the connect ends. If the connect failed at once, also
-/// returns the error.
+/// Starts to connect a new socket, which becomes writable when the connect ends. Also returns an immediate error.
 pub(crate) fn connecting(address: &Address) -> io::Result<(OwnedFd, Option<CloseReason>)> {
     let (socket, started) = match address {
         Address::Inet(address) => {
@@ -57,7 +56,7 @@ pub(crate) fn connecting(address: &Address) -> io::Result<(OwnedFd, Option<Close
     Ok((socket, failed))
 }
 
-/// Whether the kernel connects `socket` to itself, to receive its own data (simultaneous open, RFC 9293 section 3.5).
+/// Whether the kernel connects `socket` to itself, to receive its own data (simultaneous open, RFC 9293, section 3.5).
 fn is_connected_to_itself(socket: &OwnedFd, to: SocketAddr) -> bool {
     let own = rustix::net::getsockname(socket).ok().and_then(|own| SocketAddr::try_from(own).ok());
     own.is_some_and(|own| own.port() == to.port() && own.ip() == to.ip())

@@ -3,7 +3,7 @@
 //! A multishot receive per connection stays active and uses buffers of a shared pool. With back-pressure
 //! (`Config::pause_reads_above_bytes`), each receive is submitted separately instead, which costs a submission per
 //! receive but no additional system calls. Sends wait until the turn. The kernel completes each send while it takes
-//! the entry, so only receives hold memory that the kernel uses. If a socket accepts no more, the remaining bytes
+//! the entry, so afterwards it only holds memory of the pool. If a socket accepts no more, the remaining bytes
 //! wait in the connection until a poll reports that it does.
 //!
 //! Sockets are not registered with the ring: an experiment gained 0.1 % per ping-pong at 40 connections and 0.3 % at
@@ -63,8 +63,7 @@ pub struct Uring {
     read: usize,
     pending_events: VecDeque<Event>,
     waiting_for_slot: VecDeque<(Listener, OwnedFd)>,
-    /// Unused outgoing buffers. A connection has a buffer only while it sends, so there are as many as senders per
-    /// turn.
+    /// Unused outgoing buffers. A connection has a buffer only while it sends, so there is one per sender in a turn.
     spare: Vec<Outgoing>,
     lent_buffer: Option<u16>,
     /// Error for the next turn to return, because no connection can be accepted and none is open.
@@ -75,8 +74,7 @@ pub struct Uring {
 }
 
 impl Uring {
-    /// Creates a driver. Fails if the kernel lacks required features (Linux 6.1 has them) or forbids them; see
-    /// [`probe`](crate::probe).
+    /// Creates a driver. Fails if the kernel lacks or forbids required features, which Linux 6.1 has.
     pub fn new(config: &Config) -> io::Result<Self> {
         let connections = config.connections;
         if connections > tag::SLOTS_MAX || u32::try_from(config.receive_bytes).is_err() {

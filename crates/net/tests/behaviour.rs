@@ -55,8 +55,7 @@ suite!(
     many_connections_one_after_another,
 );
 
-/// Size of a large transfer in bytes. `kernel` exceeds the kernel's socket buffers; the simulation has smaller
-/// windows.
+/// Size of a large transfer in bytes. `kernel` exceeds the kernel's socket buffers; the simulation has smaller windows.
 fn large<O: Opener>(kernel: usize) -> usize {
     if O::IS_SIMULATED { kernel / 16 } else { kernel }
 }

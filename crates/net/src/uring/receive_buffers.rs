@@ -8,8 +8,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use io_uring::types::BufRingEntry;
 use rustix::mm::{MapFlags, ProtFlags};
 
-/// Receive buffers of all connections. The kernel owns each buffer handed over, except from its completion to
-/// [`Buffers::give_back`].
+/// Receive buffers of all connections. The kernel owns each one handed over, except between completion and `give_back`.
 pub(super) struct Buffers {
     /// Memory of the ring, whose tail is stored in its first entry.
     ring: Mapping,
@@ -33,8 +32,7 @@ impl Buffers {
         Ok(Self { ring, bytes, count, size, handed_over: 0, tail: 0 })
     }
 
-    /// Hands buffers to the kernel until it has `wanted`. The kernel cycles through all its buffers, so each becomes
-    /// resident.
+    /// Hands buffers to the kernel until it has `wanted`. It cycles through all its buffers, so each becomes resident.
     pub(super) fn hand_over(&mut self, wanted: usize) {
         while self.handed_over < self.count && usize::from(self.handed_over) < wanted {
             self.handed_over += 1;

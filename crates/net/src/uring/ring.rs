@@ -60,8 +60,7 @@ pub(super) struct Ring {
 }
 
 impl Ring {
-    /// Creates the ring. If the kernel cannot lock enough memory, the queues are smaller, which only makes the ring
-    /// slower.
+    /// Creates the ring. If the kernel cannot lock enough memory, the queues are smaller, which only costs speed.
     pub(super) fn new(mut submissions: u32, mut completions: u32, buffers: Buffers) -> io::Result<Self> {
         const LEAST: u32 = 32;
         let queues = loop {
