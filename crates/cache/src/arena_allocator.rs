@@ -49,8 +49,7 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// Reserves `words` words, which become resident as they are used. The top `above` words do not belong to the
-    /// arena.
+    /// Reserves `words` words, which become resident as they are used. The top `above` words are not in the arena.
     pub(crate) fn new(words: u32, above: u32) -> Memory {
         let mut memory = Memory {
             words: vec![0; words as usize].into_boxed_slice(),
@@ -159,8 +158,7 @@ impl Memory {
         words
     }
 
-    /// Frees `words` words, joins them with free neighbors and returns the joined block. The first word must still
-    /// describe the words below it.
+    /// Frees `words` words, joins them with free neighbors and returns the joined block. Needs an intact first word.
     pub(crate) fn release(&mut self, block: u32, words: u32) -> u32 {
         let below = self.free_below(block);
         let (mut block, mut words, above) = (block, words, block + words);
@@ -188,7 +186,7 @@ impl Memory {
     /// Allocates a used block whose owner bits are 0. Returns `None` if it finds no free block that is large enough.
     pub(crate) fn allocate(&mut self, words: u32) -> Option<u32> {
         let class = class_of(words.max(LISTED_MIN));
-        // Tries a few blocks of the size's own class first, which may be too small. In the next class, every block
+        // The size's own class may have blocks that are too small, so tries only a few. In the next class, every block
         // fits.
         let mut near = self.heads[class];
         for _ in 0..4 {
@@ -265,8 +263,7 @@ impl Memory {
         true
     }
 
-    /// Walks all blocks and panics if an invariant is violated. `used_size` returns the size of a used block in
-    /// words.
+    /// Walks all blocks and panics if an invariant is violated. `used_size` returns the size of a used block in words.
     pub(crate) fn audit(&self, used_size: impl Fn(u32) -> u32) -> Walk {
         let mut walk = Walk::default();
         let mut listed = std::collections::BTreeSet::new();

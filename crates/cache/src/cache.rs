@@ -34,8 +34,7 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// Creates an empty cache and reserves its memory, which becomes resident as it is used. Fails like
-    /// [`Config::check`].
+    /// Creates an empty cache, whose memory becomes resident as it is used. Fails like [`Config::check`].
     pub fn new(config: Config) -> Result<Cache, ConfigError> {
         let count = config.shards();
         Cache::with_shards(config, count)
@@ -120,8 +119,7 @@ pub struct LockedKey<'c, 'k> {
 }
 
 impl LockedKey<'_, '_> {
-    /// Passes the key's item to `use_it` and counts a hit. Returns `None` and counts a miss if the key is absent or
-    /// expired.
+    /// Passes the key's item to `use_it` and counts a hit. `None` if the key is absent or expired, counted as a miss.
     #[inline]
     pub fn get<R>(&mut self, now_ms: u64, use_it: impl FnOnce(Item<'_>) -> R) -> Option<R> {
         self.shard.get(self.key, now_ms, use_it)

@@ -145,8 +145,7 @@ pub enum Refusal {
         /// Maximum size of a value in this cache, in bytes.
         limit: usize,
     },
-    /// The cache is full at this many bytes, and its policy evicts nothing. The key's older value is removed, so that
-    /// no reader gets it.
+    /// The cache is full at this many bytes, and its policy evicts nothing. The key's older value has been removed.
     #[error("the cache is full at {0} bytes and its eviction policy is `none`")]
     Full(u64),
     /// The condition was not met: `add` found the key, or `replace`, `append` or `prepend` did not.

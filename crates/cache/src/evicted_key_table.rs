@@ -45,8 +45,7 @@ pub(crate) fn recall(table: &mut [u32], slots: u32, tag: u32) -> u32 {
     level
 }
 
-/// Remembers a key in place of the least used entry of its bucket, unless all entries have more uses. Ignores level
-/// 0.
+/// Remembers a key in place of the bucket's least used entry, unless all entries have more uses. Ignores level 0.
 pub(crate) fn remember(table: &mut [u32], slots: u32, tag: u32, level: u32, random: u64) {
     if level == 0 {
         return;

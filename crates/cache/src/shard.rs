@@ -17,8 +17,7 @@ const KEY_MASK: u32 = 0xffff;
 const EXPIRES: u32 = 1 << 16;
 const FLAGS: u32 = 1 << 17;
 const VERSION: u32 = 1 << 18;
-/// Marks an expiry stored in milliseconds in two words, because it is not a whole second that fits 32 bits. Only set
-/// with [`EXPIRES`].
+/// Marks an expiry of two words in milliseconds, as it is no whole second of 32 bits. Only set with [`EXPIRES`].
 const WIDE: u32 = 1 << 22;
 const LAYOUT: u32 = EXPIRES | WIDE | FLAGS | VERSION;
 /// Marks an item in the main queue of S3-FIFO.
@@ -29,8 +28,7 @@ const USES: u32 = 3 << USES_SHIFT;
 
 /// Number of items among which `density` chooses a victim, in adjacent slots of about 10 cache lines.
 const SAMPLE: u32 = 64;
-/// Maximum number of attempts to draw a taken slot. At least half of the slots are taken unless many items were
-/// deleted.
+/// Maximum number of attempts to draw a taken slot. At least half are taken unless many items were deleted.
 const STARTS: u32 = 16;
 /// Number of accesses per item after which `density` has halved all uses. A longer memory suits fixed popularity, a
 /// shorter one drift. Hit ratios at H1, H5 and H6 with one seed: .853, .777 and .867 for 3; .8645, .782 and .8555 for
@@ -40,8 +38,6 @@ const FADE: u64 = 5;
 const EXPIRY_LOOK: u32 = 8;
 /// Neighbors of a free block are evicted if the free space exceeds a new block by the arena's size divided by this.
 const SLACK_SHARE: u32 = 64;
-
-/// The bytes of a key, and the part of its hash that the index stores.
 #[derive(Clone, Copy)]
 pub(crate) struct Key<'k> {
     pub(crate) bytes: &'k [u8],
@@ -515,8 +511,7 @@ impl Shard {
         self.stats.moved += 1;
     }
 
-    /// Frees a block of `words` words by evicting the items above one of the largest free blocks. False if that
-    /// fails.
+    /// Frees a block of `words` words by evicting the items above one of the largest free blocks. False if that fails.
     fn clear_run(&mut self, words: u32) -> bool {
         for choice in 0..4 {
             let block = self.memory.largest()[choice];
@@ -676,8 +671,8 @@ impl Shard {
         self.memory.release(block, words);
     }
 
-    /// Evicts an expired item if one of the next [`EXPIRY_LOOK`] slots has one, otherwise the policy's choice. False
-    /// if there is nothing to evict.
+    /// Evicts an expired item among the next [`EXPIRY_LOOK`] slots, or else the policy's choice. False if there is
+    /// none.
     fn evict(&mut self, now_ms: u64) -> bool {
         if self.index.items == 0 {
             return false;

@@ -51,8 +51,7 @@ impl Stats {
         self.key_bytes + self.value_bytes + self.header_bytes + self.index_bytes + self.policy_bytes
     }
 
-    /// Bytes per item besides key and value: header, rounding, index and policy state, but not free space. `None` if
-    /// there are no items.
+    /// Bytes per item for header, rounding, index and policy state, without free space. `None` if there are no items.
     pub fn overhead_bytes_per_item(&self) -> Option<f64> {
         let overhead = self.header_bytes + self.index_bytes + self.policy_bytes;
         (self.items > 0).then(|| overhead as f64 / self.items as f64)
