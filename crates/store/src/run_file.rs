@@ -143,8 +143,7 @@ impl<W: Write> Writer<W> {
         Self { out: GzEncoder::new(out, Compression::default()), sum: Context::new(&SHA256), bytes: 0, lines: 0 }
     }
 
-    /// Writes a line; the run must come first, then each trial. Fails with [`RunFileError::TooLarge`] if [`read`]
-    /// would reject the length.
+    /// Writes the run or, after it, a trial. Fails with [`RunFileError::TooLarge`] if [`read`] would reject the length.
     pub fn line(&mut self, line: Line<'_>) -> Result<()> {
         let (name, json) = match line {
             Line::Run(json) => ("run", json),
@@ -328,8 +327,7 @@ pub struct Check {
 }
 
 impl Check {
-    /// Checks the next line. Returns its trial, or `None` if the line is the run. Fails if it is invalid or
-    /// misplaced.
+    /// Checks the next line. Returns its trial, or `None` if the line is the run. Fails if it is invalid or misplaced.
     pub fn line(&mut self, number: u64, line: Line<'_>) -> Result<Option<Record>> {
         let invalid = |why: String| RunFileError::Invalid(number, why);
         match line {

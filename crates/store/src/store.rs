@@ -68,8 +68,8 @@ pub struct Freed {
 }
 
 impl Store {
-    /// Opens or creates the file. Fails if the file has a newer layout, belongs to a different program, is damaged or
-    /// locked, or cannot be created.
+    /// Opens or creates the file. Fails if it is newer, damaged, locked or of a different program, or cannot be
+    /// created.
     pub fn open(path: impl AsRef<Path>) -> Result<Store> {
         Self::open_with(path.as_ref(), OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)
     }
@@ -127,7 +127,7 @@ impl Store {
         }
         let layout = table_layout::create(&mut connection).map_err(sqlite)?;
         let store = Store::new(connection, path, layout)?;
-        // A write-ahead log lets `report` read while `run` writes. Each commit is synced, because a lost trial costs
+        // A write-ahead log lets `report` read while `run` writes. Commits are synced, because a lost trial costs
         // seconds.
         for (name, value) in [("journal_mode", "wal"), ("synchronous", "full"), ("foreign_keys", "on")] {
             store.connection.pragma_update(None, name, value).map_err(sqlite)?;
@@ -195,8 +195,7 @@ impl Store {
         }
     }
 
-    /// Adds a trial in its own transaction, which is on disk when this returns. Fails with
-    /// [`StoreError::TrialExists`].
+    /// Adds a trial in its own transaction, which is on disk when this returns. Fails with [`StoreError::TrialExists`].
     pub fn add_record(&self, run: &str, record: &Record) -> Result<()> {
         let (point, block) = (record.point, record.block);
         let json = to_json(record, || format!("the trial of point {point} in block {block}"))?;
@@ -422,8 +421,7 @@ impl Store {
                 "rewriting its other {rest_mib} MiB takes long, `quintain runs rm --rewrite` does it"
             )));
         };
-        // The file shrinks at the checkpoint. The runs are removed even if this fails, so the error is only returned
-        // as a reason.
+        // The file shrinks at the checkpoint. The runs are removed even if this fails, so the error is just a reason.
         let done = done.and_then(|()| self.connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)"));
         Ok(done.err().map(|error| self.sqlite(error).to_string()))
     }
@@ -562,8 +560,7 @@ impl Store {
     }
 }
 
-/// Maximum remaining data, in bytes, up to which a removal rewrites a store of an older layout. A rewrite of this
-/// size takes a few seconds.
+/// Maximum remaining data, in bytes, for which a removal rewrites a store of an older layout, within a few seconds.
 const REWRITE_MAX: u64 = 512 << 20;
 
 /// SQL query for the row IDs of the trials of a run, in execution order.

@@ -212,8 +212,7 @@ fn readers_see_trials_during_a_run() {
     }
 }
 
-/// A copy of a store's files, as if the writer had been killed now. Truncates the log to `cut_log_at` bytes, if
-/// given.
+/// A copy of a store's files, as if the writer had been killed now. Truncates the log to `cut_log_at` bytes, if given.
 fn copied(path: &Path, cut_log_at: Option<u64>) -> Place {
     let copy = place();
     std::fs::copy(path, &copy.path).unwrap();
