@@ -48,8 +48,7 @@ impl DelayQueue {
         self.due.pop().map(|Reverse(due)| due)
     }
 
-    /// Removes responses of ended connections once the length exceeds `most` and twice the length after the last
-    /// removal.
+    /// Removes responses of ended connections once there are over `most`, and twice as many as after the last removal.
     pub(crate) fn remove_ended(&mut self, most: usize, is_open: impl Fn(&Due) -> bool) {
         if self.due.len() > most.max(2 * self.kept) {
             self.due.retain(|Reverse(due)| is_open(due));

@@ -78,8 +78,8 @@ pub struct HttpLimits {
 }
 
 impl HttpLimits {
-    /// Default limits: heads of 32 KiB and 100 fields in 10 s, bodies of 16 MiB in 10 s plus 1 s per KiB, 1 minute
-    /// idle.
+    /// Default limits: a head of 32 KiB and 100 fields in 10 s, a body of 16 MiB in 10 s plus 1 s per KiB, one idle
+    /// minute, and 100 streams.
     pub const DEFAULT: HttpLimits = HttpLimits {
         head_bytes: 32 << 10,
         headers: 100,

@@ -102,8 +102,8 @@ impl Executor {
         let mut held = shared.cache.hold(key);
         held.get(*now_ms, write);
         if let Some(expires_ms) = expires_ms {
-            // Like memcached, returns an item even if this touch expires it. The item is dropped without memory for the
-            // expiry.
+            // Like memcached, returns an item that this touch expires. Without memory for the expiry, the item is
+            // dropped.
             let _ = held.expire(expires_ms, *now_ms);
         }
     }

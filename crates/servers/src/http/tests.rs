@@ -487,8 +487,7 @@ fn delayed_response_holds_back_later_ones() {
     world.run(S);
     let said = r#"200 "test", 200 "test", 200 "Hello, World!", 200 "test", 200 "{\"message\":\"Hello, World!\"}""#;
     assert_eq!(render(&text, &seen.borrow()), said);
-    // The first request arrived after 10 us for the connection and 5 us for itself. The second delay runs with the
-    // first.
+    // It arrived at 15 us: 10 for the connection, 5 for the request. The second delay starts and ends with the first.
     let times: Vec<Nanos> = seen.borrow().came.iter().map(|&(at, _)| at).collect();
     assert_eq!(times[0], 20_000);
     assert!(times[1..].iter().all(|&at| at == 30_020_000), "{times:?}");

@@ -574,7 +574,7 @@ impl Exchanges {
         }
     }
 
-    /// Sends as much of the bodies as windows allow, one frame per stream in turn. Returns whether more could be sent.
+    /// Sends as much of bodies as windows allow, one frame per stream in turn. Returns whether more could be sent now.
     pub(super) fn send_bodies(&mut self, out: &mut Vec<u8>, now: Nanos) -> bool {
         if self.streams.is_empty() {
             self.stalled_since = NEVER;
