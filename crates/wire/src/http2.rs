@@ -63,8 +63,7 @@ pub struct Limits {
     pub fields: usize,
     /// Maximum decoded size of a block in bytes: names, values and 32 per field. Source: RFC 9113, section 6.5.2.
     pub list_bytes: usize,
-    /// Maximum number of consecutive frames without message data: SETTINGS, PING, PRIORITY, unknown types and empty
-    /// DATA.
+    /// Maximum number of consecutive frames without message data: SETTINGS, PING, PRIORITY, unknown ones, empty DATA.
     pub idle_frames: u32,
 }
 

@@ -64,7 +64,8 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Default limits: keys of 250 B and values of 1 MiB as in memcached. Skips blocks of up to 2 GiB.
+    /// Limits of keys (250 B) and values (1 MiB) as in memcached, lines (2 KiB), `get` lines (64 KiB) and skips (2
+    /// GiB).
     pub const DEFAULT: Limits = Limits {
         key_bytes: 250,
         value_bytes: 1 << 20,

@@ -16,7 +16,8 @@ pub enum MessageError {
     /// A request line that exceeds the limit on heads. Contains the limit, in bytes. Source: RFC 9112, section 3.
     #[error("a target of more than {0} bytes")]
     TargetTooLong(usize),
-    /// A line without a colon or without a token before it, or a folded line. Source: RFC 9112, sections 5.1 and 5.2.
+    /// A line that is folded or lacks a token and a colon. Source: RFC 9112, sections 5.1 and 5.2, RFC 9110, section
+    /// 5.1.
     #[error("a header whose name is not a token followed by a colon, or a folded line")]
     BadFieldName,
     /// A control character in a value. Source: RFC 9110, section 5.5.
@@ -55,7 +56,7 @@ pub enum MessageError {
     /// A transfer coding in HTTP/1.0, which has none. Source: RFC 9112, section 6.1.
     #[error("`Transfer-Encoding` in HTTP/1.0")]
     EncodingInHttp10,
-    /// An invalid list of codings, or `chunked` not at its end. Source: RFC 9112, section 6.3, rule 4.
+    /// An invalid list of codings, or one that does not end in `chunked`. Source: RFC 9112, section 6.3, rule 4.
     #[error("a `Transfer-Encoding` that does not end in `chunked`")]
     BadEncoding,
     /// A coding other than chunked. Source: RFC 9112, section 6.1.
@@ -68,7 +69,8 @@ pub enum MessageError {
     #[error("a body of more than {0} bytes")]
     BodyTooLarge(u64),
     // The errors from here on occur only in responses.
-    /// A response that does not begin with `HTTP/`, such as HTTP/0.9, TLS, or the rest of a body longer than announced.
+    /// A response without `HTTP/` at its start, such as HTTP/0.9, HTTP/2, TLS, or the rest of a body longer than
+    /// announced.
     #[error("the response does not start with `HTTP/`: another protocol, or a body longer than announced")]
     NotHttp,
     /// An empty line before the status line. Source: RFC 9112, section 2.2.
@@ -94,7 +96,8 @@ pub enum MessageError {
     /// A change of protocol (status 101) that the client did not request. Source: RFC 9110, section 15.2.2.
     #[error("status 101: the server switched protocols without being asked")]
     SwitchingProtocols,
-    /// The end of the stream inside a response. Contains whether in or between heads. Source: RFC 9112, section 8.
+    /// The end of the stream inside a response. Contains true if it is in or between heads. Source: RFC 9112, section
+    /// 8.
     #[error("the stream ended in the middle of {}", if *.0 { "a head" } else { "a body" })]
     Truncated(bool),
 }

@@ -50,7 +50,7 @@ fn wrong_name(rest: &[u8], end: usize) -> Result<Option<usize>, FieldError> {
     }
 }
 
-/// Returns the position of the CRLF after text (HTAB, SP, visible, obs-text), or `None` if the input ends first.
+/// Returns the position of the CRLF after HTAB, SP, visible characters and obs-text, or `None` if it is not there yet.
 #[inline]
 pub(super) fn text_end(bytes: &[u8]) -> Result<Option<usize>, FieldError> {
     let mut at = control_at(bytes);

@@ -19,7 +19,7 @@ pub struct Request<'a> {
     pub minor_version: u8,
     /// Whether the client allows another request on the connection. Source: RFC 9112, section 9.3.
     pub keep_alive: bool,
-    /// Whether the client waits for `100 Continue`. Source: RFC 9110, section 10.1.1, which allows 417 for the rest.
+    /// Whether the client waits for `100 Continue`; other expectations may get 417. Source: RFC 9110, section 10.1.1.
     pub expect_continue: bool,
     /// How the body is delimited.
     pub body: Body,
@@ -27,8 +27,7 @@ pub struct Request<'a> {
 
 type Parsed<'a> = Result<Option<(Request<'a>, usize)>, MessageError>;
 
-/// Size in bytes above which a partial head is searched for its end before it is parsed: 64 KiB byte by byte would
-/// otherwise be 65,536 parses.
+/// Size in bytes above which a partial head is searched for its end, as 64 KiB byte by byte would be 65,536 parses.
 const PARTIAL_SEARCHED_BYTES: usize = 1024;
 
 /// Parses the request at the start of `bytes` and returns it with the size of its head, or `None` if it is incomplete.

@@ -25,7 +25,7 @@ pub struct RequestHead {
 }
 
 impl RequestHead {
-    /// Decodes a field block and passes each regular field to `field`. Only the outer error ends the connection.
+    /// Decodes a field block and passes each regular field to `field`. The inner error ends only the stream.
     pub fn read(
         &mut self,
         decoder: &mut Decoder,

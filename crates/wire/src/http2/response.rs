@@ -24,7 +24,7 @@ pub fn parse_grpc_status(value: &[u8]) -> Option<u32> {
 }
 
 impl ResponseHead {
-    /// Decodes a field block and passes each regular field to `field`. Only the outer error ends the connection.
+    /// Decodes a field block and passes each regular field to `field`. The inner error ends only the stream.
     pub fn read(
         decoder: &mut Decoder,
         block: &[u8],
@@ -72,8 +72,7 @@ pub struct ResponseDecoder {
     known: [KnownBlock; KNOWN_BLOCKS],
     /// Index of the latest hit or insertion.
     recent: usize,
-    /// Known blocks that insert fields and were not decoded again yet. Servers often insert fields but never refer to
-    /// them.
+    /// Known blocks that insert fields and were not decoded again yet. Servers often insert fields but never use them.
     skipped: VecDeque<usize>,
     /// Size of the fields that the skipped blocks insert, in bytes.
     skipped_bytes: usize,

@@ -38,9 +38,8 @@ impl ReplyReader {
         self.blocks.is_at_line()
     }
 
-    /// Reads the next `bytes` and passes parts of the reply to `sink`. Returns a complete reply with the number of
-    /// bytes used, or `None` if all were used. Results do not depend on how the stream is split. Fails on every call
-    /// after invalid bytes.
+    /// Reads `bytes` and passes parts of the reply to `sink`. Returns a complete reply with the number of bytes used,
+    /// or `None` if all were used. The split of the stream has no effect. Fails on every call after invalid bytes.
     pub fn read(
         &mut self,
         bytes: &[u8],
