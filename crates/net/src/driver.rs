@@ -111,8 +111,7 @@ pub struct Config {
     pub receive_bytes: usize,
     /// Maximum number of bytes that wait to be sent on one connection.
     pub send_bytes_max: usize,
-    /// Number of unsent bytes above which a connection is not read, as back-pressure. Clients use `usize::MAX` for
-    /// none.
+    /// Back-pressure of servers: number of unsent bytes above which a connection is not read. `usize::MAX` for clients.
     pub pause_reads_above_bytes: usize,
 }
 
