@@ -158,7 +158,8 @@ impl Memory {
         words
     }
 
-    /// Frees `words` words, joins them with free neighbors and returns the joined block. Needs an intact first word.
+    /// Frees words, joins free neighbors and returns the joined block. The first word must still describe the words
+    /// below.
     pub(crate) fn release(&mut self, block: u32, words: u32) -> u32 {
         let below = self.free_below(block);
         let (mut block, mut words, above) = (block, words, block + words);
@@ -186,8 +187,7 @@ impl Memory {
     /// Allocates a used block whose owner bits are 0. Returns `None` if it finds no free block that is large enough.
     pub(crate) fn allocate(&mut self, words: u32) -> Option<u32> {
         let class = class_of(words.max(LISTED_MIN));
-        // The size's own class may have blocks that are too small, so tries only a few. In the next class, every block
-        // fits.
+        // Tries a few blocks of the size's class, which may be too small, before a class in which every block fits.
         let mut near = self.heads[class];
         for _ in 0..4 {
             if near == NO_BLOCK || self.free_size(near) >= words {

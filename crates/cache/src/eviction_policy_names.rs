@@ -15,8 +15,8 @@ pub enum Evictor {
     Lru,
     /// FIFO that reinserts an item used since its insertion, with one bit per item (FIFO-Reinsertion).
     Clock,
-    /// Evicts the first item unused since the last pass of a hand from old to new items. Source: Zhang et al., NSDI
-    /// 2024.
+    /// Evicts the first item that was not used since the last pass of a hand, which moves from old to new items.
+    /// Source: Zhang et al., NSDI 2024.
     Sieve,
     /// A small queue for new items (10 % of the bytes), a main queue with 2-bit frequencies, and ghosts for 90 % as
     /// many items as the cache holds. Two hits move a new item to the main queue. Source: Yang et al., SOSP 2023,

@@ -17,7 +17,7 @@ const KEY_MASK: u32 = 0xffff;
 const EXPIRES: u32 = 1 << 16;
 const FLAGS: u32 = 1 << 17;
 const VERSION: u32 = 1 << 18;
-/// Marks an expiry of two words in milliseconds, as it is no whole second of 32 bits. Only set with [`EXPIRES`].
+/// Marks an expiry of two words in milliseconds, because no whole second of 32 bits equals it. Implies [`EXPIRES`].
 const WIDE: u32 = 1 << 22;
 const LAYOUT: u32 = EXPIRES | WIDE | FLAGS | VERSION;
 /// Marks an item in the main queue of S3-FIFO.
@@ -31,8 +31,8 @@ const SAMPLE: u32 = 64;
 /// Maximum number of attempts to draw a taken slot. At least half are taken unless many items were deleted.
 const STARTS: u32 = 16;
 /// Number of accesses per item after which `density` has halved all uses. A longer memory suits fixed popularity, a
-/// shorter one drift. Hit ratios at H1, H5 and H6 with one seed: .853, .777 and .867 for 3; .8645, .782 and .8555 for
-/// 5; -, .7775 and .842 for 7.
+/// shorter one drift. Hit ratios of one seed at H1, H5 and H6: .853, .777, .867 (3); .8645, .782, .8555 (5); -, .7775,
+/// .842 (7).
 const FADE: u64 = 5;
 /// Number of slots checked for expired items before each eviction.
 const EXPIRY_LOOK: u32 = 8;
@@ -671,8 +671,7 @@ impl Shard {
         self.memory.release(block, words);
     }
 
-    /// Evicts an expired item among the next [`EXPIRY_LOOK`] slots, or else the policy's choice. False if there is
-    /// none.
+    /// Evicts an expired item among the next [`EXPIRY_LOOK`] slots, or else the policy's choice. False if none exists.
     fn evict(&mut self, now_ms: u64) -> bool {
         if self.index.items == 0 {
             return false;
