@@ -10,7 +10,7 @@ use crate::error::StoreError;
 const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// The exclusive right to add to a run, until dropped or the process ends. A flock(2) lock, which the file only names.
+/// The right to add to a run, until this value is dropped or the process ends. The file only names the flock(2) lock.
 #[derive(Debug)]
 pub struct Owner {
     _file: File,

@@ -68,8 +68,7 @@ pub struct Freed {
 }
 
 impl Store {
-    /// Opens or creates the file. Fails if it is newer, damaged, locked or of a different program, or cannot be
-    /// created.
+    /// Opens or creates the file. Fails if it is newer, foreign, damaged or locked, or cannot be created.
     pub fn open(path: impl AsRef<Path>) -> Result<Store> {
         Self::open_with(path.as_ref(), OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)
     }
@@ -127,8 +126,7 @@ impl Store {
         }
         let layout = table_layout::create(&mut connection).map_err(sqlite)?;
         let store = Store::new(connection, path, layout)?;
-        // A write-ahead log lets `report` read while `run` writes. Commits are synced, because a lost trial costs
-        // seconds.
+        // A write-ahead log lets `report` read while `run` writes. Commits are synced, as a lost trial costs seconds.
         for (name, value) in [("journal_mode", "wal"), ("synchronous", "full"), ("foreign_keys", "on")] {
             store.connection.pragma_update(None, name, value).map_err(sqlite)?;
         }
