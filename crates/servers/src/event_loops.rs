@@ -284,7 +284,7 @@ impl Thread {
     }
 }
 
-/// The additional state of the first thread.
+/// The additional state of the first thread, which accepts connections.
 struct Front<'a, R> {
     listen: &'a Listen,
     /// Senders of new connections, one per thread; empty once the listener is closed.

@@ -54,19 +54,19 @@ const ENDING: &str = "the server is shutting down";
 /// Limits on clients. Times are in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HttpLimits {
-    /// Maximum size of a request head in bytes. A larger one gets 431, or 414 if the target alone exceeds the limit.
+    /// Maximum size of a request head in bytes. A larger head gets 431, or 414 if the target alone exceeds the limit.
     pub head_bytes: usize,
     /// Maximum number of fields of a head, at most 256. A head with more gets 431.
     pub headers: usize,
-    /// Maximum size of a request body in bytes. A larger one gets 413, or a reset if its echo has begun.
+    /// Maximum size of a request body in bytes. A larger body gets 413, or a reset if its echo has begun.
     pub body_bytes: u64,
     /// Maximum time without a request before a connection is closed.
     pub idle_ns: Nanos,
-    /// Maximum time from the first to the last byte of a head. A slower one gets 408.
+    /// Maximum time from the first to the last byte of a head. A slower head gets 408.
     pub head_ns: Nanos,
-    /// Time that any body may take, plus the time that it needs at `body_bytes_per_s`.
+    /// Time that any body may take in addition to the time that its bytes need at `body_bytes_per_s`.
     pub body_ns: Nanos,
-    /// Minimum average rate of a body after `body_ns`, in bytes per second; 0 for no limit. A slower one gets 408.
+    /// Minimum average rate of a body after `body_ns`, in bytes per second; 0 for no limit. A slower body gets 408.
     pub body_bytes_per_s: u64,
     /// Maximum time that a client may take to read 31 KiB of a response before the connection is cut off.
     pub send_ns: Nanos,

@@ -14,7 +14,7 @@ pub(super) struct CacheState {
     pub(super) protocol: ProtocolState,
     /// Minimum number of additional bytes before another read makes sense.
     pub(super) lacks: usize,
-    /// Known size of the request at the start of the input; 0 if it is short.
+    /// Known size in bytes of a long request at the start of the input; 0 if the request is short.
     pub(super) unfinished: usize,
     /// A long response, whose bytes from `unsent_from` on have not been sent.
     pub(super) unsent: Vec<u8>,
@@ -66,9 +66,9 @@ pub(super) enum CloseState {
     No,
     /// The last response is written. With `linger` the client may still be sending.
     Answered { linger: bool },
-    /// Everything is sent; input is discarded until the client ends its stream.
+    /// Everything is sent. Input is discarded until the client ends its stream.
     Lingering,
-    /// Closed; remaining bytes are being sent.
+    /// The connection is closed, and its remaining bytes are being sent.
     Closing,
 }
 

@@ -38,11 +38,11 @@ pub(super) enum Phase {
     Streaming(Stream),
     /// The connection uses HTTP/2 and has not ended.
     Http2(Box<Session>),
-    /// All requests are answered. With `linger` the client may still send.
+    /// All requests are answered. With `linger`, the client may still send.
     Answered { linger: bool },
-    /// Everything is sent; input is discarded until the client's end.
+    /// Everything is sent. Input is discarded until the client ends its stream.
     Lingering,
-    /// Closed; remaining bytes are being sent.
+    /// The connection is closed, and its remaining bytes are being sent.
     Closing,
 }
 

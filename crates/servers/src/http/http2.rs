@@ -158,7 +158,7 @@ impl Http {
         }
     }
 
-    /// Ends an idle connection, slow bodies, or a connection whose client makes no progress.
+    /// Ends a connection that is idle or whose client makes no progress, and streams with slow bodies.
     pub(super) fn expire_http2<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
         let slot = conn.index();
         let expired = self.with_session(slot, |session, context| match session.exchanges.is_empty() {

@@ -34,7 +34,7 @@ pub(super) struct Answers {
     root_close: Vec<u8>,
     pub(super) plaintext: Prebuilt,
     pub(super) json: Prebuilt,
-    /// Shared parts for HTTP/2.
+    /// The shared parts of HTTP/2 responses.
     pub(super) frames: Frames,
 }
 

@@ -147,7 +147,7 @@ impl World {
         }
     }
 
-    /// Shuts the server down like the pool does, and runs until it is done or `until`.
+    /// Shuts the server down as the pool does, and runs until it is done or `until`.
     fn end(&mut self, until: Nanos) {
         self.driver.stop_listening(self.listener);
         self.http.end(&mut self.driver);

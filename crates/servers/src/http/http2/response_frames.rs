@@ -20,7 +20,7 @@ pub(super) struct Head {
     pub(super) status: u16,
     pub(super) content_type: &'static str,
     pub(super) length: Option<u64>,
-    /// The allowed methods; may be empty.
+    /// Methods that the target allows; possibly empty.
     pub(super) allow: &'static str,
 }
 

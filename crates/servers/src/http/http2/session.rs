@@ -20,7 +20,7 @@ use crate::connection_deadlines::NEVER;
 
 /// Maximum number of bytes of request bodies that wait to be echoed on one connection.
 const RECEIVE_BYTES: u32 = 1 << 20;
-/// Resets in excess of completed responses after which a connection ends.
+/// Number of resets in excess of completed responses after which a connection ends.
 const RESETS_MAX: u32 = 1_000;
 /// Maximum size of a remembered head, in bytes.
 const MEMO_BYTES_MAX: usize = 2 << 10;
@@ -617,7 +617,7 @@ impl Exchanges {
         is_full && is_waiting
     }
 
-    /// The next time to check the streams.
+    /// Time at which the streams must be checked next.
     pub(super) fn deadline(&self, limits: &HttpLimits) -> Nanos {
         let bodies = self.streams.iter().filter(|stream| stream.is_receiving());
         let body = bodies.map(|stream| limits.body_until(stream.since, stream.incoming.body_bytes)).min();
