@@ -1,6 +1,6 @@
 //! Reads messages from pieces of a stream. A message has lines, and blocks whose lengths its lines announce.
 
-/// A part of a response.
+/// A part of a response, passed on as it arrives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event<'e> {
     /// The start of a value.

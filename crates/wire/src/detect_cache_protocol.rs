@@ -19,13 +19,13 @@
 /// The result of detection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detected {
-    /// More bytes are needed.
+    /// More bytes are needed to decide.
     Need,
     /// memcached's text protocol, including meta commands.
     Memcached,
     /// RESP, with arrays of strings or inline commands.
     Resp,
-    /// HTTP/1.
+    /// HTTP/1, see [`crate::http1`].
     Http,
     /// memcached's binary protocol, which is not supported.
     MemcachedBinary,

@@ -87,7 +87,7 @@ pub enum MessageError {
     Field {
         /// Number of the line; the status line is 1. Folded lines count.
         line: usize,
-        /// Error in that line.
+        /// Error in the line.
         error: FieldError,
     },
     /// An invalid list of codings, `chunked` twice, or with parameters. Source: RFC 9112, sections 6.1 and 7.1.

@@ -9,9 +9,9 @@ use super::{Body, Limits};
 pub enum RequestMethod {
     /// GET, or any method other than HEAD and CONNECT.
     Get,
-    /// HEAD: the response never has a body.
+    /// HEAD, whose response never has a body.
     Head,
-    /// CONNECT: the connection becomes a tunnel after a 2xx.
+    /// CONNECT, which turns the connection into a tunnel after a 2xx.
     Connect,
 }
 
@@ -26,7 +26,7 @@ impl RequestMethod {
     }
 }
 
-/// A complete response.
+/// Status, reusability and sizes of a complete response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Response {
     /// The status code, which may be any three digits.
@@ -230,7 +230,7 @@ impl ResponseReader {
         }
     }
 
-    /// Whether the reader is between responses.
+    /// Whether the reader is between responses, so that the stream may end here.
     pub fn is_between(&self) -> bool {
         matches!(self.state, State::Head) && self.partial.is_empty() && self.head_bytes == 0
     }

@@ -78,7 +78,7 @@ pub enum ConnectionError {
     /// A payload above SETTINGS_MAX_FRAME_SIZE. Source: RFC 9113, section 4.2.
     #[error("{kind} of {bytes} bytes, more than {limit}")]
     FrameTooLarge {
-        /// Type of the frame.
+        /// Type of the rejected frame.
         kind: FrameKind,
         /// Size of the payload, in bytes.
         bytes: u32,
@@ -88,7 +88,7 @@ pub enum ConnectionError {
     /// A payload of a size that the frame's type does not allow. Source: RFC 9113, section 6.
     #[error("{kind} of {bytes} bytes, which its type does not allow")]
     FrameSize {
-        /// Type of the frame.
+        /// Type of the rejected frame.
         kind: FrameKind,
         /// Size of the payload, in bytes.
         bytes: u32,
@@ -96,17 +96,17 @@ pub enum ConnectionError {
     /// A frame of the connection on a stream, or a frame of a stream on stream 0. Source: RFC 9113, section 6.
     #[error("{kind} on stream {stream}, which its type does not allow")]
     BadStream {
-        /// Type of the frame.
+        /// Type of the rejected frame.
         kind: FrameKind,
-        /// Identifier of the stream.
+        /// Identifier of the stream that the frame names.
         stream: u32,
     },
     /// A frame on a stream that was not opened. Source: RFC 9113, section 5.1.
     #[error("{kind} on stream {stream}, which is not open yet")]
     IdleStream {
-        /// Type of the frame.
+        /// Type of the rejected frame.
         kind: FrameKind,
-        /// Identifier of the stream.
+        /// Identifier of the stream that the frame names.
         stream: u32,
     },
     /// A frame on a stream that the peer had ended. Contains the stream. Source: RFC 9113, section 5.1.

@@ -30,7 +30,7 @@ impl FrameKind {
     pub const PING: FrameKind = FrameKind(6);
     /// The announcement that no new streams are accepted.
     pub const GOAWAY: FrameKind = FrameKind(7);
-    /// Flow-control credit.
+    /// Flow-control credit for more DATA.
     pub const WINDOW_UPDATE: FrameKind = FrameKind(8);
     /// A further part of a field block.
     pub const CONTINUATION: FrameKind = FrameKind(9);

@@ -27,7 +27,7 @@ pub enum Event<'a> {
     PingAck([u8; 8]),
     /// A complete field block, which must be decoded even if the stream has ended.
     Headers {
-        /// Identifier of the stream.
+        /// Identifier of the stream with the message.
         stream: u32,
         /// Whether the block opens the stream, which happens only at a server.
         opens: bool,
@@ -38,7 +38,7 @@ pub enum Event<'a> {
     },
     /// A piece of a body.
     Data {
-        /// Identifier of the stream.
+        /// Identifier of the stream with the body.
         stream: u32,
         /// The piece, without padding.
         data: &'a [u8],
@@ -49,7 +49,7 @@ pub enum Event<'a> {
     },
     /// The peer ended a stream early.
     Reset {
-        /// Identifier of the stream.
+        /// Identifier of the ended stream.
         stream: u32,
         /// The peer's reason for the reset.
         code: ErrorCode,

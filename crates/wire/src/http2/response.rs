@@ -70,7 +70,7 @@ fn parse_status(value: &[u8]) -> Option<u16> {
 pub struct ResponseDecoder {
     decoder: Decoder,
     known: [KnownBlock; KNOWN_BLOCKS],
-    /// Index of the latest hit or insertion.
+    /// Index of the latest hit or insertion in `known`.
     recent: usize,
     /// Known blocks that insert fields and were not decoded again yet. Servers often insert fields but never use them.
     skipped: VecDeque<usize>,

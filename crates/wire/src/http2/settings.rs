@@ -29,7 +29,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// The values before the first SETTINGS frame.
+    /// The initial values, which apply before the first SETTINGS frame.
     pub const DEFAULT: Settings = Settings {
         header_table_size: 4096,
         enable_push: true,

@@ -41,7 +41,7 @@ pub fn compose_set(out: &mut Vec<u8>, key: &[u8], client_flags: u32, exptime: i3
     Ok(())
 }
 
-/// Appends `delete`. Fails if the key is invalid.
+/// Appends `delete` with one key. Fails if the key is invalid.
 pub fn compose_delete(out: &mut Vec<u8>, key: &[u8]) -> Result<(), String> {
     check_key(key)?;
     push_words(out, &[b"delete ", key, b"\r\n"]);

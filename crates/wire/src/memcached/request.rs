@@ -122,7 +122,7 @@ pub enum Command<'a> {
     Touch {
         /// Key of the item.
         key: &'a [u8],
-        /// The new expiration time.
+        /// The new expiration time of the item.
         expiry: Expiry,
         /// Whether the client wants no response (`noreply`).
         noreply: bool,

@@ -15,7 +15,7 @@ pub enum Expected<'a> {
     Delete,
 }
 
-/// A complete response.
+/// The meaning of a complete response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// The key has a value: `END` after it.
@@ -50,7 +50,7 @@ impl ResponseReader {
         ResponseReader { limits, blocks: BlockReader::default(), has_value: false }
     }
 
-    /// Whether the reader is between responses.
+    /// Whether the reader is between responses, so that the stream may end here.
     pub fn is_between(&self) -> bool {
         !self.has_value && self.blocks.is_at_line()
     }

@@ -22,7 +22,7 @@ pub fn compose_request(out: &mut Vec<u8>, arguments: &[&[u8]]) {
     arguments.iter().for_each(|argument| compose_bulk(out, argument));
 }
 
-/// Appends a bulk string.
+/// Appends a bulk string that contains `data`.
 #[inline]
 pub fn compose_bulk(out: &mut Vec<u8>, data: &[u8]) {
     push_count(out, b'$', data.len() as u64);

@@ -33,7 +33,7 @@ impl ReplyReader {
         ReplyReader { limits, blocks: BlockReader::default(), bulk_bytes: 0 }
     }
 
-    /// Whether the reader is between replies.
+    /// Whether the reader is between replies, so that the stream may end here.
     pub fn is_between(&self) -> bool {
         self.blocks.is_at_line()
     }

@@ -232,7 +232,7 @@ fn rejects_bodies_over_the_limit() {
     assert_eq!(read(Body::Chunked, few, 4, b"0\r\nA: 0123456789\r\n\r\n"), (Err((431, "bad-chunk".to_owned())), 0));
 }
 
-/// 64 KiB byte by byte must not cause 65,536 parses, nor change the result.
+/// Sends 64 KiB byte by byte, which must not cause 65,536 parses or change the result.
 #[test]
 fn parses_a_long_head_byte_by_byte() {
     let mut bytes = b"GET / HTTP/1.1\r\nHost: a\r\n".to_vec();
