@@ -50,7 +50,7 @@ pub enum Event {
     /// The connection is closed and its slot is free. This is its last event, also after a failed connect. After
     /// [`Driver::close`], it follows once the kernel has no operation left for the connection.
     Closed(Conn, CloseReason),
-    /// All bytes are sent. Reported once per [`Driver::notify_when_sent`].
+    /// All bytes of the connection are sent. Reported once per call of [`Driver::notify_when_sent`].
     Sent(Conn),
     /// Another thread called the waker.
     Woken,

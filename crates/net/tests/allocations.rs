@@ -21,20 +21,20 @@ unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         COUNT.set(COUNT.get() + 1);
         HELD.set(HELD.get() + layout.size() as isize);
-        // SAFETY: forwarded unchanged.
+        // SAFETY: the call is forwarded unchanged.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         HELD.set(HELD.get() - layout.size() as isize);
-        // SAFETY: forwarded unchanged.
+        // SAFETY: the call is forwarded unchanged.
         unsafe { System.dealloc(pointer, layout) }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         COUNT.set(COUNT.get() + 1);
         HELD.set(HELD.get() + size as isize - layout.size() as isize);
-        // SAFETY: forwarded unchanged.
+        // SAFETY: the call is forwarded unchanged.
         unsafe { System.realloc(pointer, layout, size) }
     }
 }

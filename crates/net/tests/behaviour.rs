@@ -405,7 +405,7 @@ fn connections_beyond_the_slots_wait<O: Opener>(open: &O) {
         stand += usize::from(matches!(event, Event::Connected(_)));
         stand == 10
     });
-    // At most three at a time; each close makes room for one.
+    // At most three connections are open at a time; each close makes room for one.
     let (mut open_now, mut accepted) = (Vec::new(), 0);
     while accepted < 10 || !open_now.is_empty() {
         server.turn(Some(server.now() + 20_000_000)).unwrap();

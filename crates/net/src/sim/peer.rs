@@ -7,7 +7,7 @@ pub trait Peer {
     /// Called when the connection is established.
     fn on_connect(&mut self, _now: Nanos, _to: &mut Actions) {}
 
-    /// Called when bytes arrive.
+    /// Called when bytes arrive from the driver.
     fn on_data(&mut self, bytes: &[u8], now: Nanos, to: &mut Actions);
 
     /// Called when the driver sends no more. By default, the peer ends its own stream at once.

@@ -99,7 +99,7 @@ pub fn drip(gap: Nanos) -> impl Peer {
     })
 }
 
-/// Never answers.
+/// Accepts connections, but never answers.
 pub fn silent() -> impl Peer {
     word_server(|_, _| ())
 }

@@ -24,7 +24,7 @@ impl Buffers {
     /// Maximum number of buffers that the kernel accepts.
     pub(super) const COUNT_MAX: u16 = 1 << 15;
 
-    /// Creates `count` buffers, a power of two. None is handed to the kernel yet.
+    /// Creates `count` buffers of `size` bytes; `count` must be a power of two. None is handed to the kernel yet.
     pub(super) fn new(count: u16, size: usize) -> io::Result<Self> {
         assert!(count.is_power_of_two() && count <= Self::COUNT_MAX, "the kernel rejects a ring of {count}");
         let ring = Mapping::new(size_of::<BufRingEntry>() * usize::from(count))?;
