@@ -172,7 +172,7 @@ pub enum Refusal {
 pub struct Item<'a> {
     /// The stored value, without key and metadata.
     pub value: &'a [u8],
-    /// 32 bits for the client's use.
+    /// 32 bits that the client stored with the value.
     pub flags: u32,
     /// Expiry in milliseconds of the caller's clock; 0 means never.
     pub expires_ms: u64,

@@ -64,7 +64,7 @@ impl Rules {
 pub struct Request {
     /// Number that identifies the key.
     pub id: u64,
-    /// Size of the key's text in bytes; at least 8 are used, so that keys differ.
+    /// Size of the key in bytes. [`replay`] uses at least 8, so that keys differ.
     pub key_bytes: u32,
     /// Size of the value, in bytes.
     pub value_bytes: u32,

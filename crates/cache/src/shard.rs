@@ -36,7 +36,7 @@ const STARTS: u32 = 16;
 const FADE: u64 = 5;
 /// Number of slots checked for expired items before each eviction.
 const EXPIRY_LOOK: u32 = 8;
-/// Neighbors of a free block are evicted if the free space exceeds a new block by the arena's size divided by this.
+/// Divisor of the arena's size. Neighbors of a free block are evicted if free space exceeds a new block by that share.
 const SLACK_SHARE: u32 = 64;
 #[derive(Clone, Copy)]
 pub(crate) struct Key<'k> {

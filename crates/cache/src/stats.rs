@@ -12,7 +12,7 @@ pub struct Stats {
     pub stored: u64,
     /// Items deleted by request.
     pub deletes: u64,
-    /// Items removed to make room.
+    /// Items removed to make room, including displaced ones.
     pub evictions: u64,
     /// Evictions because of an item's location, not by the policy's choice.
     pub displaced: u64,
