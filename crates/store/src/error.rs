@@ -9,7 +9,7 @@ use crate::table_layout::LAYOUT_VERSION;
 /// Why a store cannot be opened, read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The file does not exist.
+    /// The store's file does not exist.
     #[error("no store at `{}`", .0.display())]
     Missing(PathBuf),
     /// The file cannot be opened or created; contains the reason.
@@ -87,7 +87,7 @@ pub enum StoreError {
         what: String,
         /// Format version of the JSON; `?` if missing.
         version: String,
-        /// The parse error.
+        /// Reason why the JSON cannot be parsed.
         source: serde_json::Error,
     },
     /// JSON cannot represent this value.

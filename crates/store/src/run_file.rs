@@ -58,7 +58,7 @@ pub enum RunFileError {
     Newer {
         /// The file or the part of it that is too new.
         what: String,
-        /// Version in the file.
+        /// Version that the file states.
         found: u32,
         /// Highest version that this build reads.
         known: u32,
