@@ -8,7 +8,7 @@ use super::hpack::HpackError;
 pub struct ErrorCode(pub u32);
 
 impl ErrorCode {
-    /// The reason is not an error.
+    /// The end is not due to an error.
     pub const NO_ERROR: ErrorCode = ErrorCode(0x0);
     /// A violation of the protocol without a code of its own.
     pub const PROTOCOL_ERROR: ErrorCode = ErrorCode(0x1);
@@ -32,7 +32,7 @@ impl ErrorCode {
     pub const CONNECT_ERROR: ErrorCode = ErrorCode(0xa);
     /// The peer causes excessive load.
     pub const ENHANCE_YOUR_CALM: ErrorCode = ErrorCode(0xb);
-    /// The strength of TLS is below the required one.
+    /// TLS is weaker than required.
     pub const INADEQUATE_SECURITY: ErrorCode = ErrorCode(0xc);
     /// HTTP/1.1 is required for the request.
     pub const HTTP_1_1_REQUIRED: ErrorCode = ErrorCode(0xd);

@@ -27,7 +27,7 @@ pub enum FieldError {
     /// A pseudo-header field that appears twice. Source: RFC 9113, section 8.3.
     #[error("a pseudo-header field that appears twice")]
     RepeatedPseudo,
-    /// No pseudo-header field of a required kind. Source: RFC 9113, sections 8.3.1, 8.3.2 and 8.5.
+    /// A message without a required pseudo-header field. Source: RFC 9113, sections 8.3.1, 8.3.2 and 8.5.
     #[error("a pseudo-header field is missing")]
     MissingPseudo,
     /// A `:path` that is not a path, or `*` without OPTIONS. Source: RFC 9113, section 8.3.1.
