@@ -16,8 +16,8 @@ pub enum MessageError {
     /// A request line that exceeds the limit on heads. Contains the limit, in bytes. Source: RFC 9112, section 3.
     #[error("a target of more than {0} bytes")]
     TargetTooLong(usize),
-    /// A line that is folded or lacks a token and a colon. Source: RFC 9112, sections 5.1 and 5.2, RFC 9110, section
-    /// 5.1.
+    /// A line that is folded, or lacks a colon or a token before it. Source: RFC 9112, sections 5.1 and 5.2, and RFC
+    /// 9110, section 5.1.
     #[error("a header whose name is not a token followed by a colon, or a folded line")]
     BadFieldName,
     /// A control character in a value. Source: RFC 9110, section 5.5.
@@ -96,8 +96,7 @@ pub enum MessageError {
     /// A change of protocol (status 101) that the client did not request. Source: RFC 9110, section 15.2.2.
     #[error("status 101: the server switched protocols without being asked")]
     SwitchingProtocols,
-    /// The end of the stream inside a response. Contains true if it is in or between heads. Source: RFC 9112, section
-    /// 8.
+    /// A stream that ends inside a response. Contains true if in or between heads. Source: RFC 9112, section 8.
     #[error("the stream ended in the middle of {}", if *.0 { "a head" } else { "a body" })]
     Truncated(bool),
 }
