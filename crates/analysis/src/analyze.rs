@@ -18,8 +18,8 @@ use crate::{
     run_conditions, scalability, steadiness_and_outliers, stop_rule, trial_timeline, unfinished_run, value,
 };
 
-/// Analyzes a run, independently of the machine. `records` have any order; those outside the plan
-/// only cause a warning.
+/// Analyzes a run without reading anything from the machine. `records` may be in any order; those of points outside the
+/// plan only cause a warning.
 pub fn analyze(run: &Run, records: &[Record]) -> Findings {
     let mut points = BTreeMap::<usize, Vec<&Record>>::new();
     records.iter().for_each(|record| points.entry(record.point).or_default().push(record));
@@ -28,7 +28,7 @@ pub fn analyze(run: &Run, records: &[Record]) -> Findings {
     analysis.finish()
 }
 
-/// Analyzes a run point by point, for runs that do not fit into memory.
+/// Analysis of a run that receives one design point at a time, for runs that do not fit into memory.
 pub struct Analysis<'a> {
     run: &'a Run,
     parts: BTreeMap<(usize, Option<bool>), Part>,
@@ -98,7 +98,7 @@ impl<'a> Analysis<'a> {
         }
     }
 
-    /// Adds the points of another analysis of this run, so that threads can share the work.
+    /// Adds the design points of a different analysis of this run, so that threads can share the work.
     pub fn merge(&mut self, other: Self) {
         self.parts.extend(other.parts);
         self.trials.extend(other.trials);
@@ -248,8 +248,8 @@ impl Part {
     }
 }
 
-/// Widens each row's interval by the pooled scatter of all rows, for intervals that are narrow by luck and for rare
-/// starts. Excludes counts and shares, whose scatter depends on their size.
+/// Widens each row's interval by the pooled scatter of all rows. Intervals can be narrow by luck, and a row can miss
+/// rare kinds of starts. Excludes counts and shares, whose scatter depends on their size.
 fn pool(run: &Run, rows: &mut [Row]) {
     let level = value::level(&run.plan.trials);
     for metric in study::METRICS.iter().filter(|metric| metric.unit != "1") {

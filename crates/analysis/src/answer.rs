@@ -35,7 +35,7 @@ pub(crate) fn answer(findings: &Findings, plan: &Plan) -> Vec<Sentence> {
     let mut sentences = said.0;
     sentences.extend(others(findings).map(|text| from(Source::Rows, text)));
     if let Some(text) = about_others(findings) {
-        // If most points did not measure the server, that comes first, after a gate's verdict.
+        // A finding that most points did not measure the server comes first, or after a gate's verdict.
         let place = if findings.gate.is_some() { sentences.len() } else { 0 };
         sentences.insert(place, from(Source::Rows, text));
     }
@@ -123,7 +123,8 @@ impl AnswerText {
         self.say(Source::Searches, more(findings.searches().count(), "search", "of searches"));
     }
 
-    /// Reports the largest effects on the study's metric or the first one. Skips marked analyses.
+    /// Adds sentences on the largest effects on the study's metric, or else on the first metric with an unmarked
+    /// analysis.
     fn effects(&mut self, findings: &Findings) {
         let found = || findings.effects.iter().filter(|effects| effects.marked.is_none());
         let found = found().find(|effects| effects.metric == findings.metric).or_else(|| found().next());
@@ -164,7 +165,7 @@ fn about_others(findings: &Findings) -> Option<String> {
     Some(format!("{} of {all} do not measure the server: {kinds}.", marked().count()))
 }
 
-/// Shared CPUs still allow comparing pairs.
+/// Whether a row has no mark except shared CPUs, which still allow comparing pairs.
 fn is_shared_alone(row: &Row) -> bool {
     row.marks.iter().all(|mark| *mark == Mark::Shared)
 }
@@ -193,7 +194,7 @@ fn others(findings: &Findings) -> impl Iterator<Item = String> {
     lists.into_iter().flatten()
 }
 
-/// Rows whose metric is only a lower bound, so that they cannot be ranked.
+/// Lists rows that are not ranked because their metric is only a lower bound; `None` if there are none.
 fn at_least(findings: &Findings) -> Option<String> {
     let metric = findings.metric_info(&findings.metric)?;
     let is_unknown = |row: &&Row| !row.is_marked() && row.is_at_least(metric.name) && !is_compared(row, metric.name);
@@ -205,7 +206,8 @@ fn at_least(findings: &Findings) -> Option<String> {
     listed("Not ranked because requests were still waiting for a response at the end: ", shown.collect())
 }
 
-/// Compares the ranges of searches if exactly one factor varies. No statistical test compares them.
+/// Names the row that sustains the highest rate, by the ranges of the searches and without a statistical test. `None`
+/// unless exactly one factor varies.
 fn bears_most(findings: &Findings) -> Option<String> {
     if findings.factors.iter().filter(|factor| factor.levels.len() > 1).count() != 1 {
         return None;
@@ -319,8 +321,8 @@ impl<'a> Contest<'a> {
         Some((best, self.next(place, best)?))
     }
 
-    /// Names a winner: `c-epoll has the lowest mean latency: 11 % [9, 13] below rust-tokio, the
-    /// next (18 blocks).`
+    /// Names the winner at one place: `c-epoll has the lowest mean latency: 11 % [9, 13] below rust-tokio, the next (18
+    /// blocks).` If none leads, lists the contenders that may be the best.
     fn of_one(&self, place: &'a ComparedPlace) -> Vec<String> {
         let at = if place.label.is_empty() { String::new() } else { format!(" at {}", place.label) };
         let blocks = number::count(place.blocks, "block");
@@ -354,8 +356,8 @@ impl<'a> Contest<'a> {
         place.rows.iter().copied().filter(|row| place.may_be_best.contains(row) || also.contains(row)).collect()
     }
 
-    /// Names contenders without a winner, and the difference that would have shown: `a and b`, `a
-    /// difference of about 3 % would have shown; `.
+    /// Names the contenders that may be the best, `a and b`, and the difference that would have shown: `a difference of
+    /// about 3 % would have shown`.
     fn undecided(&self, place: &ComparedPlace) -> (String, Option<String>) {
         let candidates = self.candidates(place);
         let names = candidates.iter().map(|&row| self.name(row)).collect::<Vec<_>>();
@@ -436,7 +438,7 @@ impl<'a> Contest<'a> {
     }
 }
 
-/// Change from the first to the last level of one factor, at each combination of the others.
+/// Describes the change from the first to the last level of one factor, at each combination of the other factors.
 fn trend_words(findings: &Findings, trends: &[&Trend], is_asked: bool) -> Option<String> {
     let first = trends.first()?;
     let metric = findings.metric_info(&first.metric)?;
@@ -480,7 +482,7 @@ fn trend_words(findings: &Findings, trends: &[&Trend], is_asked: bool) -> Option
     Some(format!("{from_to} {parts}, in {}.", number::count(blocks, "block")))
 }
 
-/// A change as a factor, or in percent if small: `×4.90 [4.80, 5.00]`, `by 11 % [9, 13]`.
+/// Formats a change as a factor, or in percent if it is small: `×4.90 [4.80, 5.00]`, `by 11 % [9, 13]`.
 fn times(ratio: &Estimate) -> String {
     let words = relation(ratio);
     match words.strip_suffix(" that of") {
@@ -648,7 +650,7 @@ mod tests {
         assert!(findings.rows[0].estimate("latency_p50").is_some(), "its median is known");
     }
 
-    /// Tests differences from none to a few percent.
+    /// Covers differences from none to a few percent.
     #[test]
     fn sentences_of_one_answer_do_not_contradict_each_other() {
         let mut rng = stats::Rng::new(3);

@@ -1,11 +1,11 @@
-//! The latency of a measurement with requests that had no response at its end.
+//! The latency of a measurement at whose end some requests had no response.
 
 use stats::{Bound, ProductLimit};
 use study::record::{Censored, Histogram, Measurement};
 
 use crate::merge_histograms;
 
-/// Latencies of responses, and how long the other requests had waited.
+/// Latencies of the responses and, for requests without a response, how long they had waited.
 pub struct Latency {
     /// Latencies of responses only.
     pub answered: stats::Histogram,
@@ -13,12 +13,12 @@ pub struct Latency {
 }
 
 impl Latency {
-    /// Reads a measurement; `None` if a histogram is invalid.
+    /// Reads a measurement; `None` if a stored histogram is invalid.
     pub fn of(measurement: &Measurement) -> Option<Latency> {
         Latency::from_parts(measurement.latency(), measurement.censored.as_deref())
     }
 
-    /// Reads stored histograms; `None` if one is invalid.
+    /// Reads stored histograms; `None` if one of them is invalid.
     pub fn from_parts(answered: &Histogram, censored: Option<&Censored>) -> Option<Latency> {
         let waits = match censored.filter(|censored| !censored.is_empty()) {
             None => merge_histograms::from_record(&Histogram {
@@ -34,27 +34,28 @@ impl Latency {
         Some(Latency { answered: merge_histograms::from_record(answered)?, waits })
     }
 
-    /// Estimates quantiles, mean and maximum, and marks those that are only lower bounds.
+    /// Estimates quantiles, mean and maximum, and marks the values that are only lower bounds.
     pub fn estimate(&self) -> ProductLimit<'_> {
         ProductLimit::new(&self.answered, &self.waits)
     }
 
-    /// Whether a quantile has enough responses. For a lower bound, waiting requests also count.
+    /// Whether there are at least `needed` responses for a quantile. If `bound` is a lower bound, waiting requests also
+    /// count.
     pub(crate) fn is_enough(&self, bound: &Bound, needed: u64) -> bool {
         let waits = if bound.at_least { self.waits.len() } else { 0 };
         self.answered.len().saturating_add(waits) >= needed
     }
 }
 
-/// Smallest relative change that counts.
+/// Smallest relative change of a value that counts as a change, a fraction.
 const SHOWN: f64 = 0.001;
 
-/// Whether waiting requests change a value, so that an interval of responses does not apply.
+/// Whether waiting requests change a value by more than 0.1 %, so that an interval over responses does not apply.
 pub(crate) fn is_moved(bound: &Bound, answered: Option<f64>) -> bool {
     bound.at_least || answered.is_none_or(|answered| (bound.value - answered).abs() > SHOWN * answered.abs())
 }
 
-/// Mean latency, ns. Uses the exact sum rather than buckets if every request had a response.
+/// Mean latency, ns; `None` if it is unknown. Uses the exact sum rather than buckets if every request had a response.
 pub fn mean(measurement: &Measurement) -> Option<Bound> {
     mean_of(measurement, || Latency::of(measurement)?.estimate().mean())
 }

@@ -1,5 +1,5 @@
 //! Verdicts per generator of a cluster. Merged numbers hide a slow generator, so generators are compared with each
-//! other and the worst verdict becomes the trial's (docs/method/bottleneck.md).
+//! other, and the worst verdict becomes the trial's (docs/method/bottleneck.md).
 
 use study::WarningKind;
 use study::record::{Agent, Limit, Link, Measurement, Node, Outcome, Record, Role, Verdict};
@@ -13,32 +13,34 @@ use crate::number::{percent, quantity};
 use crate::trial_position_and_values::Kept;
 use crate::wording::all_of;
 
-/// Generators within this factor of each other are considered equal.
+/// Ratio up to which two generators are considered equal.
 const FACTOR: f64 = 1.25;
-/// A generator lacked CPU time if it waited for a CPU for more than this share of the time and longer than the others.
+/// A generator lacks CPU time if it waited for a CPU for `FACTOR` times this share of the time, and `FACTOR` times as
+/// long as any other generator.
 const LACKED_CPU: f64 = 0.2;
 /// Half-width of the intervals that must not overlap, in standard errors.
 const ERRORS: f64 = 3.0;
 /// Confidence level of `ERRORS` standard errors to each side.
 const LEVEL: f64 = 0.997_300_203_936_740;
-/// Share of a link's receive rate above which it is full.
+/// Share of a link's receive rate, a fraction, above which the link is full.
 const FULL: f64 = 0.8;
 /// A load above this multiple of a link's assumed capacity shows that the link is wider.
 const AS_WIDE: f64 = 1.1;
-/// Share of the others' receive rate below which a link is slow.
+/// Share of the other links' receive rate, a fraction, below which a link is slow.
 const SLOW_LINK: f64 = 0.1;
 /// Minimum number of retransmitted segments that marks a link as lossy.
 const LOST_LEAST: u64 = 10;
-/// Minimum ratio of a lossy link's retransmissions to those of the others.
+/// Minimum ratio of a lossy link's retransmissions to those of the other links.
 const LOST_TIMES: f64 = 10.0;
-/// Share of a window by which a generator must start after the first to be late.
+/// Share of a window by which a generator must start after the first one to count as late.
 const LATE: f64 = 0.1;
 const UNTOLD: &str = "another path, or a slow machine";
 /// Errors that a network path can cause as well as a server.
 const OF_PATH: [&str; 8] =
     ["timeout", "connect-timeout", "reset", "refused", "closed", "closed-between", "truncated", "os"];
 
-/// Sets the verdict of each of [`Record::agents`] on `nodes`, the run's machines; none for a failed trial.
+/// Sets the verdict of each of [`Record::agents`]; `nodes` are the run's machines. Leaves a failed trial without
+/// verdicts.
 pub(crate) fn judge_agents(record: &mut Record, nodes: &[Node]) {
     let judged = judged(record, nodes);
     record.agents.iter_mut().zip(judged).for_each(|(agent, judged)| agent.verdict = Some(judged.verdict));
@@ -47,7 +49,7 @@ pub(crate) fn judge_agents(record: &mut Record, nodes: &[Node]) {
 struct Judged {
     verdict: Verdict,
     differs: bool,
-    /// Whether its first reason concerns only this generator.
+    /// Whether the first reason of the verdict concerns only this generator.
     is_named: bool,
 }
 
@@ -80,7 +82,7 @@ pub(crate) fn worst(mut of_all: Verdict, record: &Record, nodes: &[Node]) -> Ver
     let mut worst = None::<(&Agent, Judged)>;
     for (agent, judged) in record.agents.iter().zip(judged(record, nodes)) {
         let (differs, own) = badness(&judged);
-        // At equal rank the verdict that names a generator is more precise.
+        // At equal rank, the verdict that names a generator is more precise.
         let is_worst = worst.as_ref().map_or(differs || own > 0 && own >= rank(of_all.limited_by), |(_, worst)| {
             badness(&judged) > badness(worst)
         });
@@ -105,7 +107,7 @@ pub(crate) fn worst(mut of_all: Verdict, record: &Record, nodes: &[Node]) -> Ver
     of_all
 }
 
-/// Applies the same rules to a load whose server was not observed.
+/// Applies the rules for trials to a load whose server was not observed.
 pub(crate) fn of_load(
     of_all: Verdict,
     measurement: &Measurement,
@@ -117,8 +119,7 @@ pub(crate) fn of_load(
     (worst(of_all, &record, &[]), over_trials(&[&record]), warnings(&record))
 }
 
-/// Whether the limit may be the path: it was not measured, the server was not busy, and a path
-/// could cause most errors.
+/// Whether the path may be the limit: it was not measured, the server was not busy, and a path could cause most errors.
 pub(crate) fn is_path_unknown(record: &Record, nodes: &[Node]) -> bool {
     let is_busy = load_verdict::subject_busy(&record.subject).is_some_and(|share| share > BUSY);
     let was_wrong = record.measurement().is_some_and(|measurement| {
@@ -138,19 +139,20 @@ fn received_per_s(measurement: &Measurement) -> f64 {
     measurement.received_bytes as f64 * 1e9 / (measurement.duration_ns as f64).max(1.0)
 }
 
-/// A frame has 66 B of Ethernet, IP and TCP headers for up to 1,448 B.
+/// Bytes on the wire for `payload` bytes: each frame has 66 B of Ethernet, IP and TCP headers for up to 1,448 B.
 fn on_wire(payload: f64, pieces: f64) -> f64 {
     payload + 66.0 * pieces.max(payload / 1_448.0)
 }
 
-/// Formats a rate as part of another: `2.23 of 2.27 MiB/s`.
+/// Formats a rate as part of a larger one: `2.23 of 2.27 MiB/s`.
 fn of_rate(part: f64, whole: f64) -> String {
     let (divisor, unit) = crate::number::scale("bytes/s", whole);
     format!("{:.2} of {:.2} {unit}", part / divisor, whole / divisor)
 }
 
-/// Explains why links limited the load although no generator differs. Sources for the server's capacity, in order: the
-/// rate of all generators together before the trials, the interface's speed, the fastest single generator.
+/// Explains why links limited the load although no generator differs; `None` if they did not. Takes the server's
+/// capacity from the first known of: the rate of all generators together before the trials, the interface's speed, the
+/// fastest generator.
 fn full_link(record: &Record, nodes: &[Node]) -> Option<String> {
     if load_verdict::subject_busy(&record.subject).is_some_and(|share| share > BUSY) {
         return None;
@@ -166,7 +168,7 @@ fn full_link(record: &Record, nodes: &[Node]) -> Option<String> {
     if let Some(together) = links.iter().map(|link| link.receive_together_bytes_per_s).sum::<Option<f64>>() {
         let pieces = |part: &Measurement| part.requests as f64 * 1e9 / (part.duration_ns as f64).max(1.0);
         let pieces = record.agents.iter().map(|agent| pieces(&agent.measurement)).sum::<f64>();
-        // One generator may exceed `together`: many connections need longer to reach full speed.
+        // One generator may exceed `together`, because many connections need longer to reach full speed.
         let able = able.iter().copied().fold(together, f64::max);
         let (moved, able) = (on_wire(moved, pieces), on_wire(able, 0.0));
         // Higher traffic shows that the paths did not limit the probe.
@@ -190,7 +192,7 @@ fn full_link(record: &Record, nodes: &[Node]) -> Option<String> {
     })
 }
 
-/// Intervals have `ERRORS` standard errors. Order statistics make them wide between two modes.
+/// An estimate without uncertainty.
 fn exact(value: f64) -> Estimate {
     Estimate::around(value, 0.0, LEVEL, 1)
 }
@@ -202,7 +204,7 @@ fn quantile(measurement: &Measurement, q: f64) -> Option<Estimate> {
     Some(Estimate { point, ..interval })
 }
 
-/// Responses per intended request (open loop) or client second (closed loop).
+/// Responses per intended request in an open loop, or per client second in a closed loop.
 fn answered(measurement: &Measurement) -> Option<Estimate> {
     let seconds = measurement.duration_ns as f64 / 1e9;
     let asked = match measurement.offered_per_s {
@@ -267,8 +269,8 @@ fn median(values: &[Estimate]) -> Option<Estimate> {
     Some(Estimate { point, low: low.low.min(high.low), high: low.high.max(high.high), ..*low })
 }
 
-/// The value at `at` over the median of the others, if it differs by more than `FACTOR` and beyond chance from the
-/// median of all, or from the other one of two.
+/// Returns the value at `at` over the median of the others; `None` unless it differs by more than `FACTOR` and beyond
+/// chance from the median of all values, or from the other value if there are two.
 fn outlying_ratio(values: &[Option<Estimate>], at: usize) -> Option<f64> {
     let own = values[at]?;
     let others = values.iter().enumerate().filter(|(other, _)| *other != at).filter_map(|(_, value)| *value);
@@ -288,9 +290,9 @@ struct Difference {
     /// Description, such as `its p50 is 1.8 times that of l1 and l2`.
     what: String,
     cause: String,
-    /// Limit that the difference indicates; `None` if the generator is not slower, or only farther away.
+    /// Limit that the difference indicates; `None` if the generator is not slower or is only farther away.
     limit: Option<Limit>,
-    /// Whether reports name this generator. If two differ without a cause, neither is at fault.
+    /// Whether reports name this generator. If two generators differ without a known cause, neither is at fault.
     is_named: bool,
 }
 
@@ -298,7 +300,8 @@ fn differences(agents: &[Agent], nodes: &[Node]) -> Vec<Option<Difference>> {
     let round_trips = agents.iter().map(|agent| link(agent, nodes).map(|link| link.round_trip_ns_p50));
     let round_trips = round_trips.collect::<Vec<_>>();
     let shortest = round_trips.iter().flatten().copied().fold(f64::INFINITY, f64::min);
-    // Extra round trip over the nearest generator. It can explain a slow one but, within microseconds, never marks one.
+    // Extra round trip over the nearest generator. It can explain why a generator is slow, but does not mark it as
+    // slow.
     let further = round_trips.iter().map(|ns| ns.map_or(0.0, |ns| (ns - shortest).max(0.0))).collect::<Vec<_>>();
     let found = [Measure::P50, Measure::Answered, Measure::P99].map(|measure| {
         let values = agents.iter().map(|agent| measure.of(&agent.measurement)).collect::<Vec<_>>();
@@ -321,7 +324,7 @@ fn differences(agents: &[Agent], nodes: &[Node]) -> Vec<Option<Difference>> {
     };
     let of_agent = |at: usize| {
         let lossy = lossy(agents, at);
-        // Losing some segments may leave the median unchanged, so p99 counts only with losses.
+        // Losing a few segments may leave the median unchanged, so p99 counts only with losses.
         let measures = found.iter().map(|of_measure| of_measure[at]);
         let seen = measures.flatten().filter(|(measure, ..)| *measure != Measure::P99 || lossy.is_some());
         let seen = seen.collect::<Vec<_>>();
@@ -389,7 +392,7 @@ fn lossy(agents: &[Agent], at: usize) -> Option<String> {
         .then(|| format!("its link loses segments, {own} retransmitted, {usual:.0} elsewhere"))
 }
 
-/// `its p50 is 1.8 times that of l1 and l2`.
+/// Describes how one generator differs: `its p50 is 1.8 times that of l1 and l2`.
 fn difference_text(agents: &[Agent], at: usize, measure: Measure, ratio: f64) -> String {
     let others = others(agents, at).map(|agent| agent.node.as_str()).collect::<Vec<_>>();
     let others = if others.len() <= 3 { all_of(&others, "and") } else { "the others".to_owned() };
@@ -406,7 +409,7 @@ fn times(ratio: f64) -> String {
     }
 }
 
-/// `l1 and l2 differ, p50 28.0 µs and 2.13 ms`.
+/// Describes how two generators differ: `l1 and l2 differ, p50 28.0 µs and 2.13 ms`.
 fn pair(agents: &[Agent], measure: Measure) -> Option<String> {
     let names = agents.iter().map(|agent| agent.node.as_str()).collect::<Vec<_>>();
     let (what, unit) = match (measure, agents.first()?.measurement.offered_per_s) {
@@ -562,7 +565,7 @@ mod tests {
 
     const SECONDS: u64 = 3;
 
-    /// A load of 3 s with latencies from `law`, ns, and idle CPUs.
+    /// A measurement of 3 s with latencies from `law`, in ns, and idle CPUs.
     fn part(requests: u64, law: &Distribution, seed: u64) -> Measurement {
         let records = example::volley().1;
         let Outcome::Measured(mut part) = records.into_iter().next().unwrap().outcome else { unreachable!() };
@@ -576,7 +579,8 @@ mod tests {
         part
     }
 
-    /// 500 requests per second for each of three generators, which waited for a free connection.
+    /// An open loop of three generators with 500 requests per second each, which waited `waited_ns` for a free
+    /// connection.
     fn open(requests: u64, law: &Distribution, waited_ns: u64, seed: u64) -> Measurement {
         let mut part = part(requests, law, seed);
         part.offered_per_s = Some(1_500.0);
@@ -620,7 +624,7 @@ mod tests {
         (limit, reason.to_owned())
     }
 
-    /// docs/method/bottleneck.md has the measurements of this and the next three faults.
+    /// Measurements of this fault and the next three are in docs/method/bottleneck.md.
     #[test]
     fn longer_path_of_one_generator_is_the_limit() {
         let far = Distribution::Lognormal { median: 2_125_000.0, sigma: 0.01 };
@@ -642,7 +646,7 @@ mod tests {
         assert_eq!(line.trials, 2);
     }
 
-    /// The probe's round trip covers most of the difference, because the path slows under load.
+    /// The probe's round trip covers most of the difference, because the path slows down under load.
     #[test]
     fn probe_that_underestimates_distance_is_still_the_cause() {
         let lag = |mut part: Measurement| {
@@ -657,7 +661,7 @@ mod tests {
         assert_eq!(limits(&record, &known), expected, "all generators send late");
         let (limit, reason) = judge(&record, &known);
         assert_eq!(limit, Limit::Network, "{reason}");
-        // A problem common to all three does not explain the difference.
+        // A problem that all three generators have does not explain the difference.
         let mut late = record.clone();
         *late.agents[1].measurement = lag(*late.agents[1].measurement.clone());
         assert_eq!(judge(&late, &known), (limit, reason.clone()));
@@ -737,7 +741,7 @@ mod tests {
         assert_eq!(line.text, text);
     }
 
-    /// The link of a generator without CPU time looks slow. The others share the server's machine.
+    /// Without CPU time, a generator's link looks slow. The other generators share the server's machine.
     #[test]
     fn most_starved_generator_is_the_limit() {
         let mut parts = healthy();
@@ -789,7 +793,7 @@ mod tests {
         assert_eq!(judge(&busy, &one).0, Limit::Subject);
     }
 
-    /// 50 Mbit/s at an interface that reports 10 Gbit/s; a single generator receives all of it.
+    /// The link has 50 Mbit/s at an interface that reports 10 Gbit/s, and a single generator reaches all of it.
     #[test]
     fn throttled_server_link_is_the_limit_in_both_loops() {
         let able = 6.0e6;
@@ -798,7 +802,7 @@ mod tests {
         for node in &mut known[1..] {
             node.link.as_mut().unwrap().receive_together_bytes_per_s = Some(able / 3.0);
         }
-        // 10 kB per response: 5.7 MB/s.
+        // 570 responses of 10 kB per generator: 5.7 MB/s in total.
         let slow = around(42_000_000.0);
         let closed = trial(&[1, 2, 3].map(|seed| part(570, &slow, seed)));
         let opened = trial(&[1, 2, 3].map(|seed| open(570, &slow, 900_000_000, seed)));

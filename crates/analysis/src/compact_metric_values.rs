@@ -1,23 +1,23 @@
-//! Values of a trial by metric in little memory, because a run can have 100,000 trials.
+//! Values of a trial by metric, stored compactly because a run can have 100,000 trials.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Serialize, Serializer};
 
-/// Values of a trial, and which of them are lower bounds.
+/// Values of a trial, and the names of the metrics whose value is a lower bound.
 pub(crate) type Values = (MetricValues, BTreeSet<&'static str>);
 
-/// Values by metric of [`study::METRICS`].
+/// Values of one trial by metric of [`study::METRICS`], each in the unit of its metric.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MetricValues(Vec<(&'static str, f64)>);
 
 impl MetricValues {
-    /// Returns the value of `metric`; `None` if it has none.
+    /// Returns the value of `metric` in the metric's unit; `None` if the trial has no value.
     pub fn get(&self, metric: &str) -> Option<f64> {
         self.0.iter().find(|(name, _)| *name == metric).map(|(_, value)| *value)
     }
 
-    /// Inserts or replaces a value.
+    /// Sets the value of `metric`, in the metric's unit.
     pub fn insert(&mut self, metric: &'static str, value: f64) {
         match self.0.iter_mut().find(|(name, _)| *name == metric) {
             Some((_, known)) => *known = value,

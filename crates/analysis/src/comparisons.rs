@@ -1,5 +1,5 @@
 //! Comparisons of contenders, and trends from the first to the last level of a numeric factor. Points are compared on
-//! their common blocks ([`stats::ranking`]): trials at other times do not show a difference.
+//! their common blocks ([`stats::ranking`]), since trials at other times do not show a difference.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,8 +17,8 @@ use crate::group::distinct;
 use crate::number::percent;
 use crate::value;
 
-/// Compares by the metric of the stop rule, adjusted for the trends, and by the figures' metrics. Empty for proxy
-/// overhead, effects and gates: a second test could contradict `proxy_overhead`, `effects` and `gate`.
+/// Compares contenders by the metric of the stop rule, adjusted for the trends, and by the figures' metrics. Empty for
+/// proxy overhead, effects and gates, whose own tests a second one could contradict.
 pub(crate) fn comparisons(findings: &Findings, plan: &Plan) -> (Vec<Comparison>, Vec<Trend>) {
     let (mut comparisons, mut trends) = (Vec::new(), Vec::new());
     if matches!(plan.asked().kind, AskedKind::Added | AskedKind::Effects | AskedKind::Gate) {
@@ -37,7 +37,8 @@ pub(crate) fn comparisons(findings: &Findings, plan: &Plan) -> (Vec<Comparison>,
     (comparisons, trends)
 }
 
-/// Maximum number of comparisons by one metric, and the number of blocks below which none can show a difference.
+/// Maximum number of comparisons by one metric, and the number of blocks below which no comparison can show a
+/// difference.
 pub fn blocks_needed(plan: &Plan) -> (usize, u32) {
     let pairs = |points: usize| points * points.saturating_sub(1) / 2;
     let runnable = |points: &[usize]| points.iter().filter(|&&at| plan.points[at].unrunnable.is_none()).count();
@@ -45,7 +46,7 @@ pub fn blocks_needed(plan: &Plan) -> (usize, u32) {
         contender_groups(plan, factor).into_iter().map(|place| runnable(&place.points)).collect::<Vec<_>>()
     };
     let tests = match plan.asked().kind {
-        // Three latencies compared with `direct`.
+        // Three latencies per point are compared with `direct`.
         AskedKind::Added => of(THROUGH).into_iter().map(|points| 3 * points.saturating_sub(1)).sum(),
         AskedKind::Effects => plan.factors.iter().filter(|name| plan.levels(name).len() > 1).count(),
         _ => {
@@ -73,10 +74,10 @@ pub(crate) fn metrics(findings: &Findings) -> Vec<&'static Metric> {
     distinct(std::iter::once(&findings.metric).chain(shown).filter_map(|name| findings.metric_info(name)))
 }
 
-/// Maximum share of trials with a lower bound for a row to be compared.
+/// Maximum share of a row's trials with a lower bound, a fraction, at which the row is still compared.
 const BOUNDS_MAX: f64 = 0.1;
 
-/// Whether no mark forbids the comparison and almost all values are known. Lower bounds enter with their worst case.
+/// Whether a row can be compared by a metric: no mark forbids it and at most 10 % of the values are lower bounds.
 pub(crate) fn is_compared(row: &Row, metric: &str) -> bool {
     let trials = row.trials.iter().filter(|trial| trial.values.get(metric).is_some());
     let bounds = trials.clone().filter(|trial| trial.at_least.contains(metric)).count();
@@ -89,9 +90,9 @@ pub(crate) fn is_compared(row: &Row, metric: &str) -> bool {
         && bounds as f64 <= BOUNDS_MAX * trials.count() as f64
 }
 
-/// Finds rows that fail more requests than another contender at their place. They are not ranked,
-/// since failing may cost less. Uses a one-sided signed rank test of the share differences by
-/// block: at most `error` of reports exclude a row wrongly.
+/// Finds rows that fail a larger share of requests than a different contender at their place. They are not ranked,
+/// since failing may cost less. Uses a one-sided signed rank test of the differences by block. At most a share `error`
+/// of reports excludes a row wrongly.
 pub(crate) fn failing(findings: &Findings, plan: &Plan) -> Vec<(usize, String)> {
     let is_ranked = !matches!(plan.asked().kind, AskedKind::Added | AskedKind::Effects | AskedKind::Gate);
     let Some(factor) = plan.contender().filter(|_| is_ranked) else { return Vec::new() };
@@ -180,7 +181,7 @@ impl MetricComparison<'_> {
         points.iter().filter_map(row).collect()
     }
 
-    /// First and last comparable level of each numeric factor, at each combination of the others.
+    /// First and last comparable level of each numeric factor, at each combination of the other factors.
     fn ends(&self) -> Vec<(Vec<usize>, &str, String)> {
         let numeric = self.findings.factors.iter().filter(|factor| factor.numeric && factor.levels.len() > 1);
         let of = |factor: &'_ crate::findings::Factor| {
@@ -246,7 +247,7 @@ mod tests {
         assert_eq!(trends.count(), 6, "3 servers over cores at clients 40, 3 over clients at cores 1");
     }
 
-    /// Other processes disturb both sides alike; a busy generator decides throughput and latency.
+    /// Work of other processes disturbs both sides alike; a busy generator decides throughput and latency.
     #[test]
     fn marks_forbid_comparisons_by_metric() {
         let (run, records) = example::compared();

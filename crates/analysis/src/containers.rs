@@ -1,13 +1,13 @@
-//! Containers and companions of a design point, and the CPU time and memory they used.
+//! Containers and companions of a design point, with their CPU time and memory.
 
 use study::record::{Record, SubjectUse};
 
 use crate::findings::{HostedFinding, MedianRange, Row};
 
-/// Digits of a container's ID to show, as many as container engines show.
+/// Number of digits of a container ID to show, the same as container engines show.
 const ID_DIGITS: usize = 12;
 
-/// Whether a trial had a container or companion. The report lists all rows if any had one.
+/// Whether a trial had a container or companion. The report lists all rows if any trial had one.
 pub(crate) fn is_hosted(record: &Record) -> bool {
     record.subject.container.is_some() || !record.companions.is_empty()
 }

@@ -8,13 +8,13 @@ use crate::label::{label, varied};
 /// Design points that differ in only one factor.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ContenderGroup {
-    /// Levels of the other factors that vary, `clients 40`; empty if none do.
+    /// Levels of the other factors that vary, such as `clients 40`; empty if none of them varies.
     pub(crate) label: String,
-    /// Points in the plan's order of the factor's levels.
+    /// Indices of the points in the plan, in the order of the factor's levels.
     pub(crate) points: Vec<usize>,
 }
 
-/// Whether the trials of a point are replications; those of searches are steps.
+/// Whether the trials of a point repeat one configuration; trials of a search are steps at different rates.
 pub(crate) fn is_repeated(plan: &Plan, point: usize) -> bool {
     plan.points.get(point).is_some_and(|found| found.load.search.is_none()) && !plan.comes_first(point)
 }

@@ -1,4 +1,4 @@
-//! Relates CPU profiles to the measured trials.
+//! Findings on CPU profiles: functions, disturbance of the server, and differences between contenders.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,10 @@ use crate::{gate, number};
 
 const DIFFERENCES_MAX: usize = 10;
 const STANDARD_ERRORS: f64 = 3.0;
-/// Minimum size of a reported difference, a fraction: half a percent of the CPU time.
+/// Minimum reported difference between two shares of the CPU time, a fraction.
 const DIFFERENCE_MIN: f64 = 0.005;
 const PAIRS_MAX: usize = 24;
-/// Number of samples below which a profile is reported as weak.
+/// Number of samples below which a profile is too small for conclusions.
 const FEW: u64 = 200;
 
 pub(crate) fn cpu_profiles(run: &Run, rows: &[Row]) -> (Vec<ProfileFinding>, Vec<ProfileDifference>) {
@@ -32,7 +32,7 @@ fn finding(profile: &CpuProfile, row: &Row) -> ProfileFinding {
     let measured = row.mean("throughput");
     let ratio = profile.rate_per_s.zip(measured).map(|(profiled, measured)| profiled / measured);
     let function = |function: &SampledFunction| SampledFunction { name: visible(&function.name).into(), ..*function };
-    // A store may contain anything.
+    // A store may contain anything, including frames without a function.
     let is_known = |frame: &u32| (*frame as usize) < profile.functions.len();
     let mut finding = ProfileFinding {
         label: row.label.clone(),
@@ -49,7 +49,7 @@ fn finding(profile: &CpuProfile, row: &Row) -> ProfileFinding {
     finding
 }
 
-/// Sums up a profile: `1,234 samples (cpu-clock, 997 Hz) in 2 s; throughput while profiled 3.1 % below`.
+/// Summarizes a profile: `1,234 samples (cpu-clock, 997 Hz) in 2 s; throughput while profiled 3.1 % below ...`.
 fn sentence(finding: &ProfileFinding, profile: &CpuProfile) -> String {
     if finding.samples == 0 {
         return format!("no profile: {}", finding.problem.as_deref().unwrap_or("no sample was taken"));
@@ -66,7 +66,8 @@ fn sentence(finding: &ProfileFinding, profile: &CpuProfile) -> String {
     format!("{samples} ({event}, {frequency} Hz) in {time}; {influence}{few}{problem}")
 }
 
-/// Baseline and candidates of a gate; otherwise the only two profiles, if there are two.
+/// Pairs the baseline of a gate with each candidate. Without a gate, pairs the only two profiles, if there are exactly
+/// two.
 fn pairs<'a>(plan: &Plan, found: &'a [(usize, ProfileFinding)]) -> Vec<(&'a ProfileFinding, &'a ProfileFinding)> {
     let sampled = found.iter().filter(|(_, finding)| finding.samples > 0).collect::<Vec<_>>();
     let Some(gate) = &plan.gate else {

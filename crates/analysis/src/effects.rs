@@ -1,5 +1,5 @@
-//! Main effects and interactions of the factors, as numbers and sentences. Metrics that are never
-//! zero are analyzed by logarithm first, as their spread grows with their size, and then directly.
+//! Main effects and interactions of the factors, as numbers and sentences. A metric whose values are all above zero is
+//! first analyzed by logarithm, as its spread grows with its size, and then directly.
 
 use stats::adjust_p_values;
 use stats::effects::{Contrast, Factorial, POWER, Scale, Trial, factorial};
@@ -16,12 +16,12 @@ use crate::group::distinct;
 use crate::wording::first_of;
 use crate::{comparisons, number};
 
-/// p-value below which points scatter too differently for a pooled error.
+/// p-value below which the scatter of points differs too much for a pooled error.
 const UNEVEN_P: f64 = 0.01;
-/// Share of the variation below which sources are listed together.
+/// Share of the variation, a fraction, below which sources are listed together.
 const SMALL: f64 = 0.005;
 
-/// Computes the effects on each metric and idle policy. Empty if fewer than two factors vary.
+/// Computes the effects on each metric under each idle policy. Empty if fewer than two factors vary.
 pub fn effects(findings: &Findings, plan: &EffectsPlan) -> Vec<Effects> {
     if findings.factors.iter().filter(|factor| factor.levels.len() > 1).count() < 2 {
         return Vec::new();
@@ -66,7 +66,7 @@ fn one(findings: &Findings, design: Design, metric: &Metric, idle: IdlePolicy) -
         sentences: Vec::new(),
         shown: 0,
     };
-    // Comparisons and trends report these factors; a second test would give different numbers.
+    // Comparisons and trends already report these factors; a second test would give different numbers.
     let compared = findings.comparisons.iter().filter(|found| found.metric == metric.name).map(|found| &found.factor);
     let trends = findings.trends.iter().filter(|found| found.metric == metric.name).map(|found| &found.factor);
     let told = compared.chain(trends).cloned().collect::<Vec<_>>();
@@ -82,7 +82,8 @@ fn values<'r>(row: &'r Row, metric: &str) -> impl Iterator<Item = (u32, f64)> + 
     row.trials.iter().filter_map(move |trial| Some((trial.block, trial.known(&metric)?)))
 }
 
-/// Leaves out levels without measurements, so that the others still form a full factorial.
+/// Collects the rows of a metric and leaves out levels without measurements, so that the others still form a full
+/// factorial.
 fn input<'a>(findings: &'a Findings, metric: &Metric, idle: IdlePolicy) -> Input<'a> {
     let rows = findings.rows.iter().filter(|row| row.idle == Some(idle) && values(row, metric.name).next().is_some());
     let rows = rows.collect::<Vec<_>>();
@@ -193,7 +194,7 @@ struct Shown {
 }
 
 impl Shown {
-    /// Converts a contrast; `None` if the interval of very few trials is not finite.
+    /// Converts a contrast; `None` if its interval is not finite, as with very few trials.
     fn estimate(&self, contrast: &Contrast) -> Option<Estimate> {
         let found: Estimate = match self.scale {
             Scale::Ratio => contrast.ratio(self.level),
@@ -205,7 +206,7 @@ impl Shown {
     fn detectable(&self, contrast: &Contrast) -> f64 {
         let detectable = contrast.detectable(self.level, POWER);
         let detectable = if self.scale == Scale::Ratio { detectable.exp_m1() } else { detectable };
-        // A lower bound if the value is not finite.
+        // A value that is not finite becomes the largest number, which is a lower bound.
         detectable.min(f64::MAX)
     }
 
@@ -387,7 +388,8 @@ impl Speaker<'_> {
         format!("{what}: no significant effect on {} (≥ {least} would have been detected).", self.metric.noun)
     }
 
-    /// Changes from first to last level for numbers, from the first to each other for text.
+    /// Changes that sentences report: from the first to the last level of a numeric factor, or from the first level to
+    /// each other level of a text factor.
     fn named_changes(&self, factor: &Factor, at: Option<&ChangeAt>) -> Vec<&EffectChange> {
         let is_named = |found: &&EffectChange| {
             let is_end = !factor.numeric || Some(&found.to) == factor.levels.last();
@@ -432,7 +434,7 @@ impl Speaker<'_> {
                 self.not_shown(&source_name(source), self.interaction_detectable(a, b)?)
             }
             (SourceKind::Interaction, [a, b]) => {
-                // For text levels only the largest change; the table has the rest.
+                // Only the largest change of a text factor is reported; the table has the rest.
                 let largest = |level: &Level| {
                     let changes =
                         self.named_changes(a, Some(&ChangeAt { factor: b.name.clone(), level: level.clone() }));
@@ -466,7 +468,7 @@ impl Speaker<'_> {
         }
     }
 
-    /// The difference of two changes has the errors of both.
+    /// Smallest change of an effect that would be shown. The difference of two changes has the errors of both.
     fn interaction_detectable(&self, a: &Factor, b: &Factor) -> Option<f64> {
         let at = |level: &Level| ChangeAt { factor: b.name.clone(), level: level.clone() };
         let detectable = |found: &EffectChange| found.detectable;
@@ -538,7 +540,8 @@ mod tests {
         findings.effects.iter().flat_map(|effects| effects.sentences.clone()).collect::<Vec<_>>().join("\n")
     }
 
-    // Made with 20,000/s for O0 at any memory limit, 40,000/s and 50,000/s for O2: on average sqrt(2 * 2.5) = 2.236×.
+    // Simulated with 20,000/s for O0 at any memory limit, and 40,000/s and 50,000/s for O2: on average sqrt(2 * 2.5) =
+    // 2.236×.
     #[test]
     fn finds_the_simulated_effects() {
         let findings = of(|_, _| ());
@@ -614,7 +617,7 @@ mod tests {
         assert!(effects.sentences[0].contains("build explains"), "{:?}", effects.sentences);
     }
 
-    /// O0, 1MB, 40 clients, and one change of each.
+    /// The design has the base point O0, 1MB, 40 clients, and one change of each factor.
     fn one_at_a_time() -> Findings {
         of(|run, records| {
             run.plan.effects.design = Design::OneAtATime;
@@ -639,7 +642,7 @@ mod tests {
         ");
     }
 
-    /// One of many changes without effect looks significant by its own interval.
+    /// Among many changes without effect, one looks significant by its own interval.
     #[test]
     fn changes_one_at_a_time_are_tested_together() {
         let findings = one_at_a_time();
@@ -653,7 +656,7 @@ mod tests {
             let trials = input.rows.iter().flat_map(|row| -> Vec<Trial> { of(row) }).collect::<Vec<_>>();
             factorial(&[4], &trials, Scale::Ratio).unwrap().change(0, 0, point, None).p_value()
         };
-        // Points in the order of the factors' first levels: clients, maxmem, build.
+        // Points are in the order of the factors' first levels: clients, maxmem, build.
         let raw = [1, 2, 3].map(raw);
         let mut adjusted = adjust_p_values::holm(&raw);
         let mut found = changes.iter().map(|change| change.p_adjusted.unwrap()).collect::<Vec<_>>();

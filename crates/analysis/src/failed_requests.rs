@@ -1,4 +1,4 @@
-//! Sentences about failed requests: number, share, and kind or HTTP status.
+//! Sentences about failed requests, with their number, share, and kind or HTTP status.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use study::record::Measurement;
 use crate::findings::Row;
 use crate::number::{grouped, percent, total};
 
-/// Valid and failed requests of a load, a trial or a design point.
+/// Numbers of valid and failed requests of a load, a trial or a design point.
 #[derive(Clone, Copy, Debug)]
 pub struct FailedRequests<'a> {
     pub(crate) valid: u64,
@@ -29,23 +29,23 @@ impl<'a> From<&'a Row> for FailedRequests<'a> {
 }
 
 impl<'a> FailedRequests<'a> {
-    /// Returns the number of failed requests.
+    /// Number of failed requests of all kinds.
     pub fn count(&self) -> u64 {
         total(self.errors.values().copied())
     }
 
-    /// Whether there were requests and all of them failed.
+    /// Whether requests were made and all of them failed.
     pub fn is_all(&self) -> bool {
         self.valid == 0 && self.count() > 0
     }
 
-    /// Summarizes failures, if any: `15 of 18,056 requests failed (0.083 %): 12 status 503, 3 timeout`, or `all 18,254
-    /// requests failed: status 401 (expected 2xx)`.
+    /// Summarizes failures: `15 of 18,056 requests failed (0.083 %): 12 status 503, 3 timeout`, or `all 18,254 requests
+    /// failed: status 401 (expected 2xx)`. `None` without failures.
     pub fn sentence(&self) -> Option<String> {
         self.share().map(|share| format!("{share}: {}", self.kinds().join(", ")))
     }
 
-    /// Summarizes failures without kinds: `15 of 18,056 requests failed (0.083 %)`.
+    /// Summarizes failures without their kinds: `15 of 18,056 requests failed (0.083 %)`. `None` without failures.
     pub fn share(&self) -> Option<String> {
         let failed = self.count();
         match failed {
@@ -60,19 +60,20 @@ impl<'a> FailedRequests<'a> {
         }
     }
 
-    /// Formats number and share for a table: `0`, `5657 (20 %)`.
+    /// Formats the number and share of failed requests for a table: `0`, `5657 (20 %)`.
     pub fn cell(&self) -> String {
         count_and_share(self.count(), self.valid)
     }
 
-    /// Returns the HTTP status if all failed requests failed by the same one.
+    /// Returns the HTTP status that all failed requests have in common; `None` if they differ or failed without a
+    /// status.
     pub fn only_status(&self) -> Option<u16> {
         let by_status = self.errors.get("status").copied().filter(|count| *count == self.count())?;
         let mut failed = self.failed_statuses(by_status)?;
         failed.next().filter(|_| failed.next().is_none()).map(|(status, _)| status)
     }
 
-    /// Returns the most frequent failure, such as `status 503` or `timeout`.
+    /// Returns the most frequent failure, such as `status 503` or `timeout`; `None` without failures.
     pub fn most_frequent(&self) -> Option<String> {
         let (kind, count) = self.errors.iter().filter(|(_, count)| **count > 0).max_by_key(|(_, count)| **count)?;
         let statuses = self.failed_statuses(*count).filter(|_| kind == "status");
@@ -99,7 +100,8 @@ impl<'a> FailedRequests<'a> {
         words
     }
 
-    /// The failed statuses, known only if all failed or as many were outside 2xx: a study may expect any status.
+    /// Failed responses by status, known only if all requests failed or exactly `failed` were outside 2xx: a study may
+    /// expect any status.
     fn failed_statuses(&self, failed: u64) -> Option<impl Iterator<Item = (u16, u64)> + use<'a>> {
         let of = |unusual_only: bool| {
             let all = self.statuses.iter().map(|(status, count)| (*status, *count));
@@ -114,7 +116,7 @@ impl<'a> FailedRequests<'a> {
     }
 }
 
-/// Formats failed requests and their share for a table.
+/// Formats the number of failed requests and their share of all requests for a table: `0`, `5657 (20 %)`.
 pub fn count_and_share(failed: u64, valid: u64) -> String {
     match failed {
         0 => "0".to_owned(),
@@ -122,7 +124,7 @@ pub fn count_and_share(failed: u64, valid: u64) -> String {
     }
 }
 
-/// Explains a kind of error for which records keep no example.
+/// Explains a kind of error for which records keep no example; empty for kinds without an explanation.
 pub fn explanation(kind: &str) -> &'static str {
     match kind {
         "closed" => "the server closed a connection with a request pending",
@@ -192,7 +194,7 @@ mod tests {
                 Some("15 of 18,056 requests failed (0.083 %): 12 status 503, 3 timeout"),
                 None,
             ),
-            // Status 200 failed here and 404 was expected: the statuses do not show which failed.
+            // Status 200 failed here and 404 was expected, so the statuses do not show which requests failed.
             (
                 50,
                 &[("status", 50)],

@@ -1,4 +1,4 @@
-//! The results of analyzing a run: everything a renderer shows, with nothing left to compute.
+//! The results of analyzing a run, complete enough that a renderer computes nothing itself.
 
 mod agents;
 mod containers;
@@ -44,82 +44,82 @@ pub use self::request_trends::{OverRequests, RequestPoint, Trend as RequestTrend
 pub use self::run_conditions::{Probed, ProbedTrial, Scope, States};
 pub use self::trial_timeline::{Column, InsideTrial, Process, Role};
 
-/// Version of [`Findings`] that this build writes.
+/// Format version of [`Findings`] that this build writes.
 pub const FINDINGS_VERSION: u32 = 3;
 
-/// The findings of a run.
+/// Results of one run, as shown by the reports and written as JSON.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Findings {
-    /// Format version, [`FINDINGS_VERSION`].
+    /// Format version of these findings, [`FINDINGS_VERSION`].
     pub version: u32,
     /// Name of the run, unique within its store.
     pub run: String,
     /// Start of the run, UTC, RFC 3339.
     pub started: String,
-    /// Name of the study.
+    /// Name of the study that was run.
     pub study: String,
-    /// The study's question.
+    /// The study's question, as written in the study.
     pub question: String,
-    /// The kind of question, in words: `which server is best`.
+    /// The kind of question in words, such as `which server is best`.
     pub asked: String,
-    /// The answer, one sentence per entry, most important first. A sentence states if there is no answer.
+    /// The answer, one sentence per entry, most important first. Without an answer, a sentence states so.
     pub answer: Vec<Sentence>,
-    /// Whether this is a quick run, whose intervals claim no confidence level.
+    /// Whether this is a quick run. Its intervals claim no confidence level.
     pub quick: bool,
-    /// Profile: `default`, `quick` or `full`.
+    /// Profile of the run: `default`, `quick` or `full`.
     pub profile: String,
     /// Confidence level of every interval, a fraction.
     pub level: f64,
-    /// Metric of the stop rule.
+    /// Name of the metric that the stop rule and the answer use.
     pub metric: String,
-    /// Command line that started the run.
+    /// Command line that started the run, one argument per entry.
     pub command: Vec<String>,
-    /// Version of quintain that ran the trials.
+    /// Version of the quintain that ran the trials.
     pub quintain: String,
-    /// Git revision of the study's directory, if known.
+    /// Git revision of the study's directory; `None` if unknown.
     pub revision: Option<String>,
-    /// Git commit of the working directory in which servers were built, if known.
+    /// Git commit of the working directory in which servers were built; `None` if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
     /// Time at which the run was imported from a file, UTC, RFC 3339. Empty if the run was executed with this store.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub imported: String,
-    /// Seed of the trial order and of every trial.
+    /// Seed from which the order of trials and the seed of every trial derive.
     pub seed: u64,
-    /// Text of the study file.
+    /// Content of the study file.
     pub study_text: String,
-    /// Factors, in the order of the study.
+    /// Factors of the study, in its order.
     pub factors: Vec<Factor>,
-    /// Present if the run did not end normally; the findings cover the trials so far.
+    /// Why the run is incomplete; `None` if it ended normally. The findings cover the trials so far.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unfinished: Option<Unfinished>,
-    /// Metrics that occur, in display order.
+    /// Metrics with a value in at least one row or capacity, in display order.
     pub metrics: Vec<&'static Metric>,
-    /// The load in words: what all design points share and how they differ.
+    /// The load in words: the properties common to all design points, and how the points differ.
     pub load: String,
-    /// Figures requested by the study.
+    /// Figures that the study requests, in its order.
     pub figures: Vec<Figure>,
-    /// Tables requested by the study.
+    /// Tables that the study requests, in its order.
     pub tables: Vec<Table>,
     /// One row per design point; two if a point was measured under both idle policies.
     pub rows: Vec<Row>,
-    /// Comparisons of contenders: first by the study's metric, then by other metrics it shows.
+    /// Comparisons of contenders: first by the study's metric, then by the other metrics that it shows.
     pub comparisons: Vec<Comparison>,
-    /// Candidates compared with a baseline; `None` if the study has no gate.
+    /// Results of candidates relative to a baseline; `None` if the study has no gate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gate: Option<GateFinding>,
-    /// Trend of the study's metric over each numeric factor, from its first to its last level.
+    /// Trend of the study's metric from the first to the last level of each numeric factor.
     pub trends: Vec<Trend>,
-    /// Searches for the capacities from which design points derive their rates; not design points of the study.
+    /// Searches for the capacities from which design points derive their rates, one row per search.
     pub capacities: Vec<Row>,
-    /// Scalability over a numeric factor, one entry per series.
+    /// Scalability over a numeric factor, one entry per series; empty without a factor that counts resources.
     pub scalability: Vec<Scalability>,
-    /// Effects and interactions of the factors by metric and idle policy; empty unless two or more factors vary.
+    /// Effects and interactions of the factors by metric and idle policy; empty if fewer than two factors vary.
     pub effects: Vec<Effects>,
-    /// Servers in containers, and companions.
+    /// Resource usage of servers in containers and of companions; empty if no trial had one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hosted: Vec<HostedFinding>,
-    /// CPU profiles of the servers, if requested.
+    /// CPU profiles of the servers; empty unless requested.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub cpu_profiles: Vec<ProfileFinding>,
     /// Differences between the CPU profiles of two contenders.
@@ -127,11 +127,11 @@ pub struct Findings {
     pub profile_differences: Vec<ProfileDifference>,
     /// Miss-ratio curves of caches, in the order of their figures.
     pub miss_ratios: Vec<MissRatios>,
-    /// Results per operation, for each row whose trials are journeys.
+    /// Results per operation, for each row with journeys, a mix of requests or stages.
     pub operations: Vec<RowOperations>,
-    /// Overhead of proxies at each design point, relative to the same point at `direct`.
+    /// Overhead of proxies at each design point, relative to the same point without them (`direct`).
     pub added: Vec<Added>,
-    /// Trends over the requests of a trial, if the study requests them.
+    /// Trends over the requests of a trial; empty unless the study requests them.
     pub over_requests: Vec<OverRequests>,
     /// Timeline of one trial for each of the first rows.
     pub inside: Vec<InsideTrial>,
@@ -139,37 +139,38 @@ pub struct Findings {
     pub scope: Option<Scope>,
     /// Whether the machine's speed changed during the run; `None` if there are too few trials to tell.
     pub states: Option<States>,
-    /// Probes: a fixed piece of work before and after each trial; `None` if there were none.
+    /// CPU speed by the probes before and after each trial; `None` if there were none.
     pub probes: Option<Probed>,
-    /// Network stack counters, summed over all trials.
+    /// Counters of the network stack, summed over all trials.
     pub network: NetworkCounters,
-    /// The machine; for a cluster, the machine that ran the lab.
+    /// The machine that ran the trials; for a cluster, the machine that ran the lab.
     pub machine: Host,
     /// Machines of the cluster on one line; empty for a single machine.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub cluster: String,
-    /// Machines of the cluster, one per entry.
+    /// Machines of the cluster, one per entry; empty for a single machine.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<Node>,
-    /// Limits of the generator on this machine against a null server, if measured.
+    /// Maximum rates of the generator on this machine against a null server; `None` if not measured.
     pub calibration: Option<Calibration>,
-    /// Builds of the servers.
+    /// How each server was built, one entry per build.
     pub builds: Vec<Build>,
-    /// Findings of `quintain doctor` when the run started.
+    /// Results of the checks of `quintain doctor` when the run started.
     pub doctor: Vec<Finding>,
     /// How the numbers were obtained, one paragraph per entry.
     pub method: Vec<String>,
-    /// Warnings about the run. Warnings shared by several rows are merged here; rows also keep their own.
+    /// Warnings about the run, including those of rows. Warnings of several rows are merged here; rows also keep their
+    /// own.
     pub warnings: Vec<Warning>,
 }
 
 impl Findings {
-    /// Looks up a metric by name.
+    /// Looks up a metric by name; `None` if no row or capacity has a value.
     pub fn metric_info(&self, name: &str) -> Option<&'static Metric> {
         self.metrics.iter().find(|metric| metric.name == name).copied()
     }
 
-    /// Returns the unit of a metric, or an empty string if no row has it.
+    /// Returns the unit of a metric, or an empty string if no row has a value.
     pub fn unit(&self, name: &str) -> &str {
         self.metric_info(name).map_or("", |metric| metric.unit)
     }
@@ -179,18 +180,18 @@ impl Findings {
         self.capacities.iter().chain(&self.rows)
     }
 
-    /// Iterates over the rows that are searches, with their results.
+    /// Iterates over the rows that are searches, with the result of each search.
     pub fn searches(&self) -> impl Iterator<Item = (&Row, &SearchFinding)> {
         self.all_rows().filter_map(|row| Some((row, row.search.as_ref()?)))
     }
 }
 
-/// One finding in a sentence.
+/// One finding in words.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Sentence {
-    /// Text that can be read on its own.
+    /// Complete sentence that can be read on its own.
     pub text: String,
-    /// Part of the findings that supports it.
+    /// Part of the findings that supports the sentence.
     pub from: Source,
 }
 
@@ -200,42 +201,42 @@ impl std::fmt::Display for Sentence {
     }
 }
 
-/// Parts of the findings that can support a sentence.
+/// Part of the findings that supports a sentence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Source {
-    /// [`Findings::rows`].
+    /// Supported by [`Findings::rows`].
     Rows,
-    /// [`Findings::comparisons`].
+    /// Supported by [`Findings::comparisons`].
     Comparisons,
-    /// [`Findings::gate`].
+    /// Supported by [`Findings::gate`].
     Gate,
-    /// [`Findings::trends`].
+    /// Supported by [`Findings::trends`].
     Trends,
-    /// [`Findings::added`].
+    /// Supported by [`Findings::added`].
     Added,
-    /// [`Findings::searches`].
+    /// Supported by [`Findings::searches`].
     Searches,
-    /// [`Findings::scalability`].
+    /// Supported by [`Findings::scalability`].
     Scalability,
-    /// [`Findings::effects`].
+    /// Supported by [`Findings::effects`].
     Effects,
-    /// [`Findings::miss_ratios`].
+    /// Supported by [`Findings::miss_ratios`].
     MissRatios,
-    /// [`Findings::over_requests`].
+    /// Supported by [`Findings::over_requests`].
     OverRequests,
 }
 
 /// A comparison of contenders by one metric under one idle policy.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Comparison {
-    /// Name of the compared metric.
+    /// Name of the metric by which contenders are compared.
     pub metric: String,
-    /// Whether this is the study's metric. In other metrics, about one comparison in twenty differs by chance.
+    /// Whether this is the study's metric. By any other metric, about one comparison in twenty differs by chance.
     pub headline: bool,
-    /// Factor whose levels compete.
+    /// Factor whose levels are the contenders.
     pub factor: String,
-    /// Idle policy of the CPUs.
+    /// Idle policy of the CPUs in the compared trials.
     pub idle: IdlePolicy,
     /// Combinations of the other factors at which at least two contenders were measured.
     pub places: Vec<ComparedPlace>,
@@ -244,46 +245,46 @@ pub struct Comparison {
 /// A comparison of contenders at one combination of the other factors.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ComparedPlace {
-    /// Levels of the other factors that vary, `clients 40`; empty if none do.
+    /// Levels of the other factors that vary, such as `clients 40`; empty if none of them varies.
     pub label: String,
     /// Contenders as indices into [`Findings::rows`], in plan order.
     pub rows: Vec<usize>,
-    /// Row with the best typical ratios to the others, whether it leads or not; `None` without common blocks.
+    /// Row with the best typical ratios to the other rows, even if it does not lead; `None` without common blocks.
     pub best: Option<usize>,
-    /// Whether it was shown to be better than every other contender.
+    /// Whether [`ComparedPlace::best`] was shown to be better than every other contender.
     pub leads: bool,
     /// Probability of such a clear lead by chance, adjusted for all places (Holm).
     pub p_lead: f64,
-    /// Rows that were not shown to be worse than another.
+    /// Rows that were not shown to be worse than any other row.
     pub may_be_best: Vec<usize>,
-    /// Minimum number of common blocks over all pairs.
+    /// Smallest number of common blocks of any pair.
     pub blocks: u64,
-    /// All pairs of contenders.
+    /// Comparisons of all pairs of contenders.
     pub pairs: Vec<Difference>,
 }
 
 /// A comparison of two design points, block by block.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Difference {
-    /// Row of the first design point.
+    /// Index of the first design point's row in [`Findings::rows`].
     pub a: usize,
-    /// Row of the second design point.
+    /// Index of the second design point's row in [`Findings::rows`].
     pub b: usize,
-    /// Number of common blocks.
+    /// Number of blocks in which both design points have a trial.
     pub blocks: u64,
-    /// Typical ratio b/a (Hodges & Lehmann) with its signed rank interval; `None` for too few blocks.
+    /// Typical ratio b/a (Hodges & Lehmann) with its signed rank interval; `None` if there are too few blocks.
     pub ratio: Option<Estimate>,
-    /// Ratio of the geometric means b/a with the paired Student t interval.
+    /// Ratio of the geometric means b/a with the paired Student t interval; `None` if there are too few blocks.
     pub mean_ratio: Option<Estimate>,
-    /// Probability of such a clear difference by chance (Wilcoxon's signed rank, exact, two-sided).
+    /// Probability of such a clear difference by chance (Wilcoxon's signed rank test, exact, two-sided).
     pub p: f64,
     /// `p` adjusted for all comparisons by this metric (Holm).
     pub p_adjusted: f64,
-    /// Whether a difference is shown.
+    /// Whether a difference is shown at the run's confidence level.
     pub shown: bool,
     /// Smallest difference that would probably have been shown, a fraction; `None` if unknown.
     pub could_show: Option<f64>,
-    /// Whether the typical ratio and the ratio of means disagree, which indicates different kinds of starts.
+    /// Whether the typical ratio and the ratio of means disagree, which indicates that starts are of different kinds.
     pub kinds_of_starts: bool,
 }
 
@@ -292,40 +293,40 @@ pub struct Difference {
 pub struct Trend {
     /// Name of the metric that changes.
     pub metric: String,
-    /// Name of the numeric factor.
+    /// Name of the numeric factor whose level changes.
     pub factor: String,
-    /// Levels of the other factors that vary; empty if none do.
+    /// Levels of the other factors that vary; empty if none of them varies.
     pub label: String,
-    /// The first level.
+    /// First comparable level of the factor.
     pub from: Level,
-    /// The last level.
+    /// Last comparable level of the factor.
     pub to: Level,
-    /// The change; `a` is the row at `from`.
+    /// The change between the levels; its `a` is the row at `from`.
     pub change: Difference,
 }
 
 /// A run that was interrupted or is still in progress.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Unfinished {
-    /// Whether it was interrupted or is in progress.
+    /// Whether the run was interrupted or is still in progress.
     pub state: RunState,
-    /// Number of trials so far.
+    /// Number of trials that have ended.
     pub trials: u64,
     /// Minimum number of trials in the plan.
     pub trials_min: u64,
-    /// State in words: `interrupted after 5 of at least 15 trials`.
+    /// State in words, such as `interrupted after 5 of at least 15 trials`.
     pub sentence: String,
-    /// Shell command that resumes the run; empty while it is in progress and if the command is unknown.
+    /// Shell command that resumes the run; empty while it is in progress or if the command is unknown.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub resume: String,
 }
 
-/// A factor and its levels.
+/// A factor of the study with its levels.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Factor {
-    /// Name in the study.
+    /// Name of the factor in the study.
     pub name: String,
-    /// Levels: numbers ascending, text in plan order.
+    /// Levels of the factor: numbers ascending, strings in plan order.
     pub levels: Vec<Level>,
     /// Whether every level is a number, so that the factor can be an axis.
     pub numeric: bool,
@@ -337,7 +338,7 @@ impl Factor {
         self.levels.len() > 1
     }
 
-    /// Names a level: text unchanged, a number with its factor.
+    /// Formats a level: a string unchanged, a number with the factor's name.
     pub fn named(&self, level: &Level) -> String {
         match level {
             Level::Text(word) => word.clone(),
@@ -351,74 +352,76 @@ impl Factor {
 pub struct Row {
     /// Index of the design point in the plan.
     pub point: usize,
-    /// Levels in factor order, `c-epoll, cores 1, clients 40`, of the factors that vary, or of all if none do.
+    /// Levels in factor order, such as `c-epoll, cores 1, clients 40`: of the factors that vary, or of all if none do.
     pub label: String,
-    /// Levels by factor name.
+    /// Level of each factor, by factor name.
     pub factors: BTreeMap<String, Level>,
-    /// CPUs of the server.
+    /// Number of CPUs that the server could use.
     pub cpus: u32,
-    /// CPUs that the study requests; `None` if the server has all of them.
+    /// Number of CPUs that the study requests; `None` if the server may use all of them.
     pub cpus_wanted: Option<u32>,
-    /// Idle policy in force; `None` if no trial ran.
+    /// Idle policy of the CPUs in force; `None` if no trial ran.
     pub idle: Option<IdlePolicy>,
-    /// Whether it was measured.
+    /// Whether the design point was measured, and if not, why.
     pub state: RowState,
     /// Number of trials with a measurement.
     pub n: usize,
-    /// Trials without a measurement, by kind.
+    /// Numbers of trials without a measurement, by kind of failure.
     pub failures: Vec<FailureCount>,
-    /// Estimates over the trials, by metric name; metrics without a value in any trial are absent.
+    /// Estimates over the trials, by metric name; a metric without a value in any trial is absent.
     pub metrics: BTreeMap<String, MetricFinding>,
-    /// The bottleneck.
+    /// The bottleneck of the trials; `None` without a measured trial.
     pub limited_by: Option<LimitFinding>,
     /// Reasons why the row does not measure the server.
     pub marks: Vec<Mark>,
-    /// Results of each generator, if the load came from several machines.
+    /// Results of each generator; empty unless the load came from several machines.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<AgentFinding>,
-    /// The search whose steps are these trials; `metrics` then covers the trials at its lower end.
+    /// Result of the search whose steps are these trials; `metrics` then covers the trials at its lower end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub search: Option<SearchFinding>,
-    /// Which clock the latencies use.
+    /// Point at which a latency starts; `None` without a measured trial.
     pub clock: Option<Clock>,
-    /// Latencies of all trials merged, ns. Used for distributions.
+    /// Histogram of the latencies of all trials, ns; `None` without a measured trial.
     pub latency: Option<Histogram>,
-    /// Requests that were due but had no response when their trial ended: number and wait, over all
-    /// trials. `None` in old stores.
+    /// Requests of all trials that were due but had no response when their trial ended, with their waits. `None` in old
+    /// stores.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub censored: Option<Box<Censored>>,
-    /// Failed requests of all trials, by kind.
+    /// Number of failed requests of all trials, by kind of error.
     pub errors: BTreeMap<String, u64>,
-    /// The first error of each kind that carries a message.
+    /// The first error message of each kind of error that has one.
     pub error_examples: BTreeMap<String, String>,
-    /// Responses by HTTP status over all trials, valid or not.
+    /// Number of responses of all trials by HTTP status, valid or not.
     pub statuses: BTreeMap<u16, u64>,
-    /// TLS handshakes of all trials; 0 without TLS.
+    /// Number of TLS handshakes of all trials; 0 without TLS.
     pub handshakes: u64,
-    /// TLS handshakes that resumed a session.
+    /// Number of those handshakes that resumed a session.
     pub handshakes_resumed: u64,
-    /// Valid responses of all trials.
+    /// Number of valid responses of all trials.
     pub requests: u64,
-    /// Trials in execution order.
+    /// Trials of the row, in execution order.
     pub trials: Vec<TrialFinding>,
-    /// Why no further trials ran, `target met: ±2.1 % after 9 trials`.
+    /// Why no further trials ran, such as `target met: ±2.1 % after 9 trials`.
     pub stop_reason: String,
-    /// Whether trials were steady when measuring began; `None` for too few trials or windows.
+    /// Whether trials were steady when measuring began; `None` if there are too few trials or windows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub steady: Option<SteadyFinding>,
-    /// Why a measured row is not ranked: it fails a larger share of requests than another contender at its place.
+    /// Why a measured row is not ranked: it fails a larger share of requests than a different contender at its place.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub more_errors: Option<String>,
-    /// Warnings, with `(3 of 8 trials)` if they do not apply to all.
+    /// Warnings about the row, with `(3 of 8 trials)` if they do not apply to all its trials.
     pub warnings: Vec<Warning>,
 }
 
 /// Whether the trials of a row had reached a steady state.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SteadyFinding {
-    /// `false` if the halves of its trials differ by more than 2 % and by more than chance explains in this report.
+    /// Whether a steady state was reached. It was not if the halves of a trial differ by more than 2 % and beyond
+    /// chance.
     pub reached: bool,
-    /// Mean latency of the second half of a trial over that of the first, over trials, with this row's own interval.
+    /// Ratio of the mean latency in the second half of a trial to the first half: mean over the trials with its
+    /// interval.
     pub change: Estimate,
     /// Probability of such a large change by chance, adjusted for all rows (Holm).
     pub p_adjusted: f64,
@@ -427,62 +430,62 @@ pub struct SteadyFinding {
 /// A warning about a row or the whole report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Warning {
-    /// Topic.
+    /// Topic of the warning.
     pub kind: WarningKind,
-    /// One line without a full stop.
+    /// The warning in one line without a full stop.
     pub text: String,
-    /// Number of trials affected; 0 if it is not about trials.
+    /// Number of trials affected; 0 if the warning is not about trials.
     pub trials: usize,
-    /// Warnings that were merged into it, one line each; empty if `text` is complete.
+    /// Texts of the warnings that were merged into this one, one line each; empty if `text` is complete.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub details: Vec<String>,
 }
 
 impl Warning {
-    /// Creates a warning without details.
+    /// Creates a warning without details, about `trials` trials.
     pub fn new(kind: WarningKind, text: impl Into<String>, trials: usize) -> Self {
         Warning { kind, text: text.into(), trials, details: Vec::new() }
     }
 }
 
 impl Row {
-    /// Returns the estimate of a metric, if any.
+    /// Returns the estimate of a metric; `None` if it has no value or no interval.
     pub fn estimate(&self, metric: &str) -> Option<&Estimate> {
         self.metrics.get(metric)?.estimate.as_ref()
     }
 
-    /// Returns the mean of a metric, if it has values.
+    /// Returns the mean of a metric over the trials; `None` if it has no value.
     pub fn mean(&self, metric: &str) -> Option<f64> {
         self.metrics.get(metric)?.mean
     }
 
-    /// Counts failed requests over all trials and kinds.
+    /// Number of failed requests over all trials and kinds of error.
     pub fn errors_total(&self) -> u64 {
         self.errors.values().fold(0, |sum, count| sum.saturating_add(*count))
     }
 
-    /// Whether the row must not be compared with others.
+    /// Whether any mark shows that the row does not measure the server.
     pub fn is_marked(&self) -> bool {
         !self.marks.is_empty()
     }
 
-    /// Whether the row measures something other than the server.
+    /// Whether the row measures something other than the server: it has a mark other than [`Mark::Hung`].
     pub fn is_about_others(&self) -> bool {
         self.marks.iter().any(|mark| *mark != Mark::Hung)
     }
 
-    /// Counts trials in which the server hung.
+    /// Number of trials in which the server hung.
     pub fn hung(&self) -> usize {
         self.trials.iter().filter(|trial| trial.marks.contains(&Mark::Hung)).count()
     }
 
-    /// Whether the value of a metric is a lower bound.
+    /// Whether the mean of a metric is a lower bound.
     pub fn is_at_least(&self, metric: &str) -> bool {
         self.metrics.get(metric).is_some_and(|found| found.at_least)
     }
 
-    /// Returns the marks that prevent comparing the row by a metric. `is_broken` is whether an
-    /// absolute limit is claimed to be exceeded, which other work on the CPUs may explain.
+    /// Returns the marks that prevent comparing the row by a metric; `None` if no mark does. `is_broken` is whether a
+    /// test found an absolute limit exceeded, which other work on the CPUs may explain.
     pub(crate) fn forbidding(&self, metric: &Metric, is_broken: bool) -> Option<String> {
         let forbids = |mark: &&Mark| mark.forbids(metric) || **mark == Mark::Shared && is_broken && is_pace(metric);
         let marks = self.marks.iter().filter(forbids).map(|mark| mark.text()).collect::<Vec<_>>();
@@ -490,24 +493,24 @@ impl Row {
     }
 }
 
-/// State of a design point, with its reason in one sentence unless all trials are complete.
+/// State of a design point, with the reason in one sentence unless all its trials are complete.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "state", content = "reason", rename_all = "kebab-case")]
 pub enum RowState {
-    /// All trials are complete.
+    /// All trials of the design point are complete.
     Measured,
     /// Some trials are complete; others failed or have not run yet.
     Partial(String),
-    /// This machine cannot run the design point.
+    /// This machine cannot run the design point, for example because it has too few CPUs.
     Unrunnable(String),
     /// A toolchain is missing, or no trial has started.
     Skipped(String),
-    /// The build or every trial failed.
+    /// The build of the server or every trial failed.
     Failed(String),
 }
 
 impl RowState {
-    /// Returns the reason, unless all trials are complete.
+    /// Returns the reason for the state; `None` if all trials are complete.
     pub fn reason(&self) -> Option<&str> {
         match self {
             RowState::Measured => None,
@@ -517,7 +520,7 @@ impl RowState {
         }
     }
 
-    /// Returns the state as one word.
+    /// Returns the state as one word, as in JSON.
     pub fn word(&self) -> &'static str {
         match self {
             RowState::Measured => "measured",
@@ -529,26 +532,26 @@ impl RowState {
     }
 }
 
-/// Failed trials of one kind.
+/// Number of failed trials of one kind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FailureCount {
-    /// Kind that these failures share.
+    /// Kind of failure that these trials share.
     pub kind: FailureKind,
     /// Number of failed trials of this kind.
     pub count: usize,
-    /// Message of the first such trial.
+    /// Message of the first failed trial of this kind.
     pub message: String,
 }
 
-/// One metric over the trials of a row.
+/// Estimate of one metric over the trials of a row.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct MetricFinding {
-    /// Mean over the trials with its Student t interval; if `None`, see `mean` and `note`.
+    /// Mean over the trials with its Student t interval; `None` if `note` or `at_least` gives a reason.
     pub estimate: Option<Estimate>,
-    /// Mean over the trials, if there are values, with or without an interval.
+    /// Mean over the trials, with or without an interval; `None` if there are no values.
     pub mean: Option<f64>,
     /// Whether the mean is a lower bound because requests that could change it still waited when a trial ended. The
-    /// metric then has no estimate and the row is not compared by it.
+    /// metric then has no estimate.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub at_least: bool,
     /// Standard deviation of the trials' values; `None` for fewer than two trials.
@@ -557,29 +560,30 @@ pub struct MetricFinding {
     pub s_between: Option<f64>,
     /// Standard deviation of windows within a trial; `None` if the windows do not show it.
     pub s_within: Option<f64>,
-    /// Trial length with the narrowest interval for a fixed total time, s; `None` without `s_between` or `s_within`.
+    /// Trial length, s, with the narrowest interval for a fixed total time; `None` without `s_between` or `s_within`.
     pub best_trial_s: Option<f64>,
     /// Whether the stop rule's target is met; `None` if the rule does not use this metric.
     pub target_met: Option<bool>,
-    /// Why there is no estimate, or a caveat: `not enough samples`.
+    /// Why there is no estimate, or a caveat, such as `not enough samples`; `None` if there is neither.
     pub note: Option<String>,
 }
 
-/// The bottleneck over the trials of a row.
+/// The bottleneck of most trials of a row.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LimitFinding {
-    /// Limit of most trials. A tie goes to the limit that says least about the server.
+    /// Limit of most trials. A tie goes to the limit that reveals least about the server.
     pub limit: Limit,
     /// Number of trials per limit.
     pub counts: BTreeMap<Limit, usize>,
     /// Reasons given by the first trial with this limit.
     pub reasons: Vec<String>,
-    /// Whether `subject` means the server or the path to it, which was not measured and could explain the evidence.
+    /// Whether `subject` means the server or the path to it, as the path was not measured and could explain the
+    /// evidence.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub path_unknown: bool,
 }
 
-/// Reasons not to read a row or a trial as a measurement of the server.
+/// Reason not to read a row or a trial as a measurement of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mark {
@@ -594,7 +598,8 @@ pub enum Mark {
 }
 
 impl Mark {
-    /// The mark of a trial that was limited by something other than the server.
+    /// Returns the mark of a limit other than the server; `None` if the limit leaves the trial a measurement of the
+    /// server.
     pub fn of(limit: Limit) -> Option<Mark> {
         match limit {
             Limit::Generator => Some(Mark::GeneratorBound),
@@ -604,7 +609,7 @@ impl Mark {
         }
     }
 
-    /// Returns a short description.
+    /// Returns a short description for tables, such as `generator-bound`.
     pub fn text(self) -> &'static str {
         match self {
             Mark::GeneratorBound => "generator-bound",
@@ -614,9 +619,9 @@ impl Mark {
         }
     }
 
-    /// Whether the mark prevents comparing servers by this metric. The order of both sides of a block is random. A
-    /// disturbance that ignores the side (another process on the CPUs) leaves values exchangeable (Fisher 1935): the
-    /// signed-rank test keeps its error and only loses power. A limit common to both sides, a busy generator,
+    /// Whether the mark prevents comparing servers by this metric. The order of both sides of a block is random, so a
+    /// disturbance that ignores the side, such as another process, leaves values exchangeable (Fisher 1935). The
+    /// signed-rank test keeps its error and only loses power. A limit common to both sides, such as a busy generator,
     /// determines throughput and latency, but not the server's CPU time per request.
     pub fn forbids(self, metric: &Metric) -> bool {
         match self {
@@ -627,7 +632,7 @@ impl Mark {
     }
 }
 
-/// Whether a metric is a speed: a rate, or a time other than CPU time.
+/// Whether a metric measures speed: a rate, or a time other than CPU time.
 fn is_pace(metric: &Metric) -> bool {
     matches!(metric.unit, "1/s" | "bytes/s" | "ns") && !metric.name.ends_with("_cpu_per_request")
 }
@@ -640,93 +645,93 @@ fn is_size(metric: &Metric) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Clock {
-    /// The write of the request (closed loop).
+    /// Latency starts at the write of the request (closed loop).
     Service,
-    /// The intended send time (open loop).
+    /// Latency starts at the intended send time of the request (open loop).
     Response,
 }
 
-/// One trial of a row.
+/// Results of one trial of a row.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct TrialFinding {
     /// Position in the run's order of trials, from 0.
     pub order: u32,
     /// Number of the block, from 0.
     pub block: u32,
-    /// Start, UTC, RFC 3339.
+    /// Start of the trial, UTC, RFC 3339.
     pub started: String,
-    /// Offered rate, per second; `None` for a closed loop.
+    /// Offered rate, requests per second; `None` for a closed loop.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offered_per_s: Option<f64>,
     /// Values by metric name; empty if the trial failed.
     #[schemars(with = "BTreeMap<String, f64>")]
     pub values: MetricValues,
-    /// Metrics whose value is a lower bound because requests were still waiting at the end.
+    /// Names of the metrics whose value is a lower bound because requests were still waiting at the end.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub at_least: BTreeSet<&'static str>,
-    /// Requests that were sent but had no response at the end.
+    /// Number of requests that were sent but had no response at the end.
     pub in_flight: u64,
-    /// Requests that were due but not sent by the end.
+    /// Number of requests that were due but not sent by the end.
     pub unsent: u64,
-    /// The bottleneck.
+    /// The bottleneck of the trial; `None` if the trial failed.
     pub limited_by: Option<Limit>,
     /// Reasons why the trial does not measure the server.
     pub marks: Vec<Mark>,
-    /// Metrics in which it is an outlier. Outliers are flagged, never removed.
+    /// Names of the metrics in which the trial is an outlier. Outliers are flagged, never removed.
     pub outlier_in: Vec<String>,
-    /// Whether another process used a CPU before or after it; see [`Findings::probes`].
+    /// Whether another process used a CPU before or after the trial; see [`Findings::probes`].
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub contended: bool,
-    /// Reason why the trial has no values.
+    /// Why the trial has no values; `None` if it succeeded.
     pub failed: Option<String>,
 }
 
 impl TrialFinding {
-    /// Returns the value of a metric, which may be a lower bound.
+    /// Returns the value of a metric, which may be a lower bound; `None` if the trial has no value.
     pub fn bound(&self, metric: &str) -> Option<Bound> {
         Some(Bound { value: self.values.get(metric)?, at_least: self.at_least.contains(metric) })
     }
 
-    /// Returns the value of a metric unless it is a lower bound.
+    /// Returns the value of a metric; `None` if it is a lower bound or absent.
     pub fn known(&self, metric: &str) -> Option<f64> {
         self.bound(metric).filter(|bound| !bound.at_least).map(|bound| bound.value)
     }
 }
 
-/// Result of a search: the range from the highest rate confirmed to meet the objective to the lowest that fails.
+/// Result of a search: the range from the highest rate confirmed to meet the objective to the lowest that fails it.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SearchFinding {
-    /// The objective, `p99 < 5ms and errors < 0.1%`.
+    /// The objective of the search, such as `p99 < 5ms and errors < 0.1%`.
     pub objective: String,
-    /// Lower end of the range, which meets the objective.
+    /// Highest rate that meets the objective; if `None`, `no_low` gives the reason.
     pub low: Option<SearchEnd>,
-    /// Upper end of the range, which fails it.
+    /// Lowest rate that fails the objective; if `None`, `no_high` gives the reason.
     pub high: Option<SearchEnd>,
-    /// Why there is no lower end.
+    /// Why there is no lower end; `None` if there is one.
     pub no_low: Option<String>,
-    /// Why there is no upper end; `generator-limited from ...` means that the server's limit was not reached.
+    /// Why there is no upper end. `generator-limited from ...` means that the server's limit was not reached.
     pub no_high: Option<String>,
-    /// Lowest rate at which the generator was the limit, per second.
+    /// Lowest rate at which the generator was the limit, per second; `None` if it never was.
     pub generator_from_per_s: Option<f64>,
-    /// Undecided rates within the range, per second.
+    /// Rates within the range that stayed undecided, per second.
     pub undecided_per_s: Vec<f64>,
     /// Rates above the upper end that still met the objective, per second.
     pub contradictions_per_s: Vec<f64>,
     /// Whether the search is complete: both ends are confirmed, or one is shown to be out of reach.
     pub complete: bool,
-    /// Why the search ended.
+    /// Why the search ended, in words.
     pub ended: String,
-    /// Limit of the result.
+    /// Whether the server or the measurement limits the result.
     pub bound: SearchBound,
-    /// Target width of the range: upper over lower end, minus one.
+    /// Target width of the range, a fraction: upper over lower end, minus one.
     pub resolution: f64,
     /// Number of trials, including the pilot.
     pub trials: usize,
-    /// Result in words, `holds 41.2 k/s, fails at 43.0 k/s: p99 < 5ms; 14 trials`.
+    /// Result in words, such as `holds 41.2 k/s, fails at 43.0 k/s: p99 < 5ms; 14 trials`.
     pub sentence: String,
-    /// Rates tried, ascending.
+    /// Results per offered rate, ascending.
     pub rates: Vec<SearchRate>,
-    /// Trials in execution order.
+    /// Trials of the search, in execution order.
     pub steps: Vec<SearchStep>,
 }
 
@@ -735,84 +740,84 @@ pub struct SearchFinding {
 pub struct SearchStep {
     /// Position in the run's order of trials, from 0.
     pub order: u32,
-    /// Purpose of the trial.
+    /// Purpose of the trial within the search.
     pub purpose: Purpose,
-    /// Offered rate, per second; `None` for the pilot.
+    /// Offered rate, requests per second; `None` for the pilot.
     pub rate_per_s: Option<f64>,
-    /// Verdict of this trial.
+    /// Verdict of this trial on its rate.
     pub verdict: SearchVerdict,
-    /// The deciding value, `p99 7.20 ms`.
+    /// The value that decided, such as `p99 7.20 ms`.
     pub why: String,
-    /// Values that the objective uses, if they exist.
+    /// Values of the objective's conditions; a condition without a value in this trial is absent.
     pub values: Vec<SearchValue>,
-    /// The trial; `None` if it was not part of a study.
+    /// Values of the trial; `None` if it was not part of a study.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trial: Option<TrialFinding>,
 }
 
-/// Value of a condition in one trial.
+/// Value of one condition of an objective in one trial.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SearchValue {
     /// Name of the metric in the condition.
     pub metric: String,
-    /// The condition, `p99 < 5ms`.
+    /// The condition as written, such as `p99 < 5ms`.
     pub condition: String,
-    /// Bound of the condition, in the metric's unit.
+    /// Bound that the condition states, in the metric's unit.
     pub bound: f64,
-    /// Value in this trial, in the metric's unit.
+    /// Value of the metric in this trial, in the metric's unit.
     pub value: f64,
-    /// Lower end of its 95 % interval within the trial; `None` if there is no interval.
+    /// Lower end of the value's 95 % interval within the trial; `None` if there is no interval.
     pub low: Option<f64>,
-    /// Upper end of the interval.
+    /// Upper end of the value's 95 % interval within the trial; `None` if there is no interval.
     pub high: Option<f64>,
 }
 
 /// Throughput over a numeric factor, modeled by the Universal Scalability Law.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Scalability {
-    /// The factor on the axis.
+    /// Name of the numeric factor, whose level is the N of the law.
     pub factor: String,
-    /// Levels of all other factors.
+    /// Levels of all other factors, by factor name.
     pub series: BTreeMap<String, Level>,
-    /// The series in words.
+    /// Levels of the series in words.
     pub label: String,
-    /// Measured levels, ascending.
+    /// Measured levels of the factor, ascending.
     pub points: Vec<ScalabilityPoint>,
-    /// The fit; if `None`, `sentence` gives the reason.
+    /// The fitted law; if `None`, `sentence` gives the reason.
     pub fit: Option<UslFit>,
-    /// Fitted curve from the smallest to the largest N used for the fit, ascending; empty without a fit.
+    /// Fitted curve from the smallest to the largest N of the fit, ascending; empty without a fit.
     pub curve: Vec<CurvePoint>,
     /// Result in words, or why there is no fit.
     pub sentence: String,
 }
 
-/// Throughput at one N.
+/// Throughput at one level of the factor.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ScalabilityPoint {
-    /// Level of the factor: the N of the law.
+    /// Level of the factor, which is the N of the law.
     pub n: f64,
     /// Mean throughput of the trials, per second.
     pub rate_per_s: f64,
-    /// Number of trials.
+    /// Number of trials at this level.
     pub trials: usize,
     /// Fitted throughput, per second; `None` without a fit.
     pub fitted_per_s: Option<f64>,
-    /// Mean over N times the fitted throughput at 1: 1 is linear scaling; `None` without a fit.
+    /// Mean throughput over N times the fitted throughput at 1: 1 means linear scaling. `None` without a fit.
     pub efficiency: Option<f64>,
     /// Why this point is excluded from the fit; `None` if it is included.
     pub left_out: Option<String>,
 }
 
-/// A point on the fitted curve. The interval covers the mean of many trials if the law holds.
+/// A point on the fitted curve. Its interval covers the mean of many trials if the law holds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct CurvePoint {
-    /// Level of the factor: the N of the law.
+    /// Level of the factor, which is the N of the law.
     pub n: f64,
-    /// Throughput, per second.
+    /// Fitted throughput, per second.
     pub rate_per_s: f64,
-    /// Lower end of the interval.
+    /// Lower end of the interval, per second.
     pub low: f64,
-    /// Upper end of the interval.
+    /// Upper end of the interval, per second.
     pub high: f64,
 }
 
@@ -821,17 +826,17 @@ pub struct CurvePoint {
 pub struct UslFit {
     /// Throughput at `N = 1`, per second.
     pub rate_per_s: Estimate,
-    /// Share of work that is serial.
+    /// Share of the work that is serial, a fraction: `contention` in the law.
     pub contention: Estimate,
-    /// Cost of coherency between copies.
+    /// Cost of keeping copies coherent: `coherency` in the law.
     pub coherency: Estimate,
-    /// N with the highest throughput; `None` if throughput only rises.
+    /// N with the highest throughput; `None` if throughput rises without end.
     pub peak: Option<f64>,
-    /// Lower end of the peak's interval; `None` if it is unbounded.
+    /// Lower end of the peak's interval; `None` if the interval is unbounded.
     pub peak_low: Option<f64>,
-    /// Upper end of the peak's interval.
+    /// Upper end of the peak's interval; `None` if the interval is unbounded.
     pub peak_high: Option<f64>,
-    /// Share of the variation explained by the fit.
+    /// Share of the variation that the fit explains, a fraction.
     pub r_squared: f64,
 }
 
@@ -840,22 +845,22 @@ pub struct UslFit {
 pub struct Effects {
     /// Name of the analyzed metric.
     pub metric: String,
-    /// Idle policy of the CPUs; trials under two policies are never mixed.
+    /// Idle policy of the CPUs. Trials under different policies are never mixed.
     pub idle: IdlePolicy,
     /// Which combinations of levels were measured.
     pub design: Design,
-    /// Factors that vary, with the levels that have trials.
+    /// Factors that vary, with those of their levels that have trials.
     pub factors: Vec<Factor>,
-    /// Levels without measurements, `cores 8`; the analysis covers the others.
+    /// Levels without measurements, such as `cores 8`; the analysis covers the others.
     pub left_out: Vec<String>,
     /// Why there is no analysis; `None` if there is one.
     pub refused: Option<String>,
-    /// Why it does not measure only the server; `None` if it does.
+    /// Why the analysis does not measure only the server; `None` if it does.
     pub marked: Option<String>,
-    /// Analyses of ratios, if zero means none in this metric, and of differences. The sentences use
-    /// the first one.
+    /// Analyses of differences, preceded by one of ratios if all values are above zero and the metric is not a share.
+    /// The sentences use the first analysis.
     pub analyses: Vec<EffectAnalysis>,
-    /// Interpretation: shown effects first, sorted by share of the variation, largest first.
+    /// Interpretation in sentences: shown effects first, sorted by share of the variation, largest first.
     pub sentences: Vec<String>,
     /// Number of sentences that state a shown effect.
     pub shown: usize,
@@ -866,20 +871,21 @@ pub struct Effects {
 pub struct EffectAnalysis {
     /// Whether effects are ratios or differences.
     pub scale: EffectScale,
-    /// Number of design points.
+    /// Number of design points in the analysis.
     pub points: usize,
-    /// Number of trials.
+    /// Number of trials in the analysis.
     pub trials: usize,
-    /// Whether all points have equally many trials. If not, sums of squares are of type III, and
-    /// shares refer to their total.
+    /// Whether all points have equally many trials. If not, sums of squares are of type III, and shares refer to their
+    /// total.
     pub equal: bool,
-    /// Standard deviation between trials of one point, pooled over all points: of logarithms, or in the metric's unit.
+    /// Standard deviation between trials of one point, pooled over all points: of logarithms for ratios, else in the
+    /// metric's unit.
     pub error: f64,
     /// Degrees of freedom of the error.
     pub error_df: usize,
     /// Number of blocks separated from the error; 1 if none were.
     pub blocks: usize,
-    /// Upper bound on the probability of such unequal scatter between points by chance; `None` if unknown.
+    /// Upper bound on the probability that points scatter so unequally by chance; `None` if unknown.
     pub uneven_p: Option<f64>,
     /// Sources of variation; their shares sum to 1.
     pub sources: Vec<EffectSource>,
@@ -887,22 +893,22 @@ pub struct EffectAnalysis {
     pub levels: Vec<LevelEffect>,
     /// Joint effects of two levels beyond their separate effects. Empty for one-at-a-time designs.
     pub interactions: Vec<InteractionEffect>,
-    /// Changes between levels: from the first level to each other one; for numbers from the first to the last.
+    /// Changes between levels: from the first level to each other level, and for numbers to the last level.
     pub changes: Vec<EffectChange>,
 }
 
-/// A row of the analysis of variance.
+/// One source of variation, a row of the analysis of variance.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct EffectSource {
-    /// Source of the variation: effects, blocks or error.
+    /// Kind of the source: effects, blocks or error.
     pub kind: SourceKind,
-    /// Factors: one for a main effect, two for an interaction, otherwise none.
+    /// Names of the factors: one for a main effect, two for an interaction, otherwise none.
     pub factors: Vec<String>,
-    /// Share of the variation, a fraction.
+    /// Share of the variation that this source explains, a fraction.
     pub share: f64,
-    /// Sum of squares.
+    /// Sum of squares of this source.
     pub squares: f64,
-    /// Degrees of freedom.
+    /// Degrees of freedom of this source.
     pub df: usize,
     /// Mean square divided by the error's mean square; `None` for the error and if the error is zero.
     pub f: Option<f64>,
@@ -912,29 +918,29 @@ pub struct EffectSource {
     pub p_adjusted: Option<f64>,
 }
 
-/// Effect of a level, averaged over the other factors.
+/// Effect of one level, averaged over the other factors.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct LevelEffect {
     /// Name of the factor.
     pub factor: String,
     /// Level whose effect this is.
     pub level: Level,
-    /// Effect relative to the mean of all points.
+    /// Effect of the level relative to the mean of all points.
     pub effect: Estimate,
 }
 
-/// Joint effect of two levels.
+/// Joint effect of two levels of different factors.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct InteractionEffect {
     /// Names of the two factors.
     pub factors: [String; 2],
-    /// Their levels, in the same order.
+    /// One level of each factor, in the order of `factors`.
     pub levels: [Level; 2],
-    /// Effect beyond the separate effects.
+    /// Effect of both levels together beyond their separate effects.
     pub effect: Estimate,
 }
 
-/// Effect of changing from one level to another.
+/// Effect of changing one factor from one level to a different one.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct EffectChange {
     /// Name of the factor that changes.
@@ -943,24 +949,24 @@ pub struct EffectChange {
     pub from: Level,
     /// Level after the change.
     pub to: Level,
-    /// Level of another factor at which it applies. `None` means on average, or at the others'
-    /// first levels in a one-at-a-time design.
+    /// Level of a second factor at which the effect applies. `None` means on average over the other factors, or at
+    /// their first levels in a one-at-a-time design.
     pub at: Option<ChangeAt>,
     /// Effect of the change, on the scale of the analysis.
     pub change: Estimate,
     /// Smallest change that these trials would show with 80 % probability: a fraction, or in the metric's unit.
     pub detectable: f64,
-    /// Probability of such a large change by chance in a one-at-a-time design, adjusted for all changes of the metric
-    /// (Holm). `None` in other designs, which test sources of variation.
+    /// Probability of such a large change by chance, adjusted for all changes of the metric (Holm). `None` unless the
+    /// design is one-at-a-time; other designs test sources of variation.
     pub p_adjusted: Option<f64>,
 }
 
-/// A level of another factor.
+/// The level of a second factor at which a change applies.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ChangeAt {
-    /// Name of the other factor.
+    /// Name of the second factor.
     pub factor: String,
-    /// Level of that factor.
+    /// Level of the second factor.
     pub level: Level,
 }
 

@@ -22,15 +22,15 @@ use crate::{number, value};
 pub(crate) const MAIN_METRICS: [&str; 6] =
     ["throughput", "latency_mean", "latency_p50", "latency_p99", "subject_cpu_per_request", "subject_rss"];
 
-/// Number of additional pairs above which the estimate is not reported.
+/// Number of additional pairs from which the estimate is not reported.
 const MORE_MAX: f64 = 100_000.0;
 
 #[derive(Clone, Debug)]
 struct Trials {
     by_point: Vec<BTreeMap<u32, Values>>,
-    /// Trials per point, including failed ones.
+    /// Number of trials per point, including failed ones.
     count: Vec<u32>,
-    /// Whether no more trials follow, for a reason independent of their values.
+    /// Whether no more trials follow, for a reason that does not depend on their values.
     is_over: bool,
 }
 
@@ -86,7 +86,7 @@ pub(crate) struct Pair {
     pub(crate) points: [usize; 2],
 }
 
-/// A test to perform: against a bound, or for any difference without one.
+/// A test of one metric, against `bound` or, without one, for any difference.
 #[derive(Clone, Copy, Debug)]
 struct Asking {
     metric: &'static Metric,
@@ -119,7 +119,7 @@ pub(crate) fn pairs(plan: &Plan, gate: &Gate) -> (Vec<Pair>, Vec<Pair>) {
     pairs.partition(|pair| gate.null.as_ref() == Some(&pair.candidate))
 }
 
-/// Lists the tests of a gate. Failed requests are always among them: by a condition, or as an excess over the baseline.
+/// Lists the tests of a gate. They always include failed requests, by a condition or as an excess over the baseline.
 fn asked(plan: &Plan, gate: &Gate) -> Vec<Asking> {
     let of_condition = |condition: &Condition| Asking { metric: condition.metric, bound: Some(condition.bound) };
     let own = std::slice::from_ref(&plan.trials.metric);
@@ -146,14 +146,14 @@ fn rule(plan: &Plan, gate: &Gate, pairs: usize) -> Rule {
     }
 }
 
-/// Why no further block is needed. Called between blocks.
+/// Returns why no further block is needed; `None` if more are. Called between blocks.
 pub(crate) fn reason(plan: &Plan, gate: &Gate, records: &[Trial<'_>], blocks: u32) -> Option<String> {
     let is_over = blocks >= plan.trials.max;
     if plan.trials.quick {
         return is_over.then(|| format!("as requested: {}", count(u64::from(blocks), "block")));
     }
     let (_, pairs) = pairs(plan, gate);
-    // Values are only computed at looks.
+    // Values of trials are only computed at looks.
     let measured = |point: usize| records.iter().filter(move |record| record.point == point && record.is_measured);
     let looks = gate::looks(plan.trials.max.clamp(1, gate::PAIRS_MAX));
     let is_look = |pair: &Pair| {
@@ -202,7 +202,7 @@ pub(crate) fn needed(plan: &Plan) -> (usize, u32) {
     (pairs * asked(plan, gate).len(), gate::FIRST_LOOK)
 }
 
-/// Tests the candidates of a plan. `is_over` is whether the run ended without interruption.
+/// Tests the candidates of a plan; `None` without a gate. `is_over` is whether the run ended without interruption.
 pub(crate) fn gate(findings: &Findings, plan: &Plan, records: &[Trial<'_>], is_over: bool) -> Option<GateFinding> {
     let gate = plan.gate.as_ref()?;
     let trials = Trials::new(plan, records, is_over && !plan.trials.quick);
@@ -281,7 +281,7 @@ impl Tester<'_> {
         (tests, also)
     }
 
-    /// Withdraws claims in favor of the side that fails more requests: a failed request costs less.
+    /// Withdraws verdicts in favor of the side that fails more requests, since a failed request costs less.
     fn without_failures(&self, tests: &mut [GateTest], also: &mut [GateTest]) {
         let Some(errors) = tests.iter().find(|test| test.is_about_errors()) else { return };
         let candidate_fails = errors.verdict == GateVerdict::Worse;
@@ -294,7 +294,7 @@ impl Tester<'_> {
         for test in tests.iter_mut().chain(also).filter(|test| !test.is_about_errors()) {
             let is_claim = match (test.verdict, test.bound) {
                 (GateVerdict::NotWorse, Some(_)) => candidate_fails,
-                // An absolute limit does not depend on the baseline.
+                // An absolute limit holds whatever the baseline does.
                 (GateVerdict::Worse, Some(bound)) => !candidate_fails && !matches!(bound, Bound::Absolute(_)),
                 (GateVerdict::Worse | GateVerdict::NotWorse, None) => true,
                 (GateVerdict::Undecided | GateVerdict::NoVerdict, _) => false,
@@ -313,7 +313,7 @@ impl Tester<'_> {
             (Some(_), _) => GateVerdict::NoVerdict,
             (None, Some(Verdict::Worse)) => GateVerdict::Worse,
             (None, Some(Verdict::NotWorse)) => GateVerdict::NotWorse,
-            // No evidence of more errors than the baseline counts as passed.
+            // Without evidence of more errors than the baseline, the candidate passes.
             (None, Some(_)) if is_excess && self.gate.fail_if.is_some() => match found {
                 Some(found) if found.p_worse > SUSPICIOUS_P => GateVerdict::NotWorse,
                 _ => GateVerdict::Undecided,
@@ -354,13 +354,13 @@ impl Tester<'_> {
         let rows = pair.points.into_iter().zip(names).filter_map(|(point, name)| Some((self.row(point)?, name)));
         let rows = rows.collect::<Vec<_>>();
         let unmeasured = rows.iter().find(|(row, _)| row.n == 0);
-        // Other work on the machine may be the reason why an absolute limit is exceeded.
+        // An absolute limit may be exceeded because of other work on the machine.
         let is_broken = matches!(asked.bound, Some(Bound::Absolute(_)))
             && found.is_some_and(|found| found.verdict == Verdict::Worse);
         let forbidding = |row: &Row| row.forbidding(asked.metric, is_broken);
         let is_over = self.trials.is_over || self.trials.is_given_up(pair.points);
         Some(match found {
-            // A missing measurement is a better reason than any mark of the other side.
+            // A missing measurement is a better reason than any mark of the other point.
             _ if let Some((row, name)) = unmeasured => {
                 format!("{name}: {}", row.state.reason().unwrap_or("no trial succeeded"))
             }
@@ -377,8 +377,8 @@ impl Tester<'_> {
     }
 }
 
-/// Estimates the additional pairs that would probably decide if the estimate stays the same and
-/// widths shrink with the square root of the number of pairs.
+/// Estimates the additional pairs that would probably decide, if the estimate stays the same and intervals shrink with
+/// the square root of the number of pairs. `None` if there would be 100,000 pairs or more.
 fn more(found: &Decided, bound: Option<Bound>) -> Option<u64> {
     let (estimate, bound) = match bound? {
         Bound::Factor(bound) | Bound::Absolute(bound) => (found.estimate?, bound),
@@ -391,7 +391,7 @@ fn more(found: &Decided, bound: Option<Bound>) -> Option<u64> {
     (needed.is_finite() && needed < MORE_MAX).then(|| (needed - pairs).max(1.0).ceil() as u64)
 }
 
-/// Describes the conditions or differences of a gate, then the baseline compared with itself.
+/// Describes the results of a gate, one sentence per entry, and last the baseline compared with itself.
 pub fn sentences(found: &GateFinding) -> Vec<String> {
     let mut texts = Vec::new();
     let of_pair = if found.fail_if.is_some() { of_conditions } else { of_differences };
@@ -406,7 +406,7 @@ fn at(test: &GateTest) -> String {
     if test.label.is_empty() { String::new() } else { format!(" at {}", test.label) }
 }
 
-/// Errors come first if they fail the candidate, and are omitted if there are none.
+/// Describes the conditions of one candidate. Errors come first if they fail it, and are omitted if there are none.
 fn of_conditions(found: &GateFinding, tests: &[GateTest]) -> Vec<String> {
     let is_excess = |test: &&GateTest| matches!(test.bound, Some(Bound::Excess(_)));
     let errors = tests.iter().find(is_excess);
@@ -418,7 +418,7 @@ fn of_conditions(found: &GateFinding, tests: &[GateTest]) -> Vec<String> {
     first.into_iter().chain(rest).chain(last).collect()
 }
 
-/// The result of one test in a sentence.
+/// Describes the result of one test in a sentence.
 pub fn test_sentence(found: &GateFinding, test: &GateTest) -> String {
     let (at, pairs) = (at(test), count(test.pairs, "pair"));
     let (GateTest { candidate, .. }, base) = (test, &found.base);
@@ -453,7 +453,7 @@ fn tests_several(found: &GateFinding) -> bool {
     found.tests.iter().any(|test| Some(&test.metric) != found.tests.first().map(|first| &first.metric))
 }
 
-/// Describes the measured relation: `median latency 8 % [7, 9] above base`.
+/// Describes the measured relation, such as `median latency 8 % [7, 9] above base`.
 fn relation(found: &GateFinding, test: &GateTest) -> String {
     let (noun, base) = (Metric::noun_of(&test.metric), &found.base);
     if test.is_about_errors() {
@@ -568,7 +568,7 @@ fn wanting(test: &GateTest) -> String {
     text
 }
 
-/// The current result of the first question, by the same computation as in the report.
+/// Result of a gate's first test while the run is in progress, by the same computation as in the report.
 #[derive(Clone, Debug)]
 pub struct Live {
     pair: Pair,
@@ -578,7 +578,7 @@ pub struct Live {
 }
 
 impl Live {
-    /// Covers the first candidate; `None` without a gate.
+    /// Creates the result of the first candidate, without trials; `None` without a gate.
     pub fn new(plan: &Plan) -> Option<Self> {
         let gate = plan.gate.as_ref()?;
         let (_, pairs) = pairs(plan, gate);
@@ -587,7 +587,8 @@ impl Live {
         Some(Self { pair, asked: asked(plan, gate), rule, trials: Trials::new(plan, &[], false) })
     }
 
-    /// Adds a record. After each pair returns a line and whether the gate may be decided at it (a look).
+    /// Adds a record. If it completes a pair, returns a line on the result and whether the gate may be decided now (a
+    /// look).
     pub fn recorded(&mut self, plan: &Plan, record: &Record) -> Option<(String, bool)> {
         self.trials.add(plan, &Trial::from(record));
         let has = |point: usize| self.trials.by_point[point].contains_key(&record.block);
@@ -617,7 +618,7 @@ impl Live {
     }
 }
 
-/// Formats a time span in ns as seconds, minutes or hours.
+/// Formats a duration in ns as seconds, minutes or hours.
 pub fn duration(ns: u64) -> String {
     match ns as f64 / 1e9 {
         s if s < 90.0 => format!("{s:.0} s"),
@@ -663,7 +664,7 @@ mod tests {
     use study::gate::{FailIf, Undecided};
     use study::record::{Outcome, Run, RunState};
 
-    /// The other servers of the example as candidates of the first: 18 blocks at 4 places.
+    /// The example's first server as baseline and the others as candidates, in 18 blocks at 4 places.
     fn gated(fail_if: Option<&str>, edit: impl FnOnce(&mut Run, &mut Vec<Record>)) -> (Run, Vec<Record>) {
         let (mut run, mut records) = example::compared();
         run.plan.gate = Some(Gate {
@@ -711,7 +712,7 @@ mod tests {
         );
         let go = test(&found, "cores 1, clients 80", "go");
         assert_eq!((go.verdict, go.bound, go.open), (GateVerdict::Worse, Some(Bound::Factor(1.05)), false), "{go:#?}");
-        // 0.05 over 8 pairs without the errors' share, at the first look of at most 18 pairs.
+        // The level is 0.05 over 8 pairs without the errors' share, at the first look of at most 18 pairs.
         assert!((go.level.unwrap() - 0.8 * 0.05 / 8.0 * 0.2).abs() < 1e-12, "{go:#?}");
         assert!(go.ratio.unwrap().low > 1.05 && go.pairs == 10);
         assert!(
@@ -807,7 +808,7 @@ mod tests {
         );
     }
 
-    /// Fails the given share of the requests of `go` at one place, which makes it faster.
+    /// Fails a share of the requests of `go` at one place, which makes it faster.
     fn failing(share: f64) -> impl FnOnce(&mut Run, &mut Vec<Record>) {
         move |run, records| {
             run.plan.gate.as_mut().unwrap().metrics = COMPARED.map(str::to_owned).to_vec();

@@ -1,4 +1,4 @@
-//! Detects servers that stop responding: hung trials, silent connections and pauses.
+//! Detection of servers that stop responding: hung trials, silent connections and pauses.
 
 use study::WarningKind;
 use study::record::{Censored, Measurement, Record, SubjectUse, Window};
@@ -11,9 +11,9 @@ use crate::value::whole_windows;
 /// Waits of server and proxies for a CPU that another process had, ns. An unknown wait counts as zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Waits {
-    /// Time spent waiting for other processes over the whole trial.
+    /// Longest time that one of them waited over the whole trial.
     pub(crate) whole_ns: u64,
-    /// Wait in progress when measuring ended.
+    /// Longest wait that was in progress when measuring ended.
     pub(crate) at_end_ns: u64,
 }
 
@@ -26,23 +26,23 @@ impl Waits {
     }
 }
 
-/// Shortest silence that counts, ns. A scheduler, garbage collector or host can pause this long.
+/// Shortest silence that counts, ns. A scheduler, garbage collector or host can pause a process this long.
 const SHORTEST_NS: f64 = 100e6;
-/// A connection is silent if it has waited this many times as long as the longest response took.
+/// Ratio of a connection's wait to the longest response time, above which the connection is silent.
 const FAR_BEYOND: f64 = 5.0;
-/// A trial is hung if all connections were silent for at least this share of it at its end.
+/// Minimum share of a hung trial, at its end, during which all connections were silent.
 const HUNG_SHARE: f64 = 0.1;
-/// A silence is excused if the generator, or the server over the whole trial, waited for a CPU for
-/// this share of it.
+/// Share of a silence, above which waiting for a CPU excuses it: by the generator, or by the server over the whole
+/// trial.
 const CAUSE_SHARE: f64 = 0.8;
-/// Share of a silence without a CPU, still lasting at its end, that excuses the server.
+/// Share of a silence, above which the server's wait for a CPU excuses it if the wait still lasts at the end.
 const CAUSE_SHARE_AT_END: f64 = 0.5;
-/// A pause must be at least this many times as long as the mean time between responses.
+/// Minimum ratio of a pause to the mean time between responses.
 const SELDOM: f64 = 20.0;
 
-/// Returns how long the server had been silent at the end of a hung trial, ns. A trial is hung if
-/// all connections with requests in flight were silent for far longer than any response took and
-/// for a tenth of the trial. Waiting for a CPU (`waits`) can excuse a silence.
+/// Returns how long the server had been silent at the end of a hung trial, ns; `None` if it did not hang. A trial is
+/// hung if all connections with requests in flight were silent for more than five times the longest response, 100 ms,
+/// and a tenth of the trial. Waiting for a CPU (`waits`) can excuse a silence.
 pub(crate) fn hung(measurement: &Measurement, waits: Waits) -> Option<u64> {
     let censored = measurement.censored.as_deref()?;
     let silent_ns = Some(censored.silent_ns).filter(|ns| *ns as f64 > hung_from_ns(measurement))?;
@@ -57,12 +57,12 @@ pub(crate) fn hung_trial(record: &Record) -> Option<u64> {
     hung(record.measurement()?, Waits::of(record))
 }
 
-/// Shortest silence of a hung trial, ns: longer than any slow response.
+/// Silence, ns, above which a trial can be hung: longer than any slow response.
 fn hung_from_ns(measurement: &Measurement) -> f64 {
     (FAR_BEYOND * measurement.service.max.unwrap_or(0) as f64).max(SHORTEST_NS)
 }
 
-/// Shortest silence of a single connection, ns. Uses p95, so that one slow response cannot hide it.
+/// Silence of a single connection, ns, that is reported. Uses p95, so that one slow response cannot hide the silence.
 fn silent_from_ns(measurement: &Measurement) -> f64 {
     let p95 = merge_histograms::from_record(&measurement.service).and_then(|service| service.quantile(0.95));
     (FAR_BEYOND * p95.unwrap_or(0.0)).max(SHORTEST_NS)
@@ -79,7 +79,7 @@ fn silent_at_end(measurement: &Measurement) -> Option<u64> {
     (silent_ns as f64 > from_ns).then_some(silent_ns)
 }
 
-/// Describes a silence of all connections.
+/// Describes a silence of all connections, which has lasted `silent_ns`.
 pub fn hang_text(measurement: &Measurement, silent_ns: u64) -> String {
     let waiting = measurement.censored.as_deref().map_or(0, |censored| censored.connections.count);
     let all = count(u64::from(measurement.clients), "connection");
@@ -123,7 +123,7 @@ fn pause(measurement: &Measurement) -> Option<String> {
     });
     let (run, end) = runs.max()?;
     let paused_ns = run.saturating_mul(window_ns) as f64;
-    // A request that waited through the pause took at least as long; sparse schedules have none.
+    // A request that waited through the pause took at least as long. Sparse schedules have no such request.
     let was_awaited = paused_ns > 0.0 && measurement.service.max? as f64 >= paused_ns;
     (was_awaited && paused_ns >= pause_from_ns(measurement)).then(|| {
         let [paused, from] = [paused_ns, ((end as u64 - run) * window_ns) as f64].map(|ns| quantity(ns, "ns"));
@@ -131,7 +131,7 @@ fn pause(measurement: &Measurement) -> Option<String> {
     })
 }
 
-/// Merges the unanswered requests of trials.
+/// Merges the unanswered requests of several trials; `None` without trials.
 pub(crate) fn censored<'a>(parts: impl Iterator<Item = &'a Censored> + Clone) -> Option<Box<Censored>> {
     parts.clone().next()?;
     let all = |part: fn(&Censored) -> &study::record::Histogram| {
@@ -148,20 +148,21 @@ pub(crate) fn censored<'a>(parts: impl Iterator<Item = &'a Censored> + Clone) ->
     }))
 }
 
-/// Counts requests without a response over all rows; `None` if there are none or unknown.
+/// Describes the requests without a response over all rows; `None` if there are none or if they are unknown.
 pub fn over_all(findings: &Findings) -> Option<String> {
     let all = censored(findings.all_rows().filter_map(|row| row.censored.as_deref()))?;
     counted(&all).map(|counted| format!("Unanswered at the end of trials: {counted}."))
 }
 
-/// Counts requests without a response in a row with unsent requests or lower bounds.
+/// Describes the requests without a response of a row; `None` unless it hung or has unsent requests or lower bounds.
 pub fn of_row(row: &Row) -> Option<String> {
     let matters = row.hung() > 0 || row.trials.iter().any(|trial| trial.unsent > 0 || !trial.at_least.is_empty());
     let counted = row.censored.as_deref().filter(|_| matters).and_then(counted)?;
     Some(format!("unanswered at the end of trials: {counted}"))
 }
 
-/// Formats requests without a response: `20 in flight, waiting for up to 1.45 s; 2756 not sent, waiting for up to 2 s`.
+/// Describes requests without a response: `20 still in flight, for up to 1.45 s; 2756 not sent, for up to 2 s`. `None`
+/// if there are none.
 pub fn counted(censored: &Censored) -> Option<String> {
     let part = |stored: &study::record::Histogram, what: &str| {
         let longest = quantity(stored.max? as f64, "ns");
@@ -180,7 +181,7 @@ mod tests {
     use crate::example::{MS, leave, waited};
     use crate::{example, value, verdict};
 
-    /// 18,000 responses of up to 3.18 ms to 40 clients in 250 ms.
+    /// A trial of 250 ms in which 40 clients got 18,000 responses, each within 3.18 ms.
     fn record(edit: impl FnOnce(&mut Measurement)) -> Record {
         let mut record = example::volley().1.into_iter().find(|record| record.point == 0).unwrap();
         let Outcome::Measured(measurement) = &mut record.outcome else { unreachable!() };
@@ -231,7 +232,7 @@ mod tests {
 
     #[test]
     fn slow_response_does_not_hide_a_silence() {
-        // 500 ms of 10 s, after a response that took 120 or 300 ms.
+        // The silence is 500 ms of 10 s, after a response that took 120 or 300 ms.
         for slowest in [120 * MS, 300 * MS] {
             let mut service = stats::Histogram::new();
             (0..10_000).for_each(|_| service.record(MS));
@@ -264,13 +265,13 @@ mod tests {
 
     #[test]
     fn reports_a_pause_only_if_requests_waited() {
-        // 25 empty windows of 5 ms, starting at 50 ms.
+        // The pause has 25 empty windows of 5 ms and starts at 50 ms.
         let pause = |m: &mut Measurement, longest: u64| {
             let empty = Window { requests: 0, errors: 0, latency: waited(&[]) };
             m.windows[10..35].fill(empty);
             m.service.max = Some(longest);
         };
-        // The maximum is in its own bucket, as in the trial.
+        // The maximum is in its own bucket, as in a real trial.
         let stopped = record(|m| {
             let mut service = merge_histograms::from_record(&m.service).unwrap();
             (0..40).for_each(|_| service.record(126 * MS));
@@ -304,7 +305,7 @@ mod tests {
         let hung = judged(|m| leave(m, &[200 * MS; 40], &[100 * MS; 7_000], 200 * MS));
         let words = "no response for the last 200 ms, while 40 of 40 connections waited";
         assert_eq!(hung, (Limit::Subject, words.to_owned()));
-        // Without the waiting requests, the verdict would blame the generator.
+        // Without the waiting requests, the verdict would wrongly name the generator.
         let slow = judged(|m| leave(m, &[60 * MS; 40], &[50 * MS; 7_000], 60 * MS));
         assert_eq!(slow.0, Limit::Subject, "{slow:?}");
         assert!(slow.1.ends_with("every connection was waiting for a response at the end"), "{slow:?}");

@@ -1,4 +1,5 @@
-//! Runs of one study over time, and two runs side by side. Only a run of both revisions can confirm the changes found.
+//! Runs of one study over time, and two runs side by side. Only a run of both revisions can confirm a change found
+//! here.
 
 use std::collections::BTreeMap;
 
@@ -16,10 +17,10 @@ use crate::gate::MAIN_METRICS;
 use crate::number::{count, estimate};
 use crate::suggest_compare::{self, Suggestion};
 
-/// Selected design points, by factor and level as text; empty selects all.
+/// Selected design points by factor and level, as strings; an empty list selects all.
 pub type Levels = Vec<(String, String)>;
 
-/// Values of a run for any metric, cached in a store so that a history reads no trials.
+/// Means and intervals of a run for every metric. A store caches them so that a history reads no trials.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Digest {
     probe_ns: Option<f64>,
@@ -35,7 +36,7 @@ struct DigestRow {
 }
 
 impl Digest {
-    /// The digest of the trials that `analysis` has read. Skips comparisons, most of its work.
+    /// Creates the digest of the trials that `analysis` has read. Skips comparisons, which are most of its work.
     pub fn of_trials(analysis: Analysis<'_>) -> Self {
         Self::new(&analysis.combine(false))
     }
@@ -50,7 +51,7 @@ impl Digest {
     }
 }
 
-/// A run in a history.
+/// Values of one run for a history.
 #[derive(Clone, Debug)]
 pub struct Entry {
     machine: Machine,
@@ -62,17 +63,17 @@ pub struct Entry {
 struct EntryPoint {
     label: String,
     idle: IdlePolicy,
-    /// Steps are only sought between equal configurations.
+    /// Configuration of the point. Only points with equal configurations are compared.
     point: Point,
     value: Option<PointValue>,
 }
 
-/// Creates the history entry of a run: the values of `metric`.
+/// Creates the history entry of a run with the values of `metric`.
 pub fn entry(run: &Run, digest: Digest, metric: &str) -> Entry {
     let points = digest.rows.into_iter().filter_map(|mut row| {
         let point = run.plan.points.get(row.point)?.clone();
         let revision = suggest_compare::revision_of(&point).map(str::to_owned);
-        // Worktrees and the machine's ability to run a point do not change the configuration.
+        // A worktree, or a machine that cannot run the point, does not change the configuration.
         let point = Point { unrunnable: None, ..suggest_compare::without_worktree(&point) };
         let value = row.values.remove(metric).map(|value| PointValue { revision, ..value });
         Some(EntryPoint { label: row.label, idle: row.idle, point, value })
@@ -80,7 +81,8 @@ pub fn entry(run: &Run, digest: Digest, metric: &str) -> Entry {
     Entry { machine: machine(run), head: head(run, digest.probe_ns), points: points.collect() }
 }
 
-/// Groups the runs of `study` by machine, sorted by time, with the design points that match one of `wanted`, if any.
+/// Groups the runs of `study` by machine, earliest first. Selects the design points that match one of `wanted`, or all
+/// if it is empty.
 pub fn history(study: &str, metric: &'static Metric, entries: Vec<Entry>, wanted: &[Levels]) -> History {
     let mut machines = crate::group::grouped(entries.into_iter().map(|entry| (entry.machine.clone(), entry)));
     for (_, runs) in &mut machines {
@@ -128,7 +130,7 @@ fn is_wanted(point: &Point, wanted: &[Levels]) -> bool {
     wanted.is_empty() || wanted.iter().any(|levels| levels.iter().all(has))
 }
 
-/// Finds runs of a new revision whose interval does not overlap the previous run's.
+/// Finds runs of a new revision whose interval does not overlap the interval of the previous comparable run.
 fn steps(entries: &[Entry], runs: &[HistoryRun], index: usize, point: &HistoryPoint, metric: &Metric) -> Vec<Step> {
     let sound = |at: usize| {
         let value = point.values[at].as_ref()?;
@@ -168,7 +170,7 @@ fn steps(entries: &[Entry], runs: &[HistoryRun], index: usize, point: &HistoryPo
 
 const SAME_SPEED: &str = "as fast";
 
-/// Formats a relative speed to a tenth of a percent, as precise as the median of many probes.
+/// Formats a relative speed to a tenth of a percent, the precision of the median of many probes.
 pub fn speed_words(speed: f64) -> String {
     match speed {
         speed if speed.abs() < 0.0005 => SAME_SPEED.to_owned(),
@@ -216,7 +218,7 @@ fn value(row: &Row, metric: &str, revision: Option<String>) -> Option<PointValue
     Some(PointValue { mean: mean?, estimate, at_least, n: row.n as u64, marks: row.marks.clone(), revision })
 }
 
-/// Puts any two stored runs side by side, without a verdict ([`SideBySide::reasons`]).
+/// Puts two stored runs side by side, without a verdict ([`SideBySide::reasons`]). They may be of different studies.
 pub fn side_by_side(runs: &[(Run, Vec<Record>); 2]) -> SideBySide {
     let findings = runs.each_ref().map(|(run, records)| analyze(run, records));
     let machines = [0, 1].map(|at| machine(&runs[at].0));
@@ -271,7 +273,7 @@ pub fn side_by_side(runs: &[(Run, Vec<Record>); 2]) -> SideBySide {
     SideBySide { version: HISTORY_VERSION, headline, runs: heads, machines, metrics, points, reasons, command, note }
 }
 
-/// Differences besides time, most serious first.
+/// Describes differences between the runs besides time, most serious first.
 fn headline(heads: &[RunHead; 2], machines: &[Machine; 2]) -> String {
     let [first, second] = heads;
     let mut parts = Vec::new();

@@ -8,28 +8,28 @@ use crate::findings::{Factor, Row};
 
 const ONLY_POINT: &str = "(single design point)";
 
-/// Puts the row's label before `text`, unless it is the only row.
+/// Puts the row's label before `text`, unless the row is the only one.
 pub fn about(row: &Row, text: &str) -> String {
     if row.label == ONLY_POINT { text.to_owned() } else { format!("{}: {text}", row.label) }
 }
 
-/// Returns the factors with several levels, in study order.
+/// Returns the names of the factors with several levels, in study order.
 pub fn varied(plan: &Plan) -> Vec<String> {
     plan.factors.iter().filter(|name| plan.levels(name).len() > 1).cloned().collect()
 }
 
-/// Lists the factors with a single level, which labels omit; may be empty.
+/// Lists the factors with a single level, which labels omit; empty if there are none.
 pub fn throughout(factors: &[Factor]) -> String {
     let fixed = factors.iter().filter(|factor| factor.levels.len() == 1);
     let fixed = fixed.map(|factor| format!("{} = {}", factor.name, factor.levels[0])).collect::<Vec<_>>();
     if fixed.is_empty() { String::new() } else { format!(" All rows: {}.", fixed.join(", ")) }
 }
 
-/// Joins levels in factor order: text unchanged, numbers and switches with their factor.
+/// Joins levels in factor order: strings unchanged, numbers and switches with the name of their factor.
 pub fn label(factors: &[String], levels: &BTreeMap<String, Level>) -> String {
     let part = |name: &String| {
         levels.get(name).map(|level| match level {
-            // A switch needs its name to be understood.
+            // The level of a switch cannot be understood without its name.
             Level::Text(word) if !matches!(word.as_str(), "true" | "false") => word.clone(),
             level => format!("{name} {level}"),
         })

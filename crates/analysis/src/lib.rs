@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Pure: it reads nothing from the machine, so that a store of any age and origin gives the same findings. The lab
-//! receives two functions from here: [`judge`] (the bottleneck) and [`next`] (whether more trials are needed, and at
-//! which rate). `findings` has the types of the results; the other modules compute them.
+//! calls two functions: [`judge`] for the bottleneck, and [`next`] for whether more trials are needed and at which
+//! rate. `findings` has the types of the results; the other modules compute them.
 
 #[cfg(not(feature = "schema"))]
 extern crate no_schema as schemars;

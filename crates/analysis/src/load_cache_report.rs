@@ -1,4 +1,4 @@
-//! The part of the report of one load on hits and misses of a cache.
+//! Hits and misses of a cache in the report of one load.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -9,48 +9,48 @@ use crate::load_report_parts::{SpreadNs, spread};
 /// Cache results of one load.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct CacheReport {
-    /// Bytes of hits over bytes requested; `null` if none were requested.
+    /// Bytes of hits over requested bytes; `null` if none were requested.
     pub byte_hit_ratio: Option<f64>,
-    /// Counts while measuring.
+    /// Counts of operations while measuring.
     pub counts: CacheCounts,
     /// Misses by cause as shares of GETs; `null` without GETs.
     pub miss_shares: Option<MissShares>,
-    /// Counts of the warm-up.
+    /// Counts of operations during the warm-up.
     pub warmup: CacheCounts,
-    /// Distinct keys requested since the start of the load.
+    /// Number of distinct keys requested since the start of the load.
     pub footprint_keys: u64,
-    /// Bytes of these keys and their values.
+    /// Bytes of the distinct keys and their values.
     pub footprint_bytes: u64,
-    /// Memory limit reported by the server, in bytes by its own accounting.
+    /// Memory limit that the server reported, bytes by its own accounting; `null` if unknown.
     pub limit_bytes: Option<u64>,
-    /// Footprint over memory limit; above 1 the cache cannot hold everything.
+    /// Footprint over memory limit; above 1 the cache cannot hold everything. `null` if the limit is unknown.
     pub footprint_over_limit: Option<f64>,
     /// Hit ratio that follows from the mix of operations for a cache of any size; `null` if it does not follow.
     pub hit_ratio_of_mix: Option<f64>,
-    /// Whether the hit ratio was steady before measuring; `null` with any other warm-up rule.
+    /// Whether the hit ratio was steady before measuring, in words; `null` with any other warm-up rule.
     pub steadiness: Option<String>,
-    /// The trace replayed; `null` if the workload was sampled.
+    /// The trace that was replayed; `null` if the workload was sampled.
     pub trace: Option<TraceReplay>,
-    /// Length of a window of the transient, s.
+    /// Length of a window of `transient`, s.
     pub transient_window_s: f64,
     /// Hit ratio in each window of the warm-up; `null` in a window without GETs.
     pub transient: Vec<Option<f64>>,
-    /// Service times by operation, ns: `get_hit`, `get_miss`, `set`, `delete`, `fill`, `rewrite`, if any occurred.
+    /// Service times per operation, ns: `get_hit`, `get_miss`, `set`, `delete`, `fill` and `rewrite`, if any occurred.
     pub operations: std::collections::BTreeMap<String, SpreadNs>,
 }
 
-/// Misses by cause, as shares of GETs.
+/// Misses by cause, as fractions of GETs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct MissShares {
-    /// The key was never stored.
+    /// Misses because the key was never stored.
     pub compulsory: f64,
-    /// The cache had evicted the key.
+    /// Misses because the cache had evicted the key.
     pub capacity: f64,
-    /// The key had been deleted.
+    /// Misses because the key had been deleted.
     pub invalidation: f64,
-    /// The key had expired.
+    /// Misses because the key had expired.
     pub expiry: f64,
-    /// The cache had refused to store the value.
+    /// Misses because the cache had refused to store the value.
     pub refused: f64,
 }
 
@@ -88,7 +88,7 @@ pub(crate) fn report(cache: &CacheMeasurement) -> CacheReport {
     }
 }
 
-/// Service time, ns, and number of fills and rewrites, which are in flight but not requests.
+/// Total service time, ns, and number of fills and rewrites. They are in flight but do not count as requests.
 pub(crate) fn caused(measurement: &Measurement) -> (f64, u64) {
     let cache = measurement.cache.as_ref();
     cache.map_or((0.0, 0), |cache| (cache.fill.sum + cache.rewrite.sum, cache.fill.count + cache.rewrite.count))

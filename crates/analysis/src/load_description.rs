@@ -7,7 +7,7 @@ use crate::wording::all_of;
 
 const NAMED: usize = 4;
 
-/// Describes the load of a plan. Omits defaults and joins alternatives: `40, 80 or 200 clients`.
+/// Describes the load of a plan. Omits defaults and joins alternatives, as in `40, 80 or 200 clients`.
 pub fn describe_load(plan: &Plan) -> String {
     let parts = plan.points.iter().map(|point| parts(&point.load)).collect::<Vec<_>>();
     let Some(first) = parts.first() else { return String::new() };
@@ -67,14 +67,14 @@ fn journeys(plan: &JourneyPlan) -> String {
     format!("{noun} {}", all_of(&all.iter().map(String::as_str).collect::<Vec<_>>(), "and"))
 }
 
-/// The common text, or all different ones. Texts that differ only in their first number become one with all numbers.
+/// Joins the different texts of the points. Texts that differ only in their first number become one with all numbers.
 fn joined(all: &[&Part]) -> Option<String> {
     if all.iter().all(|part| part.usual) {
         return None;
     }
     let texts = all.iter().map(|part| part.text.as_str()).filter(|text| !text.is_empty());
     let distinct = crate::group::distinct(texts);
-    // `40 clients` and `1 client` are the same kind.
+    // `40 clients` and `1 client` differ only in their number.
     let parted = |text: &'_ str| -> Option<(String, String, String)> {
         let (number, noun) = text.split_once(' ')?;
         number.parse::<u64>().ok()?;

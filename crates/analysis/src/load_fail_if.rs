@@ -1,4 +1,4 @@
-//! Limits on one load (`quintain load --fail-if`).
+//! Limits on the results of one load (`quintain load --fail-if`).
 
 use std::fmt;
 
@@ -11,23 +11,23 @@ use study::record::{Measurement, Outcome, Record};
 use crate::number;
 use crate::value::{LOAD_LEVEL, values_and_bounds};
 
-/// A condition of `--fail-if` with its outcome in one load. The next load may differ: `quintain compare` repeats loads
-/// and has an error rate.
+/// A condition of `--fail-if` with its outcome in one load. The next load may differ; `quintain compare` repeats loads
+/// and keeps an error rate.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct LoadLimit {
-    /// The condition: `p99 > 5ms`.
+    /// The condition as written, such as `p99 > 5ms`.
     pub condition: String,
-    /// Name of the metric.
+    /// Name of the metric in the condition.
     pub metric: String,
-    /// Its value in the metric's unit; `null` if it was not measured, or from too few responses.
+    /// Value in the metric's unit; `null` if it was not measured or there were too few responses.
     pub value: Option<f64>,
     /// Whether the value is a lower bound because requests were still waiting at the end.
     pub at_least: bool,
-    /// Whether the value is within the limit, if that is known.
+    /// Whether the value is within the limit.
     pub outcome: LoadLimitOutcome,
 }
 
-/// Outcome of a condition.
+/// Outcome of a condition in one load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LoadLimitOutcome {
@@ -39,8 +39,8 @@ pub enum LoadLimitOutcome {
     Unknown,
 }
 
-/// Judges every condition by the values of one load. Relative conditions have no baseline and are
-/// unknown; [`FailIf::parse_absolute`] refuses them.
+/// Judges every condition by the values of one load. A relative condition has no baseline, so its outcome is unknown;
+/// [`FailIf::parse_absolute`] refuses such conditions.
 pub fn load_limits(measurement: &Measurement, fail_if: &FailIf) -> Vec<LoadLimit> {
     let record = Record { outcome: Outcome::Measured(measurement.clone()), ..Record::default() };
     let (values, bounds) = values_and_bounds(&record, LOAD_LEVEL);

@@ -21,67 +21,67 @@ use crate::load_report_parts::{
 use crate::value::{self, LOAD_LEVEL};
 use crate::{cluster_generator_verdicts, hangs, merge_histograms, verdict};
 
-/// Version of [`LoadReport`].
+/// Version of [`LoadReport`] that this build writes.
 pub const LOAD_VERSION: u32 = 1;
-/// Reported quantiles: name and fraction.
+/// Reported quantiles, each with its name and fraction.
 pub const LOAD_QUANTILES: [(&str, f64); 5] =
     [("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99), ("p99.9", 0.999)];
 
-/// Output of `quintain load --json`. Scripts may rely on these keys; new ones may be added.
+/// Output of `quintain load --json`. Scripts may rely on its keys; more may be added.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct LoadReport {
-    /// Format version, [`LOAD_VERSION`].
+    /// Format version of the report, [`LOAD_VERSION`].
     pub version: u32,
-    /// Target of the load, as the user named it.
+    /// Target of the load as the user named it.
     pub target: String,
-    /// Resolved address: `ip:port`, or `unix:` and a path. For a journey, its first target as named.
+    /// Resolved address: `ip:port`, or `unix:` and a path. For a journey, the first target as named.
     pub address: String,
     /// Protocol of the load.
     pub protocol: Protocol,
-    /// I/O backend of the generator.
+    /// Name of the generator's I/O backend.
     pub backend: String,
     /// Number of connections.
     pub clients: u32,
-    /// Number of generator threads.
+    /// Number of threads of the generator.
     pub threads: u32,
     /// Maximum number of requests in flight per connection.
     pub pipeline: u32,
     /// Lifetime of a connection.
     pub connection: Connection,
-    /// Requests with a valid response within the timeout while measuring.
+    /// Number of requests with a valid response within the timeout while measuring.
     pub requests: u64,
-    /// Requests with a valid response during the warm-up; not part of any other figure.
+    /// Number of requests with a valid response during the warm-up. No other figure includes them.
     pub warmup_requests: u64,
-    /// Requests sent but without a response when measuring ended.
+    /// Number of requests that were sent but had no response when measuring ended.
     pub unfinished: u64,
-    /// Requests written during the load: `warmup_requests`, `requests`, errors of both that concern written requests,
-    /// `asked_again` and `left_in_flight`.
+    /// Number of requests written during the load: `warmup_requests`, `requests`, `asked_again`, `left_in_flight`, and
+    /// errors of warm-up and measurement that concern written requests.
     pub sent: u64,
-    /// Requests resent because their connection closed after the response to an earlier request; not errors.
+    /// Number of requests resent because their connection closed after the response to an earlier request; not errors.
     pub asked_again: u64,
-    /// Requests in flight when the load ended and not counted elsewhere; the server may have received them.
+    /// Number of requests in flight when the load ended and not counted elsewhere. The server may have received them.
     pub left_in_flight: u64,
-    /// Errors while measuring, by kind.
+    /// Number of errors while measuring, by kind of error.
     pub errors: BTreeMap<String, u64>,
-    /// The first error of each kind that carries a message.
+    /// The first error message of each kind of error that has one.
     pub error_examples: BTreeMap<String, String>,
-    /// Responses by HTTP status, among `requests`, `errors` or `late_answers`; empty for other protocols.
+    /// Number of responses by HTTP status, among `requests`, `errors` or `late_answers`; empty for other protocols.
     pub statuses: BTreeMap<u16, u64>,
     /// Length of the measured time, s.
     pub duration_s: f64,
     /// Valid responses per second.
     pub rate_per_s: f64,
-    /// Offered rate, per second; `null` for a closed loop.
+    /// Offered rate, requests per second; `null` for a closed loop.
     pub offered_per_s: Option<f64>,
     /// Bytes received while measuring.
     pub received_bytes: u64,
-    /// Bytes received per second.
+    /// Bytes received per second while measuring.
     pub transfer_bytes_per_s: f64,
-    /// Latency, ns.
+    /// Latency of the requests, ns.
     pub latency_ns: LatencyNs,
     /// Time from requesting a connection until it is open, ns; includes connections opened before measuring.
     pub connect_ns: SpreadNs,
-    /// Responses whose whole body was checked.
+    /// Number of responses whose whole body was checked.
     #[serde(skip_serializing_if = "study::is_default")]
     pub checked: u64,
     /// The slowest responses, in descending order of latency; empty for requests without `{{trace}}`.
@@ -95,44 +95,45 @@ pub struct LoadReport {
     pub streams: Option<StreamsReport>,
     /// Duration of TLS handshakes, ns; `null` without TLS.
     pub handshake_ns: Option<SpreadNs>,
-    /// TLS handshakes that resumed a session.
+    /// Number of TLS handshakes that resumed a session.
     pub resumed: u64,
-    /// Connections reopened after the other side closed them.
+    /// Number of connections reopened after the server closed them.
     pub reconnects: u64,
-    /// The generator; for several machines, all generators together.
+    /// Resources of the generator; for several machines, of all generators together.
     pub generator: Generator,
-    /// Results per generator, if the load came from several machines.
+    /// Results per generator; empty unless the load came from several machines.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<AgentFinding>,
-    /// Intervals by batch means or order statistics: `rate_per_s`, `latency_ns_mean`, `latency_ns_p99` and so on. They
-    /// cover the seconds of this load: another period or another start of the server may differ.
+    /// Intervals by batch means or order statistics, by key: `rate_per_s`, `latency_ns_mean`, `latency_ns_p99` and so
+    /// on. They cover the seconds of this load: at a different time or after a restart, values may differ.
     pub intervals: BTreeMap<String, IntervalOrNote>,
-    /// Responses after the timeout: errors of kind `timeout` whose latency counts in the quantiles.
+    /// Number of responses after the timeout. They are errors of kind `timeout`, but their latency counts in the
+    /// quantiles.
     pub late_answers: u64,
-    /// Scheduled requests that were never sent.
+    /// Number of scheduled requests that were never sent.
     pub unsent: u64,
     /// Requests that were due and had no response, valid or not, when measuring ended.
     pub censored: CensoredReport,
-    /// Requests in flight as counted, mean over time.
+    /// Requests in flight by counting, mean over time.
     pub in_flight_mean: f64,
     /// Clients in back-off (the generator's pause before it reopens a lost connection), mean over time.
     pub in_backoff_mean: f64,
-    /// Requests in flight by Little's law: total service time over measured time, without failed requests.
+    /// Requests in flight by Little's law, without failed requests: total service time over measured time.
     pub in_flight_by_latency: f64,
-    /// Why the load ended.
+    /// Why the load ended, in words.
     pub stop_reason: String,
-    /// Closing line of Volley, computed by its own rule.
+    /// Closing line of Volley, computed by its own rule; `null` unless the load stops by that rule.
     pub volley: Option<Volley>,
     /// Hits over GETs of a cache; `null` for other protocols and without GETs.
     pub hit_ratio: Option<f64>,
     /// Results of a cache workload; `null` for other loads.
     pub cache: Option<CacheReport>,
-    /// Results of the journeys, per operation; empty for other loads.
+    /// Results of the journeys by operation; empty for other loads.
     pub journeys: Vec<JourneyReport>,
-    /// Requests of a mix by method and target; empty for other loads.
+    /// Results of the requests of a mix, by method and target; empty for other loads.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub by_request: Vec<OperationReport>,
-    /// Stages of a load whose rate changes; empty for other loads.
+    /// Results per stage of a changing load; empty for other loads.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stages: Vec<StageReport>,
     /// Conditions of `--fail-if` and their outcomes.
@@ -145,75 +146,77 @@ pub struct LoadReport {
 /// Requests that were due and had no response when measuring ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct CensoredReport {
-    /// Sent but without a response. In a closed loop nearly every client has one.
+    /// Number of requests that were sent. In a closed loop, nearly every client has one.
     pub in_flight: u64,
-    /// Longest wait of these requests, ns.
+    /// Longest wait of the requests in flight, ns; `null` if there are none.
     pub in_flight_waited_ns: Option<u64>,
-    /// Due but not sent; open loop only.
+    /// Number of requests that were due but not sent; 0 in a closed loop.
     pub unsent: u64,
-    /// Longest wait of these requests, ns.
+    /// Longest wait of the unsent requests, ns; `null` if there are none.
     pub unsent_waited_ns: Option<u64>,
-    /// Whether the server stopped responding on all connections until the end.
+    /// Whether the server stopped responding on all connections until the end of measuring.
     pub hung: bool,
 }
 
-/// Latency of a load, ns. A quantile with too few responses is `null`: it would only repeat the maximum.
+/// Latency of a load, ns. A quantile with too few responses would only repeat the maximum and is `null`.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct LatencyNs {
-    /// Mean, from the exact sum.
+    /// Mean latency, from the exact sum.
     pub mean: Option<f64>,
-    /// Standard deviation over requests.
+    /// Standard deviation of the latency over requests.
     pub stdev: Option<f64>,
-    /// Median.
+    /// Median latency.
     pub p50: Option<f64>,
-    /// 90th percentile.
+    /// 90th percentile of the latency.
     pub p90: Option<f64>,
-    /// 95th percentile.
+    /// 95th percentile of the latency.
     pub p95: Option<f64>,
-    /// 99th percentile.
+    /// 99th percentile of the latency.
     pub p99: Option<f64>,
-    /// 99.9th percentile.
+    /// 99.9th percentile of the latency.
     pub p999: Option<f64>,
-    /// Maximum, exact.
+    /// Maximum latency, exact.
     pub max: Option<u64>,
-    /// Values above, such as `p99`, that are lower bounds because requests still waited when measuring ended.
+    /// Keys of the values that are lower bounds because requests still waited when measuring ended, such as `p99`.
     pub at_least: BTreeSet<String>,
-    /// Start of a latency: `service` (the write) or `response` (the intended send time).
+    /// Point at which a latency starts: `service` (the write) or `response` (the intended send time).
     pub clock: Clock,
 }
 
 /// Resources used by the generator, and whether it was the limit.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Generator {
-    /// CPU time of its threads while measuring, s, including polling for the next send. Divided by
+    /// CPU time of the generator's threads while measuring, s, including polling for the next send. Divided by
     /// `requests`, it is the cost of a request.
     pub cpu_s: f64,
-    /// CPU time of its process from start to end, s.
+    /// CPU time of the generator's process from start to end, s.
     pub process_cpu_s: f64,
-    /// CPU utilization of the busiest thread while measuring, a fraction, without polling for the next send.
+    /// CPU utilization of the busiest thread while measuring, a fraction, without polling for the next send; `null` if
+    /// unknown.
     pub busy: Option<f64>,
-    /// The limit: `subject` if clients waited while the generator had spare CPU time; the server's is not observed.
+    /// Limit of the load. `subject` means that clients waited while the generator had spare CPU time; the server is not
+    /// observed.
     pub limited_by: Limit,
-    /// Whether the path to the server was not measured, so that `subject` means the server or the path to it.
+    /// Whether `subject` means the server or the path to it, because the path was not measured.
     pub path_unknown: bool,
-    /// Reasons for the limit.
+    /// Reasons for the limit, in words.
     pub reasons: Vec<String>,
 }
 
-/// An interval, or why there is none.
+/// An interval, or the reason why there is none.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum IntervalOrNote {
-    /// Point, bounds and level; `n` is the number of batches, or of effective samples for a quantile.
+    /// Point, bounds and confidence level; `n` is the number of batches, or of effective samples for a quantile.
     Interval(Estimate),
-    /// Reason for the missing interval.
+    /// There is no interval for this value.
     Note {
-        /// Reason for the missing interval: `not enough data for an interval: ...`.
+        /// Why there is no interval, such as `not enough data for an interval: ...`.
         note: String,
     },
 }
 
-/// Reports a load, without limits. `agents` are its generators if it came from several machines.
+/// Reports a load without the limits of `--fail-if`. `agents` are its generators if it came from several machines.
 pub fn load(measurement: &Measurement, agents: &[Agent], target: &str) -> LoadReport {
     let of_all = verdict::judge_load(measurement);
     let path_unknown = is_elsewhere(&measurement.address);
@@ -290,7 +293,7 @@ pub fn load(measurement: &Measurement, agents: &[Agent], target: &str) -> LoadRe
     }
 }
 
-/// Whether an address leads to another machine, judging only by the address.
+/// Whether the form of an address shows that it leads to a different machine.
 pub fn is_elsewhere(address: &str) -> bool {
     if address.is_empty() || address.starts_with("unix:") {
         return false;
@@ -310,7 +313,7 @@ fn latency_ns(measurement: &Measurement, latency: Option<&Latency>) -> LatencyNs
         }
         bound.map(|bound| bound.value).filter(|value| value.is_finite())
     };
-    // Unlike quantiles, lower bounds with few responses do not repeat the maximum.
+    // A lower bound with few responses does not repeat the maximum, unlike a quantile.
     let mut quantile = |name: &str, q: f64| {
         let (latency, found) = latency.zip(found.as_ref())?;
         let known = known_quantile(&latency.answered, q).is_some();
@@ -346,7 +349,7 @@ fn intervals(measurement: &Measurement, latency: Option<&Latency>) -> BTreeMap<S
         let window_s = measurement.window_ns as f64 / 1e9;
         value::whole_windows(measurement).iter().map(|window| (window, window_s)).collect()
     });
-    // Windows only contain responses, so they give no interval if waiting requests change a value.
+    // Windows contain only responses, so they give no interval if waiting requests change a value.
     let or_note = |found: Result<Batches, String>, is_moved: bool| {
         let found = match () {
             () if !measurement.shape.is_empty() => Err("the load changed over time, so its seconds are not alike"),

@@ -9,22 +9,22 @@ use study::spec::Stage;
 use crate::merge_histograms;
 use crate::number::total;
 
-/// Durations of something other than requests, ns.
+/// Durations of an event of one kind, ns.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SpreadNs {
     /// Number of durations.
     pub count: u64,
-    /// Mean duration; `null` without any.
+    /// Mean duration; `null` if there are no durations.
     pub mean: Option<f64>,
-    /// Median duration; `null` for too few.
+    /// Median duration; `null` if there are too few durations.
     pub p50: Option<f64>,
-    /// 99th percentile; `null` for fewer than 100 durations.
+    /// 99th percentile of the durations; `null` for fewer than 100 durations.
     pub p99: Option<f64>,
-    /// Longest duration, exact; `null` without any.
+    /// Longest duration, exact; `null` if there are no durations.
     pub max: Option<u64>,
 }
 
-/// A quantile, unless there are so few values that it is the maximum.
+/// Returns a quantile; `None` if there are so few values that it would be the maximum.
 pub(crate) fn known_quantile(histogram: &stats::Histogram, q: f64) -> Option<f64> {
     histogram.quantile(q).filter(|_| (1.0 - q) * histogram.len() as f64 >= 1.0 - 1e-9)
 }
@@ -36,27 +36,28 @@ pub(crate) fn spread(stored: &Histogram) -> SpreadNs {
     SpreadNs { count: stored.count, mean, p50: quantile(0.5), p99: quantile(0.99), max: stored.max }
 }
 
-/// HTTP/2 in a load.
+/// Use of HTTP/2 streams in one load.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct StreamsReport {
-    /// Least number of requests in flight that the server allowed per connection; `null` without a limit.
+    /// Smallest number of requests in flight that the server allowed per connection; `null` without a limit.
     pub allowed: Option<u32>,
-    /// Connections that the server left with GOAWAY.
+    /// Number of connections that the server left with GOAWAY.
     pub goaways: u64,
-    /// Requests that the server refused to process; they were resent.
+    /// Number of requests that the server refused to process and that were resent.
     pub refused: u64,
-    /// Encoded heads and trailers per response, bytes; `null` without responses.
+    /// Mean bytes of encoded heads and trailers per response; `null` without responses.
     pub header_bytes_mean: Option<f64>,
-    /// Bytes of other responses on the same connection between a request and the first byte of its response.
+    /// Mean bytes of other responses on the connection between a request and the first byte of its response; `null`
+    /// without responses.
     pub bytes_ahead_mean: Option<f64>,
-    /// Requests whose body waited for flow-control credit from the server.
+    /// Number of requests whose body waited for flow-control credit from the server.
     pub stalled_uploads: u64,
-    /// Open loop: time from when a request was due until a connection had room for it, ns, for
-    /// requests limited by the load's own stream limit.
+    /// Time from when a request was due until a connection had room for it, ns, in an open loop. Covers the requests
+    /// limited by the load's own stream limit.
     pub wait_own_ns: Option<SpreadNs>,
-    /// As `wait_own_ns`, for requests limited by the server's stream limit.
+    /// Like `wait_own_ns`, for requests limited by the server's stream limit.
     pub wait_server_ns: Option<SpreadNs>,
-    /// As `wait_own_ns`, for requests that waited for a connection or were resent.
+    /// Like `wait_own_ns`, for requests that waited for a connection or were resent.
     pub wait_connection_ns: Option<SpreadNs>,
 }
 
@@ -75,33 +76,34 @@ pub(crate) fn streams(measured: &StreamsMeasurement) -> StreamsReport {
     }
 }
 
-/// Journey results of one load.
+/// Results of one journey in one load.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct JourneyReport {
     /// Name of the journey.
     pub name: String,
-    /// Journeys completed while measuring.
+    /// Number of journeys completed while measuring.
     pub completed: u64,
-    /// Journeys that ended at an error.
+    /// Number of journeys that ended early because of an error.
     pub abandoned: u64,
-    /// Time of a completed journey, from when it was due, ns; `null` if none was completed.
+    /// Duration of a completed journey from when it was due, ns; `null` if none was completed.
     pub session_ns: Option<SpreadNs>,
-    /// Operations in the order of the journey.
+    /// Results of the operations, in the order of the journey.
     pub operations: Vec<OperationReport>,
 }
 
-/// One operation of a journey, or one kind of request of a mix.
+/// Results of one operation of a journey, or of one kind of request of a mix.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct OperationReport {
     /// Name of the operation, or method and target of the request.
     pub name: String,
-    /// Calls with a valid response.
+    /// Number of calls with a valid response.
     pub requests: u64,
-    /// Failed calls.
+    /// Number of failed calls.
     pub errors: u64,
     /// Latency of the calls, ns.
     pub latency_ns: SpreadNs,
-    /// Time from the write of a request to the first part of its response, ns; `null` if none arrived in several.
+    /// Time from the write of a request to the first part of its response, ns; `null` if no response arrived in several
+    /// parts.
     pub first_byte_ns: Option<SpreadNs>,
 }
 
@@ -126,36 +128,37 @@ pub(crate) fn operations(measured: &[OperationMeasurement]) -> Vec<OperationRepo
     measured.iter().map(report).collect()
 }
 
-/// Results of one stage of a shape. Responses and errors count in the stage in which they ended: a queue that builds up
-/// in one stage counts in the next. Intervals are missing because the stages of one load are not repetitions.
+/// Results of one stage of a changing load. Responses and errors count in the stage in which they ended, so a queue
+/// that builds up in one stage counts in the next. There are no intervals, because the stages of one load are not
+/// repetitions.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct StageReport {
-    /// Value at its start: offered requests per second, or clients in a closed loop.
+    /// Value at the start of the stage: offered requests per second, or clients in a closed loop.
     pub from: f64,
-    /// Value at its end.
+    /// Value at the end of the stage, in the unit of `from`.
     pub to: f64,
-    /// Its length, s; shorter than planned if the load was cut off.
+    /// Length of the stage, s; shorter than planned if the load was cut off.
     pub duration_s: f64,
-    /// Valid responses.
+    /// Number of valid responses in the stage.
     pub requests: u64,
-    /// Errors of all kinds.
+    /// Number of errors of all kinds in the stage.
     pub errors: u64,
-    /// Valid responses per second.
+    /// Valid responses per second in the stage.
     pub rate_per_s: f64,
     /// Median latency, ns; `null` without responses.
     pub p50_ns: Option<f64>,
-    /// p95, ns; `null` for too few responses.
+    /// 95th percentile of the latency, ns; `null` for too few responses.
     pub p95_ns: Option<f64>,
-    /// p99, ns; `null` for too few responses.
+    /// 99th percentile of the latency, ns; `null` for too few responses.
     pub p99_ns: Option<f64>,
-    /// The load in shorter parts, in order.
+    /// Results of shorter parts of the stage, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub over_time: Vec<StageReport>,
 }
 
 const PARTS_MAX: usize = 20;
 
-/// Reports the stages of a load; empty if its rate did not change.
+/// Reports the stages of a load; empty if its load did not change.
 pub(crate) fn stages(measurement: &Measurement) -> Vec<StageReport> {
     let report = |(stage, windows): (Stage, &[Window])| {
         let over_time = stage_parts(stage, windows, PARTS_MAX).map(|(stage, windows)| part(windows, stage)).collect();
@@ -164,7 +167,7 @@ pub(crate) fn stages(measurement: &Measurement) -> Vec<StageReport> {
     stage_windows(measurement).into_iter().map(report).collect()
 }
 
-/// The stages that a load began, with their windows.
+/// Stages that had begun when the load ended, with their windows.
 pub(crate) fn stage_windows(measurement: &Measurement) -> Vec<(Stage, &[Window])> {
     let mut rest = measurement.windows.as_slice();
     let window_ns = measurement.window_ns.max(1);
@@ -172,14 +175,14 @@ pub(crate) fn stage_windows(measurement: &Measurement) -> Vec<(Stage, &[Window])
         let count = usize::try_from(stage.duration_ns / window_ns).unwrap_or(usize::MAX).min(rest.len());
         let (own, later) = rest.split_at(count);
         rest = later;
-        // A load that ended early cut its last stage.
+        // The last stage of a load that ended early is shorter than planned.
         let planned = (stage.duration_ns / window_ns).max(1) as f64;
         (!own.is_empty()).then(|| (stage.between(0.0, count as f64 / planned), own))
     };
     measurement.shape.iter().map_while(own).collect()
 }
 
-/// Divides a stage into at most `most` parts with their windows.
+/// Divides a stage into at most `most` parts, each with its windows.
 pub(crate) fn stage_parts(stage: Stage, windows: &[Window], most: usize) -> impl Iterator<Item = (Stage, &[Window])> {
     let length = windows.len().div_ceil(most).max(1);
     let count = windows.len() as f64;

@@ -1,4 +1,4 @@
-//! Determines the bottleneck of a whole load, or of one generator's part.
+//! Determines the bottleneck of a whole load or of one generator's part.
 
 use study::record::{Calibration, Limit, Measurement, Record, SubjectUse, Verdict, Worker};
 
@@ -7,26 +7,27 @@ use crate::hangs::Waits;
 use crate::number::{count, percent, quantity};
 use crate::{hangs, merge_histograms};
 
-/// A worker waiting for a CPU for more than this share of the time shared its CPU.
+/// Share of the time that a worker waited for a CPU, above which it shared its CPU with a different process.
 pub(crate) const RUN_QUEUE_SHARE: f64 = 0.05;
-/// Share of clients in back-off below which they are not reported.
+/// Share of clients in back-off up to which they are not reported.
 const BACKOFF_SHARE: f64 = 0.01;
-/// Utilization above which a worker or server is busy.
+/// Utilization, a fraction, above which a worker or server is busy.
 pub const BUSY: f64 = 0.8;
-/// A generator limits the load if one worker waited for a CPU for more than this share of the time.
+/// Share of the time that a worker waited for a CPU, above which the generator limits the load.
 const KEPT_SHARE: f64 = 0.3;
-/// A generator limits the load if it was held up for this long, ns, and this share of the trial.
+/// Minimum time, ns, and share of the trial for which a generator that limits the load did not run.
 const STALLED: (f64, f64) = (50e6, 0.01);
 /// Largest harmless ratio of the generator's lag to the latency, both at p99.
 const LAG_SHARE: f64 = 0.1;
-/// Relative shortfall with which an offered load still counts as met.
+/// Relative shortfall up to which an offered load counts as met.
 const RATE_TOLERANCE: f64 = 0.01;
-/// The same shortfall in standard deviations of a Poisson count; the larger one applies.
+/// Shortfall in standard deviations of a Poisson count, up to which an offered load counts as met; the larger one
+/// applies.
 const RATE_SIGMAS: f64 = 3.0;
-/// Share of the calibrated maximum rate above which the generator is near its limit.
+/// Share of the calibrated maximum rate, above which the generator is near its limit.
 const NEAR_PEAK: f64 = 0.9;
 
-/// Judges a load whose server was not observed (`quintain load`): the limit is the generator, neither, or the server.
+/// Judges a load whose server was not observed (`quintain load`).
 pub fn judge_load(measurement: &Measurement) -> Verdict {
     limit(measurement, None, None, Waits::default())
 }
@@ -41,7 +42,7 @@ pub(crate) fn is_occupied(measurement: &Measurement) -> bool {
     generator_wanting(measurement).is_some_and(|share| share > BUSY) || own_lag(measurement).is_some()
 }
 
-/// Utilization of the server's CPUs, a fraction, or of as many as it has threads; `None` if not measured.
+/// Utilization of the server's CPUs, a fraction, or of as many of them as it has threads; `None` if not measured.
 pub fn subject_busy(subject: &SubjectUse) -> Option<f64> {
     let cpus = subject.cpus.len() as f64;
     let usable = if subject.threads_max > 0 { cpus.min(f64::from(subject.threads_max)) } else { cpus };
@@ -49,7 +50,7 @@ pub fn subject_busy(subject: &SubjectUse) -> Option<f64> {
     (available > 0.0).then(|| subject.user_ns.saturating_add(subject.system_ns) as f64 / available)
 }
 
-/// CPU utilization of the busiest worker, without polling for the next send.
+/// CPU utilization of the busiest worker, a fraction, without polling for the next send; `None` if unknown.
 pub fn generator_busy(measurement: &Measurement) -> Option<f64> {
     running_workers(measurement).map(ran).max_by(f64::total_cmp)
 }
@@ -62,7 +63,7 @@ fn ran(worker: &Worker) -> f64 {
     worker.cpu_ns.saturating_sub(worker.spin_ns) as f64 / worker.wall_ns as f64
 }
 
-/// Longest share of the time that a worker was ready while another process had its CPU.
+/// Largest share of the time that a worker was ready while a different process had its CPU.
 pub(crate) fn generator_waiting(measurement: &Measurement) -> f64 {
     measurement.workers.iter().map(waiting).fold(0.0, f64::max)
 }
@@ -85,7 +86,7 @@ fn cpu_wait(measurement: &Measurement) -> Option<String> {
     (share > KEPT_SHARE).then(|| format!("one worker of the generator waited for a CPU {} of the time", percent(share)))
 }
 
-/// Near 1 the worker had no spare time, whichever process had its CPU.
+/// Largest share of the time that a worker ran or waited for a CPU. Near 1, it had no spare time.
 fn generator_wanting(measurement: &Measurement) -> Option<f64> {
     running_workers(measurement).map(|worker| ran(worker) + waiting(worker)).max_by(f64::total_cmp)
 }
@@ -94,8 +95,8 @@ pub(crate) fn verdict(limited_by: Limit, reason: String) -> Verdict {
     Verdict { limited_by, reasons: vec![reason] }
 }
 
-/// Determines the limit of a load. The outer `None` of `subject` is not observed, the inner
-/// unknown.
+/// Determines the limit of a load. The outer `None` of `subject` means that the server was not observed, the inner one
+/// that its utilization is unknown.
 pub(crate) fn limit(
     measurement: &Measurement,
     subject: Option<Option<f64>>,
@@ -105,7 +106,7 @@ pub(crate) fn limit(
     let busy = subject.flatten();
     let generator = generator_busy(measurement);
     let mut verdict = match measurement.offered_per_s {
-        // Clients wait for a silent server, however busy the generator was before.
+        // Clients wait for a silent server, however busy the generator was before the silence.
         _ if let Some(ns) = hangs::hung(measurement, waits) => {
             verdict(Limit::Subject, hangs::hang_text(measurement, ns))
         }
@@ -138,7 +139,7 @@ fn p99(stored: &Option<study::record::Histogram>) -> f64 {
         .unwrap_or(0.0)
 }
 
-/// The generator's lag over the latency, both at p99, if harmful.
+/// Ratio of the generator's lag to the latency, both at p99; `None` up to `LAG_SHARE`.
 fn own_lag(measurement: &Measurement) -> Option<f64> {
     let latency = Latency::of(measurement).and_then(|latency| latency.estimate().quantile(0.99))?.value;
     let lag = p99(&measurement.lag_thread);
@@ -172,7 +173,7 @@ fn open(measurement: &Measurement, offered: f64, subject: Option<f64>) -> Verdic
     verdict(limit, reason)
 }
 
-/// Scheduled requests that may be missing: a share, or the variation of a Poisson count.
+/// Number of scheduled requests that may be missing: a share, or the variation of a Poisson count if that is larger.
 pub(crate) fn allowed_shortfall(asked: f64) -> f64 {
     (RATE_TOLERANCE * asked).max(RATE_SIGMAS * asked.sqrt())
 }
@@ -212,7 +213,7 @@ fn closed(measurement: &Measurement, subject: Option<Option<f64>>, calibration: 
         () if thinking > all / 2.0 => {
             (Limit::Neither, format!("{} were in their think time", on_average(thinking, measurement)))
         }
-        // Without the server's CPU usage only one case is certain: at most one client per worker.
+        // Without the server's CPU usage, only one case is certain: at most one client per worker.
         () if watched || measurement.clients <= measurement.threads => {
             (Limit::Latency, format!("nothing was saturated: {clients} waited for responses"))
         }
@@ -230,7 +231,7 @@ fn on_average(mean: f64, measurement: &Measurement) -> String {
     format!("on average {} of {}", mean.trim_end_matches(".0"), count(u64::from(measurement.clients), "client"))
 }
 
-/// Clients in think time by Little's law, at most those neither waiting nor in back-off.
+/// Mean number of clients in think time by Little's law, at most the clients neither waiting nor in back-off.
 fn thinking(measurement: &Measurement) -> f64 {
     let ended = measurement.requests as f64 + measurement.errors_total() as f64;
     let by_rate = ended * measurement.think_ns as f64 / (measurement.duration_ns as f64).max(1.0);

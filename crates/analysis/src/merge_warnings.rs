@@ -1,4 +1,4 @@
-//! Merges warnings: one line per kind, with a count and the merged warnings as details.
+//! Merges warnings into one line per kind, with a count and the merged warnings as details.
 
 use study::WarningKind;
 use study::record::Record;
@@ -15,7 +15,7 @@ pub(crate) fn of_row(records: &[&Record]) -> Vec<Warning> {
     let told = records.iter().flat_map(|record| record.warnings.iter().map(move |warning| (*record, warning)));
     let groups = grouped(told.map(|(record, warning)| (warning.kind, warning.text.clone(), record)));
     let one = |group: Vec<(WarningKind, String, &Record)>| {
-        // A trial may have two warnings of a kind, for example for two threads.
+        // A trial may have two warnings of one kind, for example for two threads.
         let mut trials = group.iter().map(|(.., record)| record.order).collect::<Vec<_>>();
         trials.dedup();
         let detail = |(_, text, record): &(_, String, &Record)| format!("block {}: {text}", record.block);
@@ -29,7 +29,7 @@ pub(crate) fn of_row(records: &[&Record]) -> Vec<Warning> {
     groups.into_iter().map(one).collect()
 }
 
-/// Warnings of several rows share a line, `no steady state in 24 of 96 trials (3 design points)`, with details.
+/// Merges the warnings of several rows into lines with details: `no steady state in 24 of 96 trials (3 design points)`.
 pub(crate) fn of_report<'a>(rows: impl Iterator<Item = &'a Row> + Clone) -> Vec<Warning> {
     let all = rows.clone().map(|row| row.trials.len()).sum::<usize>();
     let told = rows.flat_map(|row| row.warnings.iter().map(move |warning| (row, warning)));

@@ -1,5 +1,5 @@
 //! Miss-ratio curves: measured misses at each memory limit, compared with simulated policies. A trial and its replay
-//! ([`study::record::Reference`]) have the same keys in order, so their difference is precise.
+//! ([`study::record::Reference`]) have the same keys in the same order, so their difference is precise.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::number::quantity;
 use crate::trial_position_and_values::Kept;
 use crate::wording::{NAMED, serde_name};
 
-/// Smallest relevant difference, a tenth of a percentage point.
+/// Smallest relevant difference between miss ratios, a fraction: a tenth of a percentage point.
 const SMALL: f64 = 0.001;
 
 pub(crate) fn miss_ratios(findings: &Findings, run: &Run, trials: &[Kept]) -> Vec<MissRatios> {
@@ -55,7 +55,7 @@ fn pairs(row: &Row, policy: &str, run: &Run, trials: &[Kept]) -> Vec<(f64, f64)>
     of_row.filter_map(pair).collect()
 }
 
-/// One panel per combination of the factors that are neither memory limit nor series.
+/// Creates one panel per combination of the factors that are neither memory limit nor series.
 fn panels(findings: &Findings, run: &Run, trials: &[Kept], index: usize, figure: &Figure) -> Vec<MissRatios> {
     let Some(x) = figure.x.as_ref() else { return Vec::new() };
     let is_axis = |name: &String| name == x || Some(name) == figure.series.as_ref();
@@ -206,7 +206,7 @@ pub fn capacity(bytes: u64) -> String {
     }
 }
 
-/// Formats a difference of miss ratios in percentage points: `+1.20`.
+/// Formats a difference of miss ratios, a fraction, in percentage points: `+1.20`.
 pub fn points(fraction: f64) -> String {
     format!("{:+.2}", fraction * 100.0)
 }
@@ -226,7 +226,7 @@ fn sentence(findings: &Findings, curve: &MissRatioCurve) -> Option<String> {
         ));
     }
     if astray.is_empty() {
-        // No deviation shown is not proof of a match.
+        // A curve without a shown deviation is not proven to match.
         let within = format!(" within {} points", SMALL * 100.0);
         let (verb, within) = match (compared.iter().all(|(point, _)| point.keeps), curve.is_own) {
             (true, true) => ("matches", within.as_str()),
@@ -254,7 +254,7 @@ fn sentence(findings: &Findings, curve: &MissRatioCurve) -> Option<String> {
     Some(format!("{label} {verb} the simulated {policy} at {} of {all}: {named}{more}.", astray.len()))
 }
 
-/// Returns the sentences and notes of all panels without repetitions, with the panel's name.
+/// Returns the sentences and notes of all panels without repetitions. Each starts with the panel's name.
 pub fn sentences(findings: &Findings) -> impl Iterator<Item = String> {
     let mut all = Vec::new();
     for found in &findings.miss_ratios {

@@ -1,10 +1,10 @@
-//! Formats numbers for sentences: three or four digits, a unit of suitable size, `±`.
+//! Formats numbers for sentences, with three or four digits, a unit of suitable size and `±`.
 
 pub use config::render_keys::grouped;
 
 use crate::findings::Estimate;
 
-/// Returns divisor and name of the unit of suitable size for `value`; `unit` is one of [`study::Metric`].
+/// Returns divisor and name of the unit of suitable size for `value`; `unit` is the unit of a [`study::Metric`].
 pub fn scale(unit: &str, value: f64) -> (f64, &'static str) {
     let steps: &[(f64, &str)] = match unit {
         "ns" => &[(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")],
@@ -18,7 +18,7 @@ pub fn scale(unit: &str, value: f64) -> (f64, &'static str) {
     steps.iter().copied().find(|(divisor, _)| size >= *divisor).unwrap_or(steps[steps.len() - 1])
 }
 
-/// Decimals for four digits of values that start with 1, three digits of others.
+/// Number of decimals: four digits for values that start with 1, three digits for others.
 fn decimals(value: f64) -> usize {
     if value == 0.0 || !value.is_finite() {
         return 0;
@@ -52,7 +52,7 @@ pub fn at_least(value: f64, unit: &str) -> String {
 pub fn estimate(estimate: &Estimate, unit: &str) -> String {
     let (divisor, name) = scale(unit, estimate.point);
     let (point, half) = (estimate.point / divisor, estimate.half_width() / divisor);
-    // Enough decimals for one digit of the half-width, but at most two more than for the point.
+    // The decimals show one digit of the half-width, but at most two more than the point.
     let own = if half == 0.0 && point.fract() == 0.0 { 0 } else { decimals(point) };
     let wanted = if half > 0.0 { (-half.log10().floor()).clamp(0.0, 9.0) as usize } else { 0 };
     let decimals = own.max(wanted.min(own + 2));
@@ -78,14 +78,15 @@ pub(crate) fn relation(ratio: &Estimate) -> String {
     format!("{times}{point}{unit} [{low}, {high}]{word}")
 }
 
-/// Whether a ratio ends an unbounded interval: too many trials had waiting requests. No measured ratio is as large.
+/// Whether a ratio is the end of an unbounded interval, because too many trials had waiting requests. No measured ratio
+/// exceeds 1e9.
 pub(crate) fn is_unbounded(ratio: f64) -> bool {
     ratio > 1e9
 }
 
 fn digits(numbers: [f64; 3], finest: f64) -> [String; 3] {
     let half = (numbers[2] - numbers[1]).abs() / 2.0;
-    // A half-width due to rounding does not determine the digits.
+    // A half-width due only to rounding does not determine the digits.
     let wanted = if half > 1e-9 * numbers[0].abs() { (-half.log10().floor()).clamp(0.0, 4.0) as usize } else { 1 };
     let decimals = wanted.max(if finest < 1.0 { 2 } else { 0 });
     numbers.map(|number| {
@@ -94,7 +95,7 @@ fn digits(numbers: [f64; 3], finest: f64) -> [String; 3] {
     })
 }
 
-/// Formats a fraction in percent: `2.1 %`, two digits or all before the decimal point.
+/// Formats a fraction in percent with two digits or all digits before the decimal point: `2.1 %`.
 pub fn percent(fraction: f64) -> String {
     let value = fraction * 100.0;
     let decimals = match value.abs() {
@@ -106,7 +107,7 @@ pub fn percent(fraction: f64) -> String {
     format!("{value:.decimals$} %")
 }
 
-/// Saturating sum, so that forged counts in a file cannot cause a panic.
+/// Sums counts and saturates, so that forged counts in a file cannot cause a panic.
 pub fn total(counts: impl IntoIterator<Item = u64>) -> u64 {
     counts.into_iter().fold(0, u64::saturating_add)
 }
@@ -126,7 +127,7 @@ pub fn p_value(p: f64) -> String {
     if p < 0.001 { "< 0.001".to_owned() } else { format!("{p:.3}") }
 }
 
-/// Whether a chart can draw the value: axis arithmetic neither overflows nor underflows.
+/// Whether a chart can draw the value, so that axis arithmetic neither overflows nor underflows.
 pub fn drawable(value: f64) -> bool {
     value == 0.0 || (1e-150..=1e150).contains(&value.abs())
 }

@@ -1,5 +1,4 @@
-//! Computes the latency of each operation of a journey, kind of request, or stage of a rate that changes, by design
-//! point.
+//! Computes the latency of each operation of a journey, kind of request, or stage of a changing rate, by design point.
 
 use study::load_shape::{self, Stage};
 use study::record::{Histogram, JourneyMeasurement, Measurement, OperationMeasurement, Record, Window};
@@ -8,7 +7,7 @@ use crate::findings::{OperationFinding, OverTrials, RowOperations};
 use crate::number::total;
 use crate::{load_report_parts, merge_histograms};
 
-/// One entry per journey. The row index is set once all rows are known.
+/// Computes one entry per journey of a row. The row index is set once all rows are known.
 pub(crate) fn operations(records: &[&Record], level: f64) -> Vec<RowOperations> {
     let measured = records.iter().filter_map(|record| record.measurement()).collect::<Vec<_>>();
     let names = crate::group::distinct(measured.iter().flat_map(|one| &one.journeys).map(|one| one.name.as_str()));
@@ -25,10 +24,10 @@ pub(crate) fn operations(records: &[&Record], level: f64) -> Vec<RowOperations> 
     found
 }
 
-/// Maximum number of parts of a ramp.
+/// Maximum number of parts into which a ramp is divided.
 const RAMP_PARTS_MAX: usize = 10;
 
-/// The stages of a rate that changes, with ramps in parts.
+/// Computes the results per stage of a changing rate, with ramps in parts; `None` if the rate does not change.
 fn by_stage(measured: &[&Measurement], level: f64) -> Option<RowOperations> {
     let of_trials = measured.iter().map(|measurement| {
         let stages = load_report_parts::stage_windows(measurement).into_iter().flat_map(|(stage, windows)| {
@@ -48,7 +47,7 @@ fn by_stage(measured: &[&Measurement], level: f64) -> Option<RowOperations> {
     Some(found)
 }
 
-/// A stage's achieved rate, requests per second, and its results.
+/// Computes a stage's achieved rate, requests per second, and its results.
 fn stage_measurement(nth: usize, stage: Stage, windows: &[Window]) -> (f64, OperationMeasurement) {
     let latency = merge_histograms::merge(windows.iter().map(|window| &window.latency)).unwrap_or_default();
     let requests = total(windows.iter().map(|window| window.requests));
@@ -180,7 +179,7 @@ mod tests {
         assert_eq!((rate(0), rate(1), rate(10)), (Some(100.0), Some(10.0), Some(190.0)));
         assert_eq!((stages[10].errors, stages[0].requests), (8, 160));
         assert_eq!(stages[10].latency_mean.mean, Some(12_003.5));
-        // Its windows differ by design, so they say nothing about a steady state or the best length of a trial.
+        // The windows differ by design, so they show neither a steady state nor the best length of a trial.
         let row = &findings.rows[found.row];
         assert!(row.steady.is_none() && row.metrics["throughput"].best_trial_s.is_none());
     }

@@ -1,4 +1,4 @@
-//! Escapes foreign text: servers may print anything, including terminal control sequences.
+//! Escapes text from servers, which may print anything, including terminal control sequences.
 
 use std::borrow::Cow;
 

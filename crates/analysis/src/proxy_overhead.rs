@@ -1,4 +1,4 @@
-//! Overhead of proxies: trials through a proxy compared with those at `direct` in the same block. They run shortly
+//! Overhead of proxies: trials through a proxy, compared with trials at `direct` in the same block. They run shortly
 //! after each other, so most influences of the machine cancel and the difference is precise.
 
 use stats::pairs::Pairs;
@@ -9,7 +9,7 @@ use study::proxy_plan::{DIRECT, THROUGH};
 use crate::findings::{Added, AddedMetric, Estimate, Findings, Row};
 use crate::number::{count, quantity, scale};
 
-/// Metrics compared, in the order of the tables.
+/// Names of the compared metrics, in the order of the tables.
 pub const COMPARED: [&str; 10] = [
     "latency_mean",
     "latency_p50",
@@ -24,7 +24,7 @@ pub const COMPARED: [&str; 10] = [
 ];
 const NAMED: [(&str, &str); 3] = [("latency_p50", "p50"), ("latency_p99", "p99"), ("latency_mean", "the mean")];
 
-/// Computes the overhead at every point that shares blocks with its point at `direct`.
+/// Computes the overhead at every point that shares blocks with its point at `direct`. Empty without proxies.
 pub fn added(findings: &Findings) -> Vec<Added> {
     let rest = findings.factors.iter().filter(|factor| factor.levels.len() > 1 && factor.name != THROUGH);
     let rest = rest.map(|factor| factor.name.clone()).collect::<Vec<_>>();
@@ -38,7 +38,7 @@ pub fn added(findings: &Findings) -> Vec<Added> {
         (!metrics.is_empty()).then(|| Added { row: index, direct, through, place, metrics, sentence: String::new() })
     };
     let mut all = findings.rows.iter().enumerate().filter_map(pair).collect::<Vec<_>>();
-    // The metrics in sentences form one family of tests; each other metric is its own.
+    // The metrics in sentences form one family of tests; each other metric is a family of its own.
     let told = NAMED.map(|(name, _)| name);
     let others = COMPARED.iter().filter(|name| !told.contains(name)).map(std::slice::from_ref);
     for family in std::iter::once(&told[..]).chain(others) {
@@ -93,7 +93,7 @@ fn metric(name: &str, direct: &Row, row: &Row, level: f64) -> Option<AddedMetric
     })
 }
 
-/// Formats a change with its interval: `+18.2 µs [17.1, 19.3]`, without it for a quick run.
+/// Formats a change with its interval: `+18.2 µs [17.1, 19.3]`. A quick run shows no interval.
 pub fn change(estimate: &Estimate, unit: &str, quick: bool) -> String {
     change_per(estimate, unit, "", quick)
 }
@@ -152,7 +152,7 @@ fn sentence(findings: &Findings, found: &Added, tests: usize) -> String {
     format!("{place}{parts} ({sure}){}{held}.", cost.unwrap_or_default())
 }
 
-/// Formats a difference with its sign.
+/// Formats a difference with its sign and unit: `+18.2 µs`.
 pub fn signed(value: f64, unit: &str) -> String {
     format!("{}{}", if value < 0.0 { "" } else { "+" }, quantity(value, unit))
 }

@@ -1,5 +1,5 @@
-//! Trends over the requests of a trial: growth of latency, memory or a proxy's store. The slope of the least-squares
-//! line is one value per trial, so intervals cover fresh processes ([`stats::growth_in_trials`]).
+//! Trends over the requests of a trial, such as growth of latency, memory or a proxy's store. The slope of the
+//! least-squares line is one value per trial, so intervals cover fresh processes ([`stats::growth_in_trials`]).
 
 use stats::growth_in_trials::{self, Growth, Series, Shown};
 use study::call_log_csv::MemoryAt;
@@ -10,15 +10,15 @@ use study::record::{Measurement, ProxyUse, Record, SubjectUse};
 use crate::findings::{Estimate, Findings, OverRequests, RequestPoint, RequestTrend as Trend};
 use crate::{proxy_overhead, value};
 
-/// Requests averaged by a point, as in Waye 2017: "each point is the average of the 250 requests around it".
+/// Number of requests averaged per point. Waye 2017: "each point is the average of the 250 requests around it".
 const CALLS_A_MEAN: usize = 250;
 const POINTS: usize = 40;
-/// Maximum difference between the slopes of both halves of a line, relative to its slope.
+/// Largest difference between the slopes of both halves of a straight line, relative to its slope.
 const BEND_SHARE: f64 = 0.5;
-/// Maximum points of a series of calls. Longer ones average over twice as many calls, repeatedly.
+/// Maximum number of points of a series of calls. For a longer series, the calls per point double until it fits.
 const POINTS_MAX: usize = 400;
 
-/// The series of `[slopes]` and figures: name and unit.
+/// Name and unit of each series that `[slopes]` or a figure requests.
 fn wanted(plan: &Plan) -> impl Iterator<Item = (&'static str, &'static str)> {
     let drawn = |what: &str| {
         plan.figures.iter().any(|figure| match figure.kind {
@@ -31,7 +31,7 @@ fn wanted(plan: &Plan) -> impl Iterator<Item = (&'static str, &'static str)> {
     OVER_REQUESTS.iter().filter(move |(name, ..)| is_wanted(name)).map(|&(what, unit, _)| (what, unit))
 }
 
-/// Computes the trends of one row, whose index is set once all rows are known.
+/// Computes the trends of one row. The row index is set once all rows are known.
 pub(crate) fn of_row(plan: &Plan, records: &[&Record]) -> Vec<(OverRequests, Trials)> {
     wanted(plan).filter_map(|(what, unit)| one(what, unit, records, value::level(&plan.trials))).collect()
 }
@@ -136,7 +136,7 @@ fn judge(all: &mut [OverRequests], trials: &[Trials], findings: &Findings) {
     }
 }
 
-/// Interpolates linearly; beyond the ends, returns the value at the end.
+/// Interpolates a series linearly at a number of requests. Beyond the ends, returns the value at the end.
 fn value_at(series: &[(f64, f64)], requests: f64) -> Option<f64> {
     let behind = series.partition_point(|(at, _)| *at < requests);
     let (before, after) = (behind.checked_sub(1).and_then(|at| series.get(at)), series.get(behind));
@@ -148,8 +148,8 @@ fn value_at(series: &[(f64, f64)], requests: f64) -> Option<f64> {
     }
 }
 
-/// Means of the bins in which every trial has a value. If `is_state`, the quantity persists and
-/// fills empty bins.
+/// Means of the bins in which every trial has a value. If `is_state`, the quantity persists between samples, so
+/// interpolation fills empty bins.
 fn points(trials: &[Vec<(f64, f64)>], shortest: f64, width: f64, level: f64, is_state: bool) -> Vec<RequestPoint> {
     if width <= 0.0 || !width.is_finite() {
         return Vec::new();
@@ -210,7 +210,7 @@ fn of_calls(record: &Record, column: impl Fn(&ProxyUse) -> Option<&[u64]>) -> Op
     Some((0..shortest).map(|call| (call as f64 + 0.5, sum(call))).collect())
 }
 
-/// Adds the resident sets of all proxies by calls. One client's calls pass the proxies in the same order.
+/// Sums the resident sets of all proxies by number of calls. One client's calls pass the proxies in the same order.
 fn resident_by_calls(record: &Record) -> Option<Vec<(f64, f64)>> {
     let looks = record.proxies.iter().map(|proxy| Some(proxy.calls.as_deref()?.memory.as_slice()));
     let all = looks.collect::<Option<Vec<&[MemoryAt]>>>()?;
@@ -229,13 +229,13 @@ fn resident_by_calls(record: &Record) -> Option<Vec<(f64, f64)>> {
     Some(first.iter().map(sum).collect())
 }
 
-/// Pairs of responses at the time of a sample and resident set of all processes together.
+/// Number of responses at the time of each sample, with the resident set of all processes together, bytes.
 fn resident(measurement: &Measurement, processes: Vec<&SubjectUse>) -> Option<Vec<(f64, f64)>> {
     let (first, others) = processes.split_first()?;
     let since = |used: &SubjectUse, at_ns: u64| at_ns.checked_sub(used.measured_from_ns);
     let points = first.samples.iter().filter_map(|sample| {
         let at_ns = since(first, sample.at_ns).filter(|at_ns| *at_ns <= measurement.duration_ns)?;
-        // Processes are sampled one after another, so use the latest sample of each.
+        // Processes are sampled one after another, so the sum uses the latest sample of each.
         let latest = |used: &&SubjectUse| {
             let until = used.samples.iter().take_while(|other| {
                 since(used, other.at_ns).is_none_or(|other_ns| other_ns <= at_ns + measurement.window_ns)
@@ -248,7 +248,7 @@ fn resident(measurement: &Measurement, processes: Vec<&SubjectUse>) -> Option<Ve
     Some(points.collect())
 }
 
-/// Estimates the responses in the first `at_ns` of measuring, interpolated within a window.
+/// Estimates the number of responses in the first `at_ns` of measuring. Interpolates within a window.
 pub fn answered(measurement: &Measurement, at_ns: u64) -> f64 {
     let window_ns = measurement.window_ns.max(1);
     let whole = usize::try_from(at_ns / window_ns).unwrap_or(usize::MAX).min(measurement.windows.len());
@@ -304,7 +304,7 @@ fn sentence(findings: &Findings, found: &OverRequests, trials: &Trials, series: 
     format!("{label}: {text}")
 }
 
-/// Returns a sentence per requested series.
+/// Returns one sentence per requested series.
 pub fn sentences(findings: &Findings) -> impl Iterator<Item = String> {
     findings.over_requests.iter().map(|found| format!("{}.", found.sentence))
 }

@@ -1,4 +1,4 @@
-//! Builds rows from the trials of design points.
+//! Builds the rows of the findings from the trials of design points.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ use crate::{
     value,
 };
 
-/// Builds the row of a point from its trials under one idle policy, in execution order, still without a stop reason.
+/// Builds the row of a point from its trials under one idle policy, in execution order. The stop reason is set later.
 pub(crate) fn row(run: &Run, point: usize, idle: Option<IdlePolicy>, records: &[&Record]) -> Row {
     let plan = &run.plan;
     let search = plan.points[point].load.search.as_ref().filter(|_| !records.is_empty());
@@ -101,7 +101,7 @@ fn found(search: &SearchPlan, records: &[&Record], level: f64) -> SearchFinding 
     found
 }
 
-/// Trials at the highest rate that the server sustains; the others are beyond or far below it.
+/// Selects the trials at the highest rate that the server sustains. Others have a higher rate or a far lower one.
 fn at_low<'a>(search: &SearchFinding, records: &[&'a Record]) -> Vec<&'a Record> {
     let low_per_s = search.low.map(|end| end.rate_per_s);
     let of = |record: &&&Record| record.step.is_some_and(|step| step.rate_per_s == low_per_s && low_per_s.is_some());
@@ -205,7 +205,7 @@ fn state(run: &Run, point: usize, measured: usize, failures: &[FailureCount]) ->
             }
             _ => RowState::Skipped("no trial finished".to_owned()),
         },
-        // The server reported this itself, which is not a failure of a trial.
+        // A server that reports itself unrunnable did not fail a trial.
         (0, _) if failures.iter().all(|one| one.kind == FailureKind::Unrunnable) => RowState::Unrunnable(why),
         (0, 1) => RowState::Failed(format!("the only trial failed: {why}")),
         (0, failed) => RowState::Failed(format!("all {failed} trials failed: {why}")),
@@ -241,7 +241,7 @@ fn metrics(run: &Run, measured: &[&Record], trials: &[TrialFinding]) -> BTreeMap
                 None => continue,
             }
         } else if let some @ 1.. = trials.iter().filter(|trial| trial.at_least.contains(metric.name)).count() {
-            // An average that includes a lower bound is a lower bound without an interval.
+            // An average that includes a lower bound is itself a lower bound without an interval.
             finding.mean = stats::interval::average(&values);
             finding.at_least = true;
             let of = count(measured.len() as u64, "trial");
@@ -269,7 +269,7 @@ fn split_variance(metric: &str, measured: &[&Record], finding: &mut MetricFindin
     let Some(components) = stats::variance_components::components(&trials, window_s) else { return };
     finding.s_between = Some(components.between);
     finding.s_within = Some(components.within);
-    // Setup, warm-up, teardown.
+    // Setup, warm-up and teardown take the rest of the time.
     let besides_ns =
         |record: &&Record| Some(record.elapsed_ns.saturating_sub(record.measurement()?.duration_ns) as f64);
     let besides_ns = stats::interval::average(&measured.iter().filter_map(besides_ns).collect::<Vec<_>>());

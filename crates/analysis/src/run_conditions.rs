@@ -1,16 +1,16 @@
-//! Conditions of a run that its absolute values depend on: its period, the speed of the machine, and other processes
-//! on its CPUs. They flag trials; no value is adjusted.
+//! Conditions of a run that its absolute values depend on: its period, the speed of the machine, and other processes on
+//! its CPUs. They flag trials but adjust no value.
 
 use study::record::{Probe, Record};
 
 use crate::findings::{Probed, ProbedTrial, Row, Scope, States};
 use crate::number::{count, percent, quantity};
 
-/// Largest share of unseen starts that is worth a sentence.
+/// Share of unseen starts, a fraction, above which a sentence only gives the number of starts.
 const UNSEEN_MAX: f64 = 0.4;
 
-/// Describes the time of a run and what its values cover. `started` has the start of its first and
-/// last trial, UTC, RFC 3339.
+/// Describes the period of a run and what its values cover; `None` if nothing was measured. `started` has the start of
+/// the first and of the last trial, UTC, RFC 3339.
 pub(crate) fn scope(started: Option<(String, String)>, rows: &[Row], level: f64) -> Option<Scope> {
     let starts = rows.iter().map(|row| row.n).filter(|n| *n > 0);
     let (fewest, most) = (starts.clone().min()?, starts.max()?);
@@ -24,7 +24,7 @@ pub(crate) fn scope(started: Option<(String, String)>, rows: &[Row], level: f64)
     };
     let sentence = format!(
         "Absolute values are from this run, {times}; {starts} per row{}",
-        // With few starts, their number is enough.
+        // If there are few starts, their number says enough.
         if unseen_share > UNSEEN_MAX {
             String::new()
         } else {
@@ -34,7 +34,7 @@ pub(crate) fn scope(started: Option<(String, String)>, rows: &[Row], level: f64)
     Some(Scope { from, until, starts_min: fewest, unseen_share, times, sentence })
 }
 
-/// Formats a period; a common date appears once: `2026-11-20 21:05 to 21:31 UTC`.
+/// Formats a period. A common date appears once: `2026-11-20 21:05 to 21:31 UTC`.
 fn period(from: &str, until: &str) -> String {
     let parts = |text: &str| {
         let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
@@ -48,10 +48,11 @@ fn period(from: &str, until: &str) -> String {
     }
 }
 
-/// p-value up to which a run is reported to have met several states.
+/// Largest p-value at which a run is reported to have met several states of the machine.
 const ALARM: f64 = 0.05;
 
-/// Tests whether consecutive trials are similar in `metric`. Excludes searches, whose trials determine the next.
+/// Tests whether consecutive trials are similar in `metric`. Excludes searches, in which each trial determines the
+/// next.
 pub(crate) fn states(metric: &str, rows: &[Row], seed: u64) -> Option<States> {
     let rows = rows.iter().filter(|row| row.search.is_none()).enumerate();
     let trials = rows.flat_map(|(row, found)| found.trials.iter().map(move |trial| (row, trial)));
@@ -86,7 +87,7 @@ pub(crate) fn of_trial(record: &Record) -> Option<ProbedTrial> {
     (!probes.is_empty()).then(|| ProbedTrial { order: *order, contended: contended(record), probes: probes.clone() })
 }
 
-/// Summarizes the probes of trials in execution order.
+/// Summarizes the probes of trials in execution order; `None` without probes.
 pub(crate) fn probes(trials: Vec<ProbedTrial>) -> Option<Probed> {
     let cpu_ns = trials.iter().flat_map(|trial| trial.probes.all()).map(|probe| probe.cpu_ns as f64);
     let mut cpu_ns = cpu_ns.collect::<Vec<_>>();
@@ -191,7 +192,7 @@ mod tests {
 
     #[test]
     fn flags() {
-        // (before, after), each (wall time, CPU time) -> whether another process used a CPU
+        // Each row: times before, times after, each (wall time, CPU time), and whether a different process used a CPU.
         type Times = &'static [(u64, u64)];
         let table: [(Times, Times, bool); 6] = [
             (&[(100, 100), (100, 100)], &[(100, 99)], false),

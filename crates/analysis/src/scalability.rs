@@ -10,9 +10,9 @@ use crate::findings::{CurvePoint, Factor, Row, Scalability, ScalabilityPoint, Us
 use crate::label::{label, varied};
 use crate::value;
 
-/// Factors that count resources. The law does not apply to others, such as sizes and rates.
+/// Names of factors that count resources. The law does not apply to other factors, such as sizes and rates.
 const RESOURCES: [&str; 5] = ["cores", "cpus", "threads", "workers", "clients"];
-/// Minimum number of levels for a fit.
+/// Minimum number of levels of a factor for a fit.
 const FEWEST: usize = 4;
 
 pub(crate) fn scalability(run: &Run, factors: &[Factor], rows: &[Row]) -> Vec<Scalability> {
@@ -44,7 +44,8 @@ struct Measured<'a> {
 }
 
 impl Measured<'_> {
-    /// Why the fit excludes the point: a marked row does not measure the server.
+    /// Returns why the fit excludes the point: its marks show that it does not measure the server. `None` without
+    /// marks.
     fn left_out(&self) -> Option<String> {
         let marks = self.row.marks.iter().map(|mark| mark.text()).collect::<Vec<_>>();
         (!marks.is_empty()).then(|| marks.join(", "))
@@ -134,7 +135,7 @@ fn numbered(ns: &[f64]) -> String {
     ns.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// Converts a fit; `None` without an interval, for lack of repetition.
+/// Converts a fit; `None` if it has no intervals, for lack of repetition.
 fn numbers(fit: &Fit) -> Option<UslFit> {
     let Intervals { lambda, sigma, kappa, peak } = fit.intervals?;
     let finite = |value: f64| value.is_finite().then_some(value);
@@ -158,12 +159,13 @@ mod tests {
         let (run, records) = example::sweep();
         let findings = analyze(&run, &records);
         let [c, go] = findings.scalability.as_slice() else { panic!("one for each server") };
-        // Made with contention 0.05, coherency 0.003: the peak is at sqrt(0.95 / 0.003), 17.8.
+        // Simulated with contention 0.05 and coherency 0.003: the peak is at sqrt(0.95 / 0.003) = 17.8.
         let fit = c.fit.unwrap();
         assert!((fit.peak.unwrap() - 17.8).abs() < 1.5, "{fit:?}");
         assert!(fit.contention.low < 0.05 && 0.05 < fit.contention.high, "{fit:?}");
         assert!(c.sentence.starts_with("c-epoll: throughput falls beyond ~1"), "{}", c.sentence);
-        // Contention 0.12, coherency 0.0004: sqrt(0.88 / 0.0004), 46.9, is beyond the 40 measured.
+        // Simulated with contention 0.12 and coherency 0.0004: the peak, sqrt(0.88 / 0.0004) = 46.9, is beyond the 40
+        // measured.
         assert!(go.sentence.starts_with("go: throughput still rises at 40 cores"), "{}", go.sentence);
         assert!(findings.answer.iter().any(|said| said.text.contains(&c.sentence)));
     }

@@ -1,4 +1,5 @@
-//! Searches: `stats::search` decides; this module converts trials for it and describes the result.
+//! Searches for the highest sustained rate. `stats::search` decides; this module converts trials and describes the
+//! result.
 
 mod find_rate;
 mod judge;
@@ -15,10 +16,11 @@ use crate::stop_rule::reason_to_stop;
 pub use find_rate::{FIND_VERSION, FindReport, Search};
 use judge::{Judged, judge};
 
-/// Highest rate ever tried, per second; far above what any generator reaches.
+/// Highest rate that a search tries, per second; far above the reach of any generator.
 const HIGHEST_PER_S: f64 = 1e9;
 
-/// Returns the next trial at a design point (a search step, a share of a capacity, a plain one), or why none is needed.
+/// Returns the next trial at a design point (a search step, a share of a capacity, or a plain one), or why none is
+/// needed.
 pub fn next(plan: &Plan, point: usize, records: &[Record]) -> Next {
     let Some(load) = plan.points.get(point).map(|point| &point.load) else {
         return Next::Enough("the plan has no such design point".to_owned());
@@ -43,14 +45,15 @@ pub fn next(plan: &Plan, point: usize, records: &[Record]) -> Next {
     }
 }
 
-/// Describes a trial of a search: `bisect 120 k/s: holds (p99 2.10 ms)`.
+/// Describes a trial of a search, such as `bisect 120 k/s: holds (p99 2.10 ms)`; `None` if the trial is not of a
+/// search.
 pub fn step(plan: &Plan, record: &Record) -> Option<String> {
     let search = plan.points.get(record.point)?.load.search.as_ref()?;
     let found = finding(search, &[record]);
     found.steps.first().map(find_rate::step_text)
 }
 
-/// The capacity found by the search at this point, per second, or why there is none.
+/// Returns the capacity that the search at this point found, per second. Fails if the search has no lower end.
 pub(crate) fn capacity(plan: &Plan, point: usize, records: &[Record]) -> Result<f64, String> {
     let search = plan.points.get(point).and_then(|point| point.load.search.as_ref());
     let search = search.ok_or("the design point that should find the capacity is not a search")?;
@@ -75,7 +78,7 @@ pub(crate) fn finding(search: &SearchPlan, records: &[&Record]) -> SearchFinding
 
 fn steps_and_trials(objective: &Objective, records: &[&Record]) -> (Vec<SearchStep>, Vec<Trial>) {
     let of_record = |record: &&Record| {
-        // Without a step, the record does not belong to a search.
+        // A record without a step does not belong to a search.
         let step = record.step.unwrap_or(Step { purpose: Purpose::Bracket, rate_per_s: None });
         let reached = record.measurement().map(|measurement| measurement.rate_per_s());
         step_and_trial(objective, record.order, step, judged(objective, record), reached)
@@ -83,8 +86,8 @@ fn steps_and_trials(objective: &Objective, records: &[&Record]) -> (Vec<SearchSt
     records.iter().map(of_record).unzip()
 }
 
-/// Converts a trial with the achieved rate `reached_per_s`. A pilot does not test the objective,
-/// since its latency is measured in a closed loop.
+/// Converts a trial with the achieved rate `reached_per_s`. A pilot does not test the objective, because it measures
+/// latency in a closed loop.
 fn step_and_trial(
     objective: &Objective,
     order: u32,
@@ -107,12 +110,12 @@ fn step_and_trial(
     (SearchStep { order, purpose, rate_per_s, verdict, why, values, trial: None }, trial)
 }
 
-/// Describes the state of a search. `bound` marks trials that do not measure the server.
+/// Describes the state of a search. `bound` is the mark of trials that do not measure the server.
 fn found(search: &SearchPlan, trials: &[Trial], steps: Vec<SearchStep>, is_over: bool, bound: Mark) -> SearchFinding {
     let (objective, rules) = (&search.objective, rules(search));
     let (found, finished) = match search::next(&rules, trials, is_over) {
         search::Next::Done(found) => (found, true),
-        // Interrupted: use the trials so far.
+        // An interrupted search ends with the trials so far.
         _ => match search::next(&rules, trials, true) {
             search::Next::Done(found) => (found, false),
             _ => unreachable!("a search without time has ended"),
@@ -153,7 +156,7 @@ fn time_is_over(search: &SearchPlan, records: &[&Record]) -> bool {
     search.max_ns.is_some_and(|max_ns| spent_ns >= max_ns)
 }
 
-/// CPUs that server and generator share by design are not a limit.
+/// Limit of a trial. CPUs that server and generator share by design do not count as a limit.
 fn limit_of(record: &Record) -> Option<Limit> {
     let limit = record.verdict.as_ref().map(|verdict| verdict.limited_by);
     limit.filter(|limit| *limit != Limit::Shared || !record.cpus_shared)
@@ -199,7 +202,7 @@ fn verdict_of_one(outcome: &Outcome) -> SearchVerdict {
     }
 }
 
-/// Formats a rate.
+/// Formats a rate per second with a unit of suitable size.
 pub fn rate(rate_per_s: f64) -> String {
     quantity(rate_per_s, "1/s")
 }
@@ -244,7 +247,7 @@ fn ended(found: &Found, last_words: &str, bound: Mark) -> String {
     }
 }
 
-/// Sums up a search: `holds 41.2 k/s, fails at 43.0 k/s: p99 < 5ms; 14 trials`.
+/// Summarizes a search: `holds 41.2 k/s, fails at 43.0 k/s: p99 < 5ms; 14 trials`.
 fn sentence(objective: &Objective, found: &Found, finished: bool, last_words: &str, bound: Mark) -> String {
     let sure = |end: search::End| if end.confirmed { "" } else { " (not confirmed)" };
     let low = found.low.map(|end| format!("holds {}{}", rate(end.rate_per_s), sure(end)));
@@ -256,7 +259,7 @@ fn sentence(objective: &Objective, found: &Found, finished: bool, last_words: &s
     ];
     let mut parts = [low, high].into_iter().flatten().collect::<Vec<_>>();
     for missing in missing.into_iter().flatten() {
-        // The generator may be the reason at both ends.
+        // Both ends may be missing because of the generator.
         if !parts.contains(&missing) {
             parts.push(missing);
         }

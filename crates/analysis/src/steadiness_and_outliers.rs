@@ -1,4 +1,4 @@
-//! Flags trials and rows, judged over the whole report, without removing or correcting any.
+//! Flags trials and rows, judged over the whole report. Removes and corrects none of them.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +11,11 @@ use study::record::Record;
 use crate::findings::{Estimate, Row, SteadyFinding, TrialFinding, Warning};
 use crate::value;
 
-/// Metrics checked for outliers; the others depend on them or say little.
+/// Names of the metrics checked for outliers; the others depend on them or carry little information.
 const OUTLIERS_IN: [&str; 3] = ["throughput", "latency_mean", "latency_p99"];
 
-/// Flags rows without a steady state, and trials unlike the others of their row. For steady and homogeneous trials at
-/// most a share `error` of reports has a flag of either kind.
+/// Flags rows without a steady state, and trials unlike the others of their row. If all trials are steady and
+/// homogeneous, at most a share `error` of reports has a flag of either kind.
 pub(crate) fn flag_trials(rows: &mut [Row], halves: &[Series], error: f64) {
     steady(rows, halves, error);
     outliers(rows, error);

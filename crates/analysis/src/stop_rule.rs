@@ -10,9 +10,9 @@ use crate::number::{count, percent};
 use crate::trial_position_and_values::Trial;
 use crate::{gate, value};
 
-/// Why the design point needs no further trial, given all records of the run so far. All points end together: within a
-/// block each gets its trial, and between blocks the decision is the same for all. Points without a trial in the last
-/// block were abandoned and do not count.
+/// Returns why the design point needs no further trial, given all records of the run so far; `None` if it needs one.
+/// All points end together: within a block each gets its trial, and between blocks one decision holds for all. Points
+/// without a trial in the last block were abandoned and do not count.
 pub(crate) fn reason_to_stop(plan: &Plan, point: usize, records: &[Record]) -> Option<String> {
     if plan.gate.is_some()
         && let Some(why) = failed_at_first(point, records)
@@ -28,11 +28,11 @@ pub(crate) fn reason_to_stop(plan: &Plan, point: usize, records: &[Record]) -> O
     reason(plan, &trials, mine)
 }
 
-/// Why a side of a comparison gets no second trial: its first failed for a permanent reason.
+/// Returns why a side of a comparison gets no second trial: its first trial failed for a permanent reason.
 fn failed_at_first(point: usize, records: &[Record]) -> Option<String> {
     let first = records.iter().find(|record| record.point == point)?;
     match &first.outcome {
-        // A server without CPU time may look hung; other failures here do not concern the server.
+        // A server without CPU time may look hung. Other failures of these kinds do not concern the server.
         Outcome::Failed(Failure { kind: FailureKind::Hung | FailureKind::Generator | FailureKind::Node, .. }) => None,
         Outcome::Failed(failure) => Some(format!("its first trial failed: {}", failure.message)),
         Outcome::Measured(_) => None,
@@ -53,7 +53,7 @@ pub(crate) fn stop_reason(plan: &Plan, trials: &[Trial<'_>]) -> String {
     })
 }
 
-/// Decides by the width of the study's widest interval.
+/// Returns why the study ends, by the width of its widest interval; `None` if it goes on.
 fn reason(plan: &Plan, trials: &[Trial<'_>], blocks: u32) -> Option<String> {
     if let Some(gate) = &plan.gate {
         return gate::reason(plan, gate, trials, blocks);
@@ -92,7 +92,8 @@ fn rule(plan: &Plan) -> Rule {
     Rule { target, min: trials.min, max: trials.max.max(trials.min) }
 }
 
-/// Widest half-width so far, of values or of typical ratios to the best at their place; `None` if one has no interval.
+/// Widest relative half-width so far, of values or of typical ratios to the best at their place; `None` if an interval
+/// is missing.
 fn width(plan: &Plan, trials: &[Trial<'_>], blocks: u32) -> Option<f64> {
     let level = value::level(&plan.trials);
     let metric = plan.trials.metric.as_str();
@@ -113,7 +114,7 @@ fn width(plan: &Plan, trials: &[Trial<'_>], blocks: u32) -> Option<f64> {
     {
         return width;
     }
-    // A point that never had a value will not get one, so it does not delay the others.
+    // A point without any value so far will not get one, so it does not delay the others.
     let points = values.iter().filter(|values| values.iter().any(Option::is_some));
     let points = points.map(|values| values.iter().copied().flatten().collect::<Vec<_>>()).collect::<Vec<_>>();
     let fewest = points.iter().map(Vec::len).min()?;
@@ -121,7 +122,7 @@ fn width(plan: &Plan, trials: &[Trial<'_>], blocks: u32) -> Option<f64> {
     stop_rule::pooled_half_width(pooled, u32::try_from(fewest).ok()?, level)
 }
 
-/// Largest half-width of the comparisons. The outer `None` means that there is nothing to compare.
+/// Largest relative half-width of the comparisons. The outer `None` means that there is nothing to compare.
 fn comparison_width(plan: &Plan, values: &[Vec<Option<f64>>], error: f64) -> Option<Option<f64>> {
     let metric = study::Metric::named(&plan.trials.metric)?;
     let contenders = contender_groups(plan, plan.contender()?);

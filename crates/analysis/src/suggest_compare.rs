@@ -1,4 +1,4 @@
-//! Suggests the command that would compare what stored runs cannot: both sides in one run.
+//! Suggests the command that compares both sides in one run, which stored runs cannot.
 
 use std::fmt::Display;
 
@@ -23,12 +23,12 @@ impl Suggestion {
     }
 }
 
-/// The revision of the servers, which are built in the working directory.
+/// Revision of the servers, which are built in the working directory; `None` if unknown.
 pub(crate) fn revision(run: &Run) -> Option<&str> {
     run.commit.as_deref().or(run.revision.as_deref())
 }
 
-/// The revision of a server built in a worktree, 12 characters.
+/// First 12 characters of the revision of a server built in a worktree; `None` for other servers.
 pub(crate) fn revision_of(point: &Point) -> Option<&str> {
     point.subject.revision.as_deref().map(|commit| commit.get(..12).unwrap_or(commit))
 }
@@ -72,7 +72,7 @@ pub(crate) fn points(plan: &Plan, base: &Point, head: &Point) -> Suggestion {
         named.collect::<Vec<_>>().join(",")
     };
     let words = ["quintain", "compare", &plan.study].map(str::to_owned).into_iter().chain([levels(base), levels(head)]);
-    // A level set by `--set` is not in the study.
+    // A level set by `--set` is missing in the study.
     let sets = differing.iter().filter_map(|name| {
         let [base, head] = [base, head].map(|point| point.factors.get(*name));
         let (base, head) = base.zip(head)?;
@@ -109,7 +109,7 @@ fn command(point: &Point) -> String {
     if set.is_empty() { command.clone() } else { format!("env {set} {command}") }
 }
 
-/// Returns flags and URL of `quintain load`.
+/// Returns flags and URL of `quintain load` for the load of a point, or why it cannot run that load.
 fn load(point: &Point) -> Result<Vec<String>, &'static str> {
     let LoadPlan { protocol, http, workload, journey, search, share, shape, .. } = &point.load;
     match () {
@@ -181,7 +181,7 @@ fn set(key: &str, value: impl Display) -> Option<Vec<String>> {
 
 fn of_http(http: &HttpPlan) -> Result<Vec<String>, &'static str> {
     let [request] = http.requests.as_slice() else { return Err("it is a mix of requests") };
-    // `--body` implies POST. A file is set by key, which implies no method.
+    // `--body` implies POST. A body from a file is set by key, which implies no method.
     let implied = if matches!(request.body, Some(BodyPlan::Text(_))) { "POST" } else { "GET" };
     let mut flags = vec![Some(&request.method).filter(|method| *method != implied).and_then(|it| flag("-X", it))];
     flags.extend(request.headers.iter().map(|(name, value)| flag("-H", format!("{name}: {value}"))));

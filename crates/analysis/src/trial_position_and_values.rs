@@ -1,4 +1,4 @@
-//! The position of a trial in the plan and its values, so that histograms and windows need not be kept.
+//! Position of a trial in the plan and its values, kept so that histograms and windows can be dropped.
 
 use study::record::{Agent, IdlePolicy, Record};
 
@@ -11,7 +11,7 @@ pub(crate) struct Trial<'a> {
     pub(crate) block: u32,
     pub(crate) elapsed_ns: u64,
     pub(crate) is_measured: bool,
-    /// Its values, with bounds at a confidence level.
+    /// Computes the values and their lower bounds at a confidence level.
     pub(crate) values: Box<dyn Fn(f64) -> Values + 'a>,
 }
 

@@ -1,4 +1,4 @@
-//! The timeline of one trial of a row on one clock: responses, latencies, errors by window; CPU and memory by sample.
+//! Timeline of one trial of a row on one clock: responses, latencies and errors by window; CPU and memory by sample.
 
 use study::Metric;
 use study::record::{Measurement, Record, Sample, SubjectUse, Window};
@@ -6,14 +6,14 @@ use study::record::{Measurement, Record, Sample, SubjectUse, Window};
 use crate::findings::{Column, InsideTrial, Process, Role, Row, TrialFinding};
 use crate::{merge_histograms, number};
 
-/// Maximum number of rows with a timeline, since they are shown side by side.
+/// Maximum number of rows with a timeline. Timelines are shown side by side.
 pub const ROWS_MAX: usize = 12;
-/// Maximum number of columns of a trial (each merges windows) and of samples of a process.
+/// Maximum number of columns of a trial, each of which merges windows, and of samples of a process.
 pub const COLUMNS_MAX: usize = 120;
-/// Number of latency bands per octave: each band is about a fifth wider than the one below.
+/// Number of latency bands per octave. Each band is about a fifth wider than the one below.
 pub const BANDS_AN_OCTAVE: f64 = 4.0;
 
-/// The timeline of a row; `None` without windows. The row index is set once all rows are known.
+/// Returns the timeline of a row; `None` without windows. The row index is set once all rows are known.
 pub(crate) fn inside(row: &Row, metric: &str, records: &[&Record]) -> Option<InsideTrial> {
     let (chosen, metric) = chosen(&row.trials, metric)?;
     let record = records.iter().find(|record| record.order == chosen.order)?;
@@ -30,7 +30,7 @@ pub(crate) fn inside(row: &Row, metric: &str, records: &[&Record]) -> Option<Ins
     })
 }
 
-/// Selects the measured trial with the median of a metric or of throughput; the earlier of two.
+/// Selects the trial with the median of a metric, or else of throughput. Of two median trials, selects the earlier.
 fn chosen<'a>(trials: &'a [TrialFinding], metric: &'a str) -> Option<(&'a TrialFinding, &'a str)> {
     let of = |metric: &'a str| {
         let value = |trial: &'a TrialFinding| Some((trial.values.get(metric)?, trial));
@@ -67,7 +67,7 @@ fn columns(measurement: &Measurement) -> Vec<Column> {
     measurement.windows.chunks(each).enumerate().filter_map(column).collect()
 }
 
-/// Assigns each bucket by its midpoint; buckets are narrower than bands.
+/// Counts latencies by band. Each bucket counts at its midpoint, since buckets are narrower than bands.
 fn bands(latency: &stats::Histogram) -> Vec<(u16, u64)> {
     let mut bands: Vec<(u16, u64)> = Vec::new();
     for (low, high, count) in latency.iter_buckets() {
@@ -81,7 +81,7 @@ fn bands(latency: &stats::Histogram) -> Vec<(u16, u64)> {
     bands
 }
 
-/// Returns the lower end of a band, ns.
+/// Returns the lower end of a band, ns; `band` may be fractional.
 pub fn band_ns(band: f64) -> f64 {
     (band / BANDS_AN_OCTAVE).exp2()
 }
@@ -126,7 +126,7 @@ fn process(role: Role, name: &str, used: &SubjectUse, duration_ns: u64) -> Proce
     }
 }
 
-/// Describes how the trials were selected.
+/// Describes how the shown trials were selected.
 pub fn rule(found: &[InsideTrial]) -> String {
     let mut metrics = found.iter().map(|trial| Metric::noun_of(&trial.metric)).collect::<Vec<_>>();
     metrics.dedup();

@@ -10,14 +10,14 @@ pub(crate) fn unfinished(run: &Run, trials: usize) -> Option<Unfinished> {
     let (sentence, resume) = match run.state? {
         RunState::Complete | RunState::OutOfTime => return None,
         RunState::Running => (format!("running, {done} so far"), String::new()),
-        // The command of an imported run is for another machine, chosen by the file's author.
+        // The author of an imported file chose its command, and chose it for another machine.
         RunState::Interrupted if !run.imported.is_empty() => (format!("interrupted after {done}"), String::new()),
         RunState::Interrupted => (format!("interrupted after {done}"), run.resume.clone()),
     };
     Some(Unfinished { state: run.state?, trials, trials_min: effort.trials_min, sentence, resume })
 }
 
-/// Formats `5 of 15 trials`, `5 of at least 15 trials`, or only the number beyond the minimum.
+/// Formats progress: `5 of 15 trials`, `5 of at least 15 trials`, or only the number once it exceeds the minimum.
 pub fn progress(trials: u64, least: u64, most: u64) -> String {
     match (trials < least, least == most) {
         (true, true) => format!("{trials} of {}", count(least, "trial")),

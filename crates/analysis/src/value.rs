@@ -13,10 +13,10 @@ use crate::findings::{Clock, Estimate, Row};
 use crate::merge_histograms;
 use crate::number::total;
 
-/// Confidence level of the intervals of one load, and of its quantiles.
+/// Confidence level of the intervals and quantiles of one load.
 pub const LOAD_LEVEL: f64 = 0.95;
 
-/// How to read each metric of [`study::METRICS`], in the same order.
+/// Reader of each metric of [`study::METRICS`], in the same order.
 const READERS: [(&str, Reader); 41] = [
     ("throughput", Exact(|t| (t.measurement.duration_ns > 0).then(|| t.measurement.rate_per_s()))),
     ("latency_mean", Bounded(|t| t.latency_mean())),
@@ -63,9 +63,9 @@ const READERS: [(&str, Reader); 41] = [
 
 enum Reader {
     Exact(fn(&Trial) -> Option<f64>),
-    /// May be a lower bound because requests were still waiting when the trial ended.
+    /// Value that may be a lower bound because requests were still waiting when the trial ended.
     Bounded(fn(&Trial) -> Option<Bound>),
-    /// A latency quantile, if there are enough responses for it.
+    /// Latency quantile, if there are enough responses for it.
     Quantile(f64),
 }
 use Reader::{Bounded, Exact, Quantile};
@@ -75,7 +75,7 @@ pub(crate) fn quantile_of(metric: &str) -> Option<f64> {
     if let Quantile(q) = of { Some(*q) } else { None }
 }
 
-/// Confidence level of a rule; 95 % if the stored one is out of range.
+/// Returns the confidence level of a rule, a fraction; 95 % if the stored one is out of range.
 pub fn level(rule: &TrialRule) -> f64 {
     if rule.level > 0.0 && rule.level < 1.0 { rule.level } else { 0.95 }
 }
@@ -85,7 +85,7 @@ pub fn values(record: &Record, level: f64) -> MetricValues {
     values_and_bounds(record, level).0
 }
 
-/// Returns the values, and the names of lower bounds, which waiting requests could have raised.
+/// Returns all values of a trial and the names of lower bounds, which waiting requests could have raised.
 pub(crate) fn values_and_bounds(record: &Record, level: f64) -> Values {
     values_of(record, record.measurement().and_then(Latency::of).as_ref(), level)
 }
@@ -119,12 +119,12 @@ struct Trial<'a> {
     measurement: &'a Measurement,
     latency: Option<(&'a Latency, ProductLimit<'a>)>,
     told: Vec<&'a Calls>,
-    /// Self time of the proxies per call, ascending, ns.
+    /// Self time of all proxies per call, ns, ascending.
     own_ns: Vec<f64>,
     level: f64,
 }
 
-/// Sums self time per call; proxies record one client's calls in the same order.
+/// Sums self time per call, ns, over all proxies, which record one client's calls in the same order.
 fn own_ns(told: &[&Calls]) -> Vec<f64> {
     let calls = told.iter().map(|calls| calls.len()).min().unwrap_or(0);
     let mut own = (0..calls).map(|at| told.iter().map(|calls| calls.own_ns[at] as f64).sum()).collect::<Vec<f64>>();
@@ -211,14 +211,14 @@ impl Trial<'_> {
         stats::order_statistics::quantile(&self.own_ns, q).filter(|_| enough)
     }
 
-    /// Payload per request at the generator; `None` unless proxies can be involved.
+    /// Payload bytes per request at the generator; `None` unless the study varies the proxies.
     fn client_bytes(&self) -> Option<f64> {
         let studied = self.record.factors.contains_key(study::proxy_plan::THROUGH);
         let bytes = self.measurement.sent_bytes.saturating_add(self.measurement.received_bytes) as f64;
         self.a_request(bytes).filter(|_| studied && bytes > 0.0)
     }
 
-    /// Ratio of forwarded to received bytes over all proxies; 1 without proxies.
+    /// Ratio of forwarded to received bytes over all proxies; 1 without proxies, `None` if a proxy has no counts.
     fn byte_ratio(&self) -> Option<f64> {
         let shares = self.record.proxies.iter().map(|proxy| {
             let wire = proxy.wire.filter(|wire| wire.front_bytes > 0)?;
@@ -227,7 +227,7 @@ impl Trial<'_> {
         shares.product()
     }
 
-    /// The calls of the proxy next to the generator, where metadata counts once.
+    /// Calls of the proxy next to the generator, so that metadata counts only once.
     fn metadata(&self) -> Option<&Calls> {
         self.told.first().copied()
     }
@@ -244,7 +244,8 @@ impl Trial<'_> {
     }
 }
 
-/// Failed requests over all completed ones: errors, timeouts, and unsent requests that had waited beyond the timeout.
+/// Failed over all completed requests. Errors, timeouts, and unsent requests that waited beyond the timeout count as
+/// failed. `None` without requests.
 pub fn error_share(measurement: &Measurement) -> Option<f64> {
     let overdue = measurement.censored.as_deref().map_or(0, |censored| censored.unsent_overdue);
     let failed = measurement.errors_total().saturating_add(overdue);
@@ -252,7 +253,7 @@ pub fn error_share(measurement: &Measurement) -> Option<f64> {
     (all > 0).then(|| failed as f64 / all as f64)
 }
 
-/// Returns the clock of a measurement's latencies.
+/// Returns the point at which a measurement's latencies start.
 pub fn clock(measurement: &Measurement) -> Clock {
     if measurement.response.is_some() { Clock::Response } else { Clock::Service }
 }
@@ -263,8 +264,8 @@ pub(crate) fn whole_windows(measurement: &Measurement) -> &[Window] {
     &windows[..windows.len().min(usize::try_from(whole).unwrap_or(usize::MAX))]
 }
 
-/// Returns all windows with their lengths, s; the last one may be cut. Unknown between the rounds
-/// of volley's rule.
+/// Returns all windows with their lengths, s; the last one may be shorter. `None` if lengths are unknown, as between
+/// the rounds of volley's rule.
 pub(crate) fn timed_windows(measurement: &Measurement) -> Option<Vec<(&Window, f64)>> {
     let window_ns = measurement.window_ns;
     let rest = u64::try_from(measurement.windows.len()).ok()?.checked_sub(1)?.checked_mul(window_ns)?;
@@ -274,7 +275,7 @@ pub(crate) fn timed_windows(measurement: &Measurement) -> Option<Vec<(&Window, f
     Some(measurement.windows.iter().enumerate().map(|(index, window)| (window, length_s(index))).collect())
 }
 
-/// Values of the whole windows; `None` if they differ by design, because the rate changes.
+/// Values of a metric in the whole windows; `None` if they differ by design because the rate changes.
 pub(crate) fn window_values(metric: &str, measurement: &Measurement) -> Option<Vec<f64>> {
     if !measurement.shape.is_empty() {
         return None;
@@ -288,12 +289,13 @@ pub(crate) fn window_values(metric: &str, measurement: &Measurement) -> Option<V
     }
 }
 
-/// Returns mean latency by window, or throughput if one is empty, to detect steady state.
+/// Returns mean latency per window, ns, or else throughput if a window is empty, to detect a steady state.
 pub fn series(measurement: &Measurement) -> Vec<f64> {
     window_values("latency_mean", measurement).or_else(|| window_values("throughput", measurement)).unwrap_or_default()
 }
 
-/// Converts the interval of a metric to another confidence level. Widths scale with Student's t.
+/// Converts a metric's interval to a different confidence level; `None` without an estimate. Widths scale with
+/// Student's t.
 pub fn estimate_at(row: &Row, metric: &str, level: f64) -> Option<Estimate> {
     let known = row.estimate(metric)?;
     if (known.level - level).abs() < 1e-9 || !(0.5..1.0).contains(&level) || known.n < 2 {
@@ -393,7 +395,7 @@ mod tests {
         assert_eq!(values.get("latency_mean").unwrap(), measurement.service.sum / measurement.requests as f64);
         let cpu_ns = (record.subject.user_ns + record.subject.system_ns) as f64;
         assert_eq!(values.get("subject_cpu_per_request").unwrap(), cpu_ns / measurement.requests as f64);
-        // A late sample missed a tenth of the requests and their cost.
+        // A sample that ended late missed a tenth of the requests and their cost.
         let mut late = record.clone();
         late.subject.measured_share = Some(0.9);
         assert_eq!(

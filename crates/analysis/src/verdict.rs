@@ -2,15 +2,15 @@
 //!
 //! Rules in order of precedence (docs/method/bottleneck.md gives the reasons):
 //! 1. Server and generator share a CPU, or another process took the CPU of one of them: `shared`.
-//! 2. A server that hung is the limit; otherwise a generator that was held up is.
+//! 2. A server that hung is the limit. Otherwise, a generator that was held up is the limit.
 //! 3. Open loop: a generator whose own lag exceeds a tenth of the latency at p99 is the limit. If the offered load was
 //!    met, the limit is `neither`. If not, the server is the limit if it was saturated, caused errors or left no
-//!    connection free; otherwise the generator is.
-//! 4. Closed loop: a saturated server is the limit. Otherwise a generator is if it is busy, kept waiting for a CPU, or
+//!    connection free. Otherwise, the generator is the limit.
+//! 4. Closed loop: a saturated server is the limit. Otherwise, a generator is if it is busy, kept waiting for a CPU, or
 //!    close to its calibrated maximum. If nothing is busy, clients just wait: `latency`. If most clients are in
-//!    back-off, the server that loses their connections is the limit.
+//!    back-off, the limit is the server that loses their connections.
 //! 5. A proxy with busy CPUs replaces the server, `latency` or `neither` as the limit.
-//! 6. With several generators each has a verdict, and the worst is the trial's (`agents`).
+//! 6. Each of several generators has a verdict, and the worst one is the trial's (`agents`).
 
 use study::record::{Calibration, Limit, Measurement, Node, ProxyUse, Record, Run, Verdict, Worker};
 use study::{Warning, WarningKind};
@@ -23,13 +23,13 @@ pub use crate::load_verdict::{BUSY, generator_busy, judge_load, subject_busy};
 use crate::load_verdict::{RUN_QUEUE_SHARE, backing_off, generator_waiting, kinds, limit, stalled, verdict, waiting};
 use crate::number::{count, percent, quantity};
 
-/// Utilization above which a generator has no CPU time left.
+/// Utilization, a fraction, above which a generator has no CPU time left.
 const EXHAUSTED: f64 = 0.95;
 const LITTLE_TOLERANCE: f64 = 0.01;
-/// Share of the time that a server or generator waits for its CPU in a disturbed trial.
+/// Share of the time that a server or generator waits for its CPU, above which a trial is disturbed.
 const DISTURBED: f64 = 0.1;
 
-/// Judges stored trials by the current rules, not by the rules of the build that measured.
+/// Judges stored trials by the current rules instead of those of the build that measured them.
 pub fn judge_again(run: &Run, records: &mut [Record]) {
     for record in records {
         cluster_generator_verdicts::judge_agents(record, &run.nodes);
@@ -37,9 +37,9 @@ pub fn judge_again(run: &Run, records: &mut [Record]) {
     }
 }
 
-/// Returns the limit of the trial (`None` if it failed) and its warnings. `nodes` are the machines
-/// of a cluster. Ignores a calibration for another protocol, backend, idle policy or number of
-/// threads, or if generators ran elsewhere.
+/// Returns the limit of the trial, `None` if it failed, and its warnings. `nodes` are the machines of a cluster.
+/// Ignores a calibration for a different protocol, backend, idle policy or number of threads, or if generators ran on
+/// other machines.
 pub fn judge(record: &Record, calibration: Option<&Calibration>, nodes: &[Node]) -> (Option<Verdict>, Vec<Warning>) {
     let Some(measurement) = record.measurement() else { return (None, Vec::new()) };
     let subject = subject_busy(&record.subject);
@@ -75,7 +75,7 @@ pub fn judge(record: &Record, calibration: Option<&Calibration>, nodes: &[Node])
     (Some(cluster_generator_verdicts::worst(with_proxies(verdict, record), record, nodes)), warnings)
 }
 
-/// Share of the time that the server waited for its CPU, if so large that it was neither slow nor hung but starved.
+/// Share of the time that the server waited for its CPU, if above 10 %: it was then starved, not slow or hung.
 pub fn starved(record: &Record) -> Option<f64> {
     record.subject.waiting_share().filter(|share| *share > DISTURBED)
 }
@@ -108,14 +108,14 @@ fn waiting_warnings(record: &Record) -> Vec<Warning> {
     waiting.collect()
 }
 
-/// Makes a proxy with busy CPUs the limit, unless the generator is or CPUs were shared.
+/// Makes a proxy with busy CPUs the limit, unless the generator or the network is the limit or CPUs were shared.
 fn with_proxies(mut found: Verdict, record: &Record) -> Verdict {
     if record.proxies.is_empty() {
         return found;
     }
     let subject = subject_busy(&record.subject).unwrap_or(0.0);
     let busy = |proxy: &ProxyUse| subject_busy(&proxy.used).unwrap_or(0.0);
-    // Proxies on the server's CPUs are busy together with the server.
+    // Proxies that use the server's CPUs saturate them together with the server.
     let together = subject + record.proxies.iter().filter(|proxy| proxy.shares_cpus).map(busy).sum::<f64>();
     let busiest = record.proxies.iter().max_by(|a, b| busy(a).total_cmp(&busy(b)));
     if let Some(proxy) = busiest {
@@ -135,7 +135,7 @@ fn with_proxies(mut found: Verdict, record: &Record) -> Verdict {
     found
 }
 
-/// The warning if no request got a response. Errors other than timeouts have their own warning.
+/// Returns the warning if no request got a response. Errors other than timeouts have their own warning.
 pub fn silence_warning(measurement: &Measurement) -> Option<String> {
     let late = |kind: &String| matches!(kind.as_str(), "timeout" | "connect-timeout");
     let answered = measurement.requests > 0 || measurement.late_answers > 0;
@@ -192,14 +192,14 @@ fn counted(n: u64, noun: &str, what: &str) -> Option<String> {
 }
 
 /// Checks Little's law: in flight = rate × latency, from write to response. Requests that cross the start or the end of
-/// measuring blur it, by at most one maximum latency per client at each end.
+/// measuring blur it by at most one maximum latency per client at each end.
 fn little_warning(measurement: &Measurement) -> Option<String> {
     // Failed requests were in flight but have no latency.
     if measurement.errors_total() > 0 || measurement.late_answers > 0 || measurement.requests == 0 {
         return None;
     }
     let (caused_ns, caused) = crate::load_cache_report::caused(measurement);
-    // Requests still waiting at the end were in flight too: in an open loop one per connection, from its write.
+    // Requests that waited at the end were in flight too: in an open loop one per connection, from its write.
     let waited_ns = measurement.censored.as_deref().map_or(0.0, |censored| match measurement.offered_per_s {
         Some(_) => censored.connections.sum,
         None => censored.in_flight.sum,
@@ -249,7 +249,7 @@ mod tests {
         record
     }
 
-    /// `answered` is a share of 50,000 requests per second; latency and lags are constant, ns.
+    /// An open loop with `answered` as the share of 50,000 requests per second. Latency and lags are constant, ns.
     fn open(subject: f64, answered: f64, latency: u64, lag_thread: u64, lag_connection: u64) -> Record {
         let mut record = closed(subject, 0.3);
         let all = |value: u64| {
@@ -390,7 +390,8 @@ mod tests {
         );
     }
 
-    /// A server on one CPU, 40 % busy, that waited the share `waited` while other processes used the share `others`.
+    /// A server on one CPU, 40 % busy, that waited for the share `waited` while other processes used the share
+    /// `others`.
     fn beside(waited: f64, others: f64) -> Record {
         edited(closed(0.4, 0.3), |record| {
             let ns = |share: f64| Some((share * record.subject.measured_ns as f64) as u64);
@@ -532,7 +533,7 @@ mod tests {
         check("busy server", &kept(closed(0.98, 0.2)), Limit::Subject, "its CPUs were busy");
     }
 
-    /// All 40 connections are silent for the last 200 of 250 ms.
+    /// All 40 connections are silent for the last 200 ms of 250 ms.
     #[test]
     fn server_waiting_for_its_cpu_is_not_hung() {
         let silent = |edit: fn(&mut Record)| {

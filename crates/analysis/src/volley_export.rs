@@ -1,13 +1,13 @@
-//! The data file of volley's plot: `server clients cores mean stddev num_samples`, times in µs.
+//! Data file of volley's plot: `server clients cores mean stddev num_samples`, with times in µs.
 
 use study::plan::Level;
 use study::record::{Measurement, Record, Run};
 
 use crate::merge_histograms;
 
-/// Returns one line per measured design point, in plan order, with its trials combined: under volley's own stop rule
-/// the numbers that volley would have printed, otherwise mean and deviation of all latencies. The server is the level
-/// of the factor `server` or the first text factor, or the study's name.
+/// Returns one line per measured design point, in plan order, with its trials combined. Under volley's own stop rule,
+/// the numbers are those that volley would have printed, otherwise the mean and deviation of all latencies. The server
+/// is the level of the factor `server`, or of the first text factor, or the study's name.
 pub fn volley(run: &Run, records: &[Record]) -> String {
     let mut out = String::new();
     for point in 0..run.plan.points.len() {
@@ -23,7 +23,7 @@ pub fn volley(run: &Run, records: &[Record]) -> String {
     out
 }
 
-/// Means weighted by samples; variances pooled by samples, as volley pools its clients.
+/// Combines measurements: means weighted by samples, and variances pooled by samples, as volley pools its clients.
 fn together<'a>(measurements: impl Iterator<Item = &'a Measurement> + Clone) -> Option<(f64, f64, u64)> {
     let volley = measurements.clone().map(|measurement| measurement.volley).collect::<Option<Vec<_>>>();
     let Some(parts) = volley else {
@@ -38,7 +38,7 @@ fn together<'a>(measurements: impl Iterator<Item = &'a Measurement> + Clone) -> 
     (samples > 0).then(|| (mean_us, variance.sqrt(), samples))
 }
 
-/// A single word, since spaces separate the columns.
+/// Names the server of a point in a single word, since spaces separate the columns.
 fn server(run: &Run, point: usize) -> String {
     let factors = &run.plan.points[point].factors;
     let words =

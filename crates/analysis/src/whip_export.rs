@@ -8,11 +8,11 @@ use crate::label::label;
 /// Returns path and content of the files of trials without a proxy, or with one that reports calls, in a directory per
 /// design point and block. Data that the proxy does not report has no file.
 /// - `bytes`: metadata per call by the original's formula, without the peer's address (M1a), bytes.
-/// - `clientcalls`: milliseconds per call, self time plus wait of the proxy next to the generator, or without a proxy
-///   from the generator's histograms: by window, ascending within one.
+/// - `clientcalls`: milliseconds per call, self time plus wait of the proxy next to the generator. Without a proxy,
+///   from the generator's histograms: by window, and ascending within a window.
 /// - `times`: milliseconds that the proxy waited for the next hop.
-/// - `memory`: `seconds,rss_kB,store_kB,requests` per sample that the proxy took of itself every fixed number of calls
-///   and after the last store write, or else by the lab.
+/// - `memory`: `seconds,rss_kB,store_kB,requests` per sample. The proxy sampled itself every fixed number of calls and
+///   after the last store write, or else the lab sampled it.
 pub fn raw_whip(run: &Run, records: &[Record]) -> Vec<(String, String)> {
     let mut files = Vec::new();
     for record in records {
@@ -58,7 +58,7 @@ fn ms(ns: u64) -> String {
     format!("{:.6}", ns as f64 / 1e6)
 }
 
-/// Three decimals, so that a store of a few bytes is not shown as 0 kB.
+/// Formats sizes with three decimals, so that a store of a few bytes does not appear as 0 kB.
 fn memory(record: &Record, proxy: &ProxyUse, calls: &Calls) -> String {
     let kib = |bytes: u64| format!("{:.3}", bytes as f64 / 1024.0);
     if !calls.memory.is_empty() {

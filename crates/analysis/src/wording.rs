@@ -1,34 +1,34 @@
-//! Names of enum values for people.
+//! Names of enum values for sentences and tables.
 
 use serde::Serialize;
 use study::record::Limit;
 
-/// Returns the name of a limit for people.
+/// Returns the name of a limit for people: `server` for [`Limit::Subject`], otherwise its name in JSON.
 pub fn limit_word(limit: Limit) -> String {
     if limit == Limit::Subject { "server".to_owned() } else { serde_name(limit) }
 }
 
-/// The name of [`Limit::Subject`] if the path to the server was not measured.
+/// Name of [`Limit::Subject`] if the path to the server was not measured.
 pub const SERVER_OR_PATH: &str = "server or the path to it";
 
-/// The name of a variant in JSON.
+/// Returns the name of a variant in JSON, or an empty string if it is not a string there.
 pub fn serde_name(variant: impl Serialize) -> String {
     serde_json::to_value(variant).ok().and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
-/// Capitalizes the first letter.
+/// Returns the text with its first letter in upper case.
 pub fn capitalised(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// Maximum number of items that a sentence lists.
+/// Maximum number of items that a sentence names.
 pub(crate) const NAMED: usize = 3;
 
-/// Joins the first items and counts the rest, unless only one more is left.
+/// Joins the first items and counts the rest, unless only one is left.
 pub(crate) fn first_of(items: &[String], separator: &str) -> String {
     match items.len().saturating_sub(NAMED) {
-        // `and 1 more` is as long as the item itself.
+        // `and 1 more` is as long as the item that it would replace.
         0 | 1 => items.join(separator),
         rest => format!("{}{separator}and {rest} more", items[..NAMED].join(separator)),
     }

@@ -4,35 +4,35 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use study::record::Limit;
 
-/// Results of one generator over the trials of a row.
+/// Results of one generator of a cluster over the trials of a row.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct AgentFinding {
-    /// Name of its machine.
+    /// Name of the generator's machine.
     pub node: String,
-    /// Number of trials it took part in, excluding failed ones.
+    /// Number of measured trials in which the generator took part.
     pub trials: usize,
-    /// Median latency of a trial, ns. This and the values below are `null` if no trial has enough responses.
+    /// Median latency of a trial, ns; `null`, like the values below, if no trial has enough responses.
     pub latency_p50_ns: Option<MedianRange>,
     /// 99th percentile of the latency of a trial, ns.
     pub latency_p99_ns: Option<MedianRange>,
-    /// Valid responses, per second.
+    /// Valid responses to this generator, per second.
     pub rate_per_s: Option<MedianRange>,
-    /// Its share of the valid responses of all generators, a fraction.
+    /// This generator's share of the valid responses of all generators, a fraction.
     pub share: Option<MedianRange>,
-    /// CPU utilization of its busiest worker, a fraction.
+    /// CPU utilization of the generator's busiest worker, a fraction.
     pub busy: Option<MedianRange>,
-    /// Number of trials per bottleneck of this generator.
+    /// Number of trials with each limit of this generator.
     pub limits: BTreeMap<Limit, usize>,
 }
 
-/// Median, minimum and maximum over trials. Values are not averaged over generators.
+/// Median, minimum and maximum over the trials. Values are not averaged over generators.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct MedianRange {
-    /// Median over trials.
+    /// Median over the trials.
     pub median: f64,
-    /// Minimum over trials.
+    /// Minimum over the trials.
     pub min: f64,
-    /// Maximum over trials.
+    /// Maximum over the trials.
     pub max: f64,
 }
 

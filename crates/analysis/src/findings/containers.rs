@@ -3,23 +3,23 @@ use serde::Serialize;
 
 use super::MedianRange;
 
-/// A server or a companion over the trials of a row. Values that no trial has are `null`.
+/// Resource usage of a server or a companion over the trials of a row. A value that no trial has is `null`.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct HostedFinding {
-    /// The design point.
+    /// Label of the design point.
     pub label: String,
-    /// Name of the companion; `None` for the server.
+    /// Name of the companion; `None` if this is the server.
     pub companion: Option<String>,
-    /// `process`, or the engine and the image.
+    /// How the program runs: `process`, or the engine and the image of the container.
     pub runs_as: String,
-    /// Time from start until it listened, ns.
+    /// Time from start until the program listened, ns.
     pub ready_ns: Option<MedianRange>,
-    /// CPU time per request, ns.
+    /// CPU time of the program per request of the load, ns.
     pub cpu_per_request_ns: Option<MedianRange>,
-    /// Peak resident memory of its processes, bytes.
+    /// Peak resident memory of the program's processes, bytes.
     pub rss_max_bytes: Option<MedianRange>,
-    /// Peak memory charged to its control group, bytes.
+    /// Peak memory charged to the container's control group, bytes.
     pub charged_max_bytes: Option<MedianRange>,
-    /// Block device reads and writes of its control group while measuring, bytes.
+    /// Block device reads and writes of the container's control group while measuring, bytes.
     pub io_bytes: Option<MedianRange>,
 }

@@ -2,27 +2,27 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use study::cpu_profile::{SampledFunction, SampledStack};
 
-/// The CPU profile of the server of one design point.
+/// CPU profile of the server at one design point.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ProfileFinding {
-    /// The design point.
+    /// Label of the design point.
     pub label: String,
-    /// Why there is no profile, or why samples are missing.
+    /// Why there is no profile, or why samples are missing; `None` for a complete profile.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
-    /// Event that triggers samples.
+    /// Name of the event that triggered samples.
     pub event: String,
-    /// Number of samples.
+    /// Number of samples taken of the server.
     pub samples: u64,
-    /// Samples whose stacks were dropped.
+    /// Number of samples whose stacks were dropped.
     pub other_samples: u64,
     /// Throughput of the profiled trial over the mean of the measured trials; `None` if either is unknown.
     pub rate_ratio: Option<f64>,
-    /// Functions by self samples, most first.
+    /// Functions by number of self samples, largest first.
     pub functions: Vec<SampledFunction>,
-    /// Stacks by samples, most first; frames are indices into `functions`.
+    /// Stacks by number of samples, largest first; frames are indices into `functions`.
     pub stacks: Vec<SampledStack>,
-    /// Summary in words: what the profile is based on and how much profiling disturbed the server.
+    /// Summary in words: the size of the profile, and how much profiling disturbed the server.
     pub sentence: String,
 }
 
@@ -33,16 +33,16 @@ impl ProfileFinding {
     }
 }
 
-/// Difference between the CPU profiles of two contenders.
+/// Differences between the CPU profiles of two contenders.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ProfileDifference {
-    /// First design point: the baseline, if there is one.
+    /// Label of the first design point, which is the baseline if there is one.
     pub a: String,
-    /// Second design point.
+    /// Label of the second design point.
     pub b: String,
     /// Functions whose share differs by more than sampling noise, largest difference first.
     pub functions: Vec<ShareDifference>,
-    /// Summary in words.
+    /// Summary in words of the shown differences.
     pub sentence: String,
 }
 
@@ -53,8 +53,8 @@ pub struct ShareDifference {
     pub name: String,
     /// Whether the function belongs to the kernel.
     pub kernel: bool,
-    /// Fraction of the samples of `a` taken in it.
+    /// Fraction of the samples of the first design point that were taken in the function.
     pub a: f64,
-    /// Fraction of the samples of `b` taken in it.
+    /// Fraction of the samples of the second design point that were taken in the function.
     pub b: f64,
 }

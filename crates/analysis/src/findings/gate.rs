@@ -10,91 +10,94 @@ use super::Estimate;
 pub struct GateFinding {
     /// The factor whose levels are compared.
     pub factor: String,
-    /// Level of the baseline.
+    /// Level of the factor that is the baseline.
     pub base: String,
-    /// Conditions that fail a candidate; `None` if the study only asks whether they differ.
+    /// Conditions that fail a candidate; `None` if the study only asks whether candidates differ.
     pub fail_if: Option<String>,
-    /// Share of requests that a candidate may fail beyond the share that the baseline fails.
+    /// Share of requests, a fraction, that a candidate may fail in addition to the share that the baseline fails.
     pub allow_errors: f64,
-    /// How undecided candidates are treated.
+    /// Outcome of a candidate without evidence that it fails or passes.
     pub undecided: Undecided,
     /// Overall verdict, the worst of `tests`.
     pub verdict: GateVerdict,
-    /// A test per candidate, condition, combination of other factors, and failed requests. They share an error level.
+    /// One test per candidate, combination of the other factors, and condition or failed requests. They share an error
+    /// level.
     pub tests: Vec<GateTest>,
-    /// Other metrics of the same pairs, each with its own error level: about one in twenty differs by chance.
+    /// Tests of other metrics on the same pairs, each with its own error level: about one in twenty differs by chance.
     pub also: Vec<GateTest>,
-    /// The baseline compared with itself (`--null`). Any difference shown here is a false alarm.
+    /// Tests of the baseline against itself (`--null`). Any difference shown here is a false alarm.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub null: Vec<GateTest>,
-    /// Noise of a single pair: median difference between a pair's values of the baseline with itself, a fraction.
+    /// Noise of a pair, a fraction: median difference between the values of a pair of baseline trials; `None` without
+    /// `--null`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub null_scatter: Option<f64>,
-    /// Total time of all trials, without builds, ns.
+    /// Total time of all trials, ns, without builds.
     pub cost_ns: u64,
 }
 
-/// Verdict on a candidate.
+/// Verdict on one candidate or on all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum GateVerdict {
-    /// Shown to meet the condition; without one, shown to be better than the baseline.
+    /// Shown to meet the condition or, without one, to be better than the baseline.
     NotWorse,
-    /// Neither outcome was shown.
+    /// Neither outcome was shown by the pairs so far.
     Undecided,
-    /// There are no pairs, or they do not measure the candidate.
+    /// No pairs of trials, or pairs that allow no verdict; the test gives the reason.
     NoVerdict,
-    /// Shown to fail the condition; without one, shown to be worse than the baseline.
+    /// Shown to fail the condition or, without one, to be worse than the baseline.
     Worse,
 }
 
 /// Test of one candidate by one metric.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct GateTest {
-    /// Levels of the other factors that vary, `clients 40`; empty if none do.
+    /// Levels of the other factors that vary, such as `clients 40`; empty if none of them varies.
     pub label: String,
-    /// Level of the candidate.
+    /// Level of the factor that is the candidate.
     pub candidate: String,
     /// Name of the tested metric.
     pub metric: String,
-    /// Bound for the candidate; `None` if any difference counts.
+    /// Bound that the candidate must meet; `None` if any difference counts.
     pub bound: Option<Bound>,
-    /// Verdict of the test.
+    /// Verdict of this test.
     pub verdict: GateVerdict,
-    /// Why there is no verdict; `None` if there is one or more pairs may still decide.
+    /// Why there is no verdict; `None` if there is one, or if more pairs may still decide.
     pub reason: Option<String>,
-    /// Whether more pairs may follow.
+    /// Whether more pairs of trials may follow.
     pub open: bool,
-    /// Number of pairs used.
+    /// Number of pairs of trials that the test uses.
     pub pairs: u64,
-    /// One-sided p-value of the side closer to being shown.
+    /// One-sided p-value of the outcome closer to being shown; `None` if the pairs were not tested.
     pub p: Option<f64>,
-    /// Significance level at this look.
+    /// Significance level of the test at this number of pairs; `None` if the pairs were not tested.
     pub level: Option<f64>,
-    /// Typical ratio candidate/baseline (Hodges & Lehmann) with its interval, on one side of 1 or the bound if shown.
+    /// Typical ratio candidate/baseline (Hodges & Lehmann) with its interval, which excludes 1 or the bound if an
+    /// outcome is shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ratio: Option<Estimate>,
-    /// Typical value of the candidate with the interval of the test, for absolute bounds, in the metric's unit.
+    /// Typical value of the candidate in the metric's unit, with the interval of the test; only for absolute bounds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<Estimate>,
-    /// Share of failed requests, candidate minus baseline, with the interval of the test.
+    /// Share of failed requests of the candidate minus that of the baseline, with the interval of the test.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub difference: Option<Estimate>,
-    /// Typical value of the baseline in these pairs, in the metric's unit; the mean share for failed requests.
+    /// Typical value of the baseline in these pairs, in the metric's unit. For failed requests, the mean share.
     pub base_value: Option<f64>,
-    /// Typical value of the candidate: the baseline's value times the ratio.
+    /// Typical value of the candidate, in the metric's unit: the baseline's value times the ratio.
     pub candidate_value: Option<f64>,
-    /// Most frequent kind of failed request for baseline and candidate, such as `status 503`; empty if none failed.
+    /// Most frequent kind of failed request of baseline and candidate, such as `status 503`; empty if none failed.
     #[serde(skip_serializing_if = "study::is_default")]
     pub failed_by: [String; 2],
     /// Number of additional pairs that would probably decide; `None` if decided or unknown.
     pub more_pairs: Option<u64>,
-    /// Time for the additional pairs, ns.
+    /// Time that the additional pairs would take, ns; `None` if their number is.
     pub more_ns: Option<u64>,
 }
 
 impl GateTest {
-    /// Whether it compares shares of failed requests.
+    /// Whether the test compares shares of failed requests.
     pub fn is_about_errors(&self) -> bool {
         Metric::named(&self.metric).is_some_and(Metric::is_error_share)
     }

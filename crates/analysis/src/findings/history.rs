@@ -1,4 +1,4 @@
-//! Runs of one study over time, and two runs side by side. They hint at changes without a verdict.
+//! Runs of one study over time, and two runs side by side. They hint at changes but give no verdict.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ pub const HISTORY_VERSION: u32 = 1;
 pub struct History {
     /// Format version, [`HISTORY_VERSION`].
     pub version: u32,
-    /// Name of the study.
+    /// Name of the study whose runs are listed.
     pub study: String,
     /// The metric whose values over runs are listed.
     pub metric: &'static Metric,
@@ -26,31 +26,31 @@ pub struct History {
     pub machines: Vec<MachineHistory>,
 }
 
-/// Runs on one machine, or on one set of machines with one layout.
+/// Runs on one machine, or on one cluster with the same layout.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct MachineHistory {
-    /// The machine, which must be the same for results to be comparable.
+    /// The machine that all these runs have in common.
     pub machine: Machine,
-    /// Median of [`RunHead::probe_ns`] over its runs; `None` if no run has probes.
+    /// Median of [`RunHead::probe_ns`] over these runs, ns; `None` if no run has probes.
     pub probe_ns_median: Option<f64>,
-    /// Runs by start time, earliest first.
+    /// Runs on this machine, earliest start first.
     pub runs: Vec<HistoryRun>,
     /// Design points measured by at least one run.
     pub points: Vec<HistoryPoint>,
-    /// Pairs of runs whose intervals do not overlap and whose revisions differ.
+    /// Pairs of runs of different revisions whose intervals do not overlap.
     pub steps: Vec<Step>,
 }
 
-/// A machine. Results are comparable only if all fields match.
+/// Properties of a machine. Results are comparable only if all fields match.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 pub struct Machine {
-    /// Host name.
+    /// Host name of the machine.
     pub name: String,
-    /// CPU model.
+    /// Model name of the CPU.
     pub cpu_model: String,
-    /// CPUs available.
+    /// Number of CPUs available.
     pub cpus: u64,
-    /// Kernel release and version.
+    /// Release and version of the kernel.
     pub kernel: String,
     /// Machines of the cluster with their roles; empty for a single machine.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -66,90 +66,90 @@ impl std::fmt::Display for Machine {
     }
 }
 
-/// Description of a run.
+/// Name, start, revision and state of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct RunHead {
     /// Name of the run.
     pub run: String,
-    /// Name of its study.
+    /// Name of the study that was run.
     pub study: String,
-    /// Start, UTC, RFC 3339.
+    /// Start of the run, UTC, RFC 3339.
     pub started: String,
     /// Git commit of the working directory (older runs: the study's), `-dirty` with changes; `None` outside a checkout.
     pub revision: Option<String>,
-    /// Profile: `default`, `quick` or `full`.
+    /// Profile of the run: `default`, `quick` or `full`.
     pub profile: String,
-    /// Whether this is a quick run, whose intervals have no stated confidence.
+    /// Whether this is a quick run. Its intervals claim no confidence level.
     pub quick: bool,
-    /// State; `None` if stored by an older quintain.
+    /// Whether the run ended normally; `None` if an older quintain stored it.
     pub state: Option<RunState>,
-    /// Whether it was imported from another machine.
+    /// Whether the run was imported from another machine.
     pub imported: bool,
-    /// Median CPU time of the probes before and after its trials, ns; `None` without probes.
+    /// Median CPU time of the probes before and after the run's trials, ns; `None` without probes.
     pub probe_ns: Option<f64>,
 }
 
-/// A run in a history, with the speed of its machine.
+/// A run in a history, with the machine's speed at the time.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct HistoryRun {
-    /// Name, start, revision and state of the run.
+    /// Description of the run.
     #[serde(flatten)]
     pub head: RunHead,
-    /// Speed of the machine in this run relative to the median of its runs, by the probes: 0.08 is 8 % faster.
+    /// Speed of the machine in this run relative to the median of its runs, by the probes: 0.08 means 8 % faster.
     pub speed: Option<f64>,
 }
 
-/// A design point over runs.
+/// Values of a design point over the runs of a machine.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct HistoryPoint {
-    /// Label in the latest run that has it.
+    /// Label of the design point in the latest run that has it.
     pub label: String,
-    /// Levels of the factors.
+    /// Level of each factor, by factor name.
     pub factors: BTreeMap<String, Level>,
-    /// Idle policy of the CPUs.
+    /// Idle policy of the CPUs in these trials.
     pub idle: IdlePolicy,
-    /// Value in each run of [`MachineHistory::runs`]; `None` if not measured.
+    /// Value in each run of [`MachineHistory::runs`]; `None` in a run that did not measure it.
     pub values: Vec<Option<PointValue>>,
 }
 
-/// A metric of a design point in one run.
+/// Value of a metric at a design point in one run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PointValue {
-    /// Mean over its trials.
+    /// Mean over the trials, in the metric's unit.
     pub mean: f64,
-    /// Mean with its interval, if it has one.
+    /// Mean with its interval; `None` if it has no interval.
     pub estimate: Option<Estimate>,
     /// Whether the mean is a lower bound.
     pub at_least: bool,
     /// Number of trials.
     pub n: u64,
-    /// Reasons why the trials do not measure the server.
+    /// Reasons why the trials do not measure the server; empty if they do.
     pub marks: Vec<Mark>,
-    /// Git commit of the server; `None` if equal to [`RunHead::revision`].
+    /// Git commit of the server; `None` if it equals [`RunHead::revision`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
 }
 
 impl PointValue {
-    /// Returns the measured revision, given the head of its run.
+    /// Returns the revision of the measured server; `head` describes the run of this value.
     pub fn revision_in<'a>(&'a self, head: &'a RunHead) -> Option<&'a str> {
         self.revision.as_deref().or(head.revision.as_deref())
     }
 }
 
-/// Runs of a design point with different revisions whose intervals do not overlap. Not a verdict: separate runs of the
-/// same server often differ as much.
+/// Two runs of a design point with different revisions whose intervals do not overlap. This is not a verdict: separate
+/// runs of one server often differ as much.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Step {
-    /// Index into [`MachineHistory::points`].
+    /// Index of the design point in [`MachineHistory::points`].
     pub point: usize,
     /// Index of the earlier run in [`MachineHistory::runs`].
     pub from: usize,
-    /// Index of the later run.
+    /// Index of the later run in [`MachineHistory::runs`].
     pub to: usize,
-    /// Summary in words.
+    /// The change in words.
     pub sentence: String,
-    /// Command that compares both revisions in one run; if `None`, see `note`.
+    /// Command that compares both revisions in one run; if `None`, `note` gives the reason.
     pub command: Option<String>,
     /// Note about the command, or why there is none; may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -161,30 +161,30 @@ pub struct Step {
 pub struct SideBySide {
     /// Format version, [`HISTORY_VERSION`].
     pub version: u32,
-    /// Common properties and differences of the runs: machine, study, revision.
+    /// Common properties and differences of the runs in words: machine, study, revision.
     pub headline: String,
-    /// The two runs, in the order of their values.
+    /// The two runs, in the order in which their values are shown.
     pub runs: [RunHead; 2],
-    /// Machines of the two runs, in the same order.
+    /// Machines of the two runs, in the order of `runs`.
     pub machines: [Machine; 2],
-    /// Metrics in display order.
+    /// Metrics with a value in at least one run, in display order.
     pub metrics: Vec<&'static Metric>,
-    /// Design points of either run.
+    /// Design points that at least one of the runs measured.
     pub points: Vec<SidePoint>,
-    /// Why there is no verdict, and what the probes show about the machine.
+    /// Why there is no verdict, and what the probes show about the machine, one reason per entry.
     pub reasons: Vec<String>,
-    /// Command that would give a verdict; if `None`, see `note`.
+    /// Command that would give a verdict; if `None`, `note` gives the reason.
     pub command: Option<String>,
     /// Note about the command, or why there is none; may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
 }
 
-/// A design point in two runs.
+/// Values of a design point in two runs.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SidePoint {
     /// Label of the design point: its levels.
     pub label: String,
-    /// Values of both runs by metric; `None` if that run has none.
+    /// Values in both runs, by metric name; `None` for a run without a value.
     pub values: BTreeMap<String, [Option<PointValue>; 2]>,
 }

@@ -1,43 +1,43 @@
-//! Results per operation of a journey, kind of request of a mix, or stage of a rate that changes.
+//! Results per operation of a journey, kind of request of a mix, or stage of a changing rate.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Estimate;
 
-/// Operations of one row, or of one journey of a row that has several.
+/// Operations of one row. A row with several journeys has one entry per journey.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct RowOperations {
-    /// Index of its row among `Findings::rows`.
+    /// Index of the operations' row in `Findings::rows`.
     pub row: usize,
-    /// Name of the journey; `null` for the requests of a mix, and for stages.
+    /// Name of the journey; `null` for the requests of a mix and for stages.
     pub journey: Option<String>,
-    /// Completed journeys, over all trials.
+    /// Number of completed journeys over all trials.
     pub completed: u64,
-    /// Journeys that ended at an error, over all trials.
+    /// Number of journeys over all trials that ended early because of an error.
     pub abandoned: u64,
     /// Operations in the order of the journey or mix.
     pub operations: Vec<OperationFinding>,
 }
 
-/// Results of one operation.
+/// Results of one operation over all trials.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct OperationFinding {
     /// Name of the operation, method and target of the request, or number and rates of the stage.
     pub name: String,
-    /// Calls with a valid response, over all trials.
+    /// Number of calls with a valid response over all trials.
     pub requests: u64,
-    /// Failed calls, over all trials.
+    /// Number of failed calls over all trials.
     pub errors: u64,
-    /// Mean latency, ns.
+    /// Mean latency per trial, ns.
     pub latency_mean: OverTrials,
-    /// Median latency, ns.
+    /// Median latency per trial, ns.
     pub latency_p50: OverTrials,
-    /// 99th percentile of latency, ns.
+    /// 99th percentile of the latency per trial, ns.
     pub latency_p99: OverTrials,
-    /// Median time to the first part of responses that arrived in several, ns.
+    /// Median time to the first part of a response, ns, of the responses that arrived in several parts.
     pub first_byte_p50: OverTrials,
-    /// Achieved requests per second, of a stage of a rate that changes.
+    /// Achieved requests per second in a stage of a changing rate; `null` for other operations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_per_s: Option<OverTrials>,
 }
@@ -45,7 +45,7 @@ pub struct OperationFinding {
 /// A value per trial, summarized over the trials.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct OverTrials {
-    /// Mean over the trials; `null` if one of them has too few calls.
+    /// Mean over the trials; `null` if a trial has too few calls.
     pub mean: Option<f64>,
     /// Mean with its Student t interval; `null` for fewer than two trials.
     pub estimate: Option<Estimate>,

@@ -3,48 +3,50 @@ use serde::Serialize;
 
 use super::Estimate;
 
-/// Overhead of proxies at one design point.
+/// Overhead of proxies at one design point, compared with the same point without them (`direct`).
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Added {
-    /// Index of its row among `Findings::rows`.
+    /// Index of the row with proxies in `Findings::rows`.
     pub row: usize,
-    /// Index of the row at `direct` that it is compared with.
+    /// Index of the row at `direct` in `Findings::rows`.
     pub direct: usize,
-    /// Proxies, as named in the study.
+    /// The proxies as named in the study.
     pub through: String,
-    /// Levels of the other factors, `clients 50`; empty if none vary.
+    /// Levels of the other factors, such as `clients 50`; empty if none of them varies.
     pub place: String,
-    /// Overhead by metric.
+    /// Overhead in each metric.
     pub metrics: Vec<AddedMetric>,
     /// Summary in words.
     pub sentence: String,
 }
 
-/// Overhead in one metric.
+/// Overhead of proxies in one metric, with values in the metric's unit.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct AddedMetric {
     /// Name of the metric.
     pub metric: String,
-    /// Mean at `direct`, over the common blocks.
+    /// Mean at `direct` over the common blocks.
     pub direct: f64,
-    /// Mean through the proxies, over the common blocks.
+    /// Mean through the proxies over the common blocks.
     pub through: f64,
-    /// Typical difference per block, through minus direct (Hodges & Lehmann), with the interval of the signed rank
-    /// test. `None` for fewer than six blocks, which have no 95 % interval.
+    /// Typical difference per block, through minus direct (Hodges & Lehmann), with its signed rank interval. `None` for
+    /// fewer than six blocks, which have no 95 % interval.
     pub difference: Option<Estimate>,
-    /// Typical ratio of through to direct with its interval; also `None` if a value is not above zero.
+    /// Typical ratio of through to direct with its interval. `None` for fewer than six blocks or if a value is not
+    /// above zero.
     pub ratio: Option<Estimate>,
-    /// Probability of such a clear difference by chance (Wilcoxon's signed rank, exact), adjusted (Holm) for all points
-    /// compared with `direct` in this metric and those that sentences mention with it. `None` without common blocks.
+    /// Probability of such a clear difference by chance (Wilcoxon's signed rank test, exact). Adjusted (Holm) for all
+    /// points compared with `direct` in this metric and in the metrics that sentences mention with it. `None` without
+    /// common blocks.
     pub p_adjusted: Option<f64>,
-    /// Whether a difference is shown; requires at least 12 blocks.
+    /// Whether a difference is shown at the run's confidence level; requires at least 12 blocks.
     pub shown: bool,
-    /// Number of common blocks.
+    /// Number of blocks in which both rows have a trial.
     pub blocks: u64,
 }
 
 impl Added {
-    /// Looks up a metric by name.
+    /// Looks up the overhead in a metric by name; `None` if it was not compared.
     pub fn metric(&self, name: &str) -> Option<&AddedMetric> {
         self.metrics.iter().find(|metric| metric.metric == name)
     }

@@ -7,15 +7,16 @@ use study::record::Probes;
 pub struct Scope {
     /// Start of the first trial, UTC, RFC 3339.
     pub from: String,
-    /// Start of the last trial.
+    /// Start of the last trial, UTC, RFC 3339.
     pub until: String,
-    /// Smallest number of trials of any row that has some.
+    /// Smallest number of trials of any row that has at least one.
     pub starts_min: usize,
-    /// Kinds of starts rarer than this may be absent from `starts_min` trials, at the intervals' confidence level.
+    /// Frequency of a kind of start, a fraction, below which `starts_min` trials may miss it at the intervals'
+    /// confidence level.
     pub unseen_share: f64,
-    /// Period for display: `2026-11-20 21:05 to 21:31 UTC`.
+    /// Period of the run for display, such as `2026-11-20 21:05 to 21:31 UTC`.
     pub times: String,
-    /// Summary in words.
+    /// Summary in words of the period and the trials per row.
     pub sentence: String,
 }
 
@@ -24,22 +25,23 @@ pub struct Scope {
 pub struct States {
     /// Probability that consecutive trials are so similar by chance, over all trials in execution order.
     pub p: f64,
-    /// Whether `p` is too small to be chance. No alarm proves nothing: spells longer than the run go undetected.
+    /// Whether `p` is too small for chance. No alarm does not prove that the speed was constant: the test misses spells
+    /// longer than the run.
     pub alarm: bool,
-    /// Summary in words.
+    /// Result of the test in words.
     pub sentence: String,
 }
 
-/// CPU speed measured by a fixed piece of work before and after each trial. Values are not adjusted by it.
+/// CPU speed measured by a fixed piece of work before and after each trial. It adjusts no value.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Probed {
-    /// Median CPU time of a probe over all CPUs, ns. Comparable between runs on the same CPU model.
+    /// Median CPU time of the probes on all CPUs, ns. Comparable between runs on the same CPU model.
     pub cpu_ns_median: f64,
     /// Trials with probes, in execution order.
     pub trials: Vec<ProbedTrial>,
-    /// The median in words.
+    /// The median CPU time in words.
     pub sentence: String,
-    /// Number of trials disturbed by other processes, in words; `None` if no disturbance was detected.
+    /// Number of trials that other processes disturbed, in words; `None` if no disturbance was detected.
     pub warning: Option<String>,
 }
 
@@ -50,12 +52,12 @@ pub struct ProbedTrial {
     pub order: u32,
     /// Whether another process used a CPU: the wall time of a probe exceeds 1.1 times its CPU time.
     pub contended: bool,
-    /// Times of the fixed piece of work before and after the trial.
+    /// Times of the probes before and after the trial.
     pub probes: Probes,
 }
 
 impl ProbedTrial {
-    /// Returns the mean CPU time of its probes, ns; `None` without probes.
+    /// Returns the mean CPU time of the trial's probes, ns; `None` without probes.
     pub fn cpu_ns(&self) -> Option<f64> {
         let all = self.probes.all().map(|probe| probe.cpu_ns as f64).collect::<Vec<_>>();
         stats::interval::average(&all)

@@ -1,16 +1,16 @@
-//! Timelines of single trials.
+//! Timelines of single trials: responses, latencies, CPU and memory over the measured time.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// The measured time of one trial.
+/// Timeline of the measured time of one trial.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct InsideTrial {
-    /// Index of its row among `Findings::rows`.
+    /// Index of the trial's row in `Findings::rows`.
     pub row: usize,
     /// Position of the trial in the run's order, from 0.
     pub order: u32,
-    /// Number of the block of the trial.
+    /// Number of the trial's block, from 0.
     pub block: u32,
     /// Metric by which the trial is the median of its row: `Findings::metric` or a substitute.
     pub metric: String,
@@ -29,31 +29,32 @@ pub struct Column {
     pub from_ns: u64,
     /// End of the slice, ns since measuring began.
     pub to_ns: u64,
-    /// Valid responses.
+    /// Number of valid responses in the slice.
     pub requests: u64,
-    /// Errors of all kinds.
+    /// Number of errors of all kinds in the slice.
     pub errors: u64,
-    /// Number of latencies per non-empty band, ascending: band `b` covers 2^(b/4) ns to 2^((b+1)/4) ns.
+    /// Number of latencies in each non-empty band, ascending: band `b` covers 2^(b/4) ns to 2^((b+1)/4) ns.
     pub bands: Vec<(u16, u64)>,
-    /// Median latency, ns; `None` without latencies.
+    /// Median latency in the slice, ns; `None` without latencies.
     pub p50_ns: Option<f64>,
-    /// 99th percentile of the latency, ns; `None` below 100 latencies.
+    /// 99th percentile of the latency in the slice, ns; `None` for fewer than 100 latencies.
     pub p99_ns: Option<f64>,
 }
 
 /// Resource usage of a process during the trial.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Process {
-    /// Role of the process.
+    /// Role of the process in the trial.
     pub role: Role,
-    /// Name, if there can be several processes with this role: only for proxies.
+    /// Name of a proxy; empty for the server and the generator, which are single processes.
     pub name: String,
-    /// CPUs in use as pairs of time (ns since measuring began) and mean since the previous sample. The time is the
-    /// midpoint of the two samples. Empty if the process was not sampled.
+    /// CPUs in use: pairs of time (ns since measuring began) and mean since the previous sample. The time is the
+    /// midpoint of both samples. Empty if the process was not sampled.
     pub cpus: Vec<(f64, f64)>,
     /// CPUs in use, mean over the measured time; `None` if unknown.
     pub cpus_mean: Option<f64>,
-    /// Resident set: pairs of time (ns since measuring began) and bytes.
+    /// Resident set over time: pairs of time (ns since measuring began) and bytes. Empty if the process was not
+    /// sampled.
     pub rss_bytes: Vec<(f64, f64)>,
 }
 

@@ -6,7 +6,7 @@ fn curves(measured: impl Fn(&str, usize, u32) -> i64) -> Findings {
     analyze(&run, &records)
 }
 
-/// Symmetric noise of about 1 in 10,000.
+/// Symmetric noise of about 1 miss in 10,000.
 fn noise(block: u32) -> i64 {
     i64::from(block * 31 % 7) * 4 - 12
 }
@@ -36,7 +36,7 @@ fn deviations_from_the_policy_are_flagged() {
 
 #[test]
 fn pairs_detect_smaller_deviations_than_curves() {
-    // Half a percentage point above its policy: far less than the spread between trials.
+    // The curve is half a percentage point above its policy, far less than the spread between trials.
     let findings = curves(|_, place, block| if place == 0 { 500 } else { 0 } + noise(block));
     let point = &findings.miss_ratios[0].curves[0].points[0];
     let (alone, pair) = (point.estimate.unwrap(), point.difference.unwrap());

@@ -92,7 +92,7 @@ fn requests_are_interpolated_within_a_window() {
     assert_eq!(answered(measurement, u64::MAX), all);
 }
 
-/// An adapter that sampled its memory by calls: `rss` bytes after a number of calls.
+/// An adapter that sampled its memory every `every` calls, with `rss` bytes.
 fn through_with_memory(rss: impl Fn(u32, u64) -> u64, every: u64, processes: usize) -> Findings {
     let (run, mut records) = example::through();
     for record in records.iter_mut().filter(|record| !record.proxies.is_empty()) {
@@ -117,7 +117,7 @@ fn memory_of(findings: &Findings) -> &OverRequests {
 
 #[test]
 fn memory_by_calls_covers_all_calls() {
-    // As few samples as in a trial of one second, and as many as an adapter takes.
+    // Samples are as few as in a trial of one second, or as many as an adapter takes.
     for every in [20, 200, 1_000] {
         let findings = through_with_memory(|_, calls| 9_000_000 + 30 * calls, every, 1);
         let rss = memory_of(&findings);
@@ -160,7 +160,7 @@ fn unclear_trends_are_not_called_flat() {
 
 #[test]
 fn significance_is_adjusted_for_all_series() {
-    // Thousands of bytes per call in each trial: t is 2.73, so p is 0.029 for eight trials.
+    // Slopes are thousands of bytes per call in each trial: t is 2.73, so p is 0.029 for eight trials.
     let slopes = [3i64, 1, 4, 1, 5, -1, 3, 0];
     let rss = |block: u32, calls: u64| {
         let grown = slopes[block as usize % slopes.len()] * 1_000 * i64::try_from(calls).unwrap();

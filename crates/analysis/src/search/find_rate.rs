@@ -12,17 +12,17 @@ use crate::findings::{Mark, SearchFinding, SearchStep};
 use crate::verdict;
 use crate::wording::serde_name;
 
-/// Version of [`FindReport`].
+/// Version of [`FindReport`] that this build writes.
 pub const FIND_VERSION: u32 = 1;
 
-/// Output of `quintain load --find --json`.
+/// Output of `quintain load --find --json`. Scripts may rely on its keys; more may be added.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct FindReport {
-    /// Format version, [`FIND_VERSION`].
+    /// Format version of the report, [`FIND_VERSION`].
     pub version: u32,
-    /// Target of the load, as the user named it.
+    /// Target of the load as the user named it.
     pub target: String,
-    /// The range found, and the steps to it.
+    /// The range that the search found, and the steps to it.
     pub search: SearchFinding,
     /// Warnings, one sentence each.
     pub warnings: Vec<String>,
@@ -42,7 +42,7 @@ impl Search {
         Self { plan, trials: Vec::new(), steps: Vec::new() }
     }
 
-    /// Returns the number of trials so far.
+    /// Number of trials so far, including failed ones.
     pub fn trials(&self) -> usize {
         self.trials.len()
     }
@@ -57,13 +57,13 @@ impl Search {
 
     /// Adds the measurement of a step and describes the result in one line.
     pub fn measured(&mut self, step: Step, measurement: &Measurement) -> String {
-        // The server's CPUs are not observed, so only the generator can be recognized as the limit.
+        // The server's CPUs are not observed, so only the generator can be recognized as a limit.
         let limit = verdict::judge_load(measurement).limited_by;
         let judged = judge(&self.plan.objective, measurement, Some(limit), None);
         self.add(step, judged, Some(measurement.rate_per_s()))
     }
 
-    /// Adds a step under which the server failed, and describes it in one line.
+    /// Adds a step under which the server failed, and describes it in one line. `why` is the failure.
     pub fn broke(&mut self, step: Step, why: &str) -> String {
         self.add(step, Judged { outcome: Outcome::Broke, why: why.to_owned(), values: Vec::new() }, None)
     }
@@ -77,7 +77,7 @@ impl Search {
         line
     }
 
-    /// Returns the result so far.
+    /// Returns the result so far. `time_is_over` is whether no further step can follow.
     pub fn finding(&self, time_is_over: bool) -> SearchFinding {
         found(&self.plan, &self.trials, self.steps.clone(), time_is_over, Mark::GeneratorBound)
     }

@@ -1,4 +1,4 @@
-//! Judges one trial by an objective: its distance from each bound, and the worst one.
+//! Judges one trial by an objective: by its distance from each bound and the worst of them.
 
 use stats::search::Outcome;
 use stats::{Bound, batch_means};
@@ -13,22 +13,22 @@ use crate::number::{percent, quantity};
 use crate::value;
 
 const LEVEL: f64 = 0.95;
-/// Number of parts of a trial compared to detect a growing backlog.
+/// Number of parts of a trial that are compared to detect a growing backlog.
 const FIFTHS: usize = 5;
 /// Minimum ratio of mean latencies between the last and the first fifth for a growing backlog.
 const GROWN: f64 = 2.0;
-/// Largest reported distance from a bound: ln 1000, a factor of a thousand.
+/// Largest reported distance from a bound: ln 1000, or a factor of 1,000.
 const FAR: f64 = 6.907_755_278_982_137;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Judged {
     pub(crate) outcome: Outcome,
-    /// The deciding value: `p99 7.20 ms`.
+    /// The deciding value, such as `p99 7.20 ms`.
     pub(crate) why: String,
     pub(crate) values: Vec<Option<Value>>,
 }
 
-/// A value in the unit of the condition's bound, with its interval within the trial.
+/// A value with its interval within the trial, in the unit of the condition's bound.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Value {
     pub(crate) point: f64,
@@ -56,7 +56,7 @@ pub(crate) fn judge(
     let Some(worst) = parts.iter().max_by(|a, b| a.excess.total_cmp(&b.excess)) else {
         return Judged { outcome: Outcome::TooFew, why: "nothing was measured".to_owned(), values };
     };
-    // A met objective stays met if the generator was late: lateness is part of the response time.
+    // A met objective stays met if the generator was late, because lateness is part of the response time.
     let other = match limit {
         Some(Limit::Generator) => Some("the generator was the bottleneck"),
         Some(Limit::Network) => Some("the network was the bottleneck"),
@@ -81,7 +81,7 @@ pub(crate) fn judge(
     Judged { outcome: Outcome::Judged { excess: worst.excess, interval }, why: worst.why.clone(), values }
 }
 
-/// Value that a condition compares; `None` if there are too few responses or it was not observed.
+/// Returns the value that a condition compares; `None` if there are too few responses or it was not observed.
 fn value(condition: &Condition, measurement: &Measurement, rss_bytes: Option<u64>) -> Option<Value> {
     let windows = measurement.windows.as_slice();
     let found = |found: Result<batch_means::Batches, String>| {
@@ -102,7 +102,7 @@ fn value(condition: &Condition, measurement: &Measurement, rss_bytes: Option<u64
                 (window.errors as f64, window.errors.saturating_add(window.requests) as f64)
             };
             let interval = match errors {
-                // None of n: at most 3 of n, at 95 % (Hanley & Lippman-Hand 1983).
+                // With no event in n, at most 3 of n are possible, at 95 % (Hanley & Lippman-Hand 1983).
                 0 if point > 0.0 => None,
                 0 => Some((0.0, (3.0 / all).min(1.0))),
                 _ => found(batch_means::ratio(&windows.iter().map(of).collect::<Vec<_>>(), LEVEL)),
@@ -127,8 +127,8 @@ fn value(condition: &Condition, measurement: &Measurement, rss_bytes: Option<u64
     }
 }
 
-/// A latency that waiting requests may have changed. Its interval needs responses that agree; a lower bound is only
-/// known if it breaks the condition.
+/// Returns a latency that waiting requests may have changed. Its interval is omitted if they changed it, and a lower
+/// bound is only known if it breaks the condition.
 fn bounded(
     condition: &Condition,
     bound: Bound,
@@ -156,7 +156,7 @@ fn part(condition: &Condition, value: Value) -> Part {
     Part { excess, interval, why }
 }
 
-/// Natural logarithm of value over bound, at most ±`FAR`.
+/// Natural logarithm of value over bound, limited to ±`FAR`.
 fn beyond(value: f64, bound: f64) -> f64 {
     match (value > 0.0, bound > 0.0) {
         (false, _) => -FAR,
@@ -165,8 +165,9 @@ fn beyond(value: f64, bound: f64) -> f64 {
     }
 }
 
-/// Compares the missing with the allowed share of the offered rate. A Poisson schedule differs from the rate by chance.
-/// If fewer scheduled requests are missing than the rate implies, these count, without an allowance for chance.
+/// Compares the missing share of the offered rate with the allowed one, with an allowance for chance, as a Poisson
+/// schedule differs from the rate. If fewer scheduled requests are missing than the rate implies, they count without
+/// the allowance.
 fn achieved(measurement: &Measurement) -> Option<Part> {
     let offered = measurement.offered_per_s? * measurement.duration_ns as f64 / 1e9;
     if !(offered.is_finite() && offered > 0.0) {
@@ -183,8 +184,8 @@ fn achieved(measurement: &Measurement) -> Option<Part> {
     Some(Part { excess: beyond(missing, allowed), interval, why })
 }
 
-/// Detects a growing backlog: latency rose from fifth to fifth of the trial, which happens by
-/// chance once in 120 times. Work piles up near the rate.
+/// Detects a growing backlog, which is work that piles up near the sustained rate: latency rose from fifth to fifth of
+/// the trial (by chance once in 120 trials) and at least doubled.
 fn backlog(measurement: &Measurement) -> Option<Part> {
     let windows = value::whole_windows(measurement);
     if windows.len() < FIFTHS {
