@@ -1,6 +1,6 @@
-//! Adjusts p-values for multiple tests.
+//! Adjustment of p-values for multiple tests.
 
-/// Adjusts p-values of simultaneous tests (Holm 1979), in the given order.
+/// Adjusts the p-values of simultaneous tests (Holm 1979). The result keeps their order.
 pub fn holm(p_values: &[f64]) -> Vec<f64> {
     let mut order = (0..p_values.len()).collect::<Vec<_>>();
     order.sort_by(|&a, &b| p_values[a].total_cmp(&p_values[b]));
@@ -13,7 +13,7 @@ pub fn holm(p_values: &[f64]) -> Vec<f64> {
     adjusted
 }
 
-/// [`holm`] over the p-values that exist; the others do not count.
+/// Applies [`holm`] to the p-values that exist; a missing one stays `None` and does not count as a test.
 pub fn holm_of_some(p_values: impl Iterator<Item = Option<f64>> + Clone) -> impl Iterator<Item = Option<f64>> {
     let mut adjusted = holm(&p_values.clone().flatten().collect::<Vec<_>>()).into_iter();
     p_values.map(move |p| p.and_then(|_| adjusted.next()))

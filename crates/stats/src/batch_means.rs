@@ -1,8 +1,9 @@
-//! Confidence intervals of a single trial from batch means of its windows, which are correlated and so count for less.
+//! Confidence intervals of a single trial from batch means of its windows. Windows are correlated and so count for
+//! less.
 //!
 //! The textbook method doubles the batch length until the von Neumann ratio of the batch means is not significant. With
-//! few batches that test rarely detects correlation, and stopping at the first length that passes selects lucky ones:
-//! in simulated AR(1) series, nominal 95 % intervals cover 77 to 92 % when data is scarce. Therefore:
+//! few batches, this test rarely detects correlation, and stopping at the first length that passes selects lucky ones.
+//! In simulated AR(1) series, nominal 95 % intervals then cover 77 to 92 % when data is scarce. Therefore:
 //!
 //! 1. Estimate the autocorrelation time τ (how many windows are worth one) from the initial monotone sequence of
 //!    autocovariances (Geyer 1992), corrected for the estimated mean.
@@ -20,28 +21,28 @@ use crate::histogram::Histogram;
 use crate::interval::{self, Estimate};
 use crate::special_functions;
 
-/// Minimum number of batches.
+/// Minimum number of batches for an interval.
 pub const FEWEST_BATCHES: usize = 10;
-/// Maximum number of batches: longer batches are less correlated.
+/// Maximum number of batches. Fewer and longer batches are less correlated.
 pub const MOST_BATCHES: usize = 20;
 /// Minimum number of independent windows that a series must be worth.
 pub const FEWEST_EFFECTIVE: f64 = 20.0;
-/// Batch length over autocorrelation time.
+/// Minimum ratio of the batch length to the autocorrelation time.
 const LENGTHS: f64 = 2.5;
 /// One-sided normal bound of the von Neumann test at 5 %.
 const NEIGHBOURS_BOUND: f64 = 1.644_853_626_951_472_2;
 const NO_RESPONSE: &str = "a whole window has no response";
-/// Share of the uncertainty of τ added to the variance, chosen by simulation.
+/// Share of the uncertainty of τ that is added to the variance, chosen by simulation.
 const ALLOWANCE: f64 = 0.4;
 
-/// An interval for a correlated series.
+/// Interval for the mean of a correlated series.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Batches {
-    /// The estimate; its `n` is the number of batches.
+    /// Mean with its interval; `n` is the number of batches.
     pub estimate: Estimate,
-    /// Number of batches.
+    /// Number of batches used.
     pub batches: usize,
-    /// Minimum windows per batch; some batches have one more.
+    /// Minimum number of windows per batch; some batches have one more.
     pub batch_len: usize,
 }
 
@@ -49,7 +50,8 @@ fn declined(why: impl std::fmt::Display) -> String {
     format!("not enough data for an interval: {why}")
 }
 
-/// Interval for the mean of window values, such as throughput. Fails with a message if the series supports no interval.
+/// Returns the interval for the mean of window values, such as throughput. Fails with a message if the series supports
+/// no interval.
 pub fn mean(series: &[f64], level: f64) -> Result<Batches, String> {
     let windows = series.len();
     if !series.iter().all(|value| value.is_finite()) {
@@ -61,7 +63,7 @@ pub fn mean(series: &[f64], level: f64) -> Result<Batches, String> {
     let n = windows as f64;
     let point = interval::average(series).expect("not empty");
     let tau = autocorrelation_time(series);
-    // Approximate relative standard error of τ: about 2.5 τ lags are summed (Sokal 1997, with a window of 2.5 τ).
+    // Approximate relative standard error of τ: the sum has about 2.5 τ lags (Sokal 1997, with a window of 2.5 τ).
     let doubt = ALLOWANCE * (10.0 * tau / n).sqrt();
     let cautious = n / (tau * if tau > 1.0 { 1.0 + doubt } else { 1.0 });
     if cautious < FEWEST_EFFECTIVE {
@@ -87,7 +89,7 @@ pub fn mean(series: &[f64], level: f64) -> Result<Batches, String> {
     let batches = means.len();
     let short = shortfall(tau, batch_len);
     let unsure = 1.0 + doubt * (1.0 - 1.0 / tau);
-    // Weighted by length: the variance of a batch mean is inversely proportional to it.
+    // Squares are weighted by length, since the variance of a batch mean is inversely proportional to it.
     let squares = means.iter().zip(&lengths).map(|(mean, length)| length * (mean - point).powi(2)).sum::<f64>();
     let variance = squares / (batches - 1) as f64 / n / short * unsure;
     let half_width = interval::t_two_sided(level, (batches - 1) as f64) * variance.sqrt();
@@ -95,9 +97,9 @@ pub fn mean(series: &[f64], level: f64) -> Result<Batches, String> {
     Ok(Batches { estimate, batches, batch_len })
 }
 
-/// Interval for a mean over requests from `(sum, count)` per window, such as summed latency and responses: total sum
-/// over total count, with the interval of the linearized ratio (Cochran 1977, Sampling Techniques, section 6.4).
-/// Windows without requests count. Fails with a message if the series supports no interval.
+/// Returns the interval for a mean over requests, such as mean latency, from `(sum, count)` per window. The point is
+/// total sum over total count, with the interval of the linearized ratio (Cochran 1977, Sampling Techniques, section
+/// 6.4). Windows without requests count. Fails with a message if the series supports no interval.
 pub fn ratio(series: &[(f64, f64)], level: f64) -> Result<Batches, String> {
     let (sum, count) = series.iter().fold((0.0, 0.0), |(sum, count), window| (sum + window.0, count + window.1));
     if !sum.is_finite() || !count.is_finite() {
@@ -114,12 +116,12 @@ pub fn ratio(series: &[(f64, f64)], level: f64) -> Result<Batches, String> {
     Ok(found)
 }
 
-/// Interval for quantile `q` over the requests of one trial, from the histograms of its `windows` in order and of the
-/// `whole` trial, which may be finer. The variance between windows of the share below the quantile gives the number of
-/// independent requests. With an allowance for few batches, that number gives the binomial interval. Source: the
-/// effective sample of Korn & Graubard 1998, Confidence Intervals for Proportions with Small Expected Number of
+/// Returns the interval for quantile `q` over the requests of one trial, from the histograms of its `windows` in order
+/// and of the `whole` trial, which may be finer. The variance between windows of the share below the quantile gives the
+/// number of independent requests. With an allowance for few batches, that number gives the binomial interval. Source:
+/// the effective sample of Korn & Graubard 1998, Confidence Intervals for Proportions with Small Expected Number of
 /// Positive Counts, inverted to a quantile as in Woodruff 1952. Fails with a message if the series supports no
-/// interval, or too few requests remain to bound the quantile.
+/// interval, or if too few requests remain to bound the quantile.
 pub fn quantile(windows: &[Histogram], whole: &Histogram, q: f64, level: f64) -> Result<Batches, String> {
     let point = whole.quantile(q).ok_or_else(|| declined(NO_RESPONSE))?;
     let share = |window: &Histogram| (window.count_at_or_below(point as u64) as f64, window.len() as f64);
@@ -137,24 +139,24 @@ fn batch_means(series: &[f64], count: usize) -> (Vec<f64>, Vec<f64>) {
     batches.map(|batch| (batch.iter().sum::<f64>() / batch.len() as f64, batch.len() as f64)).unzip()
 }
 
-/// Von Neumann's ratio test for correlation of neighbors. For independent normal values and the ratio η of mean square
-/// successive difference to variance, `1 - η/2` has mean 0 and variance `(m-2)/(m²-1)`.
+/// Whether von Neumann's ratio test finds no correlation of neighbors. For independent normal values and the ratio η of
+/// mean square successive difference to variance, `1 - η/2` has mean 0 and variance `(m-2)/(m²-1)`.
 fn neighbours_alike(values: &[f64]) -> bool {
     let m = values.len() as f64;
     let mean = values.iter().sum::<f64>() / m;
     let squares = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
     let steps = values.windows(2).map(|pair| (pair[1] - pair[0]).powi(2)).sum::<f64>();
-    // Equal values are not correlated.
+    // Equal values are not correlated, but their ratio would be 0/0.
     squares > 0.0 && 1.0 - steps / (2.0 * squares) > NEIGHBOURS_BOUND * ((m - 2.0) / (m * m - 1.0)).sqrt()
 }
 
-/// Share of the long-run variance in means of batches of this length, in an AR(1) process of autocorrelation time τ: `1
-/// - 2ρ/((1 - ρ²)·length)`, in terms of τ. Clamped to one half.
+/// Share of the long-run variance that means of batches of this length have, in an AR(1) process of autocorrelation time
+/// τ: `1 - 2ρ/((1 - ρ²)·length)`, in terms of τ. At least one half.
 pub(crate) fn shortfall(tau: f64, batch_len: usize) -> f64 {
     1.0 - ((tau - 1.0 / tau) / (2.0 * batch_len as f64)).min(0.5)
 }
 
-/// Number of values worth one independent value, at least 1.
+/// Number of values that are worth one independent value, at least 1.
 pub(crate) fn autocorrelation_time(series: &[f64]) -> f64 {
     let n = series.len();
     let mean = series.iter().sum::<f64>() / n as f64;
@@ -180,7 +182,7 @@ pub(crate) fn autocorrelation_time(series: &[f64]) -> f64 {
     (time / (1.0 - lost.min(0.8))).max(1.0)
 }
 
-/// Minimum windows of a single trial before it may stop early.
+/// Minimum number of windows of a single trial before it may stop early.
 const FIRST_LOOK: usize = 50;
 
 /// Number of windows at the next look: 50, then half as many again each time. Each look is a chance to stop because the
@@ -196,7 +198,7 @@ mod tests {
     use crate::Rng;
 
     // Python 3 with numpy 2: i = numpy.arange(60); x = 10 + (i**3*7 % 31)/10; m = x.reshape(20, 3).mean(1);
-    // 1 - (numpy.diff(m)**2).sum()/(2*((m-m.mean())**2).sum()). The autocorrelation time is 1:
+    // 1 - (numpy.diff(m)**2).sum()/(2*((m-m.mean())**2).sum()). The autocorrelation time is 1, so the half-width is
     // scipy.stats.t.ppf(.975, 19)*m.std(ddof=1)/20**.5
     #[test]
     fn uncorrelated_windows_match_plain_batch_means() {
@@ -221,7 +223,7 @@ mod tests {
 
     #[test]
     fn autocorrelation_time_matches_the_process() {
-        // τ is (1 + ρ) / (1 - ρ); its relative standard error at this length is below a tenth.
+        // τ is (1 + ρ) / (1 - ρ). Its relative standard error at this length is below a tenth.
         for (rho, tau) in [(0.0, 1.0), (0.5, 3.0), (0.9, 19.0)] {
             let found = autocorrelation_time(&ar1(&mut Rng::new(8), 40_000, rho));
             assert!((found / tau - 1.0).abs() < 0.15, "ρ = {rho}: {found}");
@@ -239,7 +241,7 @@ mod tests {
 
     #[test]
     fn every_window_counts() {
-        // Wherever the one deviating window is, the interval has a width and contains the mean.
+        // The interval has a width and contains the mean, wherever the one deviating window is.
         let mut intervals = 0;
         for windows in [37, 39, 50, 99, 101, 199] {
             for odd in [0, windows / 2, windows - 1] {
@@ -255,7 +257,7 @@ mod tests {
         assert!(intervals >= 9, "{intervals}");
     }
 
-    // Batches of 2 and 3 windows keep the variance of the mean unbiased.
+    // The variance of the mean stays unbiased with batches of 2 and 3 windows.
     #[test]
     fn unequal_batches_estimate_the_variance() {
         let (mut rng, rounds) = (Rng::new(12), 4_000);

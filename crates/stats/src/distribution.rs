@@ -6,78 +6,79 @@ use serde::{Deserialize, Serialize};
 use crate::random::Rng;
 use crate::special_functions;
 
-/// A distribution, in the unit of its parameters: bytes in a workload. Only a negative location gives negative values.
+/// A distribution in the unit of its parameters, bytes in a workload. Only a negative location gives negative values.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "law", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Distribution {
-    /// Always the same value.
+    /// All values are equal.
     Constant {
         /// Value of every draw.
         #[serde(rename = "bytes")]
         value: f64,
     },
-    /// Memoryless.
+    /// Exponential distribution, which is memoryless.
     Exponential {
-        /// Mean, 1/λ.
+        /// Mean of the values, 1/λ.
         mean: f64,
     },
-    /// The logarithm is normal.
+    /// Lognormal distribution: the logarithm of a value is normal.
     Lognormal {
-        /// Median, e^μ.
+        /// Median of the values, e^μ.
         median: f64,
-        /// Standard deviation of the natural logarithm.
+        /// Standard deviation of the natural logarithm, σ.
         sigma: f64,
     },
     /// One of two values, such as a hit and a miss.
     Bimodal {
-        /// The lower value.
+        /// The lower of the two values.
         low: f64,
-        /// The higher value.
+        /// The higher of the two values.
         high: f64,
         /// Share of the higher value, a fraction.
         high_share: f64,
     },
     /// All values between two bounds, equally likely.
     Uniform {
-        /// The lower bound.
+        /// Lowest possible value.
         low: f64,
-        /// The higher bound.
+        /// Highest possible value.
         high: f64,
     },
-    /// Gamma; with shape 1, exponential with mean `scale`.
+    /// Gamma distribution; with shape 1, exponential with mean `scale`.
     Gamma {
-        /// Shape, α.
+        /// Shape α, without a unit.
         shape: f64,
-        /// Scale, θ: the mean is shape times scale.
+        /// Scale θ, in the unit of the values: the mean is shape times scale.
         scale: f64,
     },
-    /// Generalized extreme value, the largest of many. Source: Jenkinson 1955, with a positive shape for a heavy upper
-    /// tail, as for the keys of Atikoglu et al. 2012; scipy's `genextreme` has the opposite sign.
+    /// Generalized extreme value distribution, for the largest of many values. Source: Jenkinson 1955, with a positive
+    /// shape for a heavy upper tail, as for the keys of Atikoglu et al. 2012. scipy's `genextreme` has the opposite
+    /// sign.
     Gev {
-        /// Location, μ.
+        /// Location μ, in the unit of the values.
         location: f64,
-        /// Scale, σ.
+        /// Scale σ, in the unit of the values.
         scale: f64,
-        /// Shape, ξ.
+        /// Shape ξ, without a unit.
         shape: f64,
     },
-    /// Generalized Pareto, for values beyond a threshold. Source: Pickands 1975.
+    /// Generalized Pareto distribution, for values beyond a threshold. Source: Pickands 1975.
     Pareto {
-        /// Location, μ: the threshold, the lowest value.
+        /// Location μ, which is the threshold and the lowest value.
         location: f64,
-        /// Scale, σ.
+        /// Scale σ, in the unit of the values.
         scale: f64,
-        /// Shape, ξ: heavy tail if positive, exponential if 0.
+        /// Shape ξ: a heavy tail if positive, exponential if 0.
         shape: f64,
     },
 }
 
-/// (e^(k·t) - 1) / k, or t if k is 0.
+/// Returns (e^(k·t) - 1) / k, or t if k is 0.
 fn stretched(k: f64, t: f64) -> f64 {
     if k == 0.0 { t } else { (k * t).exp_m1() / k }
 }
 
-/// ln(1 + k·z) / k, the inverse of [`stretched`]: z if k is 0, infinite beyond the end of the support.
+/// Returns ln(1 + k·z) / k, the inverse of [`stretched`]: z if k is 0, and infinite beyond the end of the support.
 fn unstretched(k: f64, z: f64) -> f64 {
     if k == 0.0 {
         z
@@ -89,8 +90,8 @@ fn unstretched(k: f64, z: f64) -> f64 {
 }
 
 impl Distribution {
-    /// Whether the parameters are valid: finite, not negative (except location and its shape), `low` at most `high`, a
-    /// share within 0 and 1, and positive if used as divisor.
+    /// Whether the parameters are valid: finite, not negative (except `location` and the shape next to it), `low` at
+    /// most `high`, a share within 0 and 1, and positive if used as a divisor.
     pub fn is_valid(&self) -> bool {
         let fine = |value: f64| value.is_finite() && value >= 0.0;
         match *self {
@@ -108,7 +109,7 @@ impl Distribution {
         }
     }
 
-    /// Draws one value.
+    /// Draws one value, in the unit of the parameters.
     pub fn sample(&self, rng: &mut Rng) -> f64 {
         match *self {
             Self::Constant { value } => value,
@@ -120,7 +121,7 @@ impl Distribution {
         }
     }
 
-    /// Exact quantile `p`: the smallest value that at least a share `p` of all do not exceed.
+    /// Exact quantile `p`: the smallest value that at least a share `p` of all values do not exceed.
     pub fn quantile(&self, p: f64) -> f64 {
         assert!((0.0..=1.0).contains(&p), "`p` is a fraction, not a percentage: {p}");
         match *self {
@@ -138,7 +139,7 @@ impl Distribution {
         }
     }
 
-    /// Exact share of values up to `x`.
+    /// Exact share of values up to `x`, a fraction.
     pub fn cdf(&self, x: f64) -> f64 {
         let step = |value: f64| if x >= value { 1.0 } else { 0.0 };
         match *self {
@@ -164,7 +165,7 @@ impl Distribution {
         }
     }
 
-    /// Exact share of values above `x`, precise for small results of distributions with a tail.
+    /// Exact share of values above `x`, a fraction, which is precise even if it is small.
     pub fn upper(&self, x: f64) -> f64 {
         match *self {
             Self::Exponential { mean } if mean > 0.0 => (-x.max(0.0) / mean).exp(),
@@ -246,7 +247,7 @@ mod tests {
         }
     }
 
-    // The model of Facebook's ETC pool, in bytes: keys p50 33.8, p90 51, p99 76, p99.9 106.
+    // The model of Facebook's ETC pool has keys of p50 33.8, p90 51, p99 76 and p99.9 106 bytes.
     #[test]
     fn keys_of_etc_keep_their_distribution() {
         let keys = LAWS[9];
@@ -304,7 +305,7 @@ mod tests {
             for p in [0.1, 0.5, 0.9, 0.99] {
                 let x = law.quantile(p);
                 let below = values.partition_point(|&value| value <= x) as f64 / f64::from(n);
-                // 4 standard errors of a share.
+                // The allowance is 4 standard errors of a share.
                 let allowed = 4.0 * (p * (1.0 - p) / f64::from(n)).sqrt();
                 assert!((below - law.cdf(x)).abs() <= allowed, "{law:?}: {below} of {} at p = {p}", law.cdf(x));
             }

@@ -1,10 +1,10 @@
 //! Effects of factors and their interactions, from a factorial experiment with replications.
 //!
 //! The model is `y = mean of the design point + block + error`. A replication is a trial with a fresh server. A block
-//! is a round of the plan with one trial per point; its effect on all points alike is not counted as error. Main
+//! is a round of the plan with one trial per point; its common effect on all points does not count as error. Main
 //! effects, interactions and changes are contrasts of the point means, estimated by least squares. With equal numbers
-//! of trials they match Jain 1991, The Art of Computer Systems Performance Analysis, chapters 17, 18 and 22. If trials
-//! are lost, levels still count alike (type III; Searle 1987, Linear Models for Unbalanced Data, chapter 4).
+//! of trials, they match Jain 1991, The Art of Computer Systems Performance Analysis, chapters 17, 18 and 22. If trials
+//! are lost, levels still count equally (type III; Searle 1987, Linear Models for Unbalanced Data, chapter 4).
 //!
 //! ```
 //! use stats::effects::{Scale, Source, Trial, factorial};
@@ -28,20 +28,20 @@ use serde::Serialize;
 use crate::interval::{self, Estimate};
 use crate::special_functions;
 
-/// Maximum number of design points: the arithmetic grows with the third power.
+/// Maximum number of design points. The time for the analysis grows with its third power.
 pub const POINTS_MAX: usize = 256;
 
 /// Statistical power of [`Contrast::detectable`] in reports.
 pub const POWER: f64 = 0.8;
 
-/// A trial: its factor levels, block and value.
+/// One trial with its factor levels, block and value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trial {
-    /// Level index of each factor, from 0.
+    /// Index of the level of each factor, from 0.
     pub levels: Vec<usize>,
-    /// Round of the trial; the same for all trials if there were no rounds.
+    /// Number of the trial's round; equal for all trials if there were no rounds.
     pub block: u32,
-    /// Measured value, in the unit of the metric.
+    /// Measured value in the unit of the metric.
     pub value: f64,
 }
 
@@ -56,7 +56,7 @@ pub enum Scale {
     Difference,
 }
 
-/// Why an analysis was refused.
+/// Reason why an analysis was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// Some design points have no trials.
@@ -66,7 +66,7 @@ pub enum Refusal {
         /// Number of all design points.
         of: usize,
     },
-    /// Too few trials to separate the error from the effects.
+    /// There are too few trials to separate the error from the effects.
     NoReplication,
     /// The number of design points exceeds [`POINTS_MAX`].
     TooLarge {
@@ -96,7 +96,7 @@ impl std::fmt::Display for Refusal {
     }
 }
 
-/// A source of variation.
+/// Source of variation in an experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "SourceKind", description = "Kinds of [`EffectSource`].")]
@@ -111,55 +111,55 @@ pub enum Source {
     Points,
     /// Effect of blocks on all points.
     Blocks,
-    /// Variation between trials of the same point.
+    /// Variation between trials of one point.
     Error,
 }
 
 /// A row of the analysis of variance.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Term {
-    /// The source of the variation.
+    /// Source of the variation in this row.
     pub source: Source,
-    /// The factors of a main effect or an interaction, by their indices.
+    /// Indices of the factors of a main effect or an interaction; empty for other sources.
     pub factors: Vec<usize>,
     /// Sum of squares, type III; of logarithms with [`Scale::Ratio`].
     pub squares: f64,
-    /// Degrees of freedom.
+    /// Degrees of freedom of the source.
     pub df: usize,
-    /// `squares` over the sum of all terms; without effect about `df / total df` of the error's share, see `p_value`.
+    /// Share of the variation: `squares` over the sum of all terms. Not 0 even without an effect, see `p_value`.
     pub share: f64,
     /// Mean square over the mean square of the error; `None` for the error.
     pub f: Option<f64>,
-    /// Chance of at least this `f` without an effect; `None` for the error.
+    /// Probability of at least this `f` without an effect; `None` for the error.
     pub p_value: Option<f64>,
 }
 
-/// A difference between means of design points.
+/// Difference between means of design points.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Contrast {
-    /// The difference; a logarithm of a ratio with [`Scale::Ratio`].
+    /// The difference in the unit of the metric; a logarithm of a ratio with [`Scale::Ratio`].
     pub point: f64,
-    /// Its standard error, from the error pooled over all points.
+    /// Standard error of the difference, from the error pooled over all points.
     pub standard_error: f64,
-    /// Degrees of freedom of that error.
+    /// Degrees of freedom of the standard error.
     pub df: f64,
     /// Number of trials in the analysis.
     pub n: u64,
 }
 
 impl Contrast {
-    /// The difference with its t interval. Panics if `level` is not strictly between 0 and 1.
+    /// Returns the difference with its t interval. Panics if `level` is not strictly between 0 and 1.
     pub fn interval(&self, level: f64) -> Estimate {
         let half_width = interval::t_two_sided(level, self.df) * self.standard_error;
         Estimate::around(self.point, half_width, level, self.n)
     }
 
-    /// `exp` of [`Contrast::interval`]: a ratio, with [`Scale::Ratio`].
+    /// Returns `exp` of [`Contrast::interval`], which is a ratio with [`Scale::Ratio`].
     pub fn ratio(&self, level: f64) -> Estimate {
         self.interval(level).exp()
     }
 
-    /// Two-sided p-value of the difference.
+    /// Returns the two-sided p-value of the difference.
     pub fn p_value(&self) -> f64 {
         match self.standard_error > 0.0 {
             true => (2.0 * special_functions::t_cdf(-self.point.abs() / self.standard_error, self.df)).min(1.0),
@@ -168,34 +168,35 @@ impl Contrast {
         }
     }
 
-    /// Smallest difference that these trials would detect at this level with chance `power`.
+    /// Smallest difference that these trials would detect at this level with probability `power`.
     pub fn detectable(&self, level: f64, power: f64) -> f64 {
         (interval::t_two_sided(level, self.df) + special_functions::t_quantile(power, self.df)) * self.standard_error
     }
 }
 
-/// An analyzed factorial experiment.
+/// Analysis of a factorial experiment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Factorial {
     levels: Vec<usize>,
-    /// Means of the points without block effects, the last factor changing fastest.
+    /// Means of the points without block effects; the last factor changes fastest.
     means: Vec<f64>,
     /// Covariance of `means` over the error variance, up to a constant that cancels in contrasts.
     covariance: Matrix,
-    /// The analysis of variance: main effects in factor order, two-way interactions, [`Source::Higher`] for three or
-    /// more factors, [`Source::Blocks`] for several blocks, [`Source::Error`]. The shares sum to 1.
+    /// Rows of the analysis of variance: main effects in factor order, two-way interactions, [`Source::Higher`] for
+    /// three or more factors, [`Source::Blocks`] for several blocks, [`Source::Error`]. Their shares sum to 1.
     pub terms: Vec<Term>,
     /// Standard deviation between trials of one point, pooled over all points; of logarithms with [`Scale::Ratio`].
     pub error: f64,
     /// Degrees of freedom of `error`.
     pub error_df: usize,
-    /// Number of trials.
+    /// Number of trials in the analysis.
     pub trials: usize,
-    /// Number of blocks separated from the error; 1 if there are none, or too few trials.
+    /// Number of blocks separated from the error; 1 if there are none or if trials are too few.
     pub blocks: usize,
     /// Whether all points have equally many trials. Sums of squares then match the textbook, and add up in full blocks.
     pub is_equal: bool,
-    /// Standard deviation and trials of each point, the last factor fastest. The pooled error assumes them alike.
+    /// Standard deviation and number of trials of each point; the last factor changes fastest. The pooled error assumes
+    /// equal deviations.
     pub spreads: Vec<(f64, usize)>,
 }
 
@@ -206,7 +207,7 @@ struct Datum {
 }
 
 /// Analyzes the trials of a full factorial; `levels` has the number of levels of each factor. Fails with a [`Refusal`]
-/// that names the reason. Panics if a trial names an unknown factor or level.
+/// that states the reason. Panics if a trial has an unknown factor or level.
 pub fn factorial(levels: &[usize], trials: &[Trial], scale: Scale) -> Result<Factorial, Refusal> {
     let points = levels.iter().try_fold(1usize, |product, &count| product.checked_mul(count)).unwrap_or(usize::MAX);
     if points > POINTS_MAX {
@@ -235,7 +236,7 @@ pub fn factorial(levels: &[usize], trials: &[Trial], scale: Scale) -> Result<Fac
     if missing > 0 {
         return Err(Refusal::Missing { points: missing, of: points });
     }
-    // Center the values so that large ones keep their digits.
+    // Centered values keep their digits even if they are large.
     let middle = data.iter().map(|datum| datum.value / data.len() as f64).sum::<f64>();
     data.iter_mut().for_each(|datum| datum.value -= middle);
     let total = data.iter().map(|datum| datum.value * datum.value).sum::<f64>();
@@ -246,7 +247,7 @@ pub fn factorial(levels: &[usize], trials: &[Trial], scale: Scale) -> Result<Fac
 
     let plain = fit(&data, points, false);
     let blocks = data.iter().map(|datum| datum.block).collect::<std::collections::BTreeSet<_>>().len();
-    // Blocks that share no point with the others cannot be separated from the points.
+    // A block that shares no point with the other blocks cannot be separated from the points.
     let blocked = (blocks > 1 && connected(&data, points)).then(|| fit(&data, points, true));
     let blocked = blocked.filter(|fit| data.len() > points + fit.blocks - 1);
     let fitted = blocked.as_ref().unwrap_or(&plain);
@@ -303,7 +304,7 @@ pub fn factorial(levels: &[usize], trials: &[Trial], scale: Scale) -> Result<Fac
     })
 }
 
-/// Least squares for points and, if `blocked`, blocks: normal equations with the blocks eliminated.
+/// Least-squares fit of points and, if `blocked`, of blocks, by normal equations from which blocks are eliminated.
 struct Fitted {
     means: Vec<f64>,
     covariance: Matrix,
@@ -332,7 +333,7 @@ fn fit(data: &[Datum], points: usize, blocked: bool) -> Fitted {
             }
         }
     }
-    // The sum of all means is undetermined and cancels in contrasts; this sets it to zero.
+    // The sum of all means is undetermined and cancels in contrasts, so it is set to zero.
     let weight = data.len() as f64 / (points * points) as f64;
     normal.cells.iter_mut().for_each(|cell| *cell += weight);
     let covariance = normal.inverse().expect("points and blocks are connected");
@@ -397,7 +398,7 @@ fn hypothesis(levels: &[usize], source: Source, factors: &[usize]) -> Vec<Vec<f6
     }
 }
 
-/// Orthonormal contrasts between `count` levels, one fewer than levels.
+/// Orthonormal contrasts between `count` levels; there is one fewer than levels.
 fn helmert(count: usize) -> Vec<Vec<f64>> {
     let row = |k: usize| {
         let norm = ((k * (k + 1)) as f64).sqrt();
@@ -410,7 +411,7 @@ fn helmert(count: usize) -> Vec<Vec<f64>> {
     (1..count).map(|k| row(k).collect()).collect()
 }
 
-/// `(Cm)' (C V C')^-1 (Cm)`: the sum of squares of a hypothesis that `Cm = 0`.
+/// Sum of squares of the hypothesis that `Cm = 0`: `(Cm)' (C V C')^-1 (Cm)`.
 fn squares(rows: &[Vec<f64>], means: &[f64], covariance: &Matrix) -> f64 {
     let points = means.len();
     let found = rows.iter().map(|row| dot(row, means)).collect::<Vec<_>>();
@@ -436,7 +437,7 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// P(X > f) for Fisher's F with `above` and `below` degrees of freedom.
+/// Probability P(X > f) for Fisher's F with `above` and `below` degrees of freedom.
 fn f_upper(f: f64, above: f64, below: f64) -> f64 {
     let scaled = above * f / below;
     special_functions::incomplete_beta(0.5 * below, 0.5 * above, 1.0 / (1.0 + scaled), scaled / (1.0 + scaled))
@@ -461,7 +462,8 @@ impl Matrix {
         &mut self.cells[row * self.size + column]
     }
 
-    /// Gauss-Jordan elimination with pivots on the diagonal; `None` if the matrix is not positive definite.
+    /// Inverts the matrix by Gauss-Jordan elimination with pivots on the diagonal; `None` if it is not positive
+    /// definite.
     fn inverse(mut self) -> Option<Matrix> {
         let size = self.size;
         let scale = (0..size).map(|i| self.get(i, i)).fold(0.0, f64::max);
@@ -487,9 +489,9 @@ impl Matrix {
 }
 
 impl Factorial {
-    /// Largest over smallest variance between points, and an upper bound of its p-value if all points scatter alike.
-    /// Assumes normal values and the smallest number of trials for all (Hartley 1950, by Bonferroni's bound). `None` if
-    /// a point has fewer than two trials or does not scatter.
+    /// Ratio of the largest to the smallest variance of a point, and an upper bound of its p-value if all points
+    /// scatter equally. Assumes normal values and the smallest number of trials for all (Hartley 1950, by Bonferroni's
+    /// bound). `None` if a point has fewer than two trials or does not scatter.
     pub fn uneven(&self) -> Option<(f64, f64)> {
         let fewest = self.spreads.iter().map(|spread| spread.1).min()?;
         let variances = self.spreads.iter().map(|spread| spread.0 * spread.0);
@@ -502,7 +504,7 @@ impl Factorial {
         Some((high / low, (pairs * f_upper(high / low, df, df)).min(1.0)))
     }
 
-    /// A difference between means. Panics without one weight per point, or if the weights do not sum to zero.
+    /// Difference between weighted means. Panics without one weight per point, or if the weights do not sum to zero.
     fn contrast(&self, weights: &[f64]) -> Contrast {
         assert_eq!(weights.len(), self.means.len(), "a weight for each point");
         let size = weights.iter().map(|weight| weight.abs()).sum::<f64>();
@@ -516,7 +518,8 @@ impl Factorial {
         Contrast { point, standard_error, df: self.error_df as f64, n: self.trials as u64 }
     }
 
-    /// The weight of a point: the product over all factors of `of(factor, level)`, or of one over the number of levels.
+    /// Weight of each point: the product over all factors of `of(factor, level)`, or of one over the number of levels
+    /// if that is `None`.
     fn weights(&self, of: impl Fn(usize, usize) -> Option<f64>) -> Vec<f64> {
         let weight = |mut point: usize| {
             let mut product = 1.0;
@@ -529,12 +532,12 @@ impl Factorial {
         (0..self.means.len()).map(weight).collect()
     }
 
-    /// Main effect: a level's mean over all levels of the other factors, minus the mean of all points.
+    /// Main effect of a level: its mean over all levels of the other factors, minus the mean of all points.
     pub fn main(&self, factor: usize, level: usize) -> Contrast {
         self.deviations(&[(factor, level)])
     }
 
-    /// Interaction of two different factors' levels: their mean, minus the mean of all points and both main effects.
+    /// Interaction of levels of two different factors: their mean, minus the mean of all points and both main effects.
     pub fn interaction(&self, (a, of_a): (usize, usize), (b, of_b): (usize, usize)) -> Contrast {
         assert_ne!(a, b, "a factor does not interact with itself");
         self.deviations(&[(a, of_a), (b, of_b)])
@@ -548,8 +551,8 @@ impl Factorial {
         }))
     }
 
-    /// Change between two levels of a factor, at one level of another factor or averaged over all levels of the others.
-    /// Panics if both factors are the same.
+    /// Change between two levels of a factor, at one level of a second factor or averaged over all levels of the
+    /// others. Panics if both factors are equal.
     pub fn change(&self, factor: usize, from: usize, to: usize, at: Option<(usize, usize)>) -> Contrast {
         assert!(at.is_none_or(|(other, _)| other != factor), "a factor has one level");
         at.into_iter().chain([(factor, from.max(to))]).for_each(|(factor, level)| self.check(factor, level));
@@ -587,7 +590,7 @@ mod tests {
         points.iter().flat_map(of).collect()
     }
 
-    /// Jain 1991, section 18.1: a workstation's MIPS over memory (first) and cache (second).
+    /// Jain 1991, section 18.1: MIPS of a workstation over memory (first factor) and cache (second factor).
     fn workstation() -> Vec<Trial> {
         trials(&[
             (&[0, 0], &[15.0, 18.0, 12.0]),
@@ -598,8 +601,8 @@ mod tests {
     }
 
     // The book: effects 41, 21.5, 9.5, 5; 78.88 %, 15.4 %, 4.27 %, error 1.45 %; 90 % intervals ±1.92. R 4.2.2:
-    // y <- c(15,18,12, 45,48,51, 25,28,19, 75,75,81); memory <- gl(2,3,12); cache <- gl(2,6); summary(aov(y ~
-    // memory*cache)); options(contrasts=c("contr.sum","contr.poly")); confint(lm(y ~ memory*cache), level=.9)
+    // y <- c(15,18,12, 45,48,51, 25,28,19, 75,75,81); memory <- gl(2,3,12); cache <- gl(2,6);
+    // summary(aov(y ~ memory*cache)); options(contrasts=c("contr.sum","contr.poly")); confint(lm(y ~ memory*cache), level=.9)
     #[test]
     fn matches_workstation_example_of_jain() {
         let found = factorial(&[2, 2], &workstation(), Scale::Difference).unwrap();
@@ -645,7 +648,7 @@ mod tests {
         assert_eq!(shares, ["76", "19", "5", "0"]);
     }
 
-    /// Three levels by two in three different blocks, with lost trials.
+    /// Trials of three levels by two in three blocks, some of which are lost.
     fn lost() -> Vec<Trial> {
         let a = [1, 1, 1, 2, 2, 3, 3, 3, 1, 1, 2, 2, 2, 3, 3, 3];
         let block = [1, 2, 3, 1, 3, 1, 2, 3, 1, 3, 1, 2, 3, 1, 2, 3];
@@ -653,7 +656,7 @@ mod tests {
         (0..16).map(|i| Trial { levels: vec![a[i] - 1, i / 8], block: block[i], value: value[i] }).collect()
     }
 
-    // R 4.2.2: options(contrasts=c("contr.sum","contr.poly")), a, b, blk, v as above, all but v factors;
+    // R 4.2.2: options(contrasts=c("contr.sum","contr.poly")), with a, b, blk, v as above, all factors except v;
     // drop1(lm(v ~ a*b), .~., test="F"): type III
     #[test]
     fn unequal_replication_matches_r() {
@@ -671,7 +674,7 @@ mod tests {
         close(found.terms.iter().map(|term| term.share).sum(), 1.0);
     }
 
-    // g <- lm(v ~ blk + a*b); drop1(g, .~., test="F"); summary(g)$sigma^2; coef(g); confint(g)
+    // R as above: g <- lm(v ~ blk + a*b); drop1(g, .~., test="F"); summary(g)$sigma^2; coef(g); confint(g)
     #[test]
     fn blocks_match_r() {
         let found = factorial(&[3, 2], &lost(), Scale::Difference).unwrap();
@@ -691,11 +694,12 @@ mod tests {
         of(found.main(0, 0), -6.145833333333, -6.564251903177, -5.727414763490);
         of(found.main(1, 0), -2.194444444444, -2.483920091487, -1.904968797401);
         of(found.interaction((0, 1), (1, 0)), 1.890277777778, 1.457790808964, 2.322764746592);
-        // coef(lm(v ~ blk + a*b, contrasts=list(a="contr.treatment"))) has the change 1 to 2 as the difference of a1 and a2.
+        // In coef(lm(v ~ blk + a*b, contrasts=list(a="contr.treatment"))), the change 1 to 2 is the difference of a1
+        // and a2.
         close(found.change(0, 0, 1, None).point, -1.6625 + 6.145833333333);
     }
 
-    // l <- lm(log(v) ~ blk + a*b); drop1(l, .~., test="F"); confint(l)
+    // R as above: l <- lm(log(v) ~ blk + a*b); drop1(l, .~., test="F"); confint(l)
     #[test]
     fn logarithms_match_r() {
         let found = factorial(&[3, 2], &lost(), Scale::Ratio).unwrap();
@@ -711,7 +715,7 @@ mod tests {
 
     // R 4.2.2: d <- expand.grid(k=0:1, j=0:2, i=0:1, blk=0:2)
     // d$v <- with(d, 100 + 7*i + 5*j*j + 3*k + 2*i*j - i*j*k + ((i*13+j*7+k*5+blk*11) %% 9)/4), without (i 1, j 2, k 0,
-    // blk 1) and (i 0, j 0, k 1, blk 2); all but v factors, contr.sum; drop1(lm(v ~ blk + i*j*k, d), .~., test="F")
+    // blk 1) and (i 0, j 0, k 1, blk 2); all factors except v, contr.sum; drop1(lm(v ~ blk + i*j*k, d), .~., test="F")
     #[test]
     fn three_factors_match_r() {
         let mut trials = Vec::new();
@@ -752,10 +756,10 @@ mod tests {
         close(found.change(0, 1, 0, None).point, -43.0);
         close(found.change(0, 0, 1, Some((1, 0))).point, 33.0);
         close(found.change(0, 0, 1, Some((1, 1))).point, 53.0);
-        // Two groups of 6 trials differ: sqrt(12.75 * (1/6 + 1/6)).
+        // Standard error of the difference between two groups of 6 trials: sqrt(12.75 * (1/6 + 1/6)).
         close(found.change(0, 0, 1, None).standard_error, (12.75f64 / 3.0).sqrt());
         close(found.change(0, 0, 1, Some((1, 1))).standard_error, (12.75f64 * 2.0 / 3.0).sqrt());
-        // (t(.975, 8) + t(.8, 8)) * se; scipy 1.17 gives 2.306004135204166 and 0.8888895176660304.
+        // Expected: (t(.975, 8) + t(.8, 8)) * se; scipy 1.17 gives 2.306004135204166 and 0.8888895176660304.
         close(
             found.change(0, 0, 1, None).detectable(0.95, 0.8),
             (2.306004135204166 + 0.8888895176660304) * 4.25f64.sqrt(),
@@ -832,7 +836,7 @@ mod tests {
         factorial(&[2, 2], &workstation(), Scale::Difference).unwrap().contrast(&[1.0, 0.0, 0.0, 0.0]);
     }
 
-    /// Designs of up to four factors, some with randomly lost trials.
+    /// Designs of up to four factors, some of which randomly lost trials.
     fn designs() -> impl Strategy<Value = (Vec<usize>, Vec<Trial>)> {
         let sizes = prop::collection::vec(1usize..4, 1..5);
         (sizes, 2u32..4, any::<u64>(), any::<bool>()).prop_map(|(levels, blocks, seed, lossy)| {
@@ -869,8 +873,8 @@ mod tests {
             prop_assert!(found.terms.iter().all(|term| term.share >= 0.0));
             let df = found.terms.iter().map(|term| term.df).sum::<usize>();
             prop_assert_eq!(df, trials.len() - 1);
-            // The textbook's sums add up if every block has every point or blocks are not separated. Equal numbers are
-            // not enough: three points may each lack one of three blocks.
+            // The textbook's sums add up if every block has every point, or if blocks are not separated. Equal numbers
+            // are not enough: each of three points may lack a different one of three blocks.
             let points = levels.iter().product::<usize>();
             if found.is_equal && (found.blocks == 1 || found.blocks * points == trials.len()) {
                 let values = trials.iter().map(|trial| trial.value).collect::<Vec<_>>();

@@ -11,19 +11,19 @@ use crate::pairs::{DifferenceRange, FAR, Pairs, half_width};
 /// Numbers of pairs at which a gate is tested.
 const LOOKS: [u32; 14] = [10, 15, 20, 30, 45, 60, 90, 120, 180, 240, 360, 480, 720, 1_000];
 
-/// Shares of the error at the looks of gates of up to 30 and up to 60 pairs. In simulations, the levels of Wang &
+/// Shares of the error at the looks of gates of up to 30 and of up to 60 pairs. In simulations, the levels of Wang &
 /// Tsiatis (1987) save one pair in twenty but keep the error less reliably.
 const SHORT: [f64; 4] = [0.20, 0.20, 0.25, 0.35];
 const MIDDLE: [f64; 6] = [0.10, 0.12, 0.15, 0.18, 0.20, 0.25];
 
-/// Pairs at the first look; no decision is made earlier.
+/// Number of pairs at the first look. No decision is made earlier.
 pub const FIRST_LOOK: u32 = LOOKS[0];
 
 /// Maximum number of pairs of a gate.
 pub const PAIRS_MAX: u32 = LOOKS[LOOKS.len() - 1];
 
-/// Looks of a gate of at most `pairs_max` pairs, each with its share of the error. The more pairs a gate may take, the
-/// smaller each share. Later looks get more, and the last one the rest.
+/// Returns the looks of a gate of at most `pairs_max` pairs, each with its share of the error. The more pairs a gate
+/// may take, the smaller each share is. Later looks get more, and the last one gets the rest.
 pub fn looks(pairs_max: u32) -> Vec<(u32, f64)> {
     let mut pairs = LOOKS.into_iter().filter(|pairs| *pairs < pairs_max).collect::<Vec<_>>();
     pairs.push(pairs_max);
@@ -47,42 +47,42 @@ pub fn looks(pairs_max: u32) -> Vec<(u32, f64)> {
 /// Part of the error for the test of failed requests. Its p-values fall with 2^-n, so a small part costs few pairs.
 pub const ERRORS_PART: f64 = 0.2;
 
-/// Largest p-value of an excess of errors that keeps a gate going: two erring trials against an error-free baseline.
+/// Largest p-value of an excess of errors that delays a verdict: two erring trials against an error-free baseline.
 pub const SUSPICIOUS_P: f64 = 0.25;
 
-/// Pairs after which a comparison waits only for the first difference.
+/// Number of pairs after which a comparison only waits for the first difference to be decided.
 pub const PATIENCE: usize = 30;
 
-/// A question about one metric.
+/// Question that a gate asks about one metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Asked {
-    /// Whether the two differ.
+    /// Whether candidate and baseline differ.
     Difference,
-    /// Whether the ratio candidate/baseline is worse than this.
+    /// Whether the ratio candidate/baseline is worse than this number.
     Ratio(f64),
-    /// Whether the candidate's value is worse than this; both are positive.
+    /// Whether the candidate's value is worse than this limit; both are positive.
     Value(f64),
-    /// Whether the candidate's share exceeds this; shares may be zero.
+    /// Whether the candidate's share exceeds this fraction; shares may be zero.
     Share(f64),
-    /// Whether the candidate's share differs from the baseline's by more than this, either way.
+    /// Whether the candidate's share differs from the baseline's by more than this fraction, in either direction.
     Excess(f64),
 }
 
-/// A question with its values in order of time.
+/// A question with the values that answer it, in order of time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Question {
     /// The test to perform.
     pub asked: Asked,
-    /// Whether more is better, as for throughput.
+    /// Whether larger values are better, as for throughput.
     pub higher_is_better: bool,
-    /// Values of the baseline.
+    /// Values of the baseline, one per pair.
     pub base: Side,
-    /// Values of the candidate.
+    /// Values of the candidate, one per pair.
     pub candidate: Side,
 }
 
 impl Question {
-    /// Whether only signs of errors decide it, so that it ends without them.
+    /// Whether only signs of errors decide the question, so that a gate may end without them.
     fn is_about_errors(&self) -> bool {
         matches!(self.asked, Asked::Excess(_) | Asked::Share(0.0))
     }
@@ -91,27 +91,27 @@ impl Question {
 /// Error probability and end of a gate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rule {
-    /// Chance of a false claim over all questions and looks; for limits, in each direction.
+    /// Probability of a false claim over all questions and looks; for limits, in each direction.
     pub error: f64,
-    /// Maximum number of pairs.
+    /// Maximum number of pairs of trials.
     pub pairs_max: u32,
-    /// Fraction to which differences must be known for the gate to end early, if it may. This does not raise the error
-    /// ([`crate::stop_rule`]).
+    /// Precision of the differences, a fraction, at which the gate ends early; `None` if it may not. Ending early does
+    /// not raise the error ([`crate::stop_rule`]).
     pub within: Option<f64>,
 }
 
-/// The result for one question.
+/// Result of a gate for one question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The candidate is worse than the baseline or its limit.
     Worse,
     /// The candidate is better than the baseline or its limit.
     NotWorse,
-    /// Neither is shown.
+    /// Neither result is shown.
     Undecided,
 }
 
-/// Why a gate ended.
+/// Reason why a gate ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
     /// A verdict was reached.
@@ -122,49 +122,48 @@ pub enum Ended {
     Pairs,
 }
 
-/// The result for one question, with its numbers.
+/// Result for one question with its numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Decided {
-    /// The result.
+    /// Result at the level of this look.
     pub verdict: Verdict,
     /// Number of pairs in which both trials have the metric.
     pub pairs: usize,
-    /// One-sided p-value of "worse".
+    /// One-sided p-value of the claim that the candidate is worse.
     pub p_worse: f64,
-    /// One-sided p-value of "better".
+    /// One-sided p-value of the claim that the candidate is better.
     pub p_better: f64,
-    /// Level of both p-values.
+    /// Significance level of both p-values.
     pub level: f64,
-    /// A ratio, a value, or a difference of shares, with confidence `1 - 2·level`; `None` for too few pairs.
+    /// A ratio, a value, or a difference of shares, with confidence `1 - 2·level`; `None` if there are too few pairs.
     pub estimate: Option<Estimate>,
-    /// Typical values of baseline and candidate. Their ratio is exactly the typical ratio.
+    /// Typical values of baseline and candidate, in the metric's unit. Their ratio is exactly the typical ratio.
     pub typical: [f64; 2],
 }
 
 impl Decided {
-    /// The p-value of the verdict, or the smaller one without a verdict.
+    /// Returns the p-value of the verdict, or the smaller p-value without a verdict.
     pub fn p(&self) -> f64 {
         self.p_worse.min(self.p_better)
     }
 }
 
-/// The results at one look.
+/// Results of all questions at one look.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Examined {
     /// One result per question; `None` if no pair has the metric.
     pub found: Vec<Option<Decided>>,
-    /// Number of pairs tested.
+    /// Number of pairs that were tested.
     pub pairs: usize,
-    /// The look's share of the error.
+    /// Share of the error that the look spends.
     pub share: f64,
     /// Why the gate ended; `None` if more pairs may follow.
     pub ended: Option<Ended>,
 }
 
-/// Answers all questions at the first look that ends the comparison. All sides have one value per
-/// pair. If `is_over`, no pair will follow, for a reason independent of the values, such as the
-/// time limit; all pairs then form the last look, with all of the unspent error. `None` without
-/// pairs.
+/// Answers all questions at the first look that ends the comparison. All sides have one value per pair. If `is_over`,
+/// no pair will follow, for a reason independent of the values, such as the time limit; all pairs then form the last
+/// look, with all of the unspent error. `None` without pairs.
 pub fn examine(questions: &[Question], rule: &Rule, is_over: bool) -> Option<Examined> {
     let pairs = questions.first()?.base.least.len();
     if pairs == 0 {
@@ -173,7 +172,7 @@ pub fn examine(questions: &[Question], rule: &Rule, is_over: bool) -> Option<Exa
     let mut spent = 0.0;
     for (look, share) in looks(rule.pairs_max) {
         if look as usize > pairs {
-            // No claims between looks.
+            // Between looks, no claim is made.
             let share = if is_over { 1.0 - spent } else { share };
             let mut found = look_at(questions, pairs, rule.error * share);
             if !is_over || pairs < FIRST_LOOK as usize {
@@ -193,7 +192,8 @@ pub fn examine(questions: &[Question], rule: &Rule, is_over: bool) -> Option<Exa
     None
 }
 
-/// The difference in the first `pairs` pairs at a separate error, for metrics shown along with the requested ones.
+/// Tests the difference in the first `pairs` pairs at a separate error, for metrics shown besides the requested ones.
+/// `None` if no pair has the metric.
 pub fn also(question: &Question, pairs: usize, error: f64) -> Option<Decided> {
     look_at(std::slice::from_ref(question), pairs, error).pop()?
 }
@@ -205,8 +205,7 @@ fn has_ended(questions: &[Question], found: &[Option<Decided>], pairs: usize, ru
     if of_errors().any(|(_, (_, found))| is_worse(found)) {
         return Some(Ended::Decided);
     }
-    // Possible errors on either side delay any claim in its favor.
-    // One side shows signs of errors that are not significant yet.
+    // A side with signs of errors that are not significant yet delays any claim in its favor.
     let is_suspicious = |found: Decided| found.verdict == Verdict::Undecided && found.p() <= SUSPICIOUS_P;
     if of_errors().any(|(_, (_, found))| found.is_some_and(is_suspicious)) {
         return None;
@@ -249,7 +248,7 @@ fn look_at(questions: &[Question], pairs: usize, error: f64) -> Vec<Option<Decid
         (true, true) => 1.0,
     };
     let rest = error * (1.0 - of_errors);
-    // Holm (1979): the smallest p-value has the strictest level; stop at the first failure.
+    // Holm (1979): the smallest p-value has the strictest level, and the first failure ends the claims.
     let p = |at: usize| seen[at].as_ref().map(Seen::p_two_sided);
     let is_difference = |&at: &usize| questions[at].asked == Asked::Difference && p(at).is_some();
     let mut order = (0..questions.len()).filter(is_difference).collect::<Vec<_>>();
@@ -264,7 +263,7 @@ fn look_at(questions: &[Question], pairs: usize, error: f64) -> Vec<Option<Decid
             left -= 1;
         }
     }
-    // Claims about differences can be false in both directions.
+    // A claim about a difference can be false in both directions.
     let ways = if differences > 0 || only_excess { 2.0 } else { 1.0 };
     for (level, question) in levels.iter_mut().zip(questions) {
         match question.asked {
@@ -278,7 +277,7 @@ fn look_at(questions: &[Question], pairs: usize, error: f64) -> Vec<Option<Decid
 }
 
 struct Seen {
-    /// Differences of logarithms or of shares.
+    /// Differences of logarithms, or of shares.
     range: DifferenceRange,
     p_worse: f64,
     p_better: f64,
@@ -373,7 +372,7 @@ mod tests {
             assert!(looks.is_sorted_by_key(|(pairs, _)| *pairs) && looks.last().unwrap().0 == pairs_max);
             assert!(looks.iter().all(|(_, share)| *share > 0.0), "{looks:?}");
         }
-        // The designed levels: shares of an error of 5 %.
+        // The levels as designed, for an error of 5 %.
         let levels = |max| looks(max).iter().map(|(_, share)| (share * 5e4).round() / 1e6).collect::<Vec<_>>();
         assert_eq!(levels(30), [0.01, 0.01, 0.0125, 0.0175]);
         assert_eq!(levels(60), [0.005, 0.006, 0.0075, 0.009, 0.01, 0.0125]);
@@ -390,7 +389,7 @@ mod tests {
         (found.found[0].unwrap(), found.ended)
     }
 
-    /// Trials of both sides with shared block effects and lognormal starts of this spread.
+    /// Trials of both sides with shared block effects and with lognormal starts of spread `sigma`.
     fn world(rng: &mut Rng, ratio: f64, sigma: f64, pairs: usize) -> (Values, Values) {
         let mut baseline = Vec::new();
         let mut candidate = Vec::new();
@@ -519,7 +518,7 @@ mod tests {
         let errors = found.found[1].unwrap();
         assert_eq!((errors.verdict, found.pairs, found.ended), (Verdict::Undecided, 10, Some(Ended::Decided)));
         assert_eq!(errors.p_worse, 0.5);
-        // Two trials with errors out of ten delay the decision.
+        // Two trials with errors among ten delay the decision.
         hiccup[7] = Some(0.1);
         let found = examine(&[speed(), question(Asked::Excess(0.0), &none, &hiccup)], &RULE, false).unwrap();
         assert_eq!((found.pairs, found.ended), (30, Some(Ended::Pairs)), "{found:?}");
@@ -567,7 +566,7 @@ mod tests {
         }
     }
 
-    /// Errors at the margin (recommendation R5), with the code of reports.
+    /// Simulates errors at the margin (recommendation R5) with the code of reports.
     #[test]
     fn errors_at_the_margin_are_bounded() {
         const ROUNDS: usize = 400;
@@ -583,12 +582,12 @@ mod tests {
                     Verdict::Undecided => {}
                 }
             }
-            // Four standard errors of 5 % in 400.
+            // The bound is four standard errors above 5 % of 400.
             assert!(worse.max(not_worse) <= 20 + 17, "sigma {sigma}, {pairs_max} pairs: {worse} and {not_worse}");
         }
     }
 
-    /// A small version of the table from `experiments coverage`.
+    /// A small version of the table of `experiments coverage`.
     #[test]
     fn self_comparison_by_five_metrics_seldom_differs() {
         const ROUNDS: usize = 300;
@@ -601,7 +600,7 @@ mod tests {
                     question(Asked::Difference, &base, &candidate)
                 })
                 .collect::<Vec<_>>();
-            // Both sides sometimes fail 1 % of 200 requests.
+            // Both sides fail up to 1 % of 200 requests in some trials.
             let mut failing = || (0..30).map(|_| Some((rng.next_u64() % 3) as f64 / 200.0)).collect::<Vec<_>>();
             asked.push(question(Asked::Excess(0.0), &failing(), &failing()));
             let found = examine(&asked, &rule, false).unwrap();
@@ -611,7 +610,7 @@ mod tests {
         assert!(false_claims <= 15 + 15, "{false_claims} of {ROUNDS}");
     }
 
-    /// Another process takes the CPUs in bursts and slows trials of either side by up to `most` times, because the
+    /// A different process takes the CPUs in bursts and slows trials of either side by up to `most` times, because the
     /// order within a block is random. It disturbs three metrics equally and CPU time, the fourth, 100 times less.
     #[test]
     fn other_work_on_the_cpus_keeps_the_error_rate() {
@@ -641,7 +640,7 @@ mod tests {
                 found.found.iter().flatten().any(|found| found.verdict != Verdict::Undecided)
             });
             let claims = claims.count();
-            // Four standard errors of 5 % in 100.
+            // The bound is four standard errors above 5 % of 100.
             assert!(claims <= 5 + 9, "{busy} {spell} {most}: {claims} of {ROUNDS}");
         }
     }

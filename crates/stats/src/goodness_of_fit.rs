@@ -1,24 +1,23 @@
-//! Goodness-of-fit test for samples from a distribution.
+//! Goodness-of-fit test of samples against a distribution.
 
 use crate::special_functions;
 
-/// The result of a goodness-of-fit test.
+/// Result of a goodness-of-fit test.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fit {
-    /// Pearson's χ².
+    /// Pearson's χ² of the sample.
     pub statistic: f64,
-    /// Number of cells minus one.
+    /// Degrees of freedom: number of merged cells minus one.
     pub degrees: u64,
     /// Probability that a sample of the distribution deviates at least this much.
     pub p: f64,
 }
 
-/// Minimum expected count of a cell; smaller ones are merged with the next. Source: Cochran 1954.
+/// Minimum expected count of a cell. Smaller cells are merged with the next. Source: Cochran 1954.
 const CELL_MIN: f64 = 5.0;
 
-/// Pearson's χ² test of counts against the shares of a discrete distribution, which add up to 1.
-/// Merges neighboring cells with fewer than 5 expected. `None` for fewer than two cells, no counts,
-/// or a different number of shares.
+/// Tests counts against the shares of a discrete distribution, which add up to 1, by Pearson's χ². Merges neighboring
+/// cells that expect fewer than 5. `None` for fewer than two cells, no counts, or a different number of shares.
 pub fn chi_square(counts: &[u64], shares: &[f64]) -> Option<Fit> {
     let n = counts.iter().sum::<u64>();
     if n == 0 || counts.len() != shares.len() {
@@ -41,13 +40,13 @@ pub fn chi_square(counts: &[u64], shares: &[f64]) -> Option<Fit> {
     }
     let statistic = cells.iter().map(|(found, expected)| (found - expected).powi(2) / expected).sum::<f64>();
     let degrees = cells.len() as u64 - 1;
-    // Infinite if an impossible value occurred.
+    // The statistic is infinite if an impossible value occurred.
     let p = if statistic.is_finite() { special_functions::chi_square_upper(statistic, degrees as f64) } else { 0.0 };
     Some(Fit { statistic, degrees, p })
 }
 
 impl Fit {
-    /// The conclusion in words. A sample does not follow its distribution if `p` is below 0.001.
+    /// Returns the conclusion in words. A sample does not follow its distribution if `p` is below 0.001.
     pub fn conclusion(&self) -> &'static str {
         match self.p {
             p if p >= 0.05 => "follows its distribution",
@@ -105,12 +104,12 @@ mod tests {
             (gev(0.078688), gev(0.09)),
             (gev(-0.1), gev(-0.085)),
             (pareto(0.348238), pareto(0.362)),
-            // mutilate's copies use the shape of the keys for values.
+            // Forks of mutilate use the shape of the key distribution for values too.
             (pareto(0.348238), pareto(0.078688)),
         ];
         for (law, other) in table {
             let values = drawn(&law, 20);
-            // The cumulative distribution maps every distribution to a uniform one.
+            // Its cumulative distribution function maps every distribution to a uniform one.
             let test = |law: &Distribution| {
                 let cells = counted(values.iter().map(|x| (law.cdf(*x) * 100.0) as u64), 99);
                 chi_square(&cells, &[0.01; 100])
@@ -121,7 +120,7 @@ mod tests {
         }
     }
 
-    /// Counts of sizes 0 to `cells`; the last cell has all larger ones.
+    /// Counts values of 0 to `cells`; the last cell has all larger ones.
     fn counted(values: impl Iterator<Item = u64>, cells: usize) -> Vec<u64> {
         let mut counts = vec![0; cells + 1];
         values.for_each(|size| counts[(size as usize).min(cells)] += 1);
@@ -171,7 +170,7 @@ mod tests {
         let sizes = Sizes::new(etc_values(15.0), 0, 1 << 20);
         let mut rng = Rng::new(1);
         let head = (0..DRAWS).filter(|_| sizes.at(rng.next_u64()) < 15).count() as f64 / DRAWS as f64;
-        // Rounding moves no tail mass below 15, so the head matches the table.
+        // Rounding moves no mass of the tail below 15, so the head matches the table.
         assert!((head - 0.44155).abs() < 4.0 * (0.44155 * 0.55845 / DRAWS as f64).sqrt(), "{head}");
     }
 }

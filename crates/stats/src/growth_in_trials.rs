@@ -1,24 +1,24 @@
-//! Tests whether a series grows during a trial. Each trial contributes one change, so neighboring values may correlate.
+//! Tests whether a series grows during a trial. Each trial counts as one change, so neighboring values may correlate.
 
 use crate::adjust_p_values::holm_of_some;
 use crate::interval::{self, Estimate};
 use crate::special_functions;
 
-/// A change over a whole trial below this share counts as flat.
+/// Share of the mean below which a change over a whole trial counts as flat.
 pub const FLAT_SHARE: f64 = 0.05;
 
-/// The changes of one series in the trials of a design point.
+/// Changes of one series in the trials of a design point.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
     /// Change from start to end of each trial, in the unit of the series.
     pub changes: Vec<f64>,
-    /// Changes smaller than this in either direction do not matter; same unit.
+    /// Change that is too small to matter in either direction, in the unit of the series.
     pub margin: f64,
 }
 
 impl Series {
-    /// Changes from the series `(x, y)` of each trial that has a line: its slope times the x range of the shortest
-    /// trial. The margin is `margin_share` of the mean of all values. `None` if no trial is left.
+    /// Creates the changes from the series `(x, y)` of each trial that has a line: its slope times the x range of the
+    /// shortest trial. The margin is `margin_share` of the mean of all values. `None` if no trial has a line.
     pub fn from_lines(trials: &[Vec<(f64, f64)>], margin_share: f64) -> Option<Series> {
         let slopes = trials.iter().filter_map(|series| Some((series.last()?.0, least_squares(series)?)));
         let slopes = slopes.collect::<Vec<_>>();
@@ -28,8 +28,8 @@ impl Series {
         Some(Series { changes: slopes.iter().map(|(_, slope)| slope * range).collect(), margin })
     }
 
-    /// Changes from the values of each trial in order. A change is the logarithm of the mean of the second half over
-    /// that of the first. Skips trials with fewer than 4 values, or with a half without positive mean.
+    /// Creates the changes from the values of each trial in order. A change is the logarithm of the ratio of the means
+    /// of both halves, second to first. Skips trials with fewer than 4 values, or with a half without positive mean.
     pub fn from_halves(trials: &[Vec<f64>], margin: f64) -> Series {
         let change = |values: &Vec<f64>| {
             let (first, second) = values.split_at(values.len() / 2);
@@ -40,7 +40,7 @@ impl Series {
     }
 }
 
-/// The result for one series.
+/// Result of the tests for one series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shown {
     /// The series grows.
@@ -49,31 +49,31 @@ pub enum Shown {
     Shrinks,
     /// The series changes by less than the margin, if at all.
     Flat,
-    /// The data are inconclusive.
+    /// The data show neither a change nor flatness.
     Nothing,
 }
 
-/// A series with its result.
+/// Result for one series with its numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Growth {
     /// Mean change with its t interval, unadjusted; `None` for fewer than two trials.
     pub change: Option<Estimate>,
-    /// P-value of the change, adjusted for all series; 1 for fewer than two trials.
+    /// p-value of the change, adjusted for all series; 1 for fewer than two trials.
     pub p_change: f64,
-    /// P-value of a change within the margin, adjusted for all series; 1 for fewer than two trials.
+    /// p-value of a change within the margin, adjusted for all series; 1 for fewer than two trials.
     pub p_flat: f64,
-    /// The result. Growth takes precedence over flat; both may be true.
+    /// Result at the promised error. If both growth and flatness are shown, growth takes precedence.
     pub shown: Shown,
     /// Whether the change is shown to be within the margin, even if it is significant.
     pub is_small: bool,
 }
 
 /// Tests all series of a report together. At most `error` of reports call an unchanged series changed, and at most
-/// `error` call a change of the margin or more small (Holm 1979 over all series, for each of the two). Growth uses
-/// Student's t over trials, flat two one-sided tests against the margin (Schuirmann 1987). A change that is not
-/// significant is therefore not flat by itself.
+/// `error` call a change of the margin or more small (Holm 1979 over all series, for each of the two). Growth is tested
+/// with Student's t over trials, flatness with two one-sided tests against the margin (Schuirmann 1987). A change that
+/// is not significant is therefore not flat by itself.
 pub fn growth(series: &[Series], error: f64) -> Vec<Growth> {
-    // Series without a p-value do not count in the adjustment.
+    // A series without a p-value does not count in the adjustment.
     let over_all = |p_of: fn(&Series) -> Option<f64>| holm_of_some(series.iter().map(p_of)).map(|p| p.unwrap_or(1.0));
     let p_change = over_all(|series| p_value(&series.changes));
     let p_flat = over_all(|series| p_within(&series.changes, series.margin));
@@ -91,7 +91,8 @@ pub fn growth(series: &[Series], error: f64) -> Vec<Growth> {
     series.iter().zip(p_change).zip(p_flat).map(one).collect()
 }
 
-/// Two-sided p-value of the mean differing from zero (Student's t); `None` for fewer than two values or one not finite.
+/// Two-sided p-value of a mean other than zero (Student's t); `None` for fewer than two values, or if one is not
+/// finite.
 pub fn p_value(values: &[f64]) -> Option<f64> {
     let (mean, error, df) = mean_and_error(values)?;
     Some((2.0 * tail(mean.abs(), error, df)).min(1.0))
@@ -114,14 +115,14 @@ fn tail(distance: f64, error: f64, df: f64) -> f64 {
     match error > 0.0 {
         true => special_functions::t_cdf(-distance / error, df),
         false if distance > 0.0 => 0.0,
-        // Constant zero changes: no growth, and as flat as possible.
+        // Changes of constantly zero show no growth and are as flat as possible.
         false if distance == 0.0 => 0.5,
         false => 1.0,
     }
 }
 
-/// Slope of the least-squares line through `(x, y)`, in y per x. `None` with fewer than two distinct x or a value that
-/// is not finite. Centers the values first, to keep precision for large x.
+/// Returns the slope of the least-squares line through `(x, y)`, in y per x. `None` with fewer than two distinct x, or
+/// if a value is not finite. Centers the values first, which keeps precision for large x.
 pub fn least_squares(points: &[(f64, f64)]) -> Option<f64> {
     let n = points.len() as f64;
     let mean_x = points.iter().map(|(x, _)| x).sum::<f64>() / n;
@@ -185,7 +186,7 @@ mod tests {
         let found = Series::from_lines(&[line(0.0, 10), line(0.5, 20), vec![(1.0, 10.0)]], 0.05).unwrap();
         assert_eq!(found.changes.len(), 2);
         assert!(found.changes[0].abs() < 1e-12 && (found.changes[1] - 5.0).abs() < 1e-12, "{found:?}");
-        // Mean of 10 values of 10, 20 of 15.25 and one of 10.
+        // The mean is over 10 values of 10, 20 of 15.25 and one of 10.
         assert!((found.margin - 0.05 * 415.0 / 31.0).abs() < 1e-12, "{found:?}");
         assert_eq!(Series::from_lines(&[], 0.05), None);
     }
@@ -214,7 +215,7 @@ mod tests {
         assert_eq!(growth(&[empty.clone(), clear, empty], 0.05)[1].p_change, alone);
     }
 
-    // By hand: means 3.9 and 7.9, sum of products 62.05, of squares 30.2.
+    // By hand: the means are 3.9 and 7.9, the sum of products 62.05, and the sum of squares 30.2.
     #[test]
     fn least_squares_matches_the_formula() {
         let points = [(1.0, 2.1), (2.0, 3.9), (3.5, 7.2), (5.0, 9.8), (8.0, 16.5)];

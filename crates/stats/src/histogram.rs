@@ -1,22 +1,22 @@
-//! Counts of durations in buckets whose width grows with the value.
+//! Counts of durations, in buckets whose width grows with the value.
 
 use crate::interval::Estimate;
 use crate::order_statistics;
 
-/// Largest value with a bucket, one hour in nanoseconds. Larger values are counted as saturated.
+/// Largest value with a bucket, one hour in ns. Larger values count as saturated.
 pub const HIGHEST_NS: u64 = 3_600_000_000_000;
 
 /// A log-linear histogram of nanoseconds, after Tene's HDR Histogram (<https://hdrhistogram.org>).
 ///
-/// Every octave from `2^k` to `2^(k+1)` is divided into `2^precision` buckets of one width; below `2^(precision+1)`
-/// each integer has its own. A bucket is thus never wider than `2^-precision` of the values in it, and its midpoint is
-/// off by half of that at most. Count, minimum, maximum, sum and sum of squares are exact. [`Histogram::new`] allocates
-/// all buckets, so recording never allocates. A histogram read from a file is a list of its used buckets until it
-/// grows.
+/// Every octave from `2^k` to `2^(k+1)` is divided into `2^precision` buckets of equal width; below `2^(precision+1)`,
+/// each integer has a bucket of its own. A bucket is thus never wider than `2^-precision` of the values in it, and its
+/// midpoint is off by at most half of that. Count, minimum, maximum, sum and sum of squares are exact.
+/// [`Histogram::new`] allocates all buckets, so recording never allocates. A histogram read from a file is a list of
+/// its used buckets until it grows.
 #[derive(Clone, Debug)]
 pub struct Histogram {
     precision: u8,
-    /// Counts of all buckets, or empty.
+    /// Counts of all buckets; empty if `listed` has them.
     counts: Box<[u64]>,
     /// Index and count of each used bucket, ascending; empty if `counts` has them.
     listed: Vec<(u32, u64)>,
@@ -28,11 +28,11 @@ pub struct Histogram {
     sum_sq: u128,
 }
 
-/// The content of a [`Histogram`] for file formats. `sum` and `sum_sq` exceed the precision of JSON numbers: write them
+/// Content of a [`Histogram`] for file formats. `sum` and `sum_sq` exceed the precision of JSON numbers, so write them
 /// as decimal strings, or as floats, whose rounding [`Histogram::from_parts`] tolerates.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Parts {
-    /// Buckets per octave, as a power of two.
+    /// Binary logarithm of the number of buckets per octave.
     pub precision: u8,
     /// Index and count of each non-empty bucket, ascending.
     pub counts: Vec<(u32, u64)>,
@@ -63,19 +63,21 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    /// Three significant digits: buckets at most 1/1024 of their value wide, 270 KiB.
+    /// Precision of three significant digits: buckets are at most 1/1024 of their value wide and take 270 KiB.
     pub const PRECISION: u8 = 10;
-    /// Precision of many small histograms, such as one per window: buckets at most 1/64 wide, 19 KiB.
+    /// Precision of small histograms, such as one per window: buckets are at most 1/64 of their value wide and take 19
+    /// KiB.
     pub const WINDOW_PRECISION: u8 = 6;
-    /// Supported precisions.
+    /// Precisions that [`Histogram::with_precision`] supports.
     pub const PRECISIONS: std::ops::RangeInclusive<u8> = 1..=14;
 
-    /// Empty histogram with three significant digits ([`Histogram::PRECISION`]).
+    /// Creates an empty histogram with three significant digits ([`Histogram::PRECISION`]).
     pub fn new() -> Self {
         Histogram::with_precision(Histogram::PRECISION)
     }
 
-    /// Empty histogram with `2^bits` buckets per octave. Panics if `bits` is outside [`Histogram::PRECISIONS`].
+    /// Creates an empty histogram with `2^bits` buckets per octave. Panics if `bits` is outside
+    /// [`Histogram::PRECISIONS`].
     pub fn with_precision(bits: u8) -> Self {
         assert!(Histogram::PRECISIONS.contains(&bits), "no histogram with precision {bits}");
         Histogram {
@@ -91,7 +93,7 @@ impl Histogram {
         }
     }
 
-    /// Counts one value in ns; values above [`HIGHEST_NS`] count as saturated.
+    /// Counts one value in ns; a value above [`HIGHEST_NS`] counts as saturated.
     #[inline]
     pub fn record(&mut self, ns: u64) {
         if ns > HIGHEST_NS {
@@ -110,11 +112,11 @@ impl Histogram {
         self.min = self.min.min(ns);
         self.max = self.max.max(ns);
         self.sum += u128::from(ns);
-        // Only values of centuries reach the limit; the deviation is then a lower bound.
+        // Only values of centuries reach the limit. The standard deviation is then a lower bound.
         self.sum_sq = self.sum_sq.saturating_add(u128::from(ns) * u128::from(ns));
     }
 
-    /// Allocates all buckets after reading from a file.
+    /// Allocates all buckets of a histogram that was read from a file.
     #[cold]
     fn widen(&mut self) {
         self.counts = vec![0; index_of(HIGHEST_NS, self.precision) + 1].into_boxed_slice();
@@ -131,7 +133,8 @@ impl Histogram {
         listed.chain(all.filter(|(_, count)| *count > 0))
     }
 
-    /// Adds all of `other`. If precisions differ, the result has the coarser one; fine buckets lie inside coarse ones.
+    /// Adds all values of `other`. If precisions differ, the result has the coarser one; fine buckets lie inside coarse
+    /// ones.
     pub fn merge(&mut self, other: &Histogram) {
         if other.precision < self.precision {
             let fine = std::mem::replace(self, Histogram::with_precision(other.precision));
@@ -147,7 +150,7 @@ impl Histogram {
             };
             self.counts[index] = self.counts[index].saturating_add(count);
         }
-        // Only made-up counts in a file reach the limit.
+        // Only forged counts in a file reach the limit.
         self.len = self.len.saturating_add(other.len);
         self.saturated = self.saturated.saturating_add(other.saturated);
         self.min = self.min.min(other.min);
@@ -156,15 +159,16 @@ impl Histogram {
         self.sum_sq = self.sum_sq.saturating_add(other.sum_sq);
     }
 
-    /// Copies only the used buckets, to save memory.
+    /// Returns a copy that stores only the used buckets, to save memory.
     pub fn listed(&self) -> Histogram {
         let mut listed = self.used().map(|(index, count)| (index as u32, count)).collect::<Vec<_>>();
         listed.shrink_to_fit();
         Histogram { counts: Box::default(), listed, ..*self }
     }
 
-    /// Adds the counts to wider `classes`. Each of the ascending `bounds` ends a class, inclusively, and one more takes
-    /// larger values. A bucket that contains a bound counts as below it. Panics unless there is one class more.
+    /// Adds the counts to wider `classes`. Each of the ascending `bounds`, in ns, is the inclusive end of a class, and
+    /// the last class takes larger values. A bucket that contains a bound counts as below it. Panics unless there is
+    /// one class more than bounds.
     pub fn classify(&self, bounds: &[u64], classes: &mut [u64]) {
         assert_eq!(classes.len(), bounds.len() + 1, "one class for each bound, and one for the rest");
         let mut class = 0;
@@ -178,7 +182,7 @@ impl Histogram {
         classes[bounds.len()] += self.saturated;
     }
 
-    /// Clears the histogram and keeps its memory.
+    /// Removes all values and keeps the allocated memory.
     pub fn reset(&mut self) {
         self.counts.fill(0);
         self.listed.clear();
@@ -197,22 +201,22 @@ impl Histogram {
         self.len == 0
     }
 
-    /// Smallest value in ns, exact.
+    /// Smallest value in ns, exact; `None` without values.
     pub fn min(&self) -> Option<u64> {
         (self.len > 0).then_some(self.min)
     }
 
-    /// Largest value in ns, exact.
+    /// Largest value in ns, exact; `None` without values.
     pub fn max(&self) -> Option<u64> {
         (self.len > 0).then_some(self.max)
     }
 
-    /// Sum in ns, exact.
+    /// Sum of all values in ns, exact.
     pub fn sum(&self) -> u128 {
         self.sum
     }
 
-    /// Arithmetic mean in ns, exact up to rounding.
+    /// Arithmetic mean in ns, exact up to rounding; `None` without values.
     pub fn mean(&self) -> Option<f64> {
         (self.len > 0).then(|| self.sum as f64 / self.len as f64)
     }
@@ -232,18 +236,19 @@ impl Histogram {
     }
 
     /// Quantile `q` in ns: Hyndman & Fan 1996, definition 1 (the value at rank `⌈q·n⌉`, never interpolated). Returns
-    /// the midpoint of its bucket, clamped to the exact minimum and maximum. Saturated values yield the maximum, an
-    /// upper bound. `None` for an empty histogram.
+    /// the midpoint of its bucket, clamped to the exact minimum and maximum. For saturated values, returns the maximum,
+    /// an upper bound. `None` for an empty histogram.
     pub fn quantile(&self, q: f64) -> Option<f64> {
         assert!((0.0..=1.0).contains(&q), "`q` is a fraction, not a percentage: {q}");
-        // 0.07 · 100 is 7.000000000000001 in binary: without the allowance its rank would be 8.
+        // 0.07 · 100 is 7.000000000000001 in binary, whose rank would be 8 without the allowance.
         let rank = (q * self.len as f64 * (1.0 - 4.0 * f64::EPSILON)).ceil() as u64;
         self.value_at_rank(rank.max(1))
     }
 
-    /// Distribution-free interval of quantile `q` from order statistics (see [`order_statistics::ranks`]).
-    /// `effective_n` is the number of independent values these are worth: [`Histogram::len`] if they are independent,
-    /// less if neighbors are correlated. Fails with a message if these values cannot bound the quantile on both sides.
+    /// Returns the distribution-free interval of quantile `q`, in ns, from order statistics (see
+    /// [`order_statistics::ranks`]). `effective_n` is the number of independent values that the histogram is worth:
+    /// [`Histogram::len`], or less if neighbors are correlated. Fails with a message if they cannot bound the quantile
+    /// on both sides.
     pub fn quantile_interval(&self, q: f64, level: f64, effective_n: u64) -> Result<Estimate, String> {
         let effective_n = effective_n.min(self.len);
         let (low, high) = order_statistics::ranks(effective_n, q, level)?;
@@ -255,8 +260,8 @@ impl Histogram {
         Ok(Estimate { point, low: value(low), high: value(high), level, n: effective_n })
     }
 
-    /// Used buckets, ascending, as `(lowest value, highest value, count)` in ns, both inclusive. Saturated values come
-    /// last, as one bucket from above [`HIGHEST_NS`] to the maximum.
+    /// Iterates over the used buckets, ascending, as `(lowest value, highest value, count)` in ns, both inclusive.
+    /// Saturated values come last, as one bucket from above [`HIGHEST_NS`] to the maximum.
     pub fn iter_buckets(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
         self.used()
             .map(|(index, count)| {
@@ -271,7 +276,7 @@ impl Histogram {
         (low_of(index, self.precision), (low_of(index + 1, self.precision) - 1).min(HIGHEST_NS))
     }
 
-    /// Number of values at or below `ns`, or in its bucket.
+    /// Number of values at or below `ns`, or in the bucket of `ns`.
     pub fn count_at_or_below(&self, ns: u64) -> u64 {
         if ns > HIGHEST_NS {
             return self.len;
@@ -296,7 +301,7 @@ impl Histogram {
         Some(self.value_of(low, high))
     }
 
-    /// The value that represents a bucket (see [`Histogram::quantile`]).
+    /// Value in ns that represents a bucket (see [`Histogram::quantile`]).
     pub(crate) fn value_of(&self, low: u64, high: u64) -> f64 {
         if low > HIGHEST_NS {
             return self.max as f64;
@@ -305,7 +310,7 @@ impl Histogram {
         midpoint.clamp(self.min as f64, self.max as f64)
     }
 
-    /// Exports the content for a file format.
+    /// Exports the content of the histogram for a file format.
     pub fn to_parts(&self) -> Parts {
         Parts {
             precision: self.precision,
@@ -318,7 +323,7 @@ impl Histogram {
         }
     }
 
-    /// Imports untrusted content. Fails with a message if recording cannot produce these numbers.
+    /// Imports untrusted content. Fails with a message if recorded values cannot produce these numbers.
     pub fn from_parts(parts: Parts) -> Result<Histogram, String> {
         let range_error = || "histogram minimum or maximum contradicts its buckets".to_owned();
         if !Histogram::PRECISIONS.contains(&parts.precision) {
@@ -365,7 +370,8 @@ impl Histogram {
             return if blank { Ok(histogram) } else { Err(range_error()) };
         }
         histogram.min = parts.min;
-        // The first bucket has the minimum, the last the maximum, unless all values or the largest are saturated.
+        // The first bucket has the minimum and the last has the maximum, unless all values or the largest are
+        // saturated.
         let has_buckets = histogram.saturated < len;
         let is_in_range = (has_buckets || histogram.min > HIGHEST_NS)
             && histogram.min <= histogram.max
@@ -379,12 +385,13 @@ impl Histogram {
         Ok(histogram)
     }
 
-    /// Whether values in buckets can have these sums, from the sums of the buckets' lowest values and of their squares.
+    /// Whether values in these buckets can have the stored sums. `sum` and `squares` are the sums over the buckets'
+    /// lowest values.
     fn has_possible_sums(&self, [sum, squares]: [f64; 2]) -> bool {
         let (count, low, high) = (self.saturated as f64, (HIGHEST_NS + 1).max(self.min) as f64, self.max as f64);
-        // A bucket's highest value exceeds its lowest by this factor at most.
+        // The highest value of a bucket exceeds its lowest by at most this factor.
         let width = 1.0 + (-f64::from(self.precision)).exp2();
-        // Sums that were stored as floats, and those of this function, are rounded.
+        // Sums that were stored as floats are rounded, as are the sums of this function.
         let is_within = |sum: u128, low: f64, high: f64| {
             low.min(u128::MAX as f64) * (1.0 - 1e-9) <= sum as f64 && sum as f64 <= high * (1.0 + 1e-9)
         };
@@ -393,7 +400,7 @@ impl Histogram {
     }
 }
 
-/// Bucket of a value: its highest `precision + 1` bits, shifted up by one octave for each bit dropped.
+/// Index of a value's bucket: its highest `precision + 1` bits, shifted up by one octave for each dropped bit.
 #[inline]
 fn index_of(ns: u64, precision: u8) -> usize {
     let top_bit = 63 - (ns | 1 << precision).leading_zeros();
@@ -401,7 +408,7 @@ fn index_of(ns: u64, precision: u8) -> usize {
     ((u64::from(dropped) << precision) + (ns >> dropped)) as usize
 }
 
-/// Lowest value of a bucket: the inverse of [`index_of`].
+/// Lowest value of a bucket, ns; the inverse of [`index_of`].
 fn low_of(index: usize, precision: u8) -> u64 {
     let index = index as u64;
     let dropped = (index >> precision).saturating_sub(1);

@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use crate::special_functions;
 pub use crate::special_functions::normal_cdf;
 
-/// A point with its interval. A report shows all five, never only the point.
+/// A point with its confidence interval. Reports show all five numbers, never only the point.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Estimate {
-    /// Best single value.
+    /// Best single value for the unknown true one.
     pub point: f64,
     /// Lower end of the interval.
     pub low: f64,
@@ -19,27 +19,27 @@ pub struct Estimate {
     pub high: f64,
     /// Share of such intervals that contain the true value, such as 0.95.
     pub level: f64,
-    /// Number of independent values on which it is based.
+    /// Number of independent values on which the estimate is based.
     pub n: u64,
 }
 
 impl Estimate {
-    /// The estimate of the inverse ratio.
+    /// Returns the estimate of the inverse ratio.
     pub fn inverse(&self) -> Estimate {
         Estimate { point: 1.0 / self.point, low: 1.0 / self.high, high: 1.0 / self.low, ..*self }
     }
 
-    /// `point` ± `half_width`.
+    /// Creates the estimate `point` ± `half_width`.
     pub fn around(point: f64, half_width: f64, level: f64, n: u64) -> Estimate {
         Estimate { point, low: point - half_width, high: point + half_width, level, n }
     }
 
-    /// Maps all three numbers by a function that rises.
+    /// Maps point and both ends by a function that must be increasing.
     pub fn map(self, rising: impl Fn(f64) -> f64) -> Estimate {
         Estimate { point: rising(self.point), low: rising(self.low), high: rising(self.high), ..self }
     }
 
-    /// The estimate of a ratio, from the estimate of its logarithm.
+    /// Returns the estimate of a ratio, from the estimate of its logarithm.
     pub fn exp(self) -> Estimate {
         self.map(f64::exp)
     }
@@ -49,19 +49,19 @@ impl Estimate {
         (self.high - self.low) / 2.0
     }
 
-    /// Half-width over the absolute point: 0 without width, infinite if only the point is 0.
+    /// Half-width over the absolute value of the point: 0 without width, and infinite if only the point is 0.
     pub fn relative_half_width(&self) -> f64 {
         let half_width = self.half_width();
         if half_width == 0.0 { 0.0 } else { half_width / self.point.abs() }
     }
 }
 
-/// Arithmetic mean; `None` for an empty sample.
+/// Arithmetic mean in the unit of the values; `None` for an empty sample.
 pub fn average(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// Sample variance (divisor `n - 1`), in two passes for precision, of at least two values.
+/// Sample variance (divisor `n - 1`), in two passes for precision; `None` for fewer than two values.
 pub fn variance(values: &[f64]) -> Option<f64> {
     if values.len() < 2 {
         return None;
@@ -72,7 +72,7 @@ pub fn variance(values: &[f64]) -> Option<f64> {
 }
 
 /// Mean of independent values with its Student t interval: `mean ± t(n-1, 1-a/2)·s/√n`. `None` for fewer than two
-/// values, or a value that is not finite. The level is exact for normal values and nearly so for other means (Georges
+/// values, or if a value is not finite. The level is exact for normal values, and nearly exact for other means (Georges
 /// et al. 2007; simulations are in `docs/results/coverage.md`).
 pub fn mean(values: &[f64], level: f64) -> Option<Estimate> {
     if !values.iter().all(|value| value.is_finite()) {
@@ -84,10 +84,11 @@ pub fn mean(values: &[f64], level: f64) -> Option<Estimate> {
     Some(Estimate::around(point, half_width, level, n as u64))
 }
 
-/// The `t` with probability `level` between `-t` and `t` in Student's distribution with `df` degrees of freedom.
+/// Returns the `t` with probability `level` between `-t` and `t` in Student's distribution with `df` degrees of
+/// freedom.
 pub fn t_two_sided(level: f64, df: f64) -> f64 {
     assert!(level > 0.0 && level < 1.0, "`level` is a fraction, not a percentage: {level}");
-    // Most calls repeat the last one: a row has many metrics of one sample size.
+    // Most calls repeat the last one, as a row has many metrics of equal sample size.
     thread_local!(static LAST: Cell<[f64; 3]> = const { Cell::new([f64::NAN; 3]) });
     let [last_level, last_df, mut t] = LAST.get();
     if (last_level, last_df) != (level, df) {

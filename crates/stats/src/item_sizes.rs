@@ -1,9 +1,10 @@
-//! Sizes in bytes from a distribution: one size per 64 bits, fast enough for every operation, and equal for equal bits.
+//! Sizes in bytes from a distribution. Each takes 64 bits, is fast enough for every operation, and equal for equal
+//! bits.
 
 use crate::mixture_distribution::Empirical;
 use crate::random::mix;
 
-/// Number of sizes in the table; larger ones come from the distribution's quantile function.
+/// Number of sizes in the table. Larger sizes come from the distribution's quantile function.
 const TABLE: u64 = 4096;
 
 /// A cell of Walker's alias table.
@@ -11,24 +12,24 @@ const TABLE: u64 = 4096;
 pub(crate) struct Cell {
     /// Share of the cell for its own index, in units of 2^-64.
     pub(crate) own: u64,
-    /// The index that has the rest.
+    /// Index that has the rest of the cell.
     pub(crate) other: u32,
 }
 
-/// A distribution of sizes, rounded to bytes and clamped to two bounds. Shares are exact. Sizes up to 4,096 above the
-/// lower bound have a table cell (Walker 1977, The alias method; Vose 1991); the quantile function covers larger ones.
+/// A distribution of sizes, rounded to bytes and clamped to two bounds. Shares are exact. Each of the lowest 4,096
+/// sizes has a table cell (Walker 1977, The alias method; Vose 1991); the quantile function covers larger sizes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sizes {
     law: Empirical,
     min: u64,
     max: u64,
     cells: Vec<Cell>,
-    /// The cell, if any, of all sizes above the table.
+    /// Index of the cell of all sizes above the table; `None` if there are none.
     beyond: Option<u32>,
 }
 
 impl Sizes {
-    /// Sizes from `law` between `min` and `max` bytes, both inclusive. Panics if `min` is above `max`.
+    /// Creates sizes from `law` between `min` and `max` bytes, both inclusive. Panics if `min` is above `max`.
     pub fn new(law: impl Into<Empirical>, min: u64, max: u64) -> Sizes {
         let law = law.into();
         assert!(min <= max, "sizes from {min} to {max}");
@@ -49,7 +50,7 @@ impl Sizes {
         Sizes { cells: alias(&shares), beyond, ..sizes }
     }
 
-    /// The size for these bits.
+    /// Returns the size in bytes for 64 random bits.
     #[inline]
     pub fn at(&self, bits: u64) -> u64 {
         let product = u128::from(bits) * self.cells.len() as u128;
@@ -63,7 +64,7 @@ impl Sizes {
     fn far(&self, bits: u64) -> u64 {
         let last = self.min + TABLE - 1;
         let upper = self.upper(last);
-        // Independent of the bits that chose the cell; strictly between 0 and 1.
+        // `u` is independent of the bits that chose the cell, and strictly between 0 and 1.
         let u = ((mix(bits) >> 12) as f64 + 0.5) / (1u64 << 52) as f64;
         let size = self.law.quantile((1.0 - upper * u).clamp(0.0, 1.0)).round();
         // The cast saturates for floats above 2^64.
@@ -75,7 +76,7 @@ impl Sizes {
         (self.min, self.max)
     }
 
-    /// Exact share of sizes up to `size`.
+    /// Exact share of sizes up to `size` bytes, a fraction.
     pub fn cdf(&self, size: u64) -> f64 {
         match size {
             size if size < self.min => 0.0,
@@ -84,7 +85,7 @@ impl Sizes {
         }
     }
 
-    /// Exact share of sizes above `size`.
+    /// Exact share of sizes above `size` bytes, a fraction.
     pub fn upper(&self, size: u64) -> f64 {
         match size {
             size if size < self.min => 1.0,
@@ -93,13 +94,14 @@ impl Sizes {
         }
     }
 
-    /// Smallest size that at least a share `p` of all do not exceed.
+    /// Smallest size in bytes that at least a share `p` of all sizes do not exceed.
     pub fn quantile(&self, p: f64) -> u64 {
         // The cast saturates at both ends.
         ((self.law.quantile(p) - 0.5).ceil() as u64).clamp(self.min, self.max)
     }
 
-    /// Exact mean in bytes after rounding and clamping; beyond the table the midpoint rule with steps of a thousandth.
+    /// Mean in bytes after rounding and clamping: exact in the table, and beyond it by the midpoint rule in steps of a
+    /// thousandth.
     pub fn mean(&self) -> f64 {
         let last = self.max.min(self.min.saturating_add(TABLE - 1));
         let mut sum = self.min as f64 + (self.min..last).map(|size| self.upper(size)).sum::<f64>();
@@ -117,7 +119,7 @@ impl Sizes {
     }
 }
 
-/// Walker's alias table; `shares` need not add up to 1.
+/// Creates Walker's alias table; `shares` need not add up to 1.
 pub(crate) fn alias(shares: &[f64]) -> Vec<Cell> {
     let total = shares.iter().sum::<f64>();
     let n = shares.len();
@@ -173,7 +175,7 @@ mod tests {
             [constant(50_000.0).at(0), constant(50_000.0).at(u64::MAX), constant(0.2).at(7)],
             [50_000, 50_000, 0]
         );
-        // Geometric, as a rounded exponential. The mean is e^(-h/2) / (1 - e^(-h)) with h = 1/200.
+        // Rounding an exponential gives a geometric distribution. Its mean is e^(-h/2) / (1 - e^(-h)) with h = 1/200.
         let h = 1.0_f64 / 200.0;
         let exponential = Sizes::new(Distribution::Exponential { mean: 200.0 }, 0, 1 << 20);
         assert!((exponential.mean() - (-h / 2.0).exp() / (1.0 - (-h).exp())).abs() < 1e-6, "{}", exponential.mean());

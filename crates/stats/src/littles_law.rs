@@ -1,8 +1,8 @@
-//! Little's law: checks that counts, rate and latency agree.
+//! Little's law as a check that counts, rate and latency agree.
 
-/// Measured requests in flight over the number that rate and mean latency imply: `L / (λ·W)`, 1 if all three cover the
-/// same span in steady state (Little 1961). Otherwise one of them is wrong: latencies may miss part of the wait
-/// (coordinated omission), or unsolicited responses may count. `None` if a factor is not positive.
+/// Ratio of measured requests in flight to the number that rate and mean latency imply: `L / (λ·W)`. It is 1 if all
+/// three cover one span in steady state (Little 1961). Otherwise one of them is wrong: latencies may miss part of the
+/// wait (coordinated omission), or unsolicited responses may count. `None` if rate or latency is not positive.
 pub fn ratio(in_flight_mean: f64, rate_per_s: f64, latency_mean_ns: f64) -> Option<f64> {
     let implied = rate_per_s * latency_mean_ns / 1e9;
     let ratio = in_flight_mean / implied;
@@ -20,7 +20,7 @@ mod tests {
 
     #[test]
     fn hidden_waits_raise_the_ratio() {
-        // Each of 40 clients always waits; an engine that hides half of the wait doubles the ratio.
+        // Each of 40 clients always waits. An engine that hides half of the wait doubles the ratio.
         assert_eq!(ratio(40.0, 1_000.0, 20_000_000.0), Some(2.0));
     }
 

@@ -1,8 +1,8 @@
-//! Trend test for a series.
+//! Mann-Kendall test for a trend in a series.
 
 use crate::special_functions;
 
-/// The result of a trend test.
+/// Result of the trend test.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Trend {
     /// Two-sided p-value of the trend.
@@ -11,15 +11,15 @@ pub struct Trend {
     pub slope: f64,
 }
 
-/// Mann-Kendall test for a monotone trend, with correction for ties and continuity. `None` for fewer than 8 values,
-/// because the normal approximation is then invalid, or a value that is not finite. Assumes independent values: pass
-/// one per trial, not the windows of one. Source: Mann 1945; Kendall 1975; Gilbert 1987, Statistical Methods for
+/// Tests for a monotone trend (Mann-Kendall), with correction for ties and continuity. `None` for fewer than 8 values,
+/// for which the normal approximation is invalid, or if a value is not finite. Assumes independent values: pass one per
+/// trial, not the windows of one trial. Source: Mann 1945; Kendall 1975; Gilbert 1987, Statistical Methods for
 /// Environmental Pollution Monitoring, section 16.4.
 pub fn mann_kendall(values: &[f64]) -> Option<Trend> {
     if values.len() < 8 || !values.iter().all(|value| value.is_finite()) {
         return None;
     }
-    // Rising pairs minus falling pairs, in order of time.
+    // Number of rising pairs minus number of falling pairs, in order of time.
     let mut s = 0i64;
     let mut slopes = Vec::with_capacity(values.len() * (values.len() - 1) / 2);
     for (i, earlier) in values.iter().enumerate() {
@@ -48,7 +48,7 @@ pub fn mann_kendall(values: &[f64]) -> Option<Trend> {
 mod tests {
     use super::*;
 
-    // pymannkendall 1.4.3: pymannkendall.original_test([...]) gives p and slope
+    // pymannkendall 1.4.3: pymannkendall.original_test([...]) gives p and slope.
     #[test]
     fn matches_pymannkendall() {
         let table: [(&[f64], f64, f64); 2] = [

@@ -1,31 +1,32 @@
-//! Mixtures of weighted points and ranges and an analytic tail.
+//! Mixtures of weighted points, ranges and an analytic tail.
 
 use crate::distribution::Distribution;
 
 /// Maximum number of points and ranges of one distribution.
 pub const PIECES_MAX: usize = 65_536;
 
-/// A value, or a range of equally likely values, with its weight.
+/// A single value or a range of equally likely values, with its weight.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Piece {
-    /// The lowest value.
+    /// Lowest value of the range.
     pub low: f64,
-    /// The highest value; equal to `low` for a single value.
+    /// Highest value of the range; equal to `low` for a single value.
     pub high: f64,
-    /// Weight relative to all pieces and the tail.
+    /// Weight relative to the weights of the other pieces and the tail.
     pub weight: f64,
 }
 
 /// A mixture of single values, ranges and one analytic tail.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Empirical {
-    /// Ascending, with weights normalized to shares.
+    /// Pieces by ascending `low`, with weights normalized to shares.
     pieces: Vec<Piece>,
     tail: Option<(Distribution, f64)>,
 }
 
 impl Empirical {
-    /// A distribution from `pieces` and a tail with its weight. Fails with a message that names the invalid part.
+    /// Creates a distribution from `pieces` and a tail with its weight. Fails with a message that names the invalid
+    /// part.
     pub fn new(pieces: &[Piece], tail: Option<(Distribution, f64)>) -> Result<Empirical, String> {
         let fine = |value: f64| value.is_finite() && value >= 0.0;
         if pieces.len() > PIECES_MAX {
@@ -53,20 +54,20 @@ impl Empirical {
         Ok(Empirical { pieces, tail })
     }
 
-    /// Exact share of values up to `x`.
+    /// Exact share of values up to `x`, a fraction.
     pub fn cdf(&self, x: f64) -> f64 {
         let of = |piece: &Piece| match piece {
             piece if x >= piece.high => piece.weight,
             piece if x <= piece.low => 0.0,
             piece => piece.weight * (x - piece.low) / (piece.high - piece.low),
         };
-        // Pieces are sorted by their lower ends, so the rest begins above x.
+        // Pieces are sorted by their lower ends, so the other pieces begin above x.
         let below = self.pieces.partition_point(|piece| piece.low <= x);
         let head = self.pieces[..below].iter().map(of).sum::<f64>();
         (head + self.tail.map_or(0.0, |(law, share)| share * law.cdf(x))).min(1.0)
     }
 
-    /// Exact share of values above `x`, precise in the tail.
+    /// Exact share of values above `x`, a fraction, which is precise in the tail.
     pub fn upper(&self, x: f64) -> f64 {
         let ends = self.pieces.iter().map(|piece| piece.high).fold(f64::NEG_INFINITY, f64::max);
         match self.tail {
@@ -76,7 +77,7 @@ impl Empirical {
         }
     }
 
-    /// Quantile `p`: the smallest value that at least a share `p` of all do not exceed, found by bisection.
+    /// Quantile `p`, by bisection: the smallest value that at least a share `p` of all values do not exceed.
     pub fn quantile(&self, p: f64) -> f64 {
         assert!((0.0..=1.0).contains(&p), "`p` is a fraction, not a percentage: {p}");
         let head = |end: fn(&Piece) -> f64, start: f64, pick: fn(f64, f64) -> f64| {
@@ -121,7 +122,7 @@ impl From<Distribution> for Empirical {
 pub(crate) mod tests {
     use super::*;
 
-    /// Values of 0 to 14 bytes in Facebook's ETC pool. Source: Atikoglu et al. 2012, table 5.
+    /// Shares of values of 0 to 14 bytes in Facebook's ETC pool. Source: Atikoglu et al. 2012, table 5.
     pub(crate) const ETC_HEAD: [f64; 15] = [
         0.00536, 0.00047, 0.17820, 0.09239, 0.00018, 0.02740, 0.00065, 0.00606, 0.00023, 0.00837, 0.00837, 0.08989,
         0.00092, 0.00326, 0.01980,

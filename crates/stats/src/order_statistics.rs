@@ -2,8 +2,8 @@
 
 use crate::special_functions;
 
-/// Quantile `q` of an ascending sample, in its unit, interpolated between order statistics. `None` for an empty sample,
-/// never zero. Source: Hyndman & Fan 1996, definition 7.
+/// Quantile `q` of an ascending sample, in its unit, interpolated between order statistics. `None`, never zero, for an
+/// empty sample. Source: Hyndman & Fan 1996, definition 7.
 pub fn quantile(sorted: &[f64], q: f64) -> Option<f64> {
     assert!((0.0..=1.0).contains(&q), "`q` is a fraction, not a percentage: {q}");
     debug_assert!(sorted.is_sorted(), "the sample must ascend");
@@ -12,8 +12,9 @@ pub fn quantile(sorted: &[f64], q: f64) -> Option<f64> {
     Some(low + (high - low) * rank.fract())
 }
 
-/// Smallest sample whose extremes enclose quantile `q` with error at most `(1 - level) / 2` on each side: `q^n` (all
-/// values below it) and `(1-q)^n` (all above) must be that rare. `u64::MAX` for 0 and 1, which no sample encloses.
+/// Size of the smallest sample whose extremes enclose quantile `q` with error at most `(1 - level) / 2` on each side.
+/// `q^n` (all values are below it) and `(1-q)^n` (all are above) must be that rare. `u64::MAX` for 0 and 1, which no
+/// sample encloses.
 pub fn samples_needed(q: f64, level: f64) -> u64 {
     let side = ((1.0 - level) / 2.0).ln();
     let rarer = q.max(1.0 - q);
@@ -23,9 +24,10 @@ pub fn samples_needed(q: f64, level: f64) -> u64 {
     (side / rarer.ln()).ceil() as u64
 }
 
-/// The two ranks, counted from 1, whose values enclose quantile `q` in at least `level` of all samples of `n`
-/// independent values, with at most half of the remainder on each side: the number of values below it is binomial(n,
-/// q). Source: David & Nagaraja, Order Statistics, 3rd ed. 2003, section 7.1. Fails with a message if there are none.
+/// Returns the two ranks, from 1, whose values enclose quantile `q` in at least `level` of all samples of `n`
+/// independent values. At most half of the remainder misses it on each side, since the number of values below it is
+/// binomial(n, q). Source: David & Nagaraja, Order Statistics, 3rd ed. 2003, section 7.1. Fails with a message if no
+/// ranks do.
 pub fn ranks(n: u64, q: f64, level: f64) -> Result<(u64, u64), String> {
     assert!((0.0..=1.0).contains(&q), "`q` is a fraction, not a percentage: {q}");
     assert!(level > 0.0 && level < 1.0, "`level` is a fraction, not a percentage: {level}");
@@ -37,16 +39,16 @@ pub fn ranks(n: u64, q: f64, level: f64) -> Result<(u64, u64), String> {
         return Err(format!("not enough samples: {n} of {needed}"));
     }
     let side = (1.0 - level) / 2.0;
-    // The normal approximation with its correction for skewness (Cornish & Fisher 1937).
+    // The guess is the normal approximation with its correction for skewness (Cornish & Fisher 1937).
     let (mean, z) = (n as f64 * q, -special_functions::normal_quantile(side));
     let (spread, skew) = (z * (mean * (1.0 - q)).sqrt(), (z * z - 1.0) * (1.0 - 2.0 * q) / 6.0);
-    // Largest rank that exceeds the quantile rarely enough, and its mirror image.
+    // `low` is the largest rank that exceeds the quantile rarely enough, and `high` its mirror image.
     let low = smallest(n, mean - spread + skew, |rank| special_functions::binomial_cdf(rank, n, q) > side).max(1);
     let high = smallest(n, mean + spread + skew, |rank| special_functions::binomial_upper(rank, n, q) <= side);
     Ok((low, high))
 }
 
-/// Smallest number up to `n` for which the monotone `holds` turns true. Tries the neighbors of `guess` first, because
+/// Smallest number up to `n` for which the monotone `holds` is true. Tries the neighbors of `guess` first, because
 /// `holds` is expensive and the guess is seldom off by more than one.
 fn smallest(n: u64, guess: f64, holds: impl Fn(u64) -> bool) -> u64 {
     let narrowed = |(low, high), at| if holds(at) { (low, at) } else { (at + 1, high) };
@@ -81,7 +83,7 @@ mod tests {
         }
     }
 
-    // numpy 2: numpy.quantile([15, 20, 35, 40, 50], [0, .05, .25, .4, .5, .9, 1]) (its default is definition 7)
+    // numpy 2: numpy.quantile([15, 20, 35, 40, 50], [0, .05, .25, .4, .5, .9, 1]), whose default is definition 7
     #[test]
     fn quantile_matches_numpy() {
         let sample = [15.0, 20.0, 35.0, 40.0, 50.0];

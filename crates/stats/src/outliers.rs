@@ -1,16 +1,17 @@
-//! Finds outliers, to inspect and never to remove.
+//! Detection of outliers, to inspect and never to remove.
 
 use crate::{interval, special_functions};
 
 const FEWEST: usize = 5;
 
-/// Indices of the outliers in each group, not counting missing values. In a report, a group is a metric of one row.
+/// Finds the outliers of each group, by index; missing values have no index. In a report, a group is a metric of one
+/// row.
 ///
 /// The generalized extreme Studentized deviate (Rosner 1983, Percentage Points for a Generalized ESD Many-Outlier
 /// Procedure) removes the value farthest from the mean, then the next, up to a quarter of all. All values up to the
 /// last one beyond its t bound are outliers, so outliers cannot mask each other. Every step of every group has its part
 /// of `error` (Bonferroni): at most `error` of reports contain a false outlier, for normal or, if all are positive,
-/// lognormal values. Groups with fewer than 5 values, or mostly equal ones, have no outliers.
+/// lognormal values. Groups with fewer than 5 values, or with mostly equal values, have no outliers.
 pub fn outliers(groups: &[Vec<Option<f64>>], error: f64) -> Vec<Vec<usize>> {
     let judged = groups.iter().filter(|values| values.iter().flatten().count() >= FEWEST).count();
     let error = error / judged.max(1) as f64;
@@ -39,7 +40,7 @@ fn group_outliers(values: &[Option<f64>], error: f64) -> Vec<usize> {
     taken
 }
 
-/// Position of the value farthest from the mean, and its p-value; `None` if all are equal.
+/// Position of the value farthest from the mean, and its p-value; `None` if all values are equal.
 fn farthest(values: &[(usize, f64)]) -> Option<(usize, f64)> {
     let all = values.iter().map(|(_, value)| *value).collect::<Vec<_>>();
     let (mean, sd) = (interval::average(&all)?, interval::variance(&all)?.sqrt());
@@ -48,7 +49,7 @@ fn farthest(values: &[(usize, f64)]) -> Option<(usize, f64)> {
         return None;
     }
     let n = all.len() as f64;
-    // The deviation from the others' mean, in units of their standard deviation, follows Student's t (Grubbs 1950).
+    // The deviation from the others' mean, in their standard deviations, follows Student's t (Grubbs 1950).
     let square = ((all[place] - mean) / sd).powi(2);
     let room = (n - 1.0).powi(2) - n * square;
     let t = if room > 0.0 { ((n - 2.0) * n * square / room).sqrt() } else { f64::INFINITY };
@@ -69,7 +70,8 @@ mod tests {
         assert_eq!(outliers(std::slice::from_ref(&values), 0.05), [expected], "{values:?}");
     }
 
-    // Rosner 1983, example (Vitamin E): three outliers of 54 mask each other in Grubbs' test; 13 steps at 5 % each.
+    // Rosner 1983, example (Vitamin E): three outliers among 54 values mask each other in Grubbs' test; 13 steps at 5 %
+    // each.
     #[test]
     fn matches_example_of_rosner() {
         let data = [
@@ -86,7 +88,7 @@ mod tests {
         check(&[10.0, 11.0, 9.0, 10.0, 50.0], &[4]);
         check(&[9.0, 9.5, 10.0, 10.5, 11.0, 14.0], &[]);
         check(&[100.0, 101.0, 99.0, 100.5, 300.0, 98.5, 99.5, 310.0, 100.2, 101.5, 98.0, 99.9], &[4, 7]);
-        // Too few values, all but one equal, none at all, and one that is not a number.
+        // Groups with too few values, all values but one equal, no values, and a value that is not a number.
         check(&[1.0, 2.0, 3.0, 1000.0], &[]);
         check(&[10.0, 10.0, 10.0, 10.0, 11.0], &[]);
         check(&[7.0; 8], &[]);

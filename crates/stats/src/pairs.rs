@@ -4,27 +4,27 @@
 use crate::interval::{self, Estimate};
 use crate::{Bound, special_functions};
 
-/// Largest number of pairs with the exact distribution of signed ranks; beyond it, a normal one has
-/// the ranks' variance.
+/// Largest number of pairs for which signed ranks have their exact distribution. More pairs use a normal distribution
+/// with the variance of the ranks.
 const EXACT_MAX: usize = 400;
 
-/// Half-widths of a difference that about 80 of 100 comparisons show (simulated: 75 to 84).
+/// Half-widths of a difference that about 80 of 100 comparisons show (75 to 84 in simulations).
 pub const COULD_SHOW: f64 = 1.5;
 
-/// Difference of logarithms for a ratio to zero or to an unbounded value: beyond any measured one, so it has a rank.
+/// Difference of logarithms that stands for a ratio to zero or to an unbounded value. It exceeds any measured one.
 pub(crate) const FAR: f64 = 1e3;
 
-/// Values of one condition, one per block; `None` if its trial lacks the metric.
+/// Values of one condition, one per block; `None` for a block whose trial lacks the metric.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Side {
-    /// Lower bound of each value.
+    /// Lower bound of each value, in the metric's unit.
     pub least: Vec<Option<f64>>,
-    /// Upper bounds; infinite if requests were still waiting when the trial ended.
+    /// Upper bound of each value; infinite if requests were still waiting when the trial ended.
     pub most: Vec<Option<f64>>,
 }
 
 impl Side {
-    /// Exactly known values.
+    /// Creates a side of exactly known values.
     pub fn known(values: &[Option<f64>]) -> Self {
         Self { least: values.to_vec(), most: values.to_vec() }
     }
@@ -38,18 +38,18 @@ impl FromIterator<Option<Bound>> for Side {
     }
 }
 
-/// The differences between two conditions whose values may be lower bounds. A claim is tested with the least favorable
-/// ones, so it holds for all values in between.
+/// Differences between two conditions whose values may be lower bounds. A claim is tested with the least favorable
+/// differences, so it holds for all values in between.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct DifferenceRange {
-    /// Differences with the lower bound of every value.
+    /// Differences if every value equals its lower bound.
     pub(crate) known: Pairs,
     pub(crate) least: Pairs,
     pub(crate) most: Pairs,
 }
 
 impl DifferenceRange {
-    /// Pairs the values of common blocks; `None` without any, or if `difference(a, b)` is not a number for one of them.
+    /// Pairs the values of common blocks; `None` if there are none, or if a `difference(a, b)` is not a number.
     pub(crate) fn new(a: &Side, b: &Side, difference: impl Fn(f64, f64) -> f64) -> Option<Self> {
         let pairs = |a: &[Option<f64>], b: &[Option<f64>]| {
             let common = a.iter().zip(b).filter_map(|(a, b)| Some(difference((*a)?, (*b)?).clamp(-FAR, FAR)));
@@ -60,7 +60,8 @@ impl DifferenceRange {
         Some(Self { known, least, most: pairs(&a.least, &b.most)? })
     }
 
-    /// [`Pairs::shift`] with one end from each extreme, so that the interval covers all values.
+    /// Returns [`Pairs::shift`] with each end from the extreme that makes it wider, so that the interval covers all
+    /// values.
     pub(crate) fn shift(&self, level: f64) -> Option<Estimate> {
         let (known, least, most) = (self.known.shift(level)?, self.least.shift(level)?, self.most.shift(level)?);
         Some(Estimate { low: least.low, high: most.high, ..known })
@@ -74,44 +75,44 @@ pub struct Pairs {
 }
 
 impl Pairs {
-    /// Pairs from `(a, b)`, one per block. `None` without pairs; values must be positive and finite.
+    /// Creates pairs from `(a, b)`, one per block. `None` without pairs, or if a value is not positive and finite.
     pub fn new(pairs: impl IntoIterator<Item = (f64, f64)>) -> Option<Pairs> {
         let log = |value: f64| (value > 0.0 && value.is_finite()).then(|| value.ln());
         let logs = pairs.into_iter().map(|(a, b)| Some(log(b)? - log(a)?)).collect::<Option<Vec<_>>>()?;
         (!logs.is_empty()).then_some(Pairs { logs })
     }
 
-    /// Pairs from differences: ln B - ln A, or B - A, for which [`Pairs::shift`] is valid but ratios are not. Panics if
-    /// there are no differences, or one is not finite.
+    /// Creates pairs from differences: ln B - ln A, or B - A, for which [`Pairs::shift`] is valid but ratios are not.
+    /// Panics if there are no differences, or if one is not finite.
     pub fn from_logs(logs: Vec<f64>) -> Pairs {
         assert!(!logs.is_empty() && logs.iter().all(|log| log.is_finite()), "at least one difference, all finite");
         Pairs { logs }
     }
 
-    /// The number of pairs.
+    /// Number of pairs, at least 1.
     #[expect(clippy::len_without_is_empty, reason = "there is at least one")]
     pub fn len(&self) -> usize {
         self.logs.len()
     }
 
-    /// Wilcoxon's signed rank test of "the typical ratio B/A is `1 + margin`".
+    /// Tests by Wilcoxon's signed ranks whether the typical ratio B/A is `1 + margin`.
     pub fn test(&self, margin: f64) -> SignedRank {
         self.against(margin.ln_1p())
     }
 
-    /// Wilcoxon's signed rank test of "the typical difference is `shift`".
+    /// Tests by Wilcoxon's signed ranks whether the typical difference is `shift`.
     pub fn against(&self, shift: f64) -> SignedRank {
         SignedRank::new(&self.logs.iter().map(|log| log - shift).collect::<Vec<_>>())
     }
 
     /// Typical ratio B/A: exp of the median of all pairwise means of the differences, with the interval of the signed
     /// rank test (Hodges & Lehmann 1963; Hollander, Wolfe & Chicken 2014, chapter 3). `None` if no interval of this
-    /// level exists: fewer than 6 pairs at 95 %.
+    /// level exists, as for fewer than 6 pairs at 95 %.
     pub fn typical(&self, level: f64) -> Option<Estimate> {
         self.shift(level).map(Estimate::exp)
     }
 
-    /// Typical difference B - A, like [`Pairs::typical`] without exponentiation.
+    /// Typical difference B - A with its interval, like [`Pairs::typical`] without exponentiation.
     pub fn shift(&self, level: f64) -> Option<Estimate> {
         assert!(level > 0.0 && level < 1.0, "`level` is a fraction, not a percentage: {level}");
         let n = self.logs.len();
@@ -124,7 +125,7 @@ impl Pairs {
         Some(Estimate { point: median(&walsh), low, high, level, n: n as u64 })
     }
 
-    /// Typical difference without an interval.
+    /// Typical difference of logarithms, without an interval.
     pub fn typical_log(&self) -> f64 {
         median(&self.walsh())
     }
@@ -134,7 +135,7 @@ impl Pairs {
         interval::mean(&self.logs, level).map(Estimate::exp)
     }
 
-    /// Means of all pairs of differences, each also with itself, ascending (Walsh averages).
+    /// Means of all pairs of differences, including each difference with itself, ascending (Walsh averages).
     fn walsh(&self) -> Vec<f64> {
         let n = self.logs.len();
         let mut walsh = Vec::with_capacity(n * (n + 1) / 2);
@@ -156,7 +157,8 @@ fn median(sorted: &[f64]) -> f64 {
     (sorted[(n - 1) / 2] + sorted[n / 2]) / 2.0
 }
 
-/// Number of signed-rank sums `w` of `n` untied pairs with `P(W+ <= w) <= tail`: the interval's first Walsh average.
+/// Number of signed-rank sums `w` of `n` untied pairs with `P(W+ <= w) <= tail`. It is the rank of the Walsh average at
+/// the interval's end.
 fn walsh_rank(n: usize, tail: f64) -> usize {
     if n > EXACT_MAX {
         let (mean, sd) = moments(n);
@@ -181,8 +183,7 @@ fn moments(n: usize) -> (f64, f64) {
     (n * (n + 1.0) / 4.0, (n * (n + 1.0) * (2.0 * n + 1.0) / 24.0).sqrt())
 }
 
-/// Probability of each sum of positive ranks, with random signs: `c_n(w) = (c_{n-1}(w) + c_{n-1}(w
-/// - rank)) / 2`.
+/// Probability of each sum of positive ranks under random signs: `c_n(w) = (c_{n-1}(w) + c_{n-1}(w - rank)) / 2`.
 fn distribution(ranks: &[usize]) -> Vec<f64> {
     let mut chances = vec![0.0; ranks.iter().sum::<usize>() + 1];
     chances[0] = 1.0;
@@ -197,13 +198,13 @@ fn distribution(ranks: &[usize]) -> Vec<f64> {
     chances
 }
 
-/// The result of Wilcoxon's signed rank test (Wilcoxon 1945). Equal differences share their mean rank, and the
-/// distribution uses these ranks. A zero difference is dropped after ranking (Pratt 1959).
+/// Result of Wilcoxon's signed rank test (Wilcoxon 1945). Equal differences share their mean rank, and the distribution
+/// uses these ranks. A zero difference is dropped after ranking (Pratt 1959).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SignedRank {
-    /// One-sided p-value of "B is larger".
+    /// One-sided p-value of the claim that B is larger.
     pub p_larger: f64,
-    /// One-sided p-value of "B is smaller".
+    /// One-sided p-value of the claim that B is smaller.
     pub p_smaller: f64,
 }
 
@@ -232,14 +233,14 @@ impl SignedRank {
         SignedRank { p_larger: sum(&chances[positive..]), p_smaller: sum(&chances[..=positive]) }
     }
 
-    /// Two-sided p-value.
+    /// Two-sided p-value of a difference, at most 1.
     pub fn p_two_sided(&self) -> f64 {
         (2.0 * self.p_larger.min(self.p_smaller)).min(1.0)
     }
 }
 
-/// Number of blocks that can show a difference at all, with Holm over `tests` tests: `b >= log2(40·tests)` at 5 %,
-/// because the smallest two-sided p of `b` blocks is `2^(1-b)`.
+/// Number of blocks from which a difference can be shown at all, with Holm over `tests` tests: `b >= log2(40·tests)` at
+/// 5 %, because the smallest two-sided p of `b` blocks is `2^(1-b)`.
 pub fn blocks_needed(tests: usize, error: f64) -> u32 {
     (2.0 * tests.max(1) as f64 / error).log2().ceil() as u32
 }
@@ -270,7 +271,7 @@ mod tests {
         assert_eq!(ratio.n, 12);
     }
 
-    // Hollander, Wolfe & Chicken 2014, table A.4.
+    // Source: Hollander, Wolfe & Chicken 2014, table A.4.
     #[test]
     fn walsh_ranks_at_95_percent() {
         for (n, k) in [(5, 0), (6, 1), (8, 4), (10, 9), (12, 14), (15, 26), (18, 41), (20, 53), (24, 82), (30, 138)] {

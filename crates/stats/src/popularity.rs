@@ -2,43 +2,45 @@
 
 use crate::random::{Rng, mix};
 
-/// Zipf's law over ranks 1 to n: rank k has a share ∝ k^-exponent (uniform if 0).
-/// [`ZipfRanks`](crate::ZipfRanks) samples it.
+/// Zipf's law over ranks 1 to n: rank k has a share proportional to k^-exponent. [`ZipfRanks`](crate::ZipfRanks)
+/// samples it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Zipf {
-    /// Number of ranks.
+    /// Number of ranks, 1 to [`KEYS_MAX`].
     pub n: u64,
-    /// Exponent, 0 or more.
+    /// Exponent, 0 or more; 0 makes all ranks equally popular.
     pub exponent: f64,
 }
 
-/// Maximum number of keys: a float must still distinguish neighbors' halves.
+/// Maximum number of keys, up to which a float still distinguishes the halves between neighbors.
 pub const KEYS_MAX: u64 = 1 << 48;
 
-/// (e^x - 1) / x.
+/// Returns (e^x - 1) / x, without cancellation near 0.
 fn expm1_ratio(x: f64) -> f64 {
     if x.abs() > 1e-8 { x.exp_m1() / x } else { 1.0 + x * 0.5 * (1.0 + x / 3.0) }
 }
 
 impl Zipf {
-    /// Zipf's law over `n` ranks. Panics if `n` is 0 or above [`KEYS_MAX`], or the exponent is negative or not finite.
+    /// Creates Zipf's law over `n` ranks. Panics if `n` is 0 or above [`KEYS_MAX`], or if the exponent is negative or
+    /// not finite.
     pub fn new(n: u64, exponent: f64) -> Zipf {
         assert!((1..=KEYS_MAX).contains(&n), "a population of {n}");
         assert!(exponent.is_finite() && exponent >= 0.0, "an exponent of {exponent}");
         Zipf { n, exponent }
     }
 
-    /// Exact total share of the first `ranks` ranks.
+    /// Exact total share of the first `ranks` ranks, a fraction.
     pub fn head_mass(&self, ranks: u64) -> f64 {
         harmonic(ranks.min(self.n), self.exponent) / harmonic(self.n, self.exponent)
     }
 }
 
-/// Sum of k^-exponent for k = 1 to n: 1,000 terms, then Euler-Maclaurin (DLMF 2.10.1), whose next is below 1e-17 of it.
+/// Sum of k^-exponent for k = 1 to n: 1,000 terms, then Euler-Maclaurin (DLMF 2.10.1). The next term is below 1e-17 of
+/// the sum.
 pub fn harmonic(n: u64, exponent: f64) -> f64 {
     const DIRECT: u64 = 1000;
     let term = |k: f64| (-exponent * k.ln()).exp();
-    // Ascending by size, for precision.
+    // Adding the smallest terms first keeps precision.
     let direct = (1..=n.min(DIRECT)).rev().map(|k| term(k as f64)).sum::<f64>();
     if n <= DIRECT {
         return direct;
@@ -51,7 +53,8 @@ pub fn harmonic(n: u64, exponent: f64) -> f64 {
         - (third(b) - third(a)) / 720.0
 }
 
-/// Draws an age from 1 to `most` (positive) with uniform logarithm: a has the share ln((a + 1) / a) / ln(most + 1).
+/// Draws an age from 1 to `most` with uniform logarithm: age a has the share ln((a + 1) / a) / ln(most + 1). `most` is
+/// positive.
 #[inline]
 pub fn log_uniform_age(most: u64, rng: &mut Rng) -> u64 {
     assert!(most > 0, "no age is below 1");
@@ -59,8 +62,8 @@ pub fn log_uniform_age(most: u64, rng: &mut Rng) -> u64 {
 }
 
 /// A bijection of the integers below n, selected by a key. It maps ranks to keys, so that popular keys are not
-/// neighbors. A Feistel network on as many bits as n needs, repeated until the result is below n (Black & Rogaway 2002,
-/// Ciphers with Arbitrary Finite Domains). Unlike a hash modulo n, it uses every key exactly once.
+/// neighbors. A Feistel network on as many bits as n needs is repeated until the result is below n (Black & Rogaway
+/// 2002, Ciphers with Arbitrary Finite Domains). Unlike a hash modulo n, it uses every key exactly once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Permutation {
     n: u64,
@@ -73,7 +76,7 @@ pub struct Permutation {
 const ROUNDS: usize = 4;
 
 impl Permutation {
-    /// The bijection of the integers below `n` for this key. Panics if `n` is 0.
+    /// Creates the bijection of the integers below `n` for a key. Panics if `n` is 0.
     pub fn new(n: u64, key: u64) -> Permutation {
         assert!(n > 0, "no integer is below 0");
         let bits = (64 - (n - 1).leading_zeros()).max(2);
@@ -147,7 +150,8 @@ mod tests {
 
     #[test]
     fn head_of_exponent_099_is_exact() {
-        // 9.8 % at 10^4 keys, 7.8 % at 10^5, 6.5 % at 10^6; a constant zeta gives 3.8 % for all.
+        // The most popular key has 9.8 % of 10^4 keys, 7.8 % of 10^5 and 6.5 % of 10^6; a constant zeta gives 3.8 % for
+        // all.
         let heads = [4, 5, 6].map(|power| format!("{:.3}", Zipf::new(10_u64.pow(power), 0.99).head_mass(1)));
         assert_eq!(heads, ["0.098", "0.078", "0.065"]);
     }

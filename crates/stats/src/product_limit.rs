@@ -1,8 +1,8 @@
-//! Distributions in which some values are only known to be at least something.
+//! Distributions in which only a lower bound of some values is known.
 
 use crate::Histogram;
 
-/// A number, or a lower bound of it.
+/// A number that is either known or only bounded from below.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bound {
     /// Value in the unit of the sample.
@@ -11,7 +11,7 @@ pub struct Bound {
     pub at_least: bool,
 }
 
-/// A mean is "at least" if doubling the part beyond the last value changes it by more than this.
+/// Relative change of a mean, when the part beyond the last value is doubled, above which the mean is a lower bound.
 const MEAN_SHARE: f64 = 0.005;
 
 /// Product-limit estimate of a distribution from complete and censored values, such as requests without a response when
@@ -21,7 +21,7 @@ const MEAN_SHARE: f64 = 0.005;
 #[derive(Clone, Debug)]
 pub struct ProductLimit<'a> {
     seen: &'a Histogram,
-    /// Values with their mass; empty without censored values.
+    /// Complete values with their mass; empty without censored values.
     steps: Vec<Step>,
     beyond: f64,
     len: u64,
@@ -30,15 +30,15 @@ pub struct ProductLimit<'a> {
 
 #[derive(Clone, Copy, Debug)]
 struct Step {
-    /// The bucket's value as in [`Histogram::quantile`].
+    /// Value that represents the bucket, as in [`Histogram::quantile`].
     value: f64,
     mass: f64,
-    /// Total mass of larger values.
+    /// Total mass of larger values, a fraction.
     above: f64,
 }
 
 impl<'a> ProductLimit<'a> {
-    /// Estimates from complete values and from the durations at which the others were censored.
+    /// Creates the estimate from complete values and from the durations at which other values were censored.
     pub fn new(seen: &'a Histogram, cut: &Histogram) -> Self {
         let len = seen.len().saturating_add(cut.len());
         let mut found = Self { seen, steps: Vec::new(), beyond: 0.0, len, cut_max: cut.max() };
@@ -47,7 +47,7 @@ impl<'a> ProductLimit<'a> {
         }
         let mut cuts = cut.iter_buckets().peekable();
         let mut at_risk = len;
-        // Probability mass per value at risk; it only changes at censored values, so that ranks stay exact.
+        // Probability mass per value at risk. It only changes at censored values, so that ranks stay exact.
         let mut weight = 1.0 / len as f64;
         let mut above = 1.0;
         for (low, high, count) in seen.iter_buckets() {
@@ -56,7 +56,7 @@ impl<'a> ProductLimit<'a> {
                 gone = gone.saturating_add(more);
             }
             if gone > 0 {
-                // Censored values pass their mass on to longer ones (Efron 1967).
+                // A censored value passes its mass on to longer values (Efron 1967).
                 at_risk = at_risk.saturating_sub(gone).max(count);
                 weight = above / at_risk as f64;
             }
@@ -82,9 +82,9 @@ impl<'a> ProductLimit<'a> {
         Some(found.map_or_else(beyond, |step| Bound { value: step.value, at_least: false }))
     }
 
-    /// Mean; `None` for an empty sample. The share beyond the last known value counts as the longest of all (restricted
-    /// mean, Irwin 1949). The mean is "at least" if doubling that part would change it by more than 0.5 % and by more
-    /// than a standard error of the complete values' mean.
+    /// Mean of the distribution; `None` for an empty sample. The share beyond the last known value counts as the
+    /// longest of all (restricted mean, Irwin 1949). The mean is a lower bound if doubling that part would change it by
+    /// more than 0.5 % and by more than a standard error of the complete values' mean.
     pub fn mean(&self) -> Option<Bound> {
         let Some(cut_max) = self.cut_max else {
             return self.seen.mean().map(|value| Bound { value, at_least: false });
@@ -98,12 +98,12 @@ impl<'a> ProductLimit<'a> {
         let told = if blurred > 0.0 { told * (exact / blurred) } else { told };
         let rest = self.beyond * longest;
         let value = told + rest;
-        // A rest within the sample's own noise is not reported.
+        // A rest within the sample's own noise does not make the mean a lower bound.
         let error = self.seen.stddev().unwrap_or(0.0) / (self.seen.len() as f64).sqrt().max(1.0);
         Some(Bound { value, at_least: rest > MEAN_SHARE * value && rest > error })
     }
 
-    /// Longest value; "at least" if it is censored.
+    /// Longest value, which is a lower bound if it is censored; `None` for an empty sample.
     pub fn max(&self) -> Option<Bound> {
         let seen = self.seen.max();
         match self.cut_max {
@@ -193,7 +193,7 @@ mod tests {
         assert!(one(4_000_000_000).at_least, "4 s: 40 us of 1 ms, and as much again for each 4 s more");
     }
 
-    // Exponential durations of mean 1 ms, censored independently: the estimate matches the true distribution.
+    // Exponential durations of mean 1 ms are censored independently, so the estimate matches the true distribution.
     #[test]
     fn independent_cuts_do_not_bias() {
         let mut rng = crate::Rng::new(7);
@@ -222,7 +222,7 @@ mod tests {
             prop_assert!(found.quantile(q).is_none_or(|bound| !bound.at_least));
         }
 
-        // Values censored at zero change nothing but take the path through the steps.
+        // Values censored at zero change nothing, but take the path through the steps.
         #[test]
         fn cuts_at_zero_change_no_quantile(values in prop::collection::vec(1..10_000_000_000u64, 1..200), q in 0.0..=1.0f64, n in 1..50usize) {
             let seen = of(&values);
@@ -246,7 +246,7 @@ mod tests {
                 let q = f64::from(step) / 100.0;
                 let value = found.quantile(q).unwrap().value;
                 prop_assert!(value >= before, "{} after {} at {}", value, before, q);
-                // Within a bucket, because each histogram clamps to its own extremes.
+                // Values are equal only within a bucket, because each histogram clamps to its own extremes.
                 let least = all.quantile(q).unwrap() * (1.0 - 1.0 / 1024.0);
                 prop_assert!(value >= least, "censored values are lower bounds");
                 before = value;

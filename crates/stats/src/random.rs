@@ -1,19 +1,21 @@
 //! Random numbers from a seed, equal on every machine and in every version of this crate.
 
-/// xoshiro256++ 1.0 (Blackman & Vigna 2021, <https://prng.di.unimi.it>), seeded by SplitMix64; not for secrets.
+/// Generator xoshiro256++ 1.0 (Blackman & Vigna 2021, <https://prng.di.unimi.it>), seeded by SplitMix64; not for
+/// secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rng {
     state: [u64; 4],
 }
 
-/// Mixes 64 bits with SplitMix64, bijectively, for numbers that must be reproducible per item, like a value's length.
+/// Mixes 64 bits with SplitMix64, bijectively, for numbers that must be reproducible per item, such as a value's
+/// length.
 #[inline]
 pub fn mix(bits: u64) -> u64 {
     let mut state = bits;
     split_mix(&mut state)
 }
 
-/// One step of SplitMix64 (Steele, Lea & Flood 2014): advances `state` and returns a mixed copy.
+/// Advances `state` by one step of SplitMix64 and returns a mixed copy (Steele, Lea & Flood 2014).
 fn split_mix(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut mixed = *state;
@@ -23,21 +25,21 @@ fn split_mix(state: &mut u64) -> u64 {
 }
 
 impl Rng {
-    /// The generator for a seed.
+    /// Creates the generator for a seed.
     pub fn new(seed: u64) -> Self {
         let mut mixer = seed;
         Rng { state: std::array::from_fn(|_| split_mix(&mut mixer)) }
     }
 
-    /// One of many practically independent generators of a seed, for example one per worker, client or trial.
+    /// Creates one of many practically independent generators for a seed, for example one per worker, client or trial.
     pub fn stream(seed: u64, stream: u64) -> Self {
         let (mut seed, mut stream) = (seed, stream);
-        // Mixes both first, so that neither (1, 2) and (2, 1) nor neighbors coincide.
+        // Both are mixed first, so that neither (1, 2) and (2, 1) nor neighbors coincide.
         let seed = split_mix(&mut seed);
         Rng::new(seed ^ split_mix(&mut stream).rotate_left(32))
     }
 
-    /// 64 random bits.
+    /// Returns 64 random bits.
     #[inline]
     pub fn next_u64(&mut self) -> u64 {
         let [a, b, c, d] = &mut self.state;
@@ -52,25 +54,26 @@ impl Rng {
         result
     }
 
-    /// 32 random bits, the upper half of [`Rng::next_u64`].
+    /// Returns 32 random bits, the upper half of [`Rng::next_u64`].
     #[inline]
     pub fn next_u32(&mut self) -> u32 {
         (self.next_u64() >> 32) as u32
     }
 
-    /// Uniform in [0, 1), a multiple of 2^-53.
+    /// Draws a uniform number in [0, 1), a multiple of 2^-53.
     #[inline]
     pub fn unit_f64(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
-    /// Uniform strictly between 0 and 1, for quantile functions that are infinite at an end.
+    /// Draws a uniform number strictly between 0 and 1, for quantile functions that are infinite at an end.
     #[inline]
     pub fn open_f64(&mut self) -> f64 {
         ((self.next_u64() >> 12) as f64 + 0.5) * (1.0 / (1u64 << 52) as f64)
     }
 
-    /// Uniform below `n`, which is not 0. Source: Lemire 2019, Fast Random Integer Generation in an Interval.
+    /// Draws a uniform integer below `n`; panics if `n` is 0. Source: Lemire 2019, Fast Random Integer Generation in an
+    /// Interval.
     pub fn below(&mut self, n: u64) -> u64 {
         assert!(n > 0, "no integer is below 0");
         loop {
@@ -82,15 +85,15 @@ impl Rng {
         }
     }
 
-    /// Exponentially distributed with this mean.
+    /// Draws an exponentially distributed number with this mean, in the unit of the mean.
     #[inline]
     pub fn exponential(&mut self, mean: f64) -> f64 {
         // 1 - u is in (0, 1], so its logarithm is finite.
         -mean * (1.0 - self.unit_f64()).ln()
     }
 
-    /// Normal with mean 0 and standard deviation 1, by the polar method (Marsaglia & Bray 1964). Discards the second
-    /// value, so that a generator has no other state.
+    /// Draws a normal number with mean 0 and standard deviation 1, by the polar method (Marsaglia & Bray 1964).
+    /// Discards the second number, so that a generator has no other state.
     pub fn normal(&mut self) -> f64 {
         loop {
             let x = 2.0 * self.unit_f64() - 1.0;
@@ -102,7 +105,7 @@ impl Rng {
         }
     }
 
-    /// Shuffles `items`, all orders equally likely (Fisher & Yates).
+    /// Shuffles `items`, so that all orders are equally likely (Fisher & Yates).
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             items.swap(last, self.below(last as u64 + 1) as usize);
@@ -110,8 +113,8 @@ impl Rng {
     }
 }
 
-/// Takes steps of xorshift (Marsaglia 2003): six register operations, each dependent on the last, so
-/// that their time shows the speed of a CPU. Not for random numbers.
+/// Takes steps of xorshift (Marsaglia 2003). A step is six register operations, each dependent on the one before, so
+/// that its time shows the speed of a CPU. Not for random numbers.
 pub fn xorshift(mut state: u64, steps: u32) -> u64 {
     for _ in 0..steps {
         state ^= state << 13;
@@ -135,8 +138,8 @@ mod tests {
         );
     }
 
-    // Computed from the definition in Python 3 integers. The first five of state 1, 2, 3, 4 and the four of seed
-    // 1477776061723855037 are also in the tests of the crate rand_xoshiro, made with the authors' C code.
+    // Computed from the definition in Python 3 integers. The first five outputs of state 1, 2, 3, 4, and the four of
+    // seed 1477776061723855037, are also in the tests of the crate rand_xoshiro, made with the authors' C code.
     #[test]
     fn outputs_match_published_values() {
         let mut plain = Rng { state: [1, 2, 3, 4] };
@@ -179,7 +182,7 @@ mod tests {
         }
         let chi_square: f64 = counts.iter().map(|&count| (f64::from(count) - 10_000.0).powi(2) / 10_000.0).sum();
         assert!(chi_square < 22.46, "{chi_square} is beyond 99.9 % of chi-square with 6 degrees of freedom");
-        // Two thirds of the range: without rejection, half of them would be twice as likely.
+        // `n` is two thirds of the range: without rejection, half of the numbers would be twice as likely.
         let n = u64::MAX / 3 * 2;
         let low = (0..10_000).filter(|_| rng.below(n) < n / 2).count();
         assert!((4_800..5_200).contains(&low), "{low} of 10,000 in the lower half");
@@ -200,7 +203,7 @@ mod tests {
             let mean = sum / f64::from(n);
             (mean, squares / f64::from(n) - mean * mean)
         };
-        // Bounds are 4 standard errors wide.
+        // Bounds are 4 standard errors on either side.
         let (mean, variance) = moments(&mut || rng.normal());
         assert!(mean.abs() < 0.009 && (variance - 1.0).abs() < 0.013, "normal: {mean} {variance}");
         let (mean, variance) = moments(&mut || rng.exponential(3.0));

@@ -1,6 +1,6 @@
-//! Claims about several contenders that ran in the same blocks: the leader, which is slower, which may be the best. A
-//! *place* is the levels that its contenders share (clients, size, cores ...). Over all places of one metric, at most
-//! `error` of reports contain a false leader, and as many a false "slower than".
+//! Claims about several contenders that ran in the same blocks: which one leads, which are slower, which may be the
+//! best. A *place* is the levels that its contenders share (clients, size, cores ...). Over all places of one metric,
+//! at most `error` of reports contain a false leader, and at most as many a false "slower than".
 
 use crate::adjust_p_values::{holm, holm_of_some};
 use crate::interval::Estimate;
@@ -9,37 +9,38 @@ use crate::pairs::{DifferenceRange, Side};
 /// Minimum number of common blocks for a claim.
 pub const BLOCKS_MIN: usize = 12;
 
-/// Values of the contenders at one place: `values[contender][block]`, `None` without a valid trial.
+/// Values of the contenders at one place: `values[contender][block]`. `None` for a block without a valid trial.
 pub type Place = Vec<Vec<Option<f64>>>;
 
-/// A pair with its one-sided p-values: b is larger, b is smaller.
+/// A pair with the one-sided p-values of the claims that b is larger and that b is smaller.
 type Tested = (Pair, (f64, f64));
 
-/// How contenders are compared.
+/// Direction and error of a comparison of contenders.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rule {
-    /// Whether more is better, as for throughput.
+    /// Whether larger values are better, as for throughput.
     pub higher_is_better: bool,
-    /// Chance of a false claim of each kind in a report, for example 0.05.
+    /// Probability of a false claim of each kind in a report, for example 0.05.
     pub error: f64,
 }
 
-/// The claims about one place.
+/// Claims about the contenders of one place.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Claims {
-    /// The contender with the best typical ratios; `None` if no pair has a common block.
+    /// Contender with the best typical ratios; `None` if no pair has a common block.
     pub best: Option<usize>,
-    /// Whether the best is shown to beat every other, adjusted for all places (Holm 1979).
+    /// Whether the best is shown to beat every other contender, adjusted for all places (Holm 1979).
     pub leads: bool,
     /// Adjusted p-value of `leads`; 1 if it could not be tested.
     pub p_lead: f64,
-    /// Contenders not shown to be worse than another: the true best is one in more than 95 % of reports (Hsu 1984).
+    /// Contenders not shown to be worse than any other. The true best is among them in more than 95 % of reports (Hsu
+    /// 1984).
     pub may_be_best: Vec<usize>,
     /// All pairs of contenders with common blocks.
     pub pairs: Vec<Pair>,
 }
 
-/// Two contenders, `a < b`.
+/// Comparison of two contenders, with `a < b`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pair {
     /// Index of the first contender.
@@ -48,27 +49,28 @@ pub struct Pair {
     pub b: usize,
     /// Number of blocks in which both have a value.
     pub blocks: usize,
-    /// Typical ratio b/a with its interval of level `1 - error`; `None` for too few blocks.
+    /// Typical ratio b/a with its interval of level `1 - error`; `None` if there are too few blocks.
     pub typical: Option<Estimate>,
-    /// Ratio of geometric means b/a with its t interval.
+    /// Ratio of geometric means b/a with its t interval; `None` for fewer than two blocks.
     pub mean: Option<Estimate>,
     /// Two-sided p-value of the signed rank test.
     pub p: f64,
     /// `p`, adjusted for all pairs of all places (Holm 1979).
     pub p_adjusted: f64,
-    /// Half-width of the typical ratio's interval; the power for 1.5 times this is 75 to 84 %.
+    /// Half-width of the typical ratio's interval, a fraction; the power for 1.5 times this difference is 75 to 84 %.
     pub half_width: Option<f64>,
 }
 
 impl Pair {
-    /// Whether b is shown to be larger (`true`) or smaller (`false`) than a at this error.
+    /// Returns whether b is shown to be larger (`true`) or smaller (`false`) than a at this error; `None` if neither is
+    /// shown.
     pub fn larger(&self, error: f64) -> Option<bool> {
         let typical = self.typical?;
         (self.blocks >= BLOCKS_MIN && self.p_adjusted <= error).then_some(typical.point > 1.0)
     }
 
-    /// Whether typical start and mean contradict each other beyond a borderline case: one interval excludes 1, the
-    /// other does not, and the mean is outside the typical ratio's interval.
+    /// Whether typical ratio and mean contradict each other by more than a borderline case. If so, one interval
+    /// excludes 1, the other one does not, and the mean is outside the typical ratio's interval.
     pub fn disagrees(&self) -> bool {
         let excludes = |ratio: &Estimate| ratio.low > 1.0 || ratio.high < 1.0;
         let (Some(typical), Some(mean)) = (&self.typical, &self.mean) else { return false };
@@ -86,8 +88,8 @@ pub fn claims(places: &[Place], rule: &Rule) -> Vec<Claims> {
     with_changes(&places.iter().map(known).collect::<Vec<_>>(), &[], rule).0
 }
 
-/// [`claims`] for values that may be lower bounds, together with the changes in the same report: places of two
-/// contenders, from first to second, without a leader. "Slower" is adjusted for changes too.
+/// Returns [`claims`] for values that may be lower bounds, together with the changes in the report. A change is a place
+/// of two contenders, from first to second, without a leader. "Slower" is adjusted for changes too.
 pub fn with_changes(places: &[Vec<Side>], changes: &[Vec<Side>], rule: &Rule) -> (Vec<Claims>, Vec<Option<Pair>>) {
     let mut found = places.iter().map(|place| place_pairs(place, rule)).collect::<Vec<_>>();
     let mut changed = changes.iter().map(|place| place_pairs(place, rule).1).collect::<Vec<_>>();
@@ -111,8 +113,8 @@ pub fn with_changes(places: &[Vec<Side>], changes: &[Vec<Side>], rule: &Rule) ->
     (out, changed.into_iter().map(|pairs| pairs.into_iter().next().map(|(pair, _)| pair)).collect())
 }
 
-/// Widest half-width of the typical ratio of a contender to the best of its place, over all places; the stopping rule
-/// of comparing studies. `None` without comparisons, or if a pair has too few blocks.
+/// Widest half-width, a fraction, of the typical ratio of any contender to the best of its place, for the stop rule of
+/// comparing studies. `None` without comparisons, or if a pair has too few blocks.
 pub fn comparison_width(claims: &[Claims]) -> Option<f64> {
     let of_best = claims.iter().filter_map(|claims| Some((claims.best?, &claims.pairs)));
     let widths = of_best.flat_map(|(best, pairs)| {
@@ -122,12 +124,12 @@ pub fn comparison_width(claims: &[Claims]) -> Option<f64> {
     widths.reduce(|widest, width| Some(widest?.max(width?)))?
 }
 
-/// All pairs of a place with one-sided p-values, and the contender with the best ratios.
+/// Compares all pairs of a place. Returns the contender with the best ratios, and the pairs with one-sided p-values.
 fn place_pairs(place: &[Side], rule: &Rule) -> (Option<usize>, Vec<Tested>) {
     let mut pairs = Vec::new();
     let contenders = place.len();
     let ratio = |a: f64, b: f64| if a > 0.0 && b > 0.0 { b.ln() - a.ln() } else { f64::NAN };
-    // Sum of the logarithms of the contender's typical ratios, and their number.
+    // Sum of the logarithms of each contender's typical ratios, and their number.
     let mut standing = vec![(0.0, 0u32); contenders];
     for a in 0..contenders {
         for b in a + 1..contenders {
@@ -158,7 +160,7 @@ fn place_pairs(place: &[Side], rule: &Rule) -> (Option<usize>, Vec<Tested>) {
     (compared.min_by(|&a, &b| mean(a).total_cmp(&mean(b))), pairs)
 }
 
-/// Whether the best is ahead of every other contender, with the largest p-value; `None` if there is no other.
+/// Whether the best is ahead of every other contender, and the largest p-value; `None` if there is no other.
 fn p_lead(best: Option<usize>, pairs: &[Tested], rule: &Rule) -> (bool, Option<f64>) {
     let Some(best) = best else { return (false, None) };
     let of_best = || pairs.iter().map(|(pair, _)| pair).filter(|pair| pair.a == best || pair.b == best);
@@ -195,7 +197,7 @@ mod tests {
 
     const LOWER: Rule = Rule { higher_is_better: false, error: 0.05 };
 
-    /// Contenders with these factors; trials share a block effect and differ by `spread`.
+    /// Contenders with these factors. Their trials share a block effect and otherwise scatter by `spread`.
     fn place(rng: &mut Rng, factors: &[f64], blocks: usize, spread: f64) -> Place {
         let common = (0..blocks).map(|_| 0.2 * rng.normal()).collect::<Vec<_>>();
         let mut value = |factor: f64, block: f64| Some(factor * (block + spread * rng.normal()).exp());
@@ -267,7 +269,7 @@ mod tests {
         let (before, after) = (all.pairs[0].typical.unwrap(), slower.pairs[0].typical.unwrap());
         assert!(slower.leads && after.low == before.low && after.high > before.high && after.point == before.point);
         assert_eq!(slower.pairs[0].mean, None);
-        // A larger value of the faster contender weakens the claim: one trial a little, 15 completely.
+        // A larger value of the faster contender weakens the claim: one such trial a little, 15 of them completely.
         assert!(bounded(0, 1).leads && bounded(0, 1).p_lead > all.p_lead);
         assert!(!bounded(0, 15).leads && bounded(0, 15).may_be_best.contains(&0));
         assert!(!bounded(1, 20).leads || bounded(1, 20).best == Some(0));
@@ -293,7 +295,7 @@ mod tests {
 
     #[test]
     fn only_common_blocks_count() {
-        // The second contender also ran in slow blocks without the first.
+        // The second contender also ran in slow blocks that the first one lacks.
         let (mut first, mut second) = (vec![Some(1.0); 12], vec![Some(1.0); 12]);
         first.extend([None; 18]);
         second.extend([Some(2.0); 18]);
@@ -310,14 +312,14 @@ mod tests {
 
     #[test]
     fn typical_start_and_mean_may_disagree() {
-        // B is a little faster, but one start in eight takes three times as long.
+        // B is a little faster, except that one start in eight takes three times as long.
         let a = vec![Some(1.0); 24];
         let b = (0..24).map(|i| Some(if i % 8 == 0 { 3.0 } else { 0.97 - 1e-4 * f64::from(i) })).collect();
         let found = claims(&[vec![a, b]], &LOWER);
         assert!(found[0].pairs[0].disagrees(), "{:?}", found[0].pairs[0]);
     }
 
-    /// A small version of the table from `experiments coverage`.
+    /// A small version of the table of `experiments coverage`.
     #[test]
     fn false_claims_are_rare() {
         let (mut rng, reports) = (Rng::new(5), 400);

@@ -1,8 +1,8 @@
 //! Finds the highest offered rate at which a server keeps an objective, as a range that allows for noise.
 //!
 //! [`next`] is a pure function of the trials so far, so an interrupted search resumes from its trials. The objective is
-//! not part of its input: each trial has an [`Outcome::Judged`] *excess*, the natural logarithm of value over bound.
-//! Below 0 the objective is kept; with several conditions, the worst counts.
+//! not part of its input: each trial has an [`Outcome::Judged`] *excess*, the natural logarithm of value over bound. A
+//! negative excess keeps the objective; with several conditions, the largest excess counts.
 //!
 //! # Method
 //!
@@ -22,64 +22,65 @@
 //! stays undecided lies inside the range: the lower end is below it, even if a higher rate holds.
 //!
 //! Contradictions count against the server, as in RFC 9971: rates above the lowest failing rate are ignored. Trials
-//! that the generator spoiled do not count. A rate at which most are ends the search upwards, with no upper end.
-//! `docs/results/coverage.md` has the share of simulated searches with the true rate, also for one trial per rate.
+//! that the generator spoiled do not count. If the generator spoiled most trials at a rate, the search goes no higher
+//! and has no upper end. `docs/results/coverage.md` has the share of simulated searches with the true rate, also for
+//! one trial per rate.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::interval::{self, Estimate};
 
-/// Minimum trials for a firm verdict on a rate.
+/// Minimum number of trials for a firm verdict on a rate.
 pub const FIRM: usize = 3;
-/// Maximum trials of a rate that stays undecided.
+/// Maximum number of trials at a rate that stays undecided.
 pub const MOST_TRIALS: usize = 5;
-/// Maximum absolute excess: four times the bound, or a quarter of it.
+/// Maximum absolute excess, a natural logarithm: four times the bound, or a quarter of it.
 pub const LIMIT: f64 = 1.386_294_361_119_890_6;
 /// Confidence level of the intervals over the trials of one rate.
 pub const LEVEL: f64 = 0.95;
-/// Half-width of the excess of a trial without an interval: a factor of two.
+/// Half-width of the excess of a trial without an interval, a natural logarithm: a factor of two.
 const BLIND: f64 = std::f64::consts::LN_2;
 /// Half-width of a normal 95 % interval in standard deviations.
 const NORMAL: f64 = 1.959_963_984_540_054;
-/// Spoiled trials after which a rate counts as too high for the generator.
+/// Number of spoiled trials after which a rate counts as too high for the generator.
 const SPOILED: usize = 2;
-/// Consecutive failed trials after which the search is abandoned.
+/// Number of consecutive failed trials after which the search is abandoned.
 const BROKEN: usize = 3;
-/// First rate without a usable pilot, per second.
+/// First rate of a search without a usable pilot, per second.
 const START_PER_S: f64 = 1_000.0;
-/// Lowest rate if the rules name none, per second.
+/// Lowest rate of a search whose rules set none, per second.
 const LOWEST_PER_S: f64 = 1.0;
 
-/// The bounds of a search.
+/// Bounds, resolution and length of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rules {
     /// Lowest rate and start of the search, per second; `None` starts with a pilot.
     pub from_per_s: Option<f64>,
-    /// Highest rate, per second; `None` is unlimited.
+    /// Highest allowed rate, per second; `None` sets no limit.
     pub to_per_s: Option<f64>,
-    /// Target width of the range: upper over lower end, minus one.
+    /// Target width of the range, a fraction: upper over lower end, minus one.
     pub resolution: f64,
-    /// Fresh trials that must hold at the lower end.
+    /// Number of fresh trials that must hold at the lower end.
     pub confirm: u32,
-    /// Maximum number of trials.
+    /// Maximum number of trials of the search.
     pub trials_max: u32,
 }
 
 /// A trial whose rate was decided by the trials before it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Step {
-    /// Reason for the step.
+    /// Purpose of the trial within the search.
     pub purpose: Purpose,
-    /// Offered rate, per second; `None` for a closed loop.
+    /// Offered rate, requests per second; `None` for a closed loop.
     pub rate_per_s: Option<f64>,
 }
 
-/// Purpose of a step.
+/// Purpose of a trial within a search, or `share` outside of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Purpose {
-    /// Search: a closed loop, to find the starting rate.
+    /// Search: a closed loop to find the starting rate.
     Pilot,
     /// Search: a rate beyond all tried so far.
     Bracket,
@@ -89,67 +90,67 @@ pub enum Purpose {
     Repeat,
     /// Search: a repeat of an end of the range.
     Confirm,
-    /// No search: a fraction of a capacity found before.
+    /// Not a search: a fraction of a capacity found before.
     Share,
 }
 
 /// One trial of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Trial {
-    /// The closed loop before the search with its rate per second; `None` if it failed.
+    /// The closed loop before the search, with its rate per second; `None` if it failed.
     Pilot(Option<f64>),
-    /// A trial at one rate.
+    /// A trial at one offered rate.
     Step {
-        /// Offered rate, per second.
+        /// Offered rate, requests per second.
         rate_per_s: f64,
-        /// Why it ran.
+        /// Purpose of the trial within the search.
         purpose: Purpose,
-        /// Result of the trial.
+        /// Result of the trial at this rate.
         outcome: Outcome,
     },
 }
 
-/// The result of a trial at one rate.
+/// Result of a trial at one rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Outcome {
-    /// A measurement of the server.
+    /// The trial measured the server.
     Judged {
-        /// Natural logarithm of value over bound; at 0 and above the objective is broken.
+        /// Natural logarithm of value over bound; the objective is kept below 0.
         excess: f64,
-        /// Confidence interval of `excess` from within the trial.
+        /// Confidence interval of `excess` from within the trial; `None` if it has none.
         interval: Option<(f64, f64)>,
     },
     /// The server broke down at this rate; counts as the largest excess.
     Broke,
     /// The generator was the limit, so the server's limit is unknown.
     Generator,
-    /// Too few responses for the metric: the rate is too low, or the trial too short.
+    /// There were too few responses for the metric: the rate is too low, or the trial too short.
     TooFew,
     /// The trial failed for a reason other than the load.
     Failed,
 }
 
-/// The verdict on one offered rate.
+/// Verdict on one offered rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "SearchVerdict")]
 pub enum Verdict {
-    /// The objective is kept.
+    /// The objective is kept at this rate.
     Holds,
-    /// The objective is broken.
+    /// The objective is broken at this rate.
     Fails,
-    /// Neither is certain.
+    /// The trials show neither result.
     Undecided,
-    /// The generator is the limit.
+    /// The generator is the limit at this rate.
     Generator,
-    /// Too few responses to decide.
+    /// There are too few responses to decide.
     TooFew,
-    /// No trial was carried out.
+    /// No trial at this rate measured the server.
     Unknown,
 }
 
 impl Verdict {
-    /// The words for reports.
+    /// Returns the verdict in words for reports.
     pub fn text(self) -> &'static str {
         match self {
             Verdict::Holds => "holds",
@@ -162,24 +163,24 @@ impl Verdict {
     }
 }
 
-/// One offered rate with its trials.
+/// One offered rate with the verdict of its trials.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "SearchRate")]
 pub struct Rate {
-    /// Offered rate, per second.
+    /// Offered rate, requests per second.
     pub rate_per_s: f64,
-    /// The verdict of its trials together.
+    /// Verdict of all trials at this rate together.
     pub verdict: Verdict,
-    /// Trials that measured the server.
+    /// Number of trials that measured the server.
     pub trials: usize,
-    /// Trials that kept the objective.
+    /// Number of trials that kept the objective.
     pub kept: usize,
-    /// Mean of ln(value / bound) of the worst condition, clamped, with its interval; below 0 the objective is kept.
+    /// Mean of ln(value / bound) of the worst condition, clamped, with its interval; the objective is kept below 0.
     pub excess: Option<Estimate>,
-    /// Whether the verdict rests on [`FIRM`] trials or more, and for one that holds, on the required confirmations.
+    /// Whether the verdict rests on [`FIRM`] trials or more and, for a rate that holds, on the required confirmations.
     #[serde(skip)]
     pub confirmed: bool,
-    /// Whether a confirmation broke the objective.
+    /// Whether a confirming trial broke the objective.
     #[serde(skip)]
     shaken: bool,
     #[serde(skip)]
@@ -188,7 +189,7 @@ pub struct Rate {
     too_few: usize,
 }
 
-/// The next action of a search.
+/// Next action of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Next {
     /// Run this trial next.
@@ -197,20 +198,20 @@ pub enum Next {
     Done(Found),
 }
 
-/// The result of a search.
+/// Result of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {
-    /// The highest rate that holds, below every failing or undecided rate.
+    /// Highest rate that holds, below every failing or undecided rate; if `None`, see `no_low`.
     pub low: Option<End>,
-    /// The lowest rate that fails.
+    /// Lowest rate that fails; if `None`, see `no_high`.
     pub high: Option<End>,
-    /// Why there is no lower end.
+    /// Why there is no lower end; `None` if there is one.
     pub no_low: Option<Missing>,
-    /// Why there is no upper end.
+    /// Why there is no upper end; `None` if there is one.
     pub no_high: Option<Missing>,
     /// Why the search ended.
     pub ended: Ended,
-    /// Undecided rates between the ends, ascending, per second.
+    /// Rates between the ends that stayed undecided, ascending, per second.
     pub undecided_per_s: Vec<f64>,
     /// Rates above the upper end that held nevertheless, ascending, per second.
     pub contradictions_per_s: Vec<f64>,
@@ -218,34 +219,34 @@ pub struct Found {
     pub trials: usize,
 }
 
-/// An end of the range.
+/// One end of the range of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "SearchEnd")]
 pub struct End {
-    /// Offered rate, per second.
+    /// Offered rate, requests per second.
     pub rate_per_s: f64,
-    /// Trials at this rate.
+    /// Number of trials at this rate.
     pub trials: usize,
-    /// Whether it was confirmed; an unconfirmed end is a lead, not a finding.
+    /// Whether the end was confirmed. An unconfirmed end is a lead, not a finding.
     pub confirmed: bool,
 }
 
-/// Why an end is missing.
+/// Reason why an end of the range is missing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Missing {
     /// The generator is the limit from this rate on, per second.
     Generator(f64),
-    /// The search reached this highest or lowest allowed rate, per second.
+    /// The search reached this rate, the highest or lowest allowed one, per second.
     Asked(f64),
-    /// Too few responses at this rate and below, per second.
+    /// There were too few responses at this rate and below, per second.
     TooFew(f64),
-    /// The rates stayed undecided.
+    /// The rates at this end stayed undecided.
     Undecided,
-    /// The search ended early.
+    /// The search ended before it found this end.
     Ended,
 }
 
-/// Why a search ended.
+/// Reason why a search ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
     /// The range is confirmed and within the resolution, or one end cannot be found.
@@ -256,16 +257,16 @@ pub enum Ended {
     Trials,
     /// The time limit was reached.
     Time,
-    /// Trials failed repeatedly.
+    /// Trials failed several times in a row.
     Broken,
 }
 
-/// Why a search ended with its result.
+/// Party that determined the result of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "SearchBound")]
 pub enum Bound {
-    /// The search succeeded: a lower end exists; the upper one may be missing if the highest rate holds.
+    /// The search succeeded: it has a lower end, and an upper end unless the highest allowed rate holds.
     Found,
     /// The server: it keeps the objective at no allowed rate, or breaks down.
     Subject,
@@ -274,7 +275,7 @@ pub enum Bound {
 }
 
 impl Found {
-    /// Whether the result is due to the server or to the measurement.
+    /// Returns whether the server or the measurement determined the result.
     pub fn bound(&self) -> Bound {
         match (self.low, self.high, self.no_low, self.no_high) {
             (Some(_), Some(_), ..) | (Some(_), None, _, Some(Missing::Asked(_))) => Bound::Found,
@@ -301,7 +302,8 @@ impl Rules {
     }
 }
 
-/// Decides the next action from the trials, in any order except for failed ones at the end, and from the time limit.
+/// Decides the next action from the trials and the time limit. Trials may be in any order, except for failed ones at
+/// the end.
 pub fn next(rules: &Rules, trials: &[Trial], time_is_over: bool) -> Next {
     let board = Board::new(rules, trials);
     let budget = |ended| Next::Done(board.found(ended));
@@ -321,7 +323,7 @@ pub fn next(rules: &Rules, trials: &[Trial], time_is_over: bool) -> Next {
     }
 }
 
-/// The rates tried, ascending, each with its verdict.
+/// Returns the rates tried, ascending, each with its verdict.
 pub fn rates(rules: &Rules, trials: &[Trial]) -> Vec<Rate> {
     Board::new(rules, trials).rates
 }
@@ -330,7 +332,7 @@ fn is_broken(trial: &Trial) -> bool {
     matches!(trial, Trial::Pilot(None) | Trial::Step { outcome: Outcome::Failed, .. })
 }
 
-/// Rounds to four digits: readable, and finer than any resolution.
+/// Rounds a rate to four digits, which is readable and finer than any resolution.
 fn even(rate: f64) -> f64 {
     if !(rate.is_finite() && rate > 0.0) {
         return rate;
@@ -356,7 +358,7 @@ impl<'a> Board<'a> {
                 Trial::Pilot(_) => None,
             })
             .collect::<Vec<_>>();
-        // Stable: trials of one rate stay in the order they ran.
+        // The stable sort keeps the trials of one rate in the order in which they ran.
         steps.sort_by(|a, b| a.0.total_cmp(&b.0));
         let rates = steps.chunk_by(|a, b| a.0 == b.0).map(|steps| rate(rules, steps)).collect();
         let pilot_per_s = trials.iter().find_map(|trial| match trial {
@@ -374,19 +376,20 @@ impl<'a> Board<'a> {
         self.with(Verdict::Fails).next()
     }
 
-    /// The lowest rate too high for the generator, above all that hold (else it was a hiccup) and below all that fail.
+    /// Lowest rate that is too high for the generator. It is above all rates that hold (otherwise it was a hiccup) and
+    /// below all that fail.
     fn wall(&self) -> Option<&Rate> {
         let high = self.high().map_or(f64::INFINITY, |high| high.rate_per_s);
         let holds = self.with(Verdict::Holds).rfind(|rate| rate.rate_per_s < high).map_or(0.0, |rate| rate.rate_per_s);
         self.with(Verdict::Generator).find(|rate| holds < rate.rate_per_s && rate.rate_per_s < high)
     }
 
-    /// The upper limit of the range: a failing rate, or one too high for the generator.
+    /// Upper limit of the range: a failing rate, or a rate that is too high for the generator.
     fn ceiling(&self) -> Option<f64> {
         self.wall().or(self.high()).map(|rate| rate.rate_per_s)
     }
 
-    /// The highest rate that holds, below the ceiling and below every undecided rate.
+    /// Highest rate that holds, below the ceiling and below every undecided rate.
     fn low(&self) -> Option<&Rate> {
         let ceiling = self.ceiling().unwrap_or(f64::INFINITY);
         let undecided = self.with(Verdict::Undecided).next().map_or(f64::INFINITY, |rate| rate.rate_per_s);
@@ -421,7 +424,7 @@ impl<'a> Board<'a> {
         }
     }
 
-    /// The next rate to extend the range, if an end is still missing.
+    /// Next rate that extends the range; `None` if both ends exist.
     fn bracket(&self) -> Option<f64> {
         let known = |rate: &&Rate| rate.verdict != Verdict::Unknown;
         if self.ceiling().is_none() {
@@ -438,17 +441,17 @@ impl<'a> Board<'a> {
         None
     }
 
-    /// The middle of the widest gap above the resolution, between the ends or between an end and the undecided rates.
+    /// Middle of the widest gap above the resolution, between the ends or between an end and the undecided rates.
     fn gap(&self) -> Option<f64> {
         let ceiling = self.ceiling()?;
-        // Rates at or below one with too few responses cannot be judged.
+        // A rate at or below one with too few responses cannot be judged.
         let floor = match self.low() {
             Some(low) => low.rate_per_s,
             None => self.with(Verdict::TooFew).rfind(|rate| rate.rate_per_s < ceiling)?.rate_per_s,
         };
         let between = |rate: &&Rate| floor < rate.rate_per_s && rate.rate_per_s < ceiling;
         let undecided = self.rates.iter().filter(between).map(|rate| rate.rate_per_s).collect::<Vec<_>>();
-        // Rates between undecided ones would also be undecided.
+        // A rate between undecided ones would also stay undecided.
         let gaps = match (undecided.first(), undecided.last()) {
             (Some(first), Some(last)) => vec![(floor, *first), (*last, ceiling)],
             _ => vec![(floor, ceiling)],
@@ -545,10 +548,10 @@ fn rate(rules: &Rules, steps: &[(f64, Purpose, Outcome)]) -> Rate {
         (0, _) | (_, None) if spoiled >= SPOILED => Verdict::Generator,
         (0, _) | (_, None) if too_few > 0 => Verdict::TooFew,
         (0, _) | (_, None) => Verdict::Unknown,
-        // If most trials were spoiled, the others were only lucky.
+        // If the generator spoiled most trials, the others were only lucky.
         _ if spoiled > trials => Verdict::Generator,
         _ if too_few > trials => Verdict::TooFew,
-        // Too few trials for an interval over them: each counts by itself, and all must agree.
+        // With too few trials for an interval over them, each trial counts by itself, and all must agree.
         (..FIRM, _) if insides.iter().all(|(_, high)| *high < 0.0) => Verdict::Holds,
         (..FIRM, _) if insides.iter().all(|(low, _)| *low > 0.0) => Verdict::Fails,
         (..FIRM, _) => Verdict::Undecided,
@@ -565,8 +568,8 @@ fn rate(rules: &Rules, steps: &[(f64, Purpose, Outcome)]) -> Rate {
     Rate { rate_per_s, verdict, trials, kept, excess: estimate, confirmed, shaken, spoiled, too_few }
 }
 
-/// Mean excess with its interval: the trial's own interval for a single trial, otherwise Student's t over the trials.
-/// Few trials may agree by chance, so their deviation is at least the average one within a trial.
+/// Mean excess with its interval: the trial's own interval for a single trial, otherwise Student's t over the trials. A
+/// few trials may agree by chance, so their deviation is at least the average one within a trial.
 fn estimate(excesses: &[f64], insides: &[(f64, f64)], spreads: &[f64]) -> Option<Estimate> {
     let point = interval::average(excesses)?;
     let n = excesses.len();
@@ -593,12 +596,12 @@ mod tests {
         Outcome::Judged { excess, interval: Some((excess - 0.05, excess + 0.05)) }
     }
 
-    /// A server that keeps its objective up to exactly `knee`.
+    /// A server that keeps its objective up to a rate of exactly `knee`.
     fn sharp(knee: f64) -> impl FnMut(f64, usize) -> Outcome {
         move |rate, _| sure(if rate <= knee { -1.0 } else { 1.0 })
     }
 
-    /// Runs a whole search. `subject` gets the rate and the index of the trial.
+    /// Runs a whole search. `subject` is called with the rate and the index of the trial.
     fn search(
         rules: &Rules,
         pilot: Option<f64>,
@@ -700,7 +703,7 @@ mod tests {
 
     #[test]
     fn repeats_a_rate_near_the_bound() {
-        // Only 5,657 is within the noise.
+        // Only the rate 5,657 is within the noise.
         let subject = |rate: f64, _: usize| {
             let excess = if rate < 5_500.0 {
                 -1.0
@@ -724,7 +727,7 @@ mod tests {
 
     #[test]
     fn replaces_a_lower_end_that_fails_confirmation() {
-        // 4,968 holds once and never again.
+        // The rate 4,968 holds once and never again.
         let mut tries = 0;
         let subject = |rate: f64, _: usize| {
             tries += usize::from(rate == 4968.0);
@@ -748,7 +751,7 @@ mod tests {
         for rate_per_s in [1_000.0, 2_000.0, 4_000.0, 8_000.0, 16_000.0, 2_828.0] {
             trials.push(Trial::Step { rate_per_s, purpose: Purpose::Bracket, outcome: subject(rate_per_s, 0) });
         }
-        // The single failure below rates that hold is repeated before it counts.
+        // The only failure below rates that hold is repeated before it counts.
         for _ in 0..2 {
             assert_eq!(
                 next(&RULES, &trials, false),
@@ -876,7 +879,8 @@ mod tests {
     }
 
     proptest! {
-        /// Ends within the maximum number of trials, tries only allowed rates, and orders the ends.
+        /// Checks that a search ends within the maximum number of trials, tries only allowed rates, and orders the
+        /// ends.
         #[test]
         fn every_search_ends(
             outcomes in prop::collection::vec((0..12u8, -3.0..3.0f64, 0.0..1.0f64), 1..80),

@@ -1,9 +1,9 @@
-//! Special functions for the intervals: gamma, beta and the distributions based on them.
+//! Special functions for intervals: gamma, beta and the distributions based on them.
 
 use std::f64::consts::PI;
 
-/// ln(x!) minus Stirling's formula for it, for `x > 0`. Source: Loader 2000, Fast and Accurate Computation of Binomial
-/// Probabilities; series: Abramowitz & Stegun 6.1.41.
+/// Difference between ln(x!) and Stirling's formula for it, for `x > 0`. Source: Loader 2000, Fast and Accurate
+/// Computation of Binomial Probabilities; series: Abramowitz & Stegun 6.1.41.
 fn stirling_error(x: f64) -> f64 {
     if x < 16.0 {
         return ln_gamma(x + 1.0) - (0.5 * (2.0 * PI * x).ln() + x * x.ln() - x);
@@ -18,7 +18,8 @@ fn stirling_series(x: f64) -> f64 {
     TERMS.iter().rev().fold(0.0, |sum, term| sum * square + term) / x
 }
 
-/// Logarithm of the gamma function for `x > 0`: Stirling's series, after moving small arguments up by Γ(x+1) = x·Γ(x).
+/// Logarithm of the gamma function for `x > 0`, by Stirling's series. First moves small arguments up by Γ(x+1) =
+/// x·Γ(x).
 pub(crate) fn ln_gamma(x: f64) -> f64 {
     let (mut x, mut product) = (x, 1.0);
     while x < 16.0 {
@@ -28,7 +29,7 @@ pub(crate) fn ln_gamma(x: f64) -> f64 {
     (x - 0.5) * x.ln() - x + 0.5 * (2.0 * PI).ln() + stirling_series(x) - product.ln()
 }
 
-/// `x·ln(x/m) + m - x` without cancellation for `x` near `m`. Source: Loader 2000.
+/// Returns `x·ln(x/m) + m - x` without cancellation for `x` near `m`. Source: Loader 2000.
 fn deviance(x: f64, m: f64) -> f64 {
     if (x - m).abs() >= 0.1 * (x + m) {
         return x * (x / m).ln() + m - x;
@@ -47,8 +48,8 @@ fn deviance(x: f64, m: f64) -> f64 {
     sum
 }
 
-/// Regularized incomplete beta function I_x(a, b), given both `x` and `y = 1 - x` so that neither
-/// tail loses digits. Continued fraction: DLMF 8.17.22, evaluated by Lentz's method.
+/// Regularized incomplete beta function I_x(a, b), for `x` and `y = 1 - x`, so that neither tail loses digits.
+/// Continued fraction: DLMF 8.17.22, evaluated by Lentz's method.
 pub(crate) fn incomplete_beta(a: f64, b: f64, x: f64, y: f64) -> f64 {
     match (x, y) {
         (..=0.0, _) => 0.0,
@@ -58,14 +59,14 @@ pub(crate) fn incomplete_beta(a: f64, b: f64, x: f64, y: f64) -> f64 {
     }
 }
 
-/// [`incomplete_beta`] for `x` below the mean; the fraction converges in about the square root of the larger parameter.
+/// Returns [`incomplete_beta`] for `x` below the mean. The fraction converges in about √(the larger parameter) steps.
 fn incomplete_beta_below(a: f64, b: f64, x: f64, y: f64) -> f64 {
     const TINY: f64 = 1e-300;
     let n = a + b;
     let exponent = stirling_error(n) - stirling_error(a) - stirling_error(b) - deviance(a, n * x) - deviance(b, n * y);
-    // x^a·y^b / (a·B(a, b))
+    // `front` is x^a·y^b / (a·B(a, b)).
     let front = (b / (2.0 * PI * a * n)).sqrt() * exponent.exp();
-    // 1 - n·x / (a + 1), without cancellation for x near 1.
+    // `d` starts as 1 - n·x / (a + 1), without cancellation for x near 1.
     let (mut c, mut d) = (1.0, (1.0 - b + n * y) / (a + 1.0));
     d = if d.abs() < TINY { TINY } else { d }.recip();
     let mut fraction = d;
@@ -93,7 +94,7 @@ pub(crate) fn binomial_cdf(k: u64, n: u64, q: f64) -> f64 {
     if k >= n { 1.0 } else { incomplete_beta((n - k) as f64, (k + 1) as f64, 1.0 - q, q) }
 }
 
-/// P(X ≥ k) for X binomial(n, q), precise for small results.
+/// Probability P(X ≥ k) for X binomial(n, q), precise for small results.
 pub(crate) fn binomial_upper(k: u64, n: u64, q: f64) -> f64 {
     match k {
         0 => 1.0,
@@ -102,13 +103,13 @@ pub(crate) fn binomial_upper(k: u64, n: u64, q: f64) -> f64 {
     }
 }
 
-/// P(X ≤ x) for X standard normal.
+/// Probability P(X ≤ x) for X standard normal.
 pub fn normal_cdf(x: f64) -> f64 {
     let upper = normal_upper(x.abs());
     if x > 0.0 { 1.0 - upper } else { upper }
 }
 
-/// P(X > x) for X standard normal and `x >= 0`, precise for small results.
+/// Probability P(X > x) for X standard normal and `x >= 0`, precise for small results.
 fn normal_upper(x: f64) -> f64 {
     let density = (-0.5 * x * x).exp() / (2.0 * PI).sqrt();
     if x < 3.0 {
@@ -129,7 +130,8 @@ pub(crate) fn normal_quantile(p: f64) -> f64 {
     symmetric_quantile(p, normal_distance)
 }
 
-/// Quantile of a distribution symmetric about 0; `distance` is the quantile with this probability above it, below 0.5.
+/// Quantile of a distribution symmetric about 0. `distance` returns the quantile above which a probability below 0.5
+/// remains.
 fn symmetric_quantile(p: f64, distance: impl Fn(f64) -> f64) -> f64 {
     let size = match p.min(1.0 - p) {
         tail if tail <= 0.0 => f64::INFINITY,
@@ -146,21 +148,21 @@ fn normal_distance(p: f64) -> f64 {
         t - (2.515_517 + t * (0.802_853 + t * 0.010_328)) / (1.0 + t * (1.432_788 + t * (0.189_269 + t * 0.001_308)));
     for _ in 0..3 {
         let density = (-0.5 * x * x).exp() / (2.0 * PI).sqrt();
-        // x is minus the quantile, so that the upper tail at x is p.
+        // `x` is minus the quantile, so that the upper tail at x is p.
         let step = (normal_cdf(-x) - p) / density;
         x += step / (1.0 - 0.5 * x * step);
     }
     x
 }
 
-/// P(X > t) for Student's t with `df` degrees of freedom and `t >= 0`, precise for small results.
+/// Probability P(X > t) for Student's t with `df` degrees of freedom and `t >= 0`, precise for small results.
 fn t_upper(t: f64, df: f64) -> f64 {
-    // x = df / (df + t²) and 1 - x, each without cancellation.
+    // The arguments are df / (df + t²) and its complement, each without cancellation.
     let scaled = t * t / df;
     0.5 * incomplete_beta(0.5 * df, 0.5, 1.0 / (1.0 + scaled), scaled / (1.0 + scaled))
 }
 
-/// P(X ≤ t) for Student's t with `df` degrees of freedom.
+/// Probability P(X ≤ t) for Student's t with `df` degrees of freedom.
 pub(crate) fn t_cdf(t: f64, df: f64) -> f64 {
     let upper = t_upper(t.abs(), df);
     if t > 0.0 { 1.0 - upper } else { upper }
@@ -171,7 +173,8 @@ pub(crate) fn t_quantile(p: f64, df: f64) -> f64 {
 }
 
 fn t_distance(p: f64, df: f64) -> f64 {
-    // Newton on ln(upper tail) over ln(t), nearly straight for heavy tails. Bisects if a step leaves the bracket.
+    // Newton's method on ln(upper tail) as a function of ln(t), nearly straight for heavy tails. Bisects if a step
+    // leaves the bracket.
     let (mut low, mut high) = (0.0_f64, f64::INFINITY);
     let mut t = -normal_quantile(p);
     let log_scale = ln_gamma(0.5 * (df + 1.0)) - ln_gamma(0.5 * df) - 0.5 * (df * PI).ln();
@@ -195,14 +198,13 @@ fn t_distance(p: f64, df: f64) -> f64 {
     t
 }
 
-/// `x^a·e^-x / Γ(a + 1)` for `a > 0` and `x > 0`, without cancellation for large values. Source: Loader 2000.
+/// Returns `x^a·e^-x / Γ(a + 1)` for `a > 0` and `x > 0`, without cancellation for large values. Source: Loader 2000.
 fn poisson_term(a: f64, x: f64) -> f64 {
     (-stirling_error(a) - deviance(a, x)).exp() / (2.0 * PI * a).sqrt()
 }
 
-/// Regularized incomplete gamma functions P(a, x) and Q(a, x) = 1 - P for `a > 0`, each precise for
-/// small results. Source: DLMF 8.11.4 (series) below the mean, 8.9.2 (continued fraction, by
-/// Lentz's method) above it.
+/// Regularized incomplete gamma functions P(a, x) and Q(a, x) = 1 - P for `a > 0`, each precise for small results.
+/// Source: DLMF 8.11.4 (series) below the mean, and 8.9.2 (continued fraction, by Lentz's method) above it.
 pub(crate) fn incomplete_gamma(a: f64, x: f64) -> (f64, f64) {
     if x <= 0.0 {
         return (0.0, 1.0);
@@ -250,12 +252,12 @@ pub(crate) fn gamma_quantile(a: f64, p: f64) -> f64 {
     if p >= 1.0 {
         return f64::INFINITY;
     }
-    // Wilson & Hilferty 1931 in the middle, the first term of the series near zero.
+    // The first guess is Wilson & Hilferty 1931 in the middle, and the first term of the series near zero.
     let wide = 1.0 / (9.0 * a);
     let cube = 1.0 - wide + normal_quantile(p) * wide.sqrt();
     let near_zero = (p.ln() + ln_gamma(a + 1.0)) / a;
     let mut log_x = if cube > 0.3 && a > 0.5 { (a * cube * cube * cube).ln() } else { near_zero };
-    // Newton on the logarithm of the smaller tail over ln x. Bisects if a step leaves the bracket.
+    // Newton's method on the logarithm of the smaller tail as a function of ln x. Bisects if a step leaves the bracket.
     let (mut low, mut high) = (f64::NEG_INFINITY, f64::INFINITY);
     for _ in 0..200 {
         let x = log_x.exp();
@@ -286,7 +288,7 @@ pub(crate) fn gamma_quantile(a: f64, p: f64) -> f64 {
     log_x.exp()
 }
 
-/// P(X > x) for X chi-square with `df` degrees of freedom, precise for small results.
+/// Probability P(X > x) for X chi-square with `df` degrees of freedom, precise for small results.
 pub(crate) fn chi_square_upper(x: f64, df: f64) -> f64 {
     incomplete_gamma(0.5 * df, 0.5 * x).1
 }

@@ -2,33 +2,34 @@
 
 use crate::growth_in_trials::{self, Growth, Series, Shown};
 
-/// Changes between the halves of a trial below this count as steady: they move its mean by less than half of that.
+/// Relative change between the halves of a trial below which it counts as steady. The change moves the mean by less
+/// than half of that.
 pub const MARGIN: f64 = 0.02;
 const FEWEST: usize = 3;
 
-/// Whether the trials of a design point had reached a steady state.
+/// Result of the steady-state test for the trials of a design point.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Steady {
-    /// `Some(false)` if the test rejects a steady state, `Some(true)` if not, `None` for too few trials.
+    /// Whether a steady state was reached: `Some(false)` if the test rejects it, `None` if there are too few trials.
     pub reached: Option<bool>,
-    /// Logarithm of the mean of a trial's second half over that of its first, over trials.
+    /// Logarithm of the ratio of the means of a trial's halves, second to first, over the trials.
     pub change: Growth,
 }
 
-/// The changes that [`judge`] needs, from the trials of a design point: `trials[trial][window]`.
+/// Creates the changes that [`judge`] needs from the trials of a design point: `trials[trial][window]`.
 pub fn halves(trials: &[Vec<f64>]) -> Series {
     let mut series = Series::from_halves(trials, MARGIN);
-    // Excluded points do not count in the adjustment.
+    // An excluded point does not count in the adjustment.
     if series.changes.len() < FEWEST {
         series.changes.clear();
     }
     series
 }
 
-/// Tests all design points of a report together, from the [`halves`] of each. Trials that start before the transient
-/// is over differ between their halves, in the same direction for all trials of a point. Disturbances by the machine
-/// and correlated windows have no direction. The test therefore counts trials, not windows: at most `error` of reports
-/// call a steady point unsteady (Student's t over trials, Holm over points). Changes below [`MARGIN`] never count.
+/// Tests all design points of a report together, from the [`halves`] of each. Trials that start before the transient is
+/// over differ between their halves, in the same direction for all trials of a point. Disturbances by the machine and
+/// correlated windows have no direction. The test therefore counts trials, not windows: at most `error` of reports call
+/// a steady point unsteady (Student's t over trials, Holm over points). Changes below [`MARGIN`] never count.
 pub fn judge(points: &[Series], error: f64) -> Vec<Steady> {
     let found = growth_in_trials::growth(points, error).into_iter();
     let judged = |change: Growth| {

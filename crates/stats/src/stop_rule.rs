@@ -4,11 +4,11 @@
 
 use crate::interval::{self, Estimate};
 
-/// Blocks before the first look, and minimum for any claim.
+/// Number of blocks before the first look, and minimum for any claim.
 pub const FIRST_LOOK: u32 = 12;
 
 /// Number of blocks at the next look: 12, 18, 24, 30, then half as many again each time. Each look is a chance to stop
-/// because widths happen to be narrow; few looks keep it small.
+/// because widths happen to be narrow; having few looks keeps the chance small.
 pub fn next_look(blocks: u32) -> u32 {
     match blocks {
         0..12 => FIRST_LOOK,
@@ -21,14 +21,14 @@ pub fn next_look(blocks: u32) -> u32 {
     }
 }
 
-/// Whether a study with `blocks` blocks is due for a look.
+/// Whether a study that has completed `blocks` blocks is due for a look.
 pub fn is_look(blocks: u32) -> bool {
     blocks >= FIRST_LOOK && next_look(blocks - 1) == blocks
 }
 
 /// Relative standard deviation between trials, pooled over the points of a study: the root of the mean of
-/// `(s_i/mean_i)²`. Pooling removes luck from "narrow enough", and accounts for rare starts that only other points had.
-/// `None` if no point has two values and a nonzero mean.
+/// `(s_i/mean_i)²`. Pooling averages out lucky narrow points and covers rare starts that only other points had. `None`
+/// if no point has two values and a nonzero mean.
 pub fn pooled_relative_sd<'a>(points: impl IntoIterator<Item = &'a [f64]>) -> Option<f64> {
     let squares = points.into_iter().filter_map(|values| {
         let mean = interval::average(values)?;
@@ -38,7 +38,7 @@ pub fn pooled_relative_sd<'a>(points: impl IntoIterator<Item = &'a [f64]>) -> Op
     interval::average(&squares).map(f64::sqrt)
 }
 
-/// Relative half-width of a point's interval with the pooled deviation; `None` for fewer than two trials.
+/// Relative half-width of a point's interval under the pooled deviation, a fraction; `None` for fewer than two trials.
 pub fn pooled_half_width(pooled_relative_sd: f64, trials: u32, level: f64) -> Option<f64> {
     (trials >= 2).then(|| {
         let n = f64::from(trials);
@@ -46,7 +46,8 @@ pub fn pooled_half_width(pooled_relative_sd: f64, trials: u32, level: f64) -> Op
     })
 }
 
-/// Mean of two or more finite values with the reported interval, `mean ± t(n-1)·max(s_i, s_pool·|mean|)/√n`.
+/// Mean with the reported interval, `mean ± t(n-1)·max(s_i, s_pool·|mean|)/√n`. `None` for fewer than two values, or if
+/// one is not finite.
 pub fn shown(values: &[f64], pooled_relative_sd: f64, level: f64) -> Option<Estimate> {
     let own = interval::mean(values, level)?;
     let pooled = pooled_half_width(pooled_relative_sd, u32::try_from(values.len()).ok()?, level)? * own.point.abs();
@@ -54,10 +55,10 @@ pub fn shown(values: &[f64], pooled_relative_sd: f64, level: f64) -> Option<Esti
     Some(Estimate::around(own.point, half_width, level, own.n))
 }
 
-/// The stopping rule of a study.
+/// Target and limits of a study's number of blocks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rule {
-    /// Target half-width, a fraction; `None` runs exactly `min` blocks.
+    /// Target half-width, a fraction; `None` ends the study after exactly `min` blocks.
     pub target: Option<f64>,
     /// Minimum number of blocks.
     pub min: u32,
@@ -65,28 +66,28 @@ pub struct Rule {
     pub max: u32,
 }
 
-/// Whether there are enough blocks. `Display` gives the reason.
+/// Whether a study has enough blocks. `Display` gives the reason.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Decision {
     /// More blocks are needed.
     Continue,
-    /// The requested number of blocks is complete.
+    /// The requested number of blocks is complete, without a target.
     AsAsked {
-        /// Number of blocks done.
+        /// Number of completed blocks.
         blocks: u32,
     },
     /// The widest interval meets the target.
     Met {
-        /// Half-width of that interval, a fraction.
+        /// Half-width of the widest interval, a fraction.
         width: f64,
-        /// Number of blocks done.
+        /// Number of completed blocks.
         blocks: u32,
     },
     /// The maximum number of blocks is reached.
     Budget {
         /// Half-width of the widest interval, a fraction; `None` without an interval.
         width: Option<f64>,
-        /// Number of blocks done.
+        /// Number of completed blocks.
         blocks: u32,
     },
 }
@@ -105,8 +106,8 @@ impl std::fmt::Display for Decision {
     }
 }
 
-/// Decides after a whole block. `width` is the widest half-width of the study so far, `None` while a point has no
-/// interval. Widths count only at the looks of [`next_look`] and at `max`.
+/// Decides after a whole block. `width` is the widest half-width of the study, a fraction, or `None` while a point has
+/// no interval. Widths count only at the looks of [`next_look`] and at `max`.
 pub fn decide(width: Option<f64>, blocks: u32, rule: &Rule) -> Decision {
     let goal = match rule.target {
         None if blocks >= rule.min => return Decision::AsAsked { blocks },
@@ -122,7 +123,8 @@ pub fn decide(width: Option<f64>, blocks: u32, rule: &Rule) -> Decision {
     }
 }
 
-/// Trials likely to reach the target: the smallest `n` to which the half-width `relative` shrinks, as `t/√n`.
+/// Number of trials likely to reach the target: the smallest `n` at which the half-width, shrinking as `t/√n`, is small
+/// enough. `None` for fewer than two trials, or if no number does.
 pub fn trials_needed(relative: f64, trials: u32, target: f64, level: f64) -> Option<u32> {
     if trials < 2 || target.is_nan() || target <= 0.0 || !relative.is_finite() {
         return None;
@@ -144,7 +146,8 @@ pub fn trials_needed(relative: f64, trials: u32, target: f64, level: f64) -> Opt
     Some(high as u32)
 }
 
-/// Largest share of a rare kind of start that all trials may have missed: `1-error^(1/n)` (Hanley & Lippman-Hand 1983).
+/// Largest share of a rare kind of start that all trials may have missed, a fraction: `1-error^(1/n)` (Hanley &
+/// Lippman-Hand 1983).
 pub fn unseen_share(trials: u32, error: f64) -> f64 {
     1.0 - error.powf(1.0 / f64::from(trials.max(1)))
 }
@@ -164,7 +167,7 @@ mod tests {
     #[test]
     fn decisions() {
         let rule = Rule { target: Some(0.03), min: 12, max: 40 };
-        // (half-width, blocks) -> decision
+        // Each row: half-width, number of blocks, decision.
         let table = [
             (None, 0, "not yet"),
             (Some(0.01), 11, "not yet"),

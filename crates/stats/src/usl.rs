@@ -1,43 +1,43 @@
-//! Fits the Universal Scalability Law to throughput over cores, threads or clients.
+//! Fits the Universal Scalability Law to throughput as a function of cores, threads or clients.
 
 use crate::interval::{self, Estimate};
 use crate::random::Rng;
 use crate::special_functions;
 
-/// Throughput at one number of cores, threads or clients.
+/// Throughputs at one number of cores, threads or clients.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
     /// Number of cores, threads or clients, at least 1.
     pub n: f64,
-    /// Throughput of each trial, positive, in the same unit for all points.
+    /// Throughput of each trial, positive, in one unit for all points.
     pub throughputs: Vec<f64>,
 }
 
-/// `X(N) = λN / (1 + σ(N-1) + κN(N-1))`.
+/// The law `X(N) = λN / (1 + σ(N-1) + κN(N-1))` with its parameters (Gunther 2007).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Law {
-    /// λ: throughput at N = 1, in the unit of the points.
+    /// Throughput λ at N = 1, in the unit of the points.
     pub lambda: f64,
-    /// σ: contention, the serial share of the work, 0 to 1.
+    /// Contention σ, the serial share of the work, 0 to 1.
     pub sigma: f64,
-    /// κ: coherency, the cost of each pair; not negative.
+    /// Coherency κ, the cost of each pair; not negative.
     pub kappa: f64,
 }
 
 /// A fitted law with its intervals.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fit {
-    /// The least-squares law.
+    /// The law with the least weighted squares.
     pub law: Law,
     /// R² of the mean throughputs, with the weights of the fit.
     pub r_squared: f64,
-    /// Largest measured N.
+    /// Largest measured N of the fit.
     pub n_max: f64,
-    /// The point farthest from the law, if the deviation is both significant and large.
+    /// The point farthest from the law, if its deviation is both significant and large; otherwise `None`.
     pub miss: Option<Miss>,
-    /// Intervals; `None` if no point has two trials to resample.
+    /// Intervals of the parameters; `None` if no point has two trials to resample.
     pub intervals: Option<Intervals>,
-    /// Law of each resampling; empty without intervals.
+    /// Law of each resampling; empty if there are no intervals.
     resampled: Vec<Law>,
 }
 
@@ -46,18 +46,18 @@ pub struct Fit {
 pub struct Miss {
     /// Number of cores, threads or clients, N.
     pub n: f64,
-    /// Measured mean throughput over that of the law, minus one; negative if the law is higher.
+    /// Measured mean throughput over the law's, minus one; negative if the law is higher.
     pub relative: f64,
 }
 
-/// Percentile bootstrap intervals, resampling the trials of each point.
+/// Percentile bootstrap intervals, from resampling the trials of each point.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Intervals {
-    /// Interval of λ.
+    /// Interval of λ, in the unit of the points.
     pub lambda: Estimate,
-    /// Interval of σ.
+    /// Interval of σ, a share.
     pub sigma: Estimate,
-    /// Interval of κ.
+    /// Interval of κ, the cost of each pair.
     pub kappa: Estimate,
     /// Interval of the N with the highest throughput; infinite if κ is 0.
     pub peak: Estimate,
@@ -67,13 +67,13 @@ const FEWEST: usize = 4;
 const MISS: f64 = 0.1;
 /// Minimum deviation of a missed point, in standard errors of its mean.
 const MISS_ERRORS: f64 = 3.0;
-/// Weight of the pooled variance in each point's own, in trials, because few trials give a poor variance. This is
-/// Smyth's moderated variance (2004); points are too few to estimate its prior.
+/// Weight of the pooled variance in the variance of each point, in trials, because few trials give a poor variance.
+/// This is Smyth's moderated variance (2004); there are too few points to estimate its prior.
 const PRIOR_TRIALS: f64 = 4.0;
 const RESAMPLES: usize = 500;
 
 impl Law {
-    /// Throughput at N.
+    /// Throughput of the law at N, in the unit of the points.
     pub fn throughput(&self, n: f64) -> f64 {
         self.lambda * n / (1.0 + self.sigma * (n - 1.0) + self.kappa * n * (n - 1.0))
     }
@@ -85,17 +85,18 @@ impl Law {
 }
 
 impl Fit {
-    /// Throughput of the law at N with its interval, if any, for the mean of many trials; single trials scatter more.
+    /// Throughput at N with its interval for the mean of many trials, as single trials scatter more. `None` without
+    /// intervals.
     pub fn band(&self, n: f64) -> Option<Estimate> {
         let Intervals { lambda: Estimate { level, n: trials, .. }, .. } = self.intervals?;
         let mut values = self.resampled.iter().map(|law| law.throughput(n)).collect::<Vec<_>>();
         let (low, high) = central(&mut values, level);
         let point = self.law.throughput(n);
-        // With a parameter at its bound, the law may be outside most resamplings.
+        // If a parameter is at its bound, the law may be outside most resamplings.
         Some(Estimate { point, low: low.min(point), high: high.max(point), level, n: trials })
     }
 
-    /// Whether the resampled laws support a statement, adjusted for `among` fits.
+    /// Whether the resampled laws support a statement at the fit's level, adjusted for `among` fits.
     fn holds(&self, holds: impl Fn(&Law) -> bool, among: usize) -> bool {
         let Some(level) = self.intervals.map(|found| found.peak.level) else { return false };
         let against = self.resampled.iter().filter(|law| !holds(law)).count();
@@ -105,7 +106,7 @@ impl Fit {
 
     /// Describes the fit in words; `resource` names N in the plural, for example `cores`. A statement without "not
     /// sure" is adjusted for `among` fits in one report (Bonferroni), up to 12 with 500 resamplings. A peak beyond the
-    /// largest measured N is reported as such. If κ's interval leaves a peak open, none is reported.
+    /// largest measured N is reported as such. If κ's interval leaves the peak open, no peak is reported.
     pub fn sentence(&self, resource: &str, among: usize) -> String {
         let Law { sigma, kappa, .. } = self.law;
         let n_max = self.n_max;
@@ -152,7 +153,7 @@ impl Fit {
     }
 }
 
-/// Two significant digits, or all digits before the point.
+/// Formats a value with two significant digits, or with all digits before the point.
 fn short(value: f64) -> String {
     match value.abs() {
         _ if value.is_infinite() => "∞".to_owned(),
@@ -165,8 +166,8 @@ fn short(value: f64) -> String {
     }
 }
 
-/// Fits the law by bounded least squares (Levenberg 1944, Marquardt 1963) and bootstraps its intervals. Each point is
-/// weighted by one over the variance of its mean. The relative variance is similar at all N, so it is moderated by the
+/// Fits the law by bounded least squares (Levenberg 1944, Marquardt 1963) and bootstraps its intervals. The weight of a
+/// point is one over the variance of its mean. The relative variance is similar at all N, so it is moderated by the
 /// variance of all points. Source of the law: Gunther 2007, Guerrilla Capacity Planning. Points with equal N are
 /// merged. Equal seeds give equal intervals. Fails with the reason.
 pub fn fit(points: &[Point], level: f64, seed: u64) -> Result<Fit, String> {
@@ -212,7 +213,7 @@ fn gather(points: &[Point]) -> Result<Vec<Point>, String> {
 struct Datum {
     n: f64,
     mean: f64,
-    /// One over the variance of the mean; one over the squared mean if no variance is known.
+    /// One over the variance of the mean, or over the squared mean if no variance is known.
     weight: f64,
     /// Standard error of the mean; `None` if no variance is known.
     error: Option<f64>,
@@ -237,7 +238,7 @@ fn data(points: &[Point]) -> Vec<Datum> {
     points.iter().zip(&parts).map(datum).collect()
 }
 
-/// The most distant point that counts as missed.
+/// The most distant point among those that count as missed; `None` if the law describes all points.
 fn miss(law: &Law, data: &[Datum]) -> Option<Miss> {
     let far = data.iter().filter_map(|datum| {
         let found = law.throughput(datum.n);
@@ -252,7 +253,7 @@ fn squares(law: &Law, data: &[Datum]) -> f64 {
     data.iter().map(|datum| datum.weight * (datum.mean - law.throughput(datum.n)).powi(2)).sum()
 }
 
-/// One minus residual over total sum of squares, about the weighted mean.
+/// One minus the ratio of residual to total sum of squares, about the weighted mean.
 fn r_squared(law: &Law, data: &[Datum]) -> f64 {
     let weights = data.iter().map(|datum| datum.weight).sum::<f64>();
     let mean = data.iter().map(|datum| datum.weight * datum.mean).sum::<f64>() / weights;
@@ -260,7 +261,7 @@ fn r_squared(law: &Law, data: &[Datum]) -> f64 {
     if total > 0.0 { 1.0 - squares(law, data) / total } else { 0.0 }
 }
 
-/// Descends from several starts, because bounds create local minima, and keeps the best.
+/// Descends from several starts, because bounds create local minima, and keeps the best law.
 fn best_of_starts(data: &[Datum]) -> Law {
     let n_max = data.iter().map(|datum| datum.n).fold(1.0, f64::max);
     let mut best: Option<(f64, Law)> = None;
@@ -284,7 +285,7 @@ fn best_of_starts(data: &[Datum]) -> Law {
     best.expect("there are twelve starts").1
 }
 
-/// Levenberg-Marquardt; a parameter stays at its bound while the slope pushes it outwards.
+/// Descends by Levenberg-Marquardt. A parameter stays at its bound while the slope pushes it outwards.
 fn descend(start: Law, data: &[Datum]) -> Law {
     let mut law = start;
     let mut error = squares(&law, data);
@@ -334,7 +335,7 @@ fn descend(start: Law, data: &[Datum]) -> Law {
     law
 }
 
-/// Solves three equations by elimination with pivots; a singular system gives a zero step.
+/// Solves three linear equations by elimination with pivots. A singular system gives a zero step.
 fn solve(mut matrix: [[f64; 3]; 3], mut right: [f64; 3]) -> [f64; 3] {
     for column in 0..3 {
         let pivot = (column..3).max_by(|&a, &b| matrix[a][column].abs().total_cmp(&matrix[b][column].abs()));
@@ -358,7 +359,7 @@ fn solve(mut matrix: [[f64; 3]; 3], mut right: [f64; 3]) -> [f64; 3] {
     right
 }
 
-/// The law of each bootstrap sample, with new weights; empty if no point has two trials.
+/// Law of each bootstrap sample, with new weights; empty if no point has two trials.
 fn resample_all(points: &[Point], law: &Law, level: f64, seed: u64) -> Vec<Law> {
     if points.iter().all(|point| point.throughputs.len() < 2) {
         return Vec::new();
@@ -384,7 +385,8 @@ fn intervals(points: &[Point], law: &Law, resampled: &[Law], level: f64) -> Opti
     Some(Intervals { lambda, sigma, kappa, peak: of(Law::peak) })
 }
 
-/// Ends of the central share `level`. Uses observed values without interpolation, because peaks may be infinite.
+/// Ends of the central share `level` of the values. Returns observed values without interpolation, because peaks may be
+/// infinite.
 fn central(values: &mut [f64], level: f64) -> (f64, f64) {
     values.sort_by(f64::total_cmp);
     let side = (1.0 - level) / 2.0;
@@ -393,9 +395,9 @@ fn central(values: &mut [f64], level: f64) -> (f64, f64) {
 }
 
 /// Draws as many trials of a point as it has, with replacement. Samples from few trials vary too little, so deviations
-/// are scaled by √(n/(n-1)) (Davison & Hinkley 1997, section 2.4). They are also scaled by how much wider Student's t
-/// with the moderated variance's degrees of freedom is than the normal distribution. Without the second factor,
-/// simulated 95 % intervals from 5 trials cover 90 to 93 %.
+/// are scaled by √(n/(n-1)) (Davison & Hinkley 1997, section 2.4). They are also scaled by the ratio of Student's t
+/// with the moderated variance's degrees of freedom to the normal quantile. Without the second factor, simulated 95 %
+/// intervals from 5 trials cover 90 to 93 %.
 fn resample(point: &Point, level: f64, rng: &mut Rng) -> Point {
     let n = point.throughputs.len();
     let mean = interval::average(&point.throughputs).expect("gathered points have trials");
@@ -406,7 +408,7 @@ fn resample(point: &Point, level: f64, rng: &mut Rng) -> Point {
     let wider =
         interval::t_two_sided(level, freedom + PRIOR_TRIALS) / special_functions::normal_quantile((1.0 + level) / 2.0);
     let scale = (n as f64 / freedom).sqrt() * wider;
-    // Keeps throughputs positive, as the law requires.
+    // A throughput stays positive, as the law requires.
     let mut draw = || {
         let drawn = point.throughputs[rng.below(n as u64) as usize];
         (mean + (drawn - mean) * scale).max(mean * 1e-3)
@@ -427,8 +429,9 @@ mod tests {
     }
 
     // scipy 1.17: n = [1, 2, 4, 8, 16, 32]; x = [955.16, 1878.91, 3548.68, 6531.08, 9897.24, 11950.3]
-    // f = lambda n, l, s, k: l*n/(1 + s*(n-1) + k*n*(n-1)); scipy.optimize.curve_fit(f, n, x, p0=[900, .02, 1e-4],
-    // sigma=x, bounds=([0, 0, 0], [numpy.inf, 1, numpy.inf]), xtol=1e-15, ftol=1e-15, gtol=1e-15)[0]
+    // f = lambda n, l, s, k: l*n/(1 + s*(n-1) + k*n*(n-1))
+    // scipy.optimize.curve_fit(f, n, x, p0=[900, .02, 1e-4], sigma=x, bounds=([0, 0, 0], [numpy.inf, 1, numpy.inf]),
+    // xtol=1e-15, ftol=1e-15, gtol=1e-15)[0]
     #[test]
     fn matches_scipy() {
         let found = fit(
@@ -455,7 +458,7 @@ mod tests {
         assert_eq!(found.intervals, None);
     }
 
-    // The same with x = [100, 199, 396, 790] at n = [1, 2, 4, 8], where κ ends at its bound.
+    // scipy as above with x = [100, 199, 396, 790] at n = [1, 2, 4, 8], where κ ends at its bound.
     #[test]
     fn matches_scipy_at_a_bound() {
         let found =
@@ -466,7 +469,7 @@ mod tests {
         assert_eq!(found.law.peak(), f64::INFINITY);
     }
 
-    /// Plain least squares, as in R's packages.
+    /// Fits plain least squares, as R's packages do.
     fn unweighted(rows: &[(f64, f64)]) -> Law {
         let data = rows.iter().map(|&(n, mean)| Datum { n, mean, weight: 1.0, error: None }).collect::<Vec<_>>();
         best_of_starts(&data)
@@ -478,11 +481,12 @@ mod tests {
         }
     }
 
-    /// SPEC SDM91 on a SPARCcenter 2000: scripts, scripts per hour (Gunther 2007, 4.5; `specsdm91` of R's usl 3.0.3).
+    /// SPEC SDM91 on a SPARCcenter 2000: number of scripts, scripts per hour (Gunther 2007, 4.5; `specsdm91` of R's usl
+    /// 3.0.3).
     const SPECSDM91: [(f64, f64); 7] =
         [(1.0, 64.9), (18.0, 995.9), (36.0, 1652.4), (72.0, 1853.2), (108.0, 1828.9), (144.0, 1775.0), (216.0, 1702.2)];
 
-    /// A ray tracer on NUMA CPUs (Gunther 2007, table 5.1; data set `raytracer` of usl 3.0.3).
+    /// Throughputs of a ray tracer on NUMA CPUs (Gunther 2007, table 5.1; data set `raytracer` of usl 3.0.3).
     const RAYTRACER: [(f64, f64); 11] = [
         (1.0, 20.0),
         (4.0, 78.0),
@@ -497,10 +501,10 @@ mod tests {
         (64.0, 310.0),
     ];
 
-    // R 4.2.2, the call that usl 3.0.3 makes (R/usl.R, `usl.solve.nls`), for the data above: nls(y ~ gamma*x/(1 +
-    // alpha*(x-1) + beta*x*(x-1)), algorithm = "port", lower = c(0, 0, 0), upper = c(Inf, 1, 1), ...) gives
-    // 89.99522677, 0.02772846999, 0.0001043655007; 21.84884277, 0.05777078033, 0; 20.85604501, 0.02444403819,
-    // 0.001626809372 for the first six rows of the ray tracer.
+    // R 4.2.2, the call that usl 3.0.3 makes (R/usl.R, `usl.solve.nls`), for the data above:
+    // nls(y ~ gamma*x/(1 + alpha*(x-1) + beta*x*(x-1)), algorithm = "port", lower = c(0, 0, 0), upper = c(Inf, 1, 1), ...)
+    // gives 89.99522677, 0.02772846999, 0.0001043655007; 21.84884277, 0.05777078033, 0; and for the first six rows of the
+    // ray tracer 20.85604501, 0.02444403819, 0.001626809372.
     #[test]
     fn matches_r_without_weights() {
         close(unweighted(&SPECSDM91), [89.99522677, 0.02772846999, 0.0001043655007], 1e-6);
@@ -519,7 +523,7 @@ mod tests {
         assert!((law.throughput(law.peak()) - 1884.0).abs() < 0.5, "{law:?}");
         let predicted = SPECSDM91.map(|(n, _)| law.throughput(n).round());
         assert_eq!(predicted, [90.0, 1078.0, 1541.0, 1850.0, 1879.0, 1822.0, 1646.0]);
-        // The package divides the measured throughput by N times gamma, not the law's.
+        // The package divides the measured throughput, not the law's, by N times gamma.
         let efficiency = SPECSDM91.map(|(n, x)| (x / (n * law.lambda) * 1e3).round() / 1e3);
         assert_eq!(efficiency, [0.721, 0.615, 0.510, 0.286, 0.188, 0.137, 0.088]);
         let example = [(1.0, 1.0), (2.0, 1.8868), (4.0, 3.0769), (6.0, 3.5294), (8.0, 3.5398), (10.0, 3.3557)];
@@ -527,10 +531,9 @@ mod tests {
     }
 
     // R 4.2.2: n <- c(1, 2, 4, 8, 12); x <- list(...) as below; m <- sapply(x, mean); k <- sapply(x, length); f <- k - 1
-    // v <- sapply(x, var) / m^2; w <- k / (m^2 * (4 * (sum(f * v) / sum(f)) + f * v) / (4 + f)); fit <- nls(m ~ l*n/(1
-    // +
-    // s*(n-1) + p*n*(n-1)), weights = w, start = list(l = 100, s = .03, p = .001), algorithm = "port", ...);
-    // 1 - sum(w * (m - fitted(fit))^2) / sum(w * (m - weighted.mean(m, w))^2)
+    // v <- sapply(x, var) / m^2; w <- k / (m^2 * (4 * (sum(f * v) / sum(f)) + f * v) / (4 + f))
+    // fit <- nls(m ~ l*n/(1 + s*(n-1) + p*n*(n-1)), weights = w, start = list(l = 100, s = .03, p = .001),
+    // algorithm = "port", ...); 1 - sum(w * (m - fitted(fit))^2) / sum(w * (m - weighted.mean(m, w))^2)
     #[test]
     fn matches_r_with_moderated_weights() {
         let found = fit(
@@ -679,14 +682,14 @@ mod tests {
         .unwrap();
         let is_sure = |found: &Fit, among| !found.sentence("cores", among).contains("(uncertain)");
         assert_eq!([1, 12, 13].map(|among| is_sure(&found, among)), [true, true, false], "{found:?}");
-        // Three of 500 laws without a peak: 2·4/501 is 0.016.
+        // With three of 500 laws without a peak, 2·4/501 is 0.016.
         found.resampled[..3].fill(line);
         assert_eq!([1, 3, 4].map(|among| is_sure(&found, among)), [true, true, false], "{found:?}");
     }
 
     #[test]
     fn reports_the_point_that_the_law_misses() {
-        // An immediate plateau, as with a server on one CPU and more and more threads.
+        // An immediate plateau, as for a server on one CPU with more and more threads.
         let plateau = [1.0, 2.0, 3.0, 4.0, 6.0].map(|n| Point {
             n,
             throughputs: [0.99, 1.0, 1.01].map(|f| f * if n < 2.0 { 50.0 } else { 100.0 }).to_vec(),
@@ -695,7 +698,7 @@ mod tests {
         assert!(miss.relative.abs() > 0.1, "{miss:?}");
         let law = Law { lambda: 10.0, sigma: 0.1, kappa: 0.01 };
         assert_eq!(fit(&exact(law, &[1.0, 2.0, 4.0, 8.0]), 0.95, 1).unwrap().miss, None);
-        // As far off, but by chance, because these trials scatter more.
+        // The points are as far off, but by chance, because these trials scatter more.
         let mut rng = Rng::new(3);
         let wild = [1.0, 2.0, 4.0, 8.0, 16.0].map(|n| Point {
             n,

@@ -4,14 +4,14 @@ use crate::{batch_means, interval};
 
 const BATCHES: usize = 10;
 
-/// The two sources of variation of a metric, as standard deviations in the unit of the metric.
+/// Sources of variation of a metric, as standard deviations in the unit of the metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Components {
-    /// s_B: between the true means of trials; 0 if variation within trials explains all.
+    /// Deviation s_B between the true means of trials; 0 if variation within trials explains all.
     pub between: f64,
-    /// s_W: of one window within a trial.
+    /// Deviation s_W of one window within a trial.
     pub within: f64,
-    /// s_1: of the long-run mean over one second of a trial; includes the correlation between windows, unlike `within`.
+    /// Deviation s_1 of the mean over one second of a trial; includes the correlation between windows, unlike `within`.
     pub second: f64,
 }
 
@@ -19,7 +19,7 @@ pub struct Components {
 /// variance of a trial's mean comes from ten batch means (corrected as in [`batch_means::mean`]), pooled over trials.
 /// s_B² is the excess of the variance between trials. With independent windows, this is the one-way analysis of
 /// variance with random effects (Searle, Casella & McCulloch 1992, Variance Components, section 3.6). `None` for fewer
-/// than two trials, fewer than ten windows in a trial, or a value that is not finite. Panics if `window_s` is not
+/// than two trials, for fewer than ten windows in a trial, or if a value is not finite. Panics if `window_s` is not
 /// positive.
 pub fn components(trials: &[Vec<f64>], window_s: f64) -> Option<Components> {
     assert!(window_s > 0.0, "a window has a length: {window_s}");
@@ -46,9 +46,9 @@ pub fn components(trials: &[Vec<f64>], window_s: f64) -> Option<Components> {
 }
 
 impl Components {
-    /// Seconds per trial for the narrowest interval in a given time, if each trial costs another `restart_s` seconds:
-    /// `sqrt(restart_s · s_1² / s_B²)`. `None` if trials do not differ, so that one long trial is best. Source: Cochran
-    /// 1977, Sampling Techniques, section 10.6, two-stage sampling.
+    /// Length of a trial, s, with the narrowest interval for a fixed total time, if each trial takes `restart_s` more
+    /// seconds: `sqrt(restart_s · s_1² / s_B²)`. `None` if trials do not differ, so that one long trial is best.
+    /// Source: Cochran 1977, Sampling Techniques, section 10.6, two-stage sampling.
     pub fn best_seconds_per_trial(&self, restart_s: f64) -> Option<f64> {
         (self.between > 0.0).then(|| (restart_s * self.second.powi(2) / self.between.powi(2)).sqrt())
     }
@@ -60,7 +60,7 @@ mod tests {
     use crate::Rng;
 
     // Python 3 with statsmodels 0.15: y = [[10 + j + (i*7 % 5)/2 for i in range(10)] for j in (0, 1.5, 0.7, 2.2)]
-    // One-way random effects by restricted maximum likelihood, equal to the analysis of variance for balanced data:
+    // One-way random effects by restricted maximum likelihood equal the analysis of variance for balanced data:
     // m = statsmodels.api.MixedLM(numpy.ravel(y), numpy.ones(40), groups=numpy.repeat(range(4), 10)).fit(reml=True)
     // m.cov_re[0, 0]**.5, m.scale**.5
     #[test]
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn best_length_balances_restarts_and_noise() {
         let found = Components { between: 0.02, within: 1.0, second: 0.1 };
-        // sqrt(4 · 0.01 / 0.0004)
+        // The length is sqrt(4 · 0.01 / 0.0004) = 10.
         assert!((found.best_seconds_per_trial(4.0).unwrap() - 10.0).abs() < 1e-12);
         assert_eq!(Components { between: 0.0, ..found }.best_seconds_per_trial(4.0), None);
     }

@@ -1,12 +1,12 @@
 //! The stop rule of volley (<https://github.com/jonhoo/volley>, `client/main.c`), to reproduce its results. It treats
-//! correlated requests as independent, so its interval is far too narrow: report it only along with a valid one.
+//! correlated requests as independent, so its interval is far too narrow. Report it only along with a valid one.
 
-/// Count, mean and sum of squared deviations of one client's latencies in one round.
+/// Number, mean and sum of squared deviations of one client's latencies in one round.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Moments {
-    /// Number of latencies.
+    /// Number of recorded latencies.
     pub count: u64,
-    /// Mean in ns.
+    /// Mean of the latencies, ns.
     pub mean: f64,
     /// Sum of squared deviations from the mean, ns².
     pub m2: f64,
@@ -23,19 +23,19 @@ impl Moments {
     }
 }
 
-/// The next action of the load engine.
+/// Next action of the load engine under the rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Another round.
+    /// Run a further round.
     Round {
-        /// Requests per client.
+        /// Number of requests that each client sends.
         requests_per_client: u64,
     },
     /// The measurement has ended.
     Done(VolleyEnd),
 }
 
-/// Why a measurement ended.
+/// Reason why a measurement ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VolleyEnd {
     /// Volley's interval is narrow enough.
@@ -56,7 +56,7 @@ impl std::fmt::Display for VolleyEnd {
     }
 }
 
-/// Volley's rule as a state machine: starts with [`VolleyRule::first`]; then [`VolleyRule::finish_round`] each round.
+/// Volley's rule as a state machine. Starts with [`VolleyRule::first`] and continues with [`VolleyRule::finish_round`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct VolleyRule {
     clients: u32,
@@ -78,7 +78,8 @@ const Z: f64 = 1.96;
 const TOO_FEW: u64 = 10;
 
 impl VolleyRule {
-    /// Volley uses 1,000,000 requests per round, 5 us and 180 s. Panics if `clients` or the half-width is 0.
+    /// Creates the rule; volley itself uses 1,000,000 requests per round, 5 us and 180 s. Panics if `clients` or the
+    /// half-width is 0.
     pub fn new(clients: u32, round_requests: u64, half_width_ns: u64, max_ns: u64) -> Self {
         assert!(clients > 0, "a rule without clients");
         assert!(half_width_ns > 0, "no interval has half-width 0");
@@ -86,7 +87,8 @@ impl VolleyRule {
         Self { clients, round_requests, half_width_ns, max_ns, mean_ns: 0.0, stddev_ns: 0.0, samples: 0, rounds: 0 }
     }
 
-    /// The priming round, of maximum size. Volley includes its latencies.
+    /// Returns the priming round, with as many requests per client as a round allows, or [`VolleyEnd::TooManyClients`]
+    /// if there are 10 or fewer. Volley includes its latencies.
     pub fn first(&self) -> Next {
         match self.round_requests / u64::from(self.clients) {
             0..=TOO_FEW => Next::Done(VolleyEnd::TooManyClients),
@@ -162,11 +164,11 @@ mod tests {
 
     #[test]
     fn requests_missing_samples_up_to_a_full_round() {
-        // (1.96 * 3 ms / 5 us)^2 = 1,382,976 needed; 382,976 missing for 4 clients: 95,744 each.
+        // Needed: (1.96 * 3 ms / 5 us)^2 = 1,382,976. The missing 382,976 make 95,744 for each of 4 clients.
         let mut rule = volley(4);
         let wide = [client(250_000, 1e6, 3e6); 4];
         assert_eq!(rule.finish_round(&wide, 1), Next::Round { requests_per_client: 95_744 });
-        // (1.96 * 30 ms / 5 us)^2 is 138 million: a full round.
+        // Needed: (1.96 * 30 ms / 5 us)^2, or 138 million, which takes a full round.
         let mut rule = volley(4);
         let wider = [client(250_000, 1e6, 3e7); 4];
         assert_eq!(rule.finish_round(&wider, 1), Next::Round { requests_per_client: 250_000 });
@@ -178,7 +180,7 @@ mod tests {
 
     #[test]
     fn ends_if_a_round_would_be_too_small() {
-        // (1.96 * s / 5 us)^2 = 1,000,010.4: 11 missing with one client.
+        // Needed: (1.96 * s / 5 us)^2 = 1,000,010.4. One client must send the missing 11.
         let stddev = 1_000_010.4_f64.sqrt() * 5_000.0 / 1.96;
         assert_eq!(
             volley(1).finish_round(&[client(1_000_000, 0.0, stddev)], 1),

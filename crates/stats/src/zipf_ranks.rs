@@ -1,26 +1,26 @@
-//! Zipf ranks from a table of a few hundred blocks, mostly without logarithms.
+//! Zipf ranks, drawn from a table of a few hundred blocks, mostly without logarithms.
 
 use crate::item_sizes::{Cell, alias};
 use crate::popularity::Zipf;
 use crate::random::Rng;
 
-/// A block's width is its first rank divided by this: its last rank is at least 1/(1 + 1/32)^exponent as popular.
+/// Ratio of a block's first rank to its width. Its last rank is at least 1/(1 + 1/32)^exponent as popular as its first.
 const PARTS: u64 = 32;
 
-/// Neighboring ranks from `start`, the most popular of them.
+/// Neighboring ranks from `start`, which is the most popular of them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Block {
     cell: Cell,
-    /// First rank, from 0, and number of ranks.
+    /// First rank, from 0; `width` is the number of ranks.
     start: u64,
     width: u64,
     /// Popularity of the last rank relative to the first.
     least: f64,
 }
 
-/// Zipf's law over a fixed population, sampled by alias and rejection. It draws a block by width times the popularity
-/// of its first rank (Walker 1977), then a rank in it. It accepts the rank with its relative popularity (von Neumann
-/// 1951). Exact for every exponent, and fast, because the block's bound accepts nearly every rank.
+/// Zipf's law over a fixed population, sampled by alias and rejection. A sample draws a block by its width times the
+/// popularity of its first rank (Walker 1977), and then a rank in it. It accepts the rank with its relative popularity
+/// (von Neumann 1951). Exact for every exponent, and fast, because the block's bound accepts nearly every rank.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ZipfRanks {
     exponent: f64,
@@ -28,7 +28,7 @@ pub struct ZipfRanks {
 }
 
 impl ZipfRanks {
-    /// Samples `law`; 48 bytes per block, 344 blocks for 400,000 ranks.
+    /// Creates the table of `law`, with 48 bytes per block: 344 blocks for 400,000 ranks.
     pub fn new(law: Zipf) -> ZipfRanks {
         let Zipf { n, exponent } = law;
         let height = |rank: u64| (-exponent * ((rank + 1) as f64).ln()).exp();
@@ -47,7 +47,7 @@ impl ZipfRanks {
         ZipfRanks { exponent, blocks }
     }
 
-    /// Draws a rank, from 0, the most popular.
+    /// Draws a rank, from 0, which is the most popular.
     #[inline]
     pub fn sample(&self, rng: &mut Rng) -> u64 {
         loop {
@@ -67,7 +67,7 @@ impl ZipfRanks {
         }
     }
 
-    /// Popularity of a rank relative to the first of its block.
+    /// Popularity of a rank relative to the first rank of its block.
     #[cold]
     fn over_first(&self, rank: u64, start: u64) -> f64 {
         (-self.exponent * ((rank + 1) as f64 / (start + 1) as f64).ln()).exp()
@@ -115,7 +115,7 @@ mod tests {
         for (n, exponent) in [(10, 0.0), (1_000, 0.3), (200_000, 0.99), (400_000, 0.9), (1 << 40, 1.21), (5_000, 2.7)] {
             let (law, mut rng) = (Zipf::new(n, exponent), Rng::new(12));
             let ranks = ZipfRanks::new(law);
-            // Cells a fiftieth wide also reveal small errors everywhere.
+            // Cells that are a fiftieth wide also reveal small errors everywhere.
             let mut ends = vec![0];
             while *ends.last().unwrap() < n {
                 let from = *ends.last().unwrap();
