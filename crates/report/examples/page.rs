@@ -1,5 +1,5 @@
-//! Writes a page of a simulated run and its figures, to look at and for the browser test:
-//! `cargo run -p report --example page -- volley page.html`. Not a measurement of anything.
+//! Writes the page of a simulated run and its figures, to look at and for the browser test: `cargo run -p report
+//! --example page -- volley page.html`. Its numbers measure nothing.
 
 use std::error::Error;
 use std::fs;

@@ -1,5 +1,5 @@
-//! Writes the schemas of this crate: `cargo run -p report --features schema --example
-//! report_schemas`. CI fails if the files are out of date.
+//! Writes the schemas of this crate: `cargo run -p report --features schema --example report_schemas`. CI fails if the
+//! files are out of date.
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! Findings as CSV, with one row per design point or per trial. Full precision, units as stored (ns, 1/s, bytes).
+//! Findings as CSV, with one row per design point or per trial. Numbers have full precision in stored units (ns, 1/s,
+//! bytes).
 
 use std::collections::BTreeMap;
 
@@ -7,7 +8,8 @@ use study::plan::Level;
 use analysis::findings::{EffectChange, Estimate, Findings, InteractionEffect, LevelEffect, Row, TrialFinding};
 use analysis::wording::serde_name;
 
-/// One row per design point, with `_mean`, `_low`, `_high` and `_stddev` per metric. Unknown values are empty fields.
+/// Renders one row per design point, with `_mean`, `_low`, `_high` and `_stddev` per metric. Unknown values are empty
+/// fields.
 pub fn csv(findings: &Findings) -> String {
     let of_metric =
         |metric: &&study::Metric| ["mean", "low", "high", "stddev"].map(|part| format!("{}_{part}", metric.name));
@@ -42,12 +44,12 @@ pub fn csv(findings: &Findings) -> String {
     out
 }
 
-/// `interrupted` or `running`; empty if the run ended properly.
+/// Returns `interrupted` or `running`, or an empty string if the run ended properly.
 fn run_state(findings: &Findings) -> String {
     findings.unfinished.as_ref().map_or("", |unfinished| unfinished.state.word()).to_owned()
 }
 
-/// One row per trial, in running order.
+/// Renders one row per trial, in execution order.
 pub fn csv_trials(findings: &Findings) -> String {
     let heads = names("run,order,block,started,point").chain(factor_heads(findings));
     let heads = heads.chain(names("idle,limited_by,marks,outlier_in"));
@@ -74,8 +76,8 @@ pub fn csv_trials(findings: &Findings) -> String {
     out
 }
 
-/// One row for each source of variation, effect of a level, interaction of two, and change, per
-/// metric and scale (`ratio` or `difference`). Fields that do not apply are empty.
+/// Renders one row per source of variation, effect of a level, interaction of two levels, and change, for each metric
+/// and scale (`ratio` or `difference`). Fields that do not apply are empty.
 pub fn csv_effects(findings: &Findings) -> String {
     let mut out = "run,metric,idle,design,scale,what,factor,level,to,other,other_level,share,squares,df,f,p_adjusted,\
                    point,low,high\n"
@@ -113,7 +115,7 @@ pub fn csv_effects(findings: &Findings) -> String {
     out
 }
 
-/// One row per metric of each design point through proxies: its difference from `direct`.
+/// Renders one row per metric of each design point through proxies, with its difference from `direct`.
 pub fn csv_added(findings: &Findings) -> String {
     let mut out = "run,through,place,metric,unit,blocks,direct_mean,through_mean,difference,difference_low,\
                    difference_high,ratio,ratio_low,ratio_high,p_adjusted,shown\n"
@@ -132,7 +134,7 @@ pub fn csv_added(findings: &Findings) -> String {
     out
 }
 
-/// One row per point of each series over requests; every row repeats the slope.
+/// Renders one row per point of each series over requests. Every row repeats the slope of its series.
 pub fn csv_over_requests(findings: &Findings) -> String {
     let mut out = "run,point,label,what,unit,requests,mean,low,high,slope_per_1000,slope_low,slope_high\n".to_owned();
     let points = findings.over_requests.iter().flat_map(|found| found.points.iter().map(move |point| (found, point)));
@@ -148,7 +150,7 @@ pub fn csv_over_requests(findings: &Findings) -> String {
     out
 }
 
-/// One row per point of each miss-ratio curve. Fields that do not apply are empty.
+/// Renders one row per point of each miss-ratio curve. Fields that do not apply are empty.
 pub fn csv_miss_ratios(findings: &Findings) -> String {
     let mut out = "run,panel,what,series,capacity_bytes,footprint_share,memory_bytes,n,miss_ratio,low,high,policy,\
                    simulated,difference,difference_low,difference_high,p_adjusted,strays\n"
@@ -185,7 +187,7 @@ fn counts<K: std::fmt::Display>(counts: &BTreeMap<K, u64>) -> String {
     counts.iter().map(|(key, count)| format!("{key}: {count}")).collect::<Vec<_>>().join("; ")
 }
 
-/// Reserved columns; a factor with such a name gets another one.
+/// Names of reserved columns. A factor with such a name gets a different column name.
 const FIXED: &str = "run,point,order,block,started,idle,state,n,limited_by,marks,failed,errors,statuses,cpus";
 
 fn factor_heads(findings: &Findings) -> impl Iterator<Item = String> {
@@ -210,12 +212,12 @@ fn levels(findings: &Findings, row: &Row) -> impl Iterator<Item = String> {
     findings.factors.iter().map(|factor| row.factors.get(&factor.name).map_or(String::new(), Level::to_string))
 }
 
-/// The shortest text that parses to the same float.
+/// Formats the shortest string that parses to this float; empty if it is missing or not finite.
 pub(crate) fn number(value: Option<f64>) -> String {
     value.filter(|value| value.is_finite()).map_or(String::new(), |value| value.to_string())
 }
 
-/// A line as in RFC 4180, but ending with LF.
+/// Formats a line as in RFC 4180, but with LF at its end.
 pub(crate) fn line(cells: impl IntoIterator<Item = String>) -> String {
     let is_plain = |cell: &str| !cell.contains(['"', ',', '\n', '\r']);
     let quoted = |cell: String| if is_plain(&cell) { cell } else { format!("\"{}\"", cell.replace('"', "\"\"")) };

@@ -2,7 +2,7 @@
 
 #[derive(Default)]
 pub(crate) struct Document {
-    /// Study, run or comparison, and time: `volley`, `run volley-20261120-210500`, `2026-11-20T21:05:00Z`.
+    /// Name of the study.
     pub(crate) study: String,
     pub(crate) what: String,
     pub(crate) started: String,
@@ -16,17 +16,17 @@ pub(crate) struct Document {
 
 pub(crate) struct Banner {
     pub(crate) text: String,
-    /// A command to copy, never shortened.
+    /// Shell command to copy, which is never shortened.
     pub(crate) command: String,
 }
 
 pub(crate) struct Section {
-    /// Link target; unique in the document.
+    /// Link target of the section, unique in the document.
     pub(crate) anchor: &'static str,
     pub(crate) heading: String,
-    /// Number of entries in links: `Warnings (3)`.
+    /// Number of entries that links show, as in `Warnings (3)`; `None` to show no number.
     pub(crate) count: Option<usize>,
-    /// Whether forms that can fold show only the heading at first.
+    /// Whether forms that can fold sections show only the heading at first.
     pub(crate) folded: bool,
     pub(crate) blocks: Vec<(Reach, Block)>,
 }
@@ -34,7 +34,7 @@ pub(crate) struct Section {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
     All,
-    /// All but the terminal.
+    /// Shown in all forms but the terminal.
     Long,
 }
 
@@ -45,12 +45,12 @@ pub(crate) enum Block {
     List(Vec<Item>),
     Pairs(Vec<(String, String)>),
     Table(Table),
-    /// Text with fixed lines, such as a command or a study.
+    /// Text whose lines must not be wrapped, such as a command or a study.
     Code(String),
-    /// Collapsed if the form supports it.
+    /// Blocks under a title, collapsed if the form supports it.
     Fold(String, Vec<Block>),
-    /// Figures of the metrics that the study asks about, or the supporting ones: distributions, trials
-    /// over time, probes and flame graphs. Omitted if the form cannot show figures.
+    /// Figures of the metrics that the study asks about, or supporting ones: distributions, trials over time, probes
+    /// and flame graphs. Omitted if the form cannot show figures.
     Figures {
         supporting: bool,
     },
@@ -63,11 +63,11 @@ pub(crate) struct Item {
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Table {
-    /// Empty if the section's heading suffices.
+    /// Title of the table; empty if the section's heading suffices.
     pub(crate) title: String,
     pub(crate) heads: Vec<Head>,
     pub(crate) rows: Vec<Vec<Cell>>,
-    /// Extra line in a terminal below the row of this index, if its cells say little.
+    /// Index of a row whose cells say little, with an extra line below it on a terminal.
     pub(crate) below: Vec<(usize, String)>,
 }
 
@@ -75,20 +75,20 @@ pub(crate) struct Table {
 pub(crate) struct Head {
     pub(crate) text: String,
     pub(crate) hint: String,
-    /// Whether the column has numbers, aligned to the right.
+    /// Whether the column has numbers, which are aligned to the right.
     pub(crate) right: bool,
     pub(crate) room: Room,
 }
 
-/// How a column behaves on a narrow terminal.
+/// Treatment of a column on a narrow terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Room {
     Keep,
-    /// Dropped if the table is too wide, the lowest rank first.
+    /// Omitted if the table is too wide, the lowest rank first.
     Ranked(u8),
-    /// Dropped after the ranked ones, the last first.
+    /// Omitted after the ranked columns, the last one first.
     Drop,
-    /// Never shown on terminals.
+    /// Omitted on all terminals.
     Long,
 }
 
@@ -97,7 +97,7 @@ pub(crate) struct Cell {
     pub(crate) text: String,
     pub(crate) hint: String,
     pub(crate) tone: Tone,
-    /// Whether the text may wrap.
+    /// Whether the text of the cell may wrap.
     pub(crate) sentence: bool,
     pub(crate) tags: Vec<String>,
 }
@@ -150,7 +150,8 @@ impl Table {
         std::iter::once(format!("{}\n{heads}", self.title)).chain(rows).collect::<Vec<_>>().join("\n")
     }
 
-    /// A table without tooltips. If too wide, it drops columns from the end, but keeps the first three and the last.
+    /// Creates a table without tooltips. If too wide, it omits columns from the end, but keeps the first three and the
+    /// last.
     pub(crate) fn plain(
         title: impl Into<String>,
         heads: impl IntoIterator<Item = Head>,

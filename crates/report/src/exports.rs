@@ -11,23 +11,23 @@ use study::record::Record;
 
 pub use hdr::{LatencyFile, latency_file};
 
-/// An export format with its help and documentation.
+/// An export format for a different tool, with its help and documentation.
 #[derive(Clone, Copy, Debug)]
 pub struct Export {
-    /// Name of the format.
+    /// Name of the format on the command line.
     pub name: &'static str,
-    /// Purpose of the format, as a line of help.
+    /// Purpose of the format in one line, for help.
     pub text: &'static str,
-    /// Reader with which the format is tested.
+    /// Program that reads the format in tests.
     pub read_by: &'static str,
-    /// Whether it needs all runs of the study in [`Source::history`].
+    /// Whether the export needs all runs of the study in [`Source::history`].
     pub needs_history: bool,
-    /// Whether it exports the single trial of [`Source::trial`].
+    /// Whether the export covers only the trial of [`Source::trial`].
     pub is_of_a_trial: bool,
     make: Make,
 }
 
-/// All export formats.
+/// All export formats, in the order of help.
 pub const EXPORTS: [Export; 6] = [
     Export::new(
         "bencher",
@@ -73,38 +73,38 @@ pub const EXPORTS: [Export; 6] = [
     },
 ];
 
-/// The input of an export.
+/// Input of an export.
 #[derive(Clone, Copy, Debug)]
 pub struct Source<'a> {
-    /// The run.
+    /// Findings of the exported run.
     pub findings: &'a Findings,
-    /// Trials of the run.
+    /// Trials of the exported run.
     pub records: &'a [Record],
-    /// Comparable runs including this one, the oldest first.
+    /// Comparable runs, including the exported one, oldest first.
     pub history: &'a [Findings],
-    /// The trial's index in the order of the run; `None` for the first with a measurement.
+    /// Index of the trial in the order of the run; `None` exports the first trial with a measurement.
     pub trial: Option<u32>,
 }
 
-/// A file of an export.
+/// One file that an export creates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct File {
-    /// File name without directory, used if an export has several files.
+    /// File name without a directory. Only used if an export has several files.
     pub name: String,
     /// Content of the file.
     pub text: String,
 }
 
-/// Why an export failed.
+/// Reason why an export failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ExportError {
-    /// The run has no measurement.
+    /// The run with this name has no measurement.
     #[error("run `{0}` has no trial with a measurement")]
     NothingMeasured(String),
-    /// The run lacks the requested trial: its name, the trial, and the trials that it has.
+    /// The run lacks the requested trial. Has the run's name, the trial, and the trials that exist.
     #[error("run `{0}` has no trial {1}: it has {2}")]
     NoTrial(String, u32, String),
-    /// The requested trial of the run has no measurement, for this reason.
+    /// The requested trial has no measurement. Has the run's name, the trial, and the reason.
     #[error("trial {1} of run `{0}` failed: {2}")]
     FailedTrial(String, u32, String),
 }
@@ -116,7 +116,7 @@ impl Export {
         Export { name, text, read_by, needs_history: false, is_of_a_trial: false, make }
     }
 
-    /// Creates at least one file. Fails with an [`ExportError`] if there is nothing to export.
+    /// Creates the files of the export, at least one. Fails with an [`ExportError`] if there is nothing to export.
     pub fn files(&self, source: &Source<'_>) -> Result<Vec<File>, ExportError> {
         let files = (self.make)(source)?;
         if files.is_empty() {
@@ -126,7 +126,7 @@ impl Export {
     }
 }
 
-/// The table of formats for docs/reference/exports.md.
+/// Returns the table of formats for docs/reference/exports.md, in Markdown.
 pub fn table() -> String {
     let rows = EXPORTS.iter().map(|export| format!("| `{}` | {} | {} |\n", export.name, export.text, export.read_by));
     format!("| `--format` | What it is | Tested with |\n|---|---|---|\n{}", rows.collect::<String>())

@@ -29,18 +29,18 @@ pub(crate) use svg_file::{Face, key_svg, svg_file};
 
 #[derive(Debug, Default)]
 pub(crate) struct Drawing {
-    /// Stem of the file name: `1-line-throughput`.
+    /// Stem of the file name, such as `1-line-throughput`.
     pub(crate) name: String,
     pub(crate) title: String,
     pub(crate) caption: String,
     pub(crate) keys: Vec<Key>,
-    /// Meaning of hollow markers; empty if there are none.
+    /// Meaning of hollow markers in words; empty if there are none.
     pub(crate) hollow: String,
     pub(crate) panels: Vec<Panel>,
     pub(crate) flames: Vec<Flame>,
-    /// Omitted data with reasons.
+    /// Descriptions of omitted data, with reasons.
     pub(crate) notes: Vec<String>,
-    /// Whether it is one of the supporting figures of [`Block::Figures`](crate::document::Block::Figures).
+    /// Whether this is one of the supporting figures of [`Block::Figures`](crate::document::Block::Figures).
     pub(crate) supporting: bool,
 }
 
@@ -52,7 +52,7 @@ impl Drawing {
         if named || self.keys.iter().all(|key| key.label == ALL) { &[] } else { &self.keys }
     }
 
-    /// Names lines at their ends, in all panels or none.
+    /// Names lines at their ends, in all panels or in none.
     fn name_lines(&mut self) {
         let names = self.keys.iter().map(|key| (key.series, key.label.clone())).collect();
         let mut panels = self.panels.clone();
@@ -75,7 +75,7 @@ impl Key {
     }
 }
 
-/// Level of detail: a large report draws less in each figure instead of omitting figures.
+/// Level of detail. A large report draws less in each figure instead of omitting figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Detail {
     pub(crate) tips: bool,
@@ -100,11 +100,11 @@ impl Detail {
 
 const ALL: &str = "all";
 
-/// Maximum trials in a figure that get markers with tooltips; more become dots.
+/// Maximum number of trials in a figure that get markers with tooltips. More trials become dots.
 const MARKS: usize = 700;
 
-/// Every figure of a report: those of the study, or by default throughput and mean latency. Adds the steps of searches,
-/// the CPU speed and, to judge the others, the latency distribution and trials over time.
+/// Creates every figure of a report: those of the study, or by default throughput and mean latency. Adds the steps of
+/// searches, the CPU speed, the latency distribution and trials over time, which help to judge the other figures.
 pub(crate) fn figures(findings: &Findings, detail: Detail) -> Vec<Drawing> {
     let plain =
         |kind, y: Option<&str>| Wanted { kind, y: y.map(str::to_owned), interval: findings.level, ..Wanted::default() };
@@ -118,7 +118,7 @@ pub(crate) fn figures(findings: &Findings, detail: Detail) -> Vec<Drawing> {
     if !wanted.iter().any(|figure| figure.kind == FigureKind::Timeline) {
         wanted.push(plain(FigureKind::Timeline, None));
     }
-    // In a study that draws only distributions, they are the answer.
+    // A study that draws only distributions asks about them, so they are not supporting figures.
     let is_distribution = |kind| matches!(kind, FigureKind::Ecdf | FigureKind::Quantiles);
     let are_distributions =
         wanted.iter().all(|figure| is_distribution(figure.kind) || figure.kind == FigureKind::Timeline);
@@ -158,7 +158,7 @@ struct Grid<'a> {
     findings: &'a Findings,
     x: Option<&'a Factor>,
     series: Option<&'a Factor>,
-    /// All other factors: a panel shows one combination of their levels.
+    /// All other factors. A panel shows one combination of their levels.
     facets: Vec<&'a Factor>,
     colours: Colours<'a>,
     detail: Detail,
@@ -181,12 +181,12 @@ impl<'a> Grid<'a> {
             x = free.find(|factor| factor.numeric && varies(factor)).or(first);
         }
         let is_x = |factor: &Factor| x.is_some_and(|x| x.name == factor.name);
-        // Several metrics are series themselves; every factor except the axis then makes panels.
+        // Several metrics are series themselves, so every factor except the axis makes panels.
         let series = named(&wanted.series).or_else(|| {
             let is_free = |factor: &&Factor| !is_x(factor) && !taken(factor) && varies(factor);
             let mut free = findings.factors.iter().filter(is_free).peekable();
             let first = free.peek().copied();
-            // The words of an axis still get one color each.
+            // Without a series, each word on an axis still gets its own color.
             let words = || x.filter(|x| !x.numeric && varies(x));
             free.find(|factor| !factor.numeric).or(first).or_else(words)
         });
@@ -210,7 +210,8 @@ impl<'a> Grid<'a> {
         Some(self.colours.number(self.colours.first_of(self.series), place_of(factor, row)?, row))
     }
 
-    /// The panels with measurements in the order of the study, and how many were omitted to keep the report readable.
+    /// Panels with measurements in the order of the study, and the number of panels omitted to keep the report
+    /// readable.
     fn facets(&self) -> (Vec<Facet<'a>>, usize) {
         let mut facets: BTreeMap<Vec<usize>, Facet<'a>> = BTreeMap::new();
         for row in &self.findings.rows {
@@ -229,7 +230,7 @@ impl<'a> Grid<'a> {
         (facets.into_values().take(self.detail.panels).collect(), left_out)
     }
 
-    /// A drawing without name, title and caption.
+    /// Creates a drawing without name, title and caption.
     fn drawing(&self, facets: &[Facet<'a>], panels: Vec<Panel>, left_out: Option<String>) -> Drawing {
         let labels = self.series_labels();
         let rows = || facets.iter().flat_map(|facet| facet.rows.iter().copied());
@@ -294,7 +295,7 @@ fn tip(series: &str, row: &Row, rest: &str) -> String {
     format!("{series}{}\n{rest}{marks}", row.label)
 }
 
-/// A level of confidence with all its nines: `95`, `99.9`.
+/// Formats a confidence level in percent with all its nines: `95`, `99.9`.
 pub(crate) fn percent(level: f64) -> String {
     let text = format!("{:.2}", level * 100.0);
     text.trim_end_matches('0').trim_end_matches('.').to_owned()

@@ -42,7 +42,7 @@ mod tests {
     use analysis::{FIND_VERSION, Search};
     use fixtures as example;
 
-    /// Replays the first steps of the example's search as one without a study.
+    /// Replays the first steps of the example's search as a search without a study.
     fn example(steps: usize) -> Search {
         let (run, records) = example::capacity();
         let plan = run.plan.points.last().and_then(|point| point.load.search.clone()).unwrap();

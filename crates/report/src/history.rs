@@ -1,4 +1,4 @@
-//! Runs of a study over time, for a terminal and as a page. Steps are marked, not judged.
+//! Runs of a study over time, for a terminal and as a page. Steps are marked but not judged.
 
 use analysis::findings::{Estimate, History, HistoryPoint, HistoryRun, MachineHistory, PointValue, Step};
 use analysis::history::speed_words;
@@ -17,12 +17,13 @@ const STEPS: usize = 8;
 
 const BAR: usize = 25;
 
-/// Renders for a terminal: a table per design point, a bar per interval, and per step the command that would judge it.
+/// Renders for a terminal: a table per design point, a bar per interval, and for each step the command that would judge
+/// it.
 pub fn history_terminal(history: &History, style: &Style) -> String {
     render::terminal::terminal(&document(history, true), style)
 }
 
-/// Renders one page, with lines over runs. Fails with [`HtmlError`] if the template fails.
+/// Renders a page with lines over the runs. Fails with [`HtmlError`] if the template fails.
 pub fn history_html(history: &History) -> Result<String, HtmlError> {
     page(&document(history, false), |detail| figures::history(history, POINTS, detail))
 }
@@ -65,7 +66,7 @@ fn document(history: &History, bars: bool) -> Document {
         study: history.study.clone(),
         what: number,
         started: format!("{} to {}", times().min().unwrap_or_default(), times().max().unwrap_or_default()),
-        // A page names the study above its heading and in its title.
+        // A page has the name of the study above its heading and in its title.
         question: if bars { format!("{}: {over_runs}", history.study) } else { capitalised(&over_runs) },
         answer: answer.into_iter().map(|sentence| (sentence, "")).collect(),
         sections,
@@ -131,12 +132,12 @@ fn table(history: &History, machine: &MachineHistory, index: usize, point: &Hist
     Table { title: point.label.clone(), heads, rows: rows.collect(), below: Vec::new() }
 }
 
-/// The measured revision; if the point has no value, the revision of the run.
+/// Revision of the measured server; revision of the run if the point has no value.
 fn revision<'a>(run: &'a HistoryRun, value: Option<&'a PointValue>) -> Option<&'a str> {
     value.map_or(run.head.revision.as_deref(), |value| value.revision_in(&run.head))
 }
 
-/// A value with its interval, and a star if more than the server limited it.
+/// Formats a value with its interval, and a star if more than the server limited it.
 pub(crate) fn shown(value: &PointValue, unit: &str) -> String {
     let text = match &value.estimate {
         Some(found) => estimate(found, unit),

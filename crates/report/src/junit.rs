@@ -5,10 +5,10 @@ use analysis::findings::{GateTest, GateVerdict};
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 use study::gate::{Bound, Condition, Undecided};
 
-/// Why no XML was written.
+/// Reason why no XML was written.
 #[derive(Debug, thiserror::Error)]
 pub enum JunitError {
-    /// This run is not a gate.
+    /// The run with this name has no gate.
     #[error("run `{0}` has no baseline, so there is nothing that could pass or fail")]
     NoGate(String),
     /// The XML could not be written.
@@ -16,9 +16,9 @@ pub enum JunitError {
     Xml(#[from] quick_junit::SerializeError),
 }
 
-/// Renders one test case per candidate, metric and combination of the other factors. A case fails
-/// if the candidate is shown to be worse, or if nothing is shown and the gate fails on that. It is
-/// skipped without a verdict. Fails if the findings have no gate, or XML cannot represent a text.
+/// Renders one test case per candidate, metric and combination of the other factors. A case fails if the candidate is
+/// shown to be worse, or if nothing is shown and the gate fails undecided candidates. A case without a verdict is
+/// skipped. Fails if the findings have no gate, or if XML cannot represent a string.
 pub fn junit(findings: &Findings) -> Result<String, JunitError> {
     let found = findings.gate.as_ref().ok_or_else(|| JunitError::NoGate(findings.run.clone()))?;
     let mut suite = TestSuite::new(findings.study.as_str());

@@ -1,4 +1,4 @@
-//! Renders findings: as documents for terminal, Markdown and HTML, as CSV and JSON, and as figures in SVG and PNG.
+//! Renders findings as documents for terminal, Markdown and HTML, as CSV and JSON, and as figures in SVG and PNG.
 //!
 //! ```
 //! let (run, records) = fixtures::compared();
@@ -46,12 +46,12 @@ pub fn terminal(findings: &Findings, style: &Style) -> String {
     render::terminal::terminal(&sections::document(findings), style)
 }
 
-/// Renders a comparison of two for a pull request: answer, table, warnings.
+/// Renders the comparison of two servers for a pull request: answer, table and warnings, in Markdown.
 pub fn markdown_short(findings: &Findings) -> String {
     render::markdown::markdown(&sections::short(findings))
 }
 
-/// Renders for a pull request or lab notebook: the whole page without figures.
+/// Renders the whole page without figures for a pull request or lab notebook, in Markdown.
 pub fn markdown(findings: &Findings) -> String {
     render::markdown::markdown(&sections::document(findings))
 }

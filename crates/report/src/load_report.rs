@@ -14,7 +14,7 @@ use study::spec::Connection;
 use crate::terminal_style_and_wrap::{Paint, Style};
 
 /// Renders the load for a terminal: first wrk's output in its order, then quantiles, errors, connections, the limit and
-/// warnings. Without valid responses, it starts with the reason and shows no latency. The limits come last.
+/// warnings. Without valid responses, it starts with the reason and shows no latency. Results of `--fail-if` come last.
 pub fn load_terminal(report: &LoadReport, measurement: &Measurement, style: &Style) -> String {
     let paint = Paint(style);
     let failed = FailedRequests::from(measurement);
@@ -78,7 +78,7 @@ pub fn load_terminal(report: &LoadReport, measurement: &Measurement, style: &Sty
         let statuses = report.statuses.iter().map(|(status, count)| format!("{status}: {count}"));
         line("statuses", statuses.collect::<Vec<_>>().join(", "));
     }
-    // The first line already names a single kind.
+    // If there is only one kind of error, the first line already names it.
     if let Some(share) = failed.share().filter(|_| has_results || report.errors.len() > 1) {
         line("errors", paint.bad(&share));
         for (kind, count) in &report.errors {
@@ -218,7 +218,7 @@ fn spread_words(spread: &SpreadNs, noun: &str) -> String {
     format!("{} of {}", points.collect::<Vec<_>>().join(", "), number::count(spread.count, noun))
 }
 
-/// Sentences on HTTP/2 and the time that requests waited for a place.
+/// Describes HTTP/2 streams and the time that requests waited for a place.
 fn stream_words(streams: &StreamsReport) -> Vec<String> {
     let bytes = |mean: Option<f64>| mean.map_or("none".to_owned(), |mean| quantity(mean, "bytes"));
     let mut words = vec![format!(
@@ -245,8 +245,7 @@ fn stream_words(streams: &StreamsReport) -> Vec<String> {
     words
 }
 
-/// Describes a generator: `l1: 500 /s, 33 % of the requests, p50 28.0 µs, p99 71.0 µs, 20 % busy,
-/// limited by network`.
+/// Describes a generator: `l1: 500 /s, 33 % of the requests, p50 28.0 µs, p99 71.0 µs, 20 % busy, limited by network`.
 fn agent_words(agent: &AgentFinding) -> String {
     let ns = |found: &Option<MedianRange>| found.map_or("not enough".to_owned(), |found| quantity(found.median, "ns"));
     let share = |found: &Option<MedianRange>| found.map_or("unknown".to_owned(), |found| percent(found.median));
@@ -258,8 +257,8 @@ fn agent_words(agent: &AgentFinding) -> String {
     format!("{node}: {rate}, {part} of the requests, p50 {p50}, p99 {p99}, {busy} busy, limited by {limits}")
 }
 
-/// Requests in flight: measured, maximum, and implied by rate and latency. The implied number may
-/// exceed the maximum, because requests that began before measuring count with their whole latency.
+/// Describes requests in flight: measured, maximum, and implied by rate and latency. The implied number may exceed the
+/// maximum, because requests that began before measuring count with their whole latency.
 fn in_flight_words(report: &LoadReport) -> String {
     let most = match (report.offered_per_s, report.pipeline) {
         (Some(_), _) => String::new(),
@@ -271,7 +270,7 @@ fn in_flight_words(report: &LoadReport) -> String {
     format!("{counted:.1}{most} counted, {implied:.1} by rate x mean latency{but}")
 }
 
-/// Confidence level of the intervals, and the first reason for missing ones; other reasons only differ in numbers.
+/// Confidence level of the intervals, and the first reason for missing ones. Other reasons only differ in numbers.
 fn about_intervals(report: &LoadReport) -> String {
     let notes = report.intervals.values().filter_map(|found| match found {
         IntervalOrNote::Note { note } => Some(note.as_str()),
@@ -400,7 +399,7 @@ fn operation_lines(head: &str, operations: &[OperationReport], line: &mut dyn Fn
         let latency = p50_and_p99(&operation.latency_ns);
         let first_byte = operation.first_byte_ns.as_ref();
         let first_byte = first_byte.map_or_else(String::new, |spread| format!(", first byte {}", p50_and_p99(spread)));
-        // The operations of a journey have the same share.
+        // The operations of a journey have equal shares, which are omitted.
         let share = match head {
             "" => String::new(),
             _ => format!(" ({})", percent(asked(operation) as f64 / all as f64)),
@@ -453,7 +452,7 @@ mod tests {
         assert_eq!(value["generator"]["limited_by"], "subject");
     }
 
-    /// Seen from the generator, a slow link looks like a slow server.
+    /// A slow link looks like a slow server to the generator.
     #[test]
     fn does_not_blame_a_remote_server_for_its_network() {
         for (address, is_elsewhere) in [

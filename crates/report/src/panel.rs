@@ -1,5 +1,5 @@
-//! A panel: two axes and a plot between them. Panels are narrow, so that several fit side by side
-//! on a wide page and one fills a phone, with text of the same size.
+//! Panels: two axes and a plot between them. A panel is narrow, so that several fit side by side on a wide page and one
+//! fills a phone, with text of equal size.
 
 pub(crate) mod axis;
 pub(crate) mod scale;
@@ -20,30 +20,30 @@ pub(crate) const WIDTH: f64 = 380.0;
 
 pub(crate) const FONT: f64 = 11.5;
 
-/// Effective font size of titles for [`text_width::width`]: 12.5, and bold letters are a tenth wider.
+/// Effective font size of titles for [`text_width::width`]: 12.5, with bold letters a tenth wider.
 pub(crate) const TITLE: f64 = 12.5 * 1.1;
 
-/// Space above a plot for its value label.
+/// Space above a plot for its value label, in user units.
 const TOP: f64 = 26.0;
 const PLOT_HEIGHT: f64 = 190.0;
 const BOTTOM: f64 = 42.0;
-/// Gap between stacked plots, in addition to the value label.
+/// Gap between stacked plots in addition to the value label, in user units.
 const BETWEEN: f64 = 8.0;
 const LINE: f64 = 14.0;
 const TITLE_LINE: f64 = 16.0;
 const RADIUS: f64 = 3.1;
 const CAP: f64 = 4.0;
 
-/// Maximum space for slot names on the left.
+/// Maximum space for slot names on the left, in user units.
 const NAMES: f64 = 132.0;
 
-/// Space for a name at the end of a line, and the gap before it.
+/// Space for a name at the end of a line, in user units; `END_GAP` is the gap before it.
 const END_ROOM: f64 = 96.0;
 const END_GAP: f64 = 10.0;
-/// Share of the x axis that a line must cover to get a name at its end.
+/// Share of the x axis, a fraction, that a line must cover to get a name at its end.
 const REACH: f64 = 0.7;
 const REACH_ASIDE: f64 = 0.1;
-/// Maximum vertical distance between a name and the end of its line.
+/// Maximum vertical distance between a name and the end of its line, in user units.
 const END_ASIDE: f64 = 26.0;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -52,17 +52,17 @@ pub(crate) struct Panel {
     pub(crate) x: Axis,
     pub(crate) y: Axis,
     pub(crate) layers: Vec<Layer>,
-    /// Height of a slot, if names run down.
+    /// Height of a slot if names run down, in user units.
     pub(crate) slot: f64,
-    /// Height of the plot, if values run up.
+    /// Height of the plot if values run up, in user units.
     pub(crate) tall: f64,
-    /// Names at line ends, as series and text.
+    /// Names at the ends of lines: number of the series and text.
     pub(crate) names: Vec<(usize, String)>,
-    /// Panels below on the same x axis and value unit, from the top; the last one has the x label.
+    /// Panels below with a common x axis and value unit, from the top. The last one has the x label.
     pub(crate) below: Vec<Panel>,
 }
 
-/// A layer of a panel. `aside` shifts a series so that markers do not hide each other.
+/// A layer of a panel. `aside` shifts a series so that its markers do not hide others.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Layer {
     Rule(f64), // a dashed horizontal line at a value of y
@@ -80,7 +80,7 @@ pub(crate) enum Layer {
 pub(crate) struct Cell {
     pub(crate) x: (f64, f64),
     pub(crate) y: (f64, f64),
-    /// Darkness, 1 to [`style::SHADES`].
+    /// Darkness of the cell, 1 to [`style::SHADES`].
     pub(crate) shade: usize,
 }
 
@@ -115,9 +115,9 @@ impl Layer {
 pub(crate) struct Mark {
     pub(crate) x: f64,
     pub(crate) y: f64,
-    /// Horizontal shift in addition to the layer's.
+    /// Horizontal shift in addition to the layer's, in user units.
     pub(crate) aside: f64,
-    /// Ends of the interval on the value axis.
+    /// Ends of the interval on the value axis; `None` without an interval.
     pub(crate) bar: Option<(f64, f64)>,
     pub(crate) hollow: bool,
     pub(crate) tip: String,
@@ -134,7 +134,7 @@ impl Panel {
         Panel { title, x, y, layers, slot: 0.0, tall: PLOT_HEIGHT, names: Vec::new(), below: Vec::new() }
     }
 
-    /// Whether values run across and names down.
+    /// Whether values run across and names run down.
     fn lying(&self) -> bool {
         matches!(self.y.scale, Scale::Slots { .. })
     }
@@ -143,7 +143,8 @@ impl Panel {
         std::iter::once(self).chain(&self.below)
     }
 
-    /// Names the lines at their ends if all fit, and returns whether they do. `names` covers all series of the figure.
+    /// Names the lines at their ends if all names fit, and returns whether they do. `names` covers all series of the
+    /// figure.
     pub(crate) fn name_lines(&mut self, names: &BTreeMap<usize, String>) -> bool {
         let lines = self.line_ends();
         let place = |x: f64| self.x.scale.place(x).unwrap_or(0.0);
@@ -260,14 +261,14 @@ impl Panel {
         self.x.major.iter().map(|(_, label)| self.slot_name(frame, label).len()).max().unwrap_or(1)
     }
 
-    /// Plots of this panel and those below, stacked with common left and right edges.
+    /// Frames of this panel's plot and the plots below, stacked with common left and right edges.
     fn frames(&self) -> Vec<Frame> {
         let widest = |lines: &[String]| lines.iter().map(|line| text_width::width(line, FONT)).fold(0.0, f64::max);
         let names = |panel: &Panel| -> Vec<Vec<String>> {
             panel.y.major.iter().map(|(_, label)| text_width::wrap(label, NAMES, FONT)).collect()
         };
         let left = self.all().flat_map(names).map(|lines| widest(&lines)).fold(0.0, f64::max);
-        // The last x label is centered on its mark and must not leave the panel.
+        // The last x label is centered on its mark and must stay inside the panel.
         let last = self.x.major.last().map_or(0.0, |(_, label)| text_width::width(label, FONT) / 2.0);
         let of_plain = |layer: &Layer| match layer {
             Layer::Plain { name, .. } => widest(&text_width::wrap(name, END_ROOM, FONT)),
@@ -304,7 +305,7 @@ impl Panel {
 
     fn draw_axes(&self, svg: &mut Svg, frame: &Frame, named: bool) {
         let lying = self.lying();
-        // Grid lines only mark values.
+        // There are grid lines only for values.
         let (mut major, mut minor) = (Path::default(), Path::default());
         let values = if lying { &self.x } else { &self.y };
         let line = |path: &mut Path, value: f64| {
@@ -346,7 +347,7 @@ impl Panel {
     }
 
     fn name_x(&self, svg: &mut Svg, frame: &Frame) {
-        // Skips overlapping labels but keeps the last, which shows the end of the axis.
+        // Overlapping labels are skipped, except for the last one, which shows the end of the axis.
         let slots = matches!(self.x.scale, Scale::Slots { .. });
         let mut taken = f64::NEG_INFINITY;
         let end = |(value, label): &(f64, String)| {
@@ -401,7 +402,7 @@ impl Panel {
                 }
                 svg.path("d", &path);
                 if *hollow {
-                    // A dot in the background color turns each dot into a ring.
+                    // A dot in the background color turns each larger dot into a ring.
                     svg.path("dh", &path);
                 }
             }
@@ -430,7 +431,7 @@ impl Panel {
     /// Draws one path per shade and one stroke per cell, as thick as the cell is high. Adjacent cells share a stroke.
     fn draw_cells(&self, svg: &mut Svg, frame: &Frame, cells: &[Cell]) {
         for shade in 1..=style::SHADES {
-            // Thickness in tenths of a unit, because floats cannot be keys.
+            // Thickness is in tenths of a unit, because floats cannot be keys.
             let mut paths: BTreeMap<u64, (Path, (f64, f64))> = BTreeMap::new();
             for cell in cells.iter().filter(|cell| cell.shade == shade) {
                 let corners =
@@ -476,7 +477,7 @@ impl Panel {
         svg.close();
     }
 
-    /// The bar of an interval; `None` if the marker would hide all but its caps.
+    /// Draws the bar of an interval; `None` if the marker would hide all of it but its caps.
     fn bar(&self, frame: &Frame, (low, high): (f64, f64), x: f64, y: f64) -> Option<Path> {
         let mut bar = Path::default();
         let length = if self.lying() {
@@ -500,17 +501,17 @@ impl Panel {
         (WIDTH - NAMES) / count.max(1) as f64
     }
 
-    /// Smallest distance between marks of x, the space for markers side by side.
+    /// Smallest distance between marks of the x axis, which is the space for markers side by side, in user units.
     pub(crate) fn room_aside(x: &Axis) -> f64 {
         let levels: Vec<f64> = x.major.iter().map(|(value, _)| *value).collect();
         scale::closest(&x.scale, &levels) * (WIDTH - 70.0)
     }
 }
 
-/// Moves overlapping names apart. Names that would overlap form a pile, centered on their line ends
-/// and kept between `top` and `bottom` if possible.
+/// Moves overlapping names apart. Names that would overlap form a pile, centered on the ends of their lines and kept
+/// between `top` and `bottom` if possible.
 fn spread(ends: &mut [EndName], top: f64, bottom: f64) {
-    // Per pile: index of its first name, height, and average upper edge of its names.
+    // Each pile has the index of its first name, its height, and the average upper edge of its names.
     let mut piles: Vec<(usize, f64, f64)> = Vec::new();
     for (index, end) in ends.iter().enumerate() {
         let mut pile = (index, end.height(), end.from.1 - end.height() / 2.0);
@@ -579,7 +580,7 @@ struct Frame {
     bottom: f64,
 }
 
-/// Places of values in the frame. The ends of an axis lie exactly on its edges, whatever the rounding of a place.
+/// Positions of values in the frame. The ends of an axis are exactly on its edges, despite rounding.
 impl Frame {
     fn x(&self, scale: &Scale, value: f64) -> Option<f64> {
         Some(self.left + scale.place(value)?.clamp(0.0, 1.0) * (self.right - self.left))
@@ -587,7 +588,7 @@ impl Frame {
 
     fn y(&self, scale: &Scale, value: f64) -> Option<f64> {
         let place = scale.place(value)?.clamp(0.0, 1.0);
-        // Names are read from the top, values from the bottom.
+        // Names run from the top, values from the bottom.
         let from_top = if matches!(scale, Scale::Slots { .. }) { place } else { 1.0 - place };
         Some(self.top + from_top * (self.bottom - self.top))
     }

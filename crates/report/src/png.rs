@@ -1,4 +1,4 @@
-//! A figure as PNG: the rendered SVG file, with the font in this crate.
+//! Figures as PNG: the SVG file, rendered with the fonts in this crate.
 
 use std::sync::Arc;
 
@@ -6,31 +6,31 @@ use resvg::tiny_skia::{Color, Pixmap, Transform};
 use resvg::usvg::fontdb::Database;
 use resvg::usvg::{Group, Node, Options, Tree};
 
-/// Pixels per SVG unit: sharp on high-density screens and in print.
+/// Pixels per SVG unit, enough to be sharp on high-density screens and in print.
 pub const PNG_SCALE: f32 = 2.0;
 
-/// Maximum pixels of a PNG; each takes 4 bytes during rendering.
+/// Maximum number of pixels of a PNG, each of which takes 4 bytes during rendering.
 pub const PIXEL_LIMIT: u64 = 40_000_000;
 
-/// The only font family, whatever a style sheet names.
+/// The only available font family, whatever a style sheet names.
 const FAMILY: &str = "DejaVu Sans";
 
-/// The embedded fonts, because installed ones differ between machines or are missing.
+/// Embedded fonts, because installed ones differ between machines or are missing.
 const FACES: [&[u8]; 2] = [include_bytes!("../fonts/DejaVuSans.ttf"), include_bytes!("../fonts/DejaVuSans-Bold.ttf")];
 
-/// A rendered figure.
+/// A figure rendered as PNG.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Png {
     /// Content of the PNG file.
     pub bytes: Vec<u8>,
-    /// Characters missing from the font, each once; drawn as boxes.
+    /// Characters missing from the font, each once. They are drawn as boxes.
     pub lacking: String,
 }
 
-/// Why a figure was not rendered.
+/// Reason why a figure was not rendered.
 #[derive(Debug, thiserror::Error)]
 pub enum PngError {
-    /// It would take too much memory, here and in viewers.
+    /// The figure would take too much memory, here and in viewers. Has its name, width and height in pixels.
     #[error("figure `{0}` would have {1} x {2} pixels as PNG; the limit is {PIXEL_LIMIT} in total")]
     TooLarge(String, u64, u64),
     /// The SVG of this figure is invalid.
@@ -41,9 +41,8 @@ pub enum PngError {
     Encoding(String, #[source] std::io::Error),
 }
 
-/// Renders a figure of [`crate::figure_svgs`] as PNG at [`PNG_SCALE`], on white. Fails with
-/// [`PngError::TooLarge`] beyond [`PIXEL_LIMIT`], and with other errors only for SVG from other
-/// sources.
+/// Renders a figure of [`crate::figure_svgs`] as PNG at [`PNG_SCALE`], on white. Fails with [`PngError::TooLarge`]
+/// beyond [`PIXEL_LIMIT`], and with other errors only for SVG from other sources.
 pub fn figure_png(name: &str, svg: &str) -> Result<Png, PngError> {
     let figure = || name.to_owned();
     let tree = Tree::from_str(svg, &options()).map_err(|source| PngError::Svg(figure(), source))?;
@@ -65,13 +64,13 @@ pub fn figure_png(name: &str, svg: &str) -> Result<Png, PngError> {
 fn options() -> Options<'static> {
     let mut fonts = Database::new();
     FACES.iter().for_each(|face| fonts.load_font_data(face.to_vec()));
-    // `sans-serif` ends each of our font lists; the renderer's last resort is `serif`.
+    // `sans-serif` ends each list of fonts in the style sheet; the renderer's last resort is `serif`.
     fonts.set_sans_serif_family(FAMILY);
     fonts.set_serif_family(FAMILY);
     Options { font_family: FAMILY.to_owned(), fontdb: Arc::new(fonts), ..Options::default() }
 }
 
-/// Collects characters drawn as a box, which is glyph 0 of every font.
+/// Collects characters that are drawn as a box, which is glyph 0 of every font.
 fn find_lacking(group: &Group, lacking: &mut String) {
     for node in group.children() {
         match node {
@@ -146,7 +145,7 @@ mod tests {
         first + &parts.map(|part| part.split_once("</text>").unwrap().1).collect::<String>()
     }
 
-    /// Number of different pixels in a rectangle, in SVG units.
+    /// Number of differing pixels in a rectangle, whose sides are in SVG units.
     fn differing(one: &Pixmap, other: &Pixmap, (left, top, right, bottom): (u32, u32, u32, u32)) -> usize {
         let scale = PNG_SCALE as u32;
         let places = (top * scale..bottom * scale).flat_map(|y| (left * scale..right * scale).map(move |x| (x, y)));
@@ -156,7 +155,7 @@ mod tests {
     #[test]
     fn renders_each_kind_of_figure_with_its_text() {
         let mut kinds = std::collections::BTreeSet::new();
-        // Names are like `volley 1-ecdf-latency`: run, number, kind, metric.
+        // A name such as `volley 1-ecdf-latency` has run, number, kind and metric.
         let kind = |name: &str| name.split('-').nth(1).unwrap_or_default().to_owned();
         render(every_figure().into_iter().filter(|(name, _)| kinds.insert(kind(name))));
         assert!(kinds.len() > 5, "{kinds:?}");

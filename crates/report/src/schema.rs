@@ -1,4 +1,4 @@
-//! JSON Schemas of the machine-readable outputs, generated from the types.
+//! JSON Schemas of the machine-readable outputs, generated from their types.
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -7,7 +7,7 @@ use crate::workload_samples::WorkloadDrawn;
 use analysis::findings::History;
 use analysis::{FindReport, Findings, LoadReport};
 
-/// Stem and text of each file in schemas/ that this crate owns.
+/// Returns stem and content of each file in schemas/ that this crate owns.
 pub fn schemas() -> [(&'static str, String); 5] {
     [
         ("findings", text::<Findings>()),

@@ -19,10 +19,10 @@ use analysis::Findings;
 
 use crate::document::{Block, Document, Section};
 
-/// Tables with the results. Forms that can fold show only these and the figures at first.
+/// Sections with the results. Forms that can fold show only these sections and the figures at first.
 const RESULTS: [fn(&Findings) -> Option<Section>; 3] = [gate::section, results::section, proxy_overhead::section];
 
-/// Sections about details and trust, folded where possible.
+/// Sections about details and trust, folded if the form can fold.
 const DETAILS: [fn(&Findings) -> Option<Section>; 14] = [
     failures::section,
     warnings::section,
@@ -40,7 +40,7 @@ const DETAILS: [fn(&Findings) -> Option<Section>; 14] = [
     reproduce::section,
 ];
 
-/// The result of a comparison of two, for a pull request.
+/// Creates the document for a pull request that compares two servers.
 pub(crate) fn short(findings: &Findings) -> Document {
     let sections = [gate::section, cpu_profiles::section, warnings::section];
     Document { sections: sections.iter().filter_map(|section| section(findings)).collect(), ..head::head(findings) }

@@ -1,4 +1,4 @@
-//! Two runs side by side on a terminal.
+//! Two runs side by side, for a terminal.
 
 use analysis::findings::SideBySide;
 use analysis::number::quantity;
@@ -9,7 +9,7 @@ use crate::history::shown;
 use crate::render;
 use crate::terminal_style_and_wrap::Style;
 
-/// Renders the headline, the runs, a table per metric, and why there is no verdict.
+/// Renders the headline, the runs, a table per metric, and the reasons why there is no verdict.
 pub fn side_by_side_terminal(found: &SideBySide, style: &Style) -> String {
     render::terminal::terminal(&document(found), style)
 }

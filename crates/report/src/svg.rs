@@ -1,4 +1,4 @@
-//! A small SVG writer: all is escaped, numbers are finite and short, output is deterministic for snapshots.
+//! A small SVG writer. All text is escaped, numbers are finite and short, and output is deterministic for snapshots.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ pub(crate) struct Svg {
 }
 
 impl Svg {
-    /// Begins an element; finish it with [`Element::open`], [`Element::empty`] or [`Element::text`].
+    /// Begins an element, which [`Element::open`], [`Element::empty`] or [`Element::text`] must finish.
     pub(crate) fn element(&mut self, name: &'static str) -> Element<'_> {
         let _ = write!(self.text, "<{name}");
         Element { svg: self, name }
@@ -101,8 +101,8 @@ impl Element<'_> {
     }
 }
 
-/// `value`, rounded to a tenth of a unit, below the resolution of screens and printers for a 380-unit
-/// panel. Panics if it is not finite: callers omit such points and report it.
+/// Rounds to a tenth of a unit, below the resolution of screens and printers for a 380-unit panel. Panics if `value` is
+/// not finite: callers omit such points and report it.
 pub(crate) fn rounded(value: f64) -> f64 {
     assert!(value.is_finite(), "coordinate {value}");
     let rounded = (value * 10.0).round() / 10.0;
@@ -110,7 +110,7 @@ pub(crate) fn rounded(value: f64) -> f64 {
     if rounded == 0.0 { 0.0 } else { rounded }
 }
 
-/// `text` as XML or HTML character data, also safe inside a quoted attribute.
+/// Escapes `text` as XML or HTML character data, also safe inside a quoted attribute.
 pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::new();
     for c in analysis::visible(text).chars() {
@@ -120,7 +120,7 @@ pub(crate) fn escaped(text: &str) -> String {
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
-            // XML 1.0 cannot represent these; the replacement character keeps the file well formed.
+            // XML 1.0 cannot represent these characters; the replacement character keeps the file well formed.
             '\u{FFFE}' | '\u{FFFF}' => out.push('\u{FFFD}'),
             c => out.push(c),
         }
@@ -140,22 +140,22 @@ impl Path {
         path
     }
 
-    /// `M`: moves without drawing.
+    /// Moves to a point without drawing (`M`).
     pub(crate) fn to(&mut self, x: f64, y: f64) -> &mut Self {
         self.command('M', &[x, y])
     }
 
-    /// `l`: draws a relative line.
+    /// Draws a relative line (`l`).
     pub(crate) fn stretch(&mut self, dx: f64, dy: f64) -> &mut Self {
         self.command('l', &[dx, dy])
     }
 
-    /// `H`: draws a horizontal line to x.
+    /// Draws a horizontal line to x (`H`).
     pub(crate) fn across(&mut self, x: f64) -> &mut Self {
         self.command('H', &[x])
     }
 
-    /// `V`: draws a vertical line to y.
+    /// Draws a vertical line to y (`V`).
     pub(crate) fn down(&mut self, y: f64) -> &mut Self {
         self.command('V', &[y])
     }

@@ -1,20 +1,20 @@
-//! Colours on a terminal, and wrapping of lines to its width.
+//! Colors on a terminal, and wrapping of lines to its width.
 
-/// How to render text, which depends on whether it goes to a terminal.
+/// Style of rendered text, which depends on whether it goes to a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Style {
-    /// Whether to use colors.
+    /// Whether text has colors.
     pub colour: bool,
-    /// Maximum columns; 0 for no limit.
+    /// Maximum number of columns; 0 means no limit.
     pub width: usize,
 }
 
 impl Style {
-    /// Style of files and pipes: no colors, no limit.
+    /// Style of files and pipes, without colors or a maximum width.
     pub const PLAIN: Style = Style { colour: false, width: 0 };
 }
 
-/// All color codes of this crate, without their escape character.
+/// All color codes of this crate, without the escape character that precedes them.
 pub const COLOUR_CODES: [&str; 5] = ["[0m", "[1m", "[2m", "[31m", "[33m"];
 
 pub(crate) struct Paint<'a>(pub(crate) &'a Style);
@@ -24,7 +24,7 @@ impl Paint<'_> {
         if self.0.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
     }
 
-    /// A line of a report on a load: a name and its text.
+    /// Formats a line of a report on a load: a name and its text.
     pub(crate) fn line(&self, name: &str, text: &str) -> String {
         format!("  {}  {text}\n", self.dim(&format!("{name:<11}")))
     }

@@ -15,70 +15,70 @@ use crate::render::terminal::table;
 use crate::terminal_style_and_wrap::Style;
 use analysis::number::{self, percent};
 
-/// Version of [`WorkloadDrawn`].
+/// Version of [`WorkloadDrawn`] that this build writes.
 pub const WORKLOAD_VERSION: u32 = 1;
 
 /// Output of `quintain workload show --json`. Scripts may rely on its keys; more may be added.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct WorkloadDrawn {
-    /// Format version, [`WORKLOAD_VERSION`].
+    /// Format version of the output, [`WORKLOAD_VERSION`].
     pub version: u32,
-    /// The preset or study.
+    /// Name of the preset or study.
     pub name: String,
-    /// Source of its numbers; `null` if it is not a preset.
+    /// Source of the workload's numbers; `null` if it is not a preset.
     pub about: Option<String>,
-    /// Seed of the sample.
+    /// Seed with which the operations were drawn.
     pub seed: u64,
-    /// Operations drawn.
+    /// Number of operations drawn.
     pub operations: u64,
     /// Number of operations of each kind.
     pub kinds: BTreeMap<String, u64>,
     /// Number of distinct keys requested.
     pub distinct_keys: u64,
-    /// Operations on a new key: their reads miss in any cache.
+    /// Number of operations on a new key, whose reads miss in any cache.
     pub first_touches: u64,
-    /// Total size in bytes of all requested keys and their values, each once. A cache of this size
-    /// plus its own overhead would hold them all.
+    /// Total size of all requested keys and their values, bytes, each counted once. A cache of this size plus its own
+    /// overhead would hold them all.
     pub footprint_bytes: u64,
     /// Share of the most popular keys; `null` if keys are created during the workload.
     pub head: Option<Head>,
-    /// Hit ratio that follows from the mix, without fills.
+    /// Hit ratio that follows from the mix without fills, a fraction; `null` if none follows.
     pub hit_ratio_of_mix: Option<f64>,
-    /// Lengths of keys and of values.
+    /// Lengths of keys and values, as drawn and by their distributions.
     pub lengths: Vec<Lengths>,
-    /// Tests of fit.
+    /// Tests of how well the samples fit their distributions.
     pub fits: Vec<FitFound>,
-    /// One pair of curves per panel of the figure.
+    /// Curves of the figure, one pair per panel.
     #[serde(skip)]
     #[schemars(skip)]
     pub curves: Vec<Curves>,
 }
 
-/// The share of the most popular keys.
+/// Share of operations on the most popular keys.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Head {
     /// Number of the most popular keys.
     pub keys: u64,
-    /// Their share of the operations on the population, as drawn.
+    /// Share of the operations on existing keys as drawn, a fraction.
     pub drawn: f64,
-    /// The exact share by the distribution.
+    /// Exact share by the distribution, a fraction.
     pub exact: f64,
 }
 
 /// Lengths in bytes, as drawn and by their distribution.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Lengths {
-    /// `keys` or `values`.
+    /// What has these lengths: `keys` or `values`.
     pub of: String,
-    /// Number drawn.
+    /// Number of lengths drawn.
     pub count: u64,
-    /// Lengths as drawn.
+    /// Statistics of the lengths as drawn.
     pub drawn: Spread,
-    /// Lengths by the distribution, rounded and clamped to its bounds; the maximum is the bound.
+    /// Statistics of the distribution, rounded and clamped to its bounds. The maximum is the upper bound.
     pub exact: Spread,
 }
 
-/// Statistics of lengths, bytes.
+/// Statistics of lengths in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Spread {
     /// Mean length, bytes.
@@ -93,42 +93,42 @@ pub struct Spread {
     pub max: u64,
 }
 
-/// A goodness-of-fit test.
+/// Result of a goodness-of-fit test.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct FitFound {
-    /// The tested values.
+    /// Description of the tested values.
     pub of: String,
     /// Name of the test.
     pub test: String,
-    /// Test statistic.
+    /// Statistic that the test computes, such as χ².
     pub statistic: f64,
-    /// Degrees of freedom.
+    /// Degrees of freedom of the test.
     pub degrees: u64,
-    /// Probability that the distribution itself deviates at least this much.
+    /// Probability that a sample of the distribution deviates at least this much.
     pub p: f64,
-    /// The conclusion in words.
+    /// Conclusion of the test in words.
     pub words: String,
 }
 
-/// A panel of the figure.
+/// A panel of the figure, with the curve as drawn and the exact one.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Curves {
     /// Title of the panel.
     pub title: String,
     /// Label of the x axis.
     pub x: String,
-    /// Unit of x: `bytes`, or `1`.
+    /// Unit of x: `bytes`, or `1` for numbers without a unit.
     pub unit: &'static str,
     /// Label of the y axis.
     pub y: String,
-    /// Values: x, share as drawn, exact share.
+    /// Points of both curves, each with x, share as drawn, and exact share.
     pub points: Vec<(f64, f64, f64)>,
 }
 
-/// Kinds of operations, in the order of `load::operation_stream::Kind`.
+/// Names of the kinds of operations, in the order of `load::operation_stream::Kind`.
 pub const KINDS: [&str; 4] = ["get", "set", "delete", "read-modify-write"];
 
-/// Renders the report for a terminal.
+/// Renders operations, lengths and fits for a terminal.
 pub fn workload_terminal(drawn: &WorkloadDrawn) -> String {
     let operations = number::count(drawn.operations, "operation");
     let mut text = format!("{}, {operations} sampled with seed {}\n", drawn.name, drawn.seed);
@@ -172,7 +172,7 @@ fn p_text(p: f64) -> String {
     if p < 0.0005 { "<0.0005".to_owned() } else { format!("{p:.3}") }
 }
 
-/// Renders the figure as an SVG file.
+/// Renders the figure as one SVG file.
 pub fn workload_svg(drawn: &WorkloadDrawn) -> String {
     let panel = |curves: &Curves| {
         let xs = curves.points.iter().map(|point| point.0).filter(|x| *x > 0.0);
@@ -212,7 +212,7 @@ struct Page<'a> {
     svg: &'a str,
 }
 
-/// Renders table and figure as one page without external resources. Fails if the template fails.
+/// Renders table and figure as one page without external resources. Fails with [`HtmlError`] if the template fails.
 pub fn workload_html(drawn: &WorkloadDrawn) -> Result<String, HtmlError> {
     let (text, svg) = (workload_terminal(drawn), workload_svg(drawn));
     let page = Page { title: &drawn.name, text: &text, svg: &svg };

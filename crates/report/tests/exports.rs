@@ -1,5 +1,5 @@
-//! Reads exports back: with the HdrHistogram library, and with strict types after the documentation
-//! of other formats. `.ci/exports.py` does the same with the tools themselves.
+//! Reads exports back, with the HdrHistogram library and with strict types after the documentation of other formats.
+//! `.ci/exports.py` reads them with the tools themselves.
 
 use std::collections::BTreeMap;
 
@@ -78,7 +78,7 @@ fn every_export_has_files_with_unique_names() {
     }
 }
 
-/// According to <https://bencher.dev/docs/reference/bencher-metric-format>.
+/// A metric according to <https://bencher.dev/docs/reference/bencher-metric-format>.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Metric {
@@ -115,7 +115,7 @@ fn bencher() {
     );
 }
 
-/// According to the custom benchmarks of github-action-benchmark.
+/// A custom benchmark according to github-action-benchmark.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Benchmark {
@@ -294,7 +294,7 @@ fn a_load_has_both_forms() {
     assert_eq!(latency_file(&nothing, LatencyFile::Log, "x", start), None);
 }
 
-/// The four kinds of written events, according to the Trace Event Format.
+/// The four kinds of events that the export writes, according to the Trace Event Format.
 #[derive(Deserialize)]
 #[serde(tag = "ph", deny_unknown_fields)]
 enum Event {
@@ -309,7 +309,7 @@ fn trace() {
     for (run, records) in runs() {
         let findings = analyze(&run, &records);
         let file = &files("trace", &findings, &records).unwrap()[0];
-        // Instants have a lowercase letter in the format.
+        // The format marks an instant by a lowercase letter.
         let read: Value = serde_json::from_str(&file.text.replace("\"ph\":\"i\"", "\"ph\":\"I\"")).unwrap();
         let events: Vec<Event> = serde_json::from_value(read["traceEvents"].clone()).unwrap();
         let (mut phases, mut processes, mut counters) = (Vec::new(), BTreeMap::new(), BTreeMap::new());

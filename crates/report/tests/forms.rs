@@ -1,4 +1,4 @@
-//! Compares the forms of a report: all terminal text is also in Markdown and on the page.
+//! Compares the forms of a report: Markdown and the page must contain all text of the terminal.
 
 use analysis::{Findings, analyze};
 use fixtures::{self as example, MS, leave};
@@ -6,7 +6,7 @@ use report::{Style, csv, csv_added, csv_effects, csv_miss_ratios, csv_trials, ht
 use study::WarningKind;
 use study::record::{BuildOutcome, Failure, FailureKind, Measurement, Outcome, Record, Run, RunState};
 
-/// Additional misses per 100,000, which differ between blocks.
+/// Number of additional misses per 100,000, which differs between blocks.
 fn noise(block: u32) -> i64 {
     i64::from(block * 31 % 7) * 4 - 12
 }
@@ -85,7 +85,7 @@ fn markdown_and_page_contain_all_terminal_text() {
     let mut checked = 0;
     for (name, findings) in all() {
         let forms = [("markdown", plain(&markdown(&findings))), ("page", plain(&seen(&html(&findings).unwrap())))];
-        // Cells and sentences: columns are two spaces apart, and a line may have several sentences.
+        // Cells and sentences are compared: columns are two spaces apart, and a line may have several sentences.
         let text = terminal(&findings, &Style::PLAIN);
         let parts = text.lines().flat_map(|line| line.split("  ")).flat_map(|part| part.split(". "));
         for part in parts.map(plain).filter(|part| !part.is_empty()) {
@@ -171,7 +171,7 @@ fn all_forms_report_a_hung_server() {
 fn csv_has_every_number() {
     let (run, records) = example::builds();
     let text = csv_effects(&analyze(&run, &records));
-    // Twice 9 sources, 6 levels, 12 pairs of levels, 15 changes.
+    // Twice 9 sources, 6 levels, 12 pairs of levels and 15 changes.
     assert_eq!(text.lines().count(), 1 + 2 * (9 + 6 + 12 + 15));
     assert!(text.lines().all(|line| line.split(',').count() == 19), "{text}");
     let change = text.lines().find(|line| line.contains(",ratio,change,build,O0,O2,,,")).unwrap();

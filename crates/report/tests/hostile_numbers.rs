@@ -1,4 +1,4 @@
-//! Stores may come from anywhere: no number in them may cause a panic or invalid JSON.
+//! Checks that no number in a store, which may come from anywhere, can cause a panic or invalid JSON.
 
 use serde_json::Value;
 use study::buckets_as_text::Buckets;
@@ -15,7 +15,7 @@ fn numbers(value: &Value, path: &str, found: &mut Vec<String>) {
     }
 }
 
-/// Changes how histogram buckets are written: as a list to change single numbers, as text to read them.
+/// Changes how histogram buckets are written: as a list to change single numbers, as a string to read them.
 fn write_buckets(value: &mut Value, written: fn(&Value) -> Value) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(|item| write_buckets(item, written)),
@@ -35,7 +35,7 @@ fn as_text(buckets: &Value) -> Value {
     buckets.as_array().unwrap().iter().map(Value::to_string).collect::<Vec<_>>().join(",").into()
 }
 
-/// One point and a few of its trials and windows, so that more numbers can be tested.
+/// A single design point with few trials and windows, so that more numbers can be tested.
 fn small() -> (Run, Vec<Record>) {
     let (mut run, mut records) = fixtures::volley();
     run.plan.points.truncate(1);
@@ -114,7 +114,7 @@ fn any_number_in_a_record() {
             let mut changed = value.clone();
             *changed.pointer_mut(path).unwrap() = extreme.clone();
             write_buckets(&mut changed, as_text);
-            // Invalid records are rejected by the store.
+            // The store rejects invalid records.
             let Ok(record) = serde_json::from_value::<Record>(changed) else { continue };
             tried += 1;
             let result = std::panic::catch_unwind(|| render_everything(&run, &[record, records[1].clone()]));

@@ -1,4 +1,4 @@
-//! Tests of whole reports: every form, hostile records, schemas. One binary saves linking several.
+//! Tests of whole reports: every form, hostile records and schemas. One binary saves linking several.
 
 mod exports;
 mod forms;

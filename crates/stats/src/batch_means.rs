@@ -150,8 +150,8 @@ fn neighbours_alike(values: &[f64]) -> bool {
     squares > 0.0 && 1.0 - steps / (2.0 * squares) > NEIGHBOURS_BOUND * ((m - 2.0) / (m * m - 1.0)).sqrt()
 }
 
-/// Share of the long-run variance that means of batches of this length have, in an AR(1) process of autocorrelation time
-/// τ: `1 - 2ρ/((1 - ρ²)·length)`, in terms of τ. At least one half.
+/// Share of the long-run variance that means of batches of this length have, in an AR(1) process of autocorrelation
+/// time τ: `1 - 2ρ/((1 - ρ²)·length)`, in terms of τ. At least one half.
 pub(crate) fn shortfall(tau: f64, batch_len: usize) -> f64 {
     1.0 - ((tau - 1.0 / tau) / (2.0 * batch_len as f64)).min(0.5)
 }

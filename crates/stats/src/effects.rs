@@ -602,7 +602,8 @@ mod tests {
 
     // The book: effects 41, 21.5, 9.5, 5; 78.88 %, 15.4 %, 4.27 %, error 1.45 %; 90 % intervals ±1.92. R 4.2.2:
     // y <- c(15,18,12, 45,48,51, 25,28,19, 75,75,81); memory <- gl(2,3,12); cache <- gl(2,6);
-    // summary(aov(y ~ memory*cache)); options(contrasts=c("contr.sum","contr.poly")); confint(lm(y ~ memory*cache), level=.9)
+    // summary(aov(y ~ memory*cache)); options(contrasts=c("contr.sum","contr.poly"));
+    // confint(lm(y ~ memory*cache), level=.9)
     #[test]
     fn matches_workstation_example_of_jain() {
         let found = factorial(&[2, 2], &workstation(), Scale::Difference).unwrap();
@@ -631,7 +632,7 @@ mod tests {
         close(found.means[3], 77.0);
     }
 
-    // Jain 1991, section 17.1: 15, 45, 25, 75 without repetition is 40 + 20 memory + 10 cache + 5 both; 76 %, 19 %, 5 %.
+    // Jain 1991, section 17.1: unrepeated 15, 45, 25, 75 are 40 + 20 memory + 10 cache + 5 both; 76 %, 19 %, 5 %.
     #[test]
     fn matches_unreplicated_example_of_jain() {
         let once = [(&[0, 0][..], &[15.0][..]), (&[1, 0], &[45.0]), (&[0, 1], &[25.0]), (&[1, 1], &[75.0])];

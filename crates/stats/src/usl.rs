@@ -502,9 +502,9 @@ mod tests {
     ];
 
     // R 4.2.2, the call that usl 3.0.3 makes (R/usl.R, `usl.solve.nls`), for the data above:
-    // nls(y ~ gamma*x/(1 + alpha*(x-1) + beta*x*(x-1)), algorithm = "port", lower = c(0, 0, 0), upper = c(Inf, 1, 1), ...)
-    // gives 89.99522677, 0.02772846999, 0.0001043655007; 21.84884277, 0.05777078033, 0; and for the first six rows of the
-    // ray tracer 20.85604501, 0.02444403819, 0.001626809372.
+    // nls(y ~ gamma*x/(1 + alpha*(x-1) + beta*x*(x-1)), algorithm = "port", lower = c(0, 0, 0), upper = c(Inf, 1, 1),
+    // ...) gives 89.99522677, 0.02772846999, 0.0001043655007; 21.84884277, 0.05777078033, 0; and for the first six rows
+    // of the ray tracer 20.85604501, 0.02444403819, 0.001626809372.
     #[test]
     fn matches_r_without_weights() {
         close(unweighted(&SPECSDM91), [89.99522677, 0.02772846999, 0.0001043655007], 1e-6);

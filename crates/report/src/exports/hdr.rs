@@ -1,6 +1,6 @@
-//! HdrHistogram's two formats: percentiles as text (`.hgrm`) and histograms in a log (`.hlog`). With three significant
-//! digits, starting at 1, an HdrHistogram has the buckets of [`stats::Histogram`] at its default precision: one per
-//! integer below 2048, then 1024 per octave. Coarser buckets count at their midpoint. No count is lost.
+//! HdrHistogram's two formats: percentiles in a text file (`.hgrm`) and histograms in a log (`.hlog`). With three
+//! significant digits, starting at 1, an HdrHistogram has the buckets of [`stats::Histogram`] at its default precision:
+//! one per integer below 2048, then 1024 per octave. Coarser buckets count at their midpoint. No count is lost.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -15,11 +15,11 @@ use super::File;
 use super::row_names::{self, file, measured};
 
 const SIGNIFICANT_DIGITS: u8 = 3;
-/// Java readers count in signed numbers.
+/// Largest value that Java readers accept, because they count in signed numbers.
 const VALUE_MAX: u64 = i64::MAX as u64;
-/// Steps on each half of the way to 100 %, HdrHistogram's default.
+/// Number of steps on each half of the way to 100 %, the default of HdrHistogram.
 const TICKS: u32 = 5;
-/// Percentiles are in milliseconds, as in wrk2 and HdrHistogram's plotter.
+/// Nanoseconds per unit of the text: percentiles are in milliseconds, as in wrk2 and HdrHistogram's plotter.
 const TEXT_UNIT_NS: f64 = 1e6;
 
 fn hdr(histogram: &stats::Histogram) -> Histogram<u64> {
@@ -27,14 +27,14 @@ fn hdr(histogram: &stats::Histogram) -> Histogram<u64> {
     let mut hdr = Histogram::new_with_bounds(1, highest, SIGNIFICANT_DIGITS).expect("three digits from 1 on");
     let (min, max) = (histogram.min().unwrap_or(0), histogram.max().unwrap_or(0));
     for (low, high, count) in histogram.iter_buckets() {
-        // Saturated values are only known not to exceed the maximum.
+        // Saturated values are only known to be at most the maximum.
         let value = if low > stats::histogram::HIGHEST_NS { high } else { (low + (high - low) / 2).clamp(min, max) };
         hdr.record_n(value.min(highest), count).expect("the largest value is in range");
     }
     hdr
 }
 
-/// Format of HdrHistogram's outputPercentileDistribution, with all digits of a nanosecond.
+/// Renders the format of HdrHistogram's outputPercentileDistribution, with all digits of a nanosecond.
 fn percentiles(histogram: &stats::Histogram, unanswered: u64) -> String {
     let hdr = hdr(histogram);
     let ms = |ns: f64| ns / TEXT_UNIT_NS;
@@ -57,7 +57,7 @@ fn percentiles(histogram: &stats::Histogram, unanswered: u64) -> String {
     text
 }
 
-/// Requests missing from a histogram, which quintain's own quantiles account for.
+/// Describes the requests missing from a histogram, which quintain's own quantiles account for.
 fn without(unanswered: u64) -> String {
     let requests = analysis::number::count(unanswered, "request");
     format!("{requests} without a response when measuring ended: not counted here")
@@ -78,7 +78,7 @@ pub(super) fn hgrm(findings: &Findings) -> Vec<File> {
 
 struct Interval<'a> {
     tag: String,
-    /// Start of the interval, since 1970.
+    /// Start of the interval, since 1970-01-01 UTC.
     start: Duration,
     measurement: &'a Measurement,
 }
@@ -123,16 +123,16 @@ fn log(intervals: &[Interval<'_>]) -> Option<String> {
     String::from_utf8(text).ok()
 }
 
-/// File format of `quintain load --hdr`.
+/// Format of the file that `quintain load --hdr` writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LatencyFile {
-    /// Percentiles, `.hgrm`.
+    /// Percentiles in a text file, `.hgrm`.
     Percentiles,
-    /// A log of one interval, `.hlog`.
+    /// Log of one interval, `.hlog`.
     Log,
 }
 
-/// Renders the latencies of a load, if any. `start` is when measuring began, since 1970.
+/// Renders the latencies of a load; `None` if there are none. `start` is when measuring began, since 1970-01-01 UTC.
 pub fn latency_file(measurement: &Measurement, kind: LatencyFile, name: &str, start: Duration) -> Option<String> {
     match kind {
         LatencyFile::Percentiles => {
@@ -143,13 +143,13 @@ pub fn latency_file(measurement: &Measurement, kind: LatencyFile, name: &str, st
     }
 }
 
-/// Seconds since 1970 of a time like `2026-11-20T21:05:00Z`, the only format in records.
+/// Seconds since 1970 of a time such as `2026-11-20T21:05:00Z`, the only format in records.
 fn unix_seconds(text: &str) -> Option<u64> {
     let number = |from: usize, to: usize| text.get(from..to)?.parse::<u64>().ok();
     let is_shaped = text.len() == 20 && text.ends_with('Z') && text.get(10..11) == Some("T");
     let (year, month, day) = is_shaped.then(|| Some((number(0, 4)?, number(5, 7)?, number(8, 10)?)))??;
     let (hour, minute, second) = (number(11, 13)?, number(14, 16)?, number(17, 19)?);
-    // Howard Hinnant's algorithm: years begin in March, so that a leap day ends its year.
+    // Howard Hinnant's algorithm: years begin in March, so that a leap day is the last day of its year.
     let shifted_year = if month <= 2 { year.checked_sub(1)? } else { year };
     let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day.checked_sub(1)?;
     let days = shifted_year * 365 + shifted_year / 4 - shifted_year / 100 + shifted_year / 400 + day_of_year;
@@ -209,7 +209,7 @@ mod tests {
             prop_assert_eq!(theirs.len(), ours.len());
             let buckets = ours.iter_buckets().collect::<Vec<_>>();
             for (low, high, _) in buckets.iter().copied().filter(|bucket| bucket.1 <= stats::histogram::HIGHEST_NS) {
-                // Several finer buckets may be in one of HdrHistogram's.
+                // Several of the finer buckets may be in one bucket of HdrHistogram.
                 let (low, high) = if precision > 10 { (theirs.lowest_equivalent(low), theirs.highest_equivalent(high)) } else { (low, high) };
                 let count = buckets.iter().filter(|bucket| low <= bucket.0 && bucket.1 <= high).map(|bucket| bucket.2).sum::<u64>();
                 prop_assert_eq!(theirs.count_between(low, high), count, "{} to {}", low, high);
@@ -217,7 +217,7 @@ mod tests {
             if precision == stats::Histogram::PRECISION {
                 for q in [0.0, 0.5, 0.9, 0.99, 1.0] {
                     let quantile = ours.quantile(q).unwrap();
-                    // Beyond that, floats cannot distinguish neighboring values.
+                    // Above that value, floats cannot distinguish neighboring integers.
                     let is_exact = quantile <= stats::histogram::HIGHEST_NS as f64;
                     prop_assert!(!is_exact || theirs.equivalent(theirs.value_at_quantile(q), quantile as u64), "{} at {}", quantile, q);
                 }

@@ -1,4 +1,4 @@
-//! Tables for Apache Otava, which detects changes over runs, with one row per run.
+//! Tables for Apache Otava, which detects changes over runs. Each has one row per run.
 
 use analysis::Findings;
 use analysis::findings::Row;
@@ -12,8 +12,9 @@ use crate::csv;
 const TIME: &str = "time";
 const ATTRIBUTES: [&str; 4] = ["run", "revision", "quintain", "limited_by"];
 
-/// A table for each design point of `latest`, and `otava.yaml`, which names them. Rows are the runs of `history` with
-/// that point. Otava cannot read empty numbers, so the configuration lists the metrics that all of them have.
+/// Creates a table for each design point of `latest`, and `otava.yaml`, which names the tables. Rows are the runs of
+/// `history` with that point. Otava cannot read empty numbers, so the configuration lists the metrics that all rows
+/// have.
 pub(super) fn otava(latest: &Findings, history: &[Findings]) -> Vec<File> {
     let (mut files, mut tests) = (Vec::new(), Map::new());
     for (key, newest) in measured(latest) {

@@ -1,4 +1,4 @@
-//! Exports for services that track results over commits. Values are means over trials with intervals.
+//! Exports for services that track results over commits. Values are means over the trials with intervals.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use study::Metric;
 use super::File;
 use super::row_names::measured;
 
-/// Maximum length of a benchmark name at Bencher, in characters.
+/// Maximum length of a benchmark name at Bencher, characters.
 const BENCHER_NAME_MAX: usize = 1024;
 /// Suffix that makes Bencher store a benchmark without alerts.
 const BENCHER_IGNORE: &str = "-bencher-ignore";
@@ -19,7 +19,7 @@ struct Tracked<'a> {
     info: &'static Metric,
     mean: f64,
     interval: Option<&'a Estimate>,
-    /// Whether the mean is a lower bound.
+    /// Whether the mean of the value is a lower bound.
     at_least: bool,
 }
 
@@ -41,7 +41,7 @@ struct BencherMetric {
     upper_value: Option<f64>,
 }
 
-/// Bencher Metric Format. Source: <https://bencher.dev/docs/reference/bencher-metric-format>.
+/// Exports Bencher Metric Format. Source: <https://bencher.dev/docs/reference/bencher-metric-format>.
 pub(super) fn bencher(findings: &Findings) -> Vec<File> {
     let mut benchmarks = BTreeMap::new();
     for (name, row) in measured(findings) {
@@ -61,7 +61,7 @@ pub(super) fn bencher(findings: &Findings) -> Vec<File> {
     file("bencher.json", benchmarks.is_empty(), &benchmarks).into_iter().collect()
 }
 
-/// Shortens a name to `most` characters and keeps it unique.
+/// Shortens a name to `most` characters. The number of the design point keeps it unique.
 fn bounded(name: String, point: usize, most: usize) -> String {
     if name.chars().count() <= most {
         return name;
@@ -80,7 +80,7 @@ struct GithubBenchmark {
     extra: String,
 }
 
-/// The JSON of github-action-benchmark, named after the `tool` that reads it. Source:
+/// Exports the JSON of github-action-benchmark, with files named after the `tool` that reads them. Source:
 /// <https://github.com/benchmark-action/github-action-benchmark>, examples of custom benchmarks.
 pub(super) fn github_benchmark(findings: &Findings) -> Vec<File> {
     let (mut smaller, mut bigger) = (Vec::new(), Vec::new());

@@ -1,14 +1,14 @@
-//! Names of rows for other tools, unique and stable, and of their files.
+//! Unique and stable names of rows for other tools, and of their files.
 
 use analysis::Findings;
 use analysis::findings::Row;
 use study::record::IdlePolicy;
 
-/// Maximum length of a file name without extension, in bytes; systems allow 255.
+/// Maximum length of a file name without its extension, bytes. File systems allow 255.
 const FILE_MAX: usize = 200;
 
-/// Study and levels of all factors, `volley/server=go/cores=2`: stable between runs and unique
-/// within a run. No blank, comma, quote or control character, so every format can hold it.
+/// Returns study and levels of all factors, such as `volley/server=go/cores=2`, stable between runs and unique within a
+/// run. Has no blank, comma, quote or control character, so that every format can hold it.
 pub(super) fn name(findings: &Findings, row: &Row) -> String {
     let mut name = word(&findings.study);
     for factor in &findings.factors {
@@ -35,7 +35,7 @@ pub(super) fn file(name: &str, row: &Row, ending: &str) -> String {
     format!("{}~{}.{ending}", &plain[..end], row.point)
 }
 
-/// Keeps letters, digits and a few signs; encodes other bytes as `%XX`.
+/// Keeps letters, digits and a few signs, and encodes other bytes as `%XX`.
 pub(super) fn word(text: &str) -> String {
     let is_kept = |letter: char| letter.is_alphanumeric() || "-_.+:@".contains(letter);
     let part =

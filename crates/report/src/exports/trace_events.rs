@@ -1,5 +1,5 @@
-//! One trial as a timeline, from the start of the server to the end of its last process. Source:
-//! Trace Event Format, read by Perfetto and chrome://tracing.
+//! One trial as a timeline, from the start of the server to the end of its last process. Source: Trace Event Format,
+//! read by Perfetto and chrome://tracing.
 
 use serde_json::{Value, json};
 use study::record::{Measurement, Outcome, Record, SubjectUse};
@@ -10,7 +10,7 @@ const TRIAL: usize = 1;
 const LOAD: usize = 2;
 const SERVER: usize = 3;
 
-/// Events on the server's clock, whose start is 0.
+/// Events on a clock that is 0 at the start of the server.
 struct Events(Vec<Value>);
 
 impl Events {
@@ -71,7 +71,7 @@ pub(super) fn trace(source: &Source<'_>) -> Result<Vec<File>, ExportError> {
     let title = format!("trial {} of {}: {label}", record.order, source.findings.run);
     let ready_ns = record.ready_ns.unwrap_or(0);
     let from_ns = match record.subject.measured_from_ns {
-        // Older records lack this time.
+        // Older records lack the time at which measuring began.
         0 => ready_ns.saturating_add(measurement.warmup_ns),
         from_ns => from_ns,
     };
@@ -111,14 +111,14 @@ pub(super) fn trace(source: &Source<'_>) -> Result<Vec<File>, ExportError> {
     Ok(vec![File { name, text: trace.to_string() }])
 }
 
-/// End of the trial's last process: the elapsed time minus the CPU probes before and after.
+/// End of the trial's last process, ns: the elapsed time minus the CPU probes before and after.
 fn end_ns(record: &Record) -> u64 {
     let probes = [&record.probes.before, &record.probes.after];
     let probed_ns = probes.map(|probes| probes.iter().map(|probe| probe.wall_ns).max().unwrap_or(0));
     probed_ns.into_iter().fold(record.elapsed_ns, u64::saturating_sub)
 }
 
-/// Counters per window; a counter keeps its value until its next event.
+/// Adds counters per window. A counter keeps its value until its next event.
 fn windows(events: &mut Events, measurement: &Measurement, from_ns: u64, until_ns: u64) {
     const COUNTERS: [&str; 4] = ["requests per second", "p50 ms", "p99 ms", "errors per second"];
     for (index, window) in (0_u64..).zip(&measurement.windows) {
@@ -137,7 +137,7 @@ fn windows(events: &mut Events, measurement: &Measurement, from_ns: u64, until_n
     [0, 3].iter().for_each(|&of| events.counter(LOAD, COUNTERS[of], until_ns, Some(0.0)));
 }
 
-/// Resource usage of a process. Its samples have their own clock, on which measuring began at
+/// Adds the resource usage of a process. Its samples have their own clock, on which measuring began at
 /// [`SubjectUse::measured_from_ns`].
 fn samples(events: &mut Events, pid: usize, used: &SubjectUse, from_ns: u64) {
     let at = |ns: u64| ns.saturating_add(from_ns).checked_sub(used.measured_from_ns);

@@ -1,4 +1,4 @@
-//! Flame graphs of CPU profiles: callers below callees, width in proportion to samples.
+//! Flame graphs of CPU profiles, with callers below callees and widths in proportion to samples.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::svg::Svg;
 use analysis::findings::{Findings, ProfileFinding};
 use analysis::number;
 
-/// Width of a flame graph: three panels with gaps.
+/// Width of a flame graph in user units: three panels with gaps.
 const WIDE: f64 = WIDTH * 3.0 + 36.0;
 const ROW: f64 = 17.0;
 const BOX: f64 = 16.0;
@@ -27,7 +27,7 @@ pub(crate) struct Flame {
 
 #[derive(Clone, Debug, PartialEq)]
 struct Frame {
-    /// Left and right end, as fractions of the width.
+    /// Left end as a fraction of the width; `to` is the right end.
     from: f64,
     to: f64,
     depth: usize,
@@ -75,7 +75,7 @@ fn stem(label: &str) -> String {
 #[derive(Default)]
 struct Call {
     samples: f64,
-    /// Callees by name, so that neighbors are the same in every graph.
+    /// Callees by name, so that neighbors are in one order in every graph.
     calls: BTreeMap<(String, bool), Call>,
 }
 
@@ -114,7 +114,7 @@ impl Flame {
                 from = to;
             }
         }
-        // Keep the widest boxes; a box is never wider than its caller.
+        // Only the widest boxes are kept. A box is never wider than its caller, so no callee loses its caller.
         let width = |frame: &Frame| frame.to - frame.from;
         boxes.sort_by(|a, b| width(b).total_cmp(&width(a)).then(a.depth.cmp(&b.depth)).then(a.from.total_cmp(&b.from)));
         boxes.truncate(boxes_max.max(1));
@@ -133,7 +133,7 @@ impl Flame {
             let y = self.height() - (frame.depth + 1) as f64 * ROW;
             svg.group(frame.class);
             svg.tip(&frame.tip);
-            // A gap between neighbors that leaves narrow boxes visible.
+            // The gap between neighbors leaves narrow boxes visible.
             let drawn = (width - 0.6).max(0.5);
             let rect = svg.element("rect").attr("class", "k fb").num("x", x).num("y", y);
             rect.num("width", drawn).num("height", BOX).empty();

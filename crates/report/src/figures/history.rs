@@ -7,7 +7,7 @@ use analysis::wording::capitalised;
 /// Minimum half-range of the speed axis in percent, so that a steady machine looks steady.
 const SPEED_WIDTH: f64 = 5.0;
 
-/// Distance between markers of different design points at one run.
+/// Distance between markers of different design points at one run, in user units.
 const ASIDE: f64 = 4.0;
 
 pub(crate) fn history(history: &History, points: usize, detail: Detail) -> Vec<Drawing> {
@@ -35,7 +35,7 @@ fn drawing(history: &History, machine: &MachineHistory, index: usize, points: us
             if marks.is_empty() {
                 continue;
             }
-            // An interval over few trials extends below zero even if the quantity cannot.
+            // An interval over few trials can extend below zero even if the quantity cannot.
             if marks.iter().all(|mark| mark.y >= 0.0) {
                 marks.iter_mut().filter_map(|mark| mark.bar.as_mut()).for_each(|bar| bar.0 = bar.0.max(0.0));
             }
@@ -73,7 +73,7 @@ fn drawing(history: &History, machine: &MachineHistory, index: usize, points: us
     }
 }
 
-/// The first seven digits of the commit, with a star for uncommitted changes.
+/// Formats the first seven digits of the commit, with a star for uncommitted changes.
 fn short(run: &HistoryRun) -> String {
     let Some(revision) = &run.head.revision else { return "?".to_owned() };
     let star = if revision.ends_with("-dirty") { "*" } else { "" };
@@ -91,7 +91,7 @@ fn mark(at: usize, run: &HistoryRun, value: &PointValue, label: &str, unit: &str
     Mark { bar, hollow: !value.marks.is_empty(), ..Mark::at(at as f64, value.mean, tip) }
 }
 
-/// Speed of the machine in each run; `None` if fewer than two have probes.
+/// Draws the speed of the machine in each run; `None` if fewer than two runs have probes.
 fn speed(machine: &MachineHistory, x: &Axis, series: usize) -> Option<Panel> {
     let marks = machine.runs.iter().enumerate().filter_map(|(at, run)| {
         let y = run.speed.filter(|speed| drawable(*speed))? * 100.0;

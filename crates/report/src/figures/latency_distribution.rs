@@ -1,4 +1,4 @@
-//! Latency distributions: cumulative share, or quantiles.
+//! Latency distributions, as cumulative share or as quantiles.
 
 use study::plan::{Figure as Wanted, FigureKind};
 
@@ -10,10 +10,10 @@ use analysis::number;
 
 const MARKED: [(f64, &str); 5] = [(0.5, "p50"), (0.9, "p90"), (0.99, "p99"), (0.999, "p99.9"), (0.9999, "p99.99")];
 
-/// Minimum number of values beyond a quantile for it to be drawn.
+/// Minimum number of values beyond a quantile that is drawn.
 const BEYOND: f64 = 10.0;
 
-/// A curve with markers `(q, ns)`.
+/// A curve of one row with markers at `(q, ns)`.
 struct Curve<'a> {
     row: &'a Row,
     series: usize,
@@ -21,7 +21,7 @@ struct Curve<'a> {
     marked: Vec<(f64, f64, &'static str)>,
 }
 
-/// Cumulative share over latency, or latency over quantile, spaced by its nines, on a log axis.
+/// Draws cumulative share over latency, or latency over quantile, spaced by its nines, on a log axis.
 pub(super) fn distribution(findings: &Findings, wanted: &Wanted, detail: Detail) -> Drawing {
     let ecdf = wanted.kind == FigureKind::Ecdf;
     let grid = Grid::new(findings, wanted, false, detail);
@@ -98,14 +98,14 @@ fn curves<'a>(grid: &Grid<'_>, facet: &Facet<'a>, each: usize, ecdf: bool, last_
         let latency = Latency::from_parts(row.latency.as_ref()?, row.censored.as_deref())?;
         let sample = Some(&latency.answered).filter(|sample| !sample.is_empty())?;
         let found = latency.estimate();
-        // A curve ends where waiting requests leave the quantile open.
+        // A curve ends at the quantile that waiting requests leave open.
         let known = |q: f64| found.quantile(q).filter(|bound| !bound.at_least).map(|bound| bound.value.max(1.0));
         let series = grid.series_of(row)?;
         let beyond = |q: f64| (1.0 - q) * sample.len() as f64 >= BEYOND;
         let mut points: Vec<(f64, f64)> = Vec::with_capacity(each);
         for index in 0..each {
             let share = index as f64 / (each - 1) as f64;
-            // Even steps on the axis, denser where distributions bend: the ends, or the nines.
+            // Steps are even on the axis, and denser at the ends or the nines, where distributions bend.
             let q = if ecdf {
                 (1.0 - (share * std::f64::consts::PI).cos()) / 2.0
             } else {
@@ -118,7 +118,7 @@ fn curves<'a>(grid: &Grid<'_>, facet: &Facet<'a>, each: usize, ecdf: bool, last_
             points.push((q, ns));
         }
         let marked = MARKED.iter().filter(|(q, _)| beyond(*q)).filter_map(|(q, name)| Some((*q, known(*q)?, *name)));
-        // Beyond p99, markers of a cumulative distribution overlap.
+        // Above p99, markers of a cumulative distribution overlap.
         let marked = marked
             .filter(|(q, ..)| if ecdf { *q <= 0.99 } else { -(1.0 - q).log10() <= last_nines as f64 + 1e-9 })
             .collect();

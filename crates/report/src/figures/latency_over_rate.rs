@@ -14,10 +14,10 @@ use analysis::{label, number};
 
 const QUANTILES: [(&str, &str); 3] = [("latency_p50", "p50"), ("latency_p99", "p99"), ("latency_p999", "p99.9")];
 const LINES_MAX: usize = 8;
-/// Rates that differ by less than this share count as equal.
+/// Relative difference below which two rates count as equal.
 const SAME: f64 = 0.01;
 
-/// Points that only differ in the rate.
+/// Points that differ only in the rate.
 struct Line<'a> {
     row: &'a Row,
     points: Vec<Point<'a>>,
@@ -25,7 +25,7 @@ struct Line<'a> {
 
 struct Point<'a> {
     rate_per_s: f64,
-    /// Latencies in the order of [`QUANTILES`].
+    /// Latencies by quantile, in the order of [`QUANTILES`].
     values: [Option<Value>; QUANTILES.len()],
     /// Reasons why the row does not measure the server.
     marks: BTreeSet<RowMark>,
@@ -40,8 +40,8 @@ struct Value {
     at_least: bool,
 }
 
-/// A panel per quantile with a line per contender; `None` if no point has several rates, or a
-/// figure of the study shows the same.
+/// Draws a panel per quantile with a line per contender; `None` if no point has several rates, or if a figure of the
+/// study already shows latency over the rate.
 pub(super) fn over_rate(findings: &Findings, detail: Detail) -> Option<Drawing> {
     let rate = rate_factor(findings);
     if rate.is_some_and(|rate| is_drawn(findings, rate)) {
@@ -54,7 +54,7 @@ pub(super) fn over_rate(findings: &Findings, detail: Detail) -> Option<Drawing> 
     let series = Colours::new(findings).of_rows(&rows);
     let points = || lines.iter().flat_map(|line| &line.points);
     let values = points().flat_map(|point| point.values.iter().flatten());
-    // Intervals over few trials may extend below zero: such bars end at the frame.
+    // An interval over few trials may extend below zero; its bar ends at the frame.
     let ends = values.flat_map(|value| {
         let ends = value.estimate.map(|found| [found.low, found.high]).into_iter().flatten();
         ends.filter(|end| *end > 0.0).chain([value.mean])
@@ -98,7 +98,7 @@ fn is(factor: &Factor, other: Option<&Factor>) -> bool {
     other.is_some_and(|other| other.name == factor.name)
 }
 
-/// The numeric factor that the offered rate follows most closely.
+/// Returns the numeric factor that the offered rate follows most closely.
 fn rate_factor(findings: &Findings) -> Option<&Factor> {
     let rated = findings.rows.iter().filter_map(|row| Some((row, offered(row)?))).collect::<Vec<_>>();
     let spread = |factor: &Factor| {
@@ -115,7 +115,7 @@ fn rate_factor(findings: &Findings) -> Option<&Factor> {
     spreads.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, factor)| factor)
 }
 
-/// Whether a figure of the study shows latency over this factor, whose levels are the rates.
+/// Whether a figure of the study shows latency over the factor whose levels are the rates.
 fn is_drawn(findings: &Findings, rate: &Factor) -> bool {
     let has = |figure: &study::plan::Figure| {
         matches!(figure.kind, FigureKind::Line | FigureKind::Interaction)
@@ -129,7 +129,7 @@ fn is_drawn(findings: &Findings, rate: &Factor) -> bool {
     findings.figures.iter().any(has) && findings.rows.iter().all(is_rate)
 }
 
-/// Mean offered rate over the trials of a row; `None` in a closed loop.
+/// Mean offered rate over the trials of a row, per second; `None` in a closed loop.
 fn offered(row: &Row) -> Option<f64> {
     let measured = row.trials.iter().filter(|trial| trial.failed.is_none());
     let rates = measured.map(|trial| trial.offered_per_s).collect::<Option<Vec<_>>>()?;
@@ -149,7 +149,7 @@ fn lines<'a>(findings: &'a Findings, rate: Option<&Factor>) -> Vec<Line<'a>> {
         points.sort_by(|a, b| a.rate_per_s.total_cmp(&b.rate_per_s));
         Line { row, points }
     };
-    // Rows come first: a line has the label of one of them.
+    // Rows precede capacities, since a line takes the label of its first one.
     let rows = findings.rows.iter().chain(&findings.capacities);
     let mut lines = grouped(rows.filter_map(keyed)).into_iter().map(line).collect::<Vec<_>>();
     let several = |line: &Line<'_>| match line.points.as_slice() {

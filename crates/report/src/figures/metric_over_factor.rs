@@ -12,20 +12,20 @@ use analysis::number::{self, drawable};
 use analysis::value::estimate_at;
 use analysis::wording::capitalised;
 
-/// One or several metrics of the same unit over a factor; several metrics are the series.
+/// Metrics of one unit over a factor. Several metrics are the series.
 struct Over<'a> {
     grid: Grid<'a>,
     metrics: Vec<String>,
     unit: String,
     level: f64,
-    /// Least value of a bar: zero if no value is negative, because an interval over few trials
-    /// extends below zero even if the quantity cannot.
+    /// Smallest value of a bar: zero if no value is negative, because an interval over few trials can extend below zero
+    /// even if the quantity cannot.
     floor: f64,
-    /// Whether lines also join words.
+    /// Whether lines also join the levels of a text factor.
     interaction: bool,
-    /// Whether to draw a point per trial.
+    /// Whether a point is drawn per trial.
     trials: bool,
-    /// Whether there are so many points that each is a dot.
+    /// Whether each trial is drawn as a dot, because there are many.
     dust: bool,
     labels: BTreeMap<usize, String>,
     across: Across<'a>,
@@ -33,16 +33,17 @@ struct Over<'a> {
 
 enum Across<'a> {
     Levels(&'a Factor, Vec<(f64, String)>),
-    /// Words, with one slot each.
+    /// Levels of a text factor, with one slot each.
     Words(&'a Factor, Vec<usize>),
-    /// Words side by side, joined by lines.
+    /// Levels of a text factor side by side, joined by lines.
     Steps(&'a Factor, Vec<usize>),
     /// A single level, with one slot per series.
     Series(Vec<usize>),
 }
 
-/// Lines over a numeric factor with at least two measured levels; otherwise estimates one below the other, with space
-/// for names. A scatter has a point per trial instead of estimates, and an interaction also has lines over words.
+/// Draws lines over a numeric factor with at least two measured levels. For other factors, draws estimates one below
+/// the other, with space for names. A scatter has a point per trial instead of estimates, and an interaction also has
+/// lines over text levels.
 pub(super) fn over(findings: &Findings, wanted: &Wanted, detail: Detail) -> Drawing {
     let trials = wanted.kind == FigureKind::Scatter;
     let grid = Grid::new(findings, wanted, true, detail);
@@ -71,17 +72,17 @@ pub(super) fn over(findings: &Findings, wanted: &Wanted, detail: Detail) -> Draw
     if measured().flat_map(|row| over.all_marks(row)).all(|mark| mark.y >= 0.0) {
         over.floor = 0.0;
     }
-    // Values of all rows, so that all figures of a metric have the same scale.
+    // Values of all rows give all figures of a metric one scale.
     let values = measured().flat_map(|row| over.all_marks(row));
     let values = values
         .flat_map(|mark| [mark.y].into_iter().chain(mark.bar.map(|b| [b.0, b.1]).into_iter().flatten()))
         .collect::<Vec<_>>();
     let most = values.iter().copied().filter(|value| drawable(*value)).fold(0.0, f64::max);
-    // Fitted curves may exceed the points, but must not compress them.
+    // Fitted curves may extend beyond the points, but must not compress them.
     let curves = facets.iter().flat_map(|facet| over.curves(facet));
     let curves = curves.flat_map(|(_, found)| found.curve.iter().flat_map(|at| [at.rate_per_s, at.low, at.high]));
     let curves = curves.filter(|value| *value > 0.0 && *value <= most * 1.3).collect::<Vec<_>>();
-    // All panels share a value axis, for comparison.
+    // All panels share a value axis, so that they can be compared.
     let axis = Axis::of_values(values.into_iter().chain(curves), &over.unit, &text);
     let panels: Vec<Panel> = facets.iter().map(|facet| over.panel(facet, &axis)).collect();
 
@@ -94,7 +95,7 @@ pub(super) fn over(findings: &Findings, wanted: &Wanted, detail: Detail) -> Draw
         drawing.keys = used.into_iter().map(key).collect();
     }
     if trials {
-        // Trials have their own verdicts, even if the row has none.
+        // A trial has its own verdict, even if its row has none.
         drawing.hollow =
             hollow(points().flat_map(|row| row.marks.iter().chain(row.trials.iter().flat_map(|trial| &trial.marks))));
     }
@@ -134,10 +135,10 @@ fn labels(grid: &Grid<'_>, metrics: &[String]) -> BTreeMap<usize, String> {
         return grid.series_labels();
     }
     let names = metrics.iter().map(|metric| match (metric.strip_prefix("latency_p"), metric.strip_suffix(A_REQUEST)) {
-        // `p999` is p99.9.
+        // The metric `p999` is p99.9.
         (Some(digits), _) if digits.len() > 2 => format!("p{}.{}", &digits[..2], &digits[2..]),
         (Some(digits), _) => format!("p{digits}"),
-        // The metrics' descriptions only differ at their ends, which would be cut.
+        // The descriptions of these metrics differ only at their ends, which would be cut.
         (_, Some("m1a")) => "M1a, Whip's formula".to_owned(),
         (_, Some("m1b")) => "M1b, with peer addresses".to_owned(),
         (_, Some("m2")) => "M2, on the wire".to_owned(),
@@ -170,7 +171,7 @@ impl<'a> Over<'a> {
     }
 }
 
-/// The position of a row's series on the axis.
+/// Position of a row's series on the axis.
 type Place<'a> = &'a dyn Fn(&Row, usize) -> Option<f64>;
 
 fn slots(factor: &Factor, places: &[usize]) -> (Axis, impl Fn(&Row, usize) -> Option<f64>) {
@@ -217,7 +218,7 @@ impl Over<'_> {
         };
         let names = self.metrics.iter().map(|name| Metric::noun_of(name)).collect::<Vec<_>>().join(", ");
         let each = if self.trials { ", every trial" } else { "" };
-        // A title of a study that varies the factor on larger machines.
+        // The title may be from a study that varies the factor on larger machines.
         let constant = self.grid.x.filter(|_| over.is_empty()).map(|factor| format!(" over {}", factor.name));
         let without = |title: &String| match constant.as_ref().and_then(|over| title.strip_suffix(over.as_str())) {
             Some(title) => title.to_owned(),
@@ -253,8 +254,8 @@ impl Over<'_> {
         (name, title, what + &fixed.unwrap_or_default() + &fitted + parallel)
     }
 
-    /// The marks of a row at `x`, with its trials spread over `spread` units. `y` is always the
-    /// value; [`Over::panel`] swaps axes.
+    /// Marks of a row at `x`, with its trials spread over `spread` units. `y` is always the value; [`Over::panel`]
+    /// swaps the axes.
     fn marks_of(&self, row: &Row, metric: &str, x: f64, spread: f64) -> Vec<Mark> {
         let detail = self.grid.detail;
         let place = self.metrics.iter().position(|known| known == metric).unwrap_or(0);
@@ -269,7 +270,7 @@ impl Over<'_> {
                 |(index, (order, value, hollow))| {
                     let words = || format!("{}, trial {order}", number::quantity(*value, &self.unit));
                     let tip = detail.tip(|| tip(series(), row, &words()));
-                    // Side by side in running order, so that equal values do not overlap.
+                    // Trials are side by side in execution order, so that equal values do not overlap.
                     let aside = (index as f64 - midpoint) * spread / values.len() as f64;
                     Mark { aside, hollow: *hollow, ..Mark::at(x, *value, tip) }
                 },
@@ -300,7 +301,7 @@ impl Over<'_> {
         let title = facet.title.clone();
         match &self.across {
             Across::Levels(factor, levels) => {
-                // A few trials side by side need more margin than one marker.
+                // A few trials side by side need a wider margin than one marker.
                 let (margin, most) = if self.trials { (0.11, 44.0) } else { (0.07, 28.0) };
                 let x = Axis::levels(levels, &factor.name, margin);
                 let width = (Panel::room_aside(&x) * 0.7).min(most);
@@ -317,7 +318,7 @@ impl Over<'_> {
             }
             Across::Words(factor, places) => {
                 let (slots, place) = slots(factor, places);
-                // If the slot's factor is the series, series share a position.
+                // If the slot's factor is the series, all series share a position.
                 let is_series = self.grid.series.is_some_and(|series| series.name == factor.name);
                 let aside = if is_series && self.metrics.len() == 1 { 1 } else { self.labels.len() };
                 let room = if self.trials { 20.0 } else { 10.0 } * aside as f64;

@@ -1,4 +1,4 @@
-//! Miss ratio over cache capacity: measured, and simulated as thin dashed lines behind it.
+//! Miss ratio over cache capacity, as measured, with simulated curves as thin dashed lines behind it.
 
 use std::collections::BTreeSet;
 

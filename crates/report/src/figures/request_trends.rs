@@ -1,5 +1,5 @@
-//! The three charts of Whip (Waye, Chong and Dimoulas 2017) for any study: memory and store size
-//! over requests, time per request over requests, bytes per request.
+//! The three charts of Whip (Waye, Chong and Dimoulas 2017) for any study: memory and store size over requests, time
+//! per request over requests, and bytes per request.
 
 use study::plan::{Figure as Wanted, FigureKind};
 
@@ -33,7 +33,7 @@ pub(super) fn throughput(findings: &Findings, wanted: &Wanted, detail: Detail) -
     Drawing { name: "throughputchart".to_owned(), title, ..drawing }
 }
 
-/// Bytes per request added by proxies: their reported metadata, otherwise traffic at both ends.
+/// Draws the bytes per request that proxies add: their reported metadata, or else the traffic at both ends.
 pub(super) fn network(findings: &Findings, wanted: &Wanted, detail: Detail) -> Drawing {
     let told = ["m1a_bytes_per_request", "m1b_bytes_per_request", "m2_bytes_per_request", "m3_bytes_per_request"];
     let seen = ["client_bytes_per_request", "subject_bytes_per_request"];
@@ -42,7 +42,7 @@ pub(super) fn network(findings: &Findings, wanted: &Wanted, detail: Detail) -> D
         true => told.iter().filter(|name| has(name)).collect::<Vec<_>>(),
         false => seen.iter().filter(|name| has(name)).collect(),
     };
-    // Points without a proxy are omitted.
+    // Points without a proxy have none of these metrics and are omitted.
     let mut shown = findings.clone();
     shown.rows.retain(|row| metrics.iter().any(|name| row.metrics.contains_key(**name)));
     let mut names = metrics.iter().map(|name| (**name).to_owned());
@@ -71,7 +71,7 @@ fn lines<'a>(findings: &'a Findings, whats: &[&str], detail: Detail) -> Vec<Line
     found().filter_map(line).collect()
 }
 
-/// A drawing without name and title. `axes` has title, unit and label per panel.
+/// Creates a drawing without name and title. `axes` has title, unit and label of each panel.
 fn draw(findings: &Findings, lines: &[Line<'_>], axes: &[(&str, &str, &str)], more: &str) -> Drawing {
     let band = bars(findings, findings.level, " over trials");
     let mut keys = Vec::<Key>::new();

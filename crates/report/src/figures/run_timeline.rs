@@ -1,4 +1,4 @@
-//! Trials in running order, relative to the mean of their design point, to show drift.
+//! Trials in execution order, relative to the mean of their design point, to show drift.
 
 use study::Metric;
 use study::plan::Figure as Wanted;
@@ -11,7 +11,8 @@ use analysis::number::{self, drawable};
 pub(super) fn timeline(findings: &Findings, wanted: &Wanted, detail: Detail) -> Drawing {
     let metric = wanted.y.clone().unwrap_or_else(|| findings.metric.clone());
     let (unit, _) = metric_of(&metric);
-    // One panel shows all design points unless the study requests several, because the machine affects them alike.
+    // One panel shows all design points unless the study requests several, because the machine affects all points
+    // alike.
     let mut grid = Grid::new(findings, wanted, false, detail);
     grid.facets.retain(|factor| Some(&factor.name) == wanted.facet.as_ref());
     let (facets, more) = grid.facets();

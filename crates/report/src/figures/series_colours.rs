@@ -1,4 +1,4 @@
-//! Numbers of series, which select color and shape: one per contender in all figures.
+//! Numbers of series, which select color and shape. A contender has one number in all figures.
 
 use std::collections::BTreeMap;
 
@@ -16,8 +16,8 @@ pub(crate) struct Colours<'a> {
 }
 
 impl<'a> Colours<'a> {
-    /// The contenders are the levels of the first figure's series factor. Without one, they belong
-    /// to the first varied factor of words, or to the first varied factor.
+    /// Selects the contenders: the levels of the first figure's series factor, or else of the first varied text factor,
+    /// or else of the first varied factor.
     pub(crate) fn new(findings: &'a Findings) -> Colours<'a> {
         let varied = || findings.factors.iter().filter(|factor| factor.varies());
         let asked = findings.figures.iter().filter_map(|figure| figure.series.as_ref());
@@ -28,7 +28,7 @@ impl<'a> Colours<'a> {
         Colours { contender, idle: policies.any(|policy| Some(policy) != first) }
     }
 
-    /// First number after the contenders; 0 if contenders are numbers or use up all colors.
+    /// First number after the contenders; 0 if contenders are levels of a numeric factor or use up all colors.
     pub(crate) fn others(&self) -> usize {
         let named = self.contender.filter(|factor| !factor.numeric);
         let taken = named.map_or(0, |factor| self.policies() * factor.levels.len());
@@ -40,7 +40,7 @@ impl<'a> Colours<'a> {
         if factor.is_none_or(|factor| is_contender(factor) || !factor.varies()) { 0 } else { self.others() }
     }
 
-    /// Number of a level's index after `first`, in the row's idle policy.
+    /// Number of the level with index `place`, counted from `first`, in the row's idle policy.
     pub(crate) fn number(&self, first: usize, place: usize, row: &Row) -> usize {
         first + place * self.policies() + usize::from(self.idle && row.idle == Some(IdlePolicy::Spin))
     }
@@ -50,7 +50,7 @@ impl<'a> Colours<'a> {
         self.number(0, place, row)
     }
 
-    /// Numbers for one line per row: the color of its contender, and different dashes.
+    /// Numbers for one line per row: lines of one contender share its color and differ in dashes.
     pub(crate) fn of_rows(&self, rows: &[&Row]) -> Vec<usize> {
         let mut taken: Vec<usize> = Vec::new();
         for row in rows {

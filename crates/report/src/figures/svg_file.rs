@@ -11,7 +11,7 @@ pub(crate) fn svg_file(drawing: &Drawing, background: Background) -> String {
     let columns = if drawing.flames.is_empty() { drawing.panels.len().clamp(1, 3) } else { 3 };
     let width = MARGIN * 2.0 + WIDTH * columns as f64 + GAP * (columns - 1) as f64;
     let inner = width - MARGIN * 2.0;
-    // Wrapped, not shortened, because a file has no page that repeats its title.
+    // Titles are wrapped, not shortened, because a file has no page that repeats them.
     let title = text_width::wrap(&drawing.title, inner - 8.0, TITLE);
     let caption = text_width::wrap(&drawing.caption, inner, FONT);
     let notes: Vec<String> = drawing.notes.iter().flat_map(|note| text_width::wrap(note, inner, FONT)).collect();

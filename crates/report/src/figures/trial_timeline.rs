@@ -7,14 +7,14 @@ use analysis::trial_timeline::{band_ns, rule};
 
 const TRIALS: usize = 12;
 const BANDS_MAX: f64 = 32.0;
-/// Share of a column's requests from which a cell is one shade darker.
+/// Shares of a column's requests, each of which makes a cell one shade darker.
 const SHADES_FROM: [f64; style::SHADES - 1] = [0.003, 0.01, 0.03, 0.1, 0.3];
 
 struct Scales {
     time: Axis,
     rate: Axis,
     latency: Axis,
-    /// Start of the lowest band, number of bands merged into one, end of the highest.
+    /// Start of the lowest band, number of bands merged into one, and end of the highest band.
     bands: (f64, f64, f64),
     cpus: Option<Axis>,
     memory: Option<Axis>,
@@ -87,7 +87,7 @@ impl Scales {
     }
 }
 
-/// Omits every other label of a crowded axis, because these panels are low.
+/// Omits every other label of a crowded axis, because the panels of a timeline are low.
 fn few(axis: Axis) -> Axis {
     let step = if axis.major.len() > 4 { 2 } else { 1 };
     Axis { major: axis.major.into_iter().step_by(step).collect(), ..axis }
@@ -148,7 +148,7 @@ fn latency(trial: &InsideTrial, series: usize, scales: &Scales) -> Vec<Layer> {
         };
         cells.extend(bands.into_iter().map(cell));
     }
-    // Sorted by band, so that adjacent cells of a shade share a stroke.
+    // Cells are sorted by band, so that adjacent cells of one shade share a stroke.
     cells.sort_by(|a, b| a.y.0.total_cmp(&b.y.0));
     let line = |name: &str, of: fn(&Column) -> Option<f64>, dashed| {
         let at = |column: &Column| {

@@ -11,18 +11,19 @@ pub(crate) struct Axis {
     pub(crate) label: String,
 }
 
-/// Approximate number of labels.
+/// Approximate number of labels on an axis.
 const TARGET: usize = 6;
 
-/// Space beyond the outermost values, as a share of the range.
+/// Space beyond the outermost values, as a fraction of the range.
 const ROOM: f64 = 0.05;
 
-/// Minimum ratio of largest to smallest value for a log axis.
+/// Minimum ratio of the largest to the smallest value for a log axis.
 const LOG_FROM: f64 = 25.0;
 
 impl Axis {
-    /// An axis for measured values: linear from zero if the smallest is small relative to the largest, log if they
-    /// differ by an order of magnitude or more, otherwise linear over the range, which the label states.
+    /// Creates an axis for measured values: linear from zero if the smallest is small relative to the largest, and log
+    /// if their ratio is at least `LOG_FROM`. Otherwise it is linear over the range; the label says so if all values
+    /// are above zero.
     pub(crate) fn of_values(values: impl Iterator<Item = f64>, unit: &str, label: &str) -> Axis {
         let (low, high) = values
             .filter(|value| number::drawable(*value))
@@ -40,7 +41,7 @@ impl Axis {
         let (divisor, name) = number::scale(unit, low.abs().max(high.abs()));
         let (low, high) = (low / divisor, high / divisor);
         let mut ticks = ticks::linear(low, high, TARGET);
-        // If the outermost marks are far beyond the values, the axis ends before them.
+        // The axis ends before the outermost marks if they are far beyond the values.
         let (mut start, mut end) = (ticks[0], ticks[ticks.len() - 1]);
         let room = (high - low) * ROOM;
         if ticks.len() > 3 && end > high + room {
@@ -58,7 +59,7 @@ impl Axis {
         Axis { scale, major, minor: Vec::new(), label }
     }
 
-    /// A log axis with about `target` labels, each with its own unit.
+    /// Creates a log axis with about `target` labels, each with its own unit.
     pub(crate) fn log(low: f64, high: f64, unit: &str, label: &str, target: usize) -> Axis {
         let scale = Scale::Log { low, high: if high > low { high } else { low * 2.0 } }.padded(0.04);
         let Scale::Log { low, high } = scale else { unreachable!("padding keeps the kind") };
@@ -67,7 +68,8 @@ impl Axis {
         Axis { scale, major, minor: ticks.minor, label: format!("{label} (log)") }
     }
 
-    /// An axis for at least two ascending levels of a numeric factor, with `margin` of the length free on both sides.
+    /// Creates an axis for two or more ascending levels of a numeric factor, with `margin` of the length free on both
+    /// sides.
     pub(crate) fn levels(levels: &[(f64, String)], label: &str, margin: f64) -> Axis {
         let values: Vec<f64> = levels.iter().map(|level| level.0).collect();
         let scale = Scale::for_levels(&values);
@@ -97,7 +99,7 @@ impl Axis {
     }
 }
 
-/// A round number with its unit, as short as possible: `10 µs`.
+/// Formats a round number with its unit, as short as possible: `10 µs`.
 pub(crate) fn short(value: f64, unit: &str) -> String {
     let (divisor, name) = number::scale(unit, value);
     let text = format!("{:.3}", value / divisor);

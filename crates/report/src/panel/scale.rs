@@ -7,8 +7,8 @@ pub(crate) enum Scale {
 }
 
 impl Scale {
-    /// Returns the position of a value: 0 at the start of the axis, 1 at the end, possibly outside.
-    /// `None` if not finite, or not positive on a log axis.
+    /// Returns the position of a value: 0 at the start of the axis, 1 at its end, and possibly outside. `None` if the
+    /// value is not finite, or not positive on a log axis.
     pub(crate) fn place(&self, value: f64) -> Option<f64> {
         let place = match *self {
             Scale::Linear { low, high } => (value - low) / (high - low),
@@ -19,7 +19,8 @@ impl Scale {
         place.is_finite().then_some(place)
     }
 
-    /// The scale that separates at least two ascending `levels` best: log for 1, 2, 4, 8, linear for 1, 2, 3, 4.
+    /// Returns the scale that best separates two or more ascending `levels`: log for 1, 2, 4, 8, and linear for 1, 2,
+    /// 3, 4.
     pub(crate) fn for_levels(levels: &[f64]) -> Scale {
         let (low, high) = (levels[0], levels[levels.len() - 1]);
         let linear = Scale::Linear { low, high };
@@ -30,7 +31,7 @@ impl Scale {
         if closest(&log, levels) > closest(&linear, levels) + 1e-9 { log } else { linear }
     }
 
-    /// Adds `margin` of the length on both sides, so that nothing is drawn on the frame.
+    /// Returns the scale with `margin` of its length added on both sides, so that nothing is drawn on the frame.
     pub(crate) fn padded(self, margin: f64) -> Scale {
         match self {
             Scale::Linear { low, high } => {
@@ -46,7 +47,7 @@ impl Scale {
     }
 }
 
-/// Smallest distance between levels, as a share of the axis.
+/// Smallest distance between two levels, as a fraction of the axis.
 pub(crate) fn closest(scale: &Scale, levels: &[f64]) -> f64 {
     let places = levels.iter().filter_map(|level| scale.place(*level));
     let places: Vec<f64> = places.collect();

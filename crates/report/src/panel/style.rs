@@ -2,25 +2,25 @@ use std::fmt::Write;
 
 use crate::svg::Path;
 
-/// Okabe and Ito's palette (<https://jfly.uni-koeln.de/color/>), suitable for color-blind readers;
-/// strong colors first, yellow darkened for white pages.
+/// Okabe and Ito's palette (<https://jfly.uni-koeln.de/color/>), suitable for color-blind readers. Strong colors come
+/// first, and yellow is darkened for white pages.
 const ON_LIGHT: [&str; 8] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000", "#8f8500"];
 
 const ON_DARK: [&str; 8] = ["#4a9fe0", "#f0803c", "#1fc493", "#e09ac2", "#8ad3ff", "#f5b938", "#e8e8e8", "#f0e442"];
 
-/// Differs from the number of colors, so that a repeated color gets another shape.
+/// Number of marker shapes. It differs from the number of colors, so that a repeated color gets a different shape.
 const SHAPES: usize = 5;
 
 pub(crate) fn colour_class(series: usize) -> usize {
     series % ON_LIGHT.len()
 }
 
-/// Class of a series' lines: solid in the first round of the palette, then with different dashes.
+/// Returns the class of a series' lines: solid in the first round of the palette, then with different dashes.
 pub(crate) fn dashes(series: usize) -> &'static str {
     ["l", "l l2", "l l3", "l l4"][(series / ON_LIGHT.len()).min(3)]
 }
 
-/// The series with the same color and other dashes, `times` rounds further.
+/// Returns the series with equal color and different dashes, `times` rounds of the palette further.
 pub(crate) fn dashed(series: usize, times: usize) -> usize {
     series + ON_LIGHT.len() * times
 }
@@ -31,7 +31,7 @@ pub(crate) fn simulated(series: usize) -> &'static str {
     ["l s0", "l s1", "l s2", "l s3"][series % 4]
 }
 
-/// The marker of a series around a center; all shapes have the same area.
+/// Draws the marker of a series around a center. All shapes have equal areas.
 pub(crate) fn marker(path: &mut Path, series: usize, x: f64, y: f64, radius: f64) {
     let r = radius;
     let shape: &[(f64, f64)] = match series % SHAPES {
@@ -54,14 +54,14 @@ pub(crate) fn marker(path: &mut Path, series: usize, x: f64, y: f64, radius: f64
 /// Background of a figure file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Background {
-    /// White, for paper.
+    /// White background, for paper.
     Light,
-    /// Nearly black, for slides and dark pages.
+    /// Nearly black background, for slides and dark pages.
     Dark,
 }
 
-/// The style sheet of a figure file or, for `None`, of a figure in a page, light or dark like the
-/// reader's system. Files have no variables or media queries, which few renderers support.
+/// Returns the style sheet of a figure file or, for `None`, of a figure in a page, light or dark like the reader's
+/// system. Files have no variables or media queries, which few renderers support.
 pub(crate) fn css(background: Option<Background>) -> String {
     let css = include_str!("../../templates/figure.css").replace('\n', "");
     let light = theme("#1b1d21", "#5b626c", "#e3e6ea", "#9aa1ab", "#ffffff", &ON_LIGHT);
@@ -82,7 +82,7 @@ fn theme(text: &str, muted: &str, grid: &str, axis: &str, ground: &str, colours:
         let _ =
             write!(css, "svg.q .c{index}{{stroke:{colour}}}svg.q .c{index} .k,svg.q .c{index} .bd{{fill:{colour}}}");
     }
-    // After the colors, to override them: hollow markers are not statements about the server.
+    // This follows the colors to override them: hollow markers are not statements about the server.
     let _ = write!(css, "svg.q .h .k,svg.q .h.k{{fill:{ground}}}svg.q .dh{{stroke:{ground}}}");
     css
 }

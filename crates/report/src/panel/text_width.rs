@@ -1,11 +1,11 @@
 //! Estimated widths of text, since the reader's font is unknown.
 
-/// Width of `text` at `size`, in the same unit; seldom too small for browsers' sans-serif fonts.
+/// Estimated width of `text` at `size`, in the unit of `size`; seldom too small for browsers' sans-serif fonts.
 pub(crate) fn width(text: &str, size: f64) -> f64 {
     text.chars().map(em).sum::<f64>() * size
 }
 
-/// Breaks `text` at spaces into lines of at most `room`, and within words longer than a line.
+/// Breaks `text` into lines of at most `room`, at spaces or within words that are longer than a line.
 pub(crate) fn wrap(text: &str, room: f64, size: f64) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace().flat_map(|word| pieces(word, room, size)) {
@@ -20,7 +20,7 @@ pub(crate) fn wrap(text: &str, room: f64, size: f64) -> Vec<String> {
     lines
 }
 
-/// Pieces of a text of at most `room`, with at least one letter each.
+/// Divides a word into pieces of at most `room`, each with at least one letter.
 pub(crate) fn pieces(word: &str, room: f64, size: f64) -> Vec<&str> {
     let (mut pieces, mut start, mut taken) = (Vec::new(), 0, 0.0);
     for (at, letter) in word.char_indices() {
@@ -35,7 +35,7 @@ pub(crate) fn pieces(word: &str, room: f64, size: f64) -> Vec<&str> {
     pieces
 }
 
-/// Width of a letter relative to font size in DejaVu Sans, the widest font of the style sheet.
+/// Width of a letter relative to the font size, in DejaVu Sans, the widest font of the style sheet.
 fn em(c: char) -> f64 {
     match c {
         'i' | 'j' | 'l' | 'I' | '.' | ',' | ':' | ';' | '\'' | '|' => 0.34,
@@ -44,7 +44,7 @@ fn em(c: char) -> f64 {
         'w' | '+' | '<' | '=' | '>' | '~' | '#' | '^' | '±' | '×' => 0.84,
         'D' | 'G' | 'H' | 'N' | 'O' | 'Q' | '&' => 0.79,
         'A'..='Z' => 0.73,
-        // East Asian and other wide scripts.
+        // These are East Asian and other wide scripts.
         '\u{1100}'.. => 1.0,
         _ => 0.64,
     }

@@ -1,8 +1,8 @@
-/// About `target` round numbers that cover `[low, high]`, with a step of 1, 2 or 5 times a power of
-/// ten. Source: Heckbert, "Nice numbers for graph labels", Graphics Gems 1990.
+/// Returns about `target` round numbers that cover `[low, high]`, with a step of 1, 2 or 5 times a power of ten.
+/// Source: Heckbert, "Nice numbers for graph labels", Graphics Gems 1990.
 pub(crate) fn linear(low: f64, high: f64, target: usize) -> Vec<f64> {
     assert!(low.is_finite() && high.is_finite() && low <= high, "[{low}, {high}]");
-    // A single value gets space around it, in proportion to its size.
+    // A single value gets space around it in proportion to its size.
     let (low, high) = if high - low <= high.abs().max(low.abs()) * 1e-9 {
         let room = if high == 0.0 { 1.0 } else { high.abs() * 0.1 };
         (low - room, high + room)
@@ -10,7 +10,7 @@ pub(crate) fn linear(low: f64, high: f64, target: usize) -> Vec<f64> {
         (low, high)
     };
     let step = round_up((high - low) / target.max(1) as f64);
-    // Whole multiples avoid accumulated errors and keep 0 exact; the tolerance accepts inexact multiples as bounds.
+    // Whole multiples avoid accumulated errors and keep 0 exact. The tolerance accepts inexact multiples as bounds.
     let first = (low / step + 1e-6).floor();
     let last = (high / step - 1e-6).ceil();
     (0..=(last - first) as usize).map(|index| (first + index as f64) * step).collect()
@@ -24,12 +24,12 @@ fn round_up(step: f64) -> f64 {
 
 pub(crate) struct LogTicks {
     pub(crate) major: Vec<f64>,
-    /// Unlabeled marks: whole multiples between powers of ten, if they fit.
+    /// Marks without labels: whole multiples between powers of ten, if they fit.
     pub(crate) minor: Vec<f64>,
 }
 
-/// Marks inside `[low, high]` on a log axis: powers of ten, or every second, third, ... if there
-/// are many, plus doubles and fivefolds if there are few.
+/// Returns the marks inside `[low, high]` on a log axis: powers of ten, or every second, third and so on if there are
+/// many. If there are few, adds twice and five times these numbers.
 pub(crate) fn log(low: f64, high: f64, target: usize) -> LogTicks {
     assert!(low > 0.0 && high > low && high.is_finite(), "[{low}, {high}]");
     let decades = (high / low).log10();
@@ -45,14 +45,14 @@ pub(crate) fn log(low: f64, high: f64, target: usize) -> LogTicks {
     let fitting = sets.into_iter().map(|set| multiples(set, 1)).find(|ticks| ticks.len() <= target.max(2));
     let major = fitting.unwrap_or_else(|| multiples(&[1.0], (decades / target.max(2) as f64).ceil().max(1.0) as usize));
     if major.len() < 2 {
-        // Less than a factor of two is nearly linear.
+        // A range below a factor of two is nearly linear.
         return LogTicks { major: linear(low, high, target).into_iter().filter(inside).collect(), minor: Vec::new() };
     }
     let minor = if decades <= 5.0 { multiples(&whole, 1) } else { Vec::new() };
     LogTicks { minor: minor.into_iter().filter(|value| !major.contains(value)).collect(), major }
 }
 
-/// `mantissa` times ten to the `power`; divides for negative powers, because 3 * 0.1 is not 0.3.
+/// Returns `mantissa` times ten to the `power`; divides for negative powers, because 3 * 0.1 is not 0.3.
 fn scaled(mantissa: f64, power: i32) -> f64 {
     if power < 0 { mantissa / 10f64.powi(-power) } else { mantissa * 10f64.powi(power) }
 }

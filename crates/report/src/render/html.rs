@@ -1,4 +1,4 @@
-//! The HTML page: one file with everything in it, for browsers without a network.
+//! The HTML page: one file that contains everything, for browsers without a network.
 
 mod blocks;
 #[cfg(test)]
@@ -13,35 +13,35 @@ use crate::panel;
 use crate::panel::style::{self, Background};
 use crate::sections;
 
-/// Maximum size of a page in bytes: pages are mailed and opened on phones.
+/// Maximum size of a page, bytes, since pages are mailed and opened on phones.
 pub const PAGE_LIMIT: usize = 1_000_000;
 
-/// Maximum number of design points with a full page: 200 points of 30 trials took 1.3 MB at the lowest detail.
+/// Maximum number of design points with a full page. At the lowest detail, 200 points of 30 trials took 1.3 MB.
 pub const PAGE_POINTS: usize = 150;
 
-/// Row limits to try in turn if a page without figures is too large.
+/// Row limits that are tried in turn if a page without figures is too large.
 const ROWS: [usize; 4] = [300, 100, 30, 10];
 
-/// Why no page was written.
+/// The template of a page failed, so no page was written.
 #[derive(Debug, thiserror::Error)]
 #[error("the page of {what} could not be written")]
 pub struct HtmlError {
-    /// `run volley-20261120-210500`.
+    /// What the page reports on, such as `run volley-20261120-210500`.
     pub what: String,
     /// Error of the template engine.
     pub source: askama::Error,
 }
 
-/// Renders every figure as an SVG file: stem of its name and content.
+/// Renders every figure as an SVG file. Returns the stem of its name and its content.
 pub fn figure_svgs(findings: &Findings, background: Background) -> Vec<(String, String)> {
     let drawings = figures::figures(findings, Detail::FULL);
     drawings.iter().map(|drawing| (drawing.name.clone(), figures::svg_file(drawing, background))).collect()
 }
 
-/// Renders the report as one page below [`PAGE_LIMIT`], without external resources and complete without scripts.
+/// Renders the report as one page of at most [`PAGE_LIMIT`] bytes, without external resources and complete without scripts.
 ///
 /// Studies with very many design points lose tooltips and curve points, then figures, then rows; the page lists the
-/// omissions. The other renderers have no limit. Fails with [`HtmlError`] if the template fails.
+/// omissions. Other forms of the report have no limit. Fails with [`HtmlError`] if the template fails.
 pub fn html(findings: &Findings) -> Result<String, HtmlError> {
     page(&sections::document(findings), |detail| figures::figures(findings, detail))
 }
@@ -92,20 +92,20 @@ struct Page<'a> {
     document: &'a Document,
     css: String,
     script: &'static str,
-    /// Sentences as HTML with the anchor of their section and, if it is folded, the text of a link.
+    /// Sentences as HTML, each with the anchor of its section and, if the section is folded, the text of a link.
     answer: Vec<(String, &'static str, Option<&'a str>)>,
-    /// Links to sections with counted entries, such as warnings, unless empty.
+    /// Links to sections with counted entries, such as warnings; empty if there are none.
     links: Vec<(&'static str, String)>,
-    /// Sections that are initially open, and sections of which only the headings are visible.
+    /// Sections that are initially open; `folded` has sections of which only the headings are visible.
     open: Vec<String>,
     folded: Vec<String>,
 }
 
-/// Figures of the answer, then the supporting figures.
+/// Figures of the answer, and supporting figures.
 type FigureParts = [String; 2];
 
 impl<'a> Page<'a> {
-    /// Limits every table and list to `rows` rows.
+    /// Creates the page of a document, with at most `rows` rows in every table and list.
     fn new(document: &'a Document, figures: &FigureParts, hints: bool, rows: usize) -> Page<'a> {
         let sections = &document.sections;
         let heading = |anchor: &str| {
@@ -138,7 +138,7 @@ struct FiguresHtml {
 }
 
 fn figures(mut drawings: Vec<Drawing>) -> Vec<Drawing> {
-    // The same points are missing from nearly every figure: list them once.
+    // Nearly every figure lacks the same points, so their note is shown only once.
     let mut said: Vec<String> = Vec::new();
     for drawing in &mut drawings {
         let (again, new): (Vec<String>, Vec<String>) = drawing.notes.drain(..).partition(|note| said.contains(note));
@@ -151,13 +151,13 @@ fn figures(mut drawings: Vec<Drawing>) -> Vec<Drawing> {
     drawings
 }
 
-/// Methods that the template calls.
+/// The template calls these methods.
 impl Drawing {
     fn columns(&self) -> usize {
         if self.flames.is_empty() { self.panels.len().clamp(1, 3) } else { 4 }
     }
 
-    /// Whether it is collapsed because it is tall.
+    /// Whether the figure is collapsed because it is tall.
     fn is_folded(&self) -> bool {
         self.panels.iter().any(|panel| !panel.below.is_empty())
     }

@@ -65,7 +65,7 @@ fn cell(cell: &Cell) -> String {
     plain(&cell.text) + &tags
 }
 
-/// Indented code, because its content cannot end a fence.
+/// Formats indented code, because its content cannot end a fence.
 fn code(text: &str) -> String {
     visible(text).lines().map(|line| format!("    {}\n", line.trim_end())).collect()
 }

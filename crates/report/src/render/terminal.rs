@@ -5,14 +5,15 @@ use analysis::visible;
 use crate::document::{Block, Document, Reach, Room, Section, Table};
 use crate::terminal_style_and_wrap::{Paint, Style, columns, wrap};
 
-/// Question, answer and the short blocks of every section. A table that is too wide omits columns and lists them.
+/// Renders question, answer and the short blocks of every section. A table that is too wide omits columns and lists
+/// them.
 pub(crate) fn terminal(document: &Document, style: &Style) -> String {
     let paint = Paint(style);
     let mut out = wrap(&format!("{}\n", paint.bold(&document.question)), style.width, 0);
     for banner in &document.banners {
         out += &wrap(&format!("{}\n", paint.warn(&banner.text)), style.width, 2);
         if !banner.command.is_empty() {
-            // Never wrapped, for copying.
+            // The command is never wrapped, so that it can be copied.
             let _ = writeln!(out, "Resume with: {}", banner.command);
         }
     }
@@ -63,7 +64,7 @@ fn section(out: &mut String, section: &Section, style: &Style) {
 
 pub(crate) fn table(table: &Table, style: &Style) -> String {
     let paint = Paint(style);
-    // Measured as shown, because levels of a factor may contain anything.
+    // Width is measured as shown, because levels of a factor may contain anything.
     let text_of = |text: &str| visible(text).replace('\n', "\\n");
     let width_of = |at: usize| {
         let cells = table.rows.iter().map(|row| columns(&text_of(&row[at].text)));

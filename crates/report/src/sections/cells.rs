@@ -85,7 +85,7 @@ pub(crate) fn cell(f: &Findings, row: &Row, metric: &str) -> String {
     }
 }
 
-/// The limit, and marks that it does not imply. Red if the row does not measure the server.
+/// Cell with the limit, and marks that the limit does not imply. Red if the row does not measure the server.
 pub(crate) fn limit_cell(row: &Row) -> Cell {
     let hint = row.limited_by.as_ref().map_or_else(String::new, |found| found.reasons.join("; "));
     let implied = row.limited_by.as_ref().and_then(|found| Mark::of(found.limit));
@@ -94,7 +94,7 @@ pub(crate) fn limit_cell(row: &Row) -> Cell {
     Cell { tags, ..Cell::new(limited_by(row)).hint(hint).tone(tone) }
 }
 
-/// The limit, with its number of trials if not all have it.
+/// Describes the limit, with its number of trials if not all trials have it.
 pub(crate) fn limited_by(row: &Row) -> String {
     let Some(found) = &row.limited_by else { return String::new() };
     let (most, all) = (found.counts.get(&found.limit).copied().unwrap_or(0), found.counts.values().sum::<usize>());

@@ -5,7 +5,7 @@ use analysis::wording::serde_name;
 
 use crate::document::{Block, Head, Section, Table};
 
-/// Maximum rows of tables about other metrics; the JSON has all pairs.
+/// Maximum number of rows of tables about other metrics; the JSON has all pairs.
 const ROWS_MAX: usize = 200;
 
 pub(crate) fn section(f: &Findings) -> Option<Section> {
@@ -82,7 +82,7 @@ fn difference_heads() -> impl Iterator<Item = Head> {
     numbers.into_iter().chain([Head::text("shown")])
 }
 
-/// Cells of a difference; `forward` compares b with a.
+/// Cells of a difference. If `forward`, they compare b with a, otherwise a with b.
 fn difference(found: &Difference, forward: bool) -> [String; 5] {
     let ratio = |ratio: Option<analysis::findings::Estimate>| {
         let Some(ratio) = ratio else { return "–".to_owned() };

@@ -33,7 +33,7 @@ fn line(one: &HostedFinding) -> Vec<String> {
     ]
 }
 
-/// `1.27 ms [1.20 ms, 1.31 ms]`, or one value if all are equal.
+/// Formats median and range, `1.27 ms [1.20 ms, 1.31 ms]`, or one value if all are equal.
 fn range(found: &Option<MedianRange>, unit: &str) -> String {
     match found {
         None => "–".to_owned(),

@@ -12,7 +12,7 @@ pub(crate) fn section(f: &Findings) -> Option<Section> {
     for effects in &f.effects {
         for sentence in &effects.sentences {
             let block = Block::Text(sentence.clone());
-            // At the terminal, studies that cannot be factorials on this machine omit this note.
+            // The terminal omits this note for studies that cannot be factorials on this machine.
             if effects.analyses.is_empty() { section.long(block) } else { section.all(block) }
         }
     }

@@ -34,7 +34,7 @@ pub(crate) fn table(findings: &Findings, table: &plan::Table) -> Table {
     let mut heads = point_heads(findings);
     let points = heads.len();
     heads.extend(columns.iter().map(|(head, _)| head.clone()));
-    // On narrow terminals, numbers go from the end, except the number of trials, the first metric and the limit.
+    // Narrow terminals omit numbers from the end, except the number of trials, the first metric and the limit.
     let last = heads.len() - 1;
     heads.iter_mut().take(last).skip(points + 2).for_each(|head| head.room = Room::Drop);
     Table { title: title(table), heads, rows, below: Vec::new() }
@@ -51,7 +51,7 @@ fn title(table: &plan::Table) -> String {
     table.title.clone().unwrap_or_else(|| capitalised(&texts().join(", ")))
 }
 
-/// Sample mean, standard deviation and interval of a metric, in one unit named in the heads.
+/// Columns with sample mean, standard deviation and interval of a metric, in one unit that the heads name.
 fn statistics(findings: &Findings, metric: &str) -> Vec<Column> {
     let unit = findings.unit(metric);
     let found = |row: &Row| row.metrics.get(metric).cloned().unwrap_or_default();
@@ -61,7 +61,7 @@ fn statistics(findings: &Findings, metric: &str) -> Vec<Column> {
     let (divisor, unit) = number::scale(unit, largest);
     let spreads = findings.rows.iter().filter_map(|row| finite(found(row).stddev)).filter(|spread| *spread > 0.0);
     let least = spreads.fold(f64::INFINITY, f64::min) / divisor;
-    // Two digits of the smallest deviation, within limits.
+    // Decimals show two digits of the smallest deviation, within limits.
     let decimals = if least.is_finite() { (1.0 - least.log10().floor()).clamp(0.0, 4.0) as usize } else { 2 };
     let shown = |value: Option<f64>| finite(value).map(|value| format!("{:.decimals$}", value / divisor));
     let head = |text: &str| Head::number(if unit.is_empty() { text.to_owned() } else { format!("{text}, {unit}") });
@@ -184,7 +184,7 @@ fn over_trials(found: &OverTrials, unit: &str) -> String {
     estimate.or_else(mean).unwrap_or_else(|| "not enough".to_owned())
 }
 
-/// A line per generator, with its row; `None` if every load came from one machine.
+/// Creates a table with a line per generator and row; `None` if every load came from one machine.
 pub(crate) fn generators(f: &Findings) -> Option<Table> {
     let numbers = ["p50", "p99", "rate", "share of requests", "busy"].map(Head::number);
     let heads = ["design point", "generator"].map(Head::text).into_iter().chain(numbers);
@@ -205,7 +205,7 @@ pub(crate) fn generators(f: &Findings) -> Option<Table> {
     Table::plain("Generators, median over trials [least, largest]", heads, rows).unless_empty()
 }
 
-/// `1.27 [1.20, 1.31] ms`.
+/// Formats median and range: `1.27 [1.20, 1.31] ms`.
 fn range(found: &Option<MedianRange>, unit: &str) -> String {
     let Some(MedianRange { median, min, max }) = found else { return "–".to_owned() };
     let (divisor, name) = if unit == "%" { (0.01, unit) } else { number::scale(unit, *median) };

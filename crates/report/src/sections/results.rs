@@ -37,8 +37,8 @@ pub(crate) fn section(f: &Findings) -> Option<Section> {
     Some(section)
 }
 
-/// Metrics of the first table, always including the stop rule's metric, right after throughput. A comparison shows
-/// none, because its table has them by pairs, and two estimates of one change would contradict each other.
+/// Metrics of the first table, always including the stop rule's metric, right after throughput. A gate shows none,
+/// because its table has them by pairs, and two estimates of one change would contradict each other.
 fn first_metrics(f: &Findings) -> Vec<&str> {
     if f.gate.is_some() {
         return Vec::new();
@@ -54,7 +54,7 @@ fn first_metrics(f: &Findings) -> Vec<&str> {
 fn results(f: &Findings) -> Table {
     let metrics = first_metrics(f);
     let mut heads = point_heads(f);
-    // On narrow terminals, columns with one value for all rows go first and p99 last.
+    // Narrow terminals first omit columns with one value for all rows, and p99 last.
     let room = |name: &str| match name {
         _ if name == f.metric => Room::Keep,
         "latency_p50" => Room::Ranked(2),
@@ -71,7 +71,7 @@ fn results(f: &Findings) -> Table {
         Head::number("n").hint("trials with a measurement").room(unless(!are_equal, 1)),
     ]);
     heads.push(Head::text("limited by"));
-    // The note below the table has the reason if all rows share it.
+    // If all rows share the reason, the note below the table has it.
     let with_ends = f.rows.iter().any(|row| row.n == 0 || row.stop_reason != f.rows[0].stop_reason);
     heads.extend(with_ends.then(|| Head::text("trials ended").room(Room::Long)));
     let cells = |row: &Row| {
@@ -124,7 +124,8 @@ fn marks_legend(f: &Findings) -> Vec<&'static str> {
     [others, hung, bound].into_iter().flatten().collect()
 }
 
-/// Why there were no further trials: a study ends at all points together, except searches and abandoned points.
+/// Describes why there were no further trials. A study ends at all points together, except for searches and abandoned
+/// points.
 fn stopped(f: &Findings) -> String {
     let measured = f.rows.iter().filter(|row| row.n > 0);
     let reasons = analysis::group::grouped(measured.map(|row| (row.stop_reason.as_str(), row)));
@@ -146,7 +147,7 @@ fn other_metrics(f: &Findings) -> Option<Table> {
     let mut heads = point_heads(f);
     heads.extend(rest.iter().map(|name| metric_head(f, name)));
     let cells = |row: &Row| {
-        // Thirty columns per row: tooltips would be most of the page.
+        // There are thirty columns per row, so tooltips would be most of the page.
         let rest = rest.iter().map(|name| Cell { hint: String::new(), ..metric_cell(f, row, name) });
         point_cells(f, row).into_iter().chain(rest).collect::<Vec<_>>()
     };

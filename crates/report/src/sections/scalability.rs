@@ -42,7 +42,7 @@ fn fits(f: &Findings) -> Option<Table> {
     Table { heads, rows, ..Table::default() }.unless_empty()
 }
 
-/// N of the highest throughput with its interval, whose ends may be unbounded.
+/// Formats the N of the highest throughput with its interval, whose ends may be unbounded.
 fn peak(fit: &UslFit) -> String {
     let at = |peak: Option<f64>| peak.filter(|peak| peak.is_finite()).map(|peak| format!("{peak:.1}"));
     match (at(fit.peak), at(fit.peak_low), at(fit.peak_high)) {

@@ -15,7 +15,7 @@ pub(crate) fn section(f: &Findings) -> Option<Section> {
     Some(section)
 }
 
-/// One line, since the section about the machine lists all checks.
+/// Summarizes the warnings of `quintain doctor` in one line, since the section about the machine lists all checks.
 fn doctor(f: &Findings) -> Option<Item> {
     let bad = f.doctor.iter().filter(|found| is_bad(found)).collect::<Vec<_>>();
     match bad.as_slice() {
@@ -32,7 +32,7 @@ fn is_bad(found: &Finding) -> bool {
     matches!(found.state, FindingState::Bad | FindingState::Warning)
 }
 
-/// Doctor findings of a cluster; machines with the same finding share a line.
+/// Lists the doctor findings of a cluster. Machines with equal findings share a line.
 fn of_nodes(f: &Findings) -> impl Iterator<Item = Item> {
     let of_node = |node: &'_ Node| {
         let bad = node.doctor.iter().filter(|found| is_bad(found));

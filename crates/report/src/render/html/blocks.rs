@@ -2,8 +2,8 @@ use super::FigureParts;
 use crate::document::{Block, Cell, Head, Item, Room, Section, Table, Tone};
 use crate::svg::escaped;
 
-/// A section with its heading. `hints` enables tooltips. Tables and lists have at most `rows` rows
-/// and state how many are missing.
+/// Renders a section with its heading. `hints` enables tooltips. Tables and lists have at most `rows` rows and state
+/// how many are missing.
 pub(super) fn section(section: &Section, figures: &FigureParts, hints: bool, rows: usize) -> String {
     let writer = Writer { figures, hints, rows };
     let blocks = section.blocks.iter().map(|(_, block)| writer.block(block)).collect::<String>();
@@ -63,10 +63,10 @@ impl Writer<'_> {
     }
 }
 
-/// Escapes text, with code between backticks as `<code>`.
+/// Escapes text and marks code between backticks as `<code>`.
 pub(super) fn text(text: &str) -> String {
     let parts = text.split('`').collect::<Vec<_>>();
-    // An even number of parts has a backtick without a partner.
+    // If the number of parts is even, a backtick has no partner.
     if parts.len() % 2 == 0 {
         return escaped(text);
     }
@@ -100,7 +100,7 @@ fn table(table: &Table, hints: bool, rows: usize) -> String {
         let tags = tags.collect::<String>();
         begin("td", &[("class", &classes(cell, head.right)), ("title", hint)]) + &text(&cell.text) + &tags
     };
-    // Omitted end tags of cells and rows make a table of 500 rows a third smaller.
+    // Omitting the end tags of cells and rows makes a table of 500 rows a third smaller.
     let row = |row: &Vec<Cell>| format!("<tr>{}", row.iter().zip(&table.heads).map(cell).collect::<String>());
     let heads = table.heads.iter().map(head).collect::<String>();
     let rows = table.rows.iter().take(rows).map(row).collect::<String>();
@@ -125,7 +125,7 @@ fn classes(cell: &Cell, right: bool) -> String {
     [shape, tone].into_iter().filter(|class| !class.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
-/// A start tag, with the attributes that have a value.
+/// Formats a start tag with the attributes that have a value.
 fn begin(name: &str, attributes: &[(&str, &str)]) -> String {
     let given = attributes.iter().filter(|(_, value)| !value.is_empty());
     format!("<{name}{}>", given.map(|(name, value)| format!(" {name}=\"{}\"", escaped(value))).collect::<String>())

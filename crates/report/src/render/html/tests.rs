@@ -1,4 +1,4 @@
-//! The page and its figures, on example runs and on impossible findings.
+//! Tests of the page and its figures, on example runs and on impossible findings.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -28,7 +28,7 @@ pub(crate) fn nothing() -> Findings {
 }
 
 fn volley() -> Findings {
-    // Simulated only once, because this takes most of the time.
+    // The run is simulated only once, because the simulation takes most of the time.
     static VOLLEY: LazyLock<Findings> = LazyLock::new(|| {
         let (run, records) = example::volley();
         analysis::analyze(&run, &records)
@@ -94,7 +94,7 @@ fn every_kind() -> Vec<Figure> {
     [Line, Scatter, Ecdf, Quantiles, Timeline].map(|kind| figure(kind, "throughput")).to_vec()
 }
 
-/// All metrics of one run, except those of proxies, which caches do not have.
+/// All metrics of one run, except the metrics of proxies, which caches do not have.
 fn known() -> impl Iterator<Item = &'static study::Metric> {
     let of_proxies = |name: &str| name.starts_with("proxy_");
     study::METRICS.iter().take_while(move |metric| !of_proxies(metric.name))
@@ -308,7 +308,7 @@ fn a_figure_has_the_level_that_it_asks_for() {
         let Layer::Marks { marks, .. } = &drawing.panels[0].layers[0] else { panic!("{:?}", drawing.panels[0].layers) };
         marks[0].bar.map(|(low, high)| high - low).unwrap()
     };
-    // Student's t with 7 degrees of freedom from printed tables: 3.4995 over 2.3646.
+    // Printed tables of Student's t with 7 degrees of freedom have 3.4995 and 2.3646.
     assert!((width(&drawings[1]) / width(&drawings[0]) - 1.4798).abs() < 1e-3);
     assert!(drawings[1].caption.contains("99 % intervals"));
 }
@@ -415,7 +415,7 @@ fn several_metrics_are_series_of_their_own() {
         assert!(first.collect::<Vec<_>>().is_sorted(), "p50 is below p99.9");
     }
     assert_in_bounds(&f);
-    // With one level left, or two idle policies, each still has its place and series.
+    // Each row still has its place and series if one level is left, or with two idle policies.
     let spun: Vec<Row> = f.rows.iter().filter(|row| row.n > 0).cloned().collect();
     f.rows.extend(spun.into_iter().map(|row| Row { idle: Some(IdlePolicy::Spin), ..row }));
     let drawing = &figures::figures(&f, Detail::FULL)[0];
@@ -678,7 +678,7 @@ fn limits_trial_timelines_to_keep_pages_small() {
     let (run, records) = example::sweep();
     let mut f = analysis::analyze(&run, &records);
     let mut rng = Rng::new(3);
-    // The worst case: all columns and bands, all different.
+    // The worst case has all columns and bands, all of them different.
     for trial in &mut f.inside {
         let first = trial.columns[0].clone();
         let column = |at: u64| analysis::findings::Column {
@@ -727,7 +727,7 @@ fn latency_over_rate_joins_shares_and_searches() {
     let share = marks.iter().find(|mark| Some(mark.x) == f.rows[1].trials[0].offered_per_s).unwrap();
     let estimate = f.rows[1].estimate("latency_p99").unwrap();
     assert_eq!((share.y, share.bar), (estimate.point, Some((estimate.low, estimate.high))));
-    // Intervals below zero do not extend the axis, and marked points are hollow.
+    // An interval below zero does not extend the axis, and marked points are hollow.
     let wide = f.rows[1].metrics.get_mut("latency_p99").and_then(|found| found.estimate.as_mut()).unwrap();
     wide.low = -1e9;
     f.rows[0].marks = vec![Mark::GeneratorBound];
@@ -747,7 +747,7 @@ fn latency_over_rate_joins_shares_and_searches() {
 
 #[test]
 fn axes_of_quantities_have_no_negative_values() {
-    // Three trials that differ by more than their mean.
+    // The three trials differ by more than their mean.
     let mut f = volley();
     f.figures = Vec::new();
     for found in f.rows.iter_mut().flat_map(|row| row.metrics.values_mut()) {
