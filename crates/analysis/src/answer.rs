@@ -123,8 +123,7 @@ impl AnswerText {
         self.say(Source::Searches, more(findings.searches().count(), "search", "of searches"));
     }
 
-    /// Adds sentences on the largest effects on the study's metric, or else on the first metric with an unmarked
-    /// analysis.
+    /// Adds sentences on the largest effects on the study's metric, or else on the first one without marks.
     fn effects(&mut self, findings: &Findings) {
         let found = || findings.effects.iter().filter(|effects| effects.marked.is_none());
         let found = found().find(|effects| effects.metric == findings.metric).or_else(|| found().next());
@@ -650,7 +649,6 @@ mod tests {
         assert!(findings.rows[0].estimate("latency_p50").is_some(), "its median is known");
     }
 
-    /// Covers differences from none to a few percent.
     #[test]
     fn sentences_of_one_answer_do_not_contradict_each_other() {
         let mut rng = stats::Rng::new(3);

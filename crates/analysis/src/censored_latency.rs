@@ -39,8 +39,7 @@ impl Latency {
         ProductLimit::new(&self.answered, &self.waits)
     }
 
-    /// Whether there are at least `needed` responses for a quantile. If `bound` is a lower bound, waiting requests also
-    /// count.
+    /// Whether a quantile has `needed` responses. If `bound` is a lower bound, waiting requests count too.
     pub(crate) fn is_enough(&self, bound: &Bound, needed: u64) -> bool {
         let waits = if bound.at_least { self.waits.len() } else { 0 };
         self.answered.len().saturating_add(waits) >= needed

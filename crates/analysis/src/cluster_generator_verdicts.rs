@@ -39,8 +39,7 @@ const UNTOLD: &str = "another path, or a slow machine";
 const OF_PATH: [&str; 8] =
     ["timeout", "connect-timeout", "reset", "refused", "closed", "closed-between", "truncated", "os"];
 
-/// Sets the verdict of each of [`Record::agents`]; `nodes` are the run's machines. Leaves a failed trial without
-/// verdicts.
+/// Sets the verdict of each of [`Record::agents`], unless the trial failed. `nodes` are the run's machines.
 pub(crate) fn judge_agents(record: &mut Record, nodes: &[Node]) {
     let judged = judged(record, nodes);
     record.agents.iter_mut().zip(judged).for_each(|(agent, judged)| agent.verdict = Some(judged.verdict));
@@ -144,7 +143,6 @@ fn on_wire(payload: f64, pieces: f64) -> f64 {
     payload + 66.0 * pieces.max(payload / 1_448.0)
 }
 
-/// Formats a rate as part of a larger one: `2.23 of 2.27 MiB/s`.
 fn of_rate(part: f64, whole: f64) -> String {
     let (divisor, unit) = crate::number::scale("bytes/s", whole);
     format!("{:.2} of {:.2} {unit}", part / divisor, whole / divisor)
@@ -192,7 +190,6 @@ fn full_link(record: &Record, nodes: &[Node]) -> Option<String> {
     })
 }
 
-/// An estimate without uncertainty.
 fn exact(value: f64) -> Estimate {
     Estimate::around(value, 0.0, LEVEL, 1)
 }
@@ -287,7 +284,6 @@ fn outlying_ratio(values: &[Option<Estimate>], at: usize) -> Option<f64> {
 struct Difference {
     measure: Measure,
     ratio: f64,
-    /// Description, such as `its p50 is 1.8 times that of l1 and l2`.
     what: String,
     cause: String,
     /// Limit that the difference indicates; `None` if the generator is not slower or is only farther away.
@@ -300,8 +296,7 @@ fn differences(agents: &[Agent], nodes: &[Node]) -> Vec<Option<Difference>> {
     let round_trips = agents.iter().map(|agent| link(agent, nodes).map(|link| link.round_trip_ns_p50));
     let round_trips = round_trips.collect::<Vec<_>>();
     let shortest = round_trips.iter().flatten().copied().fold(f64::INFINITY, f64::min);
-    // Extra round trip over the nearest generator. It can explain why a generator is slow, but does not mark it as
-    // slow.
+    // Extra round trip over the nearest generator. It can explain a slow generator, but does not mark one as slow.
     let further = round_trips.iter().map(|ns| ns.map_or(0.0, |ns| (ns - shortest).max(0.0))).collect::<Vec<_>>();
     let found = [Measure::P50, Measure::Answered, Measure::P99].map(|measure| {
         let values = agents.iter().map(|agent| measure.of(&agent.measurement)).collect::<Vec<_>>();
@@ -400,7 +395,6 @@ fn difference_text(agents: &[Agent], at: usize, measure: Measure, ratio: f64) ->
     format!("{} {} that of {others}", measure.phrase(is_open), times(ratio))
 }
 
-/// Formats a ratio as a multiple or a percentage: `1.8 times`, `47 % of`.
 fn times(ratio: f64) -> String {
     match ratio {
         ..1.0 => format!("{} of", percent(ratio)),
@@ -579,8 +573,7 @@ mod tests {
         part
     }
 
-    /// An open loop of three generators with 500 requests per second each, which waited `waited_ns` for a free
-    /// connection.
+    /// An open loop of three generators with 500 requests per second each, which wait for a free connection.
     fn open(requests: u64, law: &Distribution, waited_ns: u64, seed: u64) -> Measurement {
         let mut part = part(requests, law, seed);
         part.offered_per_s = Some(1_500.0);

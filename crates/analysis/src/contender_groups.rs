@@ -5,7 +5,6 @@ use study::plan::Plan;
 use crate::group::grouped;
 use crate::label::{label, varied};
 
-/// Design points that differ in only one factor.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ContenderGroup {
     /// Levels of the other factors that vary, such as `clients 40`; empty if none of them varies.

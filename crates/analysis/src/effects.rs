@@ -82,8 +82,7 @@ fn values<'r>(row: &'r Row, metric: &str) -> impl Iterator<Item = (u32, f64)> + 
     row.trials.iter().filter_map(move |trial| Some((trial.block, trial.known(&metric)?)))
 }
 
-/// Collects the rows of a metric and leaves out levels without measurements, so that the others still form a full
-/// factorial.
+/// Collects the rows of a metric, without unmeasured levels, so that the others still form a full factorial.
 fn input<'a>(findings: &'a Findings, metric: &Metric, idle: IdlePolicy) -> Input<'a> {
     let rows = findings.rows.iter().filter(|row| row.idle == Some(idle) && values(row, metric.name).next().is_some());
     let rows = rows.collect::<Vec<_>>();
@@ -540,8 +539,7 @@ mod tests {
         findings.effects.iter().flat_map(|effects| effects.sentences.clone()).collect::<Vec<_>>().join("\n")
     }
 
-    // Simulated with 20,000/s for O0 at any memory limit, and 40,000/s and 50,000/s for O2: on average sqrt(2 * 2.5) =
-    // 2.236×.
+    // Simulated with 20,000/s for O0 at both memory limits, 40,000/s and 50,000/s for O2: sqrt(2 * 2.5) = 2.236×.
     #[test]
     fn finds_the_simulated_effects() {
         let findings = of(|_, _| ());

@@ -65,8 +65,7 @@ impl<'a> FailedRequests<'a> {
         count_and_share(self.count(), self.valid)
     }
 
-    /// Returns the HTTP status that all failed requests have in common; `None` if they differ or failed without a
-    /// status.
+    /// Returns the HTTP status that all failed requests have in common; `None` if there is none.
     pub fn only_status(&self) -> Option<u16> {
         let by_status = self.errors.get("status").copied().filter(|count| *count == self.count())?;
         let mut failed = self.failed_statuses(by_status)?;

@@ -159,8 +159,7 @@ pub struct Findings {
     pub doctor: Vec<Finding>,
     /// How the numbers were obtained, one paragraph per entry.
     pub method: Vec<String>,
-    /// Warnings about the run, including those of rows. Warnings of several rows are merged here; rows also keep their
-    /// own.
+    /// Warnings about the run and its rows. Warnings of several rows are merged here; rows also keep their own.
     pub warnings: Vec<Warning>,
 }
 
@@ -384,8 +383,7 @@ pub struct Row {
     pub clock: Option<Clock>,
     /// Histogram of the latencies of all trials, ns; `None` without a measured trial.
     pub latency: Option<Histogram>,
-    /// Requests of all trials that were due but had no response when their trial ended, with their waits. `None` in old
-    /// stores.
+    /// Requests that were due but had no response when their trial ended, with their waits; `None` in old stores.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub censored: Option<Box<Censored>>,
     /// Number of failed requests of all trials, by kind of error.
@@ -417,11 +415,9 @@ pub struct Row {
 /// Whether the trials of a row had reached a steady state.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SteadyFinding {
-    /// Whether a steady state was reached. It was not if the halves of a trial differ by more than 2 % and beyond
-    /// chance.
+    /// Whether a steady state was reached: the halves of a trial differ by at most 2 %, or by no more than chance.
     pub reached: bool,
-    /// Ratio of the mean latency in the second half of a trial to the first half: mean over the trials with its
-    /// interval.
+    /// Ratio of the mean latency in a trial's second half to the first, mean over the trials with its interval.
     pub change: Estimate,
     /// Probability of such a large change by chance, adjusted for all rows (Holm).
     pub p_adjusted: f64,
@@ -577,8 +573,7 @@ pub struct LimitFinding {
     pub counts: BTreeMap<Limit, usize>,
     /// Reasons given by the first trial with this limit.
     pub reasons: Vec<String>,
-    /// Whether `subject` means the server or the path to it, as the path was not measured and could explain the
-    /// evidence.
+    /// Whether `subject` means the server or the path to it, which was not measured and could explain the evidence.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub path_unknown: bool,
 }
@@ -598,8 +593,7 @@ pub enum Mark {
 }
 
 impl Mark {
-    /// Returns the mark of a limit other than the server; `None` if the limit leaves the trial a measurement of the
-    /// server.
+    /// Returns the mark of a limit; `None` if a trial with this limit still measures the server.
     pub fn of(limit: Limit) -> Option<Mark> {
         match limit {
             Limit::Generator => Some(Mark::GeneratorBound),
@@ -632,7 +626,6 @@ impl Mark {
     }
 }
 
-/// Whether a metric measures speed: a rate, or a time other than CPU time.
 fn is_pace(metric: &Metric) -> bool {
     matches!(metric.unit, "1/s" | "bytes/s" | "ns") && !metric.name.ends_with("_cpu_per_request")
 }

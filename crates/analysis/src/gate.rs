@@ -22,7 +22,7 @@ use crate::{number, value};
 pub(crate) const MAIN_METRICS: [&str; 6] =
     ["throughput", "latency_mean", "latency_p50", "latency_p99", "subject_cpu_per_request", "subject_rss"];
 
-/// Number of additional pairs from which the estimate is not reported.
+/// Smallest number of additional pairs that is too large to be reported.
 const MORE_MAX: f64 = 100_000.0;
 
 #[derive(Clone, Debug)]
@@ -453,7 +453,6 @@ fn tests_several(found: &GateFinding) -> bool {
     found.tests.iter().any(|test| Some(&test.metric) != found.tests.first().map(|first| &first.metric))
 }
 
-/// Describes the measured relation, such as `median latency 8 % [7, 9] above base`.
 fn relation(found: &GateFinding, test: &GateTest) -> String {
     let (noun, base) = (Metric::noun_of(&test.metric), &found.base);
     if test.is_about_errors() {
@@ -587,8 +586,7 @@ impl Live {
         Some(Self { pair, asked: asked(plan, gate), rule, trials: Trials::new(plan, &[], false) })
     }
 
-    /// Adds a record. If it completes a pair, returns a line on the result and whether the gate may be decided now (a
-    /// look).
+    /// Adds a record. If it completes a pair, returns the result as a line and whether the gate may be decided.
     pub fn recorded(&mut self, plan: &Plan, record: &Record) -> Option<(String, bool)> {
         self.trials.add(plan, &Trial::from(record));
         let has = |point: usize| self.trials.by_point[point].contains_key(&record.block);
@@ -808,7 +806,6 @@ mod tests {
         );
     }
 
-    /// Fails a share of the requests of `go` at one place, which makes it faster.
     fn failing(share: f64) -> impl FnOnce(&mut Run, &mut Vec<Record>) {
         move |run, records| {
             run.plan.gate.as_mut().unwrap().metrics = COMPARED.map(str::to_owned).to_vec();

@@ -11,9 +11,9 @@ use crate::value::whole_windows;
 /// Waits of server and proxies for a CPU that another process had, ns. An unknown wait counts as zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Waits {
-    /// Longest time that one of them waited over the whole trial.
+    /// Longest wait of one process over the whole trial, ns.
     pub(crate) whole_ns: u64,
-    /// Longest wait that was in progress when measuring ended.
+    /// Longest wait of one process that was in progress when measuring ended, ns.
     pub(crate) at_end_ns: u64,
 }
 
@@ -28,14 +28,13 @@ impl Waits {
 
 /// Shortest silence that counts, ns. A scheduler, garbage collector or host can pause a process this long.
 const SHORTEST_NS: f64 = 100e6;
-/// Ratio of a connection's wait to the longest response time, above which the connection is silent.
+/// Multiple of the longest response time above which a waiting connection is silent.
 const FAR_BEYOND: f64 = 5.0;
 /// Minimum share of a hung trial, at its end, during which all connections were silent.
 const HUNG_SHARE: f64 = 0.1;
-/// Share of a silence, above which waiting for a CPU excuses it: by the generator, or by the server over the whole
-/// trial.
+/// Share of a silence above which waiting for a CPU excuses it, by the generator or by the server in the whole trial.
 const CAUSE_SHARE: f64 = 0.8;
-/// Share of a silence, above which the server's wait for a CPU excuses it if the wait still lasts at the end.
+/// Share of a silence above which the server's wait for a CPU excuses it, if the wait still lasts at the end.
 const CAUSE_SHARE_AT_END: f64 = 0.5;
 /// Minimum ratio of a pause to the mean time between responses.
 const SELDOM: f64 = 20.0;
@@ -161,8 +160,7 @@ pub fn of_row(row: &Row) -> Option<String> {
     Some(format!("unanswered at the end of trials: {counted}"))
 }
 
-/// Describes requests without a response: `20 still in flight, for up to 1.45 s; 2756 not sent, for up to 2 s`. `None`
-/// if there are none.
+/// Describes requests without a response, such as `2756 not sent, for up to 2 s`; `None` if there are none.
 pub fn counted(censored: &Censored) -> Option<String> {
     let part = |stored: &study::record::Histogram, what: &str| {
         let longest = quantity(stored.max? as f64, "ns");

@@ -1,5 +1,4 @@
-//! Runs of one study over time, and two runs side by side. Only a run of both revisions can confirm a change found
-//! here.
+//! Runs of one study over time, and two runs side by side. Only one run of both revisions can confirm a change.
 
 use std::collections::BTreeMap;
 

@@ -107,8 +107,7 @@ pub struct LoadReport {
     /// Intervals by batch means or order statistics, by key: `rate_per_s`, `latency_ns_mean`, `latency_ns_p99` and so
     /// on. They cover the seconds of this load: at a different time or after a restart, values may differ.
     pub intervals: BTreeMap<String, IntervalOrNote>,
-    /// Number of responses after the timeout. They are errors of kind `timeout`, but their latency counts in the
-    /// quantiles.
+    /// Number of responses after the timeout, which are errors of kind `timeout` but count in the quantiles.
     pub late_answers: u64,
     /// Number of scheduled requests that were never sent.
     pub unsent: u64,
@@ -191,11 +190,9 @@ pub struct Generator {
     pub cpu_s: f64,
     /// CPU time of the generator's process from start to end, s.
     pub process_cpu_s: f64,
-    /// CPU utilization of the busiest thread while measuring, a fraction, without polling for the next send; `null` if
-    /// unknown.
+    /// Maximum CPU utilization of a thread while measuring, a fraction, without polling; `null` if unknown.
     pub busy: Option<f64>,
-    /// Limit of the load. `subject` means that clients waited while the generator had spare CPU time; the server is not
-    /// observed.
+    /// Limit of the load; `subject` if clients waited for the unobserved server while the generator had spare CPU time.
     pub limited_by: Limit,
     /// Whether `subject` means the server or the path to it, because the path was not measured.
     pub path_unknown: bool,

@@ -47,8 +47,7 @@ pub struct StreamsReport {
     pub refused: u64,
     /// Mean bytes of encoded heads and trailers per response; `null` without responses.
     pub header_bytes_mean: Option<f64>,
-    /// Mean bytes of other responses on the connection between a request and the first byte of its response; `null`
-    /// without responses.
+    /// Mean bytes of other responses between a request and the first byte of its response; `null` without responses.
     pub bytes_ahead_mean: Option<f64>,
     /// Number of requests whose body waited for flow-control credit from the server.
     pub stalled_uploads: u64,
@@ -102,8 +101,7 @@ pub struct OperationReport {
     pub errors: u64,
     /// Latency of the calls, ns.
     pub latency_ns: SpreadNs,
-    /// Time from the write of a request to the first part of its response, ns; `null` if no response arrived in several
-    /// parts.
+    /// Time from the write of a request to the first part of its response, ns; `null` unless one arrived in parts.
     pub first_byte_ns: Option<SpreadNs>,
 }
 

@@ -7,13 +7,13 @@ use crate::hangs::Waits;
 use crate::number::{count, percent, quantity};
 use crate::{hangs, merge_histograms};
 
-/// Share of the time that a worker waited for a CPU, above which it shared its CPU with a different process.
+/// Share of the time that a worker waited for a CPU above which it shared its CPU with a different process.
 pub(crate) const RUN_QUEUE_SHARE: f64 = 0.05;
 /// Share of clients in back-off up to which they are not reported.
 const BACKOFF_SHARE: f64 = 0.01;
 /// Utilization, a fraction, above which a worker or server is busy.
 pub const BUSY: f64 = 0.8;
-/// Share of the time that a worker waited for a CPU, above which the generator limits the load.
+/// Share of the time that a worker waited for a CPU above which the generator limits the load.
 const KEPT_SHARE: f64 = 0.3;
 /// Minimum time, ns, and share of the trial for which a generator that limits the load did not run.
 const STALLED: (f64, f64) = (50e6, 0.01);
@@ -21,10 +21,9 @@ const STALLED: (f64, f64) = (50e6, 0.01);
 const LAG_SHARE: f64 = 0.1;
 /// Relative shortfall up to which an offered load counts as met.
 const RATE_TOLERANCE: f64 = 0.01;
-/// Shortfall in standard deviations of a Poisson count, up to which an offered load counts as met; the larger one
-/// applies.
+/// Tolerated shortfall of an offered load in standard deviations of a Poisson count; the larger tolerance applies.
 const RATE_SIGMAS: f64 = 3.0;
-/// Share of the calibrated maximum rate, above which the generator is near its limit.
+/// Share of the calibrated maximum rate above which the generator is near its limit.
 const NEAR_PEAK: f64 = 0.9;
 
 /// Judges a load whose server was not observed (`quintain load`).

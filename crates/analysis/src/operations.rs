@@ -24,7 +24,6 @@ pub(crate) fn operations(records: &[&Record], level: f64) -> Vec<RowOperations> 
     found
 }
 
-/// Maximum number of parts into which a ramp is divided.
 const RAMP_PARTS_MAX: usize = 10;
 
 /// Computes the results per stage of a changing rate, with ramps in parts; `None` if the rate does not change.
@@ -47,7 +46,6 @@ fn by_stage(measured: &[&Measurement], level: f64) -> Option<RowOperations> {
     Some(found)
 }
 
-/// Computes a stage's achieved rate, requests per second, and its results.
 fn stage_measurement(nth: usize, stage: Stage, windows: &[Window]) -> (f64, OperationMeasurement) {
     let latency = merge_histograms::merge(windows.iter().map(|window| &window.latency)).unwrap_or_default();
     let requests = total(windows.iter().map(|window| window.requests));

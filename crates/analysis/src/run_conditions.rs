@@ -51,8 +51,7 @@ fn period(from: &str, until: &str) -> String {
 /// Largest p-value at which a run is reported to have met several states of the machine.
 const ALARM: f64 = 0.05;
 
-/// Tests whether consecutive trials are similar in `metric`. Excludes searches, in which each trial determines the
-/// next.
+/// Tests whether consecutive trials are similar in `metric`, except in searches, where a trial determines the next.
 pub(crate) fn states(metric: &str, rows: &[Row], seed: u64) -> Option<States> {
     let rows = rows.iter().filter(|row| row.search.is_none()).enumerate();
     let trials = rows.flat_map(|(row, found)| found.trials.iter().map(move |trial| (row, trial)));
@@ -87,7 +86,6 @@ pub(crate) fn of_trial(record: &Record) -> Option<ProbedTrial> {
     (!probes.is_empty()).then(|| ProbedTrial { order: *order, contended: contended(record), probes: probes.clone() })
 }
 
-/// Summarizes the probes of trials in execution order; `None` without probes.
 pub(crate) fn probes(trials: Vec<ProbedTrial>) -> Option<Probed> {
     let cpu_ns = trials.iter().flat_map(|trial| trial.probes.all()).map(|probe| probe.cpu_ns as f64);
     let mut cpu_ns = cpu_ns.collect::<Vec<_>>();

@@ -44,8 +44,8 @@ struct Measured<'a> {
 }
 
 impl Measured<'_> {
-    /// Returns why the fit excludes the point: its marks show that it does not measure the server. `None` without
-    /// marks.
+    /// Returns the marks for which the fit excludes the point, since it does not measure the server; `None` without
+    /// any.
     fn left_out(&self) -> Option<String> {
         let marks = self.row.marks.iter().map(|mark| mark.text()).collect::<Vec<_>>();
         (!marks.is_empty()).then(|| marks.join(", "))
@@ -135,7 +135,6 @@ fn numbered(ns: &[f64]) -> String {
     ns.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// Converts a fit; `None` if it has no intervals, for lack of repetition.
 fn numbers(fit: &Fit) -> Option<UslFit> {
     let Intervals { lambda, sigma, kappa, peak } = fit.intervals?;
     let finite = |value: f64| value.is_finite().then_some(value);
@@ -164,8 +163,7 @@ mod tests {
         assert!((fit.peak.unwrap() - 17.8).abs() < 1.5, "{fit:?}");
         assert!(fit.contention.low < 0.05 && 0.05 < fit.contention.high, "{fit:?}");
         assert!(c.sentence.starts_with("c-epoll: throughput falls beyond ~1"), "{}", c.sentence);
-        // Simulated with contention 0.12 and coherency 0.0004: the peak, sqrt(0.88 / 0.0004) = 46.9, is beyond the 40
-        // measured.
+        // Simulated with contention 0.12 and coherency 0.0004: the peak, sqrt(0.88 / 0.0004) = 46.9, is above 40.
         assert!(go.sentence.starts_with("go: throughput still rises at 40 cores"), "{}", go.sentence);
         assert!(findings.answer.iter().any(|said| said.text.contains(&c.sentence)));
     }

@@ -1,5 +1,4 @@
-//! Searches for the highest sustained rate. `stats::search` decides; this module converts trials and describes the
-//! result.
+//! Searches for the highest sustained rate: converts trials for `stats::search`, and describes the results.
 
 mod find_rate;
 mod judge;
@@ -19,8 +18,7 @@ use judge::{Judged, judge};
 /// Highest rate that a search tries, per second; far above the reach of any generator.
 const HIGHEST_PER_S: f64 = 1e9;
 
-/// Returns the next trial at a design point (a search step, a share of a capacity, or a plain one), or why none is
-/// needed.
+/// Returns the next trial at a design point (search step, share of a capacity, or plain), or why none is needed.
 pub fn next(plan: &Plan, point: usize, records: &[Record]) -> Next {
     let Some(load) = plan.points.get(point).map(|point| &point.load) else {
         return Next::Enough("the plan has no such design point".to_owned());
@@ -45,8 +43,7 @@ pub fn next(plan: &Plan, point: usize, records: &[Record]) -> Next {
     }
 }
 
-/// Describes a trial of a search, such as `bisect 120 k/s: holds (p99 2.10 ms)`; `None` if the trial is not of a
-/// search.
+/// Describes a search step, such as `bisect 120 k/s: holds (p99 2.10 ms)`; `None` for other trials.
 pub fn step(plan: &Plan, record: &Record) -> Option<String> {
     let search = plan.points.get(record.point)?.load.search.as_ref()?;
     let found = finding(search, &[record]);
@@ -247,7 +244,6 @@ fn ended(found: &Found, last_words: &str, bound: Mark) -> String {
     }
 }
 
-/// Summarizes a search: `holds 41.2 k/s, fails at 43.0 k/s: p99 < 5ms; 14 trials`.
 fn sentence(objective: &Objective, found: &Found, finished: bool, last_words: &str, bound: Mark) -> String {
     let sure = |end: search::End| if end.confirmed { "" } else { " (not confirmed)" };
     let low = found.low.map(|end| format!("holds {}{}", rate(end.rate_per_s), sure(end)));

@@ -23,7 +23,6 @@ impl Suggestion {
     }
 }
 
-/// Revision of the servers, which are built in the working directory; `None` if unknown.
 pub(crate) fn revision(run: &Run) -> Option<&str> {
     run.commit.as_deref().or(run.revision.as_deref())
 }

@@ -11,7 +11,6 @@ pub(crate) struct Trial<'a> {
     pub(crate) block: u32,
     pub(crate) elapsed_ns: u64,
     pub(crate) is_measured: bool,
-    /// Computes the values and their lower bounds at a confidence level.
     pub(crate) values: Box<dyn Fn(f64) -> Values + 'a>,
 }
 
@@ -24,7 +23,6 @@ impl<'a> From<&'a Record> for Trial<'a> {
     }
 }
 
-/// The part of a record that is kept after building the row of its design point.
 pub(crate) struct Kept {
     pub(crate) point: usize,
     pub(crate) block: u32,

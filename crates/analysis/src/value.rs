@@ -119,7 +119,6 @@ struct Trial<'a> {
     measurement: &'a Measurement,
     latency: Option<(&'a Latency, ProductLimit<'a>)>,
     told: Vec<&'a Calls>,
-    /// Self time of all proxies per call, ns, ascending.
     own_ns: Vec<f64>,
     level: f64,
 }
@@ -294,8 +293,7 @@ pub fn series(measurement: &Measurement) -> Vec<f64> {
     window_values("latency_mean", measurement).or_else(|| window_values("throughput", measurement)).unwrap_or_default()
 }
 
-/// Converts a metric's interval to a different confidence level; `None` without an estimate. Widths scale with
-/// Student's t.
+/// Converts a metric's interval to a different confidence level by Student's t; `None` without an estimate.
 pub fn estimate_at(row: &Row, metric: &str, level: f64) -> Option<Estimate> {
     let known = row.estimate(metric)?;
     if (known.level - level).abs() < 1e-9 || !(0.5..1.0).contains(&level) || known.n < 2 {

@@ -26,7 +26,7 @@ use crate::number::{count, percent, quantity};
 /// Utilization, a fraction, above which a generator has no CPU time left.
 const EXHAUSTED: f64 = 0.95;
 const LITTLE_TOLERANCE: f64 = 0.01;
-/// Share of the time that a server or generator waits for its CPU, above which a trial is disturbed.
+/// Share of the time that a server or generator waits for its CPU above which a trial is disturbed.
 const DISTURBED: f64 = 0.1;
 
 /// Judges stored trials by the current rules instead of those of the build that measured them.
@@ -390,8 +390,7 @@ mod tests {
         );
     }
 
-    /// A server on one CPU, 40 % busy, that waited for the share `waited` while other processes used the share
-    /// `others`.
+    /// A server on one CPU, 40 % busy, that waited for the share `waited`; other processes used the share `others`.
     fn beside(waited: f64, others: f64) -> Record {
         edited(closed(0.4, 0.3), |record| {
             let ns = |share: f64| Some((share * record.subject.measured_ns as f64) as u64);

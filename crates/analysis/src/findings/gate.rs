@@ -20,16 +20,14 @@ pub struct GateFinding {
     pub undecided: Undecided,
     /// Overall verdict, the worst of `tests`.
     pub verdict: GateVerdict,
-    /// One test per candidate, combination of the other factors, and condition or failed requests. They share an error
-    /// level.
+    /// Tests per candidate, combination of other factors, and condition or failed requests. They share an error level.
     pub tests: Vec<GateTest>,
     /// Tests of other metrics on the same pairs, each with its own error level: about one in twenty differs by chance.
     pub also: Vec<GateTest>,
     /// Tests of the baseline against itself (`--null`). Any difference shown here is a false alarm.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub null: Vec<GateTest>,
-    /// Noise of a pair, a fraction: median difference between the values of a pair of baseline trials; `None` without
-    /// `--null`.
+    /// Median difference between the values of a pair of baseline trials, a fraction; `None` without `--null`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub null_scatter: Option<f64>,
     /// Total time of all trials, ns, without builds.

@@ -11,8 +11,7 @@ pub struct MissRatios {
     pub figure: usize,
     /// Factor whose levels are memory limits.
     pub x: String,
-    /// Levels of the factors that are neither memory limit nor series, such as `clients 50`; empty if none of them
-    /// varies.
+    /// Levels of the factors other than memory limit and series, such as `clients 50`; empty if none of them varies.
     pub panel: String,
     /// Measured curves, one per series.
     pub curves: Vec<MissRatioCurve>,
@@ -62,8 +61,7 @@ pub struct MissRatioPoint {
     pub difference: Option<Estimate>,
     /// Probability of such a large difference by chance, adjusted for all points (Holm); `None` for a single trial.
     pub p_adjusted: Option<f64>,
-    /// Whether the difference exceeds both chance and 0.1 percentage points, so that the point deviates from the
-    /// policy.
+    /// Whether the point deviates from the policy: by more than chance and more than 0.1 percentage points.
     pub strays: bool,
     /// Whether the difference is shown to be below 0.1 percentage points either way (two one-sided tests, Holm).
     pub keeps: bool,

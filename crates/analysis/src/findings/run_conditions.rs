@@ -25,8 +25,7 @@ pub struct Scope {
 pub struct States {
     /// Probability that consecutive trials are so similar by chance, over all trials in execution order.
     pub p: f64,
-    /// Whether `p` is too small for chance. No alarm does not prove that the speed was constant: the test misses spells
-    /// longer than the run.
+    /// Whether `p` is too small for chance. The test misses spells of different speed that are longer than the run.
     pub alarm: bool,
     /// Result of the test in words.
     pub sentence: String,

@@ -53,8 +53,7 @@ pub struct Process {
     pub cpus: Vec<(f64, f64)>,
     /// CPUs in use, mean over the measured time; `None` if unknown.
     pub cpus_mean: Option<f64>,
-    /// Resident set over time: pairs of time (ns since measuring began) and bytes. Empty if the process was not
-    /// sampled.
+    /// Resident set: pairs of time (ns since measuring began) and bytes. Empty if the process was not sampled.
     pub rss_bytes: Vec<(f64, f64)>,
 }
 

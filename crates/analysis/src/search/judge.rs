@@ -23,12 +23,10 @@ const FAR: f64 = 6.907_755_278_982_137;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Judged {
     pub(crate) outcome: Outcome,
-    /// The deciding value, such as `p99 7.20 ms`.
     pub(crate) why: String,
     pub(crate) values: Vec<Option<Value>>,
 }
 
-/// A value with its interval within the trial, in the unit of the condition's bound.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Value {
     pub(crate) point: f64,
