@@ -1,5 +1,4 @@
-//! Findings as CSV, with one row per design point or per trial. Numbers have full precision in stored units (ns, 1/s,
-//! bytes).
+//! Findings as CSV, with one row per design point or trial. Numbers have full precision (ns, 1/s, bytes).
 
 use std::collections::BTreeMap;
 
@@ -8,8 +7,7 @@ use study::plan::Level;
 use analysis::findings::{EffectChange, Estimate, Findings, InteractionEffect, LevelEffect, Row, TrialFinding};
 use analysis::wording::serde_name;
 
-/// Renders one row per design point, with `_mean`, `_low`, `_high` and `_stddev` per metric. Unknown values are empty
-/// fields.
+/// Renders one row per design point, with `_mean`, `_low`, `_high` and `_stddev` per metric; empty if unknown.
 pub fn csv(findings: &Findings) -> String {
     let of_metric =
         |metric: &&study::Metric| ["mean", "low", "high", "stddev"].map(|part| format!("{}_{part}", metric.name));

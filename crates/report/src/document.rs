@@ -2,7 +2,6 @@
 
 #[derive(Default)]
 pub(crate) struct Document {
-    /// Name of the study.
     pub(crate) study: String,
     pub(crate) what: String,
     pub(crate) started: String,
@@ -80,7 +79,6 @@ pub(crate) struct Head {
     pub(crate) room: Room,
 }
 
-/// Treatment of a column on a narrow terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Room {
     Keep,
@@ -97,7 +95,6 @@ pub(crate) struct Cell {
     pub(crate) text: String,
     pub(crate) hint: String,
     pub(crate) tone: Tone,
-    /// Whether the text of the cell may wrap.
     pub(crate) sentence: bool,
     pub(crate) tags: Vec<String>,
 }
@@ -150,7 +147,7 @@ impl Table {
         std::iter::once(format!("{}\n{heads}", self.title)).chain(rows).collect::<Vec<_>>().join("\n")
     }
 
-    /// Creates a table without tooltips. If too wide, it omits columns from the end, but keeps the first three and the
+    /// Creates a table without tooltips. If too wide, it omits columns from the end, except the first three and the
     /// last.
     pub(crate) fn plain(
         title: impl Into<String>,

@@ -38,7 +38,6 @@ pub(crate) struct Drawing {
     pub(crate) hollow: String,
     pub(crate) panels: Vec<Panel>,
     pub(crate) flames: Vec<Flame>,
-    /// Descriptions of omitted data, with reasons.
     pub(crate) notes: Vec<String>,
     /// Whether this is one of the supporting figures of [`Block::Figures`](crate::document::Block::Figures).
     pub(crate) supporting: bool,
@@ -52,7 +51,6 @@ impl Drawing {
         if named || self.keys.iter().all(|key| key.label == ALL) { &[] } else { &self.keys }
     }
 
-    /// Names lines at their ends, in all panels or in none.
     fn name_lines(&mut self) {
         let names = self.keys.iter().map(|key| (key.series, key.label.clone())).collect();
         let mut panels = self.panels.clone();
@@ -210,8 +208,7 @@ impl<'a> Grid<'a> {
         Some(self.colours.number(self.colours.first_of(self.series), place_of(factor, row)?, row))
     }
 
-    /// Panels with measurements in the order of the study, and the number of panels omitted to keep the report
-    /// readable.
+    /// Panels with measurements in the order of the study, and how many were omitted to keep the report readable.
     fn facets(&self) -> (Vec<Facet<'a>>, usize) {
         let mut facets: BTreeMap<Vec<usize>, Facet<'a>> = BTreeMap::new();
         for row in &self.findings.rows {
@@ -230,7 +227,6 @@ impl<'a> Grid<'a> {
         (facets.into_values().take(self.detail.panels).collect(), left_out)
     }
 
-    /// Creates a drawing without name, title and caption.
     fn drawing(&self, facets: &[Facet<'a>], panels: Vec<Panel>, left_out: Option<String>) -> Drawing {
         let labels = self.series_labels();
         let rows = || facets.iter().flat_map(|facet| facet.rows.iter().copied());

@@ -17,8 +17,7 @@ const STEPS: usize = 8;
 
 const BAR: usize = 25;
 
-/// Renders for a terminal: a table per design point, a bar per interval, and for each step the command that would judge
-/// it.
+/// Renders for a terminal: a table per design point, a bar per interval, and commands that would judge the steps.
 pub fn history_terminal(history: &History, style: &Style) -> String {
     render::terminal::terminal(&document(history, true), style)
 }
@@ -74,7 +73,6 @@ fn document(history: &History, bars: bool) -> Document {
     }
 }
 
-/// Anchors of the sections, one per machine.
 const ANCHORS: [&str; 8] =
     ["machine-1", "machine-2", "machine-3", "machine-4", "machine-5", "machine-6", "machine-7", "machine-8"];
 

@@ -134,7 +134,6 @@ impl Panel {
         Panel { title, x, y, layers, slot: 0.0, tall: PLOT_HEIGHT, names: Vec::new(), below: Vec::new() }
     }
 
-    /// Whether values run across and names run down.
     fn lying(&self) -> bool {
         matches!(self.y.scale, Scale::Slots { .. })
     }
@@ -143,8 +142,7 @@ impl Panel {
         std::iter::once(self).chain(&self.below)
     }
 
-    /// Names the lines at their ends if all names fit, and returns whether they do. `names` covers all series of the
-    /// figure.
+    /// Names the lines at their ends and returns true, if all names fit. `names` covers all series of the figure.
     pub(crate) fn name_lines(&mut self, names: &BTreeMap<usize, String>) -> bool {
         let lines = self.line_ends();
         let place = |x: f64| self.x.scale.place(x).unwrap_or(0.0);

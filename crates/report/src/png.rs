@@ -97,7 +97,6 @@ mod tests {
     use analysis::findings::{Findings, RowState};
     use fixtures as example;
 
-    /// Figures of all examples, and of one with difficult text.
     fn every_figure() -> Vec<(String, String)> {
         let runs = [
             ("volley", example::volley()),

@@ -40,7 +40,6 @@ const DETAILS: [fn(&Findings) -> Option<Section>; 14] = [
     reproduce::section,
 ];
 
-/// Creates the document for a pull request that compares two servers.
 pub(crate) fn short(findings: &Findings) -> Document {
     let sections = [gate::section, cpu_profiles::section, warnings::section];
     Document { sections: sections.iter().filter_map(|section| section(findings)).collect(), ..head::head(findings) }

@@ -140,22 +140,18 @@ impl Path {
         path
     }
 
-    /// Moves to a point without drawing (`M`).
     pub(crate) fn to(&mut self, x: f64, y: f64) -> &mut Self {
         self.command('M', &[x, y])
     }
 
-    /// Draws a relative line (`l`).
     pub(crate) fn stretch(&mut self, dx: f64, dy: f64) -> &mut Self {
         self.command('l', &[dx, dy])
     }
 
-    /// Draws a horizontal line to x (`H`).
     pub(crate) fn across(&mut self, x: f64) -> &mut Self {
         self.command('H', &[x])
     }
 
-    /// Draws a vertical line to y (`V`).
     pub(crate) fn down(&mut self, y: f64) -> &mut Self {
         self.command('V', &[y])
     }

@@ -24,7 +24,6 @@ impl Paint<'_> {
         if self.0.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
     }
 
-    /// Formats a line of a report on a load: a name and its text.
     pub(crate) fn line(&self, name: &str, text: &str) -> String {
         format!("  {}  {text}\n", self.dim(&format!("{name:<11}")))
     }

@@ -13,7 +13,6 @@ const MARKED: [(f64, &str); 5] = [(0.5, "p50"), (0.9, "p90"), (0.99, "p99"), (0.
 /// Minimum number of values beyond a quantile that is drawn.
 const BEYOND: f64 = 10.0;
 
-/// A curve of one row with markers at `(q, ns)`.
 struct Curve<'a> {
     row: &'a Row,
     series: usize,

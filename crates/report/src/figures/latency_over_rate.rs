@@ -17,7 +17,6 @@ const LINES_MAX: usize = 8;
 /// Relative difference below which two rates count as equal.
 const SAME: f64 = 0.01;
 
-/// Points that differ only in the rate.
 struct Line<'a> {
     row: &'a Row,
     points: Vec<Point<'a>>,
@@ -27,7 +26,6 @@ struct Point<'a> {
     rate_per_s: f64,
     /// Latencies by quantile, in the order of [`QUANTILES`].
     values: [Option<Value>; QUANTILES.len()],
-    /// Reasons why the row does not measure the server.
     marks: BTreeSet<RowMark>,
     row: &'a Row,
     trials: usize,

@@ -23,7 +23,6 @@ struct Over<'a> {
     floor: f64,
     /// Whether lines also join the levels of a text factor.
     interaction: bool,
-    /// Whether a point is drawn per trial.
     trials: bool,
     /// Whether each trial is drawn as a dot, because there are many.
     dust: bool,
@@ -171,7 +170,6 @@ impl<'a> Over<'a> {
     }
 }
 
-/// Position of a row's series on the axis.
 type Place<'a> = &'a dyn Fn(&Row, usize) -> Option<f64>;
 
 fn slots(factor: &Factor, places: &[usize]) -> (Axis, impl Fn(&Row, usize) -> Option<f64>) {

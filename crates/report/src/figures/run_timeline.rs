@@ -11,8 +11,7 @@ use analysis::number::{self, drawable};
 pub(super) fn timeline(findings: &Findings, wanted: &Wanted, detail: Detail) -> Drawing {
     let metric = wanted.y.clone().unwrap_or_else(|| findings.metric.clone());
     let (unit, _) = metric_of(&metric);
-    // One panel shows all design points unless the study requests several, because the machine affects all points
-    // alike.
+    // One panel shows all design points by default, because the machine affects all points alike.
     let mut grid = Grid::new(findings, wanted, false, detail);
     grid.facets.retain(|factor| Some(&factor.name) == wanted.facet.as_ref());
     let (facets, more) = grid.facets();

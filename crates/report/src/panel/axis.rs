@@ -11,7 +11,6 @@ pub(crate) struct Axis {
     pub(crate) label: String,
 }
 
-/// Approximate number of labels on an axis.
 const TARGET: usize = 6;
 
 /// Space beyond the outermost values, as a fraction of the range.
@@ -59,7 +58,6 @@ impl Axis {
         Axis { scale, major, minor: Vec::new(), label }
     }
 
-    /// Creates a log axis with about `target` labels, each with its own unit.
     pub(crate) fn log(low: f64, high: f64, unit: &str, label: &str, target: usize) -> Axis {
         let scale = Scale::Log { low, high: if high > low { high } else { low * 2.0 } }.padded(0.04);
         let Scale::Log { low, high } = scale else { unreachable!("padding keeps the kind") };
@@ -68,8 +66,7 @@ impl Axis {
         Axis { scale, major, minor: ticks.minor, label: format!("{label} (log)") }
     }
 
-    /// Creates an axis for two or more ascending levels of a numeric factor, with `margin` of the length free on both
-    /// sides.
+    /// Creates an axis for at least two ascending levels of a factor, with `margin` of the length free on both sides.
     pub(crate) fn levels(levels: &[(f64, String)], label: &str, margin: f64) -> Axis {
         let values: Vec<f64> = levels.iter().map(|level| level.0).collect();
         let scale = Scale::for_levels(&values);

@@ -19,8 +19,7 @@ impl Scale {
         place.is_finite().then_some(place)
     }
 
-    /// Returns the scale that best separates two or more ascending `levels`: log for 1, 2, 4, 8, and linear for 1, 2,
-    /// 3, 4.
+    /// Returns the scale that best separates two or more ascending `levels`: log for 1, 2, 4, linear for 1, 2, 3.
     pub(crate) fn for_levels(levels: &[f64]) -> Scale {
         let (low, high) = (levels[0], levels[levels.len() - 1]);
         let linear = Scale::Linear { low, high };

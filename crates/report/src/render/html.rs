@@ -101,7 +101,6 @@ struct Page<'a> {
     folded: Vec<String>,
 }
 
-/// Figures of the answer, and supporting figures.
 type FigureParts = [String; 2];
 
 impl<'a> Page<'a> {
@@ -157,7 +156,6 @@ impl Drawing {
         if self.flames.is_empty() { self.panels.len().clamp(1, 3) } else { 4 }
     }
 
-    /// Whether the figure is collapsed because it is tall.
     fn is_folded(&self) -> bool {
         self.panels.iter().any(|panel| !panel.below.is_empty())
     }

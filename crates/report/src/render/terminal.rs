@@ -5,8 +5,7 @@ use analysis::visible;
 use crate::document::{Block, Document, Reach, Room, Section, Table};
 use crate::terminal_style_and_wrap::{Paint, Style, columns, wrap};
 
-/// Renders question, answer and the short blocks of every section. A table that is too wide omits columns and lists
-/// them.
+/// Renders question, answer and the short blocks of every section. Tables that are too wide omit and list columns.
 pub(crate) fn terminal(document: &Document, style: &Style) -> String {
     let paint = Paint(style);
     let mut out = wrap(&format!("{}\n", paint.bold(&document.question)), style.width, 0);

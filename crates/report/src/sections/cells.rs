@@ -94,7 +94,6 @@ pub(crate) fn limit_cell(row: &Row) -> Cell {
     Cell { tags, ..Cell::new(limited_by(row)).hint(hint).tone(tone) }
 }
 
-/// Describes the limit, with its number of trials if not all trials have it.
 pub(crate) fn limited_by(row: &Row) -> String {
     let Some(found) = &row.limited_by else { return String::new() };
     let (most, all) = (found.counts.get(&found.limit).copied().unwrap_or(0), found.counts.values().sum::<usize>());

@@ -205,7 +205,6 @@ pub(crate) fn generators(f: &Findings) -> Option<Table> {
     Table::plain("Generators, median over trials [least, largest]", heads, rows).unless_empty()
 }
 
-/// Formats median and range: `1.27 [1.20, 1.31] ms`.
 fn range(found: &Option<MedianRange>, unit: &str) -> String {
     let Some(MedianRange { median, min, max }) = found else { return "–".to_owned() };
     let (divisor, name) = if unit == "%" { (0.01, unit) } else { number::scale(unit, *median) };

@@ -124,8 +124,7 @@ fn marks_legend(f: &Findings) -> Vec<&'static str> {
     [others, hung, bound].into_iter().flatten().collect()
 }
 
-/// Describes why there were no further trials. A study ends at all points together, except for searches and abandoned
-/// points.
+/// Describes why no trials followed. A study ends at all points together, except searches and abandoned points.
 fn stopped(f: &Findings) -> String {
     let measured = f.rows.iter().filter(|row| row.n > 0);
     let reasons = analysis::group::grouped(measured.map(|row| (row.stop_reason.as_str(), row)));

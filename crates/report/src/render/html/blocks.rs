@@ -125,7 +125,6 @@ fn classes(cell: &Cell, right: bool) -> String {
     [shape, tone].into_iter().filter(|class| !class.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
-/// Formats a start tag with the attributes that have a value.
 fn begin(name: &str, attributes: &[(&str, &str)]) -> String {
     let given = attributes.iter().filter(|(_, value)| !value.is_empty());
     format!("<{name}{}>", given.map(|(name, value)| format!(" {name}=\"{}\"", escaped(value))).collect::<String>())
