@@ -50,8 +50,7 @@ fn declined(why: impl std::fmt::Display) -> String {
     format!("not enough data for an interval: {why}")
 }
 
-/// Returns the interval for the mean of window values, such as throughput. Fails with a message if the series supports
-/// no interval.
+/// Returns the interval for the mean of window values, such as throughput. Fails if the series supports none.
 pub fn mean(series: &[f64], level: f64) -> Result<Batches, String> {
     let windows = series.len();
     if !series.iter().all(|value| value.is_finite()) {

@@ -374,7 +374,6 @@ fn sources(levels: &[usize]) -> Vec<(Source, Vec<usize>)> {
     sources
 }
 
-/// Contrasts of the point means that are all zero if the source has no effect.
 fn hypothesis(levels: &[usize], source: Source, factors: &[usize]) -> Vec<Vec<f64>> {
     let of = |set: &dyn Fn(usize) -> bool| {
         let mut rows = vec![vec![1.0]];
@@ -462,8 +461,7 @@ impl Matrix {
         &mut self.cells[row * self.size + column]
     }
 
-    /// Inverts the matrix by Gauss-Jordan elimination with pivots on the diagonal; `None` if it is not positive
-    /// definite.
+    /// Inverts a matrix by Gauss-Jordan elimination with diagonal pivots; `None` if it is not positive definite.
     fn inverse(mut self) -> Option<Matrix> {
         let size = self.size;
         let scale = (0..size).map(|i| self.get(i, i)).fold(0.0, f64::max);
@@ -695,8 +693,8 @@ mod tests {
         of(found.main(0, 0), -6.145833333333, -6.564251903177, -5.727414763490);
         of(found.main(1, 0), -2.194444444444, -2.483920091487, -1.904968797401);
         of(found.interaction((0, 1), (1, 0)), 1.890277777778, 1.457790808964, 2.322764746592);
-        // In coef(lm(v ~ blk + a*b, contrasts=list(a="contr.treatment"))), the change 1 to 2 is the difference of a1
-        // and a2.
+        // coef(lm(v ~ blk + a*b, contrasts=list(a="contr.treatment"))) has the change 1 to 2 as difference of a1 and
+        // a2.
         close(found.change(0, 0, 1, None).point, -1.6625 + 6.145833333333);
     }
 

@@ -277,7 +277,6 @@ fn look_at(questions: &[Question], pairs: usize, error: f64) -> Vec<Option<Decid
 }
 
 struct Seen {
-    /// Differences of logarithms, or of shares.
     range: DifferenceRange,
     p_worse: f64,
     p_better: f64,

@@ -91,8 +91,7 @@ pub fn growth(series: &[Series], error: f64) -> Vec<Growth> {
     series.iter().zip(p_change).zip(p_flat).map(one).collect()
 }
 
-/// Two-sided p-value of a mean other than zero (Student's t); `None` for fewer than two values, or if one is not
-/// finite.
+/// Two-sided p-value of a nonzero mean (Student's t); `None` for fewer than two values, or if one is not finite.
 pub fn p_value(values: &[f64]) -> Option<f64> {
     let (mean, error, df) = mean_and_error(values)?;
     Some((2.0 * tail(mean.abs(), error, df)).min(1.0))
@@ -110,7 +109,6 @@ fn mean_and_error(values: &[f64]) -> Option<(f64, f64, f64)> {
     (mean.is_finite() && error.is_finite()).then_some((mean, error, n - 1.0))
 }
 
-/// Probability that a t variable with standard error `error` exceeds `distance`.
 fn tail(distance: f64, error: f64, df: f64) -> f64 {
     match error > 0.0 {
         true => special_functions::t_cdf(-distance / error, df),

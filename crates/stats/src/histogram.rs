@@ -65,8 +65,7 @@ impl Default for Histogram {
 impl Histogram {
     /// Precision of three significant digits: buckets are at most 1/1024 of their value wide and take 270 KiB.
     pub const PRECISION: u8 = 10;
-    /// Precision of small histograms, such as one per window: buckets are at most 1/64 of their value wide and take 19
-    /// KiB.
+    /// Precision of small histograms, such as one per window: buckets at most 1/64 of their value wide, 19 KiB.
     pub const WINDOW_PRECISION: u8 = 6;
     /// Precisions that [`Histogram::with_precision`] supports.
     pub const PRECISIONS: std::ops::RangeInclusive<u8> = 1..=14;
@@ -123,7 +122,6 @@ impl Histogram {
         std::mem::take(&mut self.listed).into_iter().for_each(|(index, count)| self.counts[index as usize] = count);
     }
 
-    /// Index and count of each used bucket, ascending.
     fn used(&self) -> impl DoubleEndedIterator<Item = (usize, u64)> + '_ {
         let index = |ns: u64| index_of(ns.min(HIGHEST_NS), self.precision);
         let first = index(self.min);
@@ -133,8 +131,7 @@ impl Histogram {
         listed.chain(all.filter(|(_, count)| *count > 0))
     }
 
-    /// Adds all values of `other`. If precisions differ, the result has the coarser one; fine buckets lie inside coarse
-    /// ones.
+    /// Adds all values of `other`. The result has the coarser precision of both; fine buckets lie inside coarse ones.
     pub fn merge(&mut self, other: &Histogram) {
         if other.precision < self.precision {
             let fine = std::mem::replace(self, Histogram::with_precision(other.precision));
@@ -271,7 +268,6 @@ impl Histogram {
             .chain((self.saturated > 0).then_some((HIGHEST_NS + 1, self.max, self.saturated)))
     }
 
-    /// Lowest and highest value of a bucket, ns.
     fn bounds(&self, index: usize) -> (u64, u64) {
         (low_of(index, self.precision), (low_of(index + 1, self.precision) - 1).min(HIGHEST_NS))
     }
@@ -370,8 +366,8 @@ impl Histogram {
             return if blank { Ok(histogram) } else { Err(range_error()) };
         }
         histogram.min = parts.min;
-        // The first bucket has the minimum and the last has the maximum, unless all values or the largest are
-        // saturated.
+        // The first bucket has the minimum and the last has the maximum, unless all values or the
+        // largest are saturated.
         let has_buckets = histogram.saturated < len;
         let is_in_range = (has_buckets || histogram.min > HIGHEST_NS)
             && histogram.min <= histogram.max

@@ -84,8 +84,7 @@ pub fn mean(values: &[f64], level: f64) -> Option<Estimate> {
     Some(Estimate::around(point, half_width, level, n as u64))
 }
 
-/// Returns the `t` with probability `level` between `-t` and `t` in Student's distribution with `df` degrees of
-/// freedom.
+/// Returns the `t` for which Student's distribution with `df` degrees has probability `level` between `-t` and `t`.
 pub fn t_two_sided(level: f64, df: f64) -> f64 {
     assert!(level > 0.0 && level < 1.0, "`level` is a fraction, not a percentage: {level}");
     // Most calls repeat the last one, as a row has many metrics of equal sample size.

@@ -1,5 +1,4 @@
-//! Sizes in bytes from a distribution. Each takes 64 bits, is fast enough for every operation, and equal for equal
-//! bits.
+//! Sizes in bytes from a distribution, each computed from 64 bits, fast enough for every operation.
 
 use crate::mixture_distribution::Empirical;
 use crate::random::mix;
@@ -7,7 +6,6 @@ use crate::random::mix;
 /// Number of sizes in the table. Larger sizes come from the distribution's quantile function.
 const TABLE: u64 = 4096;
 
-/// A cell of Walker's alias table.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Cell {
     /// Share of the cell for its own index, in units of 2^-64.
@@ -100,8 +98,7 @@ impl Sizes {
         ((self.law.quantile(p) - 0.5).ceil() as u64).clamp(self.min, self.max)
     }
 
-    /// Mean in bytes after rounding and clamping: exact in the table, and beyond it by the midpoint rule in steps of a
-    /// thousandth.
+    /// Mean in bytes after rounding and clamping: exact in the table, then by the midpoint rule in steps of 1/1000.
     pub fn mean(&self) -> f64 {
         let last = self.max.min(self.min.saturating_add(TABLE - 1));
         let mut sum = self.min as f64 + (self.min..last).map(|size| self.upper(size)).sum::<f64>();

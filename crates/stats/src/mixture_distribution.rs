@@ -25,8 +25,7 @@ pub struct Empirical {
 }
 
 impl Empirical {
-    /// Creates a distribution from `pieces` and a tail with its weight. Fails with a message that names the invalid
-    /// part.
+    /// Creates a distribution from `pieces` and a tail with its weight. Fails with a message on the first invalid part.
     pub fn new(pieces: &[Piece], tail: Option<(Distribution, f64)>) -> Result<Empirical, String> {
         let fine = |value: f64| value.is_finite() && value >= 0.0;
         if pieces.len() > PIECES_MAX {

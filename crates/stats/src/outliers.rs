@@ -70,8 +70,7 @@ mod tests {
         assert_eq!(outliers(std::slice::from_ref(&values), 0.05), [expected], "{values:?}");
     }
 
-    // Rosner 1983, example (Vitamin E): three outliers among 54 values mask each other in Grubbs' test; 13 steps at 5 %
-    // each.
+    // Rosner 1983, example (Vitamin E): three outliers of 54 mask each other in Grubbs' test; 13 steps at 5 % each.
     #[test]
     fn matches_example_of_rosner() {
         let data = [

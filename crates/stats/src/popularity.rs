@@ -21,8 +21,8 @@ fn expm1_ratio(x: f64) -> f64 {
 }
 
 impl Zipf {
-    /// Creates Zipf's law over `n` ranks. Panics if `n` is 0 or above [`KEYS_MAX`], or if the exponent is negative or
-    /// not finite.
+    /// Creates Zipf's law over `n` ranks. Panics unless `n` is 1 to [`KEYS_MAX`] and the exponent finite and at least
+    /// 0.
     pub fn new(n: u64, exponent: f64) -> Zipf {
         assert!((1..=KEYS_MAX).contains(&n), "a population of {n}");
         assert!(exponent.is_finite() && exponent >= 0.0, "an exponent of {exponent}");
@@ -35,8 +35,7 @@ impl Zipf {
     }
 }
 
-/// Sum of k^-exponent for k = 1 to n: 1,000 terms, then Euler-Maclaurin (DLMF 2.10.1). The next term is below 1e-17 of
-/// the sum.
+/// Sum of k^-exponent for k = 1 to n: 1,000 terms, then Euler-Maclaurin (DLMF 2.10.1) to a precision of 1e-17.
 pub fn harmonic(n: u64, exponent: f64) -> f64 {
     const DIRECT: u64 = 1000;
     let term = |k: f64| (-exponent * k.ln()).exp();
@@ -53,8 +52,7 @@ pub fn harmonic(n: u64, exponent: f64) -> f64 {
         - (third(b) - third(a)) / 720.0
 }
 
-/// Draws an age from 1 to `most` with uniform logarithm: age a has the share ln((a + 1) / a) / ln(most + 1). `most` is
-/// positive.
+/// Draws an age from 1 to `most`, above 0, with uniform logarithm: a has the share ln((a + 1) / a) / ln(most + 1).
 #[inline]
 pub fn log_uniform_age(most: u64, rng: &mut Rng) -> u64 {
     assert!(most > 0, "no age is below 1");
@@ -150,8 +148,7 @@ mod tests {
 
     #[test]
     fn head_of_exponent_099_is_exact() {
-        // The most popular key has 9.8 % of 10^4 keys, 7.8 % of 10^5 and 6.5 % of 10^6; a constant zeta gives 3.8 % for
-        // all.
+        // The most popular of 10^4 keys has 9.8 %, of 10^5 7.8 %, of 10^6 6.5 %; a constant zeta gives 3.8 % for all.
         let heads = [4, 5, 6].map(|power| format!("{:.3}", Zipf::new(10_u64.pow(power), 0.99).head_mass(1)));
         assert_eq!(heads, ["0.098", "0.078", "0.065"]);
     }

@@ -1,14 +1,13 @@
 //! Random numbers from a seed, equal on every machine and in every version of this crate.
 
-/// Generator xoshiro256++ 1.0 (Blackman & Vigna 2021, <https://prng.di.unimi.it>), seeded by SplitMix64; not for
-/// secrets.
+/// Random number generator xoshiro256++ 1.0, seeded by SplitMix64; not for secrets. Source: Blackman & Vigna 2021,
+/// <https://prng.di.unimi.it>.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rng {
     state: [u64; 4],
 }
 
-/// Mixes 64 bits with SplitMix64, bijectively, for numbers that must be reproducible per item, such as a value's
-/// length.
+/// Mixes 64 bits with SplitMix64, bijectively, for reproducible numbers per item, such as a value's length.
 #[inline]
 pub fn mix(bits: u64) -> u64 {
     let mut state = bits;
@@ -72,7 +71,7 @@ impl Rng {
         ((self.next_u64() >> 12) as f64 + 0.5) * (1.0 / (1u64 << 52) as f64)
     }
 
-    /// Draws a uniform integer below `n`; panics if `n` is 0. Source: Lemire 2019, Fast Random Integer Generation in an
+    /// Draws a uniform integer below `n`. Panics if `n` is 0. Source: Lemire 2019, Fast Random Integer Generation in an
     /// Interval.
     pub fn below(&mut self, n: u64) -> u64 {
         assert!(n > 0, "no integer is below 0");

@@ -33,8 +33,7 @@ pub struct Claims {
     pub leads: bool,
     /// Adjusted p-value of `leads`; 1 if it could not be tested.
     pub p_lead: f64,
-    /// Contenders not shown to be worse than any other. The true best is among them in more than 95 % of reports (Hsu
-    /// 1984).
+    /// Contenders not shown to be worse than any other. They include the true best in over 95 % of reports (Hsu 1984).
     pub may_be_best: Vec<usize>,
     /// All pairs of contenders with common blocks.
     pub pairs: Vec<Pair>,
@@ -62,8 +61,7 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// Returns whether b is shown to be larger (`true`) or smaller (`false`) than a at this error; `None` if neither is
-    /// shown.
+    /// Returns whether b is shown to be larger than a, or smaller (`false`), at this error; `None` if neither.
     pub fn larger(&self, error: f64) -> Option<bool> {
         let typical = self.typical?;
         (self.blocks >= BLOCKS_MIN && self.p_adjusted <= error).then_some(typical.point > 1.0)

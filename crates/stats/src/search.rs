@@ -302,8 +302,7 @@ impl Rules {
     }
 }
 
-/// Decides the next action from the trials and the time limit. Trials may be in any order, except for failed ones at
-/// the end.
+/// Decides the next action from the time limit and the trials, in any order except for failed ones at the end.
 pub fn next(rules: &Rules, trials: &[Trial], time_is_over: bool) -> Next {
     let board = Board::new(rules, trials);
     let budget = |ended| Next::Done(board.found(ended));
@@ -601,7 +600,6 @@ mod tests {
         move |rate, _| sure(if rate <= knee { -1.0 } else { 1.0 })
     }
 
-    /// Runs a whole search. `subject` is called with the rate and the index of the trial.
     fn search(
         rules: &Rules,
         pilot: Option<f64>,
@@ -879,8 +877,7 @@ mod tests {
     }
 
     proptest! {
-        /// Checks that a search ends within the maximum number of trials, tries only allowed rates, and orders the
-        /// ends.
+        /// A search ends within the maximum number of trials, tries only allowed rates, and orders the ends.
         #[test]
         fn every_search_ends(
             outcomes in prop::collection::vec((0..12u8, -3.0..3.0f64, 0.0..1.0f64), 1..80),

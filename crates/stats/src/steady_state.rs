@@ -2,8 +2,7 @@
 
 use crate::growth_in_trials::{self, Growth, Series, Shown};
 
-/// Relative change between the halves of a trial below which it counts as steady. The change moves the mean by less
-/// than half of that.
+/// Relative change between a trial's halves that still counts as steady; it moves the mean by less than half of that.
 pub const MARGIN: f64 = 0.02;
 const FEWEST: usize = 3;
 

@@ -46,8 +46,7 @@ pub fn pooled_half_width(pooled_relative_sd: f64, trials: u32, level: f64) -> Op
     })
 }
 
-/// Mean with the reported interval, `mean ± t(n-1)·max(s_i, s_pool·|mean|)/√n`. `None` for fewer than two values, or if
-/// one is not finite.
+/// Mean with the reported interval, `mean ± t(n-1)·max(s_i, s_pool·|mean|)/√n`; `None` as for [`interval::mean`].
 pub fn shown(values: &[f64], pooled_relative_sd: f64, level: f64) -> Option<Estimate> {
     let own = interval::mean(values, level)?;
     let pooled = pooled_half_width(pooled_relative_sd, u32::try_from(values.len()).ok()?, level)? * own.point.abs();
@@ -146,8 +145,7 @@ pub fn trials_needed(relative: f64, trials: u32, target: f64, level: f64) -> Opt
     Some(high as u32)
 }
 
-/// Largest share of a rare kind of start that all trials may have missed, a fraction: `1-error^(1/n)` (Hanley &
-/// Lippman-Hand 1983).
+/// Largest share of a rare kind of start that all trials may miss: `1-error^(1/n)` (Hanley & Lippman-Hand 1983).
 pub fn unseen_share(trials: u32, error: f64) -> f64 {
     1.0 - error.powf(1.0 / f64::from(trials.max(1)))
 }

@@ -85,8 +85,7 @@ impl Law {
 }
 
 impl Fit {
-    /// Throughput at N with its interval for the mean of many trials, as single trials scatter more. `None` without
-    /// intervals.
+    /// Throughput at N with its interval for the mean of many trials; single trials scatter more. `None` without one.
     pub fn band(&self, n: f64) -> Option<Estimate> {
         let Intervals { lambda: Estimate { level, n: trials, .. }, .. } = self.intervals?;
         let mut values = self.resampled.iter().map(|law| law.throughput(n)).collect::<Vec<_>>();
@@ -189,7 +188,6 @@ pub fn fit(points: &[Point], level: f64, seed: u64) -> Result<Fit, String> {
     })
 }
 
-/// Merges points of equal N, ascending by N.
 fn gather(points: &[Point]) -> Result<Vec<Point>, String> {
     let mut points = points.iter().filter(|point| !point.throughputs.is_empty()).cloned().collect::<Vec<_>>();
     let fine = |point: &Point| {
@@ -385,8 +383,7 @@ fn intervals(points: &[Point], law: &Law, resampled: &[Law], level: f64) -> Opti
     Some(Intervals { lambda, sigma, kappa, peak: of(Law::peak) })
 }
 
-/// Ends of the central share `level` of the values. Returns observed values without interpolation, because peaks may be
-/// infinite.
+/// Ends of the central share `level` of the values, without interpolation, because peaks may be infinite.
 fn central(values: &mut [f64], level: f64) -> (f64, f64) {
     values.sort_by(f64::total_cmp);
     let side = (1.0 - level) / 2.0;
@@ -469,7 +466,6 @@ mod tests {
         assert_eq!(found.law.peak(), f64::INFINITY);
     }
 
-    /// Fits plain least squares, as R's packages do.
     fn unweighted(rows: &[(f64, f64)]) -> Law {
         let data = rows.iter().map(|&(n, mean)| Datum { n, mean, weight: 1.0, error: None }).collect::<Vec<_>>();
         best_of_starts(&data)
@@ -481,8 +477,7 @@ mod tests {
         }
     }
 
-    /// SPEC SDM91 on a SPARCcenter 2000: number of scripts, scripts per hour (Gunther 2007, 4.5; `specsdm91` of R's usl
-    /// 3.0.3).
+    /// SPEC SDM91 on a SPARCcenter 2000: scripts, scripts per hour (Gunther 2007, 4.5; `specsdm91` of R's usl 3.0.3).
     const SPECSDM91: [(f64, f64); 7] =
         [(1.0, 64.9), (18.0, 995.9), (36.0, 1652.4), (72.0, 1853.2), (108.0, 1828.9), (144.0, 1775.0), (216.0, 1702.2)];
 

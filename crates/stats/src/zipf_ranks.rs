@@ -14,7 +14,6 @@ struct Block {
     /// First rank, from 0; `width` is the number of ranks.
     start: u64,
     width: u64,
-    /// Popularity of the last rank relative to the first.
     least: f64,
 }
 
@@ -67,7 +66,6 @@ impl ZipfRanks {
         }
     }
 
-    /// Popularity of a rank relative to the first rank of its block.
     #[cold]
     fn over_first(&self, rank: u64, start: u64) -> f64 {
         (-self.exponent * ((rank + 1) as f64 / (start + 1) as f64).ln()).exp()
