@@ -18,8 +18,8 @@ use crate::{
     run_conditions, scalability, steadiness_and_outliers, stop_rule, trial_timeline, unfinished_run, value,
 };
 
-/// Analyzes a run without reading anything from the machine. `records` may be in any order; those of points outside the
-/// plan only cause a warning.
+/// Analyzes a run without reading anything from the machine. `records` may be in any order; records of points outside
+/// the plan only cause a warning.
 pub fn analyze(run: &Run, records: &[Record]) -> Findings {
     let mut points = BTreeMap::<usize, Vec<&Record>>::new();
     records.iter().for_each(|record| points.entry(record.point).or_default().push(record));

@@ -105,7 +105,7 @@ impl AnswerText {
         self.say(Source::MissRatios, curves.collect::<Vec<_>>());
         let mut factors = findings.trends.iter().map(|trend| trend.factor.as_str()).collect::<Vec<_>>();
         factors.dedup();
-        // The requested factor gets a sentence per series, the others a summary.
+        // The requested factor gets a sentence per series; every other factor gets a summary.
         factors.sort_by_key(|name| Some(*name) != factor);
         for name in factors {
             let trends = findings.trends.iter().filter(|trend| trend.factor == name).collect::<Vec<_>>();

@@ -30,7 +30,7 @@ const AS_WIDE: f64 = 1.1;
 const SLOW_LINK: f64 = 0.1;
 /// Minimum number of retransmitted segments that marks a link as lossy.
 const LOST_LEAST: u64 = 10;
-/// Minimum ratio of a lossy link's retransmissions to those of the other links.
+/// Minimum ratio of a lossy link's retransmissions to the other links' retransmissions.
 const LOST_TIMES: f64 = 10.0;
 /// Share of a window by which a generator must start after the first one to count as late.
 const LATE: f64 = 0.1;

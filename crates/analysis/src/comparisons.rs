@@ -37,7 +37,7 @@ pub(crate) fn comparisons(findings: &Findings, plan: &Plan) -> (Vec<Comparison>,
     (comparisons, trends)
 }
 
-/// Maximum number of comparisons by one metric, and the number of blocks without which none shows a difference.
+/// Maximum number of comparisons by one metric, and the minimum number of blocks for showing a difference.
 pub fn blocks_needed(plan: &Plan) -> (usize, u32) {
     let pairs = |points: usize| points * points.saturating_sub(1) / 2;
     let runnable = |points: &[usize]| points.iter().filter(|&&at| plan.points[at].unrunnable.is_none()).count();

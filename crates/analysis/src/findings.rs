@@ -204,25 +204,25 @@ impl std::fmt::Display for Sentence {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Source {
-    /// Supported by [`Findings::rows`].
+    /// Results of design points, [`Findings::rows`].
     Rows,
-    /// Supported by [`Findings::comparisons`].
+    /// Comparisons of contenders, [`Findings::comparisons`].
     Comparisons,
-    /// Supported by [`Findings::gate`].
+    /// Results of a gate, [`Findings::gate`].
     Gate,
-    /// Supported by [`Findings::trends`].
+    /// Trends over numeric factors, [`Findings::trends`].
     Trends,
-    /// Supported by [`Findings::added`].
+    /// Overhead of proxies, [`Findings::added`].
     Added,
-    /// Supported by [`Findings::searches`].
+    /// Results of searches, [`Findings::searches`].
     Searches,
-    /// Supported by [`Findings::scalability`].
+    /// Scalability over numeric factors, [`Findings::scalability`].
     Scalability,
-    /// Supported by [`Findings::effects`].
+    /// Effects of the factors, [`Findings::effects`].
     Effects,
-    /// Supported by [`Findings::miss_ratios`].
+    /// Miss-ratio curves of caches, [`Findings::miss_ratios`].
     MissRatios,
-    /// Supported by [`Findings::over_requests`].
+    /// Trends over the requests of a trial, [`Findings::over_requests`].
     OverRequests,
 }
 
@@ -394,7 +394,7 @@ pub struct Row {
     pub statuses: BTreeMap<u16, u64>,
     /// Number of TLS handshakes of all trials; 0 without TLS.
     pub handshakes: u64,
-    /// Number of those handshakes that resumed a session.
+    /// Number of TLS handshakes of all trials that resumed a session.
     pub handshakes_resumed: u64,
     /// Number of valid responses of all trials.
     pub requests: u64,
@@ -842,7 +842,7 @@ pub struct Effects {
     pub idle: IdlePolicy,
     /// Which combinations of levels were measured.
     pub design: Design,
-    /// Factors that vary, with those of their levels that have trials.
+    /// Factors that vary, each with its levels that have trials.
     pub factors: Vec<Factor>,
     /// Levels without measurements, such as `cores 8`; the analysis covers the others.
     pub left_out: Vec<String>,

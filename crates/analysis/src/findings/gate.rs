@@ -78,7 +78,7 @@ pub struct GateTest {
     /// Typical value of the candidate in the metric's unit, with the interval of the test; only for absolute bounds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<Estimate>,
-    /// Share of failed requests of the candidate minus that of the baseline, with the interval of the test.
+    /// Share of requests that the candidate fails minus the share that the baseline fails, with the interval of the test.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub difference: Option<Estimate>,
     /// Typical value of the baseline in these pairs, in the metric's unit. For failed requests, the mean share.

@@ -11,8 +11,7 @@ pub struct Scope {
     pub until: String,
     /// Smallest number of trials of any row that has at least one.
     pub starts_min: usize,
-    /// Frequency of a kind of start, a fraction, below which `starts_min` trials may miss it at the intervals'
-    /// confidence level.
+    /// Largest share of a kind of start, a fraction, that `starts_min` trials may miss at the intervals' level.
     pub unseen_share: f64,
     /// Period of the run for display, such as `2026-11-20 21:05 to 21:31 UTC`.
     pub times: String,
