@@ -82,7 +82,7 @@ fn difference_heads() -> impl Iterator<Item = Head> {
     numbers.into_iter().chain([Head::text("shown")])
 }
 
-/// Cells of a difference. If `forward`, they compare b with a, otherwise a with b.
+/// Cells of a difference, which compare b with a if `forward`, otherwise a with b.
 fn difference(found: &Difference, forward: bool) -> [String; 5] {
     let ratio = |ratio: Option<analysis::findings::Estimate>| {
         let Some(ratio) = ratio else { return "–".to_owned() };

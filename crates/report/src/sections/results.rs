@@ -38,7 +38,7 @@ pub(crate) fn section(f: &Findings) -> Option<Section> {
 }
 
 /// Metrics of the first table, always including the stop rule's metric, right after throughput. A gate shows none,
-/// because its table has them by pairs, and two estimates of one change would contradict each other.
+/// because its table has its metrics by pairs, and two estimates of one change would contradict each other.
 fn first_metrics(f: &Findings) -> Vec<&str> {
     if f.gate.is_some() {
         return Vec::new();
