@@ -71,7 +71,7 @@ pub enum Asked {
 /// A question with the values that answer it, in order of time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Question {
-    /// The test to perform.
+    /// Question that the values answer.
     pub asked: Asked,
     /// Whether larger values are better, as for throughput.
     pub higher_is_better: bool,

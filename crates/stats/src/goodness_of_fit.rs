@@ -109,7 +109,7 @@ mod tests {
         ];
         for (law, other) in table {
             let values = drawn(&law, 20);
-            // Its cumulative distribution function maps every distribution to a uniform one.
+            // The cumulative distribution function of a distribution maps its values to uniform ones.
             let test = |law: &Distribution| {
                 let cells = counted(values.iter().map(|x| (law.cdf(*x) * 100.0) as u64), 99);
                 chi_square(&cells, &[0.01; 100])

@@ -11,11 +11,11 @@ pub use crate::special_functions::normal_cdf;
 /// A point with its confidence interval. Reports show all five numbers, never only the point.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Estimate {
-    /// Best single value for the unknown true one.
+    /// Best single value, in the unit of the sample.
     pub point: f64,
-    /// Lower end of the interval.
+    /// Lower end of the interval, in the unit of the point.
     pub low: f64,
-    /// Upper end of the interval.
+    /// Upper end of the interval, in the unit of the point.
     pub high: f64,
     /// Share of such intervals that contain the true value, such as 0.95.
     pub level: f64,

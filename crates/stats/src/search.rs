@@ -268,7 +268,7 @@ pub enum Ended {
 pub enum Bound {
     /// The search succeeded: it has a lower end, and an upper end unless the highest allowed rate holds.
     Found,
-    /// The server: it keeps the objective at no allowed rate, or breaks down.
+    /// The server, which keeps the objective at no allowed rate or breaks down.
     Subject,
     /// The measurement: the generator was the limit, or there were too few responses, too much noise or too few trials.
     Measuring,
@@ -550,7 +550,7 @@ fn rate(rules: &Rules, steps: &[(f64, Purpose, Outcome)]) -> Rate {
         // If the generator spoiled most trials, the others were only lucky.
         _ if spoiled > trials => Verdict::Generator,
         _ if too_few > trials => Verdict::TooFew,
-        // With too few trials for an interval over them, each trial counts by itself, and all must agree.
+        // There are too few trials for an interval, so each trial counts by itself, and all must agree.
         (..FIRM, _) if insides.iter().all(|(_, high)| *high < 0.0) => Verdict::Holds,
         (..FIRM, _) if insides.iter().all(|(low, _)| *low > 0.0) => Verdict::Fails,
         (..FIRM, _) => Verdict::Undecided,
@@ -853,7 +853,8 @@ mod tests {
         assert_eq!(judged(&[-0.1, -0.1, -0.1], 0.01).verdict, Verdict::Holds);
         assert_eq!(judged(&[-0.1, -0.1, -0.1], 0.2).verdict, Verdict::Undecided);
         assert_eq!(judged(&[0.1, 0.1, 0.1], 0.01).verdict, Verdict::Fails);
-        // scipy 1.17: scipy.stats.t.interval(.95, 2, numpy.mean([.1, .2, .3]), scipy.stats.sem([.1, .2, .3])) is (-0.0484, 0.4484)
+        // scipy 1.17: scipy.stats.t.interval(.95, 2, numpy.mean([.1, .2, .3]), scipy.stats.sem([.1, .2, .3])) is
+        // (-0.0484, 0.4484)
         let found = judged(&[0.1, 0.2, 0.3], 0.0);
         let estimate = found.excess.unwrap();
         assert_eq!((found.verdict, found.trials, found.kept), (Verdict::Undecided, 3, 0));

@@ -236,7 +236,7 @@ fn data(points: &[Point]) -> Vec<Datum> {
     points.iter().zip(&parts).map(datum).collect()
 }
 
-/// The most distant point among those that count as missed; `None` if the law describes all points.
+/// Missed point that is farthest from the law; `None` if the law describes all points.
 fn miss(law: &Law, data: &[Datum]) -> Option<Miss> {
     let far = data.iter().filter_map(|datum| {
         let found = law.throughput(datum.n);
@@ -693,7 +693,7 @@ mod tests {
         assert!(miss.relative.abs() > 0.1, "{miss:?}");
         let law = Law { lambda: 10.0, sigma: 0.1, kappa: 0.01 };
         assert_eq!(fit(&exact(law, &[1.0, 2.0, 4.0, 8.0]), 0.95, 1).unwrap().miss, None);
-        // The points are as far off, but by chance, because these trials scatter more.
+        // These points are as far from the law, but only by chance, because their trials scatter more.
         let mut rng = Rng::new(3);
         let wild = [1.0, 2.0, 4.0, 8.0, 16.0].map(|n| Point {
             n,
