@@ -376,7 +376,7 @@ pub struct Row {
     /// Results of each generator; empty unless the load came from several machines.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<AgentFinding>,
-    /// Result of the search whose steps are these trials; `metrics` then covers the trials at its lower end.
+    /// Result of the search whose steps are these trials, or `None`. `metrics` then covers the trials at its lower end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub search: Option<SearchFinding>,
     /// Point at which a latency starts; `None` without a measured trial.
@@ -405,7 +405,8 @@ pub struct Row {
     /// Whether trials were steady when measuring began; `None` if there are too few trials or windows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub steady: Option<SteadyFinding>,
-    /// Why a measured row is not ranked: it fails a larger share of requests than a different contender at its place.
+    /// Why a row is not ranked: it fails a larger share of requests than a contender at its place; `None` if it does
+    /// not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub more_errors: Option<String>,
     /// Warnings about the row, with `(3 of 8 trials)` if they do not apply to all its trials.
@@ -702,7 +703,8 @@ pub struct SearchFinding {
     pub high: Option<SearchEnd>,
     /// Why there is no lower end; `None` if there is one.
     pub no_low: Option<String>,
-    /// Why there is no upper end. `generator-limited from ...` means that the server's limit was not reached.
+    /// Why there is no upper end, or `None`. `generator-limited from ...` means that the server's limit was not
+    /// reached.
     pub no_high: Option<String>,
     /// Lowest rate at which the generator was the limit, per second; `None` if it never was.
     pub generator_from_per_s: Option<f64>,

@@ -586,7 +586,8 @@ impl Live {
         Some(Self { pair, asked: asked(plan, gate), rule, trials: Trials::new(plan, &[], false) })
     }
 
-    /// Adds a record. If it completes a pair, returns the result as a line and whether the gate may be decided.
+    /// Adds a record. If it completes a pair, returns a line on the result and whether the gate may end; otherwise
+    /// `None`.
     pub fn recorded(&mut self, plan: &Plan, record: &Record) -> Option<(String, bool)> {
         self.trials.add(plan, &Trial::from(record));
         let has = |point: usize| self.trials.by_point[point].contains_key(&record.block);

@@ -160,21 +160,21 @@ pub struct CensoredReport {
 /// Latency of a load, ns. A quantile with too few responses would only repeat the maximum and is `null`.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct LatencyNs {
-    /// Mean latency, from the exact sum.
+    /// Mean latency, from the exact sum; `null` without responses.
     pub mean: Option<f64>,
-    /// Standard deviation of the latency over requests.
+    /// Standard deviation of the latency over requests; `null` for fewer than two responses, or if the mean is a bound.
     pub stdev: Option<f64>,
-    /// Median latency.
+    /// Median latency; `null` for too few responses.
     pub p50: Option<f64>,
-    /// 90th percentile of the latency.
+    /// 90th percentile of the latency; `null` for too few responses.
     pub p90: Option<f64>,
-    /// 95th percentile of the latency.
+    /// 95th percentile of the latency; `null` for too few responses.
     pub p95: Option<f64>,
-    /// 99th percentile of the latency.
+    /// 99th percentile of the latency; `null` for too few responses.
     pub p99: Option<f64>,
-    /// 99.9th percentile of the latency.
+    /// 99.9th percentile of the latency; `null` for too few responses.
     pub p999: Option<f64>,
-    /// Maximum latency, exact.
+    /// Maximum latency, exact; `null` without requests.
     pub max: Option<u64>,
     /// Keys of the values that are lower bounds because requests still waited when measuring ended, such as `p99`.
     pub at_least: BTreeSet<String>,

@@ -52,11 +52,11 @@ pub struct StreamsReport {
     /// Number of requests whose body waited for flow-control credit from the server.
     pub stalled_uploads: u64,
     /// Time from when a request was due until a connection had room for it, ns, in an open loop. Covers the requests
-    /// limited by the load's own stream limit.
+    /// limited by the load's own stream limit; `null` if there are none.
     pub wait_own_ns: Option<SpreadNs>,
-    /// Like `wait_own_ns`, for requests limited by the server's stream limit.
+    /// Like `wait_own_ns`, for requests limited by the server's stream limit; `null` if there are none.
     pub wait_server_ns: Option<SpreadNs>,
-    /// Like `wait_own_ns`, for requests that waited for a connection or were resent.
+    /// Like `wait_own_ns`, for requests that waited for a connection or were resent; `null` if there are none.
     pub wait_connection_ns: Option<SpreadNs>,
 }
 

@@ -75,7 +75,8 @@ pub fn judge(record: &Record, calibration: Option<&Calibration>, nodes: &[Node])
     (Some(cluster_generator_verdicts::worst(with_proxies(verdict, record), record, nodes)), warnings)
 }
 
-/// Share of the time that the server waited for its CPU, if above 10 %: it was then starved, not slow or hung.
+/// Share of the time that the server waited for its CPU, if above 10 %: it was then starved, not slow. Otherwise
+/// `None`.
 pub fn starved(record: &Record) -> Option<f64> {
     record.subject.waiting_share().filter(|share| *share > DISTURBED)
 }
@@ -135,7 +136,7 @@ fn with_proxies(mut found: Verdict, record: &Record) -> Verdict {
     found
 }
 
-/// Returns the warning if no request got a response. Errors other than timeouts have their own warning.
+/// Returns the warning if no request got a response, else `None`. Errors other than timeouts have their own warning.
 pub fn silence_warning(measurement: &Measurement) -> Option<String> {
     let late = |kind: &String| matches!(kind.as_str(), "timeout" | "connect-timeout");
     let answered = measurement.requests > 0 || measurement.late_answers > 0;

@@ -12,14 +12,14 @@ pub struct HostedFinding {
     pub companion: Option<String>,
     /// How the program runs: `process`, or the engine and the image of the container.
     pub runs_as: String,
-    /// Time from start until the program listened, ns.
+    /// Time from start until the program listened, ns; `null` if unknown.
     pub ready_ns: Option<MedianRange>,
-    /// CPU time of the program per request of the load, ns.
+    /// CPU time of the program per request of the load, ns; `null` if unknown.
     pub cpu_per_request_ns: Option<MedianRange>,
-    /// Peak resident memory of the program's processes, bytes.
+    /// Peak resident memory of the program's processes, bytes; `null` if unknown.
     pub rss_max_bytes: Option<MedianRange>,
-    /// Peak memory charged to the container's control group, bytes.
+    /// Peak memory charged to the container's control group, bytes; `null` if unknown.
     pub charged_max_bytes: Option<MedianRange>,
-    /// Block device reads and writes of the container's control group while measuring, bytes.
+    /// Block device reads and writes of the container's control group while measuring, bytes; `null` if unknown.
     pub io_bytes: Option<MedianRange>,
 }

@@ -72,18 +72,19 @@ pub struct GateTest {
     /// Significance level of the test at this number of pairs; `None` if the pairs were not tested.
     pub level: Option<f64>,
     /// Typical ratio candidate/baseline (Hodges & Lehmann) with its interval, which excludes 1 or the bound if an
-    /// outcome is shown.
+    /// outcome is shown. `None` for other tests or too few pairs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ratio: Option<Estimate>,
-    /// Typical value of the candidate in the metric's unit, with the interval of the test; only for absolute bounds.
+    /// Typical value of the candidate in the metric's unit, with its interval; `None` unless the bound is absolute.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<Estimate>,
-    /// Share of requests that the candidate fails minus the share that the baseline fails, with the interval of the test.
+    /// Failed share of the candidate's requests minus the baseline's, with its interval; `None` for other tests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub difference: Option<Estimate>,
-    /// Typical value of the baseline in these pairs, in the metric's unit. For failed requests, the mean share.
+    /// Typical value of the baseline, in the metric's unit, or mean failed share; `None` if the pairs were not tested.
     pub base_value: Option<f64>,
-    /// Typical value of the candidate, in the metric's unit: the baseline's value times the ratio.
+    /// Typical value of the candidate, like `base_value`; exactly the baseline's value times the ratio, if there is
+    /// one.
     pub candidate_value: Option<f64>,
     /// Most frequent kind of failed request of baseline and candidate, such as `status 503`; empty if none failed.
     #[serde(skip_serializing_if = "study::is_default")]

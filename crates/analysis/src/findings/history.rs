@@ -95,7 +95,8 @@ pub struct HistoryRun {
     /// Description of the run.
     #[serde(flatten)]
     pub head: RunHead,
-    /// Speed of the machine in this run relative to the median of its runs, by the probes: 0.08 means 8 % faster.
+    /// Speed of the machine relative to the median of its runs, by the probes: 0.08 is 8 % faster. `None` without
+    /// probes.
     pub speed: Option<f64>,
 }
 
@@ -131,7 +132,7 @@ pub struct PointValue {
 }
 
 impl PointValue {
-    /// Returns the revision of the measured server; `head` describes the run of this value.
+    /// Returns the revision of the measured server; `None` if unknown. `head` describes the run of this value.
     pub fn revision_in<'a>(&'a self, head: &'a RunHead) -> Option<&'a str> {
         self.revision.as_deref().or(head.revision.as_deref())
     }

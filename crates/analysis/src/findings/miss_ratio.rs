@@ -47,7 +47,7 @@ pub struct MissRatioPoint {
     pub capacity: Level,
     /// Memory limit, bytes.
     pub capacity_bytes: u64,
-    /// Memory limit over footprint. The footprint counts the bytes of each requested key and value once.
+    /// Memory limit over footprint, the bytes of all requested keys and values, each counted once; `None` if unknown.
     pub footprint_share: Option<f64>,
     /// Memory of the server above its usage before the load, bytes, mean over the trials; `None` if unknown.
     pub memory_bytes: Option<f64>,
@@ -57,7 +57,7 @@ pub struct MissRatioPoint {
     pub estimate: Option<Estimate>,
     /// Mean miss ratio of the simulated policy for the operations of these trials; `None` if it was not simulated.
     pub simulated: Option<f64>,
-    /// Measured minus simulated miss ratio, mean over the trials; each trial is simulated with its own operations.
+    /// Mean over the trials of the measured minus the simulated miss ratio. `None` for fewer than two simulated trials.
     pub difference: Option<Estimate>,
     /// Probability of such a large difference by chance, adjusted for all points (Holm); `None` for a single trial.
     pub p_adjusted: Option<f64>,

@@ -164,8 +164,8 @@ fn beyond(value: f64, bound: f64) -> f64 {
 }
 
 /// Compares the missing share of the offered rate with the allowed one, with an allowance for chance, as a Poisson
-/// schedule differs from the rate. If fewer scheduled requests are missing than the rate implies, they count without
-/// the allowance.
+/// schedule differs from the rate. If fewer scheduled requests are missing than the rate implies, their
+/// share counts instead, without the allowance.
 fn achieved(measurement: &Measurement) -> Option<Part> {
     let offered = measurement.offered_per_s? * measurement.duration_ns as f64 / 1e9;
     if !(offered.is_finite() && offered > 0.0) {
