@@ -71,7 +71,7 @@ pub(super) fn over(findings: &Findings, wanted: &Wanted, detail: Detail) -> Draw
     if measured().flat_map(|row| over.all_marks(row)).all(|mark| mark.y >= 0.0) {
         over.floor = 0.0;
     }
-    // Values of all rows give all figures of a metric one scale.
+    // The scale covers the values of all rows, so that all figures of a metric share it.
     let values = measured().flat_map(|row| over.all_marks(row));
     let values = values
         .flat_map(|mark| [mark.y].into_iter().chain(mark.bar.map(|b| [b.0, b.1]).into_iter().flatten()))
