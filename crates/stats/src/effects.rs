@@ -647,7 +647,7 @@ mod tests {
         assert_eq!(shares, ["76", "19", "5", "0"]);
     }
 
-    /// Trials of three levels by two in three blocks, some of which are lost.
+    /// Trials of a design of three by two levels in three blocks; some trials are lost.
     fn lost() -> Vec<Trial> {
         let a = [1, 1, 1, 2, 2, 3, 3, 3, 1, 1, 2, 2, 2, 3, 3, 3];
         let block = [1, 2, 3, 1, 3, 1, 2, 3, 1, 3, 1, 2, 3, 1, 2, 3];

@@ -88,7 +88,7 @@ impl Question {
     }
 }
 
-/// Error probability and end of a gate.
+/// Error probability and length of a gate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rule {
     /// Probability of a false claim over all questions and looks; for limits, in each direction.

@@ -112,7 +112,7 @@ impl Pairs {
         self.shift(level).map(Estimate::exp)
     }
 
-    /// Typical difference B - A with its interval, like [`Pairs::typical`] without exponentiation.
+    /// Typical difference B - A with its interval, or `None`, like [`Pairs::typical`] without exponentiation.
     pub fn shift(&self, level: f64) -> Option<Estimate> {
         assert!(level > 0.0 && level < 1.0, "`level` is a fraction, not a percentage: {level}");
         let n = self.logs.len();

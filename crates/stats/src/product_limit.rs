@@ -68,8 +68,8 @@ impl<'a> ProductLimit<'a> {
         found
     }
 
-    /// Quantile `q`: the smallest complete value that at least the share `q` does not exceed. If more than `1 - q` is
-    /// beyond the last complete value, the longest censored value is a lower bound. `None` for an empty sample.
+    /// Quantile `q`: the smallest complete value that at least a share `q` of all does not exceed. If more than `1 - q`
+    /// is beyond the last complete value, the longest censored value is a lower bound. `None` for an empty sample.
     pub fn quantile(&self, q: f64) -> Option<Bound> {
         assert!((0.0..=1.0).contains(&q), "`q` is a fraction, not a percentage: {q}");
         let Some(cut_max) = self.cut_max else {

@@ -56,7 +56,7 @@ pub struct Pair {
     pub p: f64,
     /// `p`, adjusted for all pairs of all places (Holm 1979).
     pub p_adjusted: f64,
-    /// Half-width of the typical ratio's interval, a fraction; the power for 1.5 times this difference is 75 to 84 %.
+    /// Half-width of the interval of `typical`, a fraction, or `None`. The power for 1.5 times this is 75 to 84 %.
     pub half_width: Option<f64>,
 }
 

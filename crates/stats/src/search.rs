@@ -175,7 +175,7 @@ pub struct Rate {
     pub trials: usize,
     /// Number of trials that kept the objective.
     pub kept: usize,
-    /// Mean of ln(value / bound) of the worst condition, clamped, with its interval; the objective is kept below 0.
+    /// Mean of ln(value / bound) of the worst condition, clamped, with its interval; `None` if no trial measured it.
     pub excess: Option<Estimate>,
     /// Whether the verdict rests on [`FIRM`] trials or more and, for a rate that holds, on the required confirmations.
     #[serde(skip)]

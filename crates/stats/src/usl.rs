@@ -525,8 +525,8 @@ mod tests {
         close(unweighted(&example), [1.0, 0.02, 0.02], 5e-4);
     }
 
-    // R 4.2.2: n <- c(1, 2, 4, 8, 12); x <- list(...) as below; m <- sapply(x, mean); k <- sapply(x, length); f <- k - 1
-    // v <- sapply(x, var) / m^2; w <- k / (m^2 * (4 * (sum(f * v) / sum(f)) + f * v) / (4 + f))
+    // R 4.2.2: n <- c(1, 2, 4, 8, 12); x <- list(...) as below; m <- sapply(x, mean); k <- sapply(x, length)
+    // f <- k - 1; v <- sapply(x, var) / m^2; w <- k / (m^2 * (4 * (sum(f * v) / sum(f)) + f * v) / (4 + f))
     // fit <- nls(m ~ l*n/(1 + s*(n-1) + p*n*(n-1)), weights = w, start = list(l = 100, s = .03, p = .001),
     // algorithm = "port", ...); 1 - sum(w * (m - fitted(fit))^2) / sum(w * (m - weighted.mean(m, w))^2)
     #[test]
