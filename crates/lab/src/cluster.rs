@@ -1,4 +1,4 @@
-//! A lab with several machines: one runs the server, the others run generators. The lab gives orders to one [node] on
+//! A lab with several machines: one runs the server, the others run generators. The lab gives orders to one node on
 //! each through a pipe to a child process, an ssh session or an encrypted connection.
 
 pub mod doctor;

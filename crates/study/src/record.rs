@@ -419,7 +419,7 @@ pub struct Agent {
     pub node: String,
     /// Numbers of the CPUs of the generator.
     pub cpus: Vec<u32>,
-    /// Measurement of this generator alone, with its part of the rate, without windows and with coarse histograms
+    /// Measurement of only this generator, with its part of the rate, without windows and with coarse histograms
     /// ([`crate::pool_measurements::outline`]).
     pub measurement: Box<Measurement>,
     /// Counters of the machine's network stack from the start of the load to its end.

@@ -20,7 +20,7 @@ pub enum Expected<'a> {
 pub enum Outcome {
     /// The key has a value: `END` after it.
     Hit,
-    /// The key has no value: `END` alone.
+    /// The key has no value: only `END`.
     Miss,
     /// The value was stored: `STORED`.
     Stored,

@@ -78,7 +78,7 @@ struct Pump {
     from: Option<File>,
     chunk: Vec<u8>,
     peer: Peer,
-    /// Whether the other side has been told that our side has finished.
+    /// Whether the other side knows that our side has finished.
     is_shut: bool,
     /// Deadline for the end of the thread; `None` until our side stops reading.
     until: Option<Instant>,
