@@ -1,6 +1,6 @@
 #![no_main]
 
-#[path = "../bodies.rs"]
-mod bodies;
+#[path = "../assertions.rs"]
+mod assertions;
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| bodies::objective(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| assertions::objective(bytes));

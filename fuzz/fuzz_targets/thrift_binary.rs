@@ -1,6 +1,6 @@
 #![no_main]
 
 #[path = "../codecs.rs"]
-mod bodies;
+mod assertions;
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| bodies::thrift_binary(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| assertions::thrift_binary(bytes));

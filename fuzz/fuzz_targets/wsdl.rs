@@ -1,6 +1,6 @@
 #![no_main]
 
 #[path = "../codecs.rs"]
-mod bodies;
+mod assertions;
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| bodies::wsdl(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| assertions::wsdl(bytes));

@@ -4,8 +4,8 @@ mod dist;
 mod import_cycles;
 mod licences;
 mod prose;
-mod subjects;
 mod tidy;
+mod verify_subjects;
 
 use std::process::ExitCode;
 
@@ -28,7 +28,7 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::run(),
         ["dist"] => dist::run(dist::TARGET),
         ["dist", target] if !target.starts_with('-') => dist::run(target),
-        ["subjects", ref names @ ..] if !names.iter().any(|name| name.starts_with('-')) => subjects::run(names),
+        ["subjects", ref names @ ..] if !names.iter().any(|name| name.starts_with('-')) => verify_subjects::run(names),
         _ => {
             eprintln!("{HELP}");
             return ExitCode::from(2);

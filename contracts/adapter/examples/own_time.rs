@@ -9,8 +9,8 @@
 #![allow(clippy::disallowed_methods, reason = "a program of its own, which reads its arguments")]
 #![allow(missing_docs, unreachable_pub, reason = "a program")]
 
-#[path = "../tests/web/raw_http.rs"]
-mod raw_http;
+#[path = "../tests/web/raw_http_peers.rs"]
+mod raw_http_peers;
 
 use std::io::sink;
 use std::net::TcpListener;
@@ -21,7 +21,7 @@ use adapter::Running;
 use codecs::soap::{compose_envelope, wsdl};
 use codecs::thrift::{Framing, Header, MessageKind, Protocol, compose_message, idl};
 use codecs::value::Value;
-use raw_http::{Message, request, response};
+use raw_http_peers::{Message, request, response};
 
 fn file(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
@@ -168,8 +168,9 @@ fn run(
     let (mut providing, mut consuming) = (String::new(), String::new());
     for (service, path) in services {
         let next = next.clone();
-        let port =
-            raw_http::serve(None, move |_| (next.lock().map(|next| Vec::clone(&next)).unwrap_or_default(), false));
+        let port = raw_http_peers::serve(None, move |_| {
+            (next.lock().map(|next| Vec::clone(&next)).unwrap_or_default(), false)
+        });
         let (endpoint, adapters) = (format!("http://127.0.0.1:{port}{path}"), free_port());
         let table = format!("service = '{service}'\nendpoint = '{endpoint}'\n");
         providing += &format!("[[providing]]\n{table}adapters = '127.0.0.1:{adapters}'\n");
@@ -189,12 +190,13 @@ fn run(
     let client = start(&(head("client") + &consuming));
     let mut connections = endpoints
         .iter()
-        .map(|endpoint| raw_http::connect(&client.addresses[&format!("consuming {endpoint}")].to_string()))
+        .map(|endpoint| raw_http_peers::connect(&client.addresses[&format!("consuming {endpoint}")].to_string()))
         .collect::<Vec<_>>();
     for trial in 0..trials {
         for (service, request, reply) in exchanges(trial, &endpoints) {
             *next.lock().expect("no thread panics while holding the lock") = reply;
-            let got = raw_http::exchange(&mut connections[service], &request.to_bytes(1), false).expect("it answers");
+            let got =
+                raw_http_peers::exchange(&mut connections[service], &request.to_bytes(1), false).expect("it answers");
             assert_eq!(got.status(), 200);
         }
     }

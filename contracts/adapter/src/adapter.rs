@@ -1,5 +1,5 @@
 #[cfg(test)]
-mod tests;
+mod failure_and_reload_tests;
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -248,7 +248,7 @@ async fn bind(app: &Arc<App>, config: &Config) -> Result<BTreeMap<String, Socket
     for consuming in &config.consuming {
         let Some(protocol) = config.protocol(&consuming.service) else { continue };
         let (name, endpoint) = (&consuming.endpoint.text, consuming.endpoint.clone().over(protocol.bare()));
-        let at = listen::resolve_endpoint::listener_for(app, name, &endpoint, consuming.listen.as_deref()).await;
+        let at = listen::listener_for_endpoint::listener_for(app, name, &endpoint, consuming.listen.as_deref()).await;
         let at = at.map_err(system(format!("cannot listen for `{name}`")))?;
         addresses.insert(format!("consuming {name}"), at);
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-use crate::background_thread::Worker;
+use crate::message_queue_thread::Worker;
 use crate::metrics::{SKIPS, Skip};
 
 /// The header line of the call log.

@@ -12,8 +12,8 @@ use contract::{Tape, TapeId, Value};
 use hyper::http::response;
 
 use crate::config::ProtocolKind;
-use crate::content_coding::Content;
-pub(crate) use crate::content_coding::Unread;
+use crate::content_decoding::Content;
+pub(crate) use crate::content_decoding::Unread;
 use crate::contract_services::{Op, Schema, Service};
 
 pub(crate) struct Request<'m> {

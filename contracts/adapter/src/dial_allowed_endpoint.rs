@@ -10,11 +10,11 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::rustls::pki_types::ServerName;
 
+use crate::addresses_to_other_adapters::{OwnSocket, OwnSockets};
 use crate::counted_stream::Stream;
 use crate::endpoint::Endpoint;
 use crate::endpoint_pattern::Pattern;
 use crate::metrics::{Metrics, count};
-use crate::own_sockets::{OwnSocket, OwnSockets};
 use crate::tls::Tls;
 
 /// The first bytes between adapters that carry Thrift. As a frame length they would be too large, so no Thrift message

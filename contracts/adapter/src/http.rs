@@ -25,7 +25,7 @@ use self::metadata_header::{Block, block_of, field_bytes, field_of, greeted};
 use crate::body::{Body, Read, WholeBody, respond};
 use crate::config::ProtocolKind;
 use crate::connection_pool::{Conn, MADE_HERE, META};
-use crate::content_coding::Content;
+use crate::content_decoding::Content;
 use crate::contract_services::Service;
 use crate::counted_stream::Stream;
 use crate::decode::{self, Reply, RequestHead, RequestKind, Unread};
@@ -35,8 +35,8 @@ use crate::hop_and_caller::{Hop, ListenerKind, Side};
 use crate::in_flight_call::InFlightCall;
 use crate::listen::admin;
 use crate::metrics::{Skip, count};
-use crate::refusal_reasons::{Refusal, Unchecked};
 use crate::shared_state::App;
+use crate::unchecked_and_refusal_reasons::{Refusal, Unchecked};
 
 /// The start of an HTTP/2 connection with prior knowledge. Source: RFC 9113, section 3.4.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";

@@ -12,9 +12,9 @@ use crate::contract_services::{Op, Service};
 use crate::decode::{Reply, Request};
 use crate::hop_and_caller::{Caller, Hop, Side};
 use crate::metrics::{Skip, count};
-use crate::refusal_reasons::Refusal;
 use crate::shared_monitor::Judged;
 use crate::shared_state::App;
+use crate::unchecked_and_refusal_reasons::Refusal;
 
 /// A call that the contract lists, from its request until its reply.
 pub(crate) struct InFlightCall {

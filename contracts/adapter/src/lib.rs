@@ -6,13 +6,13 @@
 //! sees the same as without an adapter. docs/reference/contracts.md describes the language and the rules of blame.
 
 mod adapter;
-mod background_thread;
+mod addresses_to_other_adapters;
 mod body;
 mod call_log_csv;
 mod clock;
 pub mod config;
 mod connection_pool;
-mod content_coding;
+mod content_decoding;
 mod contract_services;
 mod counted_stream;
 mod decode;
@@ -25,9 +25,8 @@ mod in_flight_call;
 mod listen;
 mod load_contract_and_schemas;
 mod memory_budget;
+mod message_queue_thread;
 mod metrics;
-mod own_sockets;
-mod refusal_reasons;
 mod reports;
 mod routes;
 mod shared_monitor;
@@ -36,6 +35,7 @@ mod store;
 mod thrift;
 mod thrift_and_metadata_stream;
 mod tls;
+mod unchecked_and_refusal_reasons;
 
 pub use adapter::{Checked, Running, StartError, check, start};
 pub use call_log_csv::HEADER as CALLS_HEADER;

@@ -1,7 +1,7 @@
 //! Accepts connections at listeners, identifies their callers, and passes them to their protocol.
 
 pub(crate) mod admin;
-pub(crate) mod resolve_endpoint;
+pub(crate) mod listener_for_endpoint;
 
 use std::io;
 use std::net::SocketAddr;

@@ -8,7 +8,7 @@ use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet, 
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit};
 
-use crate::refusal_reasons::{UNCHECKED, Unchecked};
+use crate::unchecked_and_refusal_reasons::{UNCHECKED, Unchecked};
 
 /// The reason why a call was not checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

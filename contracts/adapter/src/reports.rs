@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use config::printable;
 use contract::monitor::report::{Kind, Report, ReportVerdict};
 
-use crate::background_thread::Worker;
 use crate::config::{Format, ReportSettings};
+use crate::message_queue_thread::Worker;
 use crate::metrics::{Metrics, count};
 
 /// Maximum number of reports waiting for a slow reader. Further reports are dropped and counted.

@@ -12,10 +12,10 @@ use crate::config::{CheckSettings, Config, ProtocolKind};
 use crate::contract_services::{Service, Services};
 use crate::endpoint::Endpoint;
 use crate::metrics::{Metrics, count};
-use crate::refusal_reasons::{Refusal, Unchecked};
 use crate::reports::Reports;
 use crate::routes::Routes;
 use crate::store::EntryStore;
+use crate::unchecked_and_refusal_reasons::{Refusal, Unchecked};
 
 pub(crate) struct Watch {
     monitor: Mutex<Monitor<EntryStore>>,

@@ -5,15 +5,15 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{Semaphore, watch};
 
-use crate::background_thread::Worker;
 use crate::call_log_csv::Line;
 use crate::config::Limits;
 use crate::connection_pool::Pool;
-use crate::content_coding::Content;
+use crate::content_decoding::Content;
 use crate::decode::Unread;
 use crate::dial_allowed_endpoint::Dial;
 use crate::endpoint::Scheme;
 use crate::memory_budget::Budget;
+use crate::message_queue_thread::Worker;
 use crate::metrics::{Skip, count, is_notable, value_of};
 use crate::shared_monitor::Watch;
 
@@ -109,7 +109,7 @@ impl App {
     /// Decodes a body as its receiver does. Reports bodies that expand beyond the limit, at powers of two, and each
     /// unsupported coding once.
     pub(crate) fn decoded<'b>(&self, headers: &hyper::HeaderMap, body: &'b [u8]) -> Content<'b> {
-        let content = crate::content_coding::decode(headers, body, self.limits.body_bytes);
+        let content = crate::content_decoding::decode(headers, body, self.limits.body_bytes);
         match &content {
             Ok(_) | Err(Unread::Malformed(_)) => {}
             Err(Unread::Over) => {

@@ -13,10 +13,10 @@ use crate::decode::{Reply, Request, RequestKind, Unread};
 use crate::hop_and_caller::{Hop, Side};
 use crate::in_flight_call::InFlightCall;
 use crate::metrics::Skip;
-use crate::refusal_reasons::{Refusal, Unchecked};
 use crate::shared_monitor::Judged;
 use crate::shared_state::App;
 use crate::thrift_and_metadata_stream::{Messages, Received, ReceivedMessage};
+use crate::unchecked_and_refusal_reasons::{Refusal, Unchecked};
 
 /// Serves a connection until either side ends. With `from_adapter`, the client is an adapter.
 pub(crate) async fn serve(app: &Arc<App>, client: Stream, hop: Hop, from_adapter: bool) -> io::Result<()> {

@@ -21,7 +21,7 @@ use crate::counted_stream::Stream;
 use crate::decode::{Unread, thrift_message};
 use crate::memory_budget::{Budget, FREE_BYTES, Share};
 use crate::metrics::Skip;
-use crate::refusal_reasons::Refusal;
+use crate::unchecked_and_refusal_reasons::Refusal;
 
 const READ_BYTES: usize = 8 << 10;
 

@@ -22,14 +22,16 @@
 
 mod compose;
 mod envelope;
-mod schema;
+mod resolved_wsdl;
 mod value_view;
 pub mod wsdl;
 mod xml_tree;
 
 pub use compose::{compose_envelope, compose_fault};
 pub use envelope::{Envelope, Fault, Request, Response, SOAP_11, SoapError};
-pub use schema::{Builtin, Complex, ComplexId, Field, Message, Operation, Service, Simple, SimpleId, Type, Wsdl};
+pub use resolved_wsdl::{
+    Builtin, Complex, ComplexId, Field, Message, Operation, Service, Simple, SimpleId, Type, Wsdl,
+};
 pub use value_view::View;
 pub use xml_tree::Limits;
 

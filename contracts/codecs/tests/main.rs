@@ -1,7 +1,7 @@
 //! Tests of the codecs: Thrift by IDL, SOAP by WSDL, and the bodies of the fuzz targets.
 
 #[path = "../../../fuzz/codecs.rs"]
-mod bodies;
+mod assertions;
 
 mod idl;
 mod properties;

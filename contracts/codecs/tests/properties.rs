@@ -6,7 +6,7 @@ use codecs::thrift::{
 use codecs::value::Value;
 use proptest::prelude::*;
 
-use crate::bodies;
+use crate::assertions;
 use crate::idl::parse;
 
 /// Choices drawn from bytes, or 0 when no bytes are left, so that fewer bytes make a smaller case.
@@ -206,13 +206,13 @@ proptest! {
 type Body = fn(&[u8]);
 
 const BODIES: [(&str, Body); 7] = [
-    ("thrift_idl", bodies::thrift_idl),
-    ("thrift_binary", bodies::thrift_binary),
-    ("thrift_compact", bodies::thrift_compact),
-    ("soap", bodies::soap),
-    ("wsdl", bodies::wsdl),
-    ("json", bodies::json),
-    ("rest", bodies::rest),
+    ("thrift_idl", assertions::thrift_idl),
+    ("thrift_binary", assertions::thrift_binary),
+    ("thrift_compact", assertions::thrift_compact),
+    ("soap", assertions::soap),
+    ("wsdl", assertions::wsdl),
+    ("json", assertions::json),
+    ("rest", assertions::rest),
 ];
 
 fn seeds(name: &str) -> Vec<Vec<u8>> {

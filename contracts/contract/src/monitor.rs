@@ -3,9 +3,9 @@
 //! pseudo-code differ for a request that introduces a known entry; the monitor follows the text.
 
 mod call_and_outcome;
+mod contract_versions_and_tallies;
 mod entry_store;
 mod forgotten_keys_filter;
-mod generations_and_tallies;
 mod introduced_entries;
 mod judge;
 mod log_structured_map;
@@ -17,9 +17,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 pub use self::call_and_outcome::{Call, Outcome, StepOutput, Ticket};
+use self::contract_versions_and_tallies::Generations;
+pub use self::contract_versions_and_tallies::{OTHER, Tallies, Tally, VERDICTS};
 pub use self::entry_store::{Forgotten, Key, MemoryStore, Store};
-use self::generations_and_tallies::Generations;
-pub use self::generations_and_tallies::{OTHER, Tallies, Tally, VERDICTS};
 use self::introduced_entries::{Introduced, Kept, Vouching};
 use self::report::{Kind, Report, ReportVerdict};
 use self::service_entry::{Entry, NameId, Origin};

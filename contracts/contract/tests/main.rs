@@ -2,7 +2,7 @@
 //! only once. Tests that observe or change process-wide state have separate binaries.
 
 mod adapters_in_memory;
-mod case_studies;
+mod case_study_metadata_sizes;
 mod declared_types;
 mod docs;
 mod fuzz_targets;

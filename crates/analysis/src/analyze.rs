@@ -10,7 +10,7 @@ use crate::findings::{
     FINDINGS_VERSION, Factor, Findings, HostedFinding, InsideTrial, OverRequests, ProbedTrial, Row, RowOperations,
     Warning,
 };
-use crate::group::distinct;
+use crate::group_by_key::distinct;
 use crate::trial_position_and_values::Kept;
 use crate::{
     answer, cluster_generator_verdicts, comparisons, containers, cpu_profile, effects, gate, load_description,

@@ -7,14 +7,14 @@ use study::Metric;
 use study::plan::{Asked, AskedKind, Plan};
 
 use crate::comparisons::is_compared;
+use crate::enum_words_and_lists::{NAMED, all_of, capitalised, first_of};
 use crate::findings::{
     ComparedPlace, Comparison, Difference, Estimate, Findings, Mark, RequestTrend, Row, Scalability, SearchEnd,
     Sentence, Source, Trend,
 };
-use crate::group::grouped;
+use crate::group_by_key::grouped;
 use crate::label::label;
 use crate::number::relation;
-use crate::wording::{NAMED, all_of, capitalised, first_of};
 use crate::{gate, number};
 
 pub(crate) fn answer(findings: &Findings, plan: &Plan) -> Vec<Sentence> {

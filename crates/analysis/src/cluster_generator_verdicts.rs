@@ -5,13 +5,13 @@ use study::WarningKind;
 use study::record::{Agent, Limit, Link, Measurement, Node, Outcome, Record, Role, Verdict};
 
 use crate::censored_latency::Latency;
+use crate::enum_words_and_lists::all_of;
 use crate::findings::{AgentFinding, Estimate, MedianRange, Row, Warning};
-use crate::group::grouped;
+use crate::group_by_key::grouped;
 use crate::label;
-use crate::load_verdict::{self, BUSY};
+use crate::load_bottleneck::{self, BUSY};
 use crate::number::{percent, quantity};
 use crate::trial_position_and_values::Kept;
-use crate::wording::all_of;
 
 /// Ratio up to which two generators are considered equal.
 const FACTOR: f64 = 1.25;
@@ -57,7 +57,7 @@ fn judged(record: &Record, nodes: &[Node]) -> Vec<Judged> {
         return Vec::new();
     }
     let of = |(agent, found): (&Agent, Option<Difference>)| {
-        let mut verdict = load_verdict::of_agent(&agent.measurement, record);
+        let mut verdict = load_bottleneck::of_agent(&agent.measurement, record);
         let blamed = found.and_then(|found| Some((found.limit?, found)));
         let Some((limit, found)) = blamed else { return Judged { verdict, differs: false, is_named: true } };
         verdict.limited_by = limit;
@@ -120,7 +120,7 @@ pub(crate) fn of_load(
 
 /// Whether the path may be the limit: it was not measured, the server was not busy, and a path could cause most errors.
 pub(crate) fn is_path_unknown(record: &Record, nodes: &[Node]) -> bool {
-    let is_busy = load_verdict::subject_busy(&record.subject).is_some_and(|share| share > BUSY);
+    let is_busy = load_bottleneck::subject_busy(&record.subject).is_some_and(|share| share > BUSY);
     let was_wrong = record.measurement().is_some_and(|measurement| {
         let all = measurement.errors_total();
         let of_path = OF_PATH.iter().filter_map(|kind| measurement.errors.get(*kind));
@@ -152,7 +152,7 @@ fn of_rate(part: f64, whole: f64) -> String {
 /// capacity from the first known of: the rate of all generators together before the trials, the interface's speed, the
 /// fastest generator.
 fn full_link(record: &Record, nodes: &[Node]) -> Option<String> {
-    if load_verdict::subject_busy(&record.subject).is_some_and(|share| share > BUSY) {
+    if load_bottleneck::subject_busy(&record.subject).is_some_and(|share| share > BUSY) {
         return None;
     }
     let links = record.agents.iter().map(|agent| link(agent, nodes)).collect::<Option<Vec<_>>>()?;
@@ -350,11 +350,11 @@ type Cause = (String, Option<Limit>);
 
 fn cause(agents: &[Agent], at: usize, nodes: &[Node], lossy: Option<String>, further: Option<String>) -> Cause {
     let measurement = &agents[at].measurement;
-    let is_occupied = load_verdict::is_occupied(measurement);
+    let is_occupied = load_bottleneck::is_occupied(measurement);
     // A problem of most other generators does not explain the difference, unless nothing else does.
-    let alike = others(agents, at).filter(|agent| load_verdict::is_occupied(&agent.measurement));
+    let alike = others(agents, at).filter(|agent| load_bottleneck::is_occupied(&agent.measurement));
     // The link of a machine that lacks CPU time looks slow to any probe.
-    let waited = |agent: &Agent| load_verdict::generator_waiting(&agent.measurement);
+    let waited = |agent: &Agent| load_bottleneck::generator_waiting(&agent.measurement);
     let is_starved = waited(&agents[at]) > others(agents, at).map(waited).fold(LACKED_CPU, f64::max) * FACTOR;
     let is_alone = is_starved || alike.count() * 2 < agents.len() - 1;
     let occupied = || ("it had no CPU time to spare".to_owned(), Some(Limit::Generator));
@@ -519,7 +519,7 @@ pub(crate) fn over_trials(records: &[&Record]) -> Vec<AgentFinding> {
             latency_p99_ns: over(&at(0.99)),
             rate_per_s: over(&|measurement, _| Some(measurement.rate_per_s())),
             share: over(&|measurement, all| (all > 0).then(|| measurement.requests as f64 / all as f64)),
-            busy: over(&|measurement, _| load_verdict::generator_busy(measurement)),
+            busy: over(&|measurement, _| load_bottleneck::generator_busy(measurement)),
             limits,
         }
     };

@@ -10,10 +10,10 @@ use study::plan::{AskedKind, FigureKind, Plan};
 use study::proxy_plan::THROUGH;
 use study::record::IdlePolicy;
 
-use crate::contender_groups::contender_groups;
+use crate::comparison_groups::contender_groups;
 use crate::failed_requests::FailedRequests;
 use crate::findings::{ComparedPlace, Comparison, Difference, Findings, Row, Trend, TrialFinding};
-use crate::group::distinct;
+use crate::group_by_key::distinct;
 use crate::number::percent;
 use crate::value;
 

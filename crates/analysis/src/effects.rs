@@ -8,12 +8,12 @@ use study::Metric;
 use study::plan::{Design, EffectsPlan, Level};
 use study::record::IdlePolicy;
 
+use crate::enum_words_and_lists::first_of;
 use crate::findings::{
     ChangeAt, EffectAnalysis, EffectChange, EffectSource, Effects, Estimate, Factor, Findings, InteractionEffect,
     LevelEffect, Mark, Row, SourceKind,
 };
-use crate::group::distinct;
-use crate::wording::first_of;
+use crate::group_by_key::distinct;
 use crate::{comparisons, number};
 
 /// p-value below which the scatter of points differs too much for a pooled error.

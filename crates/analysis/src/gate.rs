@@ -10,13 +10,13 @@ use study::plan::{Level, Plan};
 use study::record::Record;
 
 use crate::compact_metric_values::Values;
-use crate::contender_groups::contender_groups;
+use crate::comparison_groups::contender_groups;
+use crate::enum_words_and_lists::all_of;
 use crate::failed_requests::FailedRequests;
 use crate::findings::{Findings, GateFinding, GateTest, GateVerdict, Row};
-use crate::group::{distinct, grouped};
+use crate::group_by_key::{distinct, grouped};
 use crate::number::{count, is_unbounded, percent, quantity};
 use crate::trial_position_and_values::Trial;
-use crate::wording::all_of;
 use crate::{number, value};
 
 pub(crate) const MAIN_METRICS: [&str; 6] =
@@ -107,7 +107,7 @@ impl Asking {
 
 pub(crate) fn pairs(plan: &Plan, gate: &Gate) -> (Vec<Pair>, Vec<Pair>) {
     let level = |point: usize| plan.points[point].factors.get(&gate.of);
-    let of_place = |place: crate::contender_groups::ContenderGroup| {
+    let of_place = |place: crate::comparison_groups::ContenderGroup| {
         let base = place.points.iter().copied().find(|&point| level(point) == Some(&gate.base));
         let candidates = place.points.iter().copied().filter(|&point| level(point) != Some(&gate.base));
         let pair = |point: usize| {

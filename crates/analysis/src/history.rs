@@ -83,7 +83,7 @@ pub fn entry(run: &Run, digest: Digest, metric: &str) -> Entry {
 /// Groups the runs of `study` by machine, earliest first. Selects the design points that match one of `wanted`, or all
 /// if it is empty.
 pub fn history(study: &str, metric: &'static Metric, entries: Vec<Entry>, wanted: &[Levels]) -> History {
-    let mut machines = crate::group::grouped(entries.into_iter().map(|entry| (entry.machine.clone(), entry)));
+    let mut machines = crate::group_by_key::grouped(entries.into_iter().map(|entry| (entry.machine.clone(), entry)));
     for (_, runs) in &mut machines {
         runs.sort_by(|a, b| (&a.head.started, &a.head.run).cmp(&(&b.head.started, &b.head.run)));
     }

@@ -2,8 +2,8 @@ use study::load_shape;
 use study::plan::{BodyPlan, HttpPlan, HttpRequestPlan, JourneyPlan, LoadPlan, Plan};
 use study::spec::{Arrivals, Connection, Expect};
 
+use crate::enum_words_and_lists::all_of;
 use crate::number::{count, percent, quantity};
-use crate::wording::all_of;
 
 const NAMED: usize = 4;
 
@@ -73,7 +73,7 @@ fn joined(all: &[&Part]) -> Option<String> {
         return None;
     }
     let texts = all.iter().map(|part| part.text.as_str()).filter(|text| !text.is_empty());
-    let distinct = crate::group::distinct(texts);
+    let distinct = crate::group_by_key::distinct(texts);
     // `40 clients` and `1 client` differ only in their number.
     let parted = |text: &'_ str| -> Option<(String, String, String)> {
         let (number, noun) = text.split_once(' ')?;

@@ -59,7 +59,7 @@ pub(crate) fn of_report<'a>(rows: impl Iterator<Item = &'a Row> + Clone) -> Vec<
 
 fn grouped<T>(all: impl Iterator<Item = (WarningKind, String, T)>) -> Vec<Vec<(WarningKind, String, T)>> {
     let key = |kind: WarningKind, text: &str| (kind, kind.text().is_none().then(|| text.to_owned()));
-    let groups = crate::group::grouped(all.map(|(kind, text, from)| (key(kind, &text), (kind, text, from))));
+    let groups = crate::group_by_key::grouped(all.map(|(kind, text, from)| (key(kind, &text), (kind, text, from))));
     groups.into_iter().map(|(_, group)| group).collect()
 }
 

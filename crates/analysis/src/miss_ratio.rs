@@ -7,11 +7,11 @@ use stats::growth_in_trials::{self, Series, Shown};
 use study::plan::{Figure, FigureKind, Level, POLICIES};
 use study::record::{IdlePolicy, Reference, Run};
 
+use crate::enum_words_and_lists::{NAMED, serde_name};
 use crate::findings::{CurvePolicy, Estimate, Findings, MissRatioCurve, MissRatioPoint, MissRatios, PolicyPoint, Row};
-use crate::group::{distinct, grouped};
+use crate::group_by_key::{distinct, grouped};
 use crate::number::quantity;
 use crate::trial_position_and_values::Kept;
-use crate::wording::{NAMED, serde_name};
 
 /// Smallest relevant difference between miss ratios, a fraction: a tenth of a percentage point.
 const SMALL: f64 = 0.001;

@@ -10,7 +10,8 @@ use crate::{load_report_parts, merge_histograms};
 /// Computes one entry per journey of a row. The row index is set once all rows are known.
 pub(crate) fn operations(records: &[&Record], level: f64) -> Vec<RowOperations> {
     let measured = records.iter().filter_map(|record| record.measurement()).collect::<Vec<_>>();
-    let names = crate::group::distinct(measured.iter().flat_map(|one| &one.journeys).map(|one| one.name.as_str()));
+    let names =
+        crate::group_by_key::distinct(measured.iter().flat_map(|one| &one.journeys).map(|one| one.name.as_str()));
     let of_journey = |name: &&str| {
         let journeys = measured.iter().filter_map(|one| one.journeys.iter().find(|journey| journey.name == **name));
         row(&journeys.collect::<Vec<_>>(), Vec::new(), level)
@@ -61,7 +62,8 @@ fn stage_measurement(nth: usize, stage: Stage, windows: &[Window]) -> (f64, Oper
 
 fn row(journeys: &[&JourneyMeasurement], mixes: Vec<&[OperationMeasurement]>, level: f64) -> Option<RowOperations> {
     let of_trials = journeys.iter().map(|journey| &journey.operations[..]).chain(mixes).collect::<Vec<_>>();
-    let names = crate::group::distinct(of_trials.iter().copied().flatten().map(|operation| operation.name.as_str()));
+    let names =
+        crate::group_by_key::distinct(of_trials.iter().copied().flatten().map(|operation| operation.name.as_str()));
     (!names.is_empty()).then(|| RowOperations {
         row: 0,
         journey: journeys.first().map(|journey| journey.name.clone()),

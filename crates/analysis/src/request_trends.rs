@@ -2,9 +2,9 @@
 //! least-squares line is one value per trial, so intervals cover fresh processes ([`stats::growth_in_trials`]).
 
 use stats::growth_in_trials::{self, Growth, Series, Shown};
-use study::call_log_csv::MemoryAt;
 use study::metric::OVER_REQUESTS;
 use study::plan::{FigureKind, Plan};
+use study::proxy_call_log::MemoryAt;
 use study::record::{Measurement, ProxyUse, Record, SubjectUse};
 
 use crate::findings::{Estimate, Findings, OverRequests, RequestPoint, RequestTrend as Trend};

@@ -60,7 +60,7 @@ pub(crate) fn states(metric: &str, rows: &[Row], seed: u64) -> Option<States> {
     let mut trials = trials.collect::<Vec<_>>();
     trials.sort_by_key(|(order, ..)| *order);
     let in_order = trials.into_iter().map(|(_, row, value)| (row, value)).collect::<Vec<_>>();
-    let p = stats::speed_states::p_value(&in_order, seed)?;
+    let p = stats::speed_change_test::p_value(&in_order, seed)?;
     let alarm = p <= ALARM;
     let sentence = if alarm {
         format!(

@@ -32,7 +32,7 @@ fn over<'a>(factor: &str, rows: &'a [Row]) -> Vec<(Key, Vec<Measured<'a>>)> {
         let throughputs = row.trials.iter().filter_map(|trial| trial.values.get("throughput"));
         Some(((levels, idle), Measured { n, throughputs: throughputs.collect(), row }))
     };
-    crate::group::grouped(rows.iter().filter_map(measured))
+    crate::group_by_key::grouped(rows.iter().filter_map(measured))
 }
 
 type Key = (BTreeMap<String, Level>, IdlePolicy);

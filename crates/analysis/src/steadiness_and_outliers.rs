@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use stats::growth_in_trials::Series;
 use stats::outliers;
-use stats::steady_state::{self, Steady};
+use stats::steady_start_test::{self, Steady};
 use study::WarningKind;
 use study::record::Record;
 
@@ -24,11 +24,11 @@ pub(crate) fn flag_trials(rows: &mut [Row], halves: &[Series], error: f64) {
 pub(crate) fn halves(row: &Row, records: &[&Record]) -> Series {
     let places = records.iter().map(|record| (record.order, *record)).collect::<BTreeMap<_, _>>();
     let of_row = row.trials.iter().filter_map(|trial| Some(value::series(places.get(&trial.order)?.measurement()?)));
-    steady_state::halves(&of_row.collect::<Vec<_>>())
+    steady_start_test::halves(&of_row.collect::<Vec<_>>())
 }
 
 fn steady(rows: &mut [Row], halves: &[Series], error: f64) {
-    for (row, Steady { reached, change: growth }) in rows.iter_mut().zip(steady_state::judge(halves, error)) {
+    for (row, Steady { reached, change: growth }) in rows.iter_mut().zip(steady_start_test::judge(halves, error)) {
         let (Some(reached), Some(log)) = (reached, growth.change) else { continue };
         let change = Estimate { point: log.point.exp(), low: log.low.exp(), high: log.high.exp(), ..log };
         row.steady = Some(SteadyFinding { reached, change, p_adjusted: growth.p_change });

@@ -5,7 +5,7 @@ use stats::stop_rule::{self, Decision, Rule};
 use study::plan::Plan;
 use study::record::{Failure, FailureKind, Outcome, Record};
 
-use crate::contender_groups::{contender_groups, is_repeated};
+use crate::comparison_groups::{contender_groups, is_repeated};
 use crate::number::{count, percent};
 use crate::trial_position_and_values::Trial;
 use crate::{gate, value};
@@ -125,7 +125,7 @@ fn width(plan: &Plan, trials: &[Trial<'_>], blocks: u32) -> Option<f64> {
 fn comparison_width(plan: &Plan, values: &[Vec<Option<f64>>], error: f64) -> Option<Option<f64>> {
     let metric = study::Metric::named(&plan.trials.metric)?;
     let contenders = contender_groups(plan, plan.contender()?);
-    let of_place = |place: crate::contender_groups::ContenderGroup| -> ranking::Place {
+    let of_place = |place: crate::comparison_groups::ContenderGroup| -> ranking::Place {
         place.points.into_iter().map(|point| values[point].clone()).filter(|values| !values.is_empty()).collect()
     };
     let compared = contenders.into_iter().map(of_place).filter(|place| place.len() > 1).collect::<Vec<_>>();

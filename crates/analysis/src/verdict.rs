@@ -19,8 +19,10 @@ use crate::cluster_generator_verdicts;
 use crate::failed_requests::FailedRequests;
 use crate::hangs;
 use crate::hangs::Waits;
-pub use crate::load_verdict::{BUSY, generator_busy, judge_load, subject_busy};
-use crate::load_verdict::{RUN_QUEUE_SHARE, backing_off, generator_waiting, kinds, limit, stalled, verdict, waiting};
+pub use crate::load_bottleneck::{BUSY, generator_busy, judge_load, subject_busy};
+use crate::load_bottleneck::{
+    RUN_QUEUE_SHARE, backing_off, generator_waiting, kinds, limit, stalled, verdict, waiting,
+};
 use crate::number::{count, percent, quantity};
 
 /// Utilization, a fraction, above which a generator has no CPU time left.

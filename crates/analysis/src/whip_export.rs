@@ -62,7 +62,7 @@ fn ms(ns: u64) -> String {
 fn memory(record: &Record, proxy: &ProxyUse, calls: &Calls) -> String {
     let kib = |bytes: u64| format!("{:.3}", bytes as f64 / 1024.0);
     if !calls.memory.is_empty() {
-        let of_look = |look: &study::call_log_csv::MemoryAt| {
+        let of_look = |look: &study::proxy_call_log::MemoryAt| {
             let store = look.store_size_bytes().map_or(String::new(), kib);
             format!("{:.6},{},{store},{}", look.at_ns as f64 / 1e9, look.rss_bytes / 1024, look.calls)
         };
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn memory_is_listed_by_calls() {
         let (run, mut records) = crate::example::through();
-        let look = |calls: u64, at_ns: u64, store: u64| study::call_log_csv::MemoryAt {
+        let look = |calls: u64, at_ns: u64, store: u64| study::proxy_call_log::MemoryAt {
             calls,
             at_ns,
             rss_bytes: 9 << 20,

@@ -3,7 +3,7 @@
 mod arena_allocator;
 mod cache;
 mod config_and_errors;
-mod evicted_key_table;
+mod evicted_key_use_table;
 mod eviction_policy_names;
 mod index;
 mod item_queue;

@@ -8,7 +8,7 @@ use crate::eviction_policy_names::Evictor;
 use crate::index::{Index, SLOTS_STEP, Slot, TAG_BITS};
 use crate::item_queue::Queue;
 use crate::stats::Stats;
-use crate::{evicted_key_table, s3_fifo_ghosts, use_counter};
+use crate::{evicted_key_use_table, s3_fifo_ghosts, use_counter};
 
 // Owner bits in a block's first word: the length of the key and these flags. The second word is the length of the
 // value. These parts follow if present: links (2 words), expiry (1 word of seconds or 2 of milliseconds), flags (1),
@@ -226,7 +226,7 @@ impl Shard {
             if self.evictor == Evictor::Density {
                 let random = self.draw();
                 let (table, slots) = self.policy_table();
-                evicted_key_table::count(table, slots, key.tag, random);
+                evicted_key_use_table::count(table, slots, key.tag, random);
             }
             return None;
         };
@@ -568,7 +568,7 @@ impl Shard {
     fn resize_index(&mut self, slots: u32) {
         let (last, live) = (self.ghost_count, self.ghosts_live());
         match self.evictor {
-            Evictor::Density => self.index.resize(&mut self.memory, slots, evicted_key_table::stretch),
+            Evictor::Density => self.index.resize(&mut self.memory, slots, evicted_key_use_table::stretch),
             Evictor::S3Fifo => self.index.resize(&mut self.memory, slots, |old, old_slots, new, slots| {
                 s3_fifo_ghosts::stretch(old, old_slots, new, slots, last, live);
             }),
@@ -611,7 +611,7 @@ impl Shard {
     fn enter(&mut self, block: u32, words: u32, tag: u32, past: Option<Past>) -> u32 {
         if self.evictor == Evictor::Density {
             let (table, slots) = self.policy_table();
-            let level = past.map_or_else(|| evicted_key_table::recall(table, slots, tag), |past| past.uses);
+            let level = past.map_or_else(|| evicted_key_use_table::recall(table, slots, tag), |past| past.uses);
             return level.max(use_counter::ONE);
         }
         if !self.evictor.queues() {
@@ -665,7 +665,7 @@ impl Shard {
         if self.evictor == Evictor::Density && matches!(why, Leaving::Evicted | Leaving::Displaced) {
             let random = self.draw();
             let (table, slots) = self.policy_table();
-            evicted_key_table::remember(table, slots, slot.tag, slot.uses, random);
+            evicted_key_use_table::remember(table, slots, slot.tag, slot.uses, random);
         }
         self.index.remove(&mut self.memory, at);
         self.memory.release(block, words);
@@ -821,7 +821,7 @@ impl Shard {
             if slot.block != NO_BLOCK {
                 self.index.set_slot(&mut self.memory, hand, Slot { uses: use_counter::half(slot.uses), ..slot });
             }
-            evicted_key_table::halve(self.policy_table().0, hand);
+            evicted_key_use_table::halve(self.policy_table().0, hand);
         }
     }
 

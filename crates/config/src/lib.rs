@@ -30,7 +30,7 @@
 //! assert_eq!(mistakes[0].hint.as_deref(), Some("did you mean `idle`?"));
 //! ```
 
-pub mod check_examples;
+pub mod check_declared_examples;
 pub mod diagnostic;
 pub mod error_collector;
 pub mod keys;

@@ -7,11 +7,11 @@ use study::plan::{EngineChoice, Plan, Point, ProcessPlan};
 use study::record::{Build, BuildOutcome};
 use study::shell_words;
 
+use crate::builds_shared_by_points::Builds;
 use crate::container::Images;
 use crate::lab_clocks;
 use crate::options_and_hooks::{LabError, Options, Phase, Progress};
-use crate::shared_builds::Builds;
-use crate::supervised_processes::{Exit, Launch, Supervisor};
+use crate::process_start_and_stop::{Exit, Launch, Supervisor};
 use crate::trial::start_supervisor;
 use crate::trial_end_reason::unrunnable;
 use crate::verify;

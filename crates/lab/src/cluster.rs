@@ -8,7 +8,7 @@ mod launch_by_mpirun;
 mod launch_nodes;
 mod measure_network_paths;
 mod node_channel;
-pub mod node_process;
+pub mod order_execution;
 mod remote_sides;
 
 use std::net::IpAddr;
@@ -23,9 +23,9 @@ use study::record::{Agent, BuildOutcome, Cpu, Failure, FailureKind, Finding, Mea
 use study::spec::{LoadSpec, Part, Protocol, Stop, Warmup};
 
 use crate::load_side::{Engine, Event, Load, broken};
+pub use crate::process_start_and_stop::TICKET;
+use crate::process_start_and_stop::{Supervisor, wait_readable};
 use crate::server_side::NotStarted;
-pub use crate::supervised_processes::TICKET;
-use crate::supervised_processes::{Supervisor, wait_readable};
 use crate::trial_end_reason::{End, failed};
 use crate::{generator_process, lab_clocks};
 use file::{Hosts, Launcher};

@@ -13,8 +13,8 @@ use study::plan::{ContainerPlan, EngineChoice};
 use study::record::{ContainerUse, SubjectUse};
 use study::shell_words;
 
+use crate::process_start_and_stop::{Exit, Job, Launch, MARK, Supervisor, kill, output};
 use crate::procfs;
-use crate::supervised_processes::{Exit, Job, Launch, MARK, Supervisor, kill, output};
 
 pub(crate) const LABEL: &str = "quintain";
 const TO_ASK: Duration = Duration::from_secs(10);

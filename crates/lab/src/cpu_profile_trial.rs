@@ -7,8 +7,8 @@ use study::spec::Stop;
 
 use crate::options_and_hooks::{LabError, Options, Progress};
 use crate::perf_sampling::Perf;
+use crate::process_start_and_stop::capture;
 use crate::run::Spinners;
-use crate::supervised_processes::capture;
 use crate::trial::{Bench, Trial};
 use crate::trial_end_reason::End;
 

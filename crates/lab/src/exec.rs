@@ -57,7 +57,7 @@ fn prepare(cpus: &[u32], parent: Option<u32>, command: &[OsString]) -> io::Resul
             return Err(io::Error::other(format!("parent process {parent} has exited")));
         }
     }
-    let mut prepared = crate::supervised_processes::command(program);
+    let mut prepared = crate::process_start_and_stop::command(program);
     prepared.args(arguments);
     Ok(prepared)
 }

@@ -12,7 +12,7 @@ use study::spec::{Arrivals, LoadSpec, SPEC_VERSION, Stop, Target, Warmup};
 use crate::divide_cpus::Share;
 use crate::json_lines::{Lines, Writer, parse};
 use crate::load_side::{Engine, RemoteFacts, broken};
-use crate::supervised_processes::{Child, Launch, Supervisor};
+use crate::process_start_and_stop::{Child, Launch, Supervisor};
 use crate::trial_end_reason::{End, saying};
 
 const WARMUP_MAX: Duration = Duration::from_secs(120);

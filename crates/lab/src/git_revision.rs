@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::supervised_processes::capture;
+use crate::process_start_and_stop::capture;
 
 /// First twelve digits of a commit hash; the whole hash if it is shorter.
 pub fn short(commit: &str) -> &str {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use study::shell_words;
 
 use crate::lab_clocks;
-use crate::supervised_processes::{Supervisor, command};
+use crate::process_start_and_stop::{Supervisor, command};
 
 const PREFIX: &str = "quintain-";
 

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use study::record::{Cpu, Host, Interface};
 
 use crate::cpu_list;
+use crate::process_start_and_stop::capture;
 use crate::procfs::{number, value};
-use crate::supervised_processes::capture;
 
 const SYSCTLS: &[(&str, &str)] = &[
     ("fs", "file-max nr_open"),

@@ -10,6 +10,7 @@
 //! [`watchdog`].
 
 mod build_servers;
+mod builds_shared_by_points;
 mod cgroup_usage;
 pub mod cluster;
 mod companion;
@@ -28,7 +29,7 @@ pub mod host_facts;
 mod json_lines;
 pub mod lab_clocks;
 mod load_side;
-mod load_target;
+mod load_target_and_files;
 mod network_counters;
 mod options_and_hooks;
 pub mod other_labs;
@@ -36,16 +37,16 @@ pub mod other_processes;
 mod output_tail;
 mod perf_sampling;
 mod ports_and_readiness;
+mod process_sockets;
+mod process_start_and_stop;
 mod procfs;
 mod proxy;
 mod resource_sampler;
 mod run;
 mod server_side;
-mod shared_builds;
 mod size_limited_reads;
-mod spinner;
+mod spinner_process;
 mod start_server;
-mod supervised_processes;
 mod tcp_byte_counts;
 #[cfg(test)]
 mod tests;
@@ -57,6 +58,6 @@ pub mod watchdog;
 
 pub use build_servers::build_all;
 pub use cpu_profile_trial::{no_profile, profile};
-pub use load_target::missing_files;
+pub use load_target_and_files::missing_files;
 pub use options_and_hooks::{Cause, Ended, Hooks, LabError, Live, Options, Phase, Progress};
 pub use run::run;

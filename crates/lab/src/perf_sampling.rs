@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use crate::fold_stacks::{FIELDS, Fold};
 use crate::lab_clocks;
-use crate::supervised_processes::{Child, Launch, Supervisor, wait_readable};
+use crate::process_start_and_stop::{Child, Launch, Supervisor, wait_readable};
 
 /// Samples per second of CPU time. It must not divide the kernel's tick rates, or samples would coincide with ticks.
 const FREQUENCY_HZ: u32 = 997;

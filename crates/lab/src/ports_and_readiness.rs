@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use crate::supervised_processes::{Child, Exit};
-use crate::{lab_clocks, procfs};
+use crate::process_start_and_stop::{Child, Exit};
+use crate::{lab_clocks, process_sockets};
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum NotReady {
@@ -60,7 +60,7 @@ pub(crate) fn wait(
 
 /// Whether one of `pids` listens on `port`; true if that cannot be determined.
 fn is_held_by(pids: &[u32], port: u16) -> bool {
-    procfs::is_port_held(Path::new("/proc"), pids, port) != Some(false)
+    process_sockets::is_port_held(Path::new("/proc"), pids, port) != Some(false)
 }
 
 pub(crate) fn answers(address: SocketAddr, timeout: Duration) -> bool {

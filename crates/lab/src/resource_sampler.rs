@@ -130,7 +130,7 @@ impl Sampler {
             let before = thread_cpu_time();
             let pss_bytes = |pid: &u32| Some(number(&procfs::read(&self.proc, *pid, "smaps_rollup")?, "Pss")? * 1024);
             sample.pss_bytes = sum(self.members.iter().map(pss_bytes));
-            let sockets = |pid: &u32| Some(procfs::sockets(&self.proc, *pid).ok()?.len() as u64);
+            let sockets = |pid: &u32| Some(crate::process_sockets::sockets(&self.proc, *pid).ok()?.len() as u64);
             sample.sockets = sum(self.members.iter().map(sockets)).and_then(|count| u32::try_from(count).ok());
             self.next_costly = begun + EVERY_COSTLY.max(thread_cpu_time().saturating_sub(before) * COST_SHARE);
         }

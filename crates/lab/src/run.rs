@@ -7,7 +7,7 @@ use study::record::{Build, BuildOutcome, FailureKind, IdlePolicy, Outcome, Recor
 use study::{Next, shell_words};
 
 use crate::options_and_hooks::{Cause, Ended, Hooks, LabError, Options};
-use crate::spinner::Spinner;
+use crate::spinner_process::Spinner;
 use crate::trial::{self, Bench, Trial};
 use crate::trial_end_reason::End;
 use crate::{cpu_list, git_revision, lab_clocks};

@@ -9,10 +9,10 @@ use study::{Warning, WarningKind, shell_words};
 
 use crate::container::Images;
 use crate::ports_and_readiness::{self, NotReady};
+use crate::process_start_and_stop::{Child, Launch, Supervisor};
 use crate::resource_sampler::Sampler;
-use crate::supervised_processes::{Child, Launch, Supervisor};
 use crate::trial_end_reason::{End, failed, unrunnable};
-use crate::{lab_clocks, procfs};
+use crate::{lab_clocks, process_sockets};
 
 const PORT_TRIES: u32 = 3;
 
@@ -168,7 +168,8 @@ impl<'a> Server<'a> {
                 FailureKind::Start => failed(FailureKind::NotReady, text),
                 _ => start_failed(text),
             };
-            let elsewhere = || elsewhere(&procfs::listening_addresses(Path::new("/proc"), &child.family()), address);
+            let elsewhere =
+                || elsewhere(&process_sockets::listening_addresses(Path::new("/proc"), &child.family()), address);
             let mut end = match reason {
                 NotReady::Interrupted => return Err(End::Interrupted),
                 NotReady::Exited(exit) => {

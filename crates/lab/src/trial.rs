@@ -15,11 +15,11 @@ use crate::generator_process::{self, Generator};
 use crate::load_side::{self, Event, Load};
 use crate::options_and_hooks::{LabError, Live, Options, Phase, Progress};
 use crate::perf_sampling::Perf;
+use crate::process_start_and_stop::{Supervisor, wait_readable};
 use crate::server_side::{Seen, Side, Subject};
 use crate::start_server::{Ground, Kept};
-use crate::supervised_processes::{Supervisor, wait_readable};
 use crate::trial_end_reason::{End, failed};
-use crate::{lab_clocks, load_target};
+use crate::{lab_clocks, load_target_and_files};
 
 const GENERATOR_MARGIN: Duration = Duration::from_secs(15);
 const LOOK: Duration = Duration::from_millis(50);
@@ -180,7 +180,7 @@ impl Trial<'_> {
     ) -> Result<(Measurement, Vec<Agent>), End> {
         let Bench { options, supervisor, interrupted, .. } = self.bench;
         let plan = self.point().load.at(self.step);
-        let target = load_target::target(&plan, host, side.standing(), &options.directory);
+        let target = load_target_and_files::target(&plan, host, side.standing(), &options.directory);
         let target = target.map_err(|text| failed(FailureKind::Generator, text))?;
         let spec = generator_process::load_spec(&plan, target, share, record.seed);
         let mut load = match self.cluster() {

@@ -9,11 +9,11 @@ mod client_receive;
 mod common_checks;
 mod conversation;
 mod expected_page;
-mod failure;
 mod http_checks;
 mod http_response_parser;
 mod pingpong_checks;
 mod server_under_test;
+mod unsuccessful_check_reason;
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -23,15 +23,15 @@ use study::plan::{Plan, Point, SubjectPlan, VerifyPlan};
 use study::record::{Build, BuildOutcome};
 use study::verification::{CaseOutcome, CaseResult, Miss, Suite, Verification};
 
+use crate::builds_shared_by_points::Builds;
 use crate::lab_clocks;
 use crate::options_and_hooks::Options;
-use crate::shared_builds::Builds;
+use crate::process_start_and_stop::Supervisor;
 use crate::start_server::Kept;
-use crate::supervised_processes::Supervisor;
 use check_definition::Check;
-pub use failure::NotStarted;
-use failure::Trouble;
 use server_under_test::{Home, Server, quoted};
+pub use unsuccessful_check_reason::NotStarted;
+use unsuccessful_check_reason::Trouble;
 
 /// Cases to verify, and their parameters.
 #[derive(Clone, Debug)]

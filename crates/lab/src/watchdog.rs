@@ -14,7 +14,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process_group, setsid};
 
 use crate::git_worktrees;
-use crate::supervised_processes::{Job, SCRATCH, kill_marked};
+use crate::process_start_and_stop::{Job, SCRATCH, kill_marked};
 
 /// Reads `input` to its end, then cleans up everything registered. Fails if reading fails, but only after the cleanup.
 /// Starts its own session, safe from Ctrl-C in the lab's terminal. Callers must ignore SIGINT, SIGTERM and SIGHUP.
@@ -62,7 +62,7 @@ fn remove_scratch(folder: &Path) {
     }
 }
 
-/// Returns the path of a directory from [`crate::supervised_processes::Supervisor::scratch`]; `None` for any other.
+/// Returns the path of a directory from [`crate::process_start_and_stop::Supervisor::scratch`]; `None` for any other.
 fn scratch(path: &str) -> Option<PathBuf> {
     let path = PathBuf::from(path);
     let is_ours = path.file_name()?.to_str()?.starts_with(SCRATCH);

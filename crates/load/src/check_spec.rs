@@ -2,7 +2,7 @@
 
 use study::Workload;
 use study::keys::{CLIENT_COUNT, LOAD};
-use study::limits::TIMEOUT_MIN_NS;
+use study::load_limits_and_defaults::TIMEOUT_MIN_NS;
 use study::load_rules;
 use study::load_shape;
 use study::spec::{Arrivals, Connection, Dialect, LoadSpec, SPEC_VERSION, Stop, Target, Warmup};

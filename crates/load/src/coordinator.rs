@@ -14,8 +14,8 @@ use study::generator_messages::{Announced, Connected, HOLD_MAX, Latencies, Phase
 use study::record::SlowResponse;
 use study::spec::{Arrivals, LoadSpec, Stop, Target, Warmup};
 
+use crate::hit_ratio_steadiness;
 use crate::recorder::{Fault, Faults};
-use crate::steadiness;
 
 pub(crate) const NEVER: Nanos = Nanos::MAX;
 /// Time between publishing a moment and the moment itself, so that every worker reads it early enough, ns.
@@ -251,7 +251,7 @@ impl<'a> Coordinator<'a> {
             look_at: batch_means::next_look(0),
             volley,
             warmup_note: "",
-            look_at_transient: steadiness::FEWEST,
+            look_at_transient: hit_ratio_steadiness::FEWEST,
             steadiness: None,
             quiet: Quiet { since: now, ..Quiet::default() },
         }
@@ -416,10 +416,10 @@ impl<'a> Coordinator<'a> {
         if finished < self.look_at_transient && elapsed < max_ns {
             return;
         }
-        self.look_at_transient = steadiness::next_look(finished);
+        self.look_at_transient = hit_ratio_steadiness::next_look(finished);
         let mut windows = vec![(0, 0); finished];
         self.control.gauges.iter().for_each(|gauge| add_windows(&mut windows, &gauge.live().transient));
-        let judged = steadiness::judge_steadiness(&windows);
+        let judged = hit_ratio_steadiness::judge_steadiness(&windows);
         if judged.steady || elapsed >= max_ns {
             self.steadiness = Some(judged.sentence(elapsed, self.spec.window_ns));
             self.measure_from(now + NOTICE_NS);

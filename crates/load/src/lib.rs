@@ -6,7 +6,7 @@
 //!
 //! Each worker is a thread with its own driver, connections and histograms ([`worker`]). While requests are in flight,
 //! workers share only a few numbers, such as the start and end of measuring. The [`coordinator`] sets these numbers,
-//! and each worker follows them with a [`worker_phase_tracker`]. Histograms are merged once, at the end.
+//! and each worker reads them in [`coordinator_exchange`]. Histograms are merged once, at the end.
 //!
 //! Each protocol implements [`protocol::Protocol`]; arrivals and stop rules are data. Journeys, which are operations
 //! that depend on each other, have their own engine ([`journey`]).
@@ -16,6 +16,9 @@ mod cache_outcome;
 mod censored_waits;
 mod check_spec;
 mod coordinator;
+mod coordinator_exchange;
+mod hit_ratio_steadiness;
+mod http2_response_overhead;
 mod journey;
 mod measurement;
 pub mod operation_stream;
@@ -26,13 +29,10 @@ mod run;
 mod server_endpoint;
 #[cfg(test)]
 mod simulation_tests;
-mod steadiness;
-mod stream_overhead;
 mod template_escaping;
 mod tls;
 mod trace_distributor;
 mod worker;
-mod worker_phase_tracker;
 mod worker_threads;
 
 pub use check_spec::check;

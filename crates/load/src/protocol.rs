@@ -1,5 +1,6 @@
 //! The engine's interface to protocols, which append requests and parse responses.
 
+mod body_pattern_and_json_checks;
 mod byte_difference;
 mod cache;
 mod http;
@@ -12,7 +13,6 @@ mod pingpong;
 mod redis;
 mod request_mix;
 mod varied_requests;
-mod whole_body_checks;
 
 use net::Nanos;
 use stats::Rng;
@@ -30,9 +30,9 @@ pub(crate) use self::redis::Redis;
 pub(crate) use self::request_mix::operations;
 pub(crate) use self::varied_requests::Values;
 pub(crate) use crate::cache_outcome::{CacheOutcome, Cause, Class};
+pub(crate) use crate::http2_response_overhead::StreamFacts;
 use crate::recorder::{Completed, Fault};
 use crate::server_endpoint::Server;
-pub(crate) use crate::stream_overhead::StreamFacts;
 
 /// Arrival and length of the last response.
 #[derive(Clone, Copy, Debug, Default)]

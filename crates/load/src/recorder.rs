@@ -6,7 +6,7 @@ use stats::random::mix;
 use study::record::{CacheCounts, LoggedRequest, SLOWEST_MAX, SlowResponse, keep_slowest};
 
 use crate::cache_outcome::{CacheOutcome, Class};
-use crate::stream_overhead::StreamFacts;
+use crate::http2_response_overhead::StreamFacts;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {

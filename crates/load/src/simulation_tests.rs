@@ -5,7 +5,7 @@ mod censored;
 mod divided_load;
 mod http;
 mod http2;
-mod limits_and_backoff;
+mod request_limits_and_backoff;
 mod resp_cache;
 mod sent_and_received_counts;
 mod sessions;
@@ -24,13 +24,13 @@ use study::spec::{Arrivals, LoadSpec, Stop, Warmup};
 
 use crate::check_spec::tests::spec;
 use crate::coordinator::{Control, Coordinator, Outcome};
+use crate::coordinator_exchange::Usage;
 use crate::journey::Plan;
 use crate::measurement::build_measurement;
 use crate::protocol::{Pingpong, Protocol, Shared};
 use crate::recorder::Fault;
 use crate::server_endpoint::Server;
 use crate::worker::{self, Task};
-use crate::worker_phase_tracker::Usage;
 
 const MS: u64 = 1_000_000;
 const S: u64 = 1_000_000_000;

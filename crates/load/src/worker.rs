@@ -18,10 +18,10 @@ use self::client_states_and_timers::{Connections, Flight, State};
 use self::request_outcomes::Tally;
 use crate::censored_waits::{Stalls, Waits};
 use crate::coordinator::{Control, NEVER};
+use crate::coordinator_exchange::Usage;
 use crate::protocol::{CacheOutcome, Parsed, Protocol};
 use crate::recorder::{Fault, Recorder, Wait};
 use crate::server_endpoint::Server;
-use crate::worker_phase_tracker::Usage;
 
 /// Maximum interval between checks of the clock and of [`Control`], ns.
 const TICK_NS: Nanos = 10_000_000;

@@ -10,9 +10,9 @@ use study::spec::{LoadSpec, Target};
 
 pub use crate::coordinator::Gate;
 use crate::coordinator::{Control, Coordinator, Ended, Outcome, SENT_ONCE};
+use crate::coordinator_exchange::Usage;
 use crate::recorder::Fault;
 use crate::worker::Done;
-use crate::worker_phase_tracker::Usage;
 
 const STEP: Duration = Duration::from_millis(5);
 const PROGRESS_NS: Nanos = 200_000_000;

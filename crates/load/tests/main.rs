@@ -1,4 +1,4 @@
 //! Workloads, and loads on real sockets. All tests share one binary, because linking takes longer than most tests.
 
-mod connection_end_events;
+mod open_sockets_at_end_event;
 mod workload_distributions;

@@ -16,7 +16,7 @@ use crate::output;
 /// Default workload. Its population is fixed, so that the hit ratio settles, and its lengths are measured.
 const DEFAULT_WORKLOAD: &str = "etc-2012";
 /// Default warm-up for servers that are not caches.
-const WARMUP: Duration = Duration::from_nanos(study::limits::WARMUP_NS);
+const WARMUP: Duration = Duration::from_nanos(study::load_limits_and_defaults::WARMUP_NS);
 /// Maximum warm-up of a cache, in ns.
 const STEADY_MAX_NS: u64 = 60_000_000_000;
 
@@ -131,7 +131,7 @@ mod tests {
         };
         let steady = Warmup::Steady { max_ns: STEADY_MAX_NS };
         for (given, is_cache, requests, rule) in [
-            (None, false, None, Some(Warmup::DurationNs(study::limits::WARMUP_NS))),
+            (None, false, None, Some(Warmup::DurationNs(study::load_limits_and_defaults::WARMUP_NS))),
             (None, true, Some(7), Some(steady)),
             (Some(WarmupRule::Share(0.5)), true, Some(1_000_000), Some(Warmup::Requests(500_000))),
             (Some(WarmupRule::Share(0.5)), false, Some(10), Some(Warmup::Requests(5))),

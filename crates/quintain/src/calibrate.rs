@@ -53,7 +53,7 @@ const WORKLOAD: &str = "[load.workload]\npreset = \"etc-2012\"\nkeys.count = 10_
 const WATCHED: Duration = Duration::from_millis(500);
 
 pub(crate) fn calibrate(args: CalibrateArgs) -> Done {
-    let window = Duration::from_nanos(study::limits::WINDOW_NS);
+    let window = Duration::from_nanos(study::load_limits_and_defaults::WINDOW_NS);
     if args.duration < window {
         return Err(usage(format!("`--duration {:?}`: at least {window:?}, one window", args.duration)));
     }
@@ -195,7 +195,7 @@ fn cpu_per_request_ns(measurement: &Measurement) -> f64 {
 
 fn text(calibration: &Calibration, records: &[Record]) -> String {
     let Calibration { protocol, server, backend, threads, rate_max_clients, .. } = calibration;
-    let idle = analysis::wording::serde_name(calibration.idle);
+    let idle = analysis::enum_words_and_lists::serde_name(calibration.idle);
     let mut text = format!("{protocol} against {server}: {backend}, {threads} thread(s), idle policy {idle}\n\n");
     text += "  clients        rate   CPU/request      mean latency\n";
     let mut measured = records.iter().filter_map(Record::measurement).collect::<Vec<_>>();

@@ -171,7 +171,7 @@ fn text(args: &CompareArgs, url: &str, sides: &[Side; 2], mistakes: &mut Mistake
 /// Window length for a trial too short for two windows of the default length; `None` for a longer trial.
 fn window(duration: &str) -> Option<String> {
     let ns = units::duration_ns(duration).ok()?;
-    (ns < 2 * study::limits::WINDOW_NS).then(|| format!("{}us", (ns / 2_000).max(1_000)))
+    (ns < 2 * study::load_limits_and_defaults::WINDOW_NS).then(|| format!("{}us", (ns / 2_000).max(1_000)))
 }
 
 /// Splits a URL without host and port into protocol and path; the path is `None` if the protocol has none.

@@ -70,7 +70,7 @@ pub(crate) fn node(args: &NodeArgs) -> Done {
             (pipe(&std::io::stdin())?, pipe(&std::io::stdout())?, None)
         }
     };
-    let lab = lab::cluster::node_process::Lab::new(input, output).map_err(machine)?;
+    let lab = lab::cluster::order_execution::Lab::new(input, output).map_err(machine)?;
     let is_built_in = args.directory == Path::new(built_in::DIRECTORY);
     let directory = if is_built_in { built_in::unpack()? } else { args.directory.clone() };
     let host = lab::host_facts::facts(&directory);
@@ -84,8 +84,8 @@ pub(crate) fn node(args: &NodeArgs) -> Done {
         boot_id: lab::cluster::boot_id(),
         host,
     };
-    let options = lab::cluster::node_process::Options { exe, directory, probe: lab::cpu_probe::run };
-    lab::cluster::node_process::serve(lab, &options, hello).map_err(machine)?;
+    let options = lab::cluster::order_execution::Options { exe, directory, probe: lab::cpu_probe::run };
+    lab::cluster::order_execution::serve(lab, &options, hello).map_err(machine)?;
     Ok(Exit::Fine)
 }
 

@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use study::limits::BODY_MAX_BYTES;
+use study::load_limits_and_defaults::BODY_MAX_BYTES;
 use study::request_file::Entry;
 use study::spec::{ClientCertificate, Connection, Dialect, Expect, HttpRequest, Protocol, Target, Tls};
 use study::url::Url;
@@ -322,7 +322,7 @@ impl Parts {
         // All requests share the headers, so the same error is reported only once.
         let to_close = "use `--connection per-request` to close after each response";
         let all = requests.iter().flat_map(|request| validate_http::mistakes(request, connection, to_close));
-        for (field, error) in analysis::group::distinct(all) {
+        for (field, error) in analysis::group_by_key::distinct(all) {
             mistakes.add(error.of(match field {
                 "path" => "URL",
                 "body" => "body",

@@ -7,7 +7,7 @@ use analysis::LoadLimitOutcome;
 use lab::lab_clocks::nanos;
 use load::Progress;
 use study::gate::FailIf;
-use study::limits::WINDOW_NS;
+use study::load_limits_and_defaults::WINDOW_NS;
 use study::load_rules;
 use study::load_shape;
 use study::plan::SearchPlan;

@@ -12,7 +12,7 @@ use study::record::{Record, Run, RunState};
 use crate::cli::{Form, Format, Raw, ReportArgs};
 use crate::command_result::{Done, Exit, Problem, Result, machine, usage};
 use crate::run::Stored;
-use crate::{history, output, simulated_policies};
+use crate::{history, miss_ratio_replays, output};
 
 pub(crate) fn report(args: ReportArgs) -> Done {
     let store = Store::open_existing(&args.store.store)?;
@@ -26,7 +26,7 @@ pub(crate) fn report(args: ReportArgs) -> Done {
     let mut records = store.records(&run.id)?;
     analysis::judge_again(&run, &mut records);
     // A run in progress is completed by its own process.
-    if run.state != Some(RunState::Running) && simulated_policies::complete(&mut run, &records) {
+    if run.state != Some(RunState::Running) && miss_ratio_replays::complete(&mut run, &records) {
         // Storing saves the computation next time. It may fail, because the store may be read-only.
         let _ = store.update_run(&run);
     }
@@ -51,7 +51,7 @@ pub(crate) fn report(args: ReportArgs) -> Done {
 /// Whether the report needs records. Their histograms and windows must then fit in memory.
 fn needs_records(args: &ReportArgs, run: &Run) -> bool {
     let is_of_records = matches!(args.format, Format::Export(_) | Format::Own(Form::Records)) && !args.store.json;
-    is_of_records || args.raw.is_some() || simulated_policies::may_have(run)
+    is_of_records || args.raw.is_some() || miss_ratio_replays::may_have(run)
 }
 
 fn drawn(args: &ReportArgs, findings: &Findings) -> Done {

@@ -21,7 +21,7 @@ use crate::cli::{Cpus, HowArgs, RunArgs};
 use crate::command_result::{Done, Exit, Problem, Result, exe, machine, usage};
 use crate::run_progress::Bar;
 use crate::study_file::{self, Opened, folder_of};
-use crate::{built_in, doctor, history, output, signals, simulated_policies, start_cluster, wait_until_quiet};
+use crate::{built_in, doctor, history, miss_ratio_replays, output, signals, start_cluster, wait_until_quiet};
 
 /// Callback before a block, which receives the number of the block.
 pub(crate) type BeforeBlock<'a> = &'a mut dyn FnMut(u32, &Plan, &lab::Options) -> Result<()>;
@@ -197,7 +197,7 @@ pub(crate) fn carry_out(job: Job<'_>) -> Result<Carried> {
     }
     let mut records = store.records(&run.id)?;
     analysis::judge_again(&run, &mut records);
-    if simulated_policies::complete(&mut run, &records) {
+    if miss_ratio_replays::complete(&mut run, &records) {
         store.update_run(&run)?;
     }
     drop(owner);

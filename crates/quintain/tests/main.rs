@@ -3,7 +3,6 @@
 //! All of these tests are in one binary, because linking and running further ones takes longer.
 
 mod adapter_and_contract;
-mod built_in_studies;
 mod calculator_example;
 mod chess_case_study;
 mod cluster;
@@ -23,6 +22,7 @@ mod run;
 mod runs_and_history;
 mod serve_cache;
 mod serve_http;
+mod study_sources;
 mod user_messages;
 mod verify;
 mod verify_known_defects;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use study::plan::Level;
 
+use analysis::enum_words_and_lists::serde_name;
 use analysis::findings::{EffectChange, Estimate, Findings, InteractionEffect, LevelEffect, Row, TrialFinding};
-use analysis::wording::serde_name;
 
 /// Renders one row per design point, with `_mean`, `_low`, `_high` and `_stddev` per metric; empty if unknown.
 pub fn csv(findings: &Findings) -> String {

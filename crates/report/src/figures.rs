@@ -19,7 +19,7 @@ use study::plan::{Figure as Wanted, FigureKind};
 
 use crate::panel::Panel;
 use analysis::findings::{Estimate, Factor, Findings, Mark, Row};
-use analysis::group::grouped;
+use analysis::group_by_key::grouped;
 use analysis::number::drawable;
 use series_colours::Colours;
 

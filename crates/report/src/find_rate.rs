@@ -1,4 +1,4 @@
-//! Results of a search without a study (`quintain load --find`), as JSON and for a terminal.
+//! Results of a search without a study (`quintain load --find`), as text for a terminal.
 
 use analysis::search::{FindReport, rate};
 

@@ -1,9 +1,9 @@
 //! Runs of a study over time, for a terminal and as a page. Steps are marked but not judged.
 
+use analysis::enum_words_and_lists::capitalised;
 use analysis::findings::{Estimate, History, HistoryPoint, HistoryRun, MachineHistory, PointValue, Step};
 use analysis::history::speed_words;
 use analysis::number::{count, estimate, quantity};
-use analysis::wording::capitalised;
 use study::record::RunState;
 
 use crate::document::{Block, Cell, Document, Head, Room, Section, Table, Tone};

@@ -1,9 +1,9 @@
-//! One load without a study (`quintain load`), as JSON and for a terminal.
+//! One load without a study (`quintain load`), as text for a terminal.
 
+use analysis::enum_words_and_lists::{SERVER_OR_PATH, limit_word};
 use analysis::failed_requests::{FailedRequests, count_and_share, explanation};
 use analysis::findings::{AgentFinding, Clock, MedianRange};
 use analysis::number::{self, percent, quantity};
-use analysis::wording::{SERVER_OR_PATH, limit_word};
 use analysis::{
     CacheReport, IntervalOrNote, JourneyReport, LOAD_LEVEL, LOAD_QUANTILES, LoadLimitOutcome, LoadReport,
     OperationReport, SpreadNs, StageReport, StreamsReport, hangs, verdict,

@@ -1,13 +1,13 @@
 //! Panels: two axes and a plot between them. A panel is narrow, so that several fit side by side on a wide page and one
 //! fills a phone, with text of equal size.
 
-pub(crate) mod axis;
+pub(crate) mod axis_layout;
 pub(crate) mod scale;
 pub(crate) mod style;
-pub(crate) mod text_width;
+pub(crate) mod text_width_and_wrap;
 pub(crate) mod ticks;
 
-pub(crate) use axis::Axis;
+pub(crate) use axis_layout::Axis;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +20,7 @@ pub(crate) const WIDTH: f64 = 380.0;
 
 pub(crate) const FONT: f64 = 11.5;
 
-/// Effective font size of titles for [`text_width::width`]: 12.5, with bold letters a tenth wider.
+/// Effective font size of titles for [`text_width_and_wrap::width`]: 12.5, with bold letters a tenth wider.
 pub(crate) const TITLE: f64 = 12.5 * 1.1;
 
 /// Space above a plot for its value label, in user units.
@@ -150,7 +150,7 @@ impl Panel {
         let mut wanted = Vec::new();
         for (series, (x, _)) in &lines {
             let Some(name) = names.get(series) else { return false };
-            if place(*x) < farthest - REACH_ASIDE || text_width::width(name, FONT) > END_ROOM {
+            if place(*x) < farthest - REACH_ASIDE || text_width_and_wrap::width(name, FONT) > END_ROOM {
                 return false;
             }
             wanted.push((*series, name.clone()));
@@ -208,7 +208,7 @@ impl Panel {
         });
         let ends = of_series.chain(plain).filter_map(|(series, name, (x, y))| {
             let from = self.place(frame, x, y, 0.0)?;
-            Some(EndName { series, lines: text_width::wrap(name, END_ROOM, FONT), from, y: from.1 })
+            Some(EndName { series, lines: text_width_and_wrap::wrap(name, END_ROOM, FONT), from, y: from.1 })
         });
         let mut ends = ends.collect::<Vec<_>>();
         ends.sort_by(|a, b| a.from.1.total_cmp(&b.from.1));
@@ -237,20 +237,22 @@ impl Panel {
     }
 
     fn title_lines(&self) -> Vec<String> {
-        text_width::wrap(&self.title, WIDTH - 8.0, TITLE)
+        text_width_and_wrap::wrap(&self.title, WIDTH - 8.0, TITLE)
     }
 
     fn x_label(&self) -> Vec<String> {
-        text_width::wrap(&self.x.label, WIDTH - 8.0, FONT)
+        text_width_and_wrap::wrap(&self.x.label, WIDTH - 8.0, FONT)
     }
 
     fn y_label(&self) -> Vec<String> {
-        if self.lying() { Vec::new() } else { text_width::wrap(&self.y.label, WIDTH - 8.0, FONT) }
+        if self.lying() { Vec::new() } else { text_width_and_wrap::wrap(&self.y.label, WIDTH - 8.0, FONT) }
     }
 
     fn slot_name(&self, frame: &Frame, label: &str) -> Vec<String> {
         match self.x.scale {
-            Scale::Slots { count } => text_width::wrap(label, (frame.right - frame.left) / count as f64 - 6.0, FONT),
+            Scale::Slots { count } => {
+                text_width_and_wrap::wrap(label, (frame.right - frame.left) / count as f64 - 6.0, FONT)
+            }
             _ => vec![label.to_owned()],
         }
     }
@@ -261,19 +263,21 @@ impl Panel {
 
     /// Frames of this panel's plot and the plots below, stacked with common left and right edges.
     fn frames(&self) -> Vec<Frame> {
-        let widest = |lines: &[String]| lines.iter().map(|line| text_width::width(line, FONT)).fold(0.0, f64::max);
+        let widest =
+            |lines: &[String]| lines.iter().map(|line| text_width_and_wrap::width(line, FONT)).fold(0.0, f64::max);
         let names = |panel: &Panel| -> Vec<Vec<String>> {
-            panel.y.major.iter().map(|(_, label)| text_width::wrap(label, NAMES, FONT)).collect()
+            panel.y.major.iter().map(|(_, label)| text_width_and_wrap::wrap(label, NAMES, FONT)).collect()
         };
         let left = self.all().flat_map(names).map(|lines| widest(&lines)).fold(0.0, f64::max);
         // The last x label is centered on its mark and must stay inside the panel.
-        let last = self.x.major.last().map_or(0.0, |(_, label)| text_width::width(label, FONT) / 2.0);
+        let last = self.x.major.last().map_or(0.0, |(_, label)| text_width_and_wrap::width(label, FONT) / 2.0);
         let of_plain = |layer: &Layer| match layer {
-            Layer::Plain { name, .. } => widest(&text_width::wrap(name, END_ROOM, FONT)),
+            Layer::Plain { name, .. } => widest(&text_width_and_wrap::wrap(name, END_ROOM, FONT)),
             _ => 0.0,
         };
         let ends = self.all().flat_map(|panel| {
-            let of_series = panel.names.iter().map(|(_, name)| widest(&text_width::wrap(name, END_ROOM, FONT)));
+            let of_series =
+                panel.names.iter().map(|(_, name)| widest(&text_width_and_wrap::wrap(name, END_ROOM, FONT)));
             of_series.chain(panel.layers.iter().map(of_plain))
         });
         let ends = ends.fold(0.0, f64::max);
@@ -326,7 +330,7 @@ impl Panel {
         base.to(frame.left, frame.top).down(frame.bottom).across(frame.right);
         for (value, label) in &self.y.major {
             let Some(y) = frame.y(&self.y.scale, *value) else { continue };
-            let lines = text_width::wrap(label, NAMES, FONT);
+            let lines = text_width_and_wrap::wrap(label, NAMES, FONT);
             let first = y + 4.0 - LINE * lines.len().saturating_sub(1) as f64 / 2.0;
             svg.lines("end", (frame.left - 6.0, first), LINE, &lines);
         }
@@ -349,12 +353,12 @@ impl Panel {
         let slots = matches!(self.x.scale, Scale::Slots { .. });
         let mut taken = f64::NEG_INFINITY;
         let end = |(value, label): &(f64, String)| {
-            Some(frame.x(&self.x.scale, *value)? - text_width::width(label, FONT) / 2.0)
+            Some(frame.x(&self.x.scale, *value)? - text_width_and_wrap::width(label, FONT) / 2.0)
         };
         let end = self.x.major.last().and_then(end).unwrap_or(f64::INFINITY);
         for (index, (value, label)) in self.x.major.iter().enumerate() {
             let Some(x) = frame.x(&self.x.scale, *value) else { continue };
-            let half = text_width::width(label, FONT) / 2.0;
+            let half = text_width_and_wrap::width(label, FONT) / 2.0;
             if slots || (x - half >= taken && (x + half + 4.0 <= end || index + 1 == self.x.major.len())) {
                 svg.lines("mid", (x, frame.bottom + 17.0), LINE, &self.slot_name(frame, label));
                 taken = x + half + 4.0;
@@ -362,7 +366,7 @@ impl Panel {
         }
         let below = LINE * self.slot_lines(frame).saturating_sub(1) as f64;
         for (index, line) in self.x_label().iter().enumerate() {
-            let half = text_width::width(line, FONT) / 2.0;
+            let half = text_width_and_wrap::width(line, FONT) / 2.0;
             let middle = ((frame.left + frame.right) / 2.0).min(WIDTH - half).max(half);
             let y = frame.bottom + 34.0 + below + LINE * index as f64;
             svg.element("text").attr("class", "mu mid").num("x", middle).num("y", y).text(line);

@@ -235,7 +235,7 @@ mod tests {
             let mut found = Vec::new();
             words(svg.root(), &mut found);
             let (drawn, taken) =
-                (found[0].1.width(), crate::panel::text_width::width(&letter.to_string(), 20.0 * 10.0));
+                (found[0].1.width(), crate::panel::text_width_and_wrap::width(&letter.to_string(), 20.0 * 10.0));
             assert!(f64::from(drawn) <= taken + 0.5, "`{letter}`: ten are {drawn} wide, estimated as {taken}");
         }
     }

@@ -1,8 +1,8 @@
 //! Two runs side by side, for a terminal.
 
+use analysis::enum_words_and_lists::capitalised;
 use analysis::findings::SideBySide;
 use analysis::number::quantity;
-use analysis::wording::capitalised;
 
 use crate::document::{Block, Cell, Document, Head, Section, Table};
 use crate::history::shown;

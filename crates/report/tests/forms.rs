@@ -104,7 +104,7 @@ fn all_forms_have_sentences_warnings_and_verdicts() {
         let forms = [terminal(&findings, &Style::PLAIN), markdown(&findings), seen(&html(&findings).unwrap())];
         let forms = forms.map(|form| plain(&form));
         let verdicts = findings.rows.iter().filter_map(|row| row.limited_by.as_ref());
-        let verdicts = verdicts.map(|found| analysis::wording::limit_word(found.limit).to_owned());
+        let verdicts = verdicts.map(|found| analysis::enum_words_and_lists::limit_word(found.limit).to_owned());
         let sentences = findings.answer.iter().map(|sentence| sentence.text.clone());
         let warnings = findings.warnings.iter().map(|warning| warning.text.clone());
         for words in sentences.chain(warnings).chain(verdicts) {

@@ -1,14 +1,14 @@
 //! Cases of `quintain verify` (keys: [`keys::CASES`]): requests, the ways to cut them, and expected responses.
 
-pub mod expression;
 pub mod keys;
 mod parse;
+pub mod template_expressions;
 
-pub use expression::{Template, Value};
 pub use parse::{TEXT_MAX_BYTES, parse};
 use regex::bytes::Regex;
 use serde_json_path::JsonPath;
 use stats::random::Rng as Numbers;
+pub use template_expressions::{Template, Value};
 
 /// A case: requests on one connection with their expected responses.
 #[derive(Clone, Debug)]

@@ -1,6 +1,6 @@
 //! Rules that combine parts of a load. Studies and specifications of generators are checked by the same rules.
 
-use crate::limits::IN_FLIGHT_MAX;
+use crate::load_limits_and_defaults::IN_FLIGHT_MAX;
 use crate::spec::{Arrivals, Connection, Protocol, Stop, Warmup};
 use crate::workload::Problem;
 

@@ -15,7 +15,7 @@ use config::{Invalid, units};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::limits::{CLIENTS_MAX, WINDOW_NS};
+use crate::load_limits_and_defaults::{CLIENTS_MAX, WINDOW_NS};
 
 /// Maximum number of stages.
 pub const STAGES_MAX: usize = 100;

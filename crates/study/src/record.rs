@@ -6,9 +6,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::buckets_as_text::Buckets;
-use crate::call_log_csv::Calls;
 use crate::cpu_profile::CpuProfile;
 use crate::plan::{Level, Plan};
+use crate::proxy_call_log::Calls;
 use crate::spec::{Connection, Protocol, Stage};
 use crate::warning::Warning;
 pub use stats::search::{Purpose, Step};

@@ -1,7 +1,7 @@
 //! Runs the bodies of the fuzz targets on stable Rust: on seeds, on truncated and mutated seeds, and on random bytes.
 
-#[path = "../../../fuzz/bodies.rs"]
-mod bodies;
+#[path = "../../../fuzz/assertions.rs"]
+mod assertions;
 
 use std::path::Path;
 
@@ -10,29 +10,29 @@ use proptest::prelude::*;
 type Body = fn(&[u8]);
 
 const TARGETS: [(&str, Body); 23] = [
-    ("study_parse", bodies::study_parse),
-    ("objective", bodies::objective),
-    ("pingpong", bodies::pingpong),
-    ("histogram_from_parts", bodies::histogram_from_parts),
-    ("load_spec_json", bodies::load_spec_json),
-    ("http1_response", bodies::http1_response),
-    ("http1_request", bodies::http1_request),
-    ("url", bodies::url),
-    ("request_file", bodies::request_file),
-    ("request_values", bodies::request_values),
-    ("csv_column", bodies::csv_column),
-    ("load_shape", bodies::load_shape),
-    ("memcached_request", bodies::memcached_request),
-    ("memcached_response", bodies::memcached_response),
-    ("resp_request", bodies::resp_request),
-    ("resp_reply", bodies::resp_reply),
-    ("cache_http", bodies::cache_http),
-    ("detect_protocol", bodies::detect_protocol),
-    ("workload_parse", bodies::workload_parse),
-    ("har", bodies::har),
-    ("journey_parse", bodies::journey_parse),
-    ("cases_parse", bodies::cases_parse),
-    ("workload_trace", bodies::workload_trace),
+    ("study_parse", assertions::study_parse),
+    ("objective", assertions::objective),
+    ("pingpong", assertions::pingpong),
+    ("histogram_from_parts", assertions::histogram_from_parts),
+    ("load_spec_json", assertions::load_spec_json),
+    ("http1_response", assertions::http1_response),
+    ("http1_request", assertions::http1_request),
+    ("url", assertions::url),
+    ("request_file", assertions::request_file),
+    ("request_values", assertions::request_values),
+    ("csv_column", assertions::csv_column),
+    ("load_shape", assertions::load_shape),
+    ("memcached_request", assertions::memcached_request),
+    ("memcached_response", assertions::memcached_response),
+    ("resp_request", assertions::resp_request),
+    ("resp_reply", assertions::resp_reply),
+    ("cache_http", assertions::cache_http),
+    ("detect_protocol", assertions::detect_protocol),
+    ("workload_parse", assertions::workload_parse),
+    ("har", assertions::har),
+    ("journey_parse", assertions::journey_parse),
+    ("cases_parse", assertions::cases_parse),
+    ("workload_trace", assertions::workload_trace),
 ];
 
 fn seeds(target: &str) -> Vec<Vec<u8>> {

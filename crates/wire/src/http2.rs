@@ -33,6 +33,7 @@ mod frame_reader;
 pub mod hpack;
 mod message_state;
 mod request;
+mod request_fields;
 mod response;
 mod settings;
 
@@ -46,7 +47,8 @@ pub use flow_control_window::{ReceiveWindow, SendWindow, WINDOW_MAX};
 pub use frame_head::{FRAME_HEAD_BYTES, FrameKind, PREFACE, STREAM_MAX, flags};
 pub use frame_reader::{Event, Reader, Role};
 pub use message_state::Incoming;
-pub use request::{RequestHead, SharedFields, TableUse, request_fields};
+pub use request::RequestHead;
+pub use request_fields::{SharedFields, TableUse, request_fields};
 pub use response::{ResponseDecoder, ResponseHead, parse_grpc_status};
 pub use settings::Settings;
 

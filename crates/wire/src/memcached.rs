@@ -46,7 +46,7 @@ pub use compose::{compose_delete, compose_get, compose_number, compose_set, comp
 pub use request::{Command, Expiry, Get, Keys, Read, RequestReader, Store, Verb};
 pub use response::{Expected, Outcome, ResponseReader};
 
-pub use crate::cache_response_reader::{Event, StreamError};
+pub use crate::line_and_block_reader::{Event, StreamError};
 
 /// Limits on requests and responses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

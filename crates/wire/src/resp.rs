@@ -41,7 +41,7 @@ pub use compose::{
 pub use reply::{Reply, ReplyReader};
 pub use request::{Read, Refusal, Request, RequestReader};
 
-pub use crate::cache_response_reader::{Event, StreamError};
+pub use crate::line_and_block_reader::{Event, StreamError};
 
 /// Limits on requests and replies, checked before any allocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Shares of reports that state something false about the inside of trials (windows correlate) or about single trials.
 
 use stats::growth_in_trials::{self, Series, Shown};
-use stats::{Rng, outliers, steady_state};
+use stats::{Rng, outliers, steady_start_test};
 
 use super::Promise;
 use super::whole_reports::{Row, count};
@@ -95,7 +95,10 @@ fn rows_of(rows: &mut Vec<Row>, (world, windows): (&'static str, Windows), repor
         growth_in_trials::growth(&changing, ERROR).iter().any(|found| found.is_small)
     });
     let steady = |points: &[Vec<Vec<f64>>]| {
-        steady_state::judge(&points.iter().map(|trials| steady_state::halves(trials)).collect::<Vec<_>>(), ERROR)
+        steady_start_test::judge(
+            &points.iter().map(|trials| steady_start_test::halves(trials)).collect::<Vec<_>>(),
+            ERROR,
+        )
     };
     row("a false `no steady state`, 12 points of 8 trials", Promise::AtMost(ERROR), &mut |rng| {
         let point = |rng: &mut Rng| (0..8).map(|_| trial(rng, windows, 0.0)).collect::<Vec<_>>();

@@ -416,7 +416,7 @@ fn states(rows: &mut Vec<Row>, world: World, reports: u32, seed: u64) {
             machine.rng.shuffle(&mut order);
             trials.extend(order.map(|point| (point, machine.trial(1.0))));
         }
-        stats::speed_states::p_value(&trials, 1).is_some_and(|p| p <= ERROR)
+        stats::speed_change_test::p_value(&trials, 1).is_some_and(|p| p <= ERROR)
     });
     let promise = match world {
         World { spells: Some(_), .. } => Promise::Nothing("states exist"),

@@ -251,7 +251,8 @@ pub fn reference() -> String {
     let table = |keys| format!("\n### {}\n\n{}", heading(keys), render_keys::table(keys));
     let tables = tables(&ADAPTER).into_iter().map(table).collect::<String>();
     format!(
-        "Generated from contracts/adapter/src/config/keys.rs: `cargo run -p adapter --example reference`. Times have units (`250ms`, `30s`, `2h`, `7d`), \
+        "Generated from contracts/adapter/src/config/keys.rs: \
+         `cargo run -p adapter --example configuration_reference`. Times have units (`250ms`, `30s`, `2h`, `7d`), \
          sizes may (`4096`, `64KiB`, `16MiB`). Endpoints over HTTP are URLs, or `host:port` as replies often have them.\n{tables}"
     )
 }

@@ -98,12 +98,12 @@ fn the_reference_is_what_is_declared() {
     let text = std::fs::read_to_string(path).unwrap();
     let written = text.split_once("\n## Every key\n\n").and_then(|(_, rest)| rest.split_once("\n## "));
     let written = written.expect("docs/reference/adapter.md has the section").0;
-    assert!(written == reference(), "`cargo run -p adapter --example reference` writes it");
+    assert!(written == reference(), "`cargo run -p adapter --example configuration_reference` writes it");
 }
 
 #[test]
 fn examples_and_defaults_may_stand_where_they_are_shown() {
-    assert_eq!(::config::check_examples::mistakes(&ADAPTER), Vec::<String>::new());
+    assert_eq!(::config::check_declared_examples::mistakes(&ADAPTER), Vec::<String>::new());
 }
 
 /// Sets each key to a date, which no key accepts, and expects an error about the key.

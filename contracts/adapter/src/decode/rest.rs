@@ -10,7 +10,7 @@ use hyper::http::response;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
 use super::{Reply, Request, RequestHead};
-use crate::content_coding::{Content, Unread};
+use crate::content_decoding::{Content, Unread};
 use crate::contract_services::Op;
 
 const PARAMETERS_MAX: usize = 1024;

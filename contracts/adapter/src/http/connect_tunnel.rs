@@ -16,8 +16,8 @@ use crate::dial_allowed_endpoint::Whom;
 use crate::endpoint::{Endpoint, Scheme};
 use crate::hop_and_caller::{Hop, ListenerKind};
 use crate::metrics::Skip;
-use crate::refusal_reasons::{Refusal, Unchecked};
 use crate::shared_state::App;
+use crate::unchecked_and_refusal_reasons::{Refusal, Unchecked};
 
 /// The first byte of a TLS handshake. Source: RFC 8446, section 5.1.
 const HANDSHAKE: &[u8] = &[22];

@@ -23,7 +23,7 @@ pub(crate) async fn answer(app: &Arc<App>, request: &Request<Incoming>) -> Respo
             let Some((_, endpoint)) = parameters.find(|(name, _)| name == "endpoint") else {
                 return respond(StatusCode::BAD_REQUEST, TEXT, "usage: /resolve?endpoint=host:port\n".to_owned());
             };
-            match crate::listen::resolve_endpoint::resolve(app, &endpoint).await {
+            match crate::listen::listener_for_endpoint::resolve(app, &endpoint).await {
                 Ok(resolved) => respond(StatusCode::OK, JSON, serde_json::json!(resolved).to_string() + "\n"),
                 Err(wrong) => respond(StatusCode::BAD_REQUEST, TEXT, printable::line(&wrong).into_owned() + "\n"),
             }

@@ -11,8 +11,8 @@ use redb::{Database, ReadableDatabase};
 
 use super::database::{self, ABOUT, ENTRIES, NAMES, Opened, Row, StoreOwner, name_bytes, row_bytes};
 use super::{Shared, WAITING_MAX_BYTES, Waiting, nothing};
-use crate::background_thread::Worker;
 use crate::config::StoreSettings;
+use crate::message_queue_thread::Worker;
 use crate::metrics::Metrics;
 use crate::reports::Note;
 

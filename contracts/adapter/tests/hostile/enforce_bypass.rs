@@ -19,7 +19,7 @@ struct Gate {
 fn gate(checks: &str) -> Gate {
     let seen = Arc::new(AtomicUsize::new(0));
     let counter = seen.clone();
-    let port = raw_http::serve(None, move |_| {
+    let port = raw_http_peers::serve(None, move |_| {
         counter.fetch_add(1, Ordering::Relaxed);
         (response(200, "application/json", "{}"), false)
     });
@@ -40,7 +40,7 @@ impl Gate {
     }
 
     fn post(&self, port: &str, fields: &[(&str, &str)], body: &[u8]) -> u16 {
-        raw_http::ask(&self.at(port), &request("POST", "/", fields, body)).status()
+        raw_http_peers::ask(&self.at(port), &request("POST", "/", fields, body)).status()
     }
 
     fn seen(&self) -> usize {
@@ -86,7 +86,7 @@ fn enforce_rejects_uncheckable_requests() {
         let mut slow = TcpStream::connect(gate.at(port)).unwrap();
         slow.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         slow.write_all(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{\"a\"").unwrap();
-        assert!(raw_http::head(&mut slow).starts_with("HTTP/1.1 408"));
+        assert!(raw_http_peers::head(&mut slow).starts_with("HTTP/1.1 408"));
         // HTTP/2 with prior knowledge gets a GOAWAY that requires HTTP/1.1.
         let mut http2 = TcpStream::connect(gate.at(port)).unwrap();
         http2.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
@@ -125,7 +125,7 @@ service Any {
     GET "/code/{what}"(what) { ensures fine: result.code == 200 }
 }
 "#;
-    let port = raw_http::serve(None, |request| {
+    let port = raw_http_peers::serve(None, |request| {
         let (kind, body) = match request.start.split([' ', '/']).rfind(|part| part.starts_with("x-")).unwrap() {
             "x-events" => ("text/event-stream", "data: 1\n\n".to_owned()),
             "x-large" => ("application/json", format!("{{\"name\": \"\", \"x\": \"{}\"}}", "x".repeat(2000))),
@@ -136,7 +136,7 @@ service Any {
         (response(200, kind, body), false)
     });
     let (adapter, at) = rest_at(port, REPLIES, "[limits]\nbody = '1KiB'\n[checks]\nenforce = true\n");
-    let status = |target: &str| raw_http::ask(&at, &request("GET", target, &[], b"")).status();
+    let status = |target: &str| raw_http_peers::ask(&at, &request("GET", target, &[], b"")).status();
     for what in ["x-events", "x-large", "x-br"] {
         assert_eq!(status(&format!("/{what}")), 502, "{what}");
         assert_eq!(status(&format!("/code/{what}")), 200, "{what}: the clause reads the head alone");
@@ -158,7 +158,7 @@ fn enforce_rejects_uncheckable_thrift_messages() {
         let mut stream = TcpStream::connect(adapter.at(&format!("{port} {endpoint}"))).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         stream.write_all(bytes).unwrap();
-        raw_http::to_the_end(stream)
+        raw_http_peers::to_the_end(stream)
     };
     let bad = frame(&[ADD, b"\x08\x00\x01\x00\x00\x00\x00\x08\x00\x02\x00\x00\x00\x00\x00"].concat());
     // An empty block exempts nothing.
@@ -180,7 +180,7 @@ fn enforce_rejects_uncheckable_thrift_messages() {
 
 #[test]
 fn soap_with_two_readings_is_refused() {
-    let port = raw_http::serve(None, |_| (response(200, "text/xml", ""), false));
+    let port = raw_http_peers::serve(None, |_| (response(200, "text/xml", ""), false));
     let endpoint = format!("http://127.0.0.1:{port}/");
     let adapter = Adapter::from_text(&format!(
         "name = 'client'\ncontract = '{}'\n[[consuming]]\nservice = 'Chess'\nendpoint = '{endpoint}'\n\
@@ -193,7 +193,7 @@ fn soap_with_two_readings_is_refused() {
         <Other xmlns="http://www.bennedik.com/webservices/XfccBasic"/></e:Body></e:Envelope>"#;
     let call = |action| {
         let fields = [("Content-Type", "text/xml"), ("SOAPAction", action)];
-        let got = raw_http::ask(&at, &request("POST", "/", &fields, envelope.as_bytes()));
+        let got = raw_http_peers::ask(&at, &request("POST", "/", &fields, envelope.as_bytes()));
         (got.status(), got.text())
     };
     // The body names an unlisted operation, and the header a listed one that a server may use.

@@ -1,11 +1,11 @@
 //! Malicious input and failures around the adapter: calls pass, and reports are clear.
 
-mod claimed_labels;
-mod damaged_stores;
+mod claimed_labels_and_blame;
+mod damaged_and_full_stores;
 mod enforce_bypass;
 mod peer_adapters;
-#[path = "../web/raw_http.rs"]
-mod raw_http;
+#[path = "../web/raw_http_peers.rs"]
+mod raw_http_peers;
 #[path = "../calculator/world.rs"]
 mod world;
 
@@ -13,7 +13,7 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
-use raw_http::{contract_file, exchange, request, response};
+use raw_http_peers::{contract_file, exchange, request, response};
 use world::{Adapter, file, free_port};
 
 fn metrics(adapter: &Adapter) -> String {
@@ -34,7 +34,7 @@ fn counted(adapter: &Adapter, line: &str) {
 }
 
 fn rest(contract: &str, more: &str) -> (Adapter, String) {
-    let port = raw_http::serve(None, |request| (response(200, "application/json", &request.body), false));
+    let port = raw_http_peers::serve(None, |request| (response(200, "application/json", &request.body), false));
     rest_at(port, contract, more)
 }
 
@@ -51,7 +51,7 @@ fn rest_at(port: u16, contract: &str, more: &str) -> (Adapter, String) {
 }
 
 fn post(at: &str, body: &[u8]) {
-    let got = raw_http::ask(at, &request("POST", "/", &[("Content-Type", "application/json")], body));
+    let got = raw_http_peers::ask(at, &request("POST", "/", &[("Content-Type", "application/json")], body));
     assert!(got.status() == 200 && got.body == body, "{} {}", got.status(), got.text());
 }
 
@@ -116,7 +116,7 @@ fn json_over_limits_blames_no_party_for_its_type() {
 
 #[test]
 fn xml_with_entities_or_depth_passes_unread() {
-    let port = raw_http::serve(None, |request| (response(200, "text/xml", &request.body), false));
+    let port = raw_http_peers::serve(None, |request| (response(200, "text/xml", &request.body), false));
     let endpoint = format!("http://127.0.0.1:{port}/");
     let adapter = Adapter::from_text(&format!(
         "name = 'client'\ncontract = '{}'\n[[consuming]]\nservice = 'Chess'\nendpoint = '{endpoint}'\n\
@@ -132,7 +132,7 @@ fn xml_with_entities_or_depth_passes_unread() {
     let attributes = format!("<a {}/>", (0..50_000).map(|n| format!("a{n}='' ")).collect::<String>());
     let texts = [laughs, &deep, &attributes, "<", "", "\u{feff}"];
     for text in texts {
-        let got = raw_http::ask(&at, &request("POST", "/", &[("Content-Type", "text/xml")], text.as_bytes()));
+        let got = raw_http_peers::ask(&at, &request("POST", "/", &[("Content-Type", "text/xml")], text.as_bytes()));
         assert!(got.status() == 200 && got.body == text.as_bytes());
     }
     counted(&adapter, &format!("unchecked_total{{reason=\"unreadable\"}} {}", texts.len()));
@@ -179,7 +179,7 @@ fn thrift_with_false_lengths_or_depth_passes_unread() {
         let mut stream = TcpStream::connect(&through).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         stream.write_all(&bytes).unwrap();
-        let back = raw_http::to_the_end(stream);
+        let back = raw_http_peers::to_the_end(stream);
         // An incomplete frame may be forwarded only in part.
         assert!(back == bytes || bytes.starts_with(b"\x7f\xff"), "{} of {} bytes", back.len(), bytes.len());
     }
@@ -203,7 +203,7 @@ fn dead_and_slow_services_fail_calls_in_time() {
         for (method, target) in [("POST", "/"), ("GET", "/unlisted")] {
             let through = adapter.at(&format!("consuming http://{at}"));
             assert_eq!(
-                raw_http::ask(&through, &request(method, target, &[], b"")).status(),
+                raw_http_peers::ask(&through, &request(method, target, &[], b"")).status(),
                 status,
                 "{method} {target}"
             );
@@ -217,7 +217,7 @@ fn dead_and_slow_services_fail_calls_in_time() {
 #[test]
 fn endless_replies_are_forwarded_unchecked() {
     const ANY: &str = "contract 1\nservice Any { GET \"/events\"() { ensures fine: result.code == 200 }  GET \"/drip\"() { ensures fine: result.code == 200 } }\n";
-    let port = raw_http::serve(None, |request| {
+    let port = raw_http_peers::serve(None, |request| {
         let kind = if request.start.contains("/events") { "text/event-stream" } else { "text/plain" };
         let head =
             format!("HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nTransfer-Encoding: chunked\r\n\r\n6\r\nfirst\n\r\n");
@@ -249,8 +249,11 @@ fn rejects_long_heads_and_closes_incomplete_requests() {
     const ANY: &str = "contract 1\nservice Any { POST \"/\"(body); }\n";
     let (_adapter, at) = rest(ANY, "[limits]\nhead = '8KiB'\nidle = '300ms'\n");
     let long = "x".repeat(100_000);
-    let got =
-        exchange(&mut raw_http::connect(&at), &request("POST", "/", &[("X-Long", &long)], b"").to_bytes(1), false);
+    let got = exchange(
+        &mut raw_http_peers::connect(&at),
+        &request("POST", "/", &[("X-Long", &long)], b"").to_bytes(1),
+        false,
+    );
     // Either the response arrived, or the connection ended while sending.
     assert!(got.is_err() || got.unwrap().status() == 431);
     let mut half = TcpStream::connect(&at).unwrap();
@@ -272,7 +275,7 @@ fn opens_no_tunnel_without_a_free_slot() {
         ),
     );
     let open = || {
-        let mut connection = raw_http::connect(&adapter.at("proxy"));
+        let mut connection = raw_http_peers::connect(&adapter.at("proxy"));
         let connect = request("CONNECT", &format!("127.0.0.1:{port}"), &[], b"");
         let got = exchange(&mut connection, &connect.to_bytes(1), true).unwrap();
         (got.status(), connection)
@@ -298,7 +301,7 @@ fn in_two(head: &'static str, begin: &'static str) -> (u16, std::sync::mpsc::Sen
     let (send, receive) = std::sync::mpsc::channel::<&'static str>();
     std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
-        raw_http::head(&mut stream);
+        raw_http_peers::head(&mut stream);
         write!(stream, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n{head}\r\n\r\n{begin}").unwrap();
         if let Ok(rest) = receive.recv_timeout(Duration::from_secs(20)) {
             write!(stream, "{rest}").unwrap();
@@ -314,7 +317,7 @@ fn a_streamed_reply_streams_and_is_checked_at_its_end() {
     let mut stream = TcpStream::connect(&at).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     stream.write_all(&request("GET", "/a", &[], b"").to_bytes(1)).unwrap();
-    assert!(raw_http::head(&mut stream).starts_with("HTTP/1.1 200"));
+    assert!(raw_http_peers::head(&mut stream).starts_with("HTTP/1.1 200"));
     let mut begin = [0; 14];
     stream.read_exact(&mut begin).unwrap();
     assert_eq!(&begin[3..], b"{\"items\":[1", "before the service has sent the rest");
@@ -338,7 +341,7 @@ fn a_reply_that_the_service_cuts_reaches_the_client_cut() {
             stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
             stream.write_all(&request("GET", "/a", &[], b"").to_bytes(1)).unwrap();
             drop(rest);
-            let got = raw_http::head(&mut stream);
+            let got = raw_http_peers::head(&mut stream);
             assert!(got.starts_with(&format!("HTTP/1.1 {status}")), "{head} {checks}: {got}");
             let mut body = Vec::new();
             if checks.is_empty() {

@@ -1,7 +1,7 @@
 //! Other adapters: the labels that they may claim, and behavior when they are gone.
 
 use super::*;
-use crate::raw_http::Authority;
+use crate::raw_http_peers::Authority;
 
 const INTRODUCES: &str = r#"contract 1
 service Any { POST "/"(body) { index body.who  requires given: body.a > 0  ensures fine: result.body.a > 0 } }
@@ -18,7 +18,7 @@ struct Guarded {
 fn guarded() -> Guarded {
     let authority = Authority::new();
     let made = authority.make("server");
-    let port = raw_http::serve(None, |request| {
+    let port = raw_http_peers::serve(None, |request| {
         assert!(request.field("whip").is_none());
         (response(200, "application/json", &request.body), false)
     });
@@ -100,7 +100,7 @@ fn metadata_from_other_clients_is_dropped() {
     let world = guarded();
     let plain = world.server.at(&format!("plain {}", world.endpoint));
     for forged in ["AQVvdGhlcg", "!!!", ""] {
-        let got = raw_http::ask(&plain, &request("POST", "/", &[("Whip", forged)], BAD));
+        let got = raw_http_peers::ask(&plain, &request("POST", "/", &[("Whip", forged)], BAD));
         assert_eq!((got.status(), got.body.as_slice()), (200, BAD));
         assert!(got.field("whip").is_none());
     }
@@ -142,7 +142,7 @@ fn forged_metadata_over_thrift_is_a_message_like_any_other() {
 #[test]
 fn checks_all_clauses_without_the_other_adapter() {
     const FILE: &str = INTRODUCES;
-    let port = raw_http::serve(None, |request| (response(200, "application/json", &request.body), false));
+    let port = raw_http_peers::serve(None, |request| (response(200, "application/json", &request.body), false));
     let folder = tempfile::tempdir().unwrap();
     let file = contract_file(folder.path(), FILE);
     let endpoint = format!("http://127.0.0.1:{port}");
@@ -157,7 +157,7 @@ fn checks_all_clauses_without_the_other_adapter() {
         "name = 'client'\ncontract = '{file}'\n[[consuming]]\nservice = 'Any'\nendpoint = '{endpoint}'\npeer = '{adapters}'\n\
          [protocols.Any]\nkind = 'rest'\n"
     ));
-    let mut connection = raw_http::connect(&client.at(&format!("consuming {endpoint}")));
+    let mut connection = raw_http_peers::connect(&client.at(&format!("consuming {endpoint}")));
     let mut call = |who: &str| {
         let body = format!("{{\"who\": \"{who}\", \"a\": 0}}");
         let got = exchange(&mut connection, &request("POST", "/", &[], body.as_bytes()).to_bytes(1), false).unwrap();
@@ -197,7 +197,7 @@ const BRIEF: &str = "[limits]\nrequest = '300ms'\nconnect = '5s'\n";
 
 #[test]
 fn an_adapter_that_greets_and_hangs_costs_one_call_over_http() {
-    let port = raw_http::serve(None, |request| (response(200, "application/json", &request.body), false));
+    let port = raw_http_peers::serve(None, |request| (response(200, "application/json", &request.body), false));
     let folder = tempfile::tempdir().unwrap();
     let file = contract_file(folder.path(), INTRODUCES);
     let endpoint = format!("http://127.0.0.1:{port}");
@@ -218,7 +218,7 @@ fn an_adapter_that_greets_and_hangs_costs_one_call_over_http() {
         "name = 'client'\ncontract = '{file}'\n[[consuming]]\nservice = 'Any'\nendpoint = '{endpoint}'\npeer = '{peer}'\n\
          [protocols.Any]\nkind = 'rest'\n{BRIEF}"
     ));
-    let mut connection = raw_http::connect(&client.at(&format!("consuming {endpoint}")));
+    let mut connection = raw_http_peers::connect(&client.at(&format!("consuming {endpoint}")));
     let mut call = || exchange(&mut connection, &request("POST", "/", &[], BAD).to_bytes(1), false).unwrap().status();
     assert_eq!([call(), call(), call()], [504, 200, 200]);
     let told = client.told();

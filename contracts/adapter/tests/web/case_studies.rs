@@ -10,7 +10,7 @@ use codecs::thrift::{
 };
 use codecs::value::Value;
 
-use super::raw_http::{self, Authority, Made, Message, Reader, request, response};
+use super::raw_http_peers::{self, Authority, Made, Message, Reader, request, response};
 use super::world::{Adapter, file, free_port, get};
 
 fn text(text: &str) -> Value {
@@ -79,7 +79,7 @@ fn twitter_by_rest() {
     let made = Authority::new().make("twitter.test");
     let replies: Next<&'static str> = Arc::default();
     let queue = replies.clone();
-    let port = raw_http::serve(Some(&made), move |request| {
+    let port = raw_http_peers::serve(Some(&made), move |request| {
         assert!(request.field("whip").is_none(), "metadata is between adapters alone");
         (response(200, "application/json", next(&queue)), false)
     });
@@ -90,11 +90,11 @@ fn twitter_by_rest() {
         &[("TwitterTweets", &endpoint, true)],
         &trust(&made),
     );
-    let mut connection = raw_http::connect(&pair.client.at(&format!("consuming {endpoint}")));
+    let mut connection = raw_http_peers::connect(&pair.client.at(&format!("consuming {endpoint}")));
     let mut ask = |target: &str, reply: &'static str| {
         replies.lock().unwrap().push_back(reply);
         let request = request("GET", target, &[("Authorization", "OAuth oauth_consumer_key=\"c\"")], b"");
-        let got = raw_http::exchange(&mut connection, &request.to_bytes(1), false).unwrap();
+        let got = raw_http_peers::exchange(&mut connection, &request.to_bytes(1), false).unwrap();
         assert_eq!((got.status(), got.text().as_str()), (200, reply));
     };
     const TIMELINE: &str = "/1.1/statuses/user_timeline.json?user_id=";
@@ -145,7 +145,7 @@ impl Soap {
         let out = compose_envelope(&self.wsdl, &of.input, arguments).unwrap();
         let fields = [("Content-Type", "text/xml; charset=utf-8"), ("SOAPAction", operation)];
         let request = request("POST", "/", &fields, out.as_bytes());
-        raw_http::exchange(&mut self.connection, &request.to_bytes(1), false).unwrap()
+        raw_http_peers::exchange(&mut self.connection, &request.to_bytes(1), false).unwrap()
     }
 
     fn make(&mut self, id: i64) {
@@ -188,7 +188,7 @@ fn chess() -> Wsdl {
 fn correspondence(contract: &str, more: &str) -> (Pair, Soap) {
     let replies: Next<Value> = Arc::default();
     let (queue, wsdl) = (replies.clone(), chess());
-    let port = raw_http::serve(None, move |request| {
+    let port = raw_http_peers::serve(None, move |request| {
         let envelope = Envelope::parse(&request.body, &XmlLimits::DEFAULT).unwrap();
         let operation = envelope.request(&wsdl, request.field("soapaction")).unwrap().operation;
         let output = operation.output.as_ref().unwrap();
@@ -200,7 +200,7 @@ fn correspondence(contract: &str, more: &str) -> (Pair, Soap) {
     let protocols =
         format!("[protocols.Chess]\nkind = 'soap'\nwsdl = '{}'\n", file("codecs/schemas/chess.wsdl").display());
     let pair = pair(contract, &protocols, &[("Chess", &endpoint, true)], more);
-    let connection = raw_http::connect(&pair.client.at(&format!("consuming {endpoint}")));
+    let connection = raw_http_peers::connect(&pair.client.at(&format!("consuming {endpoint}")));
     (pair, Soap { wsdl: chess(), replies, connection })
 }
 
@@ -247,7 +247,8 @@ service Chess {
 }
 "#;
     let folder = tempfile::tempdir().unwrap();
-    let (pair, mut chess) = correspondence(&raw_http::contract_file(folder.path(), TEXT), "[checks]\nenforce = true\n");
+    let (pair, mut chess) =
+        correspondence(&raw_http_peers::contract_file(folder.path(), TEXT), "[checks]\nenforce = true\n");
     chess.make(17);
     let mut refused = |white: &str, id: i64, asked: bool, who: &str, clause: &str| {
         let users = record([("whiteUser", text(white)), ("blackUser", text("ben"))]);
@@ -277,7 +278,7 @@ fn evernote() -> Schema {
     idl::parse("evernote.thrift", &text, &mut |_| unreachable!()).unwrap()
 }
 
-fn answer(schema: &Schema, service: &str, queue: &Next<Value>, request: &Message) -> raw_http::Answer {
+fn answer(schema: &Schema, service: &str, queue: &Next<Value>, request: &Message) -> raw_http_peers::Answer {
     let message = Thrift::decode(Protocol::Binary, &request.body, &Limits::DEFAULT).unwrap();
     let method = schema.service(service).unwrap().method(message.header.method()).unwrap();
     let header = Header { kind: MessageKind::Reply, ..message.header };
@@ -295,7 +296,7 @@ impl Evernote {
         let out =
             compose_message(Protocol::Binary, framing, &header, &self.schema, method.arguments, &arguments).unwrap();
         let request = request("POST", target, &[("Content-Type", "application/x-thrift")], &out);
-        let got = raw_http::exchange(&mut self.connection, &request.to_bytes(1), false).unwrap();
+        let got = raw_http_peers::exchange(&mut self.connection, &request.to_bytes(1), false).unwrap();
         assert_eq!(got.status(), 200, "{}", got.text());
         let message = Thrift::decode(Protocol::Binary, &got.body, &Limits::DEFAULT).unwrap();
         match message.outcome(&self.schema, method) {
@@ -325,7 +326,7 @@ fn evernote_by_thrift_in_https() {
     let replies: Next<Value> = Arc::default();
     let serve = |service: &'static str| {
         let (queue, schema) = (replies.clone(), evernote());
-        raw_http::serve(Some(&made), move |request| answer(&schema, service, &queue, request))
+        raw_http_peers::serve(Some(&made), move |request| answer(&schema, service, &queue, request))
     };
     let users = format!("https://127.0.0.1:{}//edam/user", serve("UserStore"));
     let notes_at = format!("https://127.0.0.1:{}/", serve("NoteStore"));
@@ -335,7 +336,7 @@ fn evernote_by_thrift_in_https() {
     let services = [("UserStore", users.as_str(), true), ("NoteStore", notes_at.as_str(), false)];
     let listen = format!("[tls.listen]\n{}", made.identity());
     let pair = pair(&study("evernote"), &protocols, &services, &(trust(&made) + &listen));
-    let connection = raw_http::connect_tls(&pair.client.at(&format!("consuming {users}")), &made, None);
+    let connection = raw_http_peers::connect_tls(&pair.client.at(&format!("consuming {users}")), &made, None);
     let mut evernote = Evernote { schema: evernote(), replies: replies.clone(), connection };
     let token = |token: &str| record([("authenticationToken", text(token))]);
     let url = success(text(&notes_at));
@@ -346,7 +347,7 @@ fn evernote_by_thrift_in_https() {
     assert_eq!((&resolved["intercepted"], &resolved["service"]), (&true.into(), &"NoteStore".into()));
     let address = resolved["address"].as_str().unwrap();
     assert_eq!(resolved["url"], format!("https://{address}/"));
-    let connection = raw_http::connect_tls(address, &made, None);
+    let connection = raw_http_peers::connect_tls(address, &made, None);
     let mut note_store = Evernote { connection, ..evernote };
     let linked = record([("guid", text("guid00")), ("shareKey", text("asd")), ("noteStoreUrl", text(&notes_at))]);
     note_store.ask("/", "NoteStore", "listLinkedNotebooks", token("T0"), success(Value::List(vec![linked])));

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use flate2::Compression;
 use flate2::write::{GzEncoder, ZlibEncoder};
 
-use super::raw_http::{self, Message, contract_file, request};
+use super::raw_http_peers::{self, Message, contract_file, request};
 use super::world::{self, Adapter, file};
 
 #[derive(Clone, Default)]
@@ -19,7 +19,7 @@ impl Says {
     fn serve() -> (Self, u16) {
         let says = Self::default();
         let told = says.clone();
-        let port = raw_http::serve(None, move |_| {
+        let port = raw_http_peers::serve(None, move |_| {
             let (status, fields, body) = told.0.lock().unwrap().clone();
             let mut head = format!("HTTP/1.1 {status} X\r\n");
             for (name, value) in fields {
@@ -70,12 +70,12 @@ fn rest(more: &str) -> Rest {
 impl Rest {
     fn get(&self, target: &str, status: u16, fields: &[(&str, &str)], body: &[u8]) -> Message {
         self.says.next(status, fields, body);
-        raw_http::ask(&self.at, &request("GET", target, &[], b""))
+        raw_http_peers::ask(&self.at, &request("GET", target, &[], b""))
     }
 
     fn post(&self, target: &str, fields: &[(&str, &str)], body: &[u8]) -> Message {
         self.says.next(200, &[], b"");
-        raw_http::ask(&self.at, &request("POST", target, fields, body))
+        raw_http_peers::ask(&self.at, &request("POST", target, fields, body))
     }
 
     fn failed(&self) -> u64 {
@@ -249,7 +249,7 @@ fn mistyped_soap_blames_the_sender() {
         says.next(status, &[("Content-Type", "text/xml")], reply.as_bytes());
         let action = if body.contains("MakeAMove") { "MakeAMove" } else { "MakeGame" };
         let request = request("POST", "/", &[("SOAPAction", action)], body.as_bytes());
-        raw_http::ask(&adapter.at(&format!("consuming {endpoint}")), &request)
+        raw_http_peers::ask(&adapter.at(&format!("consuming {endpoint}")), &request)
     };
     let reply = |id: &str| {
         chess(&format!("<MakeGameResponse {xmlns}><MakeGameResult>{id}</MakeGameResult></MakeGameResponse>"))

@@ -2,7 +2,7 @@
 
 use std::io::BufReader;
 
-use super::raw_http::{self, Authority, contract_file, exchange, request, response};
+use super::raw_http_peers::{self, Authority, contract_file, exchange, request, response};
 use super::world::{Adapter, get};
 
 const SHOP: &str = r#"contract 1
@@ -23,11 +23,11 @@ struct Shop {
 }
 
 impl Shop {
-    fn new(tls: Option<&raw_http::Made>) -> Self {
-        let port = raw_http::serve(tls, |_| (response(404, "text/plain", "none"), false));
+    fn new(tls: Option<&raw_http_peers::Made>) -> Self {
+        let port = raw_http_peers::serve(tls, |_| (response(404, "text/plain", "none"), false));
         let items = format!("{}://127.0.0.1:{port}/v1/items", if tls.is_some() { "https" } else { "http" });
         let told = items.clone();
-        let port = raw_http::serve(None, move |_| {
+        let port = raw_http_peers::serve(None, move |_| {
             (response(200, "application/json", format!("{{\"items\": \"{told}\"}}")), false)
         });
         Self { shop: format!("http://127.0.0.1:{port}"), items, folder: tempfile::tempdir().unwrap() }
@@ -50,7 +50,7 @@ impl Shop {
     /// Sends a request to the shop like a client that is only configured with the proxy.
     fn learn(&self, adapter: &Adapter) {
         let target = format!("{}/store", self.shop);
-        assert_eq!(raw_http::ask(&adapter.at("proxy"), &request("GET", &target, &[], b"")).status(), 200);
+        assert_eq!(raw_http_peers::ask(&adapter.at("proxy"), &request("GET", &target, &[], b"")).status(), 200);
     }
 }
 
@@ -68,7 +68,7 @@ fn forward_proxy_checks_calls_to_learned_endpoints() {
     let shop = Shop::new(None);
     let adapter = shop.adapter("");
     shop.learn(&adapter);
-    let got = raw_http::ask(&adapter.at("proxy"), &request("GET", &format!("{}/7", shop.items), &[], b""));
+    let got = raw_http_peers::ask(&adapter.at("proxy"), &request("GET", &format!("{}/7", shop.items), &[], b""));
     assert_eq!(got.status(), 404);
     blamed(&adapter, 1);
 }
@@ -78,9 +78,9 @@ fn tunnels_to_learned_endpoints_are_checked() {
     let shop = Shop::new(None);
     let adapter = shop.adapter("");
     shop.learn(&adapter);
-    let (stream, head) = raw_http::tunnel(&adapter.at("proxy"), shop.authority());
+    let (stream, head) = raw_http_peers::tunnel(&adapter.at("proxy"), shop.authority());
     assert!(head.starts_with("HTTP/1.1 200"), "{head}");
-    let mut tunnel: raw_http::Reader = BufReader::new(Box::new(stream));
+    let mut tunnel: raw_http_peers::Reader = BufReader::new(Box::new(stream));
     let call = request("GET", "/v1/items/7", &[], b"").to_bytes(1);
     assert_eq!(exchange(&mut tunnel, &call, false).unwrap().status(), 404);
     blamed(&adapter, 1);
@@ -93,15 +93,15 @@ fn https_tunnels_are_checked_with_a_matching_certificate() {
     let listen = format!("[tls.listen]\n{}", made.identity());
     let adapter = shop.adapter(&format!("[tls.upstream]\nca = '{}'\n{listen}", made.ca().display()));
     shop.learn(&adapter);
-    let (stream, _) = raw_http::tunnel(&adapter.at("proxy"), shop.authority());
+    let (stream, _) = raw_http_peers::tunnel(&adapter.at("proxy"), shop.authority());
     let call = request("GET", "/v1/items/7", &[], b"").to_bytes(1);
-    assert_eq!(exchange(&mut raw_http::tls_over(stream, &made, None), &call, false).unwrap().status(), 404);
+    assert_eq!(exchange(&mut raw_http_peers::tls_over(stream, &made, None), &call, false).unwrap().status(), 404);
     blamed(&adapter, 1);
     // Without that certificate, the client talks to the service directly.
     let adapter = shop.adapter(&format!("[tls.upstream]\nca = '{}'\n", made.ca().display()));
     shop.learn(&adapter);
-    let (stream, _) = raw_http::tunnel(&adapter.at("proxy"), shop.authority());
-    assert_eq!(exchange(&mut raw_http::tls_over(stream, &made, None), &call, false).unwrap().status(), 404);
+    let (stream, _) = raw_http_peers::tunnel(&adapter.at("proxy"), shop.authority());
+    assert_eq!(exchange(&mut raw_http_peers::tls_over(stream, &made, None), &call, false).unwrap().status(), 404);
     let metrics = adapter.running.as_ref().unwrap().metrics();
     assert!(metrics.contains("unchecked_total{reason=\"encrypted\"} 1\n"), "{metrics}");
 }
@@ -119,7 +119,7 @@ fn resolving_a_longer_path_leads_through_the_adapter() {
     let resolved = resolve("/7");
     assert_eq!((&resolved["intercepted"], &resolved["service"]), (&true.into(), &"Items".into()), "{resolved}");
     let at = resolved["address"].as_str().unwrap();
-    assert_eq!(raw_http::ask(at, &request("GET", "/v1/items/7", &[], b"")).status(), 404);
+    assert_eq!(raw_http_peers::ask(at, &request("GET", "/v1/items/7", &[], b"")).status(), 404);
     blamed(&adapter, 1);
 }
 
@@ -129,7 +129,7 @@ fn learned_endpoints_survive_a_restart() {
     let store = format!("[store]\npath = '{}'\n", shop.folder.path().join("store").display());
     shop.learn(&shop.adapter(&store));
     let adapter = shop.adapter(&store);
-    raw_http::ask(&adapter.at("proxy"), &request("GET", &format!("{}/7", shop.items), &[], b""));
+    raw_http_peers::ask(&adapter.at("proxy"), &request("GET", &format!("{}/7", shop.items), &[], b""));
     blamed(&adapter, 1);
 }
 
@@ -146,6 +146,6 @@ fn reports_and_counts_missing_listeners() {
     let metrics = adapter.running.as_ref().unwrap().metrics();
     assert!(metrics.contains("quintain_adapter_listeners_over_total 2\n"), "{metrics}");
     // The proxy needs no listener.
-    raw_http::ask(&adapter.at("proxy"), &request("GET", &format!("{}/7", shop.items), &[], b""));
+    raw_http_peers::ask(&adapter.at("proxy"), &request("GET", &format!("{}/7", shop.items), &[], b""));
     blamed(&adapter, 1);
 }

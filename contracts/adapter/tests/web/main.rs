@@ -3,7 +3,7 @@
 mod case_studies;
 mod declared_types;
 mod learned_endpoints;
-mod raw_http;
+mod raw_http_peers;
 mod upgrades;
 #[path = "../calculator/world.rs"]
 mod world;
@@ -14,7 +14,7 @@ use std::net::TcpStream;
 use std::sync::{Arc, Mutex};
 
 use proptest::prelude::*;
-use raw_http::{Message, contract_file, exchange, request, response};
+use raw_http_peers::{Message, contract_file, exchange, request, response};
 use world::Adapter;
 
 /// A contract for an echo service. Listed operations are read completely, but not other methods and paths.
@@ -38,7 +38,7 @@ struct Script {
 impl Script {
     fn serve(&self) -> u16 {
         let script = self.clone();
-        raw_http::serve(None, move |request| {
+        raw_http_peers::serve(None, move |request| {
             script.seen.lock().unwrap().push(request.clone());
             let (message, chunk) = script.next.lock().unwrap().pop_front().unwrap();
             (message.to_bytes(chunk), false)
@@ -164,7 +164,7 @@ fn messages_pass_unchanged_unless_a_clause_fails() {
     let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig::with_cases(300));
     let run = |pairs: Vec<(Message, Message, usize)>| {
         for (address, is_proxy) in &by {
-            let mut connection = raw_http::connect(address);
+            let mut connection = raw_http_peers::connect(address);
             for (request, reply, chunk) in &pairs {
                 let is_head = request.start.starts_with("HEAD ");
                 let mut sent = reply.clone();
@@ -218,7 +218,7 @@ fn ten_megabytes_pass_both_ways_in_chunks_and_with_a_length() {
             for adapter in [&ways.client, &ways.pair] {
                 *ways.script.next.lock().unwrap() = VecDeque::from([(reply.clone(), 100_000)]);
                 ways.script.seen.lock().unwrap().clear();
-                let mut connection = raw_http::connect(&adapter.at(&endpoint));
+                let mut connection = raw_http_peers::connect(&adapter.at(&endpoint));
                 let got = exchange(&mut connection, &request.to_bytes(70_000), false).unwrap();
                 assert!(got.body == big, "{target}, in chunks: {chunked}");
                 let seen = ways.script.seen.lock().unwrap();
@@ -233,18 +233,18 @@ fn ten_megabytes_pass_both_ways_in_chunks_and_with_a_length() {
 
 #[test]
 fn supports_bodies_without_length_and_http_1_0() {
-    let port = raw_http::serve(None, |request| {
+    let port = raw_http_peers::serve(None, |request| {
         let text = format!("HTTP/1.0 200 OK\r\nX-Target: {}\r\n\r\nto the end", request.start);
         (text.into_bytes(), true)
     });
     let folder = tempfile::tempdir().unwrap();
     let adapter = one(&folder, ECHO, port, "");
     for target in ["/echo", "/other"] {
-        let got = raw_http::ask(&adapter.1, &request("GET", target, &[], b""));
+        let got = raw_http_peers::ask(&adapter.1, &request("GET", target, &[], b""));
         assert_eq!((got.status(), got.text()), (200, "to the end".to_owned()));
         let mut old = TcpStream::connect(&adapter.1).unwrap();
         write!(old, "GET {target} HTTP/1.0\r\n\r\n").unwrap();
-        let all = String::from_utf8(raw_http::to_the_end(old)).unwrap();
+        let all = String::from_utf8(raw_http_peers::to_the_end(old)).unwrap();
         assert!(all.starts_with("HTTP/1.0 200 OK") && all.ends_with("\r\n\r\nto the end"), "{all}");
     }
 }
@@ -265,7 +265,7 @@ fn enforce_decides_between_rejecting_and_reporting() {
     const TEXT: &str = r#"contract 1
 service Store { PUT "/{item}"(item, body) { requires small: body.count < 10  ensures made: result.code == 201 } }
 "#;
-    let port = raw_http::serve(None, |request| {
+    let port = raw_http_peers::serve(None, |request| {
         (response(if request.start.contains("/good") { 201 } else { 200 }, "text/plain", request.body.clone()), false)
     });
     for enforce in [false, true] {
@@ -273,7 +273,7 @@ service Store { PUT "/{item}"(item, body) { requires small: body.count < 10  ens
         let (adapter, at) = one(&folder, TEXT, port, &format!("[checks]\nenforce = {enforce}\n"));
         let put = |item: &str, count: u32| {
             let body = format!("{{\"count\": {count}}}");
-            raw_http::ask(&at, &request("PUT", item, &[("Content-Type", "application/json")], body.as_bytes()))
+            raw_http_peers::ask(&at, &request("PUT", item, &[("Content-Type", "application/json")], body.as_bytes()))
         };
         assert_eq!(put("/good", 1).status(), 201);
         let (much, wrong) = (put("/good", 10), put("/bad", 1));
@@ -294,10 +294,10 @@ service Store { PUT "/{item}"(item, body) { requires small: body.count < 10  ens
 #[test]
 fn only_the_sample_is_checked() {
     const TEXT: &str = "contract 1\nservice Store { GET \"/\"() { ensures never: result.code == 1 } }\n";
-    let port = raw_http::serve(None, |_| (response(200, "text/plain", "x"), false));
+    let port = raw_http_peers::serve(None, |_| (response(200, "text/plain", "x"), false));
     let folder = tempfile::tempdir().unwrap();
     let (adapter, at) = one(&folder, TEXT, port, "[checks]\nsample = 0.25\n");
-    let mut connection = raw_http::connect(&at);
+    let mut connection = raw_http_peers::connect(&at);
     for _ in 0..400 {
         assert_eq!(exchange(&mut connection, &request("GET", "/", &[], b"").to_bytes(1), false).unwrap().status(), 200);
     }
@@ -314,7 +314,7 @@ fn only_the_sample_is_checked() {
 
 #[test]
 fn each_call_has_a_line_in_the_call_log() {
-    let port = raw_http::serve(None, |_| (response(200, "text/plain", "x"), false));
+    let port = raw_http_peers::serve(None, |_| (response(200, "text/plain", "x"), false));
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("calls.csv");
     let file = contract_file(folder.path(), ECHO);
@@ -334,7 +334,7 @@ fn each_call_has_a_line_in_the_call_log() {
     )));
     let at = adapter.at(&format!("consuming {endpoint}"));
     for _ in 0..3 {
-        assert_eq!(raw_http::ask(&at, &request("GET", "/echo", &[], b"")).status(), 200);
+        assert_eq!(raw_http_peers::ask(&at, &request("GET", "/echo", &[], b"")).status(), 200);
     }
     drop(adapter);
     let text = std::fs::read_to_string(&path).unwrap();
@@ -369,23 +369,24 @@ fn each_call_has_a_line_in_the_call_log() {
 
 #[test]
 fn forward_proxy_connects_only_to_allowed_endpoints() {
-    let port = raw_http::serve(None, |request| (response(200, "text/plain", request.field("host").unwrap()), false));
+    let port =
+        raw_http_peers::serve(None, |request| (response(200, "text/plain", request.field("host").unwrap()), false));
     let folder = tempfile::tempdir().unwrap();
     let file = contract_file(folder.path(), ECHO);
     let adapter = Adapter::from_text(&format!(
         "name = 'client'\ncontract = '{file}'\nproxy = '127.0.0.1:0'\nallow = ['127.0.0.1:{port}']\n[protocols.Echo]\nkind = 'rest'\n"
     ));
     let at = adapter.at("proxy");
-    let got = raw_http::ask(&at, &request("GET", &format!("http://127.0.0.1:{port}/a"), &[], b""));
+    let got = raw_http_peers::ask(&at, &request("GET", &format!("http://127.0.0.1:{port}/a"), &[], b""));
     assert_eq!((got.status(), got.text()), (200, format!("127.0.0.1:{port}")));
     let other = world::free_port();
     for (target, status) in [(format!("http://127.0.0.1:{other}/"), 403), ("/no/authority".to_owned(), 400)] {
-        assert_eq!(raw_http::ask(&at, &request("GET", &target, &[], b"")).status(), status, "{target}");
+        assert_eq!(raw_http_peers::ask(&at, &request("GET", &target, &[], b"")).status(), status, "{target}");
     }
-    let refused = raw_http::ask(&at, &request("CONNECT", &format!("127.0.0.1:{other}"), &[], b""));
+    let refused = raw_http_peers::ask(&at, &request("CONNECT", &format!("127.0.0.1:{other}"), &[], b""));
     assert_eq!(refused.status(), 403);
     // Bytes in a tunnel pass unchanged.
-    let mut tunnel = raw_http::connect(&at);
+    let mut tunnel = raw_http_peers::connect(&at);
     tunnel.get_mut().write_all(format!("CONNECT 127.0.0.1:{port} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes()).unwrap();
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
@@ -404,14 +405,14 @@ fn calls_in_flight_finish_before_the_adapter_ends() {
     let (came, has_come) = std::sync::mpsc::sync_channel(1);
     let (go, may_go) = std::sync::mpsc::sync_channel(1);
     let may_go = Mutex::new(may_go);
-    let port = raw_http::serve(None, move |_| {
+    let port = raw_http_peers::serve(None, move |_| {
         came.send(()).unwrap();
         may_go.lock().unwrap().recv().unwrap();
         (response(200, "text/plain", "late"), false)
     });
     let folder = tempfile::tempdir().unwrap();
     let (mut adapter, at) = one(&folder, ECHO, port, "[limits]\ndrain = '30s'\n");
-    let call = std::thread::spawn(move || raw_http::ask(&at, &request("GET", "/echo", &[], b"")).text());
+    let call = std::thread::spawn(move || raw_http_peers::ask(&at, &request("GET", "/echo", &[], b"")).text());
     has_come.recv().unwrap();
     let running = adapter.running.take().unwrap();
     let end = std::thread::spawn(move || running.end());
@@ -428,6 +429,6 @@ fn empty_chunked_bodies_stay_chunked() {
     request.fields.insert(0, ("Host".to_owned(), "x".to_owned()));
     *ways.script.next.lock().unwrap() = VecDeque::from([(reply.clone(), 1)]);
     let at = ways.pair.at(&format!("consuming http://{}", ways.service_at));
-    assert_eq!(raw_http::ask(&at, &request).sorted(), reply.sorted());
+    assert_eq!(raw_http_peers::ask(&at, &request).sorted(), reply.sorted());
     assert_eq!(ways.script.seen.lock().unwrap()[0].sorted(), request.sorted());
 }

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
-use super::raw_http::{self, contract_file, request};
+use super::raw_http_peers::{self, contract_file, request};
 use super::world::Adapter;
 
 const CHAT: &str = r#"contract 1
@@ -24,7 +24,7 @@ fn server() -> u16 {
     std::thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
             std::thread::spawn(move || {
-                let Ok(head) = raw_http::try_head(&mut stream) else { return };
+                let Ok(head) = raw_http_peers::try_head(&mut stream) else { return };
                 let head = head.to_ascii_lowercase();
                 assert!(!head.contains("\r\nwhip:"), "metadata is only for adapters: {head}");
                 if head.contains("upgrade: websocket") {
@@ -106,7 +106,7 @@ fn upgraded_protocols_pass_through_one_or_two_adapters() {
         for (target, fields) in [("/chat", &[("Authorization", "a")][..]), ("/unlisted", &[])] {
             let mut stream = connect(adapter, &both.endpoint);
             stream.write_all(&upgrade(target, fields)).unwrap();
-            let head = raw_http::head(&mut stream);
+            let head = raw_http_peers::head(&mut stream);
             assert!(head.starts_with("HTTP/1.1 101"), "{head}");
             assert!(head.to_ascii_lowercase().contains("upgrade: websocket"), "{head}");
             let mut first = [0];
@@ -130,7 +130,7 @@ fn upgrade_requests_are_checked() {
     for adapter in [&both.alone, &both.pair] {
         let mut stream = connect(adapter, &both.endpoint);
         stream.write_all(&upgrade("/chat", &[])).unwrap();
-        let head = raw_http::head(&mut stream);
+        let head = raw_http_peers::head(&mut stream);
         assert!(head.starts_with("HTTP/1.1 403"), "{head}");
     }
     assert!(both.alone.told().contains("Failed precondition"), "{}", both.alone.told());
@@ -143,7 +143,7 @@ fn h2c_upgrade_requests_continue_with_http_1() {
     let mut stream = connect(&both.alone, &both.endpoint);
     let fields = [("Connection", "Upgrade, HTTP2-Settings"), ("Upgrade", "h2c"), ("HTTP2-Settings", "AAMAAABk")];
     stream.write_all(&request("GET", "/chat", &fields, b"").to_bytes(1)).unwrap();
-    assert!(raw_http::head(&mut stream).starts_with("HTTP/1.1 200"));
+    assert!(raw_http_peers::head(&mut stream).starts_with("HTTP/1.1 200"));
     let mut body = [0; 5];
     stream.read_exact(&mut body).unwrap();
     assert_eq!(&body, b"plain");
@@ -171,12 +171,12 @@ fn tunnels_end_when_idle_and_need_a_slot() {
     let idle = both("[limits]\nidle = '200ms'\n");
     let mut stream = connect(&idle.alone, &idle.endpoint);
     stream.write_all(&upgrade("/chat", &[("Authorization", "a")])).unwrap();
-    assert!(raw_http::head(&mut stream).starts_with("HTTP/1.1 101"));
+    assert!(raw_http_peers::head(&mut stream).starts_with("HTTP/1.1 101"));
     // The connection must end before this test's timeout.
     stream.read_to_end(&mut Vec::new()).unwrap();
     let full = both("[limits]\nconnections = 1\ndrain = '100ms'\n");
     let mut stream = connect(&full.alone, &full.endpoint);
     stream.write_all(&upgrade("/chat", &[("Authorization", "a")])).unwrap();
-    let head = raw_http::head(&mut stream);
+    let head = raw_http_peers::head(&mut stream);
     assert!(head.starts_with("HTTP/1.1 503"), "{head}");
 }

@@ -2,7 +2,7 @@ use std::fmt::{self, Write};
 
 use base64::Engine;
 
-use super::schema::{Builtin, ComplexId, Field, Message, Type, Wsdl};
+use super::resolved_wsdl::{Builtin, ComplexId, Field, Message, Type, Wsdl};
 use super::xml_tree::Escaped;
 use crate::value::{ComposeError, Value};
 

@@ -1,6 +1,6 @@
 //! SOAP 1.1 envelopes, read as requests and responses. Source: <https://www.w3.org/TR/2000/NOTE-SOAP-20000508/>.
 
-use super::schema::{Message, Operation, Type, Wsdl};
+use super::resolved_wsdl::{Message, Operation, Type, Wsdl};
 use super::value_view::View;
 use super::xml_tree::{Document, Limits};
 

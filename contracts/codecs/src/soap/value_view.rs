@@ -1,6 +1,6 @@
 use base64::Engine;
 
-use super::schema::{Builtin, Complex, Field, Type, Wsdl};
+use super::resolved_wsdl::{Builtin, Complex, Field, Type, Wsdl};
 use super::xml_tree::Document;
 use crate::value::Value;
 

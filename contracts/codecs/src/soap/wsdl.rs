@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use config::nearest::did_you_mean;
 
-use super::schema::{
+use super::resolved_wsdl::{
     Builtin, Complex, ComplexId, Field, Message, Operation, Service, Simple, SimpleId, Type, Wsdl, builtin,
 };
 use super::xml_tree::{Document, Element, Limits};

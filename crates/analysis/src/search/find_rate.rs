@@ -8,9 +8,9 @@ use study::record::{Measurement, Step};
 
 use super::judge::{Judged, judge};
 use super::{found, rate, rules, step_and_trial};
+use crate::enum_words_and_lists::serde_name;
 use crate::findings::{Mark, SearchFinding, SearchStep};
 use crate::verdict;
-use crate::wording::serde_name;
 
 /// Version of [`FindReport`] that this build writes.
 pub const FIND_VERSION: u32 = 1;

@@ -7,7 +7,7 @@ use study::objective::Condition;
 use study::record::{Limit, Measurement};
 
 use crate::censored_latency::{self, Latency};
-use crate::load_verdict::allowed_shortfall;
+use crate::load_bottleneck::allowed_shortfall;
 use crate::merge_histograms;
 use crate::number::{percent, quantity};
 use crate::value;

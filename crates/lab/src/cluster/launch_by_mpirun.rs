@@ -12,7 +12,7 @@ use crate::cluster::Reach;
 use crate::cluster::file::{HostPlan, Hosts};
 use crate::cluster::join::{Event, Joining, Listener, Pipes};
 use crate::lab_clocks;
-use crate::supervised_processes::{Child, Exit, Launch, Supervisor, TICKET, capture};
+use crate::process_start_and_stop::{Child, Exit, Launch, Supervisor, TICKET, capture};
 use crate::trial_end_reason::saying;
 
 /// Major version of Open MPI that is tested. Version 5 has other names for the settings.

@@ -16,7 +16,7 @@ use crate::cluster::launch_by_mpirun::{self, Gang};
 use crate::cluster::node_channel::Link;
 use crate::cluster::{ClusterError, Member, Reach};
 use crate::json_lines::Writer;
-use crate::supervised_processes::{Exit, Launch, Supervisor};
+use crate::process_start_and_stop::{Exit, Launch, Supervisor};
 use crate::trial_end_reason::{End, saying};
 use crate::{cpu_list, lab_clocks};
 

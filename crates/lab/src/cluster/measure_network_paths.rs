@@ -12,7 +12,7 @@ use crate::cluster::{Cluster, Member, remote_sides};
 use crate::divide_cpus::Share;
 use crate::generator_process::load_spec;
 use crate::load_side::Load;
-use crate::load_target::target;
+use crate::load_target_and_files::target;
 use crate::server_side::Side;
 use crate::trial_end_reason::{End, failed};
 

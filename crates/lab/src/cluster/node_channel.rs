@@ -10,7 +10,7 @@ use study::node_messages::{Order, SILENCE_MAX, Said};
 
 use crate::json_lines::{Lines, Writer};
 use crate::lab_clocks;
-use crate::supervised_processes::{Child, wait_readable};
+use crate::process_start_and_stop::{Child, wait_readable};
 use crate::trial_end_reason::{End, saying};
 
 const LOOK: Duration = Duration::from_millis(50);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{alive, eventually, here, number_in, stand_in};
 use crate::ports_and_readiness::{self, NotReady};
-use crate::supervised_processes::{Child, Exit, Launch, Supervisor, command, hears_sigterm};
+use crate::process_start_and_stop::{Child, Exit, Launch, Supervisor, command, hears_sigterm};
 use study::shell_words;
 
 const LONG: Duration = Duration::from_secs(20);
@@ -107,7 +107,7 @@ fn readiness_wait_ends_on_response_exit_or_timeout() {
     let port = ports_and_readiness::free_port().unwrap();
     let mut child = spawn(&supervisor, &format!("quintain serve well {port}"));
     assert_eq!(ports_and_readiness::wait(&mut child, here(port), None, LONG, &|| false), Ok(()));
-    assert_eq!(crate::procfs::listening_addresses(Path::new("/proc"), &child.family()), [here(port)]);
+    assert_eq!(crate::process_sockets::listening_addresses(Path::new("/proc"), &child.family()), [here(port)]);
     drop(child);
     assert!(ports_and_readiness::is_free(port));
     let mut child = spawn(&supervisor, &format!("quintain serve early-exit {port}"));

@@ -8,7 +8,7 @@ use study::spec::{Arrivals, Protocol};
 use study::{Next, WarningKind};
 
 use super::{alive, eventually, here, number_in, options, plan, point, stand_in};
-use crate::supervised_processes::command;
+use crate::process_start_and_stop::command;
 use crate::trial::{Bench, Trial};
 use crate::{Cause, Ended, Hooks, LabError, Options, Phase, Progress, build_all};
 

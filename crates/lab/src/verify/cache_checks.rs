@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use super::check_definition::{Check, code};
 use super::client::{Client, reason};
-use super::failure::Trouble;
 use super::server_under_test::Server;
+use super::unsuccessful_check_reason::Trouble;
 use conversation_table::{Answer, HttpRow, Row, Rows, Speech, Whose};
 
 pub(super) fn checks() -> Vec<Check> {

@@ -3,8 +3,8 @@
 use study::cases::Case;
 
 use super::conversation;
-use super::failure::Trouble;
 use super::server_under_test::Server;
+use super::unsuccessful_check_reason::Trouble;
 
 pub(super) type Run = Box<dyn Fn(&mut Server<'_>) -> Result<(), Trouble>>;
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use study::verification::Miss;
 
 use super::expected_page::Page;
-use super::failure::excerpt;
+use super::unsuccessful_check_reason::excerpt;
 use crate::lab_clocks;
 
 /// Time limit of every connect, read and write of a client.

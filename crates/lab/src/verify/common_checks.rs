@@ -7,8 +7,8 @@ use study::verification::Suite;
 
 use super::check_definition::{Check, code};
 use super::client::PATIENCE;
-use super::failure::{NotStarted, Trouble};
 use super::server_under_test::Server;
+use super::unsuccessful_check_reason::{NotStarted, Trouble};
 use super::{cache_checks, http_checks, pingpong_checks};
 use crate::lab_clocks;
 

@@ -9,9 +9,9 @@ use study::verification::Miss;
 
 use super::client::{Client, Noise};
 use super::expected_page::{differ, miss};
-use super::failure::{Trouble, excerpt};
 use super::http_response_parser::Response;
 use super::server_under_test::Server;
+use super::unsuccessful_check_reason::{Trouble, excerpt};
 
 /// Silence required between the pieces of a request. It is [`BEHIND`] after the last response, and [`BEHIND_LATER`]
 /// from the second connection of a case.

@@ -2,8 +2,8 @@
 
 use study::verification::Miss;
 
-use super::failure::excerpt;
 use super::http_response_parser::Response;
+use super::unsuccessful_check_reason::excerpt;
 
 /// A path and the properties that its responses share.
 pub(super) struct Page {

@@ -4,8 +4,8 @@ use std::thread;
 
 use super::check_definition::{Check, code};
 use super::client::expect_words;
-use super::failure::{END, Trouble};
 use super::server_under_test::Server;
+use super::unsuccessful_check_reason::{END, Trouble};
 
 pub(super) fn checks() -> Vec<Check> {
     vec![

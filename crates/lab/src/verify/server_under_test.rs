@@ -17,11 +17,11 @@ use study::verification::Suite;
 use super::Target;
 use super::client::{CASE, Client, PATIENCE, Speech, late, reason};
 use super::expected_page::{Page, get};
-use super::failure::{END, NotStarted, Trouble};
+use super::unsuccessful_check_reason::{END, NotStarted, Trouble};
+use crate::process_start_and_stop::{Child, Supervisor, pid_of};
 use crate::start_server::{Ground, Kept, Started};
-use crate::supervised_processes::{Child, Supervisor, pid_of};
 use crate::trial_end_reason::End;
-use crate::{lab_clocks, ports_and_readiness, procfs};
+use crate::{lab_clocks, ports_and_readiness, process_sockets};
 
 /// Server to verify, and what is needed to start it.
 pub(super) struct Home<'a> {
@@ -173,7 +173,7 @@ impl<'a> Server<'a> {
     pub(super) fn sockets(&self) -> Vec<(Pid, i32)> {
         let of_process = |pid: u32| {
             let process = pid_of(pid);
-            let sockets = procfs::sockets(Path::new("/proc"), pid).unwrap_or_default();
+            let sockets = process_sockets::sockets(Path::new("/proc"), pid).unwrap_or_default();
             sockets.into_iter().filter_map(move |(number, _)| Some((process?, number)))
         };
         self.child.iter().flat_map(Child::family).flat_map(of_process).collect()

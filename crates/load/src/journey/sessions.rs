@@ -31,7 +31,7 @@ use crate::worker::Done;
 use crate::worker_threads::LoadError;
 
 /// Maximum length of a request, and of the body of a response, bytes.
-pub(crate) const MESSAGE_BYTES_MAX: usize = study::limits::BODY_MAX_BYTES as usize;
+pub(crate) const MESSAGE_BYTES_MAX: usize = study::load_limits_and_defaults::BODY_MAX_BYTES as usize;
 /// Maximum total length of the interim and final heads of a response, bytes.
 const HEADS_BYTES_MAX: usize = 64 * 1024;
 /// Maximum length of a head or body that a transcript shows in full, bytes.

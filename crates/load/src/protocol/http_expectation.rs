@@ -6,9 +6,9 @@ use study::spec::Expect;
 use wire::http1::RequestMethod;
 
 use super::Difference;
+use super::body_pattern_and_json_checks::{self, Checks};
 use super::request_mix::Sent;
 use super::varied_requests::Values;
-use super::whole_body_checks::{self, Checks};
 use crate::recorder::Fault;
 
 #[derive(Clone, Debug)]
@@ -63,7 +63,7 @@ impl Expectation {
     #[inline]
     pub(super) fn compare(&self, so_far: &mut Body, is_checked: bool, piece: &[u8]) {
         let Body { as_expected, difference, whole } = so_far;
-        if is_checked && whole.len() <= whole_body_checks::BODY_MAX_BYTES {
+        if is_checked && whole.len() <= body_pattern_and_json_checks::BODY_MAX_BYTES {
             whole.extend_from_slice(piece);
         }
         let Some(body) = self.body.as_deref() else { return };

@@ -10,9 +10,9 @@ use super::Task;
 use crate::arrivals::Timetable;
 use crate::censored_waits::Waits;
 use crate::coordinator::{Control, Gauge, NEVER};
+use crate::coordinator_exchange::PhaseTracker;
 use crate::protocol::Protocol;
 use crate::recorder::Recorder;
-use crate::worker_phase_tracker::PhaseTracker;
 
 /// The requests that any stop rule leaves: unlimited, or the rest of a number of requests, a trace or a volley round.
 #[derive(Default)]

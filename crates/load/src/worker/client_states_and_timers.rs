@@ -8,9 +8,9 @@ use net::{Conn, Nanos};
 use study::spec::Connection;
 
 use super::Task;
+use crate::coordinator_exchange::PhaseTracker;
 use crate::recorder::Wait;
 use crate::tls::Session;
-use crate::worker_phase_tracker::PhaseTracker;
 
 /// Maximum number of connects in progress per worker, limited so that no accept queue overflows.
 const CONNECTING_MAX: usize = 64;

@@ -7,9 +7,9 @@ use study::spec::{Stop, Target};
 use super::Task;
 use super::client_states_and_timers::{Connections, Flight, State};
 use crate::censored_waits::Waits;
+use crate::coordinator_exchange::PhaseTracker;
 use crate::protocol::{CacheOutcome, Protocol};
 use crate::recorder::{Answered, Fault, Log, Recorder, StreamsRecorder};
-use crate::worker_phase_tracker::PhaseTracker;
 
 /// Maximum number of logged requests of a load, over all workers: about 100 MB.
 const LOG_MAX: usize = 1_000_000;

@@ -1,8 +1,8 @@
 //! Tables for Apache Otava, which detects changes over runs. Each has one row per run.
 
 use analysis::Findings;
+use analysis::enum_words_and_lists::serde_name;
 use analysis::findings::Row;
-use analysis::wording::serde_name;
 use serde_json::{Map, json};
 
 use super::File;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Detail, Drawing};
-use crate::panel::{FONT, WIDTH, text_width};
+use crate::panel::{FONT, WIDTH, text_width_and_wrap};
 use crate::svg::Svg;
 use analysis::findings::{Findings, ProfileFinding};
 use analysis::number;
@@ -151,12 +151,12 @@ impl Flame {
 }
 
 fn shortened(name: &str, room: f64) -> String {
-    if text_width::width(name, FONT) <= room {
+    if text_width_and_wrap::width(name, FONT) <= room {
         return name.to_owned();
     }
-    let left = room - text_width::width("…", FONT);
-    let first = text_width::pieces(name, left, FONT)[0];
-    if text_width::width(first, FONT) <= left { format!("{first}…") } else { String::new() }
+    let left = room - text_width_and_wrap::width("…", FONT);
+    let first = text_width_and_wrap::pieces(name, left, FONT)[0];
+    if text_width_and_wrap::width(first, FONT) <= left { format!("{first}…") } else { String::new() }
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 use super::{Detail, Drawing, Key};
 use crate::panel::{Axis, Layer, Mark, Panel, style};
+use analysis::enum_words_and_lists::capitalised;
 use analysis::findings::{History, HistoryRun, MachineHistory, PointValue};
 use analysis::number::{self, drawable};
-use analysis::wording::capitalised;
 
 /// Minimum half-range of the speed axis in percent, so that a steady machine looks steady.
 const SPEED_WIDTH: f64 = 5.0;

@@ -8,7 +8,7 @@ use super::series_colours::Colours;
 use super::{Detail, Drawing, Key, bars, is_drawable};
 use crate::panel::{Axis, Layer, Mark, Panel};
 use analysis::findings::{Estimate, Factor, Findings, Mark as RowMark, Row, TrialFinding};
-use analysis::group::grouped;
+use analysis::group_by_key::grouped;
 use analysis::number::drawable;
 use analysis::{label, number};
 

@@ -7,10 +7,10 @@ use study::plan::{Figure as Wanted, FigureKind};
 
 use super::{Detail, Drawing, Facet, Grid, Key, MARKS, bars, hollow, is_drawable, left_out, metric_of, percent, tip};
 use crate::panel::{Axis, Layer, Mark, Panel};
+use analysis::enum_words_and_lists::capitalised;
 use analysis::findings::{CurvePoint, Factor, Findings, Row, Scalability, TrialFinding};
 use analysis::number::{self, drawable};
 use analysis::value::estimate_at;
-use analysis::wording::capitalised;
 
 /// Metrics of one unit over a factor. Several metrics are the series.
 struct Over<'a> {

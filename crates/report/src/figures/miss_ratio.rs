@@ -8,7 +8,7 @@ use super::series_colours::Colours;
 use super::{Detail, Drawing, Face, Key, bars, place_of};
 use crate::panel::{Axis, Layer, Mark, Panel};
 use analysis::findings::{Findings, MissRatioCurve, MissRatioPoint, MissRatios};
-use analysis::group::distinct;
+use analysis::group_by_key::distinct;
 use analysis::miss_ratio::capacity;
 use analysis::number::{self, quantity};
 

@@ -7,7 +7,7 @@ use super::series_colours::Colours;
 use super::{Detail, Drawing, Key, bars, metric_over_factor};
 use crate::panel::{Axis, Layer, Panel};
 use analysis::findings::{Findings, OverRequests};
-use analysis::group::distinct;
+use analysis::group_by_key::distinct;
 use analysis::number::drawable;
 
 pub(super) fn memory(findings: &Findings, wanted: &Wanted, detail: Detail) -> Drawing {

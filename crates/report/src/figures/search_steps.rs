@@ -3,9 +3,9 @@ use std::collections::BTreeSet;
 use super::series_colours::Colours;
 use super::{Detail, Drawing, Key};
 use crate::panel::{Axis, Layer, Mark, Panel};
+use analysis::enum_words_and_lists::serde_name;
 use analysis::findings::{Findings, SearchFinding, SearchStep, SearchVerdict};
 use analysis::number;
-use analysis::wording::serde_name;
 
 const VERDICTS: [&str; 5] = ["holds", "fails", "undecided", "generator-bound", "says nothing about the objective"];
 

@@ -6,8 +6,8 @@ use study::record::IdlePolicy;
 
 use super::place_of;
 use crate::panel::style;
+use analysis::enum_words_and_lists::serde_name;
 use analysis::findings::{Factor, Findings, Row};
-use analysis::wording::serde_name;
 
 pub(crate) struct Colours<'a> {
     contender: Option<&'a Factor>,

@@ -1,6 +1,6 @@
 use super::{Drawing, Key};
 use crate::panel::style::{self, Background};
-use crate::panel::{FONT, Panel, TITLE, WIDTH, text_width};
+use crate::panel::{FONT, Panel, TITLE, WIDTH, text_width_and_wrap};
 use crate::svg::{Path, Svg, rounded};
 
 const MARGIN: f64 = 12.0;
@@ -12,9 +12,9 @@ pub(crate) fn svg_file(drawing: &Drawing, background: Background) -> String {
     let width = MARGIN * 2.0 + WIDTH * columns as f64 + GAP * (columns - 1) as f64;
     let inner = width - MARGIN * 2.0;
     // Titles are wrapped, not shortened, because a file has no page that repeats them.
-    let title = text_width::wrap(&drawing.title, inner - 8.0, TITLE);
-    let caption = text_width::wrap(&drawing.caption, inner, FONT);
-    let notes: Vec<String> = drawing.notes.iter().flat_map(|note| text_width::wrap(note, inner, FONT)).collect();
+    let title = text_width_and_wrap::wrap(&drawing.title, inner - 8.0, TITLE);
+    let caption = text_width_and_wrap::wrap(&drawing.caption, inner, FONT);
+    let notes: Vec<String> = drawing.notes.iter().flat_map(|note| text_width_and_wrap::wrap(note, inner, FONT)).collect();
     let (entries, legend_height) = legend(drawing, inner);
     let height = |row: &[Panel]| row.iter().map(Panel::height).fold(0.0, f64::max) + GAP;
     let rows = drawing.panels.chunks(columns).map(height).collect::<Vec<_>>();
@@ -111,8 +111,8 @@ fn legend(drawing: &Drawing, width: f64) -> (Vec<Entry>, f64) {
     let (mut x, mut y, mut next) = (0.0, 0.0, 0.0);
     let mut entries = Vec::new();
     for Key { series, label, face } in drawing.legend().iter().chain(&hollow) {
-        let lines = text_width::wrap(label, width - 52.0, FONT);
-        let widest = lines.iter().map(|line| text_width::width(line, FONT)).fold(0.0, f64::max);
+        let lines = text_width_and_wrap::wrap(label, width - 52.0, FONT);
+        let widest = lines.iter().map(|line| text_width_and_wrap::width(line, FONT)).fold(0.0, f64::max);
         let needed = 26.0 + 6.0 + widest + 16.0;
         if x > 0.0 && x + needed > width {
             (x, y) = (0.0, next);

@@ -1,6 +1,6 @@
+use analysis::enum_words_and_lists::{SERVER_OR_PATH, limit_word, serde_name};
 use analysis::findings::{Estimate, Findings, Mark, Row};
 use analysis::number;
-use analysis::wording::{SERVER_OR_PATH, limit_word, serde_name};
 use study::Metric;
 
 use crate::document::{Cell, Head, Room, Tone};

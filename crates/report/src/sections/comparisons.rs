@@ -1,7 +1,7 @@
 use analysis::effects::change;
+use analysis::enum_words_and_lists::serde_name;
 use analysis::findings::{ComparedPlace, Comparison, Difference, EffectScale, Findings, Trend};
 use analysis::number::{p_value, percent};
-use analysis::wording::serde_name;
 
 use crate::document::{Block, Head, Section, Table};
 
@@ -54,7 +54,7 @@ fn table(f: &Findings, found: &Comparison) -> Table {
     let name = study::Metric::noun_of(&found.metric);
     let several = f.comparisons.iter().any(|other| other.idle != found.idle);
     let idle = if several { format!(", idle {}", serde_name(found.idle)) } else { String::new() };
-    let name = analysis::wording::capitalised(name);
+    let name = analysis::enum_words_and_lists::capitalised(name);
     Table::plain(format!("{name}, compared with the best{idle}"), heads, rows)
 }
 

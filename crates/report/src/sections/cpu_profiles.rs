@@ -33,7 +33,7 @@ pub(crate) fn section(f: &Findings) -> Option<Section> {
 
 fn lines(profiles: &[ProfileFinding]) -> Vec<Item> {
     let lines = profiles.iter().map(|profile| (profile.sentence.as_str(), profile.label.as_str()));
-    let lines = analysis::group::grouped(lines);
+    let lines = analysis::group_by_key::grouped(lines);
     let line = |(sentence, labels): (&str, Vec<&str>)| {
         let of_all = labels.len() == profiles.len() && labels.len() > 1;
         let labels = if of_all { "all design points".to_owned() } else { labels.join("; ") };

@@ -1,8 +1,8 @@
 use analysis::effects::{change, source_name};
+use analysis::enum_words_and_lists::serde_name;
 use analysis::findings::{ChangeAt, EffectAnalysis, EffectChange, EffectScale, Effects, Findings};
-use analysis::group::{distinct, grouped};
+use analysis::group_by_key::{distinct, grouped};
 use analysis::number;
-use analysis::wording::serde_name;
 use study::plan::{Design, Level};
 
 use crate::document::{Block, Head, Section, Table};

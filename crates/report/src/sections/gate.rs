@@ -116,7 +116,7 @@ fn cost(f: &Findings, found: &GateFinding) -> String {
     let trials = f.rows.iter().map(|row| row.trials.len() as u64).sum::<u64>();
     let limits = f.rows.iter().filter_map(|row| {
         let limit = row.limited_by.as_ref()?;
-        Some(format!("{} by {}", row.label, analysis::wording::limit_word(limit.limit)))
+        Some(format!("{} by {}", row.label, analysis::enum_words_and_lists::limit_word(limit.limit)))
     });
     let limits = limits.collect::<Vec<_>>();
     let limits = if limits.is_empty() { String::new() } else { format!(" Limited: {}.", limits.join(", ")) };

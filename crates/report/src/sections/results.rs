@@ -3,7 +3,7 @@ use analysis::{FailedRequests, hangs, label, number};
 
 use crate::document::{Block, Cell, Head, Room, Section, Table, Tone};
 use crate::sections::cells::{FIRST, limit_cell, metric_cell, metric_head, point_cells, point_heads, shown};
-use crate::sections::extra_tables;
+use crate::sections::requested_and_detail_tables;
 
 pub(crate) fn section(f: &Findings) -> Option<Section> {
     let mut section = Section::new("results", "Results");
@@ -16,14 +16,18 @@ pub(crate) fn section(f: &Findings) -> Option<Section> {
         section.all(Block::Note(unanswered));
     }
     section.all(Block::Note(stopped(f)));
-    let asked = extra_tables::searches(f).into_iter().chain(f.tables.iter().map(|table| extra_tables::table(f, table)));
-    for table in
-        asked.chain(extra_tables::miss_causes(f)).chain(extra_tables::operations(f)).chain(extra_tables::generators(f))
+    let asked = requested_and_detail_tables::searches(f)
+        .into_iter()
+        .chain(f.tables.iter().map(|table| requested_and_detail_tables::table(f, table)));
+    for table in asked
+        .chain(requested_and_detail_tables::miss_causes(f))
+        .chain(requested_and_detail_tables::operations(f))
+        .chain(requested_and_detail_tables::generators(f))
     {
         section.all(Block::Table(table));
     }
     let others = other_metrics(f).map(|table| ("Other metrics".to_owned(), table));
-    for (title, table) in extra_tables::search_steps(f).into_iter().chain(others) {
+    for (title, table) in requested_and_detail_tables::search_steps(f).into_iter().chain(others) {
         section.long(Block::Fold(title, vec![Block::Table(table)]));
     }
     if let Some(table) = variances(f) {
@@ -127,7 +131,7 @@ fn marks_legend(f: &Findings) -> Vec<&'static str> {
 /// Describes why no trials followed. A study ends at all points together, except searches and abandoned points.
 fn stopped(f: &Findings) -> String {
     let measured = f.rows.iter().filter(|row| row.n > 0);
-    let reasons = analysis::group::grouped(measured.map(|row| (row.stop_reason.as_str(), row)));
+    let reasons = analysis::group_by_key::grouped(measured.map(|row| (row.stop_reason.as_str(), row)));
     let alone = reasons.len() == 1;
     let text = |(reason, rows): &(&str, Vec<&Row>)| match rows.as_slice() {
         [row] if !alone => label::about(row, reason),

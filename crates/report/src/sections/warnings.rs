@@ -38,6 +38,6 @@ fn of_nodes(f: &Findings) -> impl Iterator<Item = Item> {
         let bad = node.doctor.iter().filter(|found| is_bad(found));
         bad.map(|found| (format!("{}: {}", found.check, found.text), node.name.clone())).collect::<Vec<_>>()
     };
-    let lines = analysis::group::grouped(f.nodes.iter().flat_map(of_node));
+    let lines = analysis::group_by_key::grouped(f.nodes.iter().flat_map(of_node));
     lines.into_iter().map(|(text, names)| Item::new(format!("doctor on {}: {text}", names.join(", "))))
 }

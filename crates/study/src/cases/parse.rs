@@ -4,8 +4,8 @@ use regex::bytes::{Regex, RegexBuilder};
 use serde_json_path::JsonPath;
 
 use super::SPLIT_MAX_BYTES;
-use super::expression::{Template, Value, is_name};
 use super::keys::{CASES, CONNECTIONS, SPLITS};
+use super::template_expressions::{Template, Value, is_name};
 use super::{Case, Connection, Draw, Expect, ExpectHttp, Json, Request, Send, Split, Values, bytes_of_hex};
 use crate::validate_http::numeric_statuses;
 
@@ -351,7 +351,7 @@ mod tests {
 
     #[test]
     fn examples_are_valid_values() {
-        assert_eq!(config::check_examples::mistakes(&CASES), Vec::<String>::new());
+        assert_eq!(config::check_declared_examples::mistakes(&CASES), Vec::<String>::new());
     }
 
     #[test]

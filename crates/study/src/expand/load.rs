@@ -7,7 +7,7 @@ use super::journey;
 use super::subject;
 use super::workload;
 use crate::keys::allowed_words::{ARRIVALS, BACKENDS, LOOPS, RULES, STOP_RULES, WARMUP_RULES};
-use crate::limits::WARMUP_NS;
+use crate::load_limits_and_defaults::WARMUP_NS;
 use crate::load_rules;
 use crate::load_shape::{self, Stage};
 use crate::objective::Objective;

@@ -7,7 +7,7 @@ use super::Kind::{
 };
 use super::Missing::{Is, Means, Mistake};
 use super::{Keys, Kind, Missing, allowed_words};
-use crate::limits::{CLIENTS_MAX, CPUS_MAX, PIPELINE_MAX, STREAMS_MAX, THREADS_MAX, TIMEOUT_MIN_NS};
+use crate::load_limits_and_defaults::{CLIENTS_MAX, CPUS_MAX, PIPELINE_MAX, STREAMS_MAX, THREADS_MAX, TIMEOUT_MIN_NS};
 use crate::workload::trace::{KEY_LEAST_BYTES, TTL_MAX_S};
 use crate::workload::{KEY_MAX_BYTES, KEYS_MAX, VALUE_MAX_BYTES};
 

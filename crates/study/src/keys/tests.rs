@@ -1,4 +1,4 @@
-use config::check_examples::{self, read};
+use config::check_declared_examples::{self, read};
 use config::{Report, Section, node, render_keys};
 
 use super::*;
@@ -6,7 +6,7 @@ use super::*;
 #[test]
 fn examples_and_defaults_may_stand_where_they_are_shown() {
     for root in [&STUDY, &JOURNEY] {
-        assert_eq!(check_examples::mistakes(root), Vec::<String>::new());
+        assert_eq!(check_declared_examples::mistakes(root), Vec::<String>::new());
     }
 }
 

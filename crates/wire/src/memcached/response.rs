@@ -1,8 +1,8 @@
 //! Reads a client's responses to `get` with one key, `set` and `delete` from one connection.
 
 use super::Limits;
-use crate::cache_response_reader::{BlockReader, Event, Next, StreamError};
 use crate::decimal;
+use crate::line_and_block_reader::{BlockReader, Event, Next, StreamError};
 
 /// The request to which a response belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

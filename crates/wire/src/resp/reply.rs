@@ -1,8 +1,8 @@
 //! Reads RESP2 replies. Arrays are errors, because quintain's requests never cause one.
 
 use super::Limits;
-use crate::cache_response_reader::{BlockReader, Event, Next, StreamError};
 use crate::decimal;
+use crate::line_and_block_reader::{BlockReader, Event, Next, StreamError};
 
 /// A complete reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 //! Tests of HTTP/2: examples of the RFCs, tables of frames and heads, limits, and any bytes.
 
 mod frames;
+mod fuzz_targets;
 mod heads;
 mod hpack_blocks;
-mod properties;
 
 fn hex(text: &str) -> Vec<u8> {
     let digits = text.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect::<Vec<_>>();

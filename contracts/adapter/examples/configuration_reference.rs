@@ -1,4 +1,5 @@
-//! Writes the keys in docs/reference/adapter.md, which a test checks: `cargo run -p adapter --example reference`.
+//! Writes the keys in docs/reference/adapter.md, which a test checks:
+//! `cargo run -p adapter --example configuration_reference`.
 
 use std::path::Path;
 

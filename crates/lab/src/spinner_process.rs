@@ -1,7 +1,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crate::supervised_processes::{Child, Launch, Supervisor};
+use crate::process_start_and_stop::{Child, Launch, Supervisor};
 
 pub(crate) struct Spinner {
     child: Child,

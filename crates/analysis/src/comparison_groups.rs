@@ -2,7 +2,7 @@
 
 use study::plan::Plan;
 
-use crate::group::grouped;
+use crate::group_by_key::grouped;
 use crate::label::{label, varied};
 
 #[derive(Clone, Debug, PartialEq)]

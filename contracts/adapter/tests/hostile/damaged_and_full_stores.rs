@@ -29,7 +29,7 @@ fn indices(adapter: &Adapter) -> Vec<String> {
 
 #[test]
 fn entries_outlive_an_adapter_and_store_errors_are_reported() {
-    let port = raw_http::serve(None, |request| (response(200, "application/json", &request.body), false));
+    let port = raw_http_peers::serve(None, |request| (response(200, "application/json", &request.body), false));
     let folder = tempfile::tempdir().unwrap();
     let file = contract_file(folder.path(), NAMES);
     let store = folder.path().join("state.redb");
@@ -64,7 +64,7 @@ fn entries_outlive_an_adapter_and_store_errors_are_reported() {
 
 #[test]
 fn a_store_that_another_process_has_open_is_left_alone() {
-    let port = raw_http::serve(None, |request| (response(200, "application/json", &request.body), false));
+    let port = raw_http_peers::serve(None, |request| (response(200, "application/json", &request.body), false));
     let folder = tempfile::tempdir().unwrap();
     let file = contract_file(folder.path(), NAMES);
     let store = folder.path().join("state.redb");
@@ -79,7 +79,7 @@ fn a_store_that_another_process_has_open_is_left_alone() {
 
 #[test]
 fn unused_entries_leave_memory_and_file() {
-    let port = raw_http::serve(None, |request| (response(200, "application/json", &request.body), false));
+    let port = raw_http_peers::serve(None, |request| (response(200, "application/json", &request.body), false));
     let folder = tempfile::tempdir().unwrap();
     let file = contract_file(folder.path(), NAMES);
     let store = folder.path().join("state.redb");
@@ -114,8 +114,8 @@ fn a_flood_of_introductions_does_not_shift_blame_to_the_client() {
 service Shop { POST \"/find\"(body) { reply identifies Till at body.at index body.n } }
 service Till { POST \"/pay\"(body) { index body.n  ensures paid: result.code == 201 } }
 ";
-    let shop = raw_http::serve(None, |request| (response(200, "application/json", &request.body), false));
-    let till = raw_http::serve(None, |request| (response(200, "application/json", &request.body), false));
+    let shop = raw_http_peers::serve(None, |request| (response(200, "application/json", &request.body), false));
+    let till = raw_http_peers::serve(None, |request| (response(200, "application/json", &request.body), false));
     let folder = tempfile::tempdir().unwrap();
     let file = contract_file(folder.path(), SHOP);
     let adapter = Adapter::from_text(&format!(
@@ -127,12 +127,12 @@ service Till { POST \"/pay\"(body) { index body.n  ensures paid: result.code == 
     let find = |number: usize| {
         let body = format!("{{\"at\": \"http://127.0.0.1:{till}\", \"n\": {number}}}");
         let at = adapter.at(&format!("consuming http://127.0.0.1:{shop}"));
-        assert_eq!(raw_http::ask(&at, &request("POST", "/find", &json, body.as_bytes())).status(), 200);
+        assert_eq!(raw_http_peers::ask(&at, &request("POST", "/find", &json, body.as_bytes())).status(), 200);
     };
     let pay = |number: usize| {
         let target = format!("http://127.0.0.1:{till}/pay");
         let body = format!("{{\"n\": {number}}}");
-        raw_http::ask(&adapter.at("proxy"), &request("POST", &target, &json, body.as_bytes()));
+        raw_http_peers::ask(&adapter.at("proxy"), &request("POST", &target, &json, body.as_bytes()));
     };
     let blamed = |label: &str, times: usize| {
         let labels = "operation=\"Till.POST /pay\",clause=\"Till.POST /pay.paid\"";

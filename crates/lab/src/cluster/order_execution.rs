@@ -15,10 +15,10 @@ use study::spec::LoadSpec;
 use crate::generator_process::Generator;
 use crate::json_lines::{Lines, Writer, parse};
 use crate::load_side::Engine;
+use crate::process_start_and_stop::{Supervisor, wait_readable};
 use crate::server_side::{Seen, Side, Subject};
-use crate::spinner::Spinner;
+use crate::spinner_process::Spinner;
 use crate::start_server::{Ground, Kept};
-use crate::supervised_processes::{Supervisor, wait_readable};
 use crate::trial_end_reason::End;
 use crate::{build_servers, lab_clocks, network_counters};
 

@@ -3,7 +3,7 @@
 use contract::metadata::{CallContext, RequestMetadata, encode_request};
 
 use super::*;
-use crate::raw_http::Authority;
+use crate::raw_http_peers::Authority;
 
 #[test]
 fn a_port_without_proof_of_identity_refuses_labels_over_the_limits() {
@@ -21,7 +21,7 @@ fn a_port_without_proof_of_identity_refuses_labels_over_the_limits() {
         let mut stream = TcpStream::connect(adapter.at(&format!("adapters {endpoint}"))).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         stream.write_all(&[&b"whip\x01"[..], &number, &block, &bad].concat()).unwrap();
-        assert!(raw_http::to_the_end(stream).len() > 5, "the call passes");
+        assert!(raw_http_peers::to_the_end(stream).len() > 5, "the call passes");
     };
     let long = "x".repeat(300);
     let refused: [(&str, &[&str]); 7] = [
@@ -71,7 +71,7 @@ service Any { POST "/"(body) { ensures fine: result.body.a > 0 } }
 
 /// Starts a service that echoes bodies, its adapter, and the adapter of a client that configures these labels.
 fn shop(tls: [&str; 2], labels: &str, checks: [&str; 2]) -> (Adapter, Adapter, String, tempfile::TempDir) {
-    let port = raw_http::serve(None, |request| (response(200, "application/json", &request.body), false));
+    let port = raw_http_peers::serve(None, |request| (response(200, "application/json", &request.body), false));
     let endpoint = format!("http://127.0.0.1:{port}");
     let folder = tempfile::tempdir().unwrap();
     let file = contract_file(folder.path(), SHOP);
@@ -134,7 +134,7 @@ fn a_slow_service_is_neither_blamed_nor_called_unreachable() {
     let client = format!("name = 'client'\n{common}[[consuming]]\n{table}peer = '{peer}'\nlabels = ['server']\n");
     let client = Adapter::from_text(&client);
     for _ in 0..2 {
-        let got = raw_http::ask(&client.at(&format!("consuming {endpoint}")), &request("GET", "/", &[], b""));
+        let got = raw_http_peers::ask(&client.at(&format!("consuming {endpoint}")), &request("GET", "/", &[], b""));
         assert_eq!((got.status(), got.field("whip")), (504, None), "{got:?}");
     }
     assert_eq!((client.told(), server.told()), (String::new(), String::new()));
@@ -148,7 +148,8 @@ fn a_slow_service_is_neither_blamed_nor_called_unreachable() {
 fn rejection_by_the_other_adapter_is_not_a_service_reply() {
     let checks = ["[checks]\nenforce = true\nensures = 'both'\n", "[checks]\nensures = 'both'\n"];
     let (server, web, endpoint, _folder) = shop(["", ""], "['server']", checks);
-    let got = raw_http::ask(&web.at(&format!("consuming {endpoint}")), &request("POST", "/", &[], br#"{"a": 0}"#));
+    let got =
+        raw_http_peers::ask(&web.at(&format!("consuming {endpoint}")), &request("POST", "/", &[], br#"{"a": 0}"#));
     assert!(got.status() == 502 && got.field("whip").is_none(), "{got:?}");
     assert!(server.told().contains("Failed postcondition"), "{}", server.told());
     assert_eq!(web.told(), "");
@@ -162,12 +163,12 @@ fn the_admin_port_is_not_reachable_through_the_proxy() {
     let (proxy, admin) = (adapter.at("proxy"), adapter.at("admin"));
     let port = admin.rsplit(':').next().unwrap();
     for host in ["127.0.0.1", "localhost", "[::ffff:127.0.0.1]"] {
-        let (_, head) = raw_http::tunnel(&proxy, &format!("{host}:{port}"));
+        let (_, head) = raw_http_peers::tunnel(&proxy, &format!("{host}:{port}"));
         assert!(head.starts_with("HTTP/1.1 403"), "{host}: {head}");
-        let got = raw_http::ask(&proxy, &request("GET", &format!("http://{host}:{port}/state"), &[], b""));
+        let got = raw_http_peers::ask(&proxy, &request("GET", &format!("http://{host}:{port}/state"), &[], b""));
         assert_eq!(got.status(), 403, "{host}");
     }
-    let got = raw_http::ask(&proxy, &request("GET", &format!("http://127.0.0.1:{port}/health"), &[], b""));
+    let got = raw_http_peers::ask(&proxy, &request("GET", &format!("http://127.0.0.1:{port}/health"), &[], b""));
     assert!(got.text().contains("admin port"), "{}", got.text());
     assert!(world::get(&admin, "/health").contains("client"));
 }

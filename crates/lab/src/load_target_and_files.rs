@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
 use study::Journey;
-use study::limits::BODY_MAX_BYTES;
+use study::load_limits_and_defaults::BODY_MAX_BYTES;
 use study::node_messages::Standing;
 use study::plan::{BodyPlan, HttpPlan, HttpRequestPlan, JourneyPlan, JourneySource, LoadPlan, Plan};
 use study::request_values::{self, Field, Part};

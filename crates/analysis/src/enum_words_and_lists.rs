@@ -1,4 +1,4 @@
-//! Names of enum values for sentences and tables.
+//! Words for enum values, and lists of items in sentences.
 
 use serde::Serialize;
 use study::record::Limit;

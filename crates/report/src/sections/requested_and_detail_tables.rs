@@ -1,10 +1,10 @@
+use analysis::enum_words_and_lists::{capitalised, limit_word, serde_name};
 use analysis::failed_requests::count_and_share;
 use analysis::findings::{
     AgentFinding, Findings, MedianRange, OperationFinding, OverTrials, Row, RowOperations, SearchEnd, SearchFinding,
     SearchStep,
 };
 use analysis::number::{self, drawable};
-use analysis::wording::{capitalised, limit_word, serde_name};
 use study::plan::{self, TableKind};
 use study::record::Purpose;
 
