@@ -1,3 +1,5 @@
+//! Fuzz target for requests of a cache over HTTP.
+
 #![no_main]
 
 #[path = "../assertions.rs"]

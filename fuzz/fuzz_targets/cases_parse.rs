@@ -1,3 +1,5 @@
+//! Fuzz target for case files of `quintain verify`.
+
 #![no_main]
 
 #[path = "../assertions.rs"]

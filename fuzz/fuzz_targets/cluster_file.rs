@@ -1,3 +1,5 @@
+//! Fuzz target for cluster files and lists of machines.
+
 #![no_main]
 
 #[path = "../cluster.rs"]

@@ -1,3 +1,5 @@
+//! Fuzz target for the evaluation of contracts.
+
 #![no_main]
 
 #[path = "../contract.rs"]

@@ -1,3 +1,5 @@
+//! Fuzz target for texts of contracts.
+
 #![no_main]
 
 #[path = "../contract.rs"]

@@ -1,3 +1,5 @@
+//! Fuzz target for columns of CSV files.
+
 #![no_main]
 
 #[path = "../assertions.rs"]

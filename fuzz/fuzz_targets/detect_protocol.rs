@@ -1,3 +1,5 @@
+//! Fuzz target for the detection of a cache protocol.
+
 #![no_main]
 
 #[path = "../assertions.rs"]

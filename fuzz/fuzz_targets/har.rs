@@ -1,3 +1,5 @@
+//! Fuzz target for recordings of a browser (HAR).
+
 #![no_main]
 
 #[path = "../assertions.rs"]

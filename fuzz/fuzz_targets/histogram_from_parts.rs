@@ -1,3 +1,5 @@
+//! Fuzz target for stored histograms.
+
 #![no_main]
 
 #[path = "../assertions.rs"]

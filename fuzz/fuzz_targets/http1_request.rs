@@ -1,3 +1,5 @@
+//! Fuzz target for HTTP/1.1 requests.
+
 #![no_main]
 
 #[path = "../assertions.rs"]

@@ -1,3 +1,5 @@
+//! Fuzz target for HTTP/1.1 responses.
+
 #![no_main]
 
 #[path = "../assertions.rs"]

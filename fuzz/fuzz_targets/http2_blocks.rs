@@ -1,3 +1,5 @@
+//! Fuzz target for field blocks of HTTP/2.
+
 #![no_main]
 
 #[path = "../http2.rs"]

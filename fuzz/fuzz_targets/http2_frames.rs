@@ -1,3 +1,5 @@
+//! Fuzz target for frames of HTTP/2.
+
 #![no_main]
 
 #[path = "../http2.rs"]

@@ -1,3 +1,5 @@
+//! Fuzz target for journey files.
+
 #![no_main]
 
 #[path = "../assertions.rs"]

@@ -1,3 +1,5 @@
+//! Fuzz target for JSON messages.
+
 #![no_main]
 
 #[path = "../codecs.rs"]

@@ -1,3 +1,5 @@
+//! Fuzz target for load shapes.
+
 #![no_main]
 
 #[path = "../assertions.rs"]

@@ -1,3 +1,5 @@
+//! Fuzz target for specifications of loads.
+
 #![no_main]
 
 #[path = "../assertions.rs"]

@@ -1,3 +1,5 @@
+//! Fuzz target for memcached requests.
+
 #![no_main]
 
 #[path = "../assertions.rs"]

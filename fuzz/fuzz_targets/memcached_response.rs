@@ -1,3 +1,5 @@
+//! Fuzz target for memcached responses.
+
 #![no_main]
 
 #[path = "../assertions.rs"]

@@ -1,3 +1,5 @@
+//! Fuzz target for blocks of metadata between adapters.
+
 #![no_main]
 
 #[path = "../contract.rs"]

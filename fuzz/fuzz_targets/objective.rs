@@ -1,3 +1,5 @@
+//! Fuzz target for objectives.
+
 #![no_main]
 
 #[path = "../assertions.rs"]

@@ -1,3 +1,5 @@
+//! Fuzz target for the output of `perf script`.
+
 #![no_main]
 
 #[path = "../perf_script.rs"]

@@ -1,3 +1,5 @@
+//! Fuzz target for ping-pong streams.
+
 #![no_main]
 
 #[path = "../assertions.rs"]

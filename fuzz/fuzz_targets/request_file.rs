@@ -1,3 +1,5 @@
+//! Fuzz target for files of requests.
+
 #![no_main]
 
 #[path = "../assertions.rs"]

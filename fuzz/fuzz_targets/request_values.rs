@@ -1,3 +1,5 @@
+//! Fuzz target for values in requests.
+
 #![no_main]
 
 #[path = "../assertions.rs"]

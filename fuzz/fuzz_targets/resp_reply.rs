@@ -1,3 +1,5 @@
+//! Fuzz target for RESP replies.
+
 #![no_main]
 
 #[path = "../assertions.rs"]

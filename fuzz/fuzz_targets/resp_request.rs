@@ -1,3 +1,5 @@
+//! Fuzz target for RESP requests.
+
 #![no_main]
 
 #[path = "../assertions.rs"]

@@ -1,3 +1,5 @@
+//! Fuzz target for REST paths and queries.
+
 #![no_main]
 
 #[path = "../codecs.rs"]

@@ -1,3 +1,5 @@
+//! Fuzz target for run files.
+
 #![no_main]
 
 #[path = "../run_file.rs"]

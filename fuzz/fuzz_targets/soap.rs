@@ -1,3 +1,5 @@
+//! Fuzz target for SOAP envelopes.
+
 #![no_main]
 
 #[path = "../codecs.rs"]

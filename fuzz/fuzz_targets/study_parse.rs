@@ -1,3 +1,5 @@
+//! Fuzz target for study files.
+
 #![no_main]
 
 #[path = "../assertions.rs"]

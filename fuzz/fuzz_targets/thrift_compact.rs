@@ -1,3 +1,5 @@
+//! Fuzz target for Thrift messages in the compact protocol.
+
 #![no_main]
 
 #[path = "../codecs.rs"]

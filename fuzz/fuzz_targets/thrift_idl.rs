@@ -1,3 +1,5 @@
+//! Fuzz target for Thrift IDL files.
+
 #![no_main]
 
 #[path = "../codecs.rs"]

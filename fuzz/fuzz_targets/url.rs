@@ -1,3 +1,5 @@
+//! Fuzz target for URLs of loads.
+
 #![no_main]
 
 #[path = "../assertions.rs"]

@@ -1,3 +1,5 @@
+//! Fuzz target for cache workloads.
+
 #![no_main]
 
 #[path = "../assertions.rs"]

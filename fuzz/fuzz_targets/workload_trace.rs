@@ -1,3 +1,5 @@
+//! Fuzz target for recorded traces.
+
 #![no_main]
 
 #[path = "../assertions.rs"]

@@ -1,3 +1,5 @@
+//! Fuzz target for WSDL files.
+
 #![no_main]
 
 #[path = "../codecs.rs"]

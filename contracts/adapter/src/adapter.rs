@@ -1,3 +1,5 @@
+//! Checks a configuration, starts an adapter, and controls it while it runs: reload, metrics, end.
+
 #[cfg(test)]
 mod failure_and_reload_tests;
 

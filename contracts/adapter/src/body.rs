@@ -1,3 +1,5 @@
+//! Bodies of HTTP messages: forwarded in pieces and watched, or read completely within a limit.
+
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;

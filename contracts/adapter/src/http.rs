@@ -1,3 +1,5 @@
+//! Proxies HTTP: takes each request, checks it, forwards it, and checks its reply.
+
 mod connect_tunnel;
 mod hop_fields;
 mod metadata_header;

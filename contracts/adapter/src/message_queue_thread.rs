@@ -1,3 +1,5 @@
+//! A thread that handles messages in order.
+
 use std::io;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;

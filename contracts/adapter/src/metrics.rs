@@ -1,3 +1,5 @@
+//! Counters and duration buckets of an adapter, as text for Prometheus.
+
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 

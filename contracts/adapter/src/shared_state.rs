@@ -1,3 +1,5 @@
+//! The state that all connections of an adapter share.
+
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,3 +1,5 @@
+//! Proxies Thrift: reads each call of a connection, checks it, forwards it, and checks its reply.
+
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

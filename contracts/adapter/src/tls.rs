@@ -1,3 +1,5 @@
+//! TLS of listeners, of connections to other adapters and of upstream connections.
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

@@ -1,3 +1,5 @@
+//! Tests of IDL files: the whole language, the case studies, and errors.
+
 use codecs::thrift::{Requirement, Schema, Struct, StructKind, Type, idl};
 use codecs::value::Value;
 

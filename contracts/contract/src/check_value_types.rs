@@ -1,3 +1,5 @@
+//! Checks the values of a message against the types that its operation promises.
+
 use std::fmt;
 use std::sync::Arc;
 

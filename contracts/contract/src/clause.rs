@@ -1,3 +1,5 @@
+//! A compiled clause of a contract, and how an operation identifies services.
+
 use config::place::Lines;
 
 use crate::compiled_code::{Code, Id};

@@ -1,3 +1,5 @@
+//! Compiles the syntax tree of a contract.
+
 mod declared_type_checks;
 mod expression;
 mod signature;

@@ -1,3 +1,5 @@
+//! A compiled contract: its services and operations, with look-ups.
+
 use crate::check_value_types::Typed;
 use crate::clause::{Clause, Identify, ServiceId};
 use crate::monitor::report::Kind;

@@ -1,3 +1,5 @@
+//! Errors and warnings about a contract, with their places and severities.
+
 use std::fmt;
 use std::ops::Range;
 

@@ -1,3 +1,5 @@
+//! The table of the language's functions and their arguments.
+
 use crate::message_values::Value;
 use crate::text_formats;
 use crate::types_and_schema::Type;

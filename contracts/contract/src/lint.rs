@@ -1,3 +1,5 @@
+//! Finds suspicious parts of a valid contract.
+
 mod constants_and_bounds;
 
 use std::collections::BTreeSet;

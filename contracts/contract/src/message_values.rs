@@ -1,3 +1,5 @@
+//! The values of a message, as clauses read them, and the tape that holds them.
+
 use std::borrow::Cow;
 use std::fmt;
 

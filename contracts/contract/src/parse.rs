@@ -1,3 +1,5 @@
+//! Parses the text of a contract into a syntax tree.
+
 mod expression;
 
 use config::nearest::did_you_mean;

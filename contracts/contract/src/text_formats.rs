@@ -1,3 +1,5 @@
+//! Formats of texts that functions of contracts recognize: dates, UUIDs, media types, URLs, chess games.
+
 use std::sync::LazyLock;
 
 use regex_lite::Regex;

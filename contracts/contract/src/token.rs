@@ -1,3 +1,5 @@
+//! Splits the text of a contract into tokens.
+
 use std::sync::LazyLock;
 
 use regex_lite::Regex;

@@ -1,3 +1,5 @@
+//! Tests of the linter: contracts with and without warnings.
+
 use contract::{Severity, check, to_text};
 
 fn of(clauses: &str) -> String {

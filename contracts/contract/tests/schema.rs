@@ -1,3 +1,5 @@
+//! Tests of contracts that match a schema or contradict it.
+
 use std::collections::BTreeMap;
 
 use contract::{Field, Schema, Signature, Type, check, check_partly, to_text};

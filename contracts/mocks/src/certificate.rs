@@ -1,3 +1,5 @@
+//! Makes a certificate for a mock with TLS.
+
 use std::error::Error;
 use std::sync::Arc;
 

@@ -1,3 +1,5 @@
+//! A mock of the chess service: games over SOAP.
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -1,3 +1,5 @@
+//! Serves the mocks over HTTP, with TLS if asked.
+
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::pin::pin;

@@ -1,3 +1,5 @@
+//! A mock of a web shop: login, products and orders, as JSON.
+
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

@@ -1,3 +1,5 @@
+//! A mock of Twitter's REST API: friends, timelines and retweets.
+
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use codecs::json;

@@ -1,3 +1,5 @@
+//! Analyzes a run: builds the findings from its records.
+
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
 

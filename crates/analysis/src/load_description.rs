@@ -1,3 +1,5 @@
+//! Describes the load of a plan in words.
+
 use study::load_shape;
 use study::plan::{BodyPlan, HttpPlan, HttpRequestPlan, JourneyPlan, LoadPlan, Plan};
 use study::spec::{Arrivals, Connection, Expect};

@@ -1,3 +1,5 @@
+//! Merges stored histograms.
+
 use study::record::Histogram as Stored;
 
 /// Converts a stored histogram; `None` if it is invalid, since a store may contain anything.

@@ -1,3 +1,5 @@
+//! Paragraphs on the methods of a report.
+
 use study::Plan;
 use study::plan::Point;
 use study::record::{IdlePolicy, Run};

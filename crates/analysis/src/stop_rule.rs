@@ -1,3 +1,5 @@
+//! Decides after each block whether a run has enough trials, and says why it ended.
+
 use std::collections::BTreeSet;
 
 use stats::ranking;

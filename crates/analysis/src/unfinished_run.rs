@@ -1,3 +1,5 @@
+//! The progress of a run that has not ended.
+
 use study::record::{Run, RunState};
 
 use crate::findings::Unfinished;

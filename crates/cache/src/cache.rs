@@ -1,3 +1,5 @@
+//! The cache: shards behind locks, and operations on locked keys.
+
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};

@@ -1,3 +1,5 @@
+//! The configuration of a cache, its errors, and the types of its operations.
+
 use crate::Evictor;
 
 /// Maximum size of a key in any cache, in bytes.

@@ -1,3 +1,5 @@
+//! Counts of operations and the memory of a cache.
+
 /// Counts of a cache's operations since the last [`crate::Cache::reset_stats`], and its current memory. The seven
 /// byte counts from `key_bytes` to `fixed_bytes` add up exactly to that memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

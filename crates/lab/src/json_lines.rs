@@ -1,3 +1,5 @@
+//! Reads and writes lines of JSON over pipes.
+
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

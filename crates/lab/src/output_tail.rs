@@ -1,3 +1,5 @@
+//! Keeps the end of a process's output.
+
 use std::collections::VecDeque;
 use std::io::{self, PipeReader, Read};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

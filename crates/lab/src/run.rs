@@ -1,3 +1,5 @@
+//! Runs a plan: builds, verifications, and trials until it has enough.
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;

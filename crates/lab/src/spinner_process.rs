@@ -1,3 +1,5 @@
+//! Starts the process that keeps CPUs awake (`quintain spin`).
+
 use std::path::Path;
 use std::time::Duration;
 

@@ -1,3 +1,5 @@
+//! Starts a server or a companion, and retries if its port was taken.
+
 use std::cell::RefCell;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;

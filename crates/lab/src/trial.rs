@@ -1,3 +1,5 @@
+//! Runs one trial and returns its record.
+
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};

@@ -1,3 +1,5 @@
+//! The outcome of a cache request, and the causes of misses.
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CacheOutcome {
     pub(crate) class: Class,

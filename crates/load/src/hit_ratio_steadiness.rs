@@ -1,3 +1,5 @@
+//! Tests whether the hit ratio of a cache has become steady.
+
 use net::Nanos;
 use stats::mann_kendall;
 

@@ -1,3 +1,5 @@
+//! What a response of HTTP/2 costs beyond its body.
+
 /// Overhead of one response of an unordered protocol.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct StreamFacts {

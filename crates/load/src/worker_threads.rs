@@ -1,3 +1,5 @@
+//! Runs the workers on pinned threads.
+
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};

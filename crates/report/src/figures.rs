@@ -1,3 +1,5 @@
+//! The figures of a report: drawings of panels, and what they share.
+
 mod cpu_probes;
 mod flame_graph;
 mod history;

@@ -1,3 +1,5 @@
+//! The verdicts of a gate as JUnit XML.
+
 use std::time::Duration;
 
 use analysis::Findings;

@@ -1,3 +1,5 @@
+//! The sections of a report, in order.
+
 mod cells;
 mod comparisons;
 mod containers;

@@ -1,3 +1,5 @@
+//! Tests of the schemas of outputs.
+
 use std::path::Path;
 
 fn schema(name: &str) -> serde_json::Value {

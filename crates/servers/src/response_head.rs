@@ -1,3 +1,5 @@
+//! Writes heads of HTTP/1 responses.
+
 use std::fmt::Display;
 use std::io::Write;
 

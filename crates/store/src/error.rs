@@ -1,3 +1,5 @@
+//! Errors of the store.
+
 use std::path::{Path, PathBuf};
 
 use rusqlite::ErrorCode;

@@ -1,3 +1,5 @@
+//! The lock of a run, held by the process that works on it.
+
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::os::unix::fs::MetadataExt;

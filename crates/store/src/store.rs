@@ -1,3 +1,5 @@
+//! The store: runs, records and calibrations in SQLite.
+
 use std::io::{self, Read, Write};
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};

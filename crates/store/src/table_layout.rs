@@ -1,3 +1,5 @@
+//! The tables of the store, and the version of their layout.
+
 use rusqlite::{Connection, TransactionBehavior};
 
 /// Identifies quintain's files (`PRAGMA application_id`): "QNTN".

@@ -1,3 +1,5 @@
+//! Tests of exported and imported runs, and of invalid run files.
+
 #[path = "../../../fuzz/run_file.rs"]
 mod fuzz;
 

@@ -1,3 +1,5 @@
+//! Infers the question of a plan from its factors and figures.
+
 use std::fmt;
 
 use crate::plan::{Asked, AskedKind, Design, FigureKind, Level, Plan};

@@ -1,3 +1,5 @@
+//! A level of a factor.
+
 use std::fmt;
 
 use schemars::JsonSchema;

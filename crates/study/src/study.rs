@@ -1,3 +1,5 @@
+//! A study: the parsed file, and its profiles.
+
 use config::Report;
 use config::node::{Entry, Node, Table, Value};
 

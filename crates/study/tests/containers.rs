@@ -1,3 +1,5 @@
+//! Tests of studies with containers and companions.
+
 use study::plan::{ContainerPlan, EngineChoice};
 use study::{ExpandOptions, Plan, Profile, expand, parse};
 

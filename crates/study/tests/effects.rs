@@ -1,3 +1,5 @@
+//! Tests of studies that ask for effects of factors.
+
 use study::plan::{Design, FigureKind};
 use study::{ExpandOptions, Level, Plan, Profile, expand, parse};
 

@@ -1,3 +1,5 @@
+//! Tests of studies with miss-ratio curves.
+
 use study::plan::{Figure, FigureKind};
 use study::{ExpandOptions, Level, Plan, Profile, expand, parse};
 

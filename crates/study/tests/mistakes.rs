@@ -1,3 +1,5 @@
+//! Tests of invalid studies: all errors, with their places.
+
 use study::spec::Arrivals;
 use study::{Diagnostic, ExpandOptions, Profile, expand, parse};
 

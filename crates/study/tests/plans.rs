@@ -1,3 +1,5 @@
+//! Tests of the plans of valid studies.
+
 use proptest::prelude::*;
 use study::plan::{BodyPlan, HttpRequestPlan, TableKind, TrialRule};
 use study::spec::{Arrivals, Backend, ClientCertificate, Connection, Expect, Protocol, Stop, Tls, Warmup};

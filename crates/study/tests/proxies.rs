@@ -1,3 +1,5 @@
+//! Tests of studies with proxies.
+
 use study::{ExpandOptions, Plan, Profile, expand, parse};
 
 const STUDY: &str = r#"

@@ -1,3 +1,5 @@
+//! Tests of generated references and schemas.
+
 use std::path::Path;
 
 #[test]

@@ -1,3 +1,5 @@
+//! Tests of studies that search for a rate.
+
 use study::plan::{CapacityShare, SearchPlan};
 use study::spec::Arrivals;
 use study::{Diagnostic, ExpandOptions, Plan, Profile, expand, parse};

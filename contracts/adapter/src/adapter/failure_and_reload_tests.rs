@@ -1,3 +1,5 @@
+//! Tests of a running adapter: internal failures that let calls pass or stop them, and reloads.
+
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 

@@ -1,3 +1,5 @@
+//! Tests of configurations: all errors at once, defaults, and examples of the declared keys.
+
 use std::path::Path;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Decodes REST requests and replies into the values of a contract.
+
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;

@@ -1,3 +1,5 @@
+//! Decodes SOAP requests and replies into the values of a contract.
+
 use codecs::soap::{Builtin, Envelope, Field, Limits, Response, Type, View, Wsdl};
 use contract::{Tape, TapeId, Value};
 use hyper::HeaderMap;

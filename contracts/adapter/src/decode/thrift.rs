@@ -1,3 +1,5 @@
+//! Decodes Thrift requests and replies into the values of a contract.
+
 use codecs::thrift::{
     Framing, Limits, Message, MessageKind, Outcome, Protocol, Schema, Service, View, WireType, detect,
 };

@@ -1,3 +1,5 @@
+//! Tests of the store: restarts, bounded memory, expiry, full disks, damaged and missing files.
+
 use std::ops::{Deref, DerefMut};
 use std::path::Path;
 use std::time::Duration;

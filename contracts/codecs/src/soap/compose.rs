@@ -1,3 +1,5 @@
+//! Writes SOAP envelopes: requests, responses and faults.
+
 use std::fmt::{self, Write};
 
 use base64::Engine;

@@ -1,3 +1,5 @@
+//! A resolved WSDL: types, messages, operations and services, with look-ups.
+
 /// ID of a complex type in its [`Wsdl`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ComplexId(pub(crate) u32);

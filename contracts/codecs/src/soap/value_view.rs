@@ -1,3 +1,5 @@
+//! Reads values in place in an envelope.
+
 use base64::Engine;
 
 use super::resolved_wsdl::{Builtin, Complex, Field, Type, Wsdl};

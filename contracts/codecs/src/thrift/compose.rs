@@ -1,3 +1,5 @@
+//! Writes Thrift messages in both protocols.
+
 use super::cursor::{Protocol, WireType};
 use super::limits::Limits;
 use super::message_and_framing::{Framing, Header, MessageKind};

@@ -1,3 +1,5 @@
+//! Reads the elements of both Thrift protocols: numbers, texts, and heads of fields and containers.
+
 use super::limits::Stop;
 use crate::mistake::DecodeError;
 

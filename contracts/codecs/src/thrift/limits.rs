@@ -1,3 +1,5 @@
+//! Limits for reading a message, and why reading stopped.
+
 use crate::mistake::DecodeError;
 
 /// Limits for reading a message, checked before anything is allocated or skipped.

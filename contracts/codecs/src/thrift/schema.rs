@@ -1,3 +1,5 @@
+//! A Thrift schema: types, structs, enums, services and methods, with look-ups.
+
 use crate::value::Value;
 
 /// ID of a struct in its [`Schema`].

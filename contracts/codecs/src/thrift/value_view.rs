@@ -1,3 +1,5 @@
+//! Reads values in place in a message.
+
 use super::check_structure::skip;
 use super::cursor::{Cursor, WireType};
 use super::limits::Stop;

@@ -1,3 +1,5 @@
+//! Compiles expressions and checks their types.
+
 use regex_lite::RegexBuilder;
 
 use crate::compiled_code::{Code, Id, Op};

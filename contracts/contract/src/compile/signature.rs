@@ -1,3 +1,5 @@
+//! Finds the parameter and result types of an operation, declared or from the schema.
+
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 

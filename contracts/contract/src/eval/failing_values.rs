@@ -1,3 +1,5 @@
+//! Finds the values that made a clause fail.
+
 use super::{Env, Run, Scratch};
 use crate::clause::Clause;
 use crate::compiled_code::{Id, Op};

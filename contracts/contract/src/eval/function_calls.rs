@@ -1,3 +1,5 @@
+//! Evaluates calls of the language's functions.
+
 use std::cmp::Ordering;
 
 use super::{BYTES_A_STEP, NoValue, Outcome, Run, Why};

@@ -1,3 +1,5 @@
+//! Evaluates comparisons, `in` and arithmetic.
+
 use std::cmp::Ordering;
 
 use super::{Items, NESTING_MAX, Outcome, Run, Why};

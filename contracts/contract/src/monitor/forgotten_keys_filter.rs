@@ -1,3 +1,5 @@
+//! A Bloom filter of the keys of forgotten entries.
+
 use super::log_structured_map::Key;
 
 const BYTES_MAX: usize = 1 << 20;

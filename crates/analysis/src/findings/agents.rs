@@ -1,3 +1,5 @@
+//! Findings about the generators of a cluster.
+
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;

@@ -1,3 +1,5 @@
+//! Findings about servers and companions in containers.
+
 use schemars::JsonSchema;
 use serde::Serialize;
 

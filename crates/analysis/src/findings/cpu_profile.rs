@@ -1,3 +1,5 @@
+//! Findings about CPU profiles and their differences.
+
 use schemars::JsonSchema;
 use serde::Serialize;
 use study::cpu_profile::{SampledFunction, SampledStack};

@@ -1,3 +1,5 @@
+//! Findings of a gate: verdicts and tests.
+
 use schemars::JsonSchema;
 use serde::Serialize;
 use study::Metric;

@@ -1,3 +1,5 @@
+//! Findings about miss-ratio curves.
+
 use schemars::JsonSchema;
 use serde::Serialize;
 use study::plan::Level;

@@ -1,3 +1,5 @@
+//! Findings about the overhead of proxies.
+
 use schemars::JsonSchema;
 use serde::Serialize;
 

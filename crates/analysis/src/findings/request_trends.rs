@@ -1,3 +1,5 @@
+//! Findings about trends over the requests of a trial.
+
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -1,3 +1,5 @@
+//! Findings about the conditions of a run: its period, speed states and CPU probes.
+
 use schemars::JsonSchema;
 use serde::Serialize;
 use study::record::Probes;

@@ -1,3 +1,5 @@
+//! Tests of histories and of two runs side by side.
+
 use super::*;
 use crate::example;
 use study::record::Outcome;

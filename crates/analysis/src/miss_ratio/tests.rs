@@ -1,3 +1,5 @@
+//! Tests of miss-ratio curves with simulated noise and deviations.
+
 use super::*;
 use crate::{analyze, example};
 

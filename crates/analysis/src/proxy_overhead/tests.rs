@@ -1,3 +1,5 @@
+//! Tests of the overhead of proxies in simulated blocks.
+
 use super::*;
 use crate::example;
 

@@ -1,3 +1,5 @@
+//! Tests of trends over the requests of a trial.
+
 use super::*;
 use crate::example;
 

@@ -1,3 +1,5 @@
+//! The server's side and the generator of a trial on other machines.
+
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 

@@ -1,3 +1,5 @@
+//! Tests of companions that are kept, restarted or fail.
+
 use std::time::Duration;
 
 use study::plan::CompanionPlan;

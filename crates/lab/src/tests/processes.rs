@@ -1,3 +1,5 @@
+//! Tests of processes that the lab starts and stops.
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;

@@ -1,3 +1,5 @@
+//! Tests of trials through proxies.
+
 use std::collections::BTreeMap;
 use std::path::Path;
 

@@ -1,3 +1,5 @@
+//! Tests of whole runs with servers and generators that fail.
+
 use std::cell::{Cell, RefCell};
 use std::path::Path;
 use std::time::Duration;

@@ -1,3 +1,5 @@
+//! Checks that all servers share: connections, resets, signals, restarts.
+
 use std::net::SocketAddr;
 use std::thread;
 use std::time::Duration;

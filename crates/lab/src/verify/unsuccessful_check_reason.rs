@@ -1,3 +1,5 @@
+//! Why a check did not succeed: it failed, could not be done, or the server did not start.
+
 use std::time::Duration;
 
 use study::verification::Miss;

@@ -1,3 +1,5 @@
+//! The ping-pong client: sends random words and checks that the response is the next one.
+
 use net::Nanos;
 use stats::Rng;
 use wire::pingpong;

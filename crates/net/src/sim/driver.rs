@@ -1,3 +1,5 @@
+//! The driver of the simulated network.
+
 use std::io;
 
 use super::connection_end::{Owner, pop};

@@ -1,3 +1,5 @@
+//! The state of a connection of the io_uring driver.
+
 use std::os::fd::OwnedFd;
 
 use super::tag::Kind;

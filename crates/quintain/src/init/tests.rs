@@ -1,3 +1,5 @@
+//! Tests of the studies that `quintain init` writes and of its questions.
+
 use clap::ValueEnum;
 use study::Profile;
 

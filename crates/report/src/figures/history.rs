@@ -1,3 +1,5 @@
+//! A metric over the runs of a study.
+
 use super::{Detail, Drawing, Key};
 use crate::panel::{Axis, Layer, Mark, Panel, style};
 use analysis::enum_words_and_lists::capitalised;

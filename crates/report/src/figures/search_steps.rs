@@ -1,3 +1,5 @@
+//! The steps of a search: offered rates and their verdicts.
+
 use std::collections::BTreeSet;
 
 use super::series_colours::Colours;

@@ -1,3 +1,5 @@
+//! A figure as an SVG file: title, panels, key and caption.
+
 use super::{Drawing, Key};
 use crate::panel::style::{self, Background};
 use crate::panel::{FONT, Panel, TITLE, WIDTH, text_width_and_wrap};

@@ -1,3 +1,5 @@
+//! The timeline of one trial: responses, latencies, CPU and memory.
+
 use super::series_colours::Colours;
 use super::{Detail, Drawing, metric_of};
 use crate::panel::{Axis, Cell, Layer, Panel, style};

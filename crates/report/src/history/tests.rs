@@ -1,3 +1,5 @@
+//! Tests of histories on terminals and pages.
+
 use super::*;
 use analysis::findings::History;
 use fixtures as example;

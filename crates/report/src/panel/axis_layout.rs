@@ -1,3 +1,5 @@
+//! Chooses the scale of an axis, its ticks and their labels.
+
 use analysis::number;
 
 use super::scale::Scale;

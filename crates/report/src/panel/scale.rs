@@ -1,3 +1,5 @@
+//! Maps values to positions on an axis.
+
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Scale {
     Linear { low: f64, high: f64 },

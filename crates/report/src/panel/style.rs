@@ -1,3 +1,5 @@
+//! Colors, shapes and CSS of figures.
+
 use std::fmt::Write;
 
 use crate::svg::Path;

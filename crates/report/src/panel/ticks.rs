@@ -1,3 +1,5 @@
+//! Round numbers for the ticks of an axis.
+
 /// Returns about `target` round numbers that cover `[low, high]`, with a step of 1, 2 or 5 times a power of ten.
 /// Source: Heckbert, "Nice numbers for graph labels", Graphics Gems 1990.
 pub(crate) fn linear(low: f64, high: f64, target: usize) -> Vec<f64> {

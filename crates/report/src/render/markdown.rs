@@ -1,3 +1,5 @@
+//! Writes a document as Markdown.
+
 use analysis::visible;
 
 use crate::document::{Block, Cell, Document, Item, Table};

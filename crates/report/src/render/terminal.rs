@@ -1,3 +1,5 @@
+//! Writes a document for a terminal.
+
 use std::fmt::Write as _;
 
 use analysis::visible;

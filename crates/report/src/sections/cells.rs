@@ -1,3 +1,5 @@
+//! Cells of tables that several sections share.
+
 use analysis::enum_words_and_lists::{SERVER_OR_PATH, limit_word, serde_name};
 use analysis::findings::{Estimate, Findings, Mark, Row};
 use analysis::number;

@@ -1,3 +1,5 @@
+//! The section with comparisons of contenders and trends.
+
 use analysis::effects::change;
 use analysis::enum_words_and_lists::serde_name;
 use analysis::findings::{ComparedPlace, Comparison, Difference, EffectScale, Findings, Trend};

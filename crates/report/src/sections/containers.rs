@@ -1,3 +1,5 @@
+//! The section on containers and companions.
+
 use analysis::findings::{Findings, HostedFinding, MedianRange};
 
 use super::cells::shown;

@@ -1,3 +1,5 @@
+//! The section on CPU profiles.
+
 use analysis::findings::{Findings, ProfileDifference, ProfileFinding};
 use analysis::number;
 

@@ -1,3 +1,5 @@
+//! The section with effects of factors.
+
 use analysis::effects::{change, source_name};
 use analysis::enum_words_and_lists::serde_name;
 use analysis::findings::{ChangeAt, EffectAnalysis, EffectChange, EffectScale, Effects, Findings};

@@ -1,3 +1,5 @@
+//! The section on failed requests and trials.
+
 use analysis::findings::{Findings, Row};
 use analysis::{FailedRequests, hangs, number};
 use study::record::FailureKind;

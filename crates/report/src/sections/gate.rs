@@ -1,3 +1,5 @@
+//! The section with the verdicts of a gate.
+
 use analysis::effects::change;
 use analysis::findings::{EffectScale, Findings, GateFinding, GateTest, GateVerdict};
 use analysis::gate::duration;

@@ -1,3 +1,5 @@
+//! The head of a report: question, answer, banners and facts.
+
 use analysis::Findings;
 use analysis::findings::Source;
 use analysis::number::{count, percent};

@@ -1,3 +1,5 @@
+//! The section on the machines of a run, its calibration and its builds.
+
 use std::collections::BTreeSet;
 
 use analysis::findings::Findings;

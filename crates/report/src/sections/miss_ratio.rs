@@ -1,3 +1,5 @@
+//! The section on miss-ratio curves.
+
 use analysis::findings::{CurvePolicy, Findings, MissRatioCurve, MissRatioPoint, MissRatios};
 use analysis::miss_ratio::{capacity, points};
 use analysis::number::{percent, quantity};

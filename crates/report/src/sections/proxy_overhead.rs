@@ -1,3 +1,5 @@
+//! The section on the overhead of proxies.
+
 use analysis::findings::{Added, Findings};
 use analysis::number::quantity;
 use analysis::proxy_overhead::{COMPARED, change, signed};

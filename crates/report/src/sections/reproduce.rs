@@ -1,3 +1,5 @@
+//! The section on how to repeat a run.
+
 use analysis::Findings;
 use analysis::number;
 use study::shell_words::join;

@@ -1,3 +1,5 @@
+//! The section with the values of all design points.
+
 use analysis::findings::{Findings, Mark, Row, RowState};
 use analysis::{FailedRequests, hangs, label, number};
 

@@ -1,3 +1,5 @@
+//! The section on fits of the Universal Scalability Law.
+
 use analysis::findings::{Estimate, Findings, UslFit};
 
 use super::cells::{shown, shown_estimate};

@@ -1,3 +1,5 @@
+//! The section with warnings of the run and of the machines.
+
 use analysis::Findings;
 use study::record::{Finding, FindingState, Node};
 

@@ -1,3 +1,5 @@
+//! Tests of two runs side by side.
+
 use super::*;
 use analysis::side_by_side;
 use fixtures as example;

@@ -1,3 +1,5 @@
+//! Limits the memory of incomplete requests and unsent responses.
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Memory for incomplete requests and unsent responses of all threads. A request reserves its announced size first, so

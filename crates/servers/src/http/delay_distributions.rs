@@ -1,3 +1,5 @@
+//! Distributions of delays in queries, and the random numbers behind them.
+
 use std::collections::HashMap;
 
 use net::Nanos;

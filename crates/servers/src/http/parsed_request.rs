@@ -1,3 +1,5 @@
+//! A parsed request head, remembered if the next one has the same bytes.
+
 use wire::http1::{Body, Limits, MessageError, parse_request};
 
 use super::route::{Refusal, Route, route};

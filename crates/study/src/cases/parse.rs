@@ -1,3 +1,5 @@
+//! Parses case files.
+
 use config::node::{self, Node, Value as Toml};
 use config::{Diagnostic, Invalid, Place, Report};
 use regex::bytes::{Regex, RegexBuilder};

@@ -1,3 +1,5 @@
+//! Tests of journeys from recordings.
+
 use serde_json::{Value, json};
 
 use super::*;

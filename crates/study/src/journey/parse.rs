@@ -1,3 +1,5 @@
+//! Parses journeys.
+
 use config::nearest::suggestion;
 use config::node::{self, Node, Value};
 use config::{Diagnostic, Invalid, Place, Report};

@@ -1,3 +1,5 @@
+//! The tables of keys in studies and journeys.
+
 use config::keys::key;
 use serde_json::json;
 

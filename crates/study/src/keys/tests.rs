@@ -1,3 +1,5 @@
+//! Tests of declared keys: examples, help and schema.
+
 use config::check_declared_examples::{self, read};
 use config::{Report, Section, node, render_keys};
 

@@ -1,3 +1,5 @@
+//! Presets of cache workloads.
+
 use stats::Distribution;
 
 use super::{Keys, NewKey, Operations, Popularity, SizeLaw, Tail, Ttl, ValueLength, Values, Workload};

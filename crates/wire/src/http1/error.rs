@@ -1,3 +1,5 @@
+//! Errors in HTTP/1.1 messages.
+
 use super::chunks::ChunkError;
 use super::fields::FieldError;
 

@@ -1,3 +1,5 @@
+//! Reads responses on the client side, from pieces of a stream.
+
 use super::chunks::Chunks;
 use super::error::MessageError;
 use super::fields::{self, FieldError};

@@ -1,3 +1,5 @@
+//! Writes frames.
+
 use super::error::ErrorCode;
 use super::frame_head::{FrameKind, flags};
 use super::settings::Settings;

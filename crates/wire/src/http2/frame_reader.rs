@@ -1,3 +1,5 @@
+//! Reads frames from pieces of a stream, and checks their order.
+
 use std::ops::Range;
 
 use super::Limits;

@@ -1,3 +1,5 @@
+//! Writes requests of a client and values of a server.
+
 use super::Limits;
 use crate::decimal;
 

@@ -1,3 +1,5 @@
+//! Reads requests on the server side, from pieces of a stream.
+
 use super::Limits;
 use crate::decimal;
 

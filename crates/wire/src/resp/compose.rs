@@ -1,3 +1,5 @@
+//! Writes requests and replies.
+
 use crate::decimal;
 
 /// The protocol version of a connection, which `HELLO` changes.

@@ -1,3 +1,5 @@
+//! Reads requests on the server side, from pieces of a stream.
+
 use std::ops::Range;
 
 use super::Limits;

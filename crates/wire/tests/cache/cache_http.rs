@@ -1,3 +1,5 @@
+//! Tables of methods and targets of a cache over HTTP.
+
 use wire::cache_http::{Encoded, Limits, Operation, Refusal, parse, parse_target};
 use wire::http1;
 

@@ -1,3 +1,5 @@
+//! Tables of memcached requests and responses.
+
 use wire::memcached::{Expected, Expiry, Limits};
 
 use crate::bodies::{NARROW_MEMCACHED, memcached_answers, memcached_requests};

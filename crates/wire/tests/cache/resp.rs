@@ -1,3 +1,5 @@
+//! Tables of RESP requests and replies.
+
 use wire::resp::{
     Limits, Name, Read, RequestReader, SetOptions, Version, When, compose_array, compose_bulk, compose_error,
     compose_integer, compose_map, compose_null, parse_set,

@@ -1,3 +1,5 @@
+//! Tables of composed requests.
+
 use wire::http1::compose_request;
 
 fn request(method: &str, target: &str, headers: &[(&str, &str)], body: &str, close: bool) -> Result<String, String> {

@@ -1,3 +1,5 @@
+//! Tables of requests: heads, targets, framing, limits.
+
 use wire::http1::{Body, BodyReader, Limits, MessageError, parse_request};
 
 use crate::describe_stream;

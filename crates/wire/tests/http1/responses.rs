@@ -1,3 +1,5 @@
+//! Tables of responses: heads, framing, connections, limits.
+
 use wire::http1::{Limits, Memo, MessageError, RequestMethod, ResponseReader};
 
 use crate::describe_stream;

@@ -1,3 +1,5 @@
+//! Tables of frames, and floods of them.
+
 use wire::http2::{
     ConnectionError, ErrorCode, Event, FrameKind, Limits, PREFACE, Reader, ReceiveWindow, Role, SendWindow, Settings,
     push_data, push_frame_head, push_go_away, push_headers, push_ping, push_reset, push_settings, push_settings_ack,

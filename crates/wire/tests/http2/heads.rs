@@ -1,3 +1,5 @@
+//! Tables of request and response heads.
+
 use wire::http1::RequestMethod;
 use wire::http2::hpack::{self, Decoder, Indexing};
 use wire::http2::{FieldError, Incoming, Limits, RequestHead, ResponseDecoder, ResponseHead, read_trailers};

@@ -1,3 +1,5 @@
+//! Splits IDL files into tokens.
+
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Word<'t> {
     /// A name or a keyword. Names may contain dots.

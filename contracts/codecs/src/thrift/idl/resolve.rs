@@ -1,3 +1,5 @@
+//! Resolves the names of parsed IDL files and their includes into a schema.
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use config::nearest::did_you_mean;

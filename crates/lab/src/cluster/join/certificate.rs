@@ -1,3 +1,5 @@
+//! The certificate of a lab, its fingerprint, and nodes that trust only it.
+
 use std::io;
 use std::sync::Arc;
 

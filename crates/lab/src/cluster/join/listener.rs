@@ -1,3 +1,5 @@
+//! The lab's listener for nodes: admits those with a valid ticket, and bounds all others.
+
 use std::io::{self, ErrorKind, PipeReader, PipeWriter};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;

@@ -1,3 +1,5 @@
+//! A node that joins its lab.
+
 use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;

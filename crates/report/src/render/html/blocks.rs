@@ -1,3 +1,5 @@
+//! Writes the blocks of a document as HTML.
+
 use super::FigureParts;
 use crate::document::{Block, Cell, Head, Item, Room, Section, Table, Tone};
 use crate::svg::escaped;

@@ -1,3 +1,5 @@
+//! The state of a stream: its request and its unsent response.
+
 use net::Nanos;
 use wire::http1::MessageError;
 use wire::http2::{Incoming, ReceiveWindow, SendWindow, push_data};

@@ -1,3 +1,5 @@
+//! Decodes field blocks with the dynamic table of a connection.
+
 use std::collections::VecDeque;
 
 use super::static_table::FIELDS;
