@@ -5,8 +5,8 @@ use std::path::Path;
 
 use clap::Args;
 
+mod false_claims_within_trials;
 mod intervals;
-mod reports_within_trials;
 mod whole_reports;
 
 use intervals::{Case, Outcome};
@@ -36,7 +36,7 @@ pub(crate) fn run(options: &CoverageArgs) -> Result<(), String> {
         results.push((case, outcome));
     }
     let rows = whole_reports::rows(options.studies, options.seed);
-    let of_windows = reports_within_trials::rows(options.studies, options.seed);
+    let of_windows = false_claims_within_trials::rows(options.studies, options.seed);
     let table = [
         table(&results, options),
         whole_reports::table(&rows, "In reports on several contenders", |row| {

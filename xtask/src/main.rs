@@ -3,7 +3,7 @@
 mod dist;
 mod import_cycles;
 mod licences;
-mod prose;
+mod prose_phrases_and_sentences;
 mod tidy;
 mod verify_subjects;
 

@@ -36,7 +36,7 @@ pub(crate) fn run() -> Result<(), String> {
         }
     }
     complaints.extend(check_summary(&read("docs/SUMMARY.md")?, &files));
-    complaints.extend(crate::prose::check(&files, read)?);
+    complaints.extend(crate::prose_phrases_and_sentences::check(&files, read)?);
     complaints.extend(check_circles(&root, &files)?);
     complaints.extend(crate::licences::check(&root)?);
     if complaints.is_empty() {

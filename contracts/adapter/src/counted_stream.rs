@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::{Buf, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 
-use crate::addresses_to_other_adapters::OwnSocket;
+use crate::local_sockets_to_adapters::OwnSocket;
 
 pub(crate) trait Duplex: AsyncRead + AsyncWrite + Unpin + Send {}
 

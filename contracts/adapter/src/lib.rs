@@ -6,7 +6,6 @@
 //! sees the same as without an adapter. docs/reference/contracts.md describes the language and the rules of blame.
 
 mod adapter;
-mod addresses_to_other_adapters;
 mod body;
 mod call_log_csv;
 mod clock;
@@ -24,6 +23,7 @@ mod http;
 mod in_flight_call;
 mod listen;
 mod load_contract_and_schemas;
+mod local_sockets_to_adapters;
 mod memory_budget;
 mod message_queue_thread;
 mod metrics;

@@ -21,6 +21,7 @@ use crate::driver::{
     Close, CloseReason, Config, Conn, Data, Driver, Event, KernelDriver, Listener, Nanos, SendError, Waker,
 };
 use crate::outgoing::Outgoing;
+use crate::precise_waits;
 use crate::socket::{self, Bound};
 use crate::thread_and_process::monotonic_ns;
 
@@ -85,7 +86,7 @@ impl Epoll {
         epoll::wait(&epoll, spare_capacity(&mut ready), Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))?;
         let waker = Waker::new()?;
         epoll::add(&epoll, &waker.0, note(WAKER, 0), EventFlags::IN)?;
-        socket::precise_timers();
+        precise_waits::precise_timers();
         Ok(Self {
             epoll,
             connections: Slots::new(config.connections),
@@ -405,7 +406,7 @@ impl Driver for Epoll {
         self.next = 0;
         loop {
             let left = until.map(|until| until.saturating_sub(monotonic_ns()));
-            let wait = left.map(socket::approach);
+            let wait = left.map(precise_waits::approach);
             let timeout = wait
                 .map(|wait| Timespec { tv_sec: (wait / 1_000_000_000) as i64, tv_nsec: (wait % 1_000_000_000) as _ });
             match epoll::wait(&self.epoll, spare_capacity(&mut self.ready), timeout.as_ref()) {

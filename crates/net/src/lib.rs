@@ -49,6 +49,7 @@ mod connection_slots;
 mod driver;
 mod epoll;
 mod outgoing;
+mod precise_waits;
 pub mod sim;
 mod socket;
 pub mod thread_and_process;

@@ -36,6 +36,7 @@ use crate::driver::{
     Close, CloseReason, Config, Conn, Data, Driver, Event, KernelDriver, Listener, Nanos, SendError, Waker,
 };
 use crate::outgoing::Outgoing;
+use crate::precise_waits;
 use crate::socket;
 use crate::thread_and_process::monotonic_ns;
 
@@ -90,7 +91,7 @@ impl Uring {
         if receives_again(config) {
             ring.buffers.hand_over(count);
         }
-        socket::precise_timers();
+        precise_waits::precise_timers();
         Ok(Self {
             ring,
             connections: Slots::new(connections),
@@ -239,7 +240,7 @@ impl Uring {
         let Some(until) = until else { return self.submit(None) };
         loop {
             let left = until.saturating_sub(monotonic_ns());
-            let wait = socket::approach(left);
+            let wait = precise_waits::approach(left);
             self.submit(Some(wait))?;
             let goes_on = wait != left && !self.has_events() && monotonic_ns() >= until - (left - wait);
             if !goes_on {

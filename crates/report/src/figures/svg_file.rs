@@ -16,7 +16,8 @@ pub(crate) fn svg_file(drawing: &Drawing, background: Background) -> String {
     // Titles are wrapped, not shortened, because a file has no page that repeats them.
     let title = text_width_and_wrap::wrap(&drawing.title, inner - 8.0, TITLE);
     let caption = text_width_and_wrap::wrap(&drawing.caption, inner, FONT);
-    let notes: Vec<String> = drawing.notes.iter().flat_map(|note| text_width_and_wrap::wrap(note, inner, FONT)).collect();
+    let notes: Vec<String> =
+        drawing.notes.iter().flat_map(|note| text_width_and_wrap::wrap(note, inner, FONT)).collect();
     let (entries, legend_height) = legend(drawing, inner);
     let height = |row: &[Panel]| row.iter().map(Panel::height).fold(0.0, f64::max) + GAP;
     let rows = drawing.panels.chunks(columns).map(height).collect::<Vec<_>>();

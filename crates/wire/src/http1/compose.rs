@@ -1,4 +1,4 @@
-//! Writes messages. Input that would end a line early, and so inject another message, is an error.
+//! Writes requests. Input that would end a line early, and so inject another message, is an error.
 
 use super::fields::{self, is_token};
 use super::request::{check_target, is_host};
