@@ -13,7 +13,7 @@ const MOVE: f64 = 0.001;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Steadiness {
     pub(crate) steady: bool,
-    /// Change over the second half by Sen's slope; `None` if unknown.
+    /// Change in the hit ratio over the second half of the windows, by Sen's slope; `None` if unknown.
     moved: Option<f64>,
     windows: usize,
 }

@@ -231,7 +231,7 @@ pub(crate) fn run_once(
     Ok((ended.cause != lab::Cause::Interrupted).then_some(records))
 }
 
-/// Adds the bottleneck of a trial to its record, and warnings.
+/// Adds the bottleneck and the warnings of a trial to its record.
 fn judge(record: &mut Record, calibration: Option<&Calibration>, nodes: &[Node]) {
     let (verdict, warnings) = analysis::judge(record, calibration, nodes);
     record.verdict = verdict;

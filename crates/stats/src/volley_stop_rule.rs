@@ -26,7 +26,7 @@ impl Moments {
 /// Next action of the load engine under the rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Run a further round.
+    /// Starts a further round.
     Round {
         /// Number of requests that each client sends.
         requests_per_client: u64,

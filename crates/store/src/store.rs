@@ -122,7 +122,7 @@ impl Store {
             Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX).map_err(sqlite)?;
         connection.busy_timeout(Duration::from_secs(BUSY_S)).map_err(sqlite)?;
         // These settings apply to new files and to older files once they are rewritten. They make the time of a
-        // removal proportional to the removed data. A trial has about 20 kB.
+        // removal proportional to the removed data. A trial takes about 20 kB.
         for (name, value) in [("page_size", "16384"), ("auto_vacuum", "incremental")] {
             connection.pragma_update(None, name, value).map_err(sqlite)?;
         }

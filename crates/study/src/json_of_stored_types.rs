@@ -1,4 +1,4 @@
-//! JSON of stored and exchanged types, so that only this crate compiles Serde's code for them.
+//! Converts stored and exchanged types to and from JSON. Only this crate compiles Serde's code for them.
 
 use crate::generator_messages::{Heard, Told};
 use crate::node_messages::{Order, Said};

@@ -149,7 +149,6 @@ pub struct SubjectPlan {
     /// Number of CPUs that the server uses.
     pub cpus: u32,
     /// Number of CPUs that the server would use (`cpus = { up_to = 8 }`) if this machine had enough; `None` if it has.
-    /// does.
     pub cpus_wanted: Option<u32>,
     /// Verification of the server's contract before its trials; `None` if disabled.
     #[serde(default, skip_serializing_if = "Option::is_none")]

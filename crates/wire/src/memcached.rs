@@ -1,4 +1,4 @@
-//! memcached's text protocol, client and server side. Source: protocol.txt of 1.6, beyond it the behavior of 1.6.18.
+//! memcached's text protocol, client and server side. Source: protocol.txt of 1.6 and, where it is silent, the behavior of 1.6.18.
 //!
 //! ```
 //! use wire::memcached::{Command, Limits, Read, RequestReader};
@@ -24,19 +24,19 @@
 //! | a block without CRLF at the announced end | `CLIENT_ERROR bad data chunk` | the announced block and two bytes |
 //! | a line over the limit | `CLIENT_ERROR line too long` | the line; for a storage command everything, see below |
 //!
-//! A value over the limit outdates the previous one: the refusal of a `set` names the key to remove, like memcached
-//! 1.6.18. Two errors have no known extent, so the connection is closed after the response: a storage command whose
+//! A value over the limit invalidates the stored one: as in memcached 1.6.18, the rejection of a `set` names the key to
+//! remove. Two errors have no known extent, so the connection is closed after the response: a storage command whose
 //! line is over the limit, because its length was not read, and one that announces more than [`Limits::swallow_bytes`].
 //!
-//! memcached 1.6.18 differs: in the second and third row it skips only the line and parses the block as commands, in
-//! the last row it closes without a response. If more than 2 GiB are announced, it skips only the line.
+//! memcached 1.6.18 differs: in the second and third rows, it skips only the line and parses the block as commands;
+//! in the last row, it closes the connection without a response. If more than 2 GiB are announced, it skips only the line.
 //!
 //! # Choices that the protocol leaves open, all as in memcached
 //!
 //! - A line ends in LF or CRLF. Words are separated only by spaces, one or more. Command names are case-sensitive.
 //! - A key is any bytes except space and LF. Unlike protocol.txt, control characters are allowed.
 //! - `noreply` is the last word of any command that supports it, even of an invalid line, which then gets no response.
-//! - Numbers are parsed like in C, with an optional sign. Lengths are digits. Exptimes and flags keep 32 bits.
+//! - Numbers are parsed as in C, with an optional sign. Lengths are digits. Exptimes and flags keep 32 bits.
 
 mod compose;
 mod request;

@@ -64,7 +64,7 @@ pub struct Field {
     pub max: Option<u32>,
     /// Whether the value may be `xsi:nil`.
     pub is_nillable: bool,
-    /// Whether the field is an attribute.
+    /// Whether the field is an attribute; otherwise, it is a child element.
     pub is_attribute: bool,
 }
 

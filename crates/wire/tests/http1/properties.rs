@@ -1,4 +1,4 @@
-//! Property tests with random messages. `fuzz/http1.rs` compares random bytes with httparse.
+//! Property tests with random messages. `fuzz/http1.rs` compares the parser with httparse on random bytes.
 
 use proptest::prelude::*;
 use wire::http1::{Body, BodyReader, Limits, Memo, RequestMethod, ResponseReader, compose_request, parse_request};
