@@ -6,7 +6,7 @@
 //!    [`Heard::Go`]. The generator gives up if its stdin ends before that.
 //! 3. [`Told::Announced`], once, as soon as the start of measuring is known, which is before measuring starts.
 //! 4. [`Told::Measured`], when measuring has ended. No more requests are sent. Connections stay open, so that the lab
-//! can read the server's resource use, until it responds with [`Heard::Read`], stdin ends or [`HOLD_MAX`] has passed.
+//!    can read the server's resource use, until it responds with [`Heard::Read`], stdin ends or [`HOLD_MAX`] has passed.
 //! 5. [`Told::Measurement`], the last line.
 //!
 //! [`Told::Error`] or [`Told::Unreachable`] may replace 5 and all other outstanding messages.
