@@ -12,7 +12,7 @@ pub struct Keys {
     pub name: &'static str,
     /// Description of the table for help and Markdown.
     pub text: &'static str,
-    /// Keys that the table may have.
+    /// Declared keys of the table, in the order in which help lists them.
     pub keys: &'static [Key],
 }
 
@@ -63,11 +63,11 @@ pub enum Kind {
     Fraction(f64, f64),
     /// A number without a unit; minimum and maximum.
     Number(f64, f64),
-    /// One word of a set; the noun for such a word, and the set.
+    /// One word of a set. The fields are the noun for such a word, and the set.
     Word(&'static str, fn() -> Vec<&'static str>),
-    /// The name of something that the file declares elsewhere; the noun for it.
+    /// The name of something that the file declares elsewhere. The field is the noun for that thing.
     Name(&'static str),
-    /// A string in a special notation; a description of the notation, and a predicate that valid strings meet.
+    /// A string in a special notation. The fields describe the notation and decide whether a string is valid.
     Form(&'static str, fn(&str) -> bool),
     /// A list whose values have this kind.
     List(&'static Kind),
@@ -79,7 +79,7 @@ pub enum Kind {
     Tables(&'static Keys),
     /// A table of levels. Each level's table overrides keys of the enclosing section at that level.
     Variants,
-    /// Any other type; a description and a JSON Schema.
+    /// Any other type, with a description and a JSON Schema.
     Other(&'static str, fn() -> Value),
     /// A value of any of these kinds.
     Either(&'static [Kind]),
@@ -161,7 +161,7 @@ impl Kind {
         if self.contains(value) { Ok(()) } else { Err(format!("must be {}, not {value}", self.range())) }
     }
 
-    /// Parses a number with its unit. Times are in ns. Fails if number or unit is invalid.
+    /// Parses a number with its unit. Times are in ns. Fails if the number or its unit is invalid.
     pub(crate) fn parse(&self, text: &str) -> Result<f64, Invalid> {
         let exact = match self {
             Kind::Count(..) => units::count(text),
@@ -181,7 +181,7 @@ impl Kind {
         self.contains(value).then_some(value).ok_or_else(error)
     }
 
-    /// Declaration of the table, also for a list of tables or tables by name; `None` for other kinds.
+    /// Declaration of the nested table, of the tables in a list, or of the named tables; `None` for other kinds.
     pub fn table(&self) -> Option<&'static Keys> {
         self.find(|kind| match kind {
             Kind::Table(keys) | Kind::Tables(keys) => Some(*keys),

@@ -9,7 +9,7 @@ use crate::place::{Place, line_and_column};
 /// A value and its place in the file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
-    /// Value, of any TOML type.
+    /// The value itself, of any TOML type.
     pub value: Value,
     /// Place of the value, without its key.
     pub place: Place,
@@ -36,13 +36,14 @@ pub enum Value {
     Integer(i64),
     /// A finite float.
     Number(f64),
-    /// A boolean.
+    /// `true` or `false`.
     Flag(bool),
     /// An array, whose items have places of their own.
     List(Vec<Node>),
     /// A table, inline or with a header.
     Table(Table),
-    /// A date, or a number out of range. It is already reported, or reported later as a wrong type.
+    /// A date or a number out of range, by its name. The number is already reported; the date is later reported as a
+    /// wrong type.
     Other(&'static str),
 }
 

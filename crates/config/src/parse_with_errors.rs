@@ -32,14 +32,15 @@ pub fn document(text: &str, report: &Report) -> Table {
     Table::default()
 }
 
-/// The lines to drop for an error at line `stumbled`: that line, and the broken table or list that contains it.
+/// The lines to drop for an error at line `stumbled`: the line itself and the broken table or list around it.
 fn broken_lines(text: &str, stumbled: usize) -> RangeInclusive<usize> {
     let is_head = |line: &str| line.trim_start().starts_with('[');
     let begins = |line: &str| {
         let key = line.split_once('=').map(|(key, _)| key.trim());
         key.is_some_and(|key| !key.is_empty() && !key.contains(['[', '{', ',', '#']))
     };
-    // Counts brackets open after a line. Brackets in strings and multi-line strings are too rare to matter here.
+    // Counts the brackets that are open after a line. Brackets in strings and multi-line strings are too rare to matter
+    // here.
     let opens = |line: &str| {
         let code = line.split('#').next().unwrap_or_default();
         code.matches(['[', '{']).count() as i64 - code.matches([']', '}']).count() as i64

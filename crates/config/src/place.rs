@@ -9,7 +9,7 @@ pub struct Place {
     pub set: Option<usize>,
     /// Offset of the first byte.
     pub start: usize,
-    /// Offset after the last byte.
+    /// Offset of the first byte after the place.
     pub end: usize,
 }
 
@@ -45,7 +45,8 @@ impl<'t> Lines<'t> {
     }
 }
 
-/// Line and column of the character at `byte`, as [`Lines::place_of`] returns them. For a single look-up.
+/// Line and column of the character at `byte`, as [`Lines::place_of`] returns them. Repeated look-ups are faster with
+/// [`Lines`].
 pub fn line_and_column(text: &str, byte: usize) -> (usize, usize) {
     Lines::new(text).place_of(byte)
 }

@@ -1,4 +1,4 @@
-//! Escapes untrusted strings for logs, pages and terminals, so that they contain no commands and no reordering.
+//! Escapes untrusted strings for logs, pages and terminals, so that they neither send commands nor reorder text.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;

@@ -20,7 +20,7 @@ impl Kind {
             Kind::Fraction(..) => format!("a fraction, {}", self.range()),
             Kind::Number(..) => format!("a number, {}", self.range()),
             Kind::Word(_, words) => match words().as_slice() {
-                // A long list of words is documented elsewhere.
+                // More than 12 words would make the message too long; help lists them.
                 words if words.len() > 12 => format!("one of {} words", words.len()),
                 words => words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", "),
             },
@@ -38,7 +38,7 @@ impl Kind {
         }
     }
 
-    /// Describes the range and the words that are also allowed; empty if the kind has neither.
+    /// Describes the range and the words that are also allowed; empty if the kind has neither a range nor such words.
     pub fn range(&self) -> String {
         match self {
             Kind::Count(low, high) => format!("{} to {}", grouped(*low), grouped(*high)),

@@ -12,8 +12,8 @@ use crate::units;
 
 /// Replaces names in strings by their values, such as the levels of factors in a study. `()` leaves strings unchanged.
 pub trait Fill: Copy {
-    /// Fills `text`, the value of `key`. Fails with a message that will follow the value's name, or with `None` if the
-    /// error is already reported.
+    /// Replaces the names in `text`, the value of `key`. Fails with a message that will follow the value's name, or
+    /// with `None` if the error is already reported.
     fn fill(&self, key: &str, text: &str) -> Result<Filled, Option<Invalid>>;
 }
 
@@ -45,7 +45,7 @@ pub struct Section<'a, F = ()> {
     pub keys: &'static Keys,
     /// Place of the table, used for errors about missing keys.
     pub place: Place,
-    /// Fills the strings of the table.
+    /// Source of the values that replace names in the table's strings.
     pub fill: F,
     /// Collects the errors of the table.
     pub report: &'a Report<'a>,
@@ -106,7 +106,7 @@ impl<'a, F: Fill> Section<'a, F> {
         self.keys.get(key).unwrap_or_else(|| panic!("`{}` is read but not declared", self.called(key)))
     }
 
-    /// Picks from the declared kind of a key. Panics if `pick` finds nothing.
+    /// Applies `pick` to the declared kind of a key and to its alternatives. Panics if the result is always `None`.
     fn kind<T>(&self, key: &str, pick: impl Fn(&Kind) -> Option<T>) -> T {
         let kind = self.declared(key).kind;
         kind.find(pick).unwrap_or_else(|| panic!("`{}` is not read as declared: {kind:?}", self.called(key)))
@@ -146,7 +146,7 @@ impl<'a, F: Fill> Section<'a, F> {
         }
     }
 
-    /// Reads a string. `None` without value or default, and after reporting an invalid value.
+    /// Reads a string. `None` without a value or a default, or after reporting an invalid value.
     pub fn text(&self, key: &str) -> Option<String> {
         // Names that the file chooses are not declared.
         let kind = self.keys.get(key).map_or(&Kind::Text, |key| &key.kind);
@@ -186,7 +186,7 @@ impl<'a, F: Fill> Section<'a, F> {
         }
     }
 
-    /// Reads a string and parses it. `None` without value or default, and after reporting an invalid value.
+    /// Reads a string and parses it. `None` without a value or a default, or after reporting an invalid value.
     pub fn text_as<T>(&self, key: &str, parse: impl FnOnce(&str) -> Result<T, Invalid>) -> Option<T> {
         let text = self.text(key)?;
         let (_, place) = self.filled(key)?;
@@ -199,7 +199,7 @@ impl<'a, F: Fill> Section<'a, F> {
         if let Value::Text(text) = &*found.value { Some((text.clone(), found.place)) } else { None }
     }
 
-    /// Reads a boolean. `None` without value or default, and after reporting an invalid value.
+    /// Reads a boolean. `None` without a value or a default, or after reporting an invalid value.
     pub fn flag(&self, key: &str) -> Option<bool> {
         let found = self.find(key)?;
         match &*found.value {
@@ -224,18 +224,18 @@ impl<'a, F: Fill> Section<'a, F> {
         kind.contains(value).then_some(value).or_else(wrong)
     }
 
-    /// Reads a count. `None` without value or default, and after reporting a value out of the declared range.
+    /// Reads a count. `None` without a value or a default, or after reporting a value out of the declared range.
     pub fn count(&self, key: &str) -> Option<u64> {
         let count = self.numeric(key, |kind| matches!(kind, Kind::Count(..)), "a count, such as `40` or `\"50k\"`");
         count.map(|count| count as u64)
     }
 
-    /// Reads a count whose declared range fits 32 bits. `None` as for [`Section::count`].
+    /// Reads a count whose declared range fits in 32 bits. `None` in the same cases as [`Section::count`].
     pub fn small(&self, key: &str) -> Option<u32> {
         self.count(key).map(|count| u32::try_from(count).expect("its bounds fit 32 bits"))
     }
 
-    /// Reads a duration in ns. `None` without value or default, and after reporting an invalid value.
+    /// Reads a duration in ns. `None` without a value or a default, or after reporting an invalid value.
     pub fn duration_ns(&self, key: &str) -> Option<u64> {
         let found = self.find(key)?;
         if let Value::Integer(_) | Value::Number(_) = *found.value {
@@ -248,7 +248,7 @@ impl<'a, F: Fill> Section<'a, F> {
         self.numeric(key, is_meant, "a time, such as `\"300ms\"` or `\"5s\"`").map(|ns| ns as u64)
     }
 
-    /// Reads a rate per second. `None` without value or default, and after reporting an invalid value.
+    /// Reads a rate per second. `None` without a value or a default, or after reporting an invalid value.
     pub fn rate_per_s(&self, key: &str) -> Option<f64> {
         let found = self.find(key)?;
         let text = match &*found.value {
@@ -260,17 +260,17 @@ impl<'a, F: Fill> Section<'a, F> {
         self.unit(&found, units::rate_per_s(&text))
     }
 
-    /// Reads a fraction. `None` without value or default, and after reporting a value out of range.
+    /// Reads a fraction. `None` without a value or a default, or after reporting a value out of range.
     pub fn fraction(&self, key: &str) -> Option<f64> {
         self.numeric(key, |kind| matches!(kind, Kind::Fraction(..)), "a fraction, such as `0.03` or `\"3%\"`")
     }
 
-    /// Reads a number without a unit. `None` without value or default, and after reporting a value out of range.
+    /// Reads a number without a unit. `None` without a value or a default, or after reporting a value out of range.
     pub fn number(&self, key: &str) -> Option<f64> {
         self.numeric(key, |kind| matches!(kind, Kind::Number(..)), "a number")
     }
 
-    /// Reads a number of bytes. `None` without value or default, and after reporting a value out of range.
+    /// Reads a number of bytes. `None` without a value or a default, or after reporting a value out of range.
     pub fn bytes(&self, key: &str) -> Option<u64> {
         let wanted = "a number of bytes, such as `512` or `\"64KiB\"`";
         self.numeric(key, |kind| matches!(kind, Kind::Bytes(..)), wanted).map(|bytes| bytes as u64)
@@ -297,7 +297,7 @@ impl<'a, F: Fill> Section<'a, F> {
         choice
     }
 
-    /// Reads a word declared for `key`. `None` without value or default, and after reporting an unknown word.
+    /// Reads a word declared for `key`. `None` without a value or a default, or after reporting an unknown word.
     pub fn word(&self, key: &str) -> Option<&'static str> {
         let words = self.kind(key, |kind| if let Kind::Word(_, words) = kind { Some(words()) } else { None });
         self.choice(key, &words.into_iter().map(|word| (word, word)).collect::<Vec<_>>())
@@ -330,7 +330,7 @@ impl<'a, F: Fill> Section<'a, F> {
         Some(all)
     }
 
-    /// Reads a string, or an integer as a string. `None` without value or default, and after an error.
+    /// Reads a string, or an integer as a string. `None` without a value or a default, or after reporting an error.
     pub fn text_or_integer(&self, key: &str) -> Option<String> {
         match &self.table.get(key)?.node.value {
             Value::Integer(number) => Some(number.to_string()),
@@ -405,7 +405,7 @@ impl<'a, F: Fill> Section<'a, F> {
         sections.collect()
     }
 
-    /// The tables of the list at `key`. Reports other items, which become `None`. `each` is an item's name.
+    /// The tables of the list at `key`. Reports other items, which become `None`. `each` names an item in messages.
     pub fn tables(&self, key: &str, each: &str) -> Vec<Option<Section<'_, F>>> {
         let (keys, name) = (self.kind(key, Kind::table), self.called(key));
         let Some(Entry { node, .. }) = self.table.get(key) else { return Vec::new() };
@@ -440,7 +440,7 @@ impl<'a, F: Fill> Section<'a, F> {
         Some(Section { name, ..self.inner(table, keys, entry.key_place) })
     }
 
-    /// Creates a section for any other table, with the keys declared by `keys`.
+    /// Creates a section for `table`, with the keys declared by `keys`. Errors about missing keys point at `place`.
     pub fn inner<'b>(&'b self, table: &'b Table, keys: &'static Keys, place: Place) -> Section<'b, F> {
         let (name, table) = (keys.name.to_owned(), Cow::Borrowed(table));
         Section { name, table, keys, place, fill: self.fill, report: self.report }

@@ -142,7 +142,8 @@ fn float(text: &str, number: &str) -> Result<f64, Invalid> {
     number.replace('_', "").parse().map_err(|_| not_a_number(text))
 }
 
-/// Multiplies in decimal digits, exactly, because a float would lose the last nanosecond of 0.3.
+/// Multiplies in exact decimal arithmetic, since a float could be off by a nanosecond. Fails if the product is not a
+/// whole number of at most 64 bits.
 fn whole(text: &str, number: &str, unit: u64, of: &str) -> Result<u64, Invalid> {
     float(text, number)?;
     if number.starts_with('-') {
