@@ -7,8 +7,9 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// Bucket counts of a histogram, from bucket 0 up and separated by commas. A positive number is the count of the next
-/// bucket; a negative one skips that many empty buckets, as in HdrHistogram's V2 encoding. `-5,1,2` has 1 value in
-/// bucket 5 and 2 in bucket 6. Most readers need few histograms, so [`Buckets::counts`] decodes the numbers on demand.
+/// bucket; a negative one skips that many empty buckets, as in HdrHistogram's V2 encoding. `-5,1,2` means 1 value in
+/// bucket 5 and 2 values in bucket 6. Most readers need few histograms, so [`Buckets::counts`] decodes the numbers on
+/// demand.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Buckets(Box<str>);
 
@@ -48,7 +49,7 @@ impl Buckets {
                 number = self.0[start..at].parse().map_err(|_| "histogram count above 2^64 - 1")?;
             }
             at += 1;
-            // No branch here: the kind of a number is hard to predict.
+            // A branch would often be mispredicted, because numbers of both kinds alternate.
             counts.push((u32::try_from(next).map_err(|_| "histogram bucket above 2^32 - 1")?, number));
             counts.truncate(counts.len() - usize::from(is_skip));
             next = next.saturating_add(if is_skip { number } else { 1 });

@@ -27,7 +27,7 @@ pub struct Case {
     pub pipelined: bool,
     /// Whether the sending side is shut down after the last request.
     pub half_close: bool,
-    /// Status that skips the case if the first response has it; `None` for no such status.
+    /// Status of the first response for which the case is skipped; `None` if no status skips the case.
     pub skip_status: Option<u16>,
     /// The requests, at least one.
     pub requests: Vec<Request>,
@@ -152,7 +152,7 @@ pub enum Connection {
     Closes,
     /// The server may close the connection.
     MayClose,
-    /// The server may close the connection instead of responding; the case sends nothing more on it.
+    /// The server may close the connection instead of responding; the case then sends nothing more on the connection.
     Abandoned,
 }
 
@@ -270,7 +270,8 @@ impl Cut {
     }
 }
 
-/// All cuts of a request of `length` bytes, each for one connection. `None` if too long to cut at every position.
+/// All cuts of a request of `length` bytes, each for one connection. `None` if the request is too long to cut at every
+/// position.
 pub fn cuts(split: &Split, length: usize) -> Option<Vec<Cut>> {
     match split {
         Split::No => Some(vec![Cut::Whole]),

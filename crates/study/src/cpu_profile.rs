@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub struct CpuProfile {
     /// Index of the design point in the plan.
     pub point: usize,
-    /// Why the profile or some samples are missing; `None` if complete.
+    /// Why the profile or some samples are missing; `None` if nothing is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
     /// The event counted between samples, `cycles` or `cpu-clock`; empty without samples.
@@ -26,7 +26,7 @@ pub struct CpuProfile {
     /// Total number of samples.
     #[serde(default)]
     pub samples: u64,
-    /// The functions on the stored stacks and the functions with the most samples, in descending order of samples.
+    /// The functions on the stored stacks, and the functions with the most samples, in descending order of samples.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub functions: Vec<SampledFunction>,
     /// The stacks with the most samples, in descending order of samples.

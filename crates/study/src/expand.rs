@@ -265,7 +265,7 @@ fn texts<'a>(root: &'a Table) -> Vec<(Spot, &'a str, Place)> {
 fn check_templates(root: &Table, factors: &[Factor], companions: &[(String, Section)], report: &Report) {
     let ports = companions.iter().map(|(name, _)| factor_placeholders::port_of(name)).collect::<BTreeSet<_>>();
     let texts = texts(root);
-    // A misspelled `command` is one error, not two.
+    // A misspelled `command` should cause only one error.
     let has_command = texts.iter().any(|(spot, ..)| *spot == Spot::Command);
     for (spot, text, place) in texts {
         for (_, name) in factor_placeholders::templates(text) {
@@ -309,7 +309,7 @@ fn lost(factor: &str, report: &Report) -> bool {
     report.lost(factor) || report.lost("factors")
 }
 
-/// Reports unused factors: their levels would differ only by chance, and look like an effect.
+/// Reports unused factors, whose levels would differ only by chance but look like an effect.
 fn check_use(root: &Table, factors: &[Factor], report: &Report) {
     let used = texts(root).into_iter().flat_map(|(_, text, _)| factor_placeholders::templates(text));
     let used = used.map(|(_, name)| name).collect::<BTreeSet<_>>();

@@ -13,8 +13,8 @@
 //! | `p99 > 5ms`, `rss > 64MiB`, `throughput < 10k/s` | more, or less, than this value |
 //! | `hit_ratio < 90%`, `errors > 0.1%`, `errors > 0` | for shares, a percentage is an absolute value |
 //!
-//! `errors` is the share of failed requests. Its bounds are absolute, since baselines usually have none, and a ratio to
-//! none means nothing. The sign must point to the worse side: a gate must not fail an improvement.
+//! `errors` is the share of failed requests. Its bounds are absolute, since baselines usually have no errors, and a
+//! ratio to 0 means nothing. The sign must point to the worse side: a gate must not fail an improvement.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -55,8 +55,8 @@ pub struct Gate {
     pub allow_errors: f64,
     /// Outcome of a candidate that remains undecided.
     pub undecided: Undecided,
-    /// A level equal to the baseline, which shows the differences that this machine has between equals; `None` if there
-    /// is none.
+    /// A level equal to the baseline, which shows how much results differ on this machine without a change; `None` if
+    /// there is no such level.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub null: Option<Level>,
 }

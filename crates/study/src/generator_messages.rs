@@ -26,7 +26,7 @@ pub const HOLD_MAX: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Told {
-    /// Numbers of requests and errors, and latencies, so far.
+    /// The numbers of requests and errors and the latencies so far.
     Progress(Progress),
     /// The connections are open; the load waits for [`Heard::Go`].
     Connected(Connected),
@@ -80,7 +80,8 @@ pub const LATENCY_BOUNDS_NS: [u64; 22] = {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Latencies {
-    /// Valid responses by latency: a class per bound in [`LATENCY_BOUNDS_NS`], to 0.1 % of the bound, and one above.
+    /// Number of valid responses per class: one class per bound in [`LATENCY_BOUNDS_NS`], exact to 0.1 % of the bound,
+    /// and one above the last bound.
     pub counts: [u64; LATENCY_BOUNDS_NS.len() + 1],
     /// Sum of the latencies, ns.
     pub sum_ns: f64,
@@ -105,7 +106,7 @@ pub struct Progress {
     pub elapsed_ns: u64,
     /// Valid responses since measuring began.
     pub requests: u64,
-    /// Valid responses per second over the last windows.
+    /// Valid responses per second over the most recent windows.
     pub rate_per_s: f64,
     /// Mean latency over the windows of `rate_per_s`, ns; `None` without a response.
     pub latency_mean_ns: Option<f64>,
@@ -120,7 +121,7 @@ pub struct Progress {
     /// Latencies since measuring began, up to the end of the previous window.
     #[serde(default)]
     pub latencies: Box<Latencies>,
-    /// The slowest responses so far, as [`Measurement::slowest`].
+    /// The slowest responses so far, as in [`Measurement::slowest`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slowest: Vec<SlowResponse>,
 }

@@ -4,7 +4,7 @@ use config::Invalid;
 
 use crate::spec::HttpRequest;
 
-/// Bytes before a message: a flag for compression, and the length.
+/// Length of the prefix of a message, bytes: a compression flag and the length of the message.
 const PREFIX_BYTES: usize = 5;
 
 /// Names of the status codes, in order. Source: grpc/grpc, doc/statuscodes.md.
@@ -28,7 +28,7 @@ const STATUS_NAMES: [&str; 17] = [
     "UNAUTHENTICATED",
 ];
 
-/// A status with its name, `grpc-status 5 (NOT_FOUND)`.
+/// A status with its name, such as `grpc-status 5 (NOT_FOUND)`.
 pub fn status_text(status: u32) -> String {
     let name = STATUS_NAMES.get(status as usize).map_or(String::new(), |name| format!(" ({name})"));
     format!("grpc-status {status}{name}")

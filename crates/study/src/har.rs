@@ -37,7 +37,7 @@ pub struct Imported {
 
 /// Writes the requests of a recording as the journey `name`, without static files and other sites. A request's value
 /// that an earlier response contains becomes a `take`; hosts become targets. Fails with the line and column of the
-/// first error, or if no request or too many are left.
+/// first error, or if no requests or more than [`JOURNEY_STEPS_MAX`] are left.
 pub fn import(name: &str, text: &str) -> Result<Imported, Invalid> {
     let save = "save the recording again with its contents: \"Save all as HAR with content\"";
     let archive = serde_json::from_str::<Archive>(text).map_err(|error| Invalid::new(error.to_string()).hint(save))?;

@@ -6,9 +6,10 @@ use crate::plan::{Asked, AskedKind, Design, FigureKind, Level, Plan};
 use crate::proxy_plan::{DIRECT, THROUGH};
 
 impl Plan {
-    /// The stated question, or one inferred from the factors and figures. A varied proxy with the level `direct` asks
-    /// for its cost, searches for the capacity, a miss-ratio curve for growth. A one-at-a-time design or interaction
-    /// figures ask for effects. A factor of words asks for the best level, and a factor of numbers for growth.
+    /// The stated question, or one inferred from the factors and figures. A proxy factor with the level `direct` asks
+    /// for the cost of proxies, searches ask for the capacity, and a miss-ratio curve asks for growth. A one-at-a-time
+    /// design or interaction figures ask for effects. A factor of words asks for the best level, and a factor of
+    /// numbers for growth.
     pub fn asked(&self) -> Asked {
         let of = |kind, factor: Option<&str>| Asked { kind, factor: factor.map(str::to_owned) };
         let is_varied = |name: &str| self.levels(name).len() > 1;
@@ -52,8 +53,8 @@ impl Plan {
         levels
     }
 
-    /// The factor whose levels compete: the factor in question, or else the first one, among factors with words. `None`
-    /// if every factor has only numbers, which have no winner.
+    /// The factor whose levels compete: the factor in question if its levels include a word, or else the first such
+    /// factor. `None` if every factor has only numbers, which have no winner.
     pub fn contender(&self) -> Option<&str> {
         let is_contender = |name: &&String| {
             let levels = self.levels(name);

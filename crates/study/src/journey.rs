@@ -16,7 +16,8 @@ pub mod reply_path;
 pub struct Journey {
     /// Name of the journey in reports.
     pub name: String,
-    /// Services that the journey calls, each a name and its default URL. An empty URL must be supplied by the load.
+    /// Services that the journey calls, each with its name and its default URL. An empty URL must be supplied by the
+    /// load.
     pub targets: Vec<(String, String)>,
     /// Schemas that steps refer to by name.
     pub schemas: Vec<Schema>,
@@ -61,7 +62,7 @@ pub struct Step {
     /// Number of times the call is made in a row.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub repeat: u32,
-    /// Condition of each call, as [`condition::parse`] reads it; empty for none.
+    /// Condition of each call, as [`condition::parse`] reads it; empty if every call is made.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub when: String,
     /// Header fields, whose values are templates.
@@ -136,7 +137,8 @@ pub enum Argument {
     Record(Vec<(String, Argument)>),
 }
 
-/// Built-in journeys, name and TOML: the case studies of "Whip: higher-order contracts for modern services" (ICFP'17).
+/// Name and TOML of each built-in journey. The journeys are the case studies of "Whip: higher-order contracts for
+/// modern services" (ICFP'17).
 pub const PRESETS: [(&str, &str); 3] = [
     ("evernote", include_str!("../journeys/evernote.toml")),
     ("chess", include_str!("../journeys/chess.toml")),
@@ -155,7 +157,7 @@ impl Journey {
         names
     }
 
-    /// Number of counted calls per journey if no condition skips one.
+    /// Number of counted calls per journey if no condition skips a call.
     pub fn calls(&self) -> u64 {
         self.steps.iter().filter(|step| !step.once).map(|step| u64::from(step.repeat)).sum()
     }

@@ -28,7 +28,8 @@ impl fmt::Display for Level {
 }
 
 impl Level {
-    /// The level as a number, for an axis: a number, or a string with a unit such as `2k` or `64KiB`; else `None`.
+    /// The level as a number, for an axis: a number, or a string with a unit such as `2k` or `64KiB`; `None` for other
+    /// strings.
     pub fn as_f64(&self) -> Option<f64> {
         match self {
             Level::Integer(value) => Some(*value as f64),

@@ -6,7 +6,7 @@ use crate::workload::Problem;
 
 const ANOTHER: &str = "end after a time, or a number of requests";
 
-/// Every violated rule, with the key of `[load]` to change.
+/// Finds every violated rule. Returns each with the key of `[load]` to change.
 pub fn problems(
     protocol: Protocol,
     clients: u32,

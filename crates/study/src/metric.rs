@@ -94,7 +94,7 @@ pub const METRICS: &[Metric] = &[
     bytes("store_bytes", "store", "store size").text("size of a proxy's store file at the end of the trial"),
 ];
 
-/// Series of a trial by number of requests: name, unit and description.
+/// Name, unit and description of each series that a trial has over its number of requests.
 pub const OVER_REQUESTS: [(&str, &str, &str); 5] = [
     ("latency", "ns", "latency, by window"),
     ("proxy_time", "ns", "self time of the proxies per call"),

@@ -56,7 +56,8 @@ pub struct Plan {
 pub struct Asked {
     /// Kind of question, such as which level is best.
     pub kind: AskedKind,
-    /// The factor in question: contenders, routes through a proxy, or a number; `None` if the question names no factor.
+    /// The factor in question, whose levels are contenders, routes through proxies, or numbers; `None` if the question
+    /// names no factor.
     pub factor: Option<String>,
 }
 
@@ -68,7 +69,7 @@ pub enum AskedKind {
     Best,
     /// What do proxies add to the direct route?
     Added,
-    /// How does the metric grow with the factor, a number?
+    /// How does the metric grow with the factor, whose levels are numbers?
     Growth,
     /// What is the highest rate that meets the objective?
     Capacity,
@@ -129,7 +130,7 @@ pub struct Point {
 }
 
 impl Point {
-    /// How the server, the proxies and the companions are built, started and stopped.
+    /// Plans of the processes of the point: the server, then proxies and companions.
     pub fn processes(&self) -> impl Iterator<Item = &ProcessPlan> {
         let proxies = self.proxies.iter().map(|proxy| &proxy.process);
         let companions = self.companions.iter().map(|companion| &companion.process);
@@ -201,7 +202,7 @@ pub struct LoadPlan {
     pub connection: Connection,
     /// Number of workers; `None` for one per CPU of the generator.
     pub threads: Option<u32>,
-    /// Number of CPUs of the generator; `None` for all that the server leaves.
+    /// Number of CPUs of the generator; `None` for all CPUs that the server leaves.
     pub cpus: Option<u32>,
     /// Whether server and generator may share CPUs if there are not enough.
     pub share_cpus: bool,
@@ -216,7 +217,7 @@ pub struct LoadPlan {
     /// Search for the highest rate that meets an objective, whose steps are the trials of the point.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<SearchPlan>,
-    /// The rate as a fraction of the capacity that a search finds; `None` for a rate of its own.
+    /// The rate as a fraction of the capacity that a search finds; `None` if the rate does not depend on a capacity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<CapacityShare>,
     /// Warm-up before measuring.
@@ -261,7 +262,7 @@ pub struct JourneyPlan {
     /// The journeys, at least one.
     pub journeys: Vec<JourneySource>,
     /// URLs of the targets by name. Unlisted targets are on `{port}`. The lab fills in `{port}`, for the generator's
-    /// connections, and `{subject_port}`, the server's. Without a proxy the two are equal.
+    /// connections, and `{subject_port}`, for the server. The two ports are equal without a proxy.
     pub targets: BTreeMap<String, String>,
     /// Resolver of endpoints, `http://host:port`, unused at `direct`. `{admin_port}` is the first proxy's resolver.
     pub resolve: Option<String>,
@@ -292,7 +293,7 @@ pub struct HttpRequestPlan {
     pub headers: Vec<(String, String)>,
     /// Body of the request; `None` for no body.
     pub body: Option<BodyPlan>,
-    /// Name in reports; `None` for method and path.
+    /// Name of the request in reports; `None` to show method and path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 }
@@ -343,7 +344,7 @@ pub struct SearchPlan {
     pub to_per_s: Option<f64>,
     /// Width of the range at which the search stops: upper end over lower end, minus 1.
     pub resolution: f64,
-    /// Number of fresh trials that must all meet the objective at the lower end.
+    /// Number of fresh trials that must all meet the objective at the lower end of the range.
     pub confirm: u32,
     /// Length of the closed loop that finds the starting rate, ns.
     pub pilot_ns: u64,

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub struct ProcessPlan {
     /// Build command, run once before the first trial; `None` if nothing is built.
     pub build: Option<String>,
-    /// Command, or the arguments of a container. The lab fills in the templates left.
+    /// Command, or the arguments of a container. The lab fills in the remaining templates.
     pub command: String,
     /// The container that the process runs in; `None` for none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -29,7 +29,8 @@ pub struct ProcessPlan {
 }
 
 impl ProcessPlan {
-    /// Whether tools of this machine may build or run the process. `false` only for quintain without a build.
+    /// Whether tools of this machine may build or run the process. `false` only if the command is `quintain` and
+    /// nothing is built.
     pub fn may_use_tools(&self) -> bool {
         let builds = self.build.as_ref().is_some_and(|build| !build.trim().is_empty());
         builds || self.command.split_whitespace().next() != Some("quintain")

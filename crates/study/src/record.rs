@@ -1,4 +1,5 @@
-//! Stored results: a [`Run`], and a [`Record`] per trial. Names end with their unit; `None` is unavailable, never zero.
+//! Stored results: a [`Run`], and a [`Record`] per trial. Names end with their unit; `None` means unavailable, never
+//! zero.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +22,7 @@ pub const RECORD_VERSION: u32 = 3;
 pub struct Run {
     /// Format version, [`RECORD_VERSION`].
     pub version: u32,
-    /// Name of the run, unique in its store: `volley-20261120-210500`.
+    /// Name of the run, unique in its store, such as `volley-20261120-210500`.
     pub id: String,
     /// Start of the run, UTC, RFC 3339.
     pub started: String,
@@ -69,7 +70,7 @@ pub struct Run {
 /// A machine of a cluster, in its state when the run started.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Node {
-    /// Name of the machine in the cluster.
+    /// Name of the machine in the cluster file or in `--hosts`.
     pub name: String,
     /// Whether the machine runs the server or a generator.
     pub role: Role,
@@ -116,7 +117,7 @@ pub struct Interface {
     pub name: String,
     /// Link speed, megabits per second; `None` if the driver reports none, which is usual for virtual interfaces.
     pub speed_mbit_per_s: Option<u64>,
-    /// Maximum transmission unit, bytes.
+    /// Maximum transmission unit, bytes; `None` if unknown.
     pub mtu_bytes: Option<u64>,
     /// Kernel driver, such as `virtio_net`; `None` if unknown.
     pub driver: Option<String>,
@@ -306,7 +307,7 @@ pub struct Finding {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FindingState {
-    /// The observation is as it should be.
+    /// The observation will not disturb measurements.
     Good,
     /// The observation will disturb measurements.
     Warning,
@@ -351,7 +352,7 @@ pub struct Calibration {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum IdlePolicy {
-    /// CPUs idle as the machine is configured.
+    /// CPUs become idle as configured on the machine.
     #[default]
     Machine,
     /// A `SCHED_IDLE` spinner keeps each CPU in use awake.
@@ -510,7 +511,7 @@ pub enum Outcome {
     Failed(Failure),
 }
 
-/// A start failure, which stands until the trial has run.
+/// A start failure, which is replaced once the trial has run.
 impl Default for Outcome {
     fn default() -> Self {
         Outcome::Failed(Failure { kind: FailureKind::Start, message: String::new() })
@@ -559,7 +560,7 @@ pub enum FailureKind {
 pub struct ProxyUse {
     /// Name of the proxy or companion in the study.
     pub name: String,
-    /// Resource use, in the same terms as a server's.
+    /// Resource use, measured in the same way as for a server.
     pub used: SubjectUse,
     /// Whether the process runs on the server's CPUs.
     pub shares_cpus: bool,
@@ -642,7 +643,7 @@ pub struct SubjectUse {
 
 impl SubjectUse {
     /// Share of the measured time that the server waited for a CPU because other processes had it. It is the smaller of
-    /// the waits of the server's threads and the time others had its CPUs. `None` if either is unknown.
+    /// the waits of the server's threads and the time that other processes had its CPUs. `None` if either is unknown.
     pub fn waiting_share(&self) -> Option<f64> {
         // `/proc/stat` counts ticks, usually of 10 ms, which are truncated at both ends of measuring.
         const OTHERS_DOUBT_NS: u64 = 20_000_000;
@@ -779,7 +780,7 @@ pub struct Measurement {
     /// How long a connection was used.
     #[serde(default)]
     pub connection: Connection,
-    /// Start of measuring, ns, on the generator's monotonic clock, or in a record on the lab's. 0 in older records.
+    /// Start of measuring, ns, on the generator's monotonic clock; in a record, on the lab's clock. 0 in older records.
     #[serde(default)]
     pub began_ns: u64,
     /// Length of the measurement, ns.
@@ -793,7 +794,7 @@ pub struct Measurement {
     /// Number of errors while measured, by kind: `wrong-answer`, `reset`, `timeout`, `refused`, `closed`,
     /// `closed-between` (closed after earlier responses and before any byte of this one), `connect-timeout`, `os`,
     /// `truncated`. For HTTP also `status`, `body`, `framing`, `head-too-large`, `tls`, `stream-reset` (HTTP/2). For a
-    /// cache also `value` (not the value or flags that were set, or another key's) and `error-answer`.
+    /// cache also `value` (a value or flags other than those set, or a different key's) and `error-answer`.
     pub errors: BTreeMap<String, u64>,
     /// Description of the first error of each kind that has details.
     #[serde(default)]
@@ -813,7 +814,7 @@ pub struct Measurement {
     /// Think time of a closed loop, ns; 0 in older stores.
     #[serde(default)]
     pub think_ns: u64,
-    /// Requests written during the load, without fills of a cache. They are [`Measurement::warmup_requests`],
+    /// Requests written during the load, without fills of a cache: the sum of [`Measurement::warmup_requests`],
     /// [`Measurement::requests`], errors of written requests in both phases, [`Measurement::asked_again`] and
     /// [`Measurement::left_in_flight`]. 0 in older records.
     #[serde(default)]
@@ -894,7 +895,8 @@ pub struct Measurement {
     /// kinds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub by_request: Vec<OperationMeasurement>,
-    /// Planned rate, or in a closed loop number of clients, over the measured time; empty for a constant load.
+    /// Planned rate of an open loop, or number of clients of a closed loop, over the measured time; empty for a
+    /// constant load.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shape: Vec<Stage>,
     /// HTTP/2 results; `None` for other protocols.
@@ -982,7 +984,7 @@ pub struct JourneyMeasurement {
 /// Results of one operation of a journey, or of one kind of request in a mix.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OperationMeasurement {
-    /// Name of the operation, or name, or method and target, of the request.
+    /// Name of the operation; for a mix, name of the request, or else its method and target.
     pub name: String,
     /// Number of calls with a valid response.
     pub requests: u64,
@@ -1005,9 +1007,9 @@ pub const SLOWEST_MAX: usize = 20;
 pub struct SlowResponse {
     /// Latency as [`Measurement::latency`] defines it, ns.
     pub latency_ns: u64,
-    /// The `trace-id` of its `traceparent` (W3C Trace Context), 32 hexadecimal digits.
+    /// The `trace-id` of the request's `traceparent` (W3C Trace Context), 32 hexadecimal digits.
     pub trace_id: String,
-    /// Name of its request, or method and target.
+    /// Name of the request, or else its method and target.
     pub request: String,
     /// End of the response since measuring began, ns.
     pub ended_ns: u64,
@@ -1075,7 +1077,7 @@ pub struct CacheMeasurement {
     /// Number of distinct keys requested since the start of the load.
     pub footprint_keys: u64,
     /// Size of the distinct keys requested and their values, bytes: the capacity of a cache without overhead that holds
-    /// all. If lengths vary by SET, the value of the first operation on a key counts.
+    /// all of them. If lengths vary by SET, the value of the first operation on a key counts.
     pub footprint_bytes: u64,
     /// Memory limit that the server reported before the load, in its own accounting, bytes; `None` if unknown or
     /// unlimited.
@@ -1084,7 +1086,7 @@ pub struct CacheMeasurement {
     pub hit_ratio_of_mix: Option<f64>,
     /// Length of a window of the transient, ns.
     pub transient_window_ns: u64,
-    /// Number of GETs that hit, and of all GETs, in each window of the warm-up. The last window may be shorter.
+    /// Number of hits and number of GETs in each window of the warm-up. The last window may be shorter.
     pub transient: Vec<(u64, u64)>,
     /// Seconds until the warm-up was steady, or why it was not, in words; `None` for other warm-up rules.
     pub steadiness: Option<String>,

@@ -130,7 +130,7 @@ fn entry(line: &str, start: usize, number: usize, first: Option<&Entry>, report:
     Some(Entry { weight, method, url, headers: Vec::new(), body: None, name: None, line: number })
 }
 
-/// Parses a URL, which must have the origin of the first entry.
+/// Parses a URL. Fails if its origin differs from the origin of the first entry.
 fn url_beside(text: &str, first: Option<&Entry>) -> Result<Url, Invalid> {
     let url = url::parse(text)?;
     if !url.protocol.has_path() {

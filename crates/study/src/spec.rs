@@ -49,8 +49,8 @@ pub struct LoadSpec {
     pub spin_ns: u64,
     /// Random seed of requests and arrivals.
     pub seed: u64,
-    /// The workers that this process runs of a larger load; `None` for all. [`LoadSpec::clients`] and the rate are of
-    /// the whole load. Together, the processes send the same requests as one with all workers.
+    /// The part of a larger load's workers that this process runs; `None` for all workers. [`LoadSpec::clients`] and
+    /// the rate describe the whole load. Together, the processes send the same requests as one with all workers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<Part>,
     /// Whether the connected load waits for [`Heard::Go`](crate::generator_messages::Heard::Go).
@@ -111,7 +111,7 @@ pub struct Part {
     pub of: u32,
 }
 
-/// Protocol, address and requests of a load.
+/// The server of a load, with its protocol, address and requests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "protocol", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Target {
@@ -218,7 +218,8 @@ impl Target {
         calls.max(1) as f64 / weights.max(1) as f64
     }
 
-    /// Name of the request at an index in the mix, or of the step at an index over all journeys; else empty.
+    /// Name of the request at an index in the mix, or of the step at an index over all journeys; empty if there is
+    /// none.
     pub fn request_name(&self, index: u32) -> String {
         match self {
             Target::Http { requests, .. } => requests.get(index as usize).map_or_else(String::new, HttpRequest::kind),
@@ -253,12 +254,12 @@ pub(crate) fn one() -> u32 {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Connection {
-    /// Kept for as many requests as the server allows.
+    /// A connection is kept for as many requests as the server allows.
     #[default]
     KeepAlive,
-    /// Used for one request, whose latency starts when the connection is requested.
+    /// A connection serves one request, whose latency starts when the connection is requested.
     PerRequest,
-    /// Used for this many requests, after which the client closes the connection. Latency excludes the connect.
+    /// A connection serves this many requests, after which the client closes it. Latency excludes the connect.
     Requests(u32),
 }
 
@@ -326,7 +327,8 @@ pub struct Expect {
     pub status: Option<Vec<u16>>,
     /// Expected body, which may contain values; `None` accepts any.
     pub body: Option<Vec<u8>>,
-    /// Expected values in a JSON body: a path (RFC 9535) to a value, and a string, which may contain fields.
+    /// Expected values in a JSON body, each with its path (RFC 9535) and the value as a string, which may contain
+    /// fields.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub json: Vec<(String, String)>,
     /// Regular expression that the body must match; `None` accepts any body.
@@ -361,22 +363,22 @@ pub enum Backend {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "loop", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Arrivals {
-    /// Closed loop: each client sends after its previous response and the think time.
+    /// A closed loop, in which each client sends after its previous response and the think time.
     Closed {
         /// Time between a response and the client's next request, ns.
         think_ns: u64,
     },
-    /// Open loop with exponentially distributed gaps.
+    /// An open loop with exponentially distributed gaps.
     Poisson {
         /// Mean offered rate, per second.
         rate_per_s: f64,
     },
-    /// Open loop with equal gaps.
+    /// An open loop with equal gaps.
     Constant {
         /// Offered rate, per second.
         rate_per_s: f64,
     },
-    /// Open loop at the times of the replayed trace, whose `gaps` are `recorded`.
+    /// An open loop at the times of the replayed trace, whose `gaps` are `recorded`.
     Recorded,
 }
 
@@ -414,7 +416,7 @@ pub enum Warmup {
     DurationNs(u64),
     /// Ends after this many requests over all clients; for caches, exactly, once all responses have arrived.
     Requests(u64),
-    /// For caches: ends once the hit ratio shows no trend over the second half of the windows so far.
+    /// Ends once the hit ratio of a cache shows no trend over the second half of the windows so far.
     Steady {
         /// Time limit, ns; the measurement reports whether it was reached.
         max_ns: u64,

@@ -98,8 +98,8 @@ impl std::ops::Add for Effort {
     }
 }
 
-/// Bounds of a search's effort. The minimum is a search that finds at once that the highest rate holds; the maximum
-/// uses all its trials and time.
+/// Bounds of a search's effort. The minimum is for a search that finds at once that the highest rate meets the
+/// objective. The maximum is for a search that uses all its trials and time.
 fn search_effort(point: &Point, search: &SearchPlan) -> Effort {
     let (least_s, most_s) = trial_seconds(point);
     let pilot = u64::from(search.from_per_s.is_none());

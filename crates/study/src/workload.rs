@@ -84,7 +84,7 @@ pub struct Keys {
     pub count: u64,
     /// Distribution of operations among the keys.
     pub popularity: Popularity,
-    /// Number of operations, over all clients, after which other keys become popular; `None` for never.
+    /// Number of operations, over all clients, after which different keys become popular; `None` for never.
     pub shift_every: Option<u64>,
     /// Probability of using an earlier key instead of a new one; `None` for a fixed set of keys.
     pub reuse: Option<f64>,

@@ -3,7 +3,7 @@
 use study::plan::{Design, FigureKind};
 use study::{ExpandOptions, Level, Plan, Profile, expand, parse};
 
-/// Two builds of one server: the optimization level is a factor.
+/// A study of two builds of one server, whose optimization level is a factor.
 const STUDY: &str = r#"
 question = "What changes the speed of the server?"
 [subject]

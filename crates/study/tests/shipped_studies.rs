@@ -1,4 +1,4 @@
-//! The studies of this repository are valid and end within their stated time.
+//! Tests that the studies of this repository are valid and end within their stated time.
 
 use std::path::{Path, PathBuf};
 

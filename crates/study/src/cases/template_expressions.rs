@@ -6,7 +6,7 @@ use config::nearest::suggestion;
 
 /// Maximum length of an expression, bytes. It also bounds the nesting depth.
 const EXPRESSION_MAX_BYTES: usize = 120;
-/// Maximum number of digits of `{n:8x}`.
+/// Maximum number of hexadecimal digits in a format, such as 8 in `{n:8x}`.
 const DIGITS_MAX: u32 = 32;
 
 const FUNCTIONS: [&str; 4] = ["length", "lower", "reverse", "upper"];
@@ -37,7 +37,7 @@ enum Format {
     Plain,
     /// A number as a string, even if the expression is the whole template.
     Decimal,
-    /// The lowest hexadecimal digits of a number, as many as given.
+    /// This many of the lowest hexadecimal digits of a number.
     Hex(u32),
 }
 

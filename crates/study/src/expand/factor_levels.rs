@@ -60,7 +60,7 @@ fn factor(entry: &Entry, auto: Vec<i64>, report: &Report) -> Factor {
         let hint = "add a level, or drop the factor".to_owned();
         report.mistake(node.place, format!("factor `{key}` has no levels"), hint);
     }
-    // Commands and tables identify levels by their text.
+    // Commands and tables identify levels by their string form.
     let mut seen = BTreeSet::new();
     levels.retain(|(level, place)| {
         let is_new = seen.insert(level.to_string());

@@ -61,7 +61,7 @@ pub(super) fn read(load: &Section, protocol: Protocol) -> (Option<HttpPlan>, u32
     (Some(HttpPlan { requests, tls: tls(load, protocol), http2, expect, values }), pipeline, connection)
 }
 
-/// Makes `POST` the default method, and checks paths and messages.
+/// Makes `POST` the default method of gRPC calls, and checks their paths and messages.
 fn check_grpc(load: &Section, requests: &mut [HttpRequestPlan]) {
     for plan in requests {
         if plan.method == "GET" {
@@ -80,7 +80,7 @@ fn check_grpc(load: &Section, requests: &mut [HttpRequestPlan]) {
     }
 }
 
-/// The requests of `[[load.request]]`, or the only one, in `[load]` itself.
+/// The requests of `[[load.request]]`, or else the single request in `[load]` itself.
 fn mix(load: &Section, values: &BTreeMap<String, String>, connection: Connection) -> Vec<HttpRequestPlan> {
     if !load.has("request") {
         return vec![request(load, &[], values, connection)];

@@ -72,7 +72,7 @@ fn source(name: &str) -> Result<String, Invalid> {
 }
 
 /// Templates that the lab fills in `targets` and `resolve`: the port for the generator's connections and the server's
-/// port. The third one, in `resolve` only, is the port of the first proxy's resolver.
+/// port. The third one, allowed only in `resolve`, is the port of the first proxy's resolver.
 pub(super) const PORTS: [&str; 3] = [factor_placeholders::PORT, "subject_port", "admin_port"];
 
 /// Checks an origin, which is a scheme, a host and a port, and returns it. Templates must be among `ports`.

@@ -255,7 +255,8 @@ fn share(load: &Section) -> Option<CapacityShare> {
     Some(CapacityShare { share: share.unwrap_or_default() / 100.0, point: usize::MAX })
 }
 
-/// Adds a point with the search for each capacity of `capacities` (by point). Equal searches share one point.
+/// For each capacity in `capacities` (indexed by point), adds a point that searches for it. Equal searches share a
+/// point.
 pub(super) fn link_capacities(points: &mut Vec<Point>, capacities: Vec<Option<SearchPlan>>) {
     let own = points.len();
     for (index, search) in capacities.into_iter().enumerate() {
@@ -276,7 +277,7 @@ pub(super) fn link_capacities(points: &mut Vec<Point>, capacities: Vec<Option<Se
     }
 }
 
-/// Reports keys for the number of trials if every trial is a step of a search, and a capacity that no rate refers to.
+/// Reports keys that set the number of trials if every trial is a step of a search, and a capacity that no rate uses.
 pub(super) fn check_capacity_use(top: &Section, load: &Section, points: &[Point]) {
     if points.is_empty() {
         return;

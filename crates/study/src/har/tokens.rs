@@ -29,7 +29,7 @@ struct Leaf {
 pub(super) struct Taken {
     pub(super) step: usize,
     pub(super) name: String,
-    /// Source in the syntax of `take`.
+    /// Source of the value, in the syntax of `take`.
     pub(super) source: String,
     value: String,
 }
@@ -37,7 +37,7 @@ pub(super) struct Taken {
 #[derive(Debug, Default)]
 pub(super) struct Tokens {
     by_value: HashMap<String, Vec<Leaf>>,
-    /// Bodies other than JSON, with the index of their step.
+    /// Response bodies other than JSON, each with the index of its step.
     texts: Vec<(usize, String)>,
     headers: Vec<(usize, String, String)>,
     taken: Vec<Taken>,
@@ -124,7 +124,7 @@ impl Tokens {
         }
     }
 
-    /// Takes a request's value from the latest response that contains it. Returns its name; `None` if none does.
+    /// Takes a request's value from the latest response that contains it. Returns its name; `None` if no response does.
     pub(super) fn name(&mut self, wanted: Wanted<'_>) -> Option<String> {
         if wanted.value.is_empty() || wanted.value.len() > VALUE_MAX_BYTES {
             return None;
@@ -212,7 +212,7 @@ impl Leaf {
     }
 }
 
-/// Whether a value is unlikely to occur by chance: without spaces, and 20 bytes or 8 with a digit, or longer.
+/// Whether a value is unlikely to occur by chance: it has no spaces and at least 20 bytes, or at least 8 with a digit.
 pub(super) fn is_distinctive(value: &str) -> bool {
     let has_digit = value.bytes().any(|byte| byte.is_ascii_digit());
     !value.contains(' ') && (value.len() >= 20 || value.len() >= 8 && has_digit)
@@ -226,7 +226,8 @@ fn singular(name: &str) -> String {
     name.strip_suffix('s').unwrap_or(name).to_ascii_lowercase()
 }
 
-/// A regular expression whose first match in `text` has the value at `at` as its group; `None` if there is none.
+/// A regular expression whose first match in `text` has the value at `at` as its group; `None` if no such expression is
+/// found.
 fn pattern(text: &str, at: usize, wanted: Wanted<'_>) -> Option<String> {
     let before = &text[..at];
     let line = before.rfind(['\n', '<']).map_or(0, |start| start + usize::from(text[start..].starts_with('\n')));
@@ -241,7 +242,7 @@ fn pattern(text: &str, at: usize, wanted: Wanted<'_>) -> Option<String> {
     if !is_distinctive(wanted.value) && !is_about {
         return None;
     }
-    // The shortest context that starts after a space and finds this value.
+    // Choose the shortest context that starts after a space and finds this value.
     let starts = (begin..at).rev().filter(|start| *start == begin || text.as_bytes()[*start - 1] == b' ');
     starts.filter(|start| at - start >= *CONTEXT_BYTES.start()).find_map(|start| {
         let context = &text[start..at];

@@ -54,7 +54,7 @@ pub fn parse(text: &str) -> Result<Condition, String> {
 }
 
 impl Relation {
-    /// Whether the relation holds. Fails if it is an order and a side is not a number.
+    /// Whether the relation holds. Fails if the relation is an order, such as `<`, and a side is not a number.
     pub fn holds(self, left: &str, right: &str) -> Result<bool, String> {
         let number = |text: &str| text.parse::<f64>().ok().filter(|number| number.is_finite());
         let numbers = number(left).zip(number(right));

@@ -83,7 +83,7 @@ pub struct Access<'a> {
     pub key: &'a [u8],
     /// Length of the original key, bytes, if `key` is a stand-in for it; otherwise `None`.
     pub key_bytes: Option<u32>,
-    /// Length of the value, or of libCacheSim's whole object, bytes; `None` if not recorded, or for a miss.
+    /// Length of the value, or of libCacheSim's whole object, bytes; `None` if it was not recorded, or for a miss.
     pub value_bytes: Option<u32>,
     /// Time to live in seconds; `None` if unlimited or not recorded.
     pub ttl_s: Option<u32>,
