@@ -21,8 +21,8 @@ pub(crate) enum Timetable {
 #[derive(Debug)]
 pub(crate) struct Drawn {
     rng: Rng,
-    /// Mean gap between sends, ns, with a fraction so that the long-run rate is exact. With a shape, the gap is a
-    /// number of requests of the whole load.
+    /// Mean gap between this worker's sends, ns, with a fraction so that the long-run rate is exact. With a shape, the
+    /// gap is a number of requests of the whole load instead of a time.
     gap: f64,
     poisson: bool,
     start: Nanos,
@@ -39,7 +39,7 @@ pub(crate) struct Drawn {
 struct Shape {
     stages: Box<[Stage]>,
     at: usize,
-    /// Time (ns) and requests before the stage `at`.
+    /// Time (ns) and number of requests before the current stage, `at`.
     before_ns: f64,
     before: f64,
 }
@@ -97,7 +97,7 @@ impl Timetable {
         start: Nanos,
     ) -> Self {
         let poisson = matches!(arrivals, Arrivals::Poisson { .. });
-        // Challenges of workers use even streams; schedules use odd ones.
+        // Workers draw their challenges from even random streams and their schedules from odd ones.
         let mut rng = Rng::stream(seed, u64::from(index) * 2 + 1);
         // Workers take turns at a constant rate. The sum of Poisson schedules is Poisson.
         let next = if poisson { rng.exponential(gap) } else { gap * f64::from(index) / f64::from(workers) };

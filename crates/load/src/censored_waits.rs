@@ -1,4 +1,4 @@
-//! Requests without a response when measuring ended, and the time that each had waited.
+//! Collects the requests without a response when measuring ended, and the time that each had waited.
 
 use net::Nanos;
 use stats::Histogram;

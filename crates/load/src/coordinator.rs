@@ -45,7 +45,8 @@ pub(crate) struct Control {
     pub(crate) limited: bool,
     tickets: AtomicU64,
     tickets_at_once: u64,
-    /// Whether the load has volley's rounds. `round` is 0 before the first; `quota` is the requests per client.
+    /// Whether the load has volley's rounds. `round` is 0 before the first; `quota` is the number of requests per
+    /// client.
     pub(crate) has_rounds: bool,
     pub(crate) round: AtomicU32,
     pub(crate) quota: AtomicU64,
@@ -111,7 +112,7 @@ impl Control {
             // Each worker of a cache load has its own fixed share.
             limited: limit.is_some() && !matches!(spec.target, Target::Cache { .. }),
             tickets: AtomicU64::new(limit.unwrap_or(0)),
-            // Small enough that no worker holds back a noticeable share.
+            // Keep this small enough that no worker holds back a noticeable share of the tickets.
             tickets_at_once: (limit.unwrap_or(0) / (u64::from(workers) * 16)).clamp(1, TICKETS),
             has_rounds: matches!(spec.stop, Stop::Volley { .. }),
             round: AtomicU32::new(0),
@@ -130,7 +131,7 @@ impl Control {
 
     pub(crate) fn hold(&self) {
         let released = self.released.lock().unwrap_or_else(PoisonError::into_inner);
-        // Connections close even after a timeout.
+        // The result is ignored, because connections close even after a timeout.
         let _ = self.release.wait_timeout_while(released, HOLD, |released| !*released);
     }
 
@@ -172,7 +173,7 @@ pub(crate) struct Ended {
 #[derive(Debug)]
 enum State {
     Connecting,
-    /// Connected, and waiting for the gate to open.
+    /// The load is connected and waits for the gate to open.
     Waiting,
     WarmingUp,
     Measuring,
@@ -204,7 +205,7 @@ pub(crate) struct Coordinator<'a> {
 #[derive(Debug, Default)]
 struct Quiet {
     ended: u64,
-    /// Value of `in_vain` when a request last ended, and time at which the coordinator noticed.
+    /// Value of `in_vain` when a request last ended, and the time at which the coordinator noticed that end.
     in_vain: u64,
     since: Nanos,
 }

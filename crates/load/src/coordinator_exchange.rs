@@ -23,7 +23,7 @@ pub(crate) struct PhaseTracker<'a> {
     pub(crate) until: Nanos,
     pub(crate) is_measuring: bool,
     usage_before: Usage,
-    /// Time at which this worker noticed the start, ns; 0 before.
+    /// Time at which this worker noticed the start, ns; 0 before that.
     pub(crate) wall_from: Nanos,
 }
 

@@ -1,4 +1,4 @@
-//! What a response of HTTP/2 costs beyond its body.
+//! Overhead of HTTP/2 responses in addition to their bodies.
 
 /// Overhead of one response of an unordered protocol.
 #[derive(Clone, Copy, Debug, Default)]

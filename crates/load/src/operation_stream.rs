@@ -61,7 +61,8 @@ enum Choice {
     Growing(Age),
 }
 
-/// `Zipf` has a power of two of ages. Rejecting ages that do not exist yet keeps the distribution.
+/// Distribution of the ages of reused keys. `Zipf` covers a power of two of ages; rejecting ages that do not exist yet
+/// keeps the distribution.
 #[derive(Clone, Debug)]
 enum Age {
     Uniform,

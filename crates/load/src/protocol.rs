@@ -84,7 +84,7 @@ pub(crate) trait Protocol {
 
     fn stream(&self) -> Self::Stream;
 
-    /// Replaces the stream for a new connection. Caused requests remain queued.
+    /// Replaces the stream for a new connection. Requests that responses have caused remain queued.
     fn renew(&self, stream: &mut Self::Stream) {
         *stream = self.stream();
     }
@@ -175,7 +175,7 @@ pub(crate) trait Protocol {
         None
     }
 
-    /// Index of its kind among those that are reported separately.
+    /// Index of a request's kind among the kinds that are reported separately.
     #[inline]
     fn operation(&self, _: Self::Expected) -> Option<u32> {
         None

@@ -79,7 +79,7 @@ impl Default for CompletedSessions {
     }
 }
 
-/// One window. Sparse histograms take about 2 KiB, a tenth of full ones, and a minute has 600 windows.
+/// Results of one window. Sparse histograms take about 2 KiB, a tenth of full ones, and a minute has 600 windows.
 #[derive(Clone, Debug)]
 pub(crate) struct Slice {
     pub(crate) errors: u64,
@@ -107,7 +107,7 @@ pub(crate) struct OpenLoop {
 }
 
 impl Default for OpenLoop {
-    /// Lags only decide what limited the load, so coarse buckets suffice.
+    /// Creates an empty set of histograms. Lags only decide what limited the load, so coarse buckets suffice.
     fn default() -> Self {
         let lag = Histogram::with_precision(Histogram::WINDOW_PRECISION);
         Self { response: Histogram::new(), lag_thread: lag.clone(), lag_connection: lag }
@@ -451,7 +451,7 @@ impl Recorder {
         self.window_errors += 1;
     }
 
-    /// Notes that a request which had timed out ended without a valid response.
+    /// Notes that a timed-out request has ended without a valid response.
     pub(crate) fn timed_out_request_ended(&mut self, at: Nanos) {
         self.last_error = at;
         self.last_failed = at;

@@ -354,7 +354,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         self.budget.sample(id, service_ns);
     }
 
-    /// Sends up to `room` requests again that the server did not process. Only an open loop keeps their intended times.
+    /// Resends up to `room` requests that the server did not process. Only an open loop keeps their intended times.
     fn resend(&mut self, id: u32, now: Nanos, room: u32) -> u32 {
         let count = self.connections.client(id).again.min(room);
         self.out.clear();

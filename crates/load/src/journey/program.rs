@@ -160,7 +160,7 @@ impl Program {
         values
     }
 
-    /// Index of the target with which the step's URL begins; `None` if it begins otherwise.
+    /// Index of the target with which the step's URL begins; `None` if it begins with no target.
     pub(crate) fn target(&self, step: &Step) -> Option<usize> {
         match step.url.0.first() {
             Some(Piece::Slot(slot, _)) if *slot < self.targets.len() => Some(*slot),

@@ -27,7 +27,7 @@ pub(crate) enum Verb {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Piece<'a> {
-    /// Length of the value, bytes, before its data.
+    /// The length of the value, in bytes, which arrives before the data.
     Length(u64),
     Flags(u32),
     Data(&'a [u8]),
@@ -331,7 +331,7 @@ impl Value {
         }
     }
 
-    /// The first difference from the expected value in the bytes compared; `None` if they are equal.
+    /// The first difference from the expected value in the bytes compared so far; `None` if all are equal.
     #[inline]
     fn wrong(&mut self, shared: &Shared, key: u64, known: Option<u32>) -> Option<Difference> {
         if let Some(difference) = self.difference.take() {

@@ -103,7 +103,7 @@ pub(crate) struct Stream {
     table_bytes: u32,
     /// Frames other than requests that wait to be sent.
     owed: Vec<u8>,
-    /// Error code of the connection's last frame.
+    /// Error code of the last frame, which ends the connection.
     end: ErrorCode,
 }
 
@@ -126,7 +126,8 @@ impl Stream {
         open
     }
 
-    /// Applies the server's smaller table before the next block, which must start with the returned sizes, if any.
+    /// Shrinks the table to the server's new limit. Returns the sizes that must begin the next block; `None` if the
+    /// limit is not smaller.
     #[inline]
     fn shrink_table(&mut self, shared_bytes: usize) -> Option<[usize; 2]> {
         let bytes = self.peer.map_or(self.table_bytes, |peer| peer.header_table_size);

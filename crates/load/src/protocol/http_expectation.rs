@@ -132,7 +132,7 @@ impl Expectation {
         Some(Fault::GrpcStatus)
     }
 
-    /// Keeps another problem for [`Expectation::explain`].
+    /// Stores `problem` for [`Expectation::explain`]. `None` removes an earlier problem.
     #[cold]
     pub(super) fn note(&mut self, problem: Option<String>) {
         self.problem = problem.map(Problem::Text);

@@ -7,7 +7,7 @@ use wire::memcached::{
 use super::cache::{Codec, Piece, Reply, Response, Verb, keep_error};
 use crate::recorder::{Fault, OrFault};
 
-/// Keys from [`crate::operation_stream::Texts`] are always valid.
+/// Explains why keys from [`crate::operation_stream::Texts`] are always valid.
 const KEYS_FIT: &str = "keys are 1 to 250 bytes of 64 plain characters";
 
 #[derive(Clone, Copy, Debug)]

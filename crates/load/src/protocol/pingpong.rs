@@ -1,4 +1,4 @@
-//! The ping-pong client: sends random words and checks that the response is the next one.
+//! The ping-pong client: sends random words and checks that each response is the word plus one.
 
 use net::Nanos;
 use stats::Rng;

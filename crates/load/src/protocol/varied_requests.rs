@@ -136,7 +136,7 @@ impl Value {
         String::from_utf8(field[3..35].to_vec()).ok()
     }
 
-    /// Longest length, and whether all values have it.
+    /// Maximum length of the values, bytes, and whether all values have this length.
     fn bytes(&self) -> (usize, bool) {
         let digits = |number: u64| number.checked_ilog10().map_or(1, |digits| digits as usize + 1);
         let between = |first: u64, last: u64| (digits(last), digits(first) == digits(last));

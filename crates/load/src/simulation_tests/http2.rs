@@ -54,7 +54,7 @@ struct Server<F> {
     open: BTreeMap<u32, (String, Vec<u8>)>,
     number: u64,
     has_started: bool,
-    /// Frames other than requests.
+    /// Descriptions of the received frames other than requests.
     other: Rc<RefCell<Vec<String>>>,
 }
 
@@ -507,7 +507,8 @@ fn bytes_ahead_are_those_of_other_responses() {
     near(streams.bytes_ahead as f64, 1_001.0 * measurement.requests as f64 / 2.0, 0.002);
 }
 
-/// Two of three requests that are due per millisecond fit, or the first connection ends.
+/// In the first two cases, three requests are due per millisecond but only two fit. In the last case, the first
+/// connection ends.
 #[test]
 fn waits_for_a_place_have_their_reason() {
     for (pipeline, allowed, rate_per_s) in [(2, u32::MAX, 3_000.0), (8, 2, 3_000.0), (64, u32::MAX, 30_000.0)] {

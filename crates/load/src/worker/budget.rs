@@ -30,7 +30,8 @@ pub(super) struct Budget {
     exhausted: bool,
     reported_exhausted: bool,
     due: u64,
-    /// State of volley's rule: the round (0 before the first), its unfinished clients, and all shares.
+    /// State of volley's rule: number of the round (0 before the first), number of clients that have not finished it,
+    /// and each client's share.
     round: u32,
     round_open: u32,
     shares: Vec<Share>,

@@ -52,7 +52,7 @@ pub(super) struct Client<S> {
     backing_off: bool,
     /// Time at which the client's timer expires; earlier timers are obsolete.
     wakes_at: Nanos,
-    /// Due time of the next request, after the think time; `None` if it does not wait.
+    /// Due time of the next request, after the think time; `None` if the client is not waiting.
     pub(super) due_at: Option<Nanos>,
     /// Whether to reconnect at once, after an orderly close.
     pub(super) at_once: bool,
@@ -109,7 +109,7 @@ pub(super) struct Flight<E> {
     pub(super) wait: Wait,
 }
 
-/// A number integrated over the measured time, in units of ns.
+/// A number integrated over the measured time, in ns times the unit of the number.
 #[derive(Default)]
 pub(super) struct Integral {
     count: u64,
@@ -118,7 +118,7 @@ pub(super) struct Integral {
 }
 
 impl Integral {
-    /// Brings the integral up to `at`, for measured time only, and returns the number so that it can be changed.
+    /// Brings the integral up to `at`, for measured time only, and returns the number, which the caller may change.
     #[inline]
     fn count_at(&mut self, at: Nanos, phase: &PhaseTracker<'_>) -> &mut u64 {
         let from = self.since.max(phase.from);
@@ -163,7 +163,8 @@ pub(super) struct Connections<S, E> {
     timers: BinaryHeap<Reverse<(Nanos, u32)>>,
     /// Time of the next housekeeping, ns; 0 for this turn.
     pub(super) tick_at: Nanos,
-    /// Clients of an open loop that have room for a request, each since when, and why it had none before.
+    /// Clients of an open loop with room for a request, each with the time since when and the reason why it had no room
+    /// before.
     pub(super) idle: VecDeque<(u32, Nanos, Wait)>,
     owed: u64,
     pub(super) in_flight: Integral,

@@ -241,7 +241,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         self.connections.not_idle(id);
     }
 
-    /// Sends a request again that the server did not process, up to [`REFUSALS_MAX`] times.
+    /// Resends a request that the server did not process, up to [`REFUSALS_MAX`] times.
     #[cold]
     pub(super) fn declined(&mut self, id: u32, place: u32, at: Nanos) {
         self.tally.streams(|streams| &mut streams.refused);
