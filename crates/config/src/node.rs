@@ -27,7 +27,7 @@ impl Node {
     }
 }
 
-/// A TOML value.
+/// A TOML value. Nested values have places of their own.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// A string, without quotes and escapes.

@@ -20,7 +20,7 @@ impl Kind {
             Kind::Fraction(..) => format!("a fraction, {}", self.range()),
             Kind::Number(..) => format!("a number, {}", self.range()),
             Kind::Word(_, words) => match words().as_slice() {
-                // More than 12 words would make the message too long; help lists them.
+                // A list of more than 12 words would be too long here and is documented elsewhere.
                 words if words.len() > 12 => format!("one of {} words", words.len()),
                 words => words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", "),
             },
