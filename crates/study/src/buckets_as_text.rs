@@ -49,7 +49,7 @@ impl Buckets {
                 number = self.0[start..at].parse().map_err(|_| "histogram count above 2^64 - 1")?;
             }
             at += 1;
-            // A branch would often be mispredicted, because numbers of both kinds alternate.
+            // A branch would be slow, because the kind of the next number is hard to predict.
             counts.push((u32::try_from(next).map_err(|_| "histogram bucket above 2^32 - 1")?, number));
             counts.truncate(counts.len() - usize::from(is_skip));
             next = next.saturating_add(if is_skip { number } else { 1 });

@@ -73,7 +73,7 @@ pub struct Request {
 /// The bytes of a request.
 #[derive(Clone, Debug)]
 pub enum Send {
-    /// An HTTP request.
+    /// An HTTP request, composed from its parts.
     Http {
         /// Method, such as `GET`.
         method: String,
@@ -94,10 +94,10 @@ pub enum Send {
     Hex(Template),
 }
 
-/// An expected response.
+/// A response that a request must get: an HTTP response, exact bytes, or a line.
 #[derive(Clone, Debug)]
 pub enum Expect {
-    /// An HTTP response.
+    /// An HTTP response that meets these requirements.
     Http(Box<ExpectHttp>),
     /// Exactly these bytes, written as a string.
     Text(Template),

@@ -126,7 +126,7 @@ pub struct Progress {
     pub slowest: Vec<SlowResponse>,
 }
 
-/// Phase of a load.
+/// Phase of a load, from connecting to measuring.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {

@@ -89,7 +89,7 @@ fn is_one(count: &u32) -> bool {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "codec", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Call {
-    /// An HTTP request as written; replies are JSON.
+    /// An HTTP request, sent as written, whose replies are JSON.
     Rest {
         /// HTTP method, such as `GET`.
         method: String,
@@ -99,7 +99,7 @@ pub enum Call {
         #[serde(default)]
         status: Vec<u16>,
     },
-    /// A Thrift call: binary protocol, in the body of a POST.
+    /// A Thrift call in the binary protocol, sent in the body of a POST.
     Thrift {
         /// Name of the Thrift IDL in [`Journey::schemas`].
         schema: String,

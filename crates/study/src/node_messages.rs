@@ -109,7 +109,7 @@ pub enum Said {
     Ended {},
     /// Results of server and proxies in response to [`Order::Stop`].
     Stopped(Box<Stopped>),
-    /// A message of the generator.
+    /// A message of the generator that [`Order::Load`] started.
     Generator(Told),
     /// The generator exited without a measurement, or sent an invalid message.
     Broken(String),

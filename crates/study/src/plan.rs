@@ -61,7 +61,7 @@ pub struct Asked {
     pub factor: Option<String>,
 }
 
-/// Kinds of questions.
+/// Kinds of questions that a study can ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum AskedKind {
@@ -407,7 +407,7 @@ pub struct TrialRule {
     pub quick: bool,
 }
 
-/// A figure of the report.
+/// A figure of the report, with its axes, series and facets.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Figure {
     /// Kind of figure, which determines the axes.
@@ -479,7 +479,7 @@ pub struct Table {
     pub title: Option<String>,
 }
 
-/// Kinds of table.
+/// Kinds of table that a report can contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TableKind {
@@ -489,7 +489,7 @@ pub enum TableKind {
     Metrics,
 }
 
-/// Kinds of figure.
+/// Kinds of figure that a report can contain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FigureKind {

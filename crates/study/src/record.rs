@@ -70,7 +70,7 @@ pub struct Run {
 /// A machine of a cluster, in its state when the run started.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Node {
-    /// Name of the machine in the cluster file or in `--hosts`.
+    /// Name of the machine in the cluster.
     pub name: String,
     /// Whether the machine runs the server or a generator.
     pub role: Role,
@@ -94,9 +94,9 @@ pub struct Node {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
-    /// The machine of the server, and of the proxies in front of it.
+    /// The machine that runs the server and the proxies in front of it.
     Subject,
-    /// A machine of a generator.
+    /// A machine that runs a generator.
     Load,
 }
 
@@ -138,17 +138,17 @@ pub struct Link {
     pub receive_together_bytes_per_s: Option<f64>,
 }
 
-/// State of a run.
+/// State of a run, such as running or complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunState {
-    /// Started and not ended. The run was killed if no process owns it.
+    /// The run has started and not ended. If no process owns the run, it was killed.
     Running,
     /// Every design point has enough trials, or the maximum number.
     Complete,
     /// The study's time limit was reached.
     OutOfTime,
-    /// Ended early by Ctrl-C or a signal.
+    /// The run was ended early by Ctrl-C or a signal.
     Interrupted,
 }
 
@@ -210,12 +210,13 @@ pub struct Build {
 pub enum BuildOutcome {
     /// The build succeeded, or there was nothing to do.
     Ready,
-    /// A toolchain is missing. The report has a row for it, which is not a failure.
+    /// A toolchain is missing. The report has a row for the server, but does not count a failure.
     Skipped {
         /// Which toolchain is missing, in one line.
         reason: String,
     },
-    /// The build found that this machine cannot run the server. The report has a row for it, which is not a failure.
+    /// The build found that this machine cannot run the server. The report has a row for the server, but does not count
+    /// a failure.
     Unrunnable {
         /// Why the server cannot run here, in one line.
         reason: String,
@@ -445,7 +446,7 @@ pub struct NodeClock {
     pub after_error_ns: Option<u64>,
 }
 
-/// Speed of all CPUs of server and generator at once, while neither runs; empty in older records.
+/// Speed of the CPUs of server and generator, all probed at once while neither runs; empty in older records.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Probes {
     /// Probes before the server was started, one per CPU.
@@ -527,7 +528,7 @@ pub struct Failure {
     pub message: String,
 }
 
-/// Kinds of failure.
+/// Kinds of failure, by which reports group failed trials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FailureKind {
@@ -710,7 +711,7 @@ pub struct Sample {
     pub rss_bytes: u64,
     /// Proportional set size, bytes; `None` in most samples, because it is read less often.
     pub pss_bytes: Option<u64>,
-    /// Number of threads.
+    /// Number of threads of all processes of the server.
     pub threads: u32,
     /// Number of open sockets; `None` in most samples, because it is read less often.
     pub sockets: Option<u32>,
@@ -1229,7 +1230,7 @@ pub struct Histogram {
     pub precision_bits: u8,
     /// Counts of the non-empty buckets.
     pub buckets: Buckets,
-    /// Number of recorded values.
+    /// Number of recorded values, including values above the range.
     pub count: u64,
     /// Number of values above the range, which are in `count` but in no bucket.
     pub saturated: u64,

@@ -40,7 +40,7 @@ pub enum Part<'a> {
     Field(&'a str, Field),
 }
 
-/// The kinds of fields.
+/// The kinds of fields that requests can contain.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Field {
     /// A random UUID (RFC 9562, version 4).

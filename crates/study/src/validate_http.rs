@@ -129,7 +129,7 @@ pub fn statuses(text: &str) -> Result<Vec<u16>, Invalid> {
     Ok(all)
 }
 
-/// Reads a status or a list of statuses, given as numbers. Reports others and leaves them out.
+/// Reads a status or a list of statuses, given as numbers. Reports other values and leaves them out.
 pub(crate) fn numeric_statuses(node: &Node, least: i64, report: &Report) -> Vec<u16> {
     let items = match &node.value {
         Value::List(items) => items.as_slice(),

@@ -90,7 +90,7 @@ pub enum CaseOutcome {
     Failed(Miss),
     /// The promise was not checked.
     Skipped {
-        /// Reason why it was not checked.
+        /// Reason why the promise was not checked.
         reason: String,
     },
 }

@@ -1,4 +1,4 @@
-//! Reads `[factors]`: names and levels.
+//! Reads the names and levels of `[factors]`.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,5 @@
-//! Reads `[subject]`, how to build and start the server, and `[subject.variants]`, keys that differ by level.
+//! Reads `[subject]`, which says how to build and start the server, and `[subject.variants]`, whose keys differ by
+//! level.
 
 use std::collections::{BTreeMap, BTreeSet};
 

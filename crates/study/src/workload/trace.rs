@@ -1,4 +1,4 @@
-//! Reads recorded traces record by record, in constant memory. Invalid records are errors with their number.
+//! Reads recorded traces record by record, in constant memory. An invalid record is an error that states its number.
 
 use std::io::{self, BufRead, Read};
 
@@ -100,7 +100,7 @@ impl<'a> Access<'a> {
     }
 }
 
-/// An error in reading a trace.
+/// An error that ends the reading of a trace, or of one record.
 #[derive(Debug, Error)]
 pub enum TraceError {
     /// The file could not be read.
