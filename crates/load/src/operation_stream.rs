@@ -24,7 +24,7 @@ pub(crate) const ONCE_FROM: u64 = 1 << 48;
 /// Maximum length of a key, bytes.
 pub const KEY_MAX_BYTES: usize = 250;
 
-/// The kinds of operations.
+/// Kinds of operations of a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Reads the key. If the workload fills, a miss is followed by a SET of [`Operation::value_bytes`].

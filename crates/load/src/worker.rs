@@ -486,7 +486,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
             None => &self.out,
             Some(session) => {
                 self.cipher.clear();
-                // A session that failed was closed then.
+                // The error is ignored, because a failed session has already been closed.
                 let _ = session.write(&self.out);
                 session.take(&mut self.cipher);
                 &self.cipher

@@ -42,7 +42,7 @@ pub(crate) fn extract(
 }
 
 pub(crate) fn expect(path: &Path, words: &str, expected: &Value, reply: &Value) -> Result<(), String> {
-    // Expectations have no random elements, so `pick` is never used for a result.
+    // Expectations have no random elements, so the result of `pick` does not matter.
     let pick = &mut |_| 0;
     let found = match (path.is_count, find(path, reply, pick)) {
         (true, _) => extract(path, words, reply, pick)?,

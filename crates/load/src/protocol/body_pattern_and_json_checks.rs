@@ -18,7 +18,7 @@ const SHOWN_MAX_CHARS: usize = 60;
 
 #[derive(Debug)]
 pub(super) struct Checks {
-    /// Average number of requests per checked one.
+    /// Average number of responses per checked response.
     one_in: u64,
     key: u64,
     body: Option<Text>,

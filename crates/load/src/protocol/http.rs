@@ -18,7 +18,7 @@ struct Composed {
     bytes: Vec<u8>,
     /// Request with values, which is written in place of `bytes`; `None` for a fixed request.
     varied: Option<Varied>,
-    /// Name in reports.
+    /// Name of the request in reports.
     name: String,
 }
 

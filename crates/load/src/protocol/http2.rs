@@ -46,7 +46,7 @@ struct Composed {
     /// Body with values, which is written in place of `body`; `None` for a fixed body.
     varied_body: Option<Varied>,
     bytes_max: usize,
-    /// Name in reports.
+    /// Name of the request in reports.
     name: String,
 }
 

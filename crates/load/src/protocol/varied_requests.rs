@@ -132,7 +132,7 @@ impl Value {
         let Source::Trace = self.source else { return None };
         let mut field = Vec::new();
         self.push(number, 0, &mut field);
-        // `00-`, the trace id of 32 digits, and the rest.
+        // The field is `00-`, the trace id of 32 digits, and the rest.
         String::from_utf8(field[3..35].to_vec()).ok()
     }
 
