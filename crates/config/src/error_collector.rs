@@ -33,8 +33,7 @@ impl<'a> Report<'a> {
         self.finish()
     }
 
-    /// Adds an error. Only the first at a place is kept, because later ones (for example at other design points) repeat
-    /// it.
+    /// Adds an error. Only the first at a place is kept; later ones, for example at other design points, repeat it.
     pub fn mistake(&self, place: Place, message: impl Into<String>, hint: impl Into<Option<String>>) {
         let broken = self.broken.borrow();
         if place.set.is_none() && !broken.is_empty() && broken.contains(&line_and_column(self.text, place.start).0) {

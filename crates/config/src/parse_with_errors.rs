@@ -39,8 +39,7 @@ fn broken_lines(text: &str, stumbled: usize) -> RangeInclusive<usize> {
         let key = line.split_once('=').map(|(key, _)| key.trim());
         key.is_some_and(|key| !key.is_empty() && !key.contains(['[', '{', ',', '#']))
     };
-    // Counts the brackets that are open after a line. Brackets in strings and multi-line strings are too rare to matter
-    // here.
+    // Counts brackets that are open after a line. Brackets in strings and multi-line strings are too rare to matter.
     let opens = |line: &str| {
         let code = line.split('#').next().unwrap_or_default();
         code.matches(['[', '{']).count() as i64 - code.matches([']', '}']).count() as i64

@@ -45,8 +45,7 @@ impl<'t> Lines<'t> {
     }
 }
 
-/// Line and column of the character at `byte`, as [`Lines::place_of`] returns them. Repeated look-ups are faster with
-/// [`Lines`].
+/// Line and column of the character at `byte`, like [`Lines::place_of`], which is faster for repeated look-ups.
 pub fn line_and_column(text: &str, byte: usize) -> (usize, usize) {
     Lines::new(text).place_of(byte)
 }

@@ -142,8 +142,7 @@ fn float(text: &str, number: &str) -> Result<f64, Invalid> {
     number.replace('_', "").parse().map_err(|_| not_a_number(text))
 }
 
-/// Multiplies in exact decimal arithmetic, since a float could be off by a nanosecond. Fails if the product is not a
-/// whole number of at most 64 bits.
+/// Multiplies exactly, since a float could be off by a nanosecond. Fails unless the product is a 64-bit integer.
 fn whole(text: &str, number: &str, unit: u64, of: &str) -> Result<u64, Invalid> {
     float(text, number)?;
     if number.starts_with('-') {
