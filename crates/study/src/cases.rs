@@ -270,8 +270,7 @@ impl Cut {
     }
 }
 
-/// All cuts of a request of `length` bytes, each for one connection. `None` if the request is too long to cut at every
-/// position.
+/// All cuts of a request of `length` bytes, each for one connection. `None` if there would be too many.
 pub fn cuts(split: &Split, length: usize) -> Option<Vec<Cut>> {
     match split {
         Split::No => Some(vec![Cut::Whole]),

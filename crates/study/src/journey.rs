@@ -16,8 +16,7 @@ pub mod reply_path;
 pub struct Journey {
     /// Name of the journey in reports.
     pub name: String,
-    /// Services that the journey calls, each with its name and its default URL. An empty URL must be supplied by the
-    /// load.
+    /// Services that the journey calls, each a name with a default URL. The load must supply a URL if it is empty.
     pub targets: Vec<(String, String)>,
     /// Schemas that steps refer to by name.
     pub schemas: Vec<Schema>,
@@ -137,8 +136,7 @@ pub enum Argument {
     Record(Vec<(String, Argument)>),
 }
 
-/// Name and TOML of each built-in journey. The journeys are the case studies of "Whip: higher-order contracts for
-/// modern services" (ICFP'17).
+/// Name and TOML of each built-in journey. Source: "Whip: higher-order contracts for modern services" (ICFP'17).
 pub const PRESETS: [(&str, &str); 3] = [
     ("evernote", include_str!("../journeys/evernote.toml")),
     ("chess", include_str!("../journeys/chess.toml")),

@@ -28,8 +28,7 @@ impl fmt::Display for Level {
 }
 
 impl Level {
-    /// The level as a number, for an axis: a number, or a string with a unit such as `2k` or `64KiB`; `None` for other
-    /// strings.
+    /// The level as a number, for an axis. Accepts numbers and strings with a unit, such as `2k`; otherwise `None`.
     pub fn as_f64(&self) -> Option<f64> {
         match self {
             Level::Integer(value) => Some(*value as f64),

@@ -68,7 +68,7 @@ pub enum Order {
         /// Time to wait for the generator to exit, ns.
         patience_ns: u64,
     },
-    /// Keeps these CPUs awake until the end, or checks that they are. The response is [`Said::Spinning`].
+    /// Keeps these CPUs awake until the node ends, or checks that they still are. The response is [`Said::Spinning`].
     Spin {
         /// Numbers of the CPUs to keep awake.
         cpus: Vec<u32>,

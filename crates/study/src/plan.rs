@@ -56,8 +56,7 @@ pub struct Plan {
 pub struct Asked {
     /// Kind of question, such as which level is best.
     pub kind: AskedKind,
-    /// The factor in question, whose levels are contenders, routes through proxies, or numbers; `None` if the question
-    /// names no factor.
+    /// The factor in question, with contenders, routes through proxies or numbers as levels; `None` without a factor.
     pub factor: Option<String>,
 }
 
@@ -390,7 +389,7 @@ pub struct TrialRule {
     /// Target half-width of each point's interval, as a fraction of its estimate. Without `relative` and `comparison`,
     /// each point has `min` trials.
     pub relative: Option<f64>,
-    /// Target half-width of each contender's typical ratio to the best at its place, or of values, a fraction.
+    /// Target half-width of contenders' typical ratios to the best one, or of values if nothing competes; a fraction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comparison: Option<f64>,
     /// Confidence level, a fraction.

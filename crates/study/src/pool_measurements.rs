@@ -139,8 +139,7 @@ fn add_operations<'m>(
     Ok(())
 }
 
-/// A compact copy of the part of generator `nth`, which has `workers` of the load's `of` workers. Fails if a histogram
-/// is malformed.
+/// A copy of generator `nth`'s part, with `workers` of `of` workers and coarse histograms. Fails if one is malformed.
 pub fn outline(part: &Measurement, nth: usize, workers: u32, of: u32) -> Result<Measurement, String> {
     let coarse = |what, stored: &Histogram| {
         let fine = live(stored, nth, what)?;

@@ -29,8 +29,7 @@ pub struct ProcessPlan {
 }
 
 impl ProcessPlan {
-    /// Whether tools of this machine may build or run the process. `false` only if the command is `quintain` and
-    /// nothing is built.
+    /// Whether the process may need tools of this machine. `false` only for the command `quintain` without a build.
     pub fn may_use_tools(&self) -> bool {
         let builds = self.build.as_ref().is_some_and(|build| !build.trim().is_empty());
         builds || self.command.split_whitespace().next() != Some("quintain")

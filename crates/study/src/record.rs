@@ -1,5 +1,4 @@
-//! Stored results: a [`Run`], and a [`Record`] per trial. Names end with their unit; `None` means unavailable, never
-//! zero.
+//! Stored results: a [`Run`], and a [`Record`] per trial. Names end with their unit; `None` means unavailable, not 0.
 
 use std::collections::BTreeMap;
 
@@ -210,13 +209,12 @@ pub struct Build {
 pub enum BuildOutcome {
     /// The build succeeded, or there was nothing to do.
     Ready,
-    /// A toolchain is missing. The report has a row for the server, but does not count a failure.
+    /// A toolchain is missing. The report shows the server as skipped, not as failed.
     Skipped {
         /// Which toolchain is missing, in one line.
         reason: String,
     },
-    /// The build found that this machine cannot run the server. The report has a row for the server, but does not count
-    /// a failure.
+    /// The build found that this machine cannot run the server. The report shows the server, but not as failed.
     Unrunnable {
         /// Why the server cannot run here, in one line.
         reason: String,
@@ -896,8 +894,7 @@ pub struct Measurement {
     /// kinds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub by_request: Vec<OperationMeasurement>,
-    /// Planned rate of an open loop, or number of clients of a closed loop, over the measured time; empty for a
-    /// constant load.
+    /// Planned rate of an open loop, or clients of a closed loop, over the measured time; empty for a constant load.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shape: Vec<Stage>,
     /// HTTP/2 results; `None` for other protocols.

@@ -218,8 +218,7 @@ impl Target {
         calls.max(1) as f64 / weights.max(1) as f64
     }
 
-    /// Name of the request at an index in the mix, or of the step at an index over all journeys; empty if there is
-    /// none.
+    /// Name of the request at an index in the mix, or of the step at an index over all journeys; otherwise empty.
     pub fn request_name(&self, index: u32) -> String {
         match self {
             Target::Http { requests, .. } => requests.get(index as usize).map_or_else(String::new, HttpRequest::kind),
@@ -327,8 +326,7 @@ pub struct Expect {
     pub status: Option<Vec<u16>>,
     /// Expected body, which may contain values; `None` accepts any.
     pub body: Option<Vec<u8>>,
-    /// Expected values in a JSON body, each with its path (RFC 9535) and the value as a string, which may contain
-    /// fields.
+    /// Expected values in a JSON body, each with its path (RFC 9535) and a string, which may contain fields.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub json: Vec<(String, String)>,
     /// Regular expression that the body must match; `None` accepts any body.

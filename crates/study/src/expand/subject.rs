@@ -1,5 +1,4 @@
-//! Reads `[subject]`, which says how to build and start the server, and `[subject.variants]`, whose keys differ by
-//! level.
+//! Reads `[subject]`, which defines the server's build and start, and `[subject.variants]`, whose keys differ by level.
 
 use std::collections::{BTreeMap, BTreeSet};
 

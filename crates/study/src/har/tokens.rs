@@ -226,8 +226,7 @@ fn singular(name: &str) -> String {
     name.strip_suffix('s').unwrap_or(name).to_ascii_lowercase()
 }
 
-/// A regular expression whose first match in `text` has the value at `at` as its group; `None` if no such expression is
-/// found.
+/// A regular expression whose first match in `text` has the value at `at` as its group; `None` if none works.
 fn pattern(text: &str, at: usize, wanted: Wanted<'_>) -> Option<String> {
     let before = &text[..at];
     let line = before.rfind(['\n', '<']).map_or(0, |start| start + usize::from(text[start..].starts_with('\n')));

@@ -29,8 +29,7 @@ pub fn optional(text: &str) -> (&str, bool) {
     text.strip_suffix('?').map_or((text, false), |text| (text, true))
 }
 
-/// The regular expression of `match(REGEX)`. The value is the first group, or the whole match without a group. `None`
-/// for other sources.
+/// The regular expression of `match(REGEX)`, whose first group or match is the value. `None` for other sources.
 pub fn pattern(text: &str) -> Option<&str> {
     text.strip_prefix("match(")?.strip_suffix(')')
 }

@@ -100,7 +100,7 @@ impl<'a> Access<'a> {
     }
 }
 
-/// An error that ends the reading of a trace, or of one record.
+/// An error in a trace or in one of its records.
 #[derive(Debug, Error)]
 pub enum TraceError {
     /// The file could not be read.
