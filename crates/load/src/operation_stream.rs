@@ -21,7 +21,7 @@ const FILLER_STARTS: u64 = 4096;
 const STAMP_BYTES: usize = 8;
 /// Number of the first one-hit key.
 pub(crate) const ONCE_FROM: u64 = 1 << 48;
-/// Maximum length of a key, bytes.
+/// Maximum length of a key, bytes, which is memcached's limit.
 pub const KEY_MAX_BYTES: usize = 250;
 
 /// Kinds of operations of a workload.
@@ -61,8 +61,7 @@ enum Choice {
     Growing(Age),
 }
 
-/// Distribution of the ages of reused keys. `Zipf` covers a power of two of ages; rejecting ages that do not exist yet
-/// keeps the distribution.
+/// Ages of reused keys. `Zipf` has a power of two of ages; rejecting those that do not exist keeps the distribution.
 #[derive(Clone, Debug)]
 enum Age {
     Uniform,

@@ -270,7 +270,6 @@ pub(crate) struct Recorder {
     pub(crate) handshake: Option<Box<Histogram>>,
     /// Requests and responses of a traced session.
     pub(crate) transcript: String,
-    /// Completed sessions, by journey.
     pub(crate) sessions: Vec<CompletedSessions>,
     pub(crate) resumed: u64,
     pub(crate) service: Histogram,

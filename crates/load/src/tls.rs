@@ -263,7 +263,6 @@ impl Session {
         self.connection.is_handshaking()
     }
 
-    /// Whether the handshake resumed an earlier session.
     pub(crate) fn resumed(&self) -> bool {
         self.connection.handshake_kind() == Some(HandshakeKind::Resumed)
     }

@@ -81,7 +81,6 @@ pub(crate) struct Sessions {
     /// Number of the next session in the whole load, and number of workers that take turns.
     number: u64,
     workers: u64,
-    /// Number of the next client.
     client: Cell<u64>,
     memo: Memo,
     problem: Option<String>,

@@ -18,7 +18,6 @@ struct Composed {
     bytes: Vec<u8>,
     /// Request with values, which is written in place of `bytes`; `None` for a fixed request.
     varied: Option<Varied>,
-    /// Name of the request in reports.
     name: String,
 }
 

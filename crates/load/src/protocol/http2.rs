@@ -46,7 +46,6 @@ struct Composed {
     /// Body with values, which is written in place of `body`; `None` for a fixed body.
     varied_body: Option<Varied>,
     bytes_max: usize,
-    /// Name of the request in reports.
     name: String,
 }
 
@@ -126,8 +125,7 @@ impl Stream {
         open
     }
 
-    /// Shrinks the table to the server's new limit. Returns the sizes that must begin the next block; `None` if the
-    /// limit is not smaller.
+    /// Shrinks the table to the server's new limit, if smaller. The next block must then begin with the returned sizes.
     #[inline]
     fn shrink_table(&mut self, shared_bytes: usize) -> Option<[usize; 2]> {
         let bytes = self.peer.map_or(self.table_bytes, |peer| peer.header_table_size);

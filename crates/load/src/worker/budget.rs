@@ -30,8 +30,7 @@ pub(super) struct Budget {
     exhausted: bool,
     reported_exhausted: bool,
     due: u64,
-    /// State of volley's rule: number of the round (0 before the first), number of clients that have not finished it,
-    /// and each client's share.
+    /// Volley's rule: the round (0 before the first), the number of clients in it, and the share of each client.
     round: u32,
     round_open: u32,
     shares: Vec<Share>,

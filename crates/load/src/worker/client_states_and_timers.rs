@@ -69,7 +69,6 @@ pub(super) struct Client<S> {
     owed: u32,
     /// First unsolicited bytes on this connection, escaped; `None` if there were none.
     pub(super) unsolicited: Option<Box<str>>,
-    /// Index of the server of this connection.
     pub(super) server: u32,
     /// Connections to other servers that the client has called.
     others: Vec<Parked>,
@@ -163,8 +162,7 @@ pub(super) struct Connections<S, E> {
     timers: BinaryHeap<Reverse<(Nanos, u32)>>,
     /// Time of the next housekeeping, ns; 0 for this turn.
     pub(super) tick_at: Nanos,
-    /// Clients of an open loop with room for a request, each with the time since when and the reason why it had no room
-    /// before.
+    /// Clients of an open loop with room for a request, each with the start of its wait and the earlier obstacle.
     pub(super) idle: VecDeque<(u32, Nanos, Wait)>,
     owed: u64,
     pub(super) in_flight: Integral,
