@@ -191,7 +191,7 @@ impl Kind {
     }
 }
 
-/// The word for a value of a closed set. Panics if it has none.
+/// The word for a value of a closed set. Panics if the value has no word.
 pub fn word_of<T: PartialEq>(set: &[(&'static str, T)], value: &T) -> &'static str {
     set.iter().find(|(_, known)| known == value).expect("the set is complete").0
 }

@@ -27,7 +27,7 @@ pub fn suggestion<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str> 
     suggestion_of(usize::MAX, word, candidates)
 }
 
-/// Returns the text of [`suggestion`], but lists at most the first `most` candidates.
+/// Returns the string of [`suggestion`], but lists at most the first `most` candidates.
 pub fn suggestion_of<'a>(most: usize, word: &str, candidates: impl IntoIterator<Item = &'a str> + Clone) -> String {
     did_you_mean(word, candidates.clone()).unwrap_or_else(|| {
         let all = candidates.into_iter().take(most).map(|candidate| format!("`{candidate}`")).collect::<Vec<_>>();

@@ -42,7 +42,7 @@ pub enum Value {
     List(Vec<Node>),
     /// A table, inline or with a header.
     Table(Table),
-    /// A date or a number out of range, by its name. A number is already reported; a date is later a wrong type.
+    /// A date or a number out of range, by its name. A number is already reported; a date is reported later.
     Other(&'static str),
 }
 

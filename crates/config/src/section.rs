@@ -117,7 +117,7 @@ impl<'a, F: Fill> Section<'a, F> {
         if self.has(key) { value.map(Some) } else { Some(value) }
     }
 
-    /// Whether the table itself has `key`, default or not.
+    /// Whether the table itself has `key`, regardless of defaults.
     pub fn has(&self, key: &str) -> bool {
         self.table.get(key).is_some()
     }

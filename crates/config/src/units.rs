@@ -62,7 +62,7 @@ pub fn count(text: &str) -> Result<u64, Invalid> {
     whole(text, number, thousands(text, unit, "a count")?, "things")
 }
 
-/// Parses a number of bytes, such as `512`, `64KiB` or `10MB`. `M` is a power of ten, `Mi` a power of two.
+/// Parses a number of bytes, such as `512`, `64KiB` or `10MB`. `M` stands for a power of ten, `Mi` for a power of two.
 pub fn bytes(text: &str) -> Result<u64, Invalid> {
     let (number, unit) = split(text)?;
     let bytes = match unit {
@@ -142,7 +142,7 @@ fn float(text: &str, number: &str) -> Result<f64, Invalid> {
     number.replace('_', "").parse().map_err(|_| not_a_number(text))
 }
 
-/// Multiplies exactly, since a float could be off by a nanosecond. Fails unless the product is a 64-bit integer.
+/// Multiplies exactly, since a float could be off by a nanosecond. Fails unless the product is a valid `u64`.
 fn whole(text: &str, number: &str, unit: u64, of: &str) -> Result<u64, Invalid> {
     float(text, number)?;
     if number.starts_with('-') {
