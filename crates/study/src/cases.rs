@@ -270,7 +270,7 @@ impl Cut {
     }
 }
 
-/// All cuts of a request of `length` bytes, each for one connection. `None` if there would be too many.
+/// The cuts of a request of `length` bytes, one per connection. `None` for [`Split::All`] above [`SPLIT_MAX_BYTES`].
 pub fn cuts(split: &Split, length: usize) -> Option<Vec<Cut>> {
     match split {
         Split::No => Some(vec![Cut::Whole]),

@@ -80,7 +80,8 @@ pub const LATENCY_BOUNDS_NS: [u64; 22] = {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Latencies {
-    /// Number of valid responses per class: one per bound in [`LATENCY_BOUNDS_NS`], exact to 0.1 %, and one above.
+    /// Number of valid responses per class: one class per bound in [`LATENCY_BOUNDS_NS`], exact to 0.1 % of the bound,
+    /// and one class above the last bound.
     pub counts: [u64; LATENCY_BOUNDS_NS.len() + 1],
     /// Sum of the latencies, ns.
     pub sum_ns: f64,

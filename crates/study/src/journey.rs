@@ -51,7 +51,7 @@ pub struct Step {
     pub url: String,
     /// The operation to call, with its encoding.
     pub call: Call,
-    /// Whether the call is made only in a client's first journey, and not counted.
+    /// Whether the call is made only in a client's first journey, and is not counted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub once: bool,
     /// Distribution of the pause after the previous response, as [`crate::time_law::parse`] reads it; empty for no
@@ -136,7 +136,8 @@ pub enum Argument {
     Record(Vec<(String, Argument)>),
 }
 
-/// Name and TOML of each built-in journey. Source: "Whip: higher-order contracts for modern services" (ICFP'17).
+/// Name and TOML of each built-in journey. The journeys are the case studies of "Whip: higher-order contracts for
+/// modern services" (ICFP'17).
 pub const PRESETS: [(&str, &str); 3] = [
     ("evernote", include_str!("../journeys/evernote.toml")),
     ("chess", include_str!("../journeys/chess.toml")),

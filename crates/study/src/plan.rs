@@ -110,7 +110,7 @@ pub struct Point {
     pub factors: BTreeMap<String, Level>,
     /// Server under test at these levels.
     pub subject: SubjectPlan,
-    /// Proxies between generator and server, starting next to the generator; empty for none.
+    /// Proxies between generator and server, starting with the one next to the generator; empty without proxies.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub proxies: Vec<ProxyPlan>,
     /// CPUs reserved for proxies, the same at every point, so that points differ only in their factors.

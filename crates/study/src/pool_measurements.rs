@@ -139,7 +139,7 @@ fn add_operations<'m>(
     Ok(())
 }
 
-/// A copy of generator `nth`'s part, with `workers` of `of` workers and coarse histograms. Fails if one is malformed.
+/// The part of generator `nth` (`workers` of `of` workers) with coarse histograms. Fails if a stored one is malformed.
 pub fn outline(part: &Measurement, nth: usize, workers: u32, of: u32) -> Result<Measurement, String> {
     let coarse = |what, stored: &Histogram| {
         let fine = live(stored, nth, what)?;

@@ -214,7 +214,7 @@ pub enum BuildOutcome {
         /// Which toolchain is missing, in one line.
         reason: String,
     },
-    /// The build found that this machine cannot run the server. The report shows the server, but not as failed.
+    /// The build found that this machine cannot run the server. The report shows this, but not as a failure.
     Unrunnable {
         /// Why the server cannot run here, in one line.
         reason: String,
@@ -388,7 +388,7 @@ pub struct Record {
     pub outcome: Outcome,
     /// Resource use of the server.
     pub subject: SubjectUse,
-    /// Resource use of the proxies, starting next to the generator.
+    /// Resource use of the proxies, starting with the proxy next to the generator.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub proxies: Vec<ProxyUse>,
     /// Resource use of the companions, for which traffic is unknown.
@@ -729,13 +729,13 @@ pub struct NetworkCounters {
 /// The bottleneck of a trial, with its reason.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Verdict {
-    /// What limited the result.
+    /// The part of the setup that limited the result.
     pub limited_by: Limit,
     /// Reasons for the verdict, with the numbers.
     pub reasons: Vec<String>,
 }
 
-/// What limited the result of a trial.
+/// The part of the setup that limited the result of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Limit {

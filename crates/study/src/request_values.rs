@@ -211,7 +211,7 @@ fn csv(argument: &str) -> Option<Field> {
     is_named.then(|| Field::Csv { file: file.to_owned(), column: column.to_owned(), order })
 }
 
-/// Calls `each` with the values of a column of the CSV file at `path`. Fails like [`column()`] or if unable to read.
+/// Calls `each` with the values of a column of the CSV file at `path`. Fails like [`column()`], or at a read error.
 pub fn read_column(path: &Path, name: &str, in_header: bool, each: impl FnMut(&str)) -> Result<(), String> {
     let shown = path.display().to_string();
     let file = std::fs::File::open(path).map_err(|error| format!("cannot read `{shown}`: {error}"))?;

@@ -56,7 +56,7 @@ pub struct LoadSpec {
     /// Whether the connected load waits for [`Heard::Go`](crate::generator_messages::Heard::Go).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub gate: bool,
-    /// Average number of requests per logged one; 0 logs none.
+    /// Average number of requests per logged request; 0 logs none.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub log_one_in: u32,
     /// The stages of a load that changes; empty if constant. In an open loop they set the rate, whose mean is in
@@ -210,7 +210,7 @@ impl Target {
         }
     }
 
-    /// Mean number of counted calls per session if no condition skips one; 1 without journeys.
+    /// Mean number of counted calls per session if no condition skips a call; 1 without journeys.
     pub fn requests_per_session(&self) -> f64 {
         let Target::Journey { journeys, .. } = self else { return 1.0 };
         let weights = journeys.iter().map(|one| u64::from(one.weight)).sum::<u64>();
@@ -335,7 +335,7 @@ pub struct Expect {
     /// Minimum and maximum length of the body, bytes; `None` accepts any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub length: Option<(u64, u64)>,
-    /// Average number of responses per checked one, for checks that need the whole body: JSON, regular expression,
+    /// Average number of responses per checked response, for checks that need the whole body: JSON, regular expression,
     /// length, and a body with values. 0 or 1 checks all.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub check_one_in: u32,

@@ -173,7 +173,7 @@ pub enum SizeLaw {
     Empirical {
         /// Lowest length, highest length and weight of each item; lengths are in bytes.
         values: Vec<(f64, f64, f64)>,
-        /// Distribution of the remaining lengths; `None` if the items cover all.
+        /// Distribution of the remaining lengths; `None` if the items cover all lengths.
         tail: Option<Tail>,
     },
     /// A distribution given by a formula.

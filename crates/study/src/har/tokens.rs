@@ -44,7 +44,7 @@ pub(super) struct Tokens {
     reserved: Vec<String>,
 }
 
-/// A value of a request.
+/// A value of a request, to be found in earlier responses.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted<'w> {
     pub(super) value: &'w str,
@@ -195,7 +195,8 @@ impl Tokens {
 }
 
 impl Leaf {
-    /// Whether a parameter of this name probably has this value, such as `product` and the value of `products[3].id`.
+    /// Whether a parameter named `hint` probably has this value; `product`, for example, has the value of
+    /// `products[3].id`.
     fn is_about(&self, hint: &str) -> bool {
         let (hint, key, parent) = (plain(hint), plain(&self.key), plain(&self.parent));
         let is_page = |name: &str| ["page", "cursor", "offset", "after"].iter().any(|word| name.contains(word));
