@@ -28,7 +28,8 @@ impl Problems {
     }
 }
 
-/// Finds every problem of `spec` and describes each in one sentence. Returns nothing if the specification is valid.
+/// Finds every problem of `spec` and describes each in one sentence. Returns an empty list if the specification is
+/// valid.
 pub fn check(spec: &LoadSpec) -> Vec<String> {
     let mut problems = Problems::default();
     problems.unless(

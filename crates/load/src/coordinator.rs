@@ -134,7 +134,7 @@ impl Control {
         let _ = self.release.wait_timeout_while(released, HOLD, |released| !*released);
     }
 
-    /// Takes some of the remaining requests from the shared number; 0 if none are left.
+    /// Takes some of the requests that all workers share and returns their number; 0 if none are left.
     pub(crate) fn take_tickets(&self) -> u64 {
         let mut taken = 0;
         let _ = self.tickets.fetch_update(AcqRel, Acquire, |left| {
@@ -222,7 +222,8 @@ struct Rounds {
 pub struct Gate(OnceLock<Nanos>);
 
 impl Gate {
-    /// Lets the load start at `at_ns` of the monotonic clock, or at once if past. Later calls have no effect.
+    /// Lets the load start at `at_ns` of the monotonic clock, or at once if that time has passed. Later calls have no
+    /// effect.
     pub fn open(&self, at_ns: Nanos) {
         let _ = self.0.set(at_ns);
     }

@@ -289,7 +289,7 @@ pub(crate) struct Recorder {
 /// The slowest responses, if requests have trace ids.
 #[derive(Clone, Debug)]
 pub(crate) struct Slowest {
-    /// Latency that a response must exceed, ns.
+    /// Latency that a response must exceed to be kept, ns.
     pub(crate) above_ns: Nanos,
     pub(crate) responses: Vec<SlowResponse>,
 }

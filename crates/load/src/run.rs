@@ -27,7 +27,7 @@ use crate::worker_threads::{Gate, LoadError, cpu_of, kernel, pin, run_workers, u
 /// Time limit to connect to each of a name's addresses.
 const RESOLVE_PATIENCE: Duration = Duration::from_secs(1);
 pub(crate) const RECEIVE_BYTES: usize = 16_384;
-/// Maximum send buffer per connection beyond twice the bytes that can be in flight.
+/// Size of the send buffer of a connection, bytes, in addition to twice the bytes that can be in flight.
 const SEND_BYTES_MAX: usize = 65_536;
 
 enum HttpVersion {

@@ -54,7 +54,7 @@ impl Alpn {
 }
 
 const OTHER_PROTOCOL: &str = ": it chose another protocol";
-/// First bytes of valid TLS records. Source: RFC 8446 appendix B.1.
+/// First bytes of valid TLS records. Source: RFC 8446, appendix B.1.
 const CONTENT_TYPES: RangeInclusive<u8> = 20..=24;
 /// Maximum number of handshake bytes from the server. Real certificate chains take 2 to 10 KiB.
 const HANDSHAKE_BYTES_MAX: usize = 256 << 10;

@@ -39,7 +39,6 @@ pub(crate) struct Task<'a> {
     pub(crate) place: u32,
     pub(crate) clients: u32,
     pub(crate) control: &'a Control,
-    /// Maximum number of open connections per client.
     pub(crate) connections_per_client: usize,
 }
 
@@ -307,7 +306,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         }
     }
 
-    /// Closes a connection that has had its planned number of responses. Returns whether it did.
+    /// Closes a connection that has had its planned number of responses. Returns whether it closed the connection.
     #[inline]
     fn ends_by_plan(&mut self, id: u32, at: Nanos) -> bool {
         if self.connections.per_request {

@@ -26,7 +26,7 @@ pub(crate) struct Program {
     pub(crate) name: String,
     pub(crate) steps: Vec<Step>,
     pub(crate) operations: Vec<String>,
-    /// Number of counted calls if no condition skips one.
+    /// Number of counted calls if no condition skips a call.
     pub(crate) calls: u64,
     /// URLs of the targets, whose values are in the first slots.
     pub(crate) targets: Vec<String>,

@@ -119,7 +119,7 @@ impl Expectation {
         self.is_grpc
     }
 
-    /// Judges the status of a gRPC call; valid if the load has none.
+    /// Judges the status of a gRPC call; valid if the load has no gRPC calls.
     #[inline]
     pub(super) fn judge_grpc(&mut self, grpc: Option<GrpcStatus>) -> Option<Fault> {
         if !self.is_grpc || matches!(grpc, Some((0, _))) {

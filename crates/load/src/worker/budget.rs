@@ -30,7 +30,7 @@ pub(super) struct Budget {
     exhausted: bool,
     reported_exhausted: bool,
     due: u64,
-    /// Volley's rule: the round (0 before the first), the number of clients in it, and the share of each client.
+    /// Volley's rule: the round (0 before the first), the number of clients still in it, and each client's share.
     round: u32,
     round_open: u32,
     shares: Vec<Share>,

@@ -162,7 +162,8 @@ pub(super) struct Connections<S, E> {
     timers: BinaryHeap<Reverse<(Nanos, u32)>>,
     /// Time of the next housekeeping, ns; 0 for this turn.
     pub(super) tick_at: Nanos,
-    /// Clients of an open loop with room for a request, each with the start of its wait and the earlier obstacle.
+    /// Clients of an open loop with room for a request. Each entry has the client, the time since which it has had
+    /// room, and why it had none before.
     pub(super) idle: VecDeque<(u32, Nanos, Wait)>,
     owed: u64,
     pub(super) in_flight: Integral,
