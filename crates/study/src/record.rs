@@ -729,13 +729,13 @@ pub struct NetworkCounters {
 /// The bottleneck of a trial, with its reason.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Verdict {
-    /// The part of the setup that limited the result.
+    /// The bottleneck; [`Limit::Neither`] if there is none.
     pub limited_by: Limit,
     /// Reasons for the verdict, with the numbers.
     pub reasons: Vec<String>,
 }
 
-/// The part of the setup that limited the result of a trial.
+/// The bottleneck of a trial; [`Limit::Neither`] if there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Limit {
