@@ -28,8 +28,7 @@ impl Problems {
     }
 }
 
-/// Finds every problem of `spec` and describes each in one sentence. Returns an empty list if the specification is
-/// valid.
+/// Finds every problem of `spec` and describes each in one sentence. The list is empty if `spec` is valid.
 pub fn check(spec: &LoadSpec) -> Vec<String> {
     let mut problems = Problems::default();
     problems.unless(

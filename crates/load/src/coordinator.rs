@@ -222,8 +222,7 @@ struct Rounds {
 pub struct Gate(OnceLock<Nanos>);
 
 impl Gate {
-    /// Lets the load start at `at_ns` of the monotonic clock, or at once if that time has passed. Later calls have no
-    /// effect.
+    /// Lets the load start at `at_ns` of the monotonic clock, or at once if that is past. Later calls have no effect.
     pub fn open(&self, at_ns: Nanos) {
         let _ = self.0.set(at_ns);
     }
