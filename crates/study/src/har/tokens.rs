@@ -133,7 +133,7 @@ impl Tokens {
         if let Some(known) = self.taken.iter().find(is_known) {
             return Some(known.name.clone());
         }
-        // Within one response, JSON wins over headers, and headers win over text.
+        // Within one response, JSON wins over headers, and headers win over other bodies.
         let found = [self.in_text(wanted), self.in_header(wanted), self.in_json(wanted)];
         let (step, source, name) = found.into_iter().flatten().max_by_key(|found| found.0)?;
         Some(self.take(step, source, &name, wanted.value))
