@@ -99,7 +99,7 @@ impl Timetable {
         let poisson = matches!(arrivals, Arrivals::Poisson { .. });
         // Workers draw their challenges from even random streams and their schedules from odd ones.
         let mut rng = Rng::stream(seed, u64::from(index) * 2 + 1);
-        // Workers take turns at a constant rate. The sum of Poisson schedules is Poisson.
+        // At a constant rate, workers take turns. Poisson schedules need no turns, because their sum is Poisson too.
         let next = if poisson { rng.exponential(gap) } else { gap * f64::from(index) / f64::from(workers) };
         let next_ns = shape.as_mut().map_or(next, |shape| shape.time_ns(next));
         Timetable::Drawn(Drawn { rng, gap, poisson, start, first: next, next, count: 0, shape, next_ns })

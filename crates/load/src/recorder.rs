@@ -442,7 +442,7 @@ impl Recorder {
             return;
         }
         self.roll(at);
-        // Silence is no sign of life, and errors on this side say nothing about the server.
+        // Silence is not a sign of life, and errors on this side say nothing about the server.
         if !matches!(fault, Fault::Timeout | Fault::ConnectTimeout | Fault::Os) {
             self.last_error = at;
         }

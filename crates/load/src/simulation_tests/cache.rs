@@ -327,7 +327,7 @@ fn handles_fragments_resets_and_other_seeds() {
     let measurement = measure_on(network, &spec, &store);
     assert_eq!(errors(&measurement), []);
     agrees(&measurement, &store.borrow());
-    // The same keys now hold values of another seed, which must not count as hits.
+    // The same keys now hold values of a different seed, which must not count as hits.
     let other =
         measure_on(Network::PERFECT, &LoadSpec { seed: 2, ..cache(workload(1.0, 0.0, 0.0, false), 500) }, &store);
     assert_eq!(of(&other).counts.hits, 0);

@@ -517,7 +517,7 @@ fn slowest_responses_keep_their_trace_ids() {
         let (numbers, ids) = (numbers.clone(), ids.clone());
         server(move |_, head, to| {
             let number = numbers.replace(numbers.get() + 1);
-            // Every 100th request is slower than the one 100 before it.
+            // Every 100th request is slower than the previous such request.
             let delay = if number % 100 == 99 { 2 * MS + number * 1000 } else { MS };
             let id = head.split("traceparent: 00-").nth(1).unwrap()[..32].to_owned();
             ids.borrow_mut().push((delay, id));
@@ -529,7 +529,7 @@ fn slowest_responses_keep_their_trace_ids() {
     let mut seen = seen.take();
     seen.sort();
     let mut expected = seen.iter().rev().map(|(_, id)| id.as_str());
-    // The slowest may have been in flight at the end.
+    // The slowest request may have been in flight at the end of the load.
     let first = measurement.slowest[0].trace_id.as_str();
     let position = expected.by_ref().position(|id| id == first).unwrap();
     assert!(position <= 1, "{position}");

@@ -426,7 +426,7 @@ fn a_grpc_call_needs_status_zero() {
             }
         })
     };
-    // Heads, then trailers; without trailers, the head ends the response.
+    // A response has a head, then trailers. Without trailers, the head ends the response.
     let ok = [(":status", "200"), ("content-type", "application/grpc")];
     let not_found = [("grpc-status", "5"), ("grpc-message", "no such thing")];
     let head_only = [ok[0], ok[1], ("grpc-status", "12"), ("grpc-message", "what?")];

@@ -24,7 +24,7 @@ struct BadCertificate(String);
 pub(super) fn explain(error: CertificateError) -> String {
     match &error {
         CertificateError::Other(OtherError(inner)) if inner.is::<BadCertificate>() => inner.to_string(), // From `judge`.
-        // This signature is the handshake's; bad signatures in the chain go through `judge`.
+        // This is the signature of the handshake; `judge` handles bad signatures in the chain.
         CertificateError::BadSignature => {
             "the server does not have the key of its certificate: invalid handshake signature".to_owned()
         }
