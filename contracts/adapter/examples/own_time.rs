@@ -3,8 +3,8 @@
 //!
 //! `cargo run --release -p adapter --example own_time -- [TRIALS]`
 //!
-//! Own time is the `own_ns` column of the call log: from request in to request out and from reply in to reply out,
-//! without reading and writing HTTP itself. Quantiles exclude the first tenth of the calls.
+//! Own time is the `own_ns` column of the call log: the time from receiving to forwarding the request, plus the same
+//! for the reply, without reading and writing HTTP itself. Quantiles exclude the first tenth of the calls.
 #![allow(clippy::print_stdout, reason = "it prints its measurements")]
 #![allow(clippy::disallowed_methods, reason = "a program of its own, which reads its arguments")]
 #![allow(missing_docs, unreachable_pub, reason = "a program")]
@@ -154,7 +154,7 @@ fn start(text: &str) -> Running {
     adapter::start(&draft.config, checked, Box::new(sink())).expect("its ports are free")
 }
 
-/// Runs one case. Each of `services` has a name and the part of its endpoint after the authority.
+/// Runs one case study. `services` gives the name of each service and the path of its endpoint.
 fn run(
     name: &str,
     protocols: &str,

@@ -1,4 +1,4 @@
-//! Checks a configuration, starts an adapter, and controls it while it runs: reload, metrics, end.
+//! Checks a configuration, and starts, reloads, observes and ends an adapter.
 
 #[cfg(test)]
 mod failure_and_reload_tests;
@@ -151,7 +151,7 @@ fn check_after(draft: &Draft, before: Option<&Contract>) -> Result<Checked, Star
     }
 }
 
-/// A running adapter. Dropping it ends it.
+/// A running adapter. Dropping it ends the adapter.
 pub struct Running {
     /// The thread that drives all connections, or waits for the threads that do.
     thread: Option<JoinHandle<()>>,
@@ -212,7 +212,7 @@ pub fn start(config: &Config, checked: Checked, out: Box<dyn Write + Send>) -> R
 
 /// Creates a runtime. A single thread runs tasks in the order in which they were woken, so messages that arrive
 /// together leave together and wake each peer once. Several threads run the last woken task first, so each message
-/// wakes its peer again. Measured with 16 clients, that costs 1.2 times the CPU time per request.
+/// wakes its peer again. With 16 clients, this costs 1.2 times the CPU time per request.
 fn runtime(threads: usize) -> io::Result<Runtime> {
     let mut builder = if threads == 1 { Builder::new_current_thread() } else { Builder::new_multi_thread() };
     builder.worker_threads(threads);
@@ -223,7 +223,7 @@ fn configured(config: &Config) -> Vec<String> {
     let mut all = Vec::new();
     for Providing { endpoint, forward, adapters, adapters_at, .. } in &config.providing {
         all.extend([endpoint.authority(), forward.clone()]);
-        // An adapter may call its own party, which it reaches through its own address.
+        // If a party calls itself, its adapter connects to the adapter's own address.
         all.extend(adapters_at.iter().chain(adapters).cloned());
     }
     for Consuming { endpoint, peer, .. } in &config.consuming {
@@ -287,7 +287,8 @@ impl Running {
         Ok(checked.warnings)
     }
 
-    /// Whether a burst has ended since the last call: messages use 4 MiB less memory, or 32 connections have closed.
+    /// Whether a burst has ended since the last call: memory for messages fell at least 4 MiB below its peak, or the
+    /// number of connections fell by at least 32.
     pub fn take_burst(&self) -> bool {
         const FEWER_BYTES: usize = 4 << 20;
         const FEWER_CONNECTIONS: u64 = 32;
@@ -317,7 +318,7 @@ impl Drop for Running {
     fn drop(&mut self) {
         let Some(thread) = self.thread.take() else { return };
         self.app.ends.send_replace(true);
-        // The runtime catches a panic in a task; the caller could do nothing about it.
+        // The runtime catches panics in tasks; the caller could not handle a panic of the thread itself.
         let _ = thread.join();
         self.flush();
         self.app.watch.with(|monitor| monitor.store().close());

@@ -22,7 +22,7 @@ pub(crate) struct Body {
     read: VecDeque<Bytes>,
     trailers: Option<HeaderMap>,
     rest: Option<Incoming>,
-    /// Whether the body arrived without a length and is forwarded without one. Otherwise an empty chunked body would
+    /// Whether the body arrived, and is forwarded, without a length. Without this flag, an empty chunked body would
     /// lose its framing.
     is_open: bool,
     share: Option<Arc<Share>>,
@@ -133,7 +133,7 @@ impl Body {
     }
 }
 
-/// Creates a response of the adapter itself. `kind` is the content type.
+/// Creates a response from the adapter itself. `kind` is the content type.
 pub(crate) fn respond(code: StatusCode, kind: &'static str, body: String) -> Response<Body> {
     let response = Response::builder().status(code).header(CONTENT_TYPE, kind);
     response.body(Body::of(body)).expect("a status and a constant are valid")
@@ -143,8 +143,8 @@ fn pieces<const COUNT: usize>(bytes: [Bytes; COUNT]) -> VecDeque<Bytes> {
     bytes.into_iter().filter(|bytes| !bytes.is_empty()).collect()
 }
 
-/// Collects the frames of a body. The first frame is kept as it arrived. Several share one buffer, because keeping a
-/// frame of one byte would hold a connection's whole buffer.
+/// Collects the frames of a body. A single frame is kept as it arrived. Several are copied into one buffer, because
+/// keeping a frame of one byte would hold a connection's whole buffer.
 struct Gathered {
     first: Bytes,
     all: Vec<u8>,

@@ -1,4 +1,4 @@
-//! The call log, a CSV file with a line per call, written by a thread.
+//! The call log, a CSV file with one line per call, written by its own thread.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -17,24 +17,24 @@ pub const HEADER: &str = "call,side,operation,own_ns,waited_ns,whip_bytes,whip_b
 /// Maximum number of queued lines. A call waits if the queue is full, since a missing line would bias a mean. The queue
 /// is allocated in full at the start, so it must be short to keep an adapter small.
 const WAITING_MAX: usize = 4_096;
-/// Number of lines between two readings of the process's memory use. The writer reads it, because a reading is a system
-/// call, which would delay a call.
+/// Number of lines between two readings of the process's memory use. The writer takes the readings, because each is a
+/// system call, which would delay a call.
 const LINES_A_LOOK: u64 = 20;
 
 /// The logged values of a call, in the order of [`HEADER`].
 #[derive(Debug, Default)]
 pub(crate) struct Line {
     pub(crate) call: u64,
-    /// `client` or `server`. The last line has `end`, and totals after everything is stored.
+    /// The adapter's side, `client` or `server`. The last line has `end`, with totals after everything is stored.
     pub(crate) side: &'static str,
     pub(crate) operation: Arc<str>,
-    /// Time from request in to request out and from reply in to reply out, in ns.
+    /// Time from receiving to forwarding the request, plus the same for the reply, in ns.
     pub(crate) own_ns: u64,
     /// Time spent waiting for the next hop, including connecting, in ns.
     pub(crate) waited_ns: u64,
-    /// Bytes that Whip would have counted, without the addresses of peers (M1a).
+    /// Size of the call's metadata as Whip counts it, in bytes, without the addresses of peers (M1a).
     pub(crate) whip_bytes: usize,
-    /// Bytes that Whip would have counted, with the addresses of peers (M1b).
+    /// Size of the call's metadata as Whip counts it, in bytes, with the addresses of peers (M1b).
     pub(crate) whip_bytes_with_peers: usize,
     /// Bytes of metadata in both messages, with length prefixes (M2).
     pub(crate) metadata_bytes: usize,
@@ -44,7 +44,7 @@ pub(crate) struct Line {
     pub(crate) entries: u64,
     pub(crate) store_bytes: u64,
     pub(crate) store_file_bytes: u64,
-    /// Why the call was not checked; `None` if it was.
+    /// The reason why the call was not checked; `None` if it was checked.
     pub(crate) skip: Option<Skip>,
 }
 
@@ -69,7 +69,7 @@ fn resident(statm: &File) -> Option<u64> {
 }
 
 fn write(mut file: BufWriter<File>, from: &Receiver<Line>) -> std::io::Result<()> {
-    // Some systems lack this file. Its cells then stay empty.
+    // Some systems lack this file. The column for the resident set then stays empty.
     let statm = File::open("/proc/self/statm").ok();
     let (begun, mut lines) = (crate::clock::now(), 0_u64);
     let cell = |number: Option<u64>| number.map_or(String::new(), |number| number.to_string());

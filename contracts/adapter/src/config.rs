@@ -59,13 +59,13 @@ impl Protocol {
 pub struct Providing {
     /// Name of the service in the contract.
     pub service: String,
-    /// The endpoint that other parties use.
+    /// The endpoint at which other parties call the service.
     pub endpoint: Endpoint,
     /// Address of the service itself, `host:port`; by default the endpoint's.
     pub forward: String,
-    /// Address for clients without an adapter; `None` if they are not accepted.
+    /// Listening address for clients without an adapter; `None` if they are not accepted.
     pub plain: Option<String>,
-    /// Address for other adapters; `None` if they are not accepted.
+    /// Listening address for other adapters; `None` if they are not accepted.
     pub adapters: Option<String>,
     /// Address announced to other adapters; by default `adapters`.
     pub adapters_at: Option<String>,
@@ -76,9 +76,9 @@ pub struct Providing {
 pub struct Consuming {
     /// Name of the service in the contract.
     pub service: String,
-    /// The endpoint that the party uses.
+    /// The endpoint that the party calls.
     pub endpoint: Endpoint,
-    /// Address to which the party must connect instead; by default a free port.
+    /// Address to which the party must connect instead of to the endpoint; by default, a free port.
     pub listen: Option<String>,
     /// Address at which the service's adapter accepts other adapters; `None` if unknown.
     pub peer: Option<String>,
@@ -115,15 +115,15 @@ pub enum Format {
 /// Settings for reports of broken clauses.
 #[derive(Clone, Debug)]
 pub struct ReportSettings {
-    /// Format in which reports are written.
+    /// Format of the reports: text or JSON.
     pub format: Format,
     /// Path of the file for reports, or `None` for standard output.
     pub file: Option<PathBuf>,
-    /// Time during which an equal report is suppressed.
+    /// Time for which repeats of a report are suppressed.
     pub repeat_after: Duration,
     /// Maximum number of reports per second.
     pub per_s: u32,
-    /// Whether values with secret-sounding names are shown.
+    /// Whether reports show values with secret-sounding names.
     pub show_secrets: bool,
 }
 
@@ -142,7 +142,7 @@ pub struct CheckSettings {
     pub sample: f64,
     /// Whether a call passes unchecked if the adapter itself fails.
     pub fail_open: bool,
-    /// Maximum number of steps per clause.
+    /// Maximum number of evaluation steps per clause.
     pub steps: u64,
 }
 
@@ -151,11 +151,11 @@ pub struct CheckSettings {
 pub struct Limits {
     /// Maximum size of a checked message, in bytes. Longer messages pass unchecked.
     pub body_bytes: usize,
-    /// Memory for all messages in flight, in bytes. The first 16 KiB of each message do not count.
+    /// Maximum memory for all messages in flight, in bytes. The first 16 KiB of each message do not count.
     pub bodies_bytes: usize,
     /// Maximum size of the head of an HTTP message, in bytes.
     pub head_bytes: usize,
-    /// Maximum number of open connections of all listeners together.
+    /// Maximum number of open connections across all listeners.
     pub connections: usize,
     /// Maximum number of listeners for learned endpoints.
     pub listeners: usize,

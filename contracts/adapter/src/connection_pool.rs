@@ -94,7 +94,7 @@ impl Pool {
     }
 }
 
-/// Checks that the peer is an adapter that accepts this adapter. Called before any request that cannot be repeated.
+/// Checks that the peer is an adapter that accepts this one. Called before any request that cannot be repeated.
 async fn greet(to: &mut SendRequest<Body>, authority: &str) -> io::Result<()> {
     let request = Request::builder().method(Method::OPTIONS).uri("*").header(HOST, authority).header(META, GREETING);
     let request = request.body(Body::default()).map_err(io::Error::other)?;

@@ -1,4 +1,4 @@
-//! A stream that counts its bytes, and copying between two such streams.
+//! A stream that counts its bytes, and a function that copies between two such streams.
 
 use std::io;
 use std::pin::Pin;

@@ -113,7 +113,7 @@ impl Service {
     }
 
     pub(crate) fn http_reply<'m>(&'m self, op: &Op, head: &'m response::Parts, body: &'m Content<'m>) -> Reply<'m> {
-        // Proxies may also send an error status, with a body of their own.
+        // Proxies may also send an error status with their own body.
         let is_done = head.status.is_success();
         let read = match (&self.schema, body) {
             (Schema::Rest, _) => Ok(rest::reply(head, body)),

@@ -17,7 +17,7 @@ use crate::local_sockets_to_adapters::{OwnSocket, OwnSockets};
 use crate::metrics::{Metrics, count};
 use crate::tls::Tls;
 
-/// The first bytes between adapters that carry Thrift. As a frame length they would be too large, so no Thrift message
+/// The first bytes between adapters that carry Thrift. As a frame length, they would be too large, so no Thrift message
 /// begins with them. The last byte is the version.
 pub(crate) const GREETING: &[u8; 5] = b"whip\x01";
 
@@ -37,7 +37,7 @@ pub(crate) struct Dial {
 pub(crate) enum Whom {
     Plain,
     Tls,
-    /// A different adapter, over TLS if `tls.peers` is configured.
+    /// An adapter, over TLS if `tls.peers` is configured.
     Peer,
 }
 
@@ -52,7 +52,7 @@ impl Dial {
         endpoint.is_some_and(|to| self.allow.iter().any(|pattern| pattern.matches(&to.host, to.port)))
     }
 
-    /// Connects, including the TLS handshake. Fails with `PermissionDenied` if forbidden, with `TimedOut` if too slow.
+    /// Connects, including TLS. Fails with `PermissionDenied` if not allowed, with `TimedOut` after `limits.connect`.
     pub(crate) async fn connect(&self, authority: &str, whom: Whom) -> io::Result<Stream> {
         if !self.may(authority) {
             return Err(self.refused(format!("`{authority}` is not allowed: no rule in `allow` matches")));

@@ -12,7 +12,7 @@ pub struct Pattern {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Host {
     Name(String),
-    /// Every name with this ending. The ending is empty or begins with a dot.
+    /// Every name with this suffix, which is empty or begins with a dot.
     Below(String),
     Net(IpAddr, u8),
 }

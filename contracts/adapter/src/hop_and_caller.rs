@@ -34,7 +34,7 @@ pub(crate) enum ListenerKind {
 pub(crate) struct Hop {
     pub(crate) side: Side,
     pub(crate) scheme: Scheme,
-    /// The endpoint's name in contracts. For a listener over HTTP, the authority of its endpoints.
+    /// The endpoint as named in the contract. For a listener over HTTP, the authority of its endpoints.
     pub(crate) endpoint: Arc<str>,
     pub(crate) forward: String,
     pub(crate) caller: Caller,

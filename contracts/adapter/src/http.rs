@@ -116,7 +116,7 @@ async fn answer(app: Arc<App>, purpose: &ListenerKind, kept: KeptConn, request: 
         let text = "this is a forward proxy: expected an absolute URL, `GET http://host/path`\n";
         return *plain(StatusCode::BAD_REQUEST, text.to_owned());
     };
-    // The other adapter must not mistake this adapter's response for the service's.
+    // The adapter that sent the request must not mistake this adapter's response for the service's.
     let is_from_adapter = exchange.hop.accepts_adapters() && request.headers().contains_key(META);
     exchange.pass(request).await.unwrap_or_else(|mut failed| {
         if is_from_adapter {
@@ -221,7 +221,7 @@ impl Exchange {
         // An empty block would exempt the call from checks.
         self.block = block.filter(|block| may_carry && !(watch.checks.refuses_unchecked && block.bytes.is_empty()));
         let service = if self.is_listed { watch.service_or_refusal(&self.hop.endpoint) } else { Ok(None) };
-        // No service defines the protocol of the response to a refused call.
+        // A refused call has no service that determines the protocol of the response.
         let service = service.map_err(|refusal| request_refused(&refusal, ProtocolKind::Rest))?;
         let service = service.filter(|service| service.family != ProtocolKind::Thrift);
         let is_sampled;
@@ -289,7 +289,7 @@ impl Exchange {
         Ok(Response::from_parts(parts, Body::streaming(body)))
     }
 
-    /// Connects to the service's adapter if one is known and responds, otherwise to the service.
+    /// Connects to the service's adapter if one is known and reachable, and otherwise to the service.
     async fn connection(&self) -> io::Result<Conn> {
         let hop = &self.hop;
         let peer = if hop.side == Side::Client && self.is_listed { self.app.peer(&hop.endpoint) } else { None };
@@ -323,8 +323,8 @@ impl Exchange {
         pool.open(&self.app.dial, authority, whom).await
     }
 
-    /// Sends a request, and repeats it if the server had closed the reused connection. Returns the response, and
-    /// whether an adapter sent it.
+    /// Sends a request, and repeats the request if the server had closed the reused connection. Returns the response,
+    /// and whether an adapter sent it.
     async fn send(&self, parts: Parts, body: Body, held: Option<Conn>) -> Result<(Response<Incoming>, bool), Failed> {
         let (app, hop) = (&self.app, &self.hop);
         let mut held = match held {
@@ -562,8 +562,8 @@ fn is_endless(headers: &HeaderMap) -> bool {
     headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().to_ascii_lowercase().starts_with(b"text/event-stream"))
 }
 
-/// Checks a reply by its body, or skips it. If messages that cannot be checked are rejected, a reply without a readable
-/// body is judged by its head, and undecided clauses may reject it.
+/// Checks a reply by its body, or skips the check if the body is unavailable. If messages that cannot be checked are
+/// rejected, a reply without a readable body is judged by its head, and undecided clauses may reject it.
 fn judge_body(
     call: &mut InFlightCall,
     request: &decode::Request<'_>,
@@ -587,7 +587,7 @@ fn judge_body(
     judge(call, request, Some((head, &content)), block)
 }
 
-/// Checks a reply, or only its metadata if no clause refers to it. Returns the field to send with it, if any.
+/// Checks a reply, or only its metadata if no clause refers to the reply. Returns the header field to add, if any.
 fn judge(
     call: &mut InFlightCall,
     request: &decode::Request<'_>,

@@ -1,4 +1,4 @@
-//! One call from its request to its reply: the messages for the monitor, and the metadata for adapters.
+//! Follows one call from its request to its reply: passes its messages to the monitor and its metadata to adapters.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -187,7 +187,6 @@ impl InFlightCall {
         self.line.waited_ns += self.lap_ns();
     }
 
-    /// Returns the time since the last lap in ns, and starts a new lap.
     fn lap_ns(&mut self) -> u64 {
         let now = crate::clock::now();
         now.duration_since(std::mem::replace(&mut self.since, now)).as_nanos() as u64

@@ -37,7 +37,7 @@ fn accept(app: Arc<App>, listener: TcpListener, purpose: ListenerKind) -> Pin<Bo
                 () = app.ending() => return,
             };
             let Ok((stream, _)) = taken else {
-                // Usually no descriptors are left, and only waiting helps.
+                // Accepting usually fails because no descriptors are left, so only waiting helps.
                 tokio::time::sleep(Duration::from_millis(50)).await;
                 continue;
             };
@@ -55,7 +55,7 @@ fn accept(app: Arc<App>, listener: TcpListener, purpose: ListenerKind) -> Pin<Bo
                 let metrics = app.watch.metrics.clone();
                 count(&metrics.connections);
                 count(&metrics.connections_now);
-                // Both sides see a failed connection end, and the counters include it.
+                // Both sides see that a failed connection ends, and the counters include it, so its error is ignored.
                 let _ = serve(&app, stream, purpose).await;
                 metrics.connections_now.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
             });

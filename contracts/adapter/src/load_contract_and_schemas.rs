@@ -52,8 +52,8 @@ pub struct Loaded {
     pub(crate) files: Files,
 }
 
-/// Reads a contract, the schemas that its text names, relative to its directory, and the schemas of `protocols`. The
-/// result includes all errors in them. Fails only if the contract cannot be read.
+/// Reads a contract, the schemas that its text names (relative to its directory), and the schemas of `protocols`. Fails
+/// only if the contract cannot be read; the result includes all other errors.
 pub fn check_contract(path: &Path, protocols: &[Protocol]) -> Result<Loaded, String> {
     let text = read_file(path)?;
     let folder = path.parent().unwrap_or(Path::new(""));

@@ -4,7 +4,6 @@ use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Local addresses of connections that this adapter has made to other adapters.
 pub(crate) type OwnSockets = Arc<Mutex<HashSet<SocketAddr>>>;
 
 pub(crate) struct OwnSocket {

@@ -63,14 +63,14 @@ pub(crate) struct Metrics {
     pub(crate) upstream_failed: AtomicU64,
     pub(crate) peers_failed: AtomicU64,
     pub(crate) timeouts: AtomicU64,
-    /// Rejected metadata: unreadable, or from a sender that may not send any.
+    /// Metadata rejected as unreadable, or because its sender may not send any.
     pub(crate) metadata_refused: AtomicU64,
     pub(crate) dials_refused: AtomicU64,
-    /// Bodies that exceed the limit once decoded.
+    /// Bodies that exceed `limits.body` once decoded.
     pub(crate) decoded_over: AtomicU64,
     /// Requested endpoints that got no listener because of `limits.listeners`.
     pub(crate) listeners_over: AtomicU64,
-    /// Learned endpoints that cannot be found by URL, for lack of room.
+    /// Learned endpoints that cannot be found by URL, because there was no room for their routes.
     pub(crate) routes_over: AtomicU64,
     pub(crate) metadata_bytes: AtomicU64,
     pub(crate) reports: AtomicU64,
@@ -90,7 +90,7 @@ pub(crate) fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Counts an event and returns whether to report it. Reports become rarer, at powers of two, to avoid a flood.
+/// Counts an event and returns whether to report it. To avoid a flood, only counts that are powers of two are reported.
 pub(crate) fn is_notable(counter: &AtomicU64) -> bool {
     let before = counter.fetch_add(1, Ordering::Relaxed);
     before == 0 || before.is_power_of_two()

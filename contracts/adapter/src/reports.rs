@@ -40,7 +40,7 @@ fn identity(report: &Report) -> String {
 
 struct Gate {
     settings: ReportSettings,
-    /// For each report, by [`identity`], the time when it last passed and how often it was suppressed since.
+    /// The time when each report last passed and how often it was suppressed since, by [`identity`].
     known: HashMap<String, (Instant, u64)>,
     second: Instant,
     this_second: u32,
@@ -53,7 +53,7 @@ impl Gate {
         Self { settings, known: HashMap::new(), second: now, this_second: 0, left_out: 0 }
     }
 
-    /// Returns how often an equal report was suppressed before; `None` if this report is suppressed.
+    /// Returns how often an equal report was suppressed since the last one passed; `None` if this report is suppressed.
     fn pass(&mut self, report: &Report, now: Instant) -> Option<u64> {
         if now.duration_since(self.second) >= Duration::from_secs(1) {
             (self.second, self.this_second) = (now, 0);

@@ -10,7 +10,7 @@ const PATHS_MAX: usize = 1024;
 /// Maximum number of endpoints in total, since messages may introduce any number of them.
 const ENDPOINTS_MAX: usize = 16_384;
 
-/// A scheme, and a host and port in lower case.
+/// A scheme, and `host:port` in lower case.
 type Origin = (Scheme, String);
 
 /// Paths of an origin and their endpoints, longest path first.

@@ -57,7 +57,7 @@ impl Watch {
                 monitor.configure(&consuming.endpoint.text, service, &labels, consuming.peer.as_deref(), now_s);
             }
         }
-        // A share of 1 exceeds 64 bits, so the cast saturates.
+        // A fraction of 1 exceeds 64 bits, so the cast saturates.
         let sample_below = (config.checks.sample * 2f64.powi(64)) as u64;
         let (monitor, services) = (Mutex::new(monitor), RwLock::new(services));
         let (routes, numbers, metrics) = (Routes::default(), AtomicU64::new(0), reports.metrics.clone());
@@ -95,7 +95,7 @@ impl Watch {
 
     pub(crate) fn next_call(&self) -> (u64, bool) {
         let number = self.numbers.fetch_add(1, Ordering::Relaxed) + 1;
-        // The finalizer of SplitMix64 turns consecutive numbers into unrelated numbers.
+        // The finalizer of SplitMix64 turns consecutive numbers into unrelated ones.
         let mut draw = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         draw = (draw ^ (draw >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         draw = (draw ^ (draw >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -159,7 +159,7 @@ impl Watch {
             return if self.checks.fail_open { Ok(StepOutput::default()) } else { Err(Refusal::Broken) };
         };
         let refusal = self.refusal(&output.reports, may_be_undecided);
-        // A listener for the endpoint is opened on request, see `crate::listen`.
+        // A listener for the endpoint is opened only on request (see `crate::listen`).
         output.intercepts.drain(..).for_each(|(endpoint, service)| self.route(&endpoint, service));
         output.reports.drain(..).for_each(|report| self.reports.tell(report, call));
         refusal.map_or(Ok(output), Err)

@@ -44,7 +44,7 @@ pub(crate) struct App {
     pub(crate) local: std::net::IpAddr,
     pub(crate) unread_codings: Mutex<HashSet<String>>,
     pub(crate) unlisted: Mutex<HashSet<(String, String)>>,
-    /// Adapters that timed out, with the times.
+    /// Adapters that timed out, each with the time of the last timeout.
     pub(crate) silent_peers: Mutex<HashMap<String, Instant>>,
 }
 
@@ -66,8 +66,8 @@ impl App {
         }
     }
 
-    /// Counts a response timeout. `peer` is the called adapter, which would have responded in time if only its service
-    /// were slow.
+    /// Counts a response timeout. `peer` is the called adapter, if any. It counts as unreachable, because it would have
+    /// reported a slow service in time.
     pub(crate) fn late(&self, peer: Option<&str>) {
         count(&self.watch.metrics.timeouts);
         if let Some(peer) = peer {

@@ -23,22 +23,22 @@ use crate::reports::Note;
 
 /// Maximum size in bytes of entries waiting for a slow disk. Further entries stay in memory and are counted.
 const WAITING_MAX_BYTES: usize = 8 << 20;
-/// Size in bytes at which the writer writes immediately, so that a burst is not in memory twice.
+/// Size of a batch in bytes above which it is written at once, so that a burst is not in memory twice.
 const WRITE_FROM_BYTES: usize = 128 << 10;
 
-/// Default size in bytes of entries in memory, if a file holds all of them.
+/// Default maximum size of entries in memory, in bytes, if a file holds all of them.
 pub(crate) const BESIDE_FILE_BYTES: usize = 512 << 10;
-/// Default size in bytes of entries without a file. Evicted entries are forgotten.
+/// Default maximum size of entries in memory, in bytes, without a file. Evicted entries are forgotten.
 pub(crate) const ALONE_BYTES: usize = 16 << 20;
 
 /// Size in bytes of the filter of keys that both memory and file lack.
 const FORGOTTEN_BYTES: usize = 128 << 10;
 
 pub(crate) struct EntryStore {
-    /// All entries, or a cache of the file's, which start with the time of their last change in seconds since 1970.
+    /// All entries, or a cache of the file's entries, each after the time of its last change in seconds since 1970.
     memory: MemoryStore,
     file: Option<EntryFile>,
-    /// Maximum size of `memory` in bytes if there is a file that can be written.
+    /// Maximum size of `memory` in bytes while the file can be written.
     cache_bytes: usize,
     alone_bytes: usize,
     #[cfg(test)]
@@ -116,7 +116,7 @@ impl Waiting {
 }
 
 impl EntryStore {
-    /// Opens the configured store. If the file is unusable, notes it and starts a new file or keeps entries in memory.
+    /// Opens the configured store. If its file is unusable, tells `note` and starts a new file or uses only memory.
     pub(crate) fn open(settings: &StoreSettings, owner: StoreOwner, metrics: &Arc<Metrics>, note: Note) -> Self {
         let expire_after_s = settings.expire_after.map(|after| after.as_secs());
         let alone_bytes = settings.memory_bytes.unwrap_or(ALONE_BYTES);
@@ -230,7 +230,7 @@ impl Store for EntryStore {
         }
         let change_bytes = row_bytes(value.len()) as i64 - before.map_or(0, |before| row_bytes(before) as i64);
         waiting.grow(change_bytes, &shared.metrics);
-        // At most once per batch, so that a flush request always fits in the queue.
+        // The writer is woken at most once per batch, so that a flush request always fits in the queue.
         if waiting.entries.bytes() > WRITE_FROM_BYTES && !std::mem::replace(&mut waiting.is_urgent, true) {
             file.hurry();
         }
@@ -250,9 +250,9 @@ impl Store for EntryStore {
 
     fn each(&mut self, now_s: u64, show: &mut dyn FnMut(&Key, &[u8])) {
         let Some(file) = &self.file else { return self.memory.each(now_s, show) };
-        // This runs only before the first call or for people, so it may be slow.
+        // This runs only before the first call or when a person asks for it, so it may be slow.
         file.flush();
-        // If the file cannot be written, memory is newer. It is read first, as values may reach the file in between.
+        // If the file cannot be written, memory is newer. Memory is read first: values may reach the file meanwhile.
         let mut unwritten = std::collections::BTreeMap::new();
         if file.shared.is_failing() {
             let waiting = file.shared.waiting();

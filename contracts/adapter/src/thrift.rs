@@ -55,7 +55,7 @@ struct Connection<'a> {
     service: Arc<Service>,
     down: Messages,
     up: Messages,
-    /// Bytes on `up` before the current call. Starts at 0, so that the adapters' greeting counts for the first call.
+    /// Number of bytes on `up` before the current call. Starts at 0, so that the greeting counts for the first call.
     seen_bytes: u64,
     was_called: bool,
 }

@@ -28,12 +28,12 @@ const READ_BYTES: usize = 8 << 10;
 pub(crate) enum Received {
     Message(ReceivedMessage),
     Large { length: usize, skip: Skip },
-    Opaque { what: Option<String> }, // not splittable into messages; `what` describes bytes that are surely no message
+    Opaque { what: Option<String> }, // cannot be split; `what` is set if the bytes are certainly not a message
     End,
 }
 
 pub(crate) struct ReceivedMessage {
-    /// Metadata that precedes the message between adapters; otherwise `None`.
+    /// Metadata that precedes the message; `None` if the peer is not an adapter.
     pub(crate) block: Option<Bytes>,
     pub(crate) bytes: Bytes,
     /// Offset of the message after its frame length.
@@ -47,7 +47,7 @@ impl ReceivedMessage {
         thrift_message(self.protocol, &self.bytes[self.begin..])
     }
 
-    /// Composes the exception for the caller if this is a rejected call with the given header.
+    /// Composes the exception that reports `refusal` to the caller. `header` is the header of the rejected call.
     pub(crate) fn exception(&self, header: &Header<'_>, refusal: &Refusal) -> Vec<u8> {
         const INTERNAL_ERROR: i32 = 6;
         compose_application_exception(self.protocol, self.framing, header, &refusal.text(), INTERNAL_ERROR)
@@ -62,7 +62,7 @@ pub(crate) struct Messages {
     pub(crate) is_adapter: bool,
     pub(crate) is_opaque: bool,
     limits: Limits,
-    /// Memory of the buffer, and of the message last taken from it.
+    /// Share of the memory budget for the buffer and the message last taken from it.
     share: Share,
 }
 

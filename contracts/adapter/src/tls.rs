@@ -29,7 +29,7 @@ impl Tls {
     /// Reads the certificate, key and root files. Fails with all errors in them.
     pub(crate) fn new(settings: &TlsSettings, needs_roots: bool) -> Result<Self, Vec<String>> {
         let mut wrong = Vec::new();
-        // This fails if the provider is already set, which is then the same one.
+        // This fails only if the provider is already set; it is then the same provider.
         let _ = ring::default_provider().install_default();
         let mut note = |error: String| {
             if !wrong.contains(&error) {

@@ -126,7 +126,7 @@ fn reload_applies_to_new_calls_and_keeps_entries() {
     assert_eq!((verdict("fine", "holds"), verdict("fine", "fails")), (1, 0));
     let slow = std::thread::spawn(move || asking(address)("/slow"));
     arrived.recv_timeout(Duration::from_secs(30)).unwrap();
-    // The services of this contract have different numbers.
+    // In this contract, `Any` is the second service, so its number differs.
     contract(201, "service First { GET \"/x\"() { ensures result.code == 1 } }\n");
     running.reload(&draft).unwrap();
     kept("/b");

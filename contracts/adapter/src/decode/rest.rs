@@ -17,7 +17,7 @@ use crate::contract_services::Op;
 
 const PARAMETERS_MAX: usize = 1024;
 const VALUES_MAX: usize = 1 << 20;
-/// Maximum nesting of values. It is below serde_json's limit, whose error looks like invalid JSON.
+/// Maximum nesting of values. It is below the limit of serde_json, which reports deeper nesting like invalid JSON.
 const DEPTH_MAX: usize = 120;
 
 pub(super) fn request<'m>(
@@ -159,7 +159,7 @@ impl Beyond {
         self.patched.get_or_insert_with(|| text.to_vec())
     }
 
-    /// Whether the patched text is valid JSON.
+    /// Whether the JSON is valid except for wide numbers and unpaired surrogates.
     fn is_the_only_fault(&self) -> bool {
         let patched = self.patched.as_deref();
         patched.is_some_and(|text| serde_json::from_slice::<serde::de::IgnoredAny>(text).is_ok())

@@ -3,8 +3,8 @@
 use hyper::HeaderMap;
 use hyper::header::{CONNECTION, HeaderName, UPGRADE};
 
-/// Whether a client requests an upgrade to an acceptable protocol. HTTP/2 is refused: a server may continue with
-/// HTTP/1.1 (RFC 9113, section 3.1), so the call can be checked. Source: RFC 9110, section 7.8.
+/// Whether a client requests an upgrade to an acceptable protocol. HTTP/2 is refused, because a server may continue
+/// with HTTP/1.1 (RFC 9113, section 3.1), which can be checked. Source: RFC 9110, section 7.8.
 pub(super) fn asks_upgrade(headers: &HeaderMap) -> bool {
     list(headers, UPGRADE).any(|word| !word.eq_ignore_ascii_case("h2c"))
         && list(headers, CONNECTION).any(|word| word.eq_ignore_ascii_case("upgrade"))

@@ -9,8 +9,8 @@ use crate::connection_pool::{GREETING, META};
 use crate::hop_and_caller::Hop;
 
 /// Marks a byte that a field value cannot contain. The highest bit of each byte of a block is inverted, so text and
-/// small counts become `obs-text` (RFC 9110, section 5.5). A forbidden byte follows this mark, with `ESCAPED` added.
-/// The mark never results from UTF-8.
+/// small counts become `obs-text` (RFC 9110, section 5.5). A forbidden byte follows this mark, with `ESCAPED` added. No
+/// byte of UTF-8 text becomes the mark.
 const ESCAPE: u8 = 0x7e;
 const ESCAPED: u8 = 0x30;
 
@@ -26,7 +26,7 @@ pub(super) struct Block {
     pub(super) around_bytes: usize,
 }
 
-/// Takes the block out of its field. `None` if the block is missing or unreadable.
+/// Removes the metadata field and returns its block. `None` if the block is missing or unreadable.
 pub(super) fn block_of(headers: &mut HeaderMap) -> Option<Block> {
     let value = headers.remove(&META)?;
     let bytes = unwrapped(value.as_bytes())?;

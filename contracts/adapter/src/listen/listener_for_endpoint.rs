@@ -12,7 +12,6 @@ use crate::endpoint::{Endpoint, Scheme};
 use crate::hop_and_caller::{Hop, ListenerKind};
 use crate::shared_state::App;
 
-/// The address at which the party reaches an endpoint.
 #[derive(serde::Serialize)]
 pub(crate) struct Resolved {
     pub(crate) endpoint: String,
@@ -22,7 +21,7 @@ pub(crate) struct Resolved {
     pub(crate) address: String,
     /// URL to use; `None` for endpoints that are not over HTTP.
     pub(crate) url: Option<String>,
-    /// Whether to use TLS; only for endpoints over HTTP reached through the adapter.
+    /// Whether to use TLS; `None` unless the endpoint is over HTTP and reached through the adapter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tls: Option<bool>,
     /// Service of the endpoint, or `None` if no entry names one.
@@ -30,7 +29,7 @@ pub(crate) struct Resolved {
 }
 
 /// Finds or opens the listener for an endpoint. An endpoint that is unknown, forbidden, or without room for a listener
-/// is reached directly. Fails if the string is not an endpoint.
+/// is reached directly. Fails if `endpoint` is not a valid endpoint.
 pub(crate) async fn resolve(app: &Arc<App>, endpoint: &str) -> Result<Resolved, String> {
     let parsed = Endpoint::parse(endpoint).ok_or_else(|| format!("`{endpoint}` is not a valid endpoint"))?;
     let authority = parsed.authority();
@@ -67,7 +66,7 @@ pub(crate) async fn resolve(app: &Arc<App>, endpoint: &str) -> Result<Resolved, 
 }
 
 /// Opens a client-side listener for an endpoint over TCP, or for the whole authority of an endpoint over HTTP. Fails if
-/// there is no room for a listener, or no port.
+/// the maximum number of listeners is reached or no port is available.
 pub(crate) async fn listener_for(
     app: &Arc<App>,
     endpoint: &str,

@@ -19,7 +19,7 @@ const CLOSED: &str = "closed";
 /// Entries by key. A value is the time of the last change (seconds since 1970, 8 bytes, little endian), then the entry.
 pub(super) const ENTRIES: TableDefinition<'_, &[u8; 12], &[u8]> = TableDefinition::new("entries");
 
-/// Maximum memory for pages, in bytes. Entries have their own cache, and the kernel caches the file.
+/// Maximum memory for redb's page cache, in bytes. Entries have their own cache, and the kernel caches the file.
 const PAGES_MAX_BYTES: usize = 256 << 10;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,7 +71,7 @@ pub struct StoreContents {
     pub contract_hash: u64,
     /// Names to which entries refer by index.
     pub names: Vec<String>,
-    /// For each entry its key, the time of its last change in seconds since 1970, and its encoding.
+    /// Key, time of the last change in seconds since 1970, and encoding of each entry.
     pub entries: Vec<(Key, u64, Vec<u8>)>,
 }
 
@@ -110,12 +110,12 @@ fn database(path: &Path, create: bool) -> Result<Database, StoreError> {
     })
 }
 
-/// Reopens a file after a failed write. Only redb's repair then writes, and it needs no new space.
+/// Reopens a file after a failed write. Only redb's repair then writes, which needs no new space.
 pub(super) fn reopen(path: &Path) -> Result<Database, StoreError> {
     guarded(|| database(path, false))
 }
 
-/// Marks a file as complete except for `lost`.
+/// Marks a file as closed, so that it counts as complete except for the keys in `lost`.
 pub(super) fn close(db: &Database, lost: &Forgotten) -> Result<(), redb::Error> {
     let write = db.begin_write()?;
     write.open_table(ABOUT)?.insert(CLOSED, lost.encode())?;

@@ -292,7 +292,7 @@ fn content_bytes_follow_changes_to_the_file() {
     store.put(&key(1), b"longer", now_s);
     store.flush();
     assert_eq!(counted(&metrics), 9 + 26 + 29);
-    // The sweep follows the batch of its round, so the next flush shows the result.
+    // A sweep runs after the batch of its flush, so only the next flush shows the result.
     for _ in 0..122 {
         store.flush();
     }

@@ -208,7 +208,7 @@ impl Work {
         *db = database::reopen(&self.path).ok();
     }
 
-    /// Marks the file as complete. Compacts it up to [`COMPACTED_MAX_BYTES`], because redb doubles a file that grows.
+    /// Marks the file as complete. Compacts it up to [`COMPACTED_MAX_BYTES`], because redb grows a file by doubling it.
     fn close(&self) {
         let mut db = self.shared.db.write().unwrap_or_else(PoisonError::into_inner);
         let (Some(open), None) = (db.as_mut(), self.retry_at) else { return };

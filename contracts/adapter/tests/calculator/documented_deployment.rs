@@ -1,4 +1,4 @@
-//! Tests that the deployment of docs/guides/adapter.md, with different addresses and directories, blames by name.
+//! Tests that the deployment of docs/guides/adapter.md blames parties by name, with other addresses and directories.
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 

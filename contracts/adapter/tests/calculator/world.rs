@@ -170,7 +170,7 @@ impl Adapter {
         Self::of(text, Path::new("/"), None)
     }
 
-    /// Starts an adapter with paths relative to `folder`. `says` replaces its name after the checks.
+    /// Starts an adapter with paths relative to `folder`. `says` replaces the adapter's name after the checks.
     pub fn of(text: &str, folder: &Path, says: Option<&str>) -> Self {
         let draft = adapter::config::draft("", text, folder);
         let checked = adapter::check(&draft).unwrap();

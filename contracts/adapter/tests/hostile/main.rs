@@ -20,7 +20,7 @@ fn metrics(adapter: &Adapter) -> String {
     adapter.running.as_ref().unwrap().metrics()
 }
 
-/// Waits for a counter, which the adapter updates after the response or the close.
+/// Waits until the metrics include `line`. Counters change after the response is sent or the connection closed.
 #[track_caller]
 fn counted(adapter: &Adapter, line: &str) {
     let is_there = |metrics: &str| metrics.lines().any(|known| known.strip_prefix("quintain_adapter_") == Some(line));

@@ -1,4 +1,4 @@
-//! Other adapters: the labels that they may claim, and behavior when they are gone.
+//! Tests the labels that other adapters may claim, and calls while other adapters are gone.
 
 use super::*;
 use crate::raw_http_peers::Authority;
@@ -167,7 +167,7 @@ fn checks_all_clauses_without_the_other_adapter() {
     let told = client.told();
     assert!(told.contains("Failed precondition") && told.contains("Failed postcondition"), "{told}");
     assert!(told.contains(&format!("Cannot reach the adapter at {adapters}")), "{told}");
-    // While the service's adapter runs, only it checks its clauses.
+    // While the service's adapter runs, only that adapter checks the service's clauses.
     let running = server();
     call("while");
     assert!(running.told().contains("Blaming: client"), "{}", running.told());

@@ -36,8 +36,8 @@ fn study(name: &str) -> String {
     file(&format!("contract/contracts/{name}.contract")).display().to_string()
 }
 
-/// Starts a pair of adapters with the contract file `contract`. `services` has names, endpoints, and whether the
-/// client's configuration includes them.
+/// Starts a pair of adapters with the contract file `contract`. `services` gives each service's name, its endpoint, and
+/// whether the client's configuration includes it.
 fn pair(contract: &str, protocols: &str, services: &[(&str, &str, bool)], tls: &str) -> Pair {
     let ports = services.iter().map(|_| free_port()).collect::<Vec<_>>();
     let head = |name: &str| {

@@ -97,7 +97,7 @@ fn https_tunnels_are_checked_with_a_matching_certificate() {
     let call = request("GET", "/v1/items/7", &[], b"").to_bytes(1);
     assert_eq!(exchange(&mut raw_http_peers::tls_over(stream, &made, None), &call, false).unwrap().status(), 404);
     blamed(&adapter, 1);
-    // Without that certificate, the client talks to the service directly.
+    // Without a certificate for its listeners, the adapter passes TLS through unchecked.
     let adapter = shop.adapter(&format!("[tls.upstream]\nca = '{}'\n", made.ca().display()));
     shop.learn(&adapter);
     let (stream, _) = raw_http_peers::tunnel(&adapter.at("proxy"), shop.authority());

@@ -17,7 +17,7 @@ use proptest::prelude::*;
 use raw_http_peers::{Message, contract_file, exchange, request, response};
 use world::Adapter;
 
-/// A contract for an echo service. Listed operations are read completely, but not other methods and paths.
+/// A contract for an echo service. Messages of listed operations are read completely; other methods and paths are not.
 const ECHO: &str = r#"contract 1
 
 service Echo {
@@ -306,7 +306,7 @@ fn only_the_sample_is_checked() {
         let line = metrics.lines().find_map(|line| line.strip_prefix(&format!("quintain_adapter_{name} ")));
         line.unwrap().parse::<u64>().unwrap()
     };
-    // The draw is a fixed function of the call number, so the result is deterministic. Mean 100, standard deviation 9.
+    // Draws depend only on call numbers, so the count is always the same. Expected: 100, standard deviation: 9.
     let looked_at = value("verdicts_total{verdict=\"fails\"}");
     assert!((70..130).contains(&looked_at), "{looked_at}");
     assert_eq!(looked_at + value("unchecked_total{reason=\"sample\"}"), 400);

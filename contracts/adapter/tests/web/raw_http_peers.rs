@@ -91,7 +91,7 @@ fn line(from: &mut Reader) -> io::Result<Option<String>> {
     }
 }
 
-/// Reads one message; `None` at the end. A `bare` message has no body, such as a response to HEAD.
+/// Reads one message; `None` at the end. A `bare` message, such as a response to HEAD, has no body.
 pub fn read(from: &mut Reader, bare: bool) -> io::Result<Option<Message>> {
     let Some(start) = line(from)? else { return Ok(None) };
     let mut message = Message { start, ..Message::default() };
@@ -225,7 +225,7 @@ pub fn to_the_end(mut stream: TcpStream) -> Vec<u8> {
     all
 }
 
-/// A certificate for 127.0.0.1 and a name, signed by a root; also stored in files.
+/// A certificate for 127.0.0.1 and a name, signed by a root and also stored in files.
 pub struct Made {
     pub server: Arc<ServerConfig>,
     root: CertificateDer<'static>,

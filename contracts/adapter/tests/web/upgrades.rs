@@ -155,7 +155,7 @@ fn http_2_by_prior_knowledge_passes_as_bytes_and_is_counted() {
     let both = both("");
     for adapter in [&both.alone, &both.pair] {
         let mut stream = connect(adapter, &both.endpoint);
-        // The preface is sent in two pieces. The first could still become an HTTP/1.1 method.
+        // The preface is sent in two pieces. The first could still be the start of an HTTP/1.1 request.
         stream.write_all(b"PRI * HTTP").unwrap();
         stream.write_all(b"/2.0\r\n\r\nSM\r\n\r\n").unwrap();
         let mut begin = [0; 6];
