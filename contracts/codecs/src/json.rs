@@ -5,8 +5,8 @@
 //! let user = json::parse(br#"{"id_str": "11"}"#).unwrap();
 //! assert_eq!(user.get("id_str"), Some(&"11".into()));
 //! ```
-//! Duplicate names in an object are rejected, because readers differ in which one counts (RFC 8259, section 4). So are
-//! numbers outside the range of doubles: some readers make them infinite, others reject them.
+//! Duplicate names in an object are rejected, because readers disagree on which one counts (RFC 8259, section 4). So
+//! are numbers outside the range of doubles, because some readers make them infinite and others reject them.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -112,7 +112,7 @@ impl<'de> Visitor<'de> for Read<'_> {
 }
 
 /// Writes a value as JSON. Bytes become an array of numbers; infinite numbers and NaN become `null`. Maps become
-/// objects, and a key that is not text becomes its JSON as a string.
+/// objects, and a key other than a string becomes the string of its JSON.
 pub fn compose(value: &Value) -> String {
     serde_json::to_string(value).expect("keys are texts")
 }

@@ -3,7 +3,7 @@
 /// Maximum number of errors reported per file. Further errors mostly follow from the first ones.
 pub const MISTAKES_MAX: usize = 50;
 
-/// Returns the text of an included or imported file by its path as written, or why that failed. Called once per path.
+/// Returns an included or imported file's text by its path as written, or why reading failed. Called once per path.
 pub type ReadFile<'r> = &'r mut dyn FnMut(&str) -> Result<String, String>;
 
 /// An error in a file, with its location and a hint.
@@ -16,7 +16,7 @@ pub struct Mistake {
     pub line: usize,
     /// Column in characters, from 1.
     pub column: usize,
-    /// The error message, which states the thing, its value and the limit.
+    /// The error message, without its location.
     pub text: String,
     /// How to fix the error, or `None` if unknown.
     pub hint: Option<String>,
@@ -35,7 +35,7 @@ impl Mistake {
 pub struct DecodeError {
     /// Byte offset of the error or shortly after it. In Thrift messages, the frame length does not count.
     pub at: usize,
-    /// The error message, which states the thing, its value and the limit.
+    /// The error message, without its position.
     pub what: String,
     /// Whether a limit was exceeded. The message may then be well-formed.
     pub is_limit: bool,

@@ -35,7 +35,7 @@ struct Segment {
 pub struct TemplateError {
     /// Column in characters, from 1.
     pub column: usize,
-    /// The error message, which states the thing, its value and the limit.
+    /// The error message, without its column.
     pub what: String,
 }
 
@@ -106,7 +106,7 @@ impl Template {
         }
     }
 
-    /// The parameters of a matching `path`, given without query. `None` if `path` does not match or is not UTF-8.
+    /// The parameters of a matching `path`, given without its query. `None` if `path` does not match or is not UTF-8.
     pub fn matches<'p>(&self, path: &'p str) -> Option<Vec<(&str, Cow<'p, str>)>> {
         let mut rest = path.strip_prefix('/')?.split('/');
         let mut parameters = Vec::new();

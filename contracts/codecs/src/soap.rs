@@ -14,7 +14,7 @@
 //! ```
 //! # Choices that SOAP leaves open
 //! - **Operation:** the body's element selects it. `SOAPAction` may be missing and has several
-//!   spellings; a value that names another operation is reported.
+//!   spellings; a value that names a different operation is reported.
 //! - **Document types** are rejected, as SOAP 1.1 requires (section 3), and with them all entities except XML's five.
 //! - **Dates and times** are read as text.
 //! - **Fields** are found by name; their order is not checked.

@@ -21,7 +21,7 @@
 //! - **A field whose type differs from the schema's** counts as absent; Apache Thrift's libraries also skip it.
 //! - **A repeated field** has its last value, as in those libraries.
 //! - **A bool** is 0 or 1; in elements of the compact protocol 1, 2 or 0. Readers differ on other
-//!   bytes, so they are rejected.
+//!   bytes, which are therefore rejected.
 //! - **Numbers** of the compact protocol may have leading zero groups. Numbers wider than their type are rejected.
 //! - **Enums** keep a number that has no member.
 

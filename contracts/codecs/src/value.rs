@@ -49,7 +49,7 @@ fn serialize_record<S: Serializer>(fields: &[(String, Value)], serializer: S) ->
 pub struct ComposeError {
     /// Path from the message to the value: field names and element indexes.
     pub path: String,
-    /// The error message, which states the thing, its value and the limit.
+    /// The error message, without the path of the value.
     pub what: String,
 }
 

@@ -305,7 +305,7 @@ fn rejects_oversized_messages_from_their_first_bytes() {
 fn skips_unknown_fields_and_takes_the_last_repeat() {
     let schema = calculator();
     let add = schema.service("Adder").unwrap().method("add").unwrap();
-    // The fields are `a` as a string, an unknown 9, `b`, `a` with its type, and `b` again.
+    // The fields are `a` as a string, an unknown field 9, `b`, `a` with its type, and `b` again.
     let body = "0b0001 00000001 78  0c0009 0f0001 08 00000001 00000007 00  080002 00000005  080001 00000003  080002 00000006 00";
     let bytes = unhex(&format!("{OLD}{body}").replace(' ', ""));
     let message = Message::decode(Protocol::Binary, &bytes, &Limits::DEFAULT).unwrap();

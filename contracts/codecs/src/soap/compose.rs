@@ -23,7 +23,7 @@ pub fn compose_envelope(wsdl: &Wsdl, message: &Message, value: &Value) -> Result
     Ok(writer.out + END)
 }
 
-/// Composes an envelope with a fault. `code` is `Client` or `Server`, for example, and `string` the reason.
+/// Composes an envelope with a fault. `code` is a code such as `Client` or `Server`, and `string` is the reason.
 pub fn compose_fault(code: &str, string: &str) -> String {
     let (code, string) = (Escaped(code), Escaped(string));
     let fault = format!("<faultcode>soap:{code}</faultcode><faultstring>{string}</faultstring>");

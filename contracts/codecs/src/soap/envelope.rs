@@ -14,7 +14,7 @@ const SOAP_12: &str = "http://www.w3.org/2003/05/soap-envelope";
 #[error("{what}")]
 pub struct SoapError {
     what: String,
-    /// Whether the bytes may be a message over a limit, or of a version that this crate does not read.
+    /// Whether the bytes may be a message that exceeds a limit or has a version that this crate does not read.
     pub is_over: bool,
 }
 
@@ -35,8 +35,8 @@ pub struct Request<'e> {
     pub operation: &'e Operation,
     /// The arguments, which can be read by name or by position.
     pub arguments: View<'e>,
-    /// Whether `SOAPAction` names an operation other than the body's. The body decides here, but a server that follows
-    /// the header would perform a different operation.
+    /// Whether `SOAPAction` names a different operation than the body. The body decides here, but a server that follows
+    /// the header would perform the operation that the header names.
     pub is_action_other: bool,
 }
 
@@ -46,7 +46,7 @@ pub enum Response<'e> {
     Returned {
         /// The response's element in the body.
         all: View<'e>,
-        /// The only field of that element (document/literal wrapped), or `None` if its type has more or fewer fields.
+        /// The only field of `all` (document/literal wrapped), or `None` if its type has more or fewer fields.
         result: Option<View<'e>>,
     },
     /// The operation failed with a fault.

@@ -56,7 +56,7 @@ pub struct Field {
     pub name: String,
     /// Namespace of the element or attribute; empty if unqualified (`elementFormDefault="unqualified"`).
     pub namespace: String,
-    /// Type of the value; if the field repeats, of each value.
+    /// Type of the value, or of each value if the field repeats.
     pub ty: Type,
     /// Minimum number of occurrences.
     pub min: u32,
@@ -93,14 +93,14 @@ impl Complex {
     }
 
     /// Returns the only field of a type that just wraps a list, such as `ArrayOfFlight` with any number of `Flight`.
-    /// Such a type is read and written as a list.
+    /// `None` for other types. A type with such a field is read and written as a list.
     pub fn array(&self) -> Option<&Field> {
         let [field] = self.fields.as_slice() else { return None };
         (field.is_list() && !field.is_attribute).then_some(field)
     }
 }
 
-/// A message of an operation: the element in the body.
+/// A request or response of an operation, described by the element in its body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
     /// Name of the element.
@@ -118,9 +118,9 @@ pub struct Operation {
     pub name: String,
     /// Value of `SOAPAction`; empty if the WSDL has none.
     pub action: String,
-    /// The request's message.
+    /// The element in the body of a request.
     pub input: Message,
-    /// The response's message; `None` for a one-way operation.
+    /// The element in the body of a response; `None` for a one-way operation.
     pub output: Option<Message>,
 }
 
@@ -169,7 +169,7 @@ impl Wsdl {
     }
 
     /// Returns the operation that a `SOAPAction` names, with or without quotes. `None` if nothing matches. Three
-    /// spellings are in use: the WSDL's value, the bare operation name, or namespace, `/` or `#`, and name.
+    /// spellings are in use: the WSDL's value, the operation's name, or its namespace and name joined by `/` or `#`.
     pub fn operation_by_action(&self, action: &str) -> Option<&Operation> {
         let action = action.trim();
         let action = action.strip_prefix('"').and_then(|action| action.strip_suffix('"')).unwrap_or(action);

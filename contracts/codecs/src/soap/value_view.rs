@@ -91,7 +91,7 @@ impl<'e> View<'e> {
         text.parse::<i64>().ok().filter(|value| (min..=max).contains(value))
     }
 
-    /// The value as a number, for `float` and `double`; `None` for other types and invalid text.
+    /// The value of a `float` or `double` as a number; `None` for other types and invalid text.
     pub fn as_f64(&self) -> Option<f64> {
         match self.scalar()? {
             (Builtin::Float, "INF") => Some(f64::INFINITY),
@@ -137,14 +137,14 @@ impl<'e> View<'e> {
         Some(View { at, ..*self })
     }
 
-    /// Whether a field that may occur once is repeated. [`View::get`] then returns the first occurrence.
+    /// Whether a field that may occur only once is repeated. [`View::get`] then returns the first occurrence.
     pub fn is_repeated(&self, field: &Field) -> bool {
         let At::Element(element, _) = self.at else { return false };
         let is_field = |child: &u32| self.document.is(*child, &field.namespace, &field.name);
         !field.is_attribute && !field.is_list() && self.document.children(element).filter(is_field).nth(1).is_some()
     }
 
-    /// The field, or for an unknown type the first child, with this name. `None` if absent; lists exist even if empty.
+    /// The field, or the first child of an unknown type, with this name. `None` if absent; lists exist even if empty.
     pub fn get(&self, name: &str) -> Option<View<'e>> {
         match self.at {
             At::Element(element, Type::Any) => {

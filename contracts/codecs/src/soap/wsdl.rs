@@ -429,7 +429,7 @@ impl<'f> Reader<'f> {
             let name = self.required(service, "name").to_owned();
             let mut operations = Vec::new();
             for port in service.children_named(WSDL, "port") {
-                // A port of another binding has its address in another namespace.
+                // A port of a different binding has its address in a different namespace.
                 let Some(address) = port.child_named(SOAP, "address") else { continue };
                 self.required(address, "location");
                 self.required(port, "name");

@@ -38,7 +38,6 @@ pub(super) struct Attribute {
 }
 
 pub(super) struct Element<'d> {
-    /// Name as written, with its prefix.
     qualified: &'d str,
     pub(super) name: &'d str,
     pub(super) parent: Option<u32>,
@@ -67,7 +66,7 @@ impl<'d> Document<'d> {
         let text = &text[mark..];
         let mut document = Document { elements: Vec::new(), attributes: Vec::new(), limits: *limits };
         let mut reader = Reader::from_str(text);
-        // Open elements with their last children.
+        // The stack of open elements, each with its last child so far.
         let mut open = Vec::<(u32, Option<u32>)>::new();
         loop {
             let at = reader.buffer_position() as usize;

@@ -9,7 +9,7 @@ enum Level {
     Values(Values),
 }
 
-/// Elements of one type, or keys and values alternately.
+/// The values of a container: elements of one type, or alternating keys and values.
 #[derive(Debug, Clone, Copy)]
 struct Values {
     wires: [WireType; 2],
@@ -43,7 +43,7 @@ impl Walk {
         Walk { levels, depth: 1, at, values: 0, is_ascending: true }
     }
 
-    /// Continues in `bytes`, which must extend the bytes of the previous call. Returns the offset after the struct.
+    /// Continues in `bytes`, which must extend the bytes of the last call. Returns the offset after the struct.
     pub(super) fn go_on(&mut self, bytes: &[u8], protocol: Protocol, limits: &Limits) -> Result<usize, Stop> {
         let limit = limits.depth.min(Limits::DEPTH_MAX);
         while self.depth > 0 {

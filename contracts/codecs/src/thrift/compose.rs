@@ -25,7 +25,7 @@ pub fn compose_message(
     composer.out.finish(framing, header)
 }
 
-/// Composes a `TApplicationException` with a code of [`super::Outcome::Failed`]. Panics if the exception reaches 2 GiB.
+/// Composes a `TApplicationException` with a code as in [`super::Outcome::Failed`]. Panics if it reaches 2 GiB.
 pub fn compose_application_exception(
     protocol: Protocol,
     framing: Framing,
@@ -221,7 +221,7 @@ impl Composer<'_> {
 
     fn value(&mut self, ty: &Type, value: &Value) -> Result<(), ComposeError> {
         match (ty, value) {
-            // A bool element of a container. The value of a bool field is in its header.
+            // This is a bool element of a container; a bool field has its value in the header.
             (Type::Bool, Value::Bool(bool)) => self.out.out.push(match (self.out.protocol, bool) {
                 (_, true) => 1,
                 (Protocol::Binary, false) => 0,

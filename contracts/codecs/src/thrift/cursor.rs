@@ -1,4 +1,4 @@
-//! Reads the elements of both Thrift protocols: numbers, texts, and heads of fields and containers.
+//! Reads the elements of both Thrift protocols: numbers, strings, and headers of fields and containers.
 
 use super::limits::Stop;
 use crate::mistake::DecodeError;
@@ -27,7 +27,7 @@ pub enum WireType {
     I64,
     /// An IEEE 754 number of 64 bits.
     Double,
-    /// A string or a binary.
+    /// A string or binary data.
     Bytes,
     /// A struct, a union or an exception.
     Struct,
@@ -192,7 +192,7 @@ impl<'b> Cursor<'b> {
         Ok(bytes as usize)
     }
 
-    /// Reads bytes with their length. Consumes nothing if they are incomplete, so `Need` counts all of them.
+    /// Reads a length and as many bytes. Consumes nothing if they are incomplete, so `Need` counts all of them.
     pub(super) fn string(&mut self, limit: usize) -> Result<&'b [u8], Stop> {
         let length = self.length(limit)?;
         self.take(length)
@@ -219,7 +219,6 @@ impl<'b> Cursor<'b> {
         Ok(Some(FieldHeader { id, wire, bool }))
     }
 
-    /// Reads the element type and count of a list or set.
     pub(super) fn list(&mut self) -> Result<(WireType, u32), Stop> {
         let start = *self;
         let byte = self.byte()?;

@@ -1,4 +1,4 @@
-//! Parses Apache Thrift's interface definition language: a file and its includes become a `Schema`. Source:
+//! Parses Apache Thrift's interface definition language into a `Schema` of a file and its includes. Source:
 //! <https://thrift.apache.org/docs/idl>, or Apache Thrift's compiler if the grammar is silent.
 //! ```
 //! use codecs::thrift::idl;
@@ -14,7 +14,7 @@
 //! - **Fields of a union** are always optional; so are results and exceptions of methods.
 //! - **Enum members** without a number start at 0 or continue after the previous member. Two
 //!   members may share a number.
-//! - **Types** may be used before their definition, also in constants.
+//! - **Types** may be used before their definition, including in constants.
 //! - **Names from included files** start with the file's name without directory and extension:
 //!   `include "a/shared.thrift"` gives `shared.Type`.
 //! - **`cpp_include`, `cpp_type`, `&`, namespaces and annotations** are ignored; `senum` and `slist` are errors.

@@ -1,4 +1,4 @@
-//! Limits for reading a message, and why reading stopped.
+//! Limits for reading a message, and reasons why reading stopped.
 
 use crate::mistake::DecodeError;
 
@@ -34,7 +34,7 @@ impl Limits {
     pub const DEPTH_MAX: usize = 64;
 }
 
-/// Why reading stops: an error, or at least this many more bytes are needed.
+/// The reason why reading stops: an error, or a minimum number of bytes that are still missing.
 pub(super) enum Stop {
     Need(usize),
     Wrong(DecodeError),

@@ -66,7 +66,7 @@ pub struct Message<'m> {
     is_ascending: bool,
 }
 
-/// The outcome of a call, as its reply states it.
+/// The outcome of a call, as stated by its reply.
 #[derive(Debug, Clone, Copy)]
 pub enum Outcome<'m> {
     /// The method returned a result; `None` if the method is `void`.
@@ -77,7 +77,7 @@ pub enum Outcome<'m> {
     Failed {
         /// A human-readable reason; empty if the exception has none.
         message: &'m [u8],
-        /// Code, such as 1 unknown method, 2 wrong message kind, 5 no result, 6 internal error, 7 protocol error.
+        /// Code: 1 unknown method, 2 wrong message kind, 5 no result, 6 internal error, 7 protocol error, among others.
         code: i32,
     },
     /// The reply has neither a result nor a known exception, which violates the schema.
@@ -213,8 +213,8 @@ impl MessageReader {
     }
 
     /// Reads `bytes`, which start with a message. Call this again with more bytes until the message is complete. Fails
-    /// if the message is invalid, so that the next one cannot be found. Checks only the length of a framed message;
-    /// [`Message::decode`] checks the rest.
+    /// if the message is invalid or over a limit; the next message then cannot be found. Checks only the length of a
+    /// framed message; [`Message::decode`] checks the rest.
     pub fn read(&mut self, bytes: &[u8]) -> Result<Progress, DecodeError> {
         let limit = self.limits.message_bytes;
         if self.framing == Framing::Framed {

@@ -146,7 +146,7 @@ impl<'m> View<'m> {
         }
     }
 
-    /// The fields of a struct that the schema has, in message order. The value is `None` if its wire type differs.
+    /// The fields of a struct that are in its schema, in message order. The value is `None` if its wire type differs.
     pub fn known_fields(&self) -> impl Iterator<Item = (&'m Field, Option<View<'m>>)> + use<'m> {
         let view = *self;
         view.raw_fields().filter_map(move |(id, raw)| Some((view.structure?.field_by_id(id)?, view.typed(id, raw))))

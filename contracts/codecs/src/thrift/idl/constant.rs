@@ -8,7 +8,7 @@ use crate::thrift::schema::Type;
 use crate::value::Value;
 
 impl Resolver<'_> {
-    /// Converts a constant to its type. `None` after an error, which is reported.
+    /// Converts a constant to a type. `None` after an error, which is reported.
     pub(super) fn value(&mut self, file: usize, constant: &Const, ty: &Type) -> Option<Value> {
         let at = constant.at;
         let Some(left) = self.values_left.checked_sub(1) else {

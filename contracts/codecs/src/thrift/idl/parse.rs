@@ -46,7 +46,7 @@ pub(super) struct MethodDef {
 
 pub(super) struct TypeRef {
     pub(super) at: usize,
-    /// `list`, `set`, `map`, or the name of a different type.
+    /// `list`, `set`, `map`, or the name of any other type.
     pub(super) name: String,
     /// The element types of a container.
     pub(super) of: Vec<TypeRef>,

@@ -14,7 +14,7 @@ use crate::value::Value;
 
 const TYPE_SIZE_MAX: usize = 64;
 
-/// Maximum number of values in constants and defaults. With references, each line could double their number.
+/// Maximum number of values in constants and defaults. A line that uses the previous one twice doubles the number.
 const VALUES_MAX: usize = 1 << 16;
 
 const DEFINITIONS_MAX: usize = 1 << 14;
@@ -77,7 +77,7 @@ pub fn parse(source: &str, text: &str, include: ReadFile<'_>) -> Result<Schema, 
     let files = load(source, text, include, &mut mistakes);
     let mut resolver =
         Resolver { files: &files, mistakes, values_left: VALUES_MAX, methods_left: METHODS_MAX, ..Resolver::default() };
-    // A file with syntax errors is not resolved, because follow-up errors would hide them.
+    // A file with syntax errors is not resolved, because follow-up errors would hide the syntax errors.
     if resolver.mistakes.is_empty() {
         resolver.declare();
         resolver.types();
@@ -287,7 +287,7 @@ impl<'f> Resolver<'f> {
         ty
     }
 
-    /// Resolves a typedef or constant with `resolve`. `None` if the definition refers to itself.
+    /// Resolves a typedef or constant with `resolve`. `None` if it refers to itself or exceeds [`CHAIN_MAX`].
     fn enter<T>(&mut self, key: Key, resolve: impl FnOnce(&mut Self) -> T) -> Option<T> {
         if self.open.contains(&key) || self.open.len() > CHAIN_MAX {
             let Definition { at, name, .. } = self.definition(key);
@@ -315,7 +315,7 @@ impl<'f> Resolver<'f> {
         }
     }
 
-    /// Returns the fields by number. Defaults are added later, because they need all types. Places start at 1.
+    /// Returns the fields sorted by number. Defaults are added later, because they need all types. `place` starts at 1.
     fn fields(&mut self, file: usize, fields: &[FieldDef]) -> Vec<Field> {
         let mut read = Vec::<Field>::new();
         let mut unnumbered = 0;
@@ -372,7 +372,7 @@ impl<'f> Resolver<'f> {
     fn services(&mut self) {
         let mut done = BTreeMap::<Key, usize>::new();
         for (key, _) in definitions(self.files) {
-            // A service follows the service that it extends.
+            // A service is resolved after the service that it extends.
             let (mut chain, mut next) = (Vec::<(Key, Option<Key>, _)>::new(), Some(key));
             while let Some(key) = next.filter(|key| !done.contains_key(key)) {
                 let Definition { at, name, body } = self.definition(key);
