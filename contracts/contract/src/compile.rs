@@ -204,7 +204,7 @@ impl ContractCompiler<'_> {
     }
 }
 
-/// Words that mark a name as secret, in upper or lower case. Loggers commonly redact values with such names.
+/// Words that mark a name as secret, in upper or lower case. Loggers commonly redact values of such names.
 pub(crate) const SECRETS: [&str; 5] = ["password", "token", "secret", "key", "authorization"];
 
 pub(crate) fn is_secret_name(name: &str) -> bool {

@@ -89,7 +89,7 @@ impl Contract {
         (0..self.services.len() as u16).map(move |at| ServiceId { generation, at })
     }
 
-    /// The number of an operation, or `None`. Over HTTP, the name has method and template, as in `GET /users/{id}`.
+    /// The number of an operation, or `None`. For HTTP, `name` is method and template, such as `GET /users/{id}`.
     pub fn operation(&self, service: ServiceId, name: &str) -> Option<OperationId> {
         let at = self.operations(service).position(|operation| operation == name)?;
         Some(OperationId { service, operation: at as u16 })

@@ -54,7 +54,7 @@ const fn row(name: &'static str, function: Function, takes: &'static [ArgKind], 
     Row { name, function, takes, more: false, gives }
 }
 
-/// The type of a numeric result: `any` if an argument is `any`, else `float` if an argument is one, otherwise `int`.
+/// The type of a numeric result: `any` if an argument is `any`, otherwise `float` if one is `float`, otherwise `int`.
 fn number(types: &[Type]) -> Type {
     [Type::Any, Type::Float].into_iter().find(|of| types.contains(of)).unwrap_or(Type::Int)
 }

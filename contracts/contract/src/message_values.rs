@@ -10,7 +10,7 @@ pub enum Value<'a> {
     Missing,
     /// A value that could not be decoded or was too large.
     Opaque,
-    /// A value of the wrong kind, with a description: `not valid JSON: ...`. Clauses treat it as [`Value::Opaque`].
+    /// A value of the wrong kind, described as in `not valid JSON: ...`. Clauses treat it as [`Value::Opaque`].
     Malformed(&'a str),
     /// `true` or `false`.
     Bool(bool),
@@ -81,7 +81,7 @@ pub struct Tape<'m> {
     cells: Vec<Cell<'m>>,
     /// Keys and values of maps, and values of lists. Each list or map is a range of this array.
     links: Vec<(Option<Id>, Id)>,
-    /// Total size of owned strings and bytes.
+    /// Total size of owned strings and bytes on the tape, in bytes.
     owned_bytes: usize,
 }
 
@@ -199,7 +199,7 @@ impl<'a> Node<'a> {
         self.links().len()
     }
 
-    /// The item at a position, or the value of the key there. [`Value::Missing`] beyond the end.
+    /// The item of a list, or the value of a map or record, at a position. [`Value::Missing`] beyond the end.
     pub fn at(self, position: usize) -> Value<'a> {
         self.links().get(position).map_or(Value::Missing, |&(_, value)| self.tape.value(value))
     }

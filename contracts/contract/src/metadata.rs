@@ -35,7 +35,7 @@ pub const LABELS_MAX: usize = 64;
 /// Maximum length of an endpoint, index, label, name or address, in bytes.
 pub const TEXT_MAX_BYTES: usize = 1024;
 
-/// An endpoint that a message introduces, with the labels that vouch for it. The metadata of a reply is a list of them.
+/// An endpoint that a message introduces, and the labels that vouch for it. A reply's metadata is a list of these.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Identified {
     /// Address of the endpoint, such as `adder:8001`.
@@ -70,7 +70,7 @@ pub struct CallContext<'a> {
     pub receiver: &'a str,
     /// Name of the service at that endpoint.
     pub service: &'a str,
-    /// The label of the request's sender. A request contains it; for a reply, both ends know it.
+    /// The label of the request's sender. It is part of a request's metadata; both ends of a reply know it.
     pub sender: &'a str,
 }
 
@@ -99,7 +99,7 @@ pub fn encode_request(metadata: &RequestMetadata, known: CallContext<'_>) -> Vec
     out
 }
 
-/// Encodes the metadata of a reply as a block, which is empty without entries.
+/// Encodes the metadata of a reply as a block, which is empty if there are no entries.
 pub fn encode_reply(entries: &[Identified], known: CallContext<'_>) -> Vec<u8> {
     let mut out = Vec::new();
     if !entries.is_empty() {

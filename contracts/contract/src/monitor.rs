@@ -31,7 +31,7 @@ use crate::message_values::Value;
 use crate::metadata::{Identified, RequestMetadata, UNKNOWN};
 use crate::syntax::Direction;
 
-/// The adapters that check a clause of a message between two adapters. If only one side has an adapter, it checks all.
+/// The adapters that check a clause of a message. If only one side has an adapter, that adapter checks all clauses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// The adapter of the message's sender.
@@ -53,7 +53,7 @@ pub struct Settings {
     pub ensures: Side,
     /// Maximum number of steps per clause.
     pub steps_max: u64,
-    /// Whether values with secret-sounding names are shown.
+    /// Whether reports show values with secret-sounding names.
     pub show_secrets: bool,
 }
 
@@ -64,7 +64,7 @@ pub enum EndpointState {
     Unlisted,
     /// The endpoint belongs to this service.
     Service(ServiceId),
-    /// Several services are claimed, and adapters confirm none or more than one. Messages pass unchecked.
+    /// Several services are claimed, and adapters confirm none or several of them. Messages pass unchecked.
     Conflict,
 }
 
@@ -75,7 +75,7 @@ pub struct Counts {
     pub bypassed: u64,
     /// Entries that were new to the store.
     pub entries: u64,
-    /// Rejected entries in received metadata, which the message does not introduce.
+    /// Entries of received metadata that were rejected because the message does not introduce them.
     pub refused: u64,
     /// Entries that were evicted, expired, or not stored for lack of room for their names.
     pub forgotten: u64,

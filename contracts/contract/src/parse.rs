@@ -375,7 +375,7 @@ impl Parser<'_> {
                 let keywords = Kind::KEYWORDS.map(|(keyword, _)| keyword).into_iter();
                 let hint = suggestion(&word, keywords.chain(["request", "reply", "untyped"]));
                 let result = self.broken_hint("a clause", Some(hint));
-                // The word may only look like a clause; advancing prevents an endless loop.
+                // Error recovery may stop at this word again; advancing prevents an endless loop.
                 self.advance();
                 return result;
             }

@@ -50,7 +50,7 @@ pub struct Operation {
 /// A parameter of an operation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Param {
-    /// Name by which clauses refer to it.
+    /// Name by which clauses refer to the parameter.
     pub name: Name,
     /// The declared type, if any.
     pub of: Option<TypeTree>,
@@ -134,7 +134,7 @@ pub struct Identifies {
     pub at: Expr,
     /// The expression for the index of the member, or `None` for the default member.
     pub index: Option<Expr>,
-    /// Loops, conditions and names, in the order of the text.
+    /// Loops, conditions and bindings, in the order of the text.
     pub steps: Vec<Step>,
 }
 
@@ -261,7 +261,7 @@ impl Binary {
         self.sign().1 > Self::COMPARISON
     }
 
-    /// Whether a comparison holds for two values in this order. `false` for other operators.
+    /// Whether a comparison holds for two values with this ordering. `false` for other operators.
     pub(crate) fn holds(self, order: Ordering) -> bool {
         match self {
             Self::Equal => order.is_eq(),

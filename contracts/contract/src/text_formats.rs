@@ -1,4 +1,4 @@
-//! Formats of texts that functions of contracts recognize: dates, UUIDs, media types, URLs, chess games.
+//! Formats of strings that contract functions recognize: dates, UUIDs, media types, URLs and chess games.
 
 use std::sync::LazyLock;
 
@@ -20,7 +20,7 @@ fn date(year: &str, month: usize, day: &str) -> Option<Date> {
 static MAIL_DATES: LazyLock<[Regex; 2]> = LazyLock::new(|| {
     let week_day = r"(?:(?i:mon|tue|wed|thu|fri|sat|sun),*\s+)?";
     let clock = r"(?:[01]\d|2[0-3]):[0-5]\d(?::(?:[0-5]\d|60))?";
-    // `+0100`, `GMT` and the other zone names of RFC 822, section 5.1.
+    // A zone is an offset such as `+0100`, or `GMT` or another zone name of RFC 822, section 5.1.
     let zone = r"(?:[+-](?:[01]\d|2[0-3])[0-5]\d|UTC?|GMT|[ECMP][SD]T|[A-IK-Z])";
     let (day, month, year) = (r"(?<day>\d+)", r"(?<month>[A-Za-z]+)", r"(?<year>\d{2}|\d{4})");
     [
@@ -77,7 +77,7 @@ static MEDIA_TYPE: LazyLock<Regex> = LazyLock::new(|| {
     ))
 });
 
-/// Whether a string is `type/subtype` of RFC 6838, section 4.2, with a top-level type of IANA. Parameters are ignored.
+/// Whether a string is `type/subtype` (RFC 6838, section 4.2), with a `type` that IANA lists. Parameters are ignored.
 pub(crate) fn mime_valid(text: &str) -> bool {
     MEDIA_TYPE.is_match(text.split(';').next().unwrap_or_default().trim_end())
 }
@@ -103,7 +103,7 @@ pub(crate) fn query_param<'u>(url: &'u str, name: &str) -> Option<&'u str> {
 
 /// A glyph (`$12`, `!?`), or a move in standard algebraic notation with or without its number, such as `12.`, `12...`,
 /// `e4`, `12.e4`, `exd5`, `R1xe1`, `e8=Q+`, `O-O-O#` or `Nf3!?`. Castling with the digit zero is not a move. Source:
-/// section 8.2.3 of the specification.
+/// Portable Game Notation Specification 1994, section 8.2.3.
 static MOVE_OR_GLYPH: LazyLock<Regex> = LazyLock::new(|| {
     let pawn = "(?:[a-h]x)?[a-h](?:[2-7]|[18]=[QRBN])";
     let moved = format!("(?:O-O(?:-O)?|[KQRBN][a-h]?[1-8]?x?[a-h][1-8]|{pawn})[+#]?[!?]*");

@@ -256,7 +256,7 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
     prop::collection::vec(one, 1..40)
 }
 
-/// The origin of an entry, tracked independently of the monitors; the paper's V.
+/// The origin of an entry, tracked independently of the monitors and called V in the paper.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Provenance {
     Introduced(usize),

@@ -56,7 +56,7 @@ impl Look<'_, '_> {
             Op::Quantifier { each: Quantifier::All, local, within, body } => {
                 let count = self.run.items(within).map_or(0, |items| items.len());
                 for at in 0..count {
-                    // Rebuilt for each item, because evaluating an item may reuse the run's memory.
+                    // The items are rebuilt in each iteration, because evaluating an item may reuse the run's memory.
                     let Ok(items) = self.run.items(within) else { return };
                     self.run.locals[usize::from(local)] = items.at(at);
                     if matches!(self.run.truth(body), Ok(false)) {

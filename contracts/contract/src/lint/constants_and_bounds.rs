@@ -80,8 +80,8 @@ fn is_length(expr: &Expr) -> bool {
     }
 }
 
-/// The numbers from `least` to `most`, both stored doubled: 6 means 3, and 7 means the open range from 3 to 4. With
-/// `not`, all numbers except `least`, which then equals `most`.
+/// The numbers from `least` to `most`, both stored doubled: 6 means 3, and 7 excludes 3 and 4 but lies between them.
+/// With `not`, all numbers except `least`, which then equals `most`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Interval {
     least: i128,
@@ -143,7 +143,7 @@ fn compared<'e>(operator: Binary, a: &'e Expr, b: &'e Expr) -> Option<(&'e Expr,
 /// The values of each term that satisfy all comparisons.
 #[derive(Default)]
 pub(super) struct Bounds {
-    /// Intervals by term, printed without locations, like the keys of `texts`.
+    /// Intervals by term. Terms are printed without locations, as are the keys of `texts`.
     left: BTreeMap<String, Interval>,
     texts: BTreeMap<String, String>,
 }

@@ -1,4 +1,4 @@
-//! Inputs and outputs of the monitor: a call, its outcome, the ticket between both, and the output of a step.
+//! Inputs and outputs of the monitor: a call, its outcome, the ticket that links them, and the output of a step.
 
 use crate::clause::ServiceId;
 use crate::contract::OperationId;
@@ -22,7 +22,7 @@ pub struct Call<'a> {
 /// The outcome of a call: a result, or an exception or fault.
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome<'a> {
-    /// The result, exception or fault.
+    /// The result of the call, or its exception or fault if `is_error`.
     pub value: Value<'a>,
     /// Whether `value` is a declared exception or a fault, to which `on_error` applies.
     pub is_error: bool,
@@ -48,7 +48,7 @@ pub struct Ticket {
     /// Whether the other side of the call has an adapter. If not, this side checks all clauses.
     pub enhanced: bool,
     pub(crate) bypassed: bool,
-    /// The label or address of the other side's adapter.
+    /// The number of the label or address of the other side's adapter.
     pub(crate) other: Option<u32>,
     /// Label of the request's sender, or `unknown`. Both ends pass it as [`crate::metadata::CallContext::sender`].
     pub sender: String,

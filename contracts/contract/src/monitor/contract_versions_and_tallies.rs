@@ -18,7 +18,7 @@ pub const VERDICTS: [&str; 4] = ["holds", "fails", "unknown", "error"];
 pub struct Tallies {
     /// Verdicts by operation (`Adder.add`) and clause (`Adder.add.sum`), of all contracts so far.
     pub clauses: BTreeMap<(String, String), Tally>,
-    /// Blame by operation, clause and label. Combinations beyond the limit count as [`OTHER`].
+    /// Blame by operation, clause and label. Once there are 1000 combinations, new ones count as [`OTHER`].
     pub blamed: BTreeMap<(String, String, String), u64>,
 }
 
@@ -29,7 +29,7 @@ impl Tallies {
     }
 }
 
-/// Maximum number of clauses, and of blamed combinations, that are counted separately. Other parties choose the labels.
+/// Maximum number of clauses, and of blamed combinations, to count separately, since other parties choose the labels.
 const TOLD_APART_MAX: usize = 1000;
 
 /// The name that replaces further names once 1000 are counted separately.

@@ -31,8 +31,8 @@ pub trait Store {
     fn forgotten(&self) -> u64;
 }
 
-/// A store in memory with a maximum size. Evicts by second chance: an entry stays if it was used since it was last
-/// considered. Source: Corbató, "A Paging Experiment with the Multics System", 1968.
+/// A store in memory with a maximum size. Evicts by second chance: an entry stays if it was used since eviction last
+/// considered it. Source: Corbató, "A Paging Experiment with the Multics System", 1968.
 #[derive(Debug)]
 pub struct MemoryStore {
     log: Log,

@@ -26,9 +26,9 @@ pub(super) struct Kept<'a> {
     pub(super) index: Option<&'a str>,
     pub(super) secret: bool,
     pub(super) peer: Option<NameId>,
-    /// Labels that vouch if the entry is new.
+    /// Labels that vouch for the entry if it is new.
     pub(super) fresh: &'a [NameId],
-    /// Labels that also vouch if the entry is known.
+    /// Labels that are added to the entry if it is known.
     pub(super) more: &'a [NameId],
     pub(super) origin: Origin,
 }
@@ -166,7 +166,7 @@ impl<S: Store> Monitor<S> {
         let configured = self.configured.get(&(endpoint, service)).filter(|_| is_new && is_covered);
         let mut changed = is_new || entry.peer != peer;
         if let Some(labels) = configured {
-            // The member is new to the store, or was evicted.
+            // The entry is new to the store, or was evicted.
             entry.add(labels, Origin::Configured);
             if kept.vouching == Vouching::Named && !kept.more.is_empty() {
                 entry.add(kept.more, kept.origin);
@@ -198,7 +198,7 @@ impl<S: Store> Monitor<S> {
         }
     }
 
-    /// Labels to send to another adapter. An orphan has none, because the receiving adapter may know them.
+    /// Labels to send to another adapter, which may know the labels of an orphan; for orphans, none are sent.
     pub(super) fn carried_labels(&self, labels: &[NameId], is_orphan: bool) -> Vec<String> {
         if is_orphan { Vec::new() } else { self.shown_labels(labels) }
     }

@@ -13,7 +13,8 @@ pub type Key = [u8; 12];
 const OFFSET_BITS: u32 = 14;
 /// Maximum size of a segment in bytes. A longer record has its own segment.
 const SEGMENT_BYTES_MAX: usize = 1 << OFFSET_BITS;
-/// Maximum size in bytes, half of the address range: a segment that is not full precedes a full one or a long record.
+/// Maximum size of the log in bytes, half of the address range. Segments that are not full also take address space, but
+/// each is followed by a full segment or a long record.
 pub(super) const BYTES_MAX: usize = 1 << 31;
 
 /// Size of a record's header in bytes: the key, the time of last use in seconds, and the value's length with two flags.
@@ -100,7 +101,7 @@ impl Log {
         self.dead_bytes += HEADER_BYTES + length;
         let place = self.append(key, used_s, AGAIN, value);
         self.moved(key, before, place);
-        // More than half of the scanned bytes are then garbage.
+        // More than half of the bytes that recycling scans are then garbage.
         if self.dead_bytes > self.capacity_bytes / 2 && self.order.len() > 4 {
             for _ in 0..self.order.len() {
                 self.recycle(&mut |record| Some(record.again));
@@ -134,7 +135,7 @@ impl Log {
             let moved = self.append(&record.key, record.used_s, if again { AGAIN } else { 0 }, record.value);
             self.moved(&record.key, place, moved);
         }
-        // Freed only now, because the new segment could reuse places that the table still has for the old one.
+        // The number is freed last, because the new segment must not reuse places that the table has for the old one.
         self.unused.push(number);
     }
 

@@ -49,7 +49,7 @@ pub struct Variable {
 /// One link of the chain from an entry back to the parties that vouched for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Link {
-    /// Distance from the explained entry, which has 0.
+    /// Number of links between this entry and the explained one, which has 0.
     pub depth: u16,
     /// The entry of this link, such as `Adder<2> at adder:8001`.
     pub entry: String,

@@ -10,7 +10,7 @@ pub(crate) type NameId = u32;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
     Configured,
-    /// A request of the party with this label, which invoked or introduced the entry.
+    /// A request that invoked or introduced the entry, sent by the party with this label.
     Request(NameId),
     Reply(Key),
     /// The metadata of the adapter with this label or address.
@@ -30,7 +30,7 @@ pub(crate) struct Entry {
     pub(crate) peer: Option<NameId>,
     pub(crate) origins: Vec<Origin>,
     pub(crate) more_origins: bool,
-    /// Whether the vouching labels were forgotten. `unknown` vouches until a message names some.
+    /// Whether the vouching labels were forgotten. `unknown` vouches until a message names labels.
     pub(crate) is_orphan: bool,
 }
 
