@@ -242,7 +242,7 @@ impl Service for Chess {
         match (request.method, path) {
             ("GET", "/") if query.eq_ignore_ascii_case("wsdl") => Chess::described(request.host),
             ("GET", "/") => MockAnswer::text(200, "chess over SOAP 1.1; the WSDL is at /?wsdl"),
-            // Format and status of faults: SOAP 1.1, sections 4.4 and 6.2.
+            // SOAP 1.1 defines the format of faults in section 4.4 and their status in section 6.2.
             ("POST", "/") => {
                 self.soap(request).unwrap_or_else(|why| MockAnswer::new(500, XML, compose_fault("Client", &why)))
             }
@@ -252,7 +252,7 @@ impl Service for Chess {
     }
 }
 
-/// The arguments of a request. Nil or missing ones read as empty, false or `None`.
+/// The arguments of a request. Nil or missing arguments read as empty, false or `None`.
 struct Arguments<'e>(View<'e>);
 
 impl Arguments<'_> {

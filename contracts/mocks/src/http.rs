@@ -1,4 +1,4 @@
-//! Serves the mocks over HTTP, with TLS if asked.
+//! Serves the mocks over HTTP, with TLS if configured.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;

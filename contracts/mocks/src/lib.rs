@@ -28,7 +28,7 @@ pub enum Identities {
     /// Every request gets new identities, as in the published benchmark.
     #[default]
     Fresh,
-    /// A repeated request gets the same identity again.
+    /// A repeated request gets the same identities again.
     Reused,
 }
 
@@ -67,7 +67,7 @@ pub struct MockAnswer {
     pub content_type: &'static str,
     /// Complete body; may be empty.
     pub body: Vec<u8>,
-    /// One more header field: name and value.
+    /// Name and value of a further header field, if any.
     pub field: Option<(&'static str, String)>,
 }
 
@@ -107,7 +107,7 @@ pub struct MockListen {
     pub idle: std::time::Duration,
     /// Timeout for a body, and for a TLS handshake.
     pub patience: std::time::Duration,
-    /// How long connections may continue after the shutdown begins.
+    /// Time for which connections may continue after the shutdown begins.
     pub drain: std::time::Duration,
     /// Distribution of the delay of each response in ns; `None` for no delay. Tokio's timers round to milliseconds.
     pub delay: Option<Distribution>,

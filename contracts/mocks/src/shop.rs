@@ -17,7 +17,7 @@ const LOGIN: &str = "<!doctype html><title>Shop</title><form action=\"/login\" m
                      <input name=\"user\"><input type=\"password\" name=\"password\"></form>\n";
 
 /// A shop with a login, a form with an anti-forgery token, a paginated list, and orders. `/stats` returns its counts.
-/// The shop stores nothing else: session ids carry their proof, and order ids the product.
+/// The shop stores nothing else: session ids contain their proof, and order ids contain the product.
 #[derive(Debug, Default)]
 pub struct Shop {
     logins: AtomicU64,

@@ -4,7 +4,7 @@ use super::*;
 
 const URL: &str = "https://127.0.0.1:9444/";
 
-/// Calls a method. Returns its result, its exception or another reply.
+/// Calls a method and describes its result, its exception or any other reply.
 fn call(service: &dyn Service, owner: &str, method: &str, arguments: Value, protocol: Protocol) -> String {
     let thrift = Thrift::new(owner);
     let called = thrift.methods.iter().find(|known| known.name == method).unwrap();
