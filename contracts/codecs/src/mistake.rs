@@ -33,7 +33,7 @@ impl Mistake {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("at byte {at}: {what}")]
 pub struct DecodeError {
-    /// Byte offset of the error or shortly after it. In Thrift messages, the frame length does not count.
+    /// Byte offset of the error, or of a byte shortly after it. The frame length of a Thrift message does not count.
     pub at: usize,
     /// The error message, without its position.
     pub what: String,

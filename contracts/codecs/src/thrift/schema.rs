@@ -104,7 +104,7 @@ pub struct Field {
     pub requirement: Requirement,
     /// The value of a missing field, or `None` without a default.
     pub default: Option<Value>,
-    /// Position in the file among the fields of its struct.
+    /// Position in the file among the fields of its struct, from 1; 0 for a method's result.
     pub(crate) place: u16,
 }
 
