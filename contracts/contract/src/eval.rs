@@ -38,7 +38,7 @@ pub struct Env<'a> {
 /// The reason why an expression has no value, with the expression's location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stop {
-    /// Reason why the expression has no value.
+    /// The reason, such as a missing field or an exceeded limit.
     pub why: Why,
     /// Location of the expression in the contract.
     pub span: Span,
@@ -77,7 +77,7 @@ impl Why {
     }
 }
 
-/// Memory for values that clauses create, such as joined strings. It is cleared after each clause.
+/// Memory for values that clauses create, such as joined strings. Each thread has one, cleared after each clause.
 #[derive(Debug, Default)]
 pub struct Scratch {
     bump: Bump,

@@ -37,7 +37,7 @@ pub struct Checked {
     pub findings: Vec<Finding>,
 }
 
-/// Parses, checks and compiles a contract, and checks types if there is a schema. Errors are in [`Checked::findings`].
+/// Parses, checks and compiles a contract, using the types of `schema` if given. Errors are in [`Checked::findings`].
 pub fn check(text: &str, schema: Option<&Schema>) -> Checked {
     let (is_given, schema) = (schema.is_some(), schema.cloned().unwrap_or_default().into());
     checked(text, types_and_schema::KnownSchema { schema, is_whole: true, is_given })

@@ -17,7 +17,7 @@ pub const TEXT_MAX_BYTES: usize = 1 << 20;
 /// Maximum nesting of expressions and types.
 pub const DEPTH_MAX: u16 = 64;
 
-/// Maximum number of open expressions, parentheses and types. One level of the tree may need three.
+/// Maximum number of open expressions, parentheses and types. One level of the tree may need three of them.
 const NESTING_MAX: u16 = 3 * DEPTH_MAX;
 
 /// The version of the language that this crate reads.

@@ -98,7 +98,7 @@ impl Schema {
         }
     }
 
-    /// Adds the content of another file, which wins for equal names.
+    /// Adds the content of `other`, which takes precedence for equal names.
     pub fn extend(&mut self, other: Schema) {
         self.types.extend(other.types);
         for (service, operations) in other.services {

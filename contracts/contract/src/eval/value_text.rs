@@ -26,7 +26,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Formats a value for a report in at most `most_bytes`, without the values of fields whose names `hide` matches.
+/// Formats a value for a report in at most `most_bytes` bytes, hiding the values of fields whose names `hide` matches.
 pub(crate) fn excerpt(value: Value<'_>, most_bytes: usize, hide: fn(&str) -> bool) -> String {
     let mut out = Limited { out: String::new(), left: most_bytes, is_too_deep: false, hide };
     let written = if let Value::Text(text) = value { out.write_str(text) } else { out.value(value, 0) };

@@ -5,7 +5,7 @@ use std::fmt;
 use config::printable::line;
 use serde::{Deserialize, Serialize};
 
-/// The subject of a report.
+/// The kind of clause that a report is about, or a conflict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -64,7 +64,7 @@ pub struct Link {
 pub struct Report {
     /// The label of the reporting adapter.
     pub adapter: String,
-    /// The subject of the report.
+    /// The kind of clause that the report is about, or a conflict.
     pub kind: Kind,
     /// Whether the clause is broken, unknown or an error. Conflicts are unknown.
     pub found: ReportVerdict,

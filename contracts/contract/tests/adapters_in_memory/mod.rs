@@ -72,7 +72,7 @@ pub struct World {
 
 pub struct Asked<'a> {
     pub client: Option<&'a str>,
-    /// The server's adapter, through which requests without metadata also pass.
+    /// The server's adapter, which also receives requests without metadata.
     pub public: Option<&'a str>,
     pub endpoint: &'a str,
     pub operation: &'a str,
