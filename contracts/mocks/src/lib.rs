@@ -99,7 +99,7 @@ pub trait Service: Send + Sync + 'static {
 pub struct MockListen {
     /// Number of threads; 0 counts as 1.
     pub threads: u32,
-    /// Maximum number of open connections across all listeners; more wait to be accepted.
+    /// Maximum number of open connections across all listeners; further ones wait to be accepted.
     pub connections: usize,
     /// Maximum size of a request body in bytes; a larger one gets 413.
     pub body_bytes: usize,
