@@ -123,7 +123,7 @@ impl AnswerText {
         self.say(Source::Searches, more(findings.searches().count(), "search", "of searches"));
     }
 
-    /// Adds sentences on the largest effects on the study's metric, or else on the first one without marks.
+    /// Adds the largest shown effects on the study's metric or, if these are marked, on the first metric without marks.
     fn effects(&mut self, findings: &Findings) {
         let found = || findings.effects.iter().filter(|effects| effects.marked.is_none());
         let found = found().find(|effects| effects.metric == findings.metric).or_else(|| found().next());

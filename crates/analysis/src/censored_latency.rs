@@ -5,7 +5,7 @@ use study::record::{Censored, Histogram, Measurement};
 
 use crate::merge_histograms;
 
-/// Latencies of the responses and, for requests without a response, how long they had waited.
+/// Latencies of the responses, and waiting times of the requests without a response.
 pub struct Latency {
     /// Latencies of responses only.
     pub answered: stats::Histogram,
@@ -13,12 +13,12 @@ pub struct Latency {
 }
 
 impl Latency {
-    /// Reads a measurement; `None` if a stored histogram is invalid.
+    /// Reads the latencies of a measurement; `None` if a stored histogram is invalid.
     pub fn of(measurement: &Measurement) -> Option<Latency> {
         Latency::from_parts(measurement.latency(), measurement.censored.as_deref())
     }
 
-    /// Reads stored histograms; `None` if one of them is invalid.
+    /// Reads stored histograms of responses and of waiting requests; `None` if one of them is invalid.
     pub fn from_parts(answered: &Histogram, censored: Option<&Censored>) -> Option<Latency> {
         let waits = match censored.filter(|censored| !censored.is_empty()) {
             None => merge_histograms::from_record(&Histogram {
@@ -39,14 +39,14 @@ impl Latency {
         ProductLimit::new(&self.answered, &self.waits)
     }
 
-    /// Whether a quantile has `needed` responses. If `bound` is a lower bound, waiting requests count too.
+    /// Whether a quantile has at least `needed` responses. If `bound` is a lower bound, waiting requests count too.
     pub(crate) fn is_enough(&self, bound: &Bound, needed: u64) -> bool {
         let waits = if bound.at_least { self.waits.len() } else { 0 };
         self.answered.len().saturating_add(waits) >= needed
     }
 }
 
-/// Smallest relative change of a value that counts as a change, a fraction.
+/// Relative change of a value, a fraction, above which waiting requests count as changing it.
 const SHOWN: f64 = 0.001;
 
 /// Whether waiting requests change a value by more than 0.1 %, so that an interval over responses does not apply.

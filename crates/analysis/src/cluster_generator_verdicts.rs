@@ -13,10 +13,10 @@ use crate::load_bottleneck::{self, BUSY};
 use crate::number::{percent, quantity};
 use crate::trial_position_and_values::Kept;
 
-/// Ratio up to which two generators are considered equal.
+/// Ratio of two generators' values up to which the generators are considered equal.
 const FACTOR: f64 = 1.25;
-/// A generator lacks CPU time if it waited for a CPU for `FACTOR` times this share of the time, and `FACTOR` times as
-/// long as any other generator.
+/// Share of the time, a fraction. A generator lacks CPU time if it waited for a CPU for more than `FACTOR` times this
+/// share and more than `FACTOR` times as long as any other generator.
 const LACKED_CPU: f64 = 0.2;
 /// Half-width of the intervals that must not overlap, in standard errors.
 const ERRORS: f64 = 3.0;
@@ -24,7 +24,7 @@ const ERRORS: f64 = 3.0;
 const LEVEL: f64 = 0.997_300_203_936_740;
 /// Share of a link's receive rate, a fraction, above which the link is full.
 const FULL: f64 = 0.8;
-/// A load above this multiple of a link's assumed capacity shows that the link is wider.
+/// Multiple of a link's assumed capacity from which the load shows that the link is faster.
 const AS_WIDE: f64 = 1.1;
 /// Share of the other links' receive rate, a fraction, below which a link is slow.
 const SLOW_LINK: f64 = 0.1;
@@ -35,7 +35,7 @@ const LOST_TIMES: f64 = 10.0;
 /// Share of a window by which a generator must start after the first one to count as late.
 const LATE: f64 = 0.1;
 const UNTOLD: &str = "another path, or a slow machine";
-/// Errors that a network path can cause as well as a server.
+/// Kinds of errors that either the server or the network path can cause.
 const OF_PATH: [&str; 8] =
     ["timeout", "connect-timeout", "reset", "refused", "closed", "closed-between", "truncated", "os"];
 
@@ -118,7 +118,8 @@ pub(crate) fn of_load(
     (worst(of_all, &record, &[]), over_trials(&[&record]), warnings(&record))
 }
 
-/// Whether the path may be the limit: it was not measured, the server was not busy, and a path could cause most errors.
+/// Whether the path may be the limit: it was not measured, the server was not busy, and at least half of the errors, if
+/// any, are of kinds that a path can cause.
 pub(crate) fn is_path_unknown(record: &Record, nodes: &[Node]) -> bool {
     let is_busy = load_bottleneck::subject_busy(&record.subject).is_some_and(|share| share > BUSY);
     let was_wrong = record.measurement().is_some_and(|measurement| {
@@ -138,7 +139,7 @@ fn received_per_s(measurement: &Measurement) -> f64 {
     measurement.received_bytes as f64 * 1e9 / (measurement.duration_ns as f64).max(1.0)
 }
 
-/// Bytes on the wire for `payload` bytes: each frame has 66 B of Ethernet, IP and TCP headers for up to 1,448 B.
+/// Bytes on the wire for `payload` bytes: each frame of up to 1,448 B adds 66 B of Ethernet, IP and TCP headers.
 fn on_wire(payload: f64, pieces: f64) -> f64 {
     payload + 66.0 * pieces.max(payload / 1_448.0)
 }
@@ -148,8 +149,8 @@ fn of_rate(part: f64, whole: f64) -> String {
     format!("{:.2} of {:.2} {unit}", part / divisor, whole / divisor)
 }
 
-/// Explains why links limited the load although no generator differs; `None` if they did not. Takes the server's
-/// capacity from the first known of: the rate of all generators together before the trials, the interface's speed, the
+/// Explains why links limited the load although no generator differs; `None` if they did not. The server's capacity is
+/// the rate of all generators together before the trials or, if unknown, the interface's speed, or else the rate of the
 /// fastest generator.
 fn full_link(record: &Record, nodes: &[Node]) -> Option<String> {
     if load_bottleneck::subject_busy(&record.subject).is_some_and(|share| share > BUSY) {
@@ -169,7 +170,7 @@ fn full_link(record: &Record, nodes: &[Node]) -> Option<String> {
         // One generator may exceed `together`, because many connections need longer to reach full speed.
         let able = able.iter().copied().fold(together, f64::max);
         let (moved, able) = (on_wire(moved, pieces), on_wire(able, 0.0));
-        // Higher traffic shows that the paths did not limit the probe.
+        // More traffic than the probe measured shows that the paths did not limit the probe.
         let is_full = (FULL * able..AS_WIDE * able).contains(&moved);
         return is_full.then(|| {
             format!("the path to the server was full: {} that it carried before the trials", of_rate(moved, able))
@@ -201,7 +202,7 @@ fn quantile(measurement: &Measurement, q: f64) -> Option<Estimate> {
     Some(Estimate { point, ..interval })
 }
 
-/// Responses per intended request in an open loop, or per client second in a closed loop.
+/// Responses per intended request in an open loop, or per client and second in a closed loop.
 fn answered(measurement: &Measurement) -> Option<Estimate> {
     let seconds = measurement.duration_ns as f64 / 1e9;
     let asked = match measurement.offered_per_s {
@@ -266,8 +267,8 @@ fn median(values: &[Estimate]) -> Option<Estimate> {
     Some(Estimate { point, low: low.low.min(high.low), high: low.high.max(high.high), ..*low })
 }
 
-/// Returns the value at `at` over the median of the others; `None` unless it differs by more than `FACTOR` and beyond
-/// chance from the median of all values, or from the other value if there are two.
+/// Returns the ratio of the value at `at` to the median of the others. `None` unless the value differs from the median
+/// of all values, or from the only other value, by more than `FACTOR` and beyond chance.
 fn outlying_ratio(values: &[Option<Estimate>], at: usize) -> Option<f64> {
     let own = values[at]?;
     let others = values.iter().enumerate().filter(|(other, _)| *other != at).filter_map(|(_, value)| *value);
@@ -296,7 +297,7 @@ fn differences(agents: &[Agent], nodes: &[Node]) -> Vec<Option<Difference>> {
     let round_trips = agents.iter().map(|agent| link(agent, nodes).map(|link| link.round_trip_ns_p50));
     let round_trips = round_trips.collect::<Vec<_>>();
     let shortest = round_trips.iter().flatten().copied().fold(f64::INFINITY, f64::min);
-    // Extra round trip over the nearest generator. It can explain a slow generator, but does not mark one as slow.
+    // The extra round trip over the nearest generator can explain a slow generator, but does not mark one as slow.
     let further = round_trips.iter().map(|ns| ns.map_or(0.0, |ns| (ns - shortest).max(0.0))).collect::<Vec<_>>();
     let found = [Measure::P50, Measure::Answered, Measure::P99].map(|measure| {
         let values = agents.iter().map(|agent| measure.of(&agent.measurement)).collect::<Vec<_>>();
@@ -310,7 +311,7 @@ fn differences(agents: &[Agent], nodes: &[Node]) -> Vec<Option<Difference>> {
         let own = quantity(round_trips[at].unwrap_or(0.0), "ns");
         format!("round trip {own}, the shortest {}", quantity(shortest, "ns"))
     };
-    // Whether distance explains more than half of the difference between the medians.
+    // Distance is the main cause if it explains more than half of the difference between the medians.
     let medians = agents.iter().map(|agent| quantile(&agent.measurement, 0.5)).collect::<Vec<_>>();
     let is_mostly_further = |at: usize| {
         let others = (0..agents.len()).filter(|&other| other != at).filter_map(|other| medians[other]);
@@ -573,7 +574,7 @@ mod tests {
         part
     }
 
-    /// An open loop of three generators with 500 requests per second each, which wait for a free connection.
+    /// An open loop of three generators with 500 requests per second each, whose requests wait for a free connection.
     fn open(requests: u64, law: &Distribution, waited_ns: u64, seed: u64) -> Measurement {
         let mut part = part(requests, law, seed);
         part.offered_per_s = Some(1_500.0);
@@ -617,7 +618,7 @@ mod tests {
         (limit, reason.to_owned())
     }
 
-    /// Measurements of this fault and the next three are in docs/method/bottleneck.md.
+    /// Measurements of the faults in this test and the next three are in docs/method/bottleneck.md.
     #[test]
     fn longer_path_of_one_generator_is_the_limit() {
         let far = Distribution::Lognormal { median: 2_125_000.0, sigma: 0.01 };
@@ -639,7 +640,7 @@ mod tests {
         assert_eq!(line.trials, 2);
     }
 
-    /// The probe's round trip covers most of the difference, because the path slows down under load.
+    /// The probe's round trip explains most, but not all, of the difference, because the path slows down under load.
     #[test]
     fn probe_that_underestimates_distance_is_still_the_cause() {
         let lag = |mut part: Measurement| {
@@ -734,7 +735,7 @@ mod tests {
         assert_eq!(line.text, text);
     }
 
-    /// Without CPU time, a generator's link looks slow. The other generators share the server's machine.
+    /// A generator that lacks CPU time appears to have a slow link. The other generators share the server's machine.
     #[test]
     fn most_starved_generator_is_the_limit() {
         let mut parts = healthy();
@@ -786,7 +787,7 @@ mod tests {
         assert_eq!(judge(&busy, &one).0, Limit::Subject);
     }
 
-    /// The link has 50 Mbit/s at an interface that reports 10 Gbit/s, and a single generator reaches all of it.
+    /// The link carries 50 Mbit/s although its interface reports 10 Gbit/s, and a single generator can fill it.
     #[test]
     fn throttled_server_link_is_the_limit_in_both_loops() {
         let able = 6.0e6;

@@ -1,5 +1,5 @@
 //! Comparisons of contenders, and trends from the first to the last level of a numeric factor. Points are compared on
-//! their common blocks ([`stats::ranking`]), since trials at other times do not show a difference.
+//! their common blocks ([`stats::ranking`]), because trials at different times cannot show a difference between points.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,8 +17,8 @@ use crate::group_by_key::distinct;
 use crate::number::percent;
 use crate::value;
 
-/// Compares contenders by the metric of the stop rule, adjusted for the trends, and by the figures' metrics. Empty for
-/// proxy overhead, effects and gates, whose own tests a second one could contradict.
+/// Compares contenders by the metric of the stop rule, adjusted for the trends, and by the figures' metrics. Returns
+/// nothing for proxy overhead, effects and gates, because a second test could contradict their own.
 pub(crate) fn comparisons(findings: &Findings, plan: &Plan) -> (Vec<Comparison>, Vec<Trend>) {
     let (mut comparisons, mut trends) = (Vec::new(), Vec::new());
     if matches!(plan.asked().kind, AskedKind::Added | AskedKind::Effects | AskedKind::Gate) {
@@ -89,9 +89,9 @@ pub(crate) fn is_compared(row: &Row, metric: &str) -> bool {
         && bounds as f64 <= BOUNDS_MAX * trials.count() as f64
 }
 
-/// Finds rows that fail a larger share of requests than a different contender at their place. They are not ranked,
-/// since failing may cost less. Uses a one-sided signed rank test of the differences by block. At most a share `error`
-/// of reports excludes a row wrongly.
+/// Finds rows that fail a larger share of requests than a different contender at their place. Such rows are not ranked,
+/// since a failed request may cost less. Uses a one-sided signed rank test of the differences by block. At most a share
+/// `error` of reports excludes a row wrongly.
 pub(crate) fn failing(findings: &Findings, plan: &Plan) -> Vec<(usize, String)> {
     let is_ranked = !matches!(plan.asked().kind, AskedKind::Added | AskedKind::Effects | AskedKind::Gate);
     let Some(factor) = plan.contender().filter(|_| is_ranked) else { return Vec::new() };

@@ -66,7 +66,7 @@ fn sentence(finding: &ProfileFinding, profile: &CpuProfile) -> String {
     format!("{samples} ({event}, {frequency} Hz) in {time}; {influence}{few}{problem}")
 }
 
-/// Pairs the baseline of a gate with each candidate, or without a gate the only two profiles.
+/// Pairs the baseline of a gate with each candidate. Without a gate, pairs the profiles if there are exactly two.
 fn pairs<'a>(plan: &Plan, found: &'a [(usize, ProfileFinding)]) -> Vec<(&'a ProfileFinding, &'a ProfileFinding)> {
     let sampled = found.iter().filter(|(_, finding)| finding.samples > 0).collect::<Vec<_>>();
     let Some(gate) = &plan.gate else {

@@ -193,7 +193,7 @@ struct Shown {
 }
 
 impl Shown {
-    /// Converts a contrast; `None` if its interval is not finite, as with very few trials.
+    /// Converts a contrast to an estimate; `None` if its interval is not finite, as with very few trials.
     fn estimate(&self, contrast: &Contrast) -> Option<Estimate> {
         let found: Estimate = match self.scale {
             Scale::Ratio => contrast.ratio(self.level),
@@ -467,7 +467,7 @@ impl Speaker<'_> {
         }
     }
 
-    /// Smallest change of an effect that would be shown. The difference of two changes has the errors of both.
+    /// Smallest detectable difference between the effects of `a` at both ends of `b`, which adds up the errors of both.
     fn interaction_detectable(&self, a: &Factor, b: &Factor) -> Option<f64> {
         let at = |level: &Level| ChangeAt { factor: b.name.clone(), level: level.clone() };
         let detectable = |found: &EffectChange| found.detectable;

@@ -25,7 +25,7 @@ pub fn capitalised(text: &str) -> String {
 /// Maximum number of items that a sentence names.
 pub(crate) const NAMED: usize = 3;
 
-/// Joins the first items and counts the rest, unless only one is left.
+/// Joins the first [`NAMED`] items and counts the rest. If only one item is left, joins it as well.
 pub(crate) fn first_of(items: &[String], separator: &str) -> String {
     match items.len().saturating_sub(NAMED) {
         // `and 1 more` is as long as the item that it would replace.

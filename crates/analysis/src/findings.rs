@@ -74,7 +74,7 @@ pub struct Findings {
     pub metric: String,
     /// Command line that started the run, one argument per entry.
     pub command: Vec<String>,
-    /// Version of the quintain that ran the trials.
+    /// Version of quintain that ran the trials.
     pub quintain: String,
     /// Git revision of the study's directory; `None` if unknown.
     pub revision: Option<String>,
@@ -103,7 +103,7 @@ pub struct Findings {
     pub tables: Vec<Table>,
     /// One row per design point; two if a point was measured under both idle policies.
     pub rows: Vec<Row>,
-    /// Comparisons of contenders: first by the study's metric, then by the other metrics that it shows.
+    /// Comparisons of contenders: first by the study's metric, then by the other metrics that the study shows.
     pub comparisons: Vec<Comparison>,
     /// Results of candidates relative to a baseline; `None` if the study has no gate.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -139,7 +139,7 @@ pub struct Findings {
     pub scope: Option<Scope>,
     /// Whether the machine's speed changed during the run; `None` if there are too few trials to tell.
     pub states: Option<States>,
-    /// CPU speed by the probes before and after each trial; `None` if there were none.
+    /// CPU speed according to the probes before and after each trial; `None` without probes.
     pub probes: Option<Probed>,
     /// Counters of the network stack, summed over all trials.
     pub network: NetworkCounters,
@@ -231,7 +231,7 @@ pub enum Source {
 pub struct Comparison {
     /// Name of the metric by which contenders are compared.
     pub metric: String,
-    /// Whether this is the study's metric. By any other metric, about one comparison in twenty differs by chance.
+    /// Whether the comparison uses the study's metric. With any other metric, about one in twenty differs by chance.
     pub headline: bool,
     /// Factor whose levels are the contenders.
     pub factor: String,
@@ -351,7 +351,7 @@ impl Factor {
 pub struct Row {
     /// Index of the design point in the plan.
     pub point: usize,
-    /// Levels in factor order, such as `c-epoll, cores 1, clients 40`: of the factors that vary, or of all if none do.
+    /// Levels of the factors that vary, or of all factors if none do, such as `c-epoll, cores 1, clients 40`.
     pub label: String,
     /// Level of each factor, by factor name.
     pub factors: BTreeMap<String, Level>,
@@ -376,7 +376,7 @@ pub struct Row {
     /// Results of each generator; empty unless the load came from several machines.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<AgentFinding>,
-    /// Result of the search whose steps are these trials, or `None`. `metrics` then covers the trials at its lower end.
+    /// Result of the search that the trials belong to, if any; `metrics` then covers only the trials at its lower end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub search: Option<SearchFinding>,
     /// Point at which a latency starts; `None` without a measured trial.
@@ -405,11 +405,11 @@ pub struct Row {
     /// Whether trials were steady when measuring began; `None` if there are too few trials or windows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub steady: Option<SteadyFinding>,
-    /// Why a row is not ranked: it fails a larger share of requests than a contender at its place; `None` if it does
-    /// not.
+    /// Why the row is not ranked, if it fails a larger share of requests than a contender at its place; otherwise
+    /// `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub more_errors: Option<String>,
-    /// Warnings about the row, with `(3 of 8 trials)` if they do not apply to all its trials.
+    /// Warnings about the row, with a count such as `(3 of 8 trials)` unless they apply to all of its trials.
     pub warnings: Vec<Warning>,
 }
 
@@ -418,7 +418,7 @@ pub struct Row {
 pub struct SteadyFinding {
     /// Whether a steady state was reached: the halves of a trial differ by at most 2 %, or by no more than chance.
     pub reached: bool,
-    /// Ratio of the mean latency in a trial's second half to the first, mean over the trials with its interval.
+    /// Ratio of a trial's mean latency in its second half to its first half: mean over the trials with its interval.
     pub change: Estimate,
     /// Probability of such a large change by chance, adjusted for all rows (Holm).
     pub p_adjusted: f64,
@@ -481,8 +481,8 @@ impl Row {
         self.metrics.get(metric).is_some_and(|found| found.at_least)
     }
 
-    /// Returns the marks that prevent comparing the row by a metric; `None` if no mark does. `is_broken` is whether a
-    /// test found an absolute limit exceeded, which other work on the CPUs may explain.
+    /// Returns the marks that prevent comparing the row by a metric; `None` if no mark does. `is_broken` tells whether
+    /// a test found that an absolute limit was exceeded, which other work on the CPUs may explain.
     pub(crate) fn forbidding(&self, metric: &Metric, is_broken: bool) -> Option<String> {
         let forbids = |mark: &&Mark| mark.forbids(metric) || **mark == Mark::Shared && is_broken && is_pace(metric);
         let marks = self.marks.iter().filter(forbids).map(|mark| mark.text()).collect::<Vec<_>>();
@@ -553,11 +553,11 @@ pub struct MetricFinding {
     pub at_least: bool,
     /// Standard deviation of the trials' values; `None` for fewer than two trials.
     pub stddev: Option<f64>,
-    /// Standard deviation between trials, excluding variation within trials; `None` if the windows do not show it.
+    /// Standard deviation between trials, excluding variation within trials; `None` if it cannot be estimated.
     pub s_between: Option<f64>,
-    /// Standard deviation of windows within a trial; `None` if the windows do not show it.
+    /// Standard deviation of windows within a trial; `None` if it cannot be estimated.
     pub s_within: Option<f64>,
-    /// Trial length, s, with the narrowest interval for a fixed total time; `None` without `s_between` or `s_within`.
+    /// Trial length, s, with the narrowest interval in a fixed total time; `None` without `s_between` or `s_within`.
     pub best_trial_s: Option<f64>,
     /// Whether the stop rule's target is met; `None` if the rule does not use this metric.
     pub target_met: Option<bool>,
@@ -574,7 +574,7 @@ pub struct LimitFinding {
     pub counts: BTreeMap<Limit, usize>,
     /// Reasons given by the first trial with this limit.
     pub reasons: Vec<String>,
-    /// Whether `subject` means the server or the path to it, which was not measured and could explain the evidence.
+    /// Whether `subject` includes the path to the server, which was not measured and could explain the evidence.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub path_unknown: bool,
 }
@@ -741,7 +741,7 @@ pub struct SearchStep {
     pub rate_per_s: Option<f64>,
     /// Verdict of this trial on its rate.
     pub verdict: SearchVerdict,
-    /// The value that decided, such as `p99 7.20 ms`.
+    /// The value that decided the verdict, such as `p99 7.20 ms`.
     pub why: String,
     /// Values of the objective's conditions; a condition without a value in this trial is absent.
     pub values: Vec<SearchValue>,
@@ -797,7 +797,7 @@ pub struct ScalabilityPoint {
     pub trials: usize,
     /// Fitted throughput, per second; `None` without a fit.
     pub fitted_per_s: Option<f64>,
-    /// Mean throughput over N times the fitted throughput at 1: 1 means linear scaling. `None` without a fit.
+    /// Mean throughput over N times the fitted throughput at N = 1; 1 means linear scaling. `None` without a fit.
     pub efficiency: Option<f64>,
     /// Why this point is excluded from the fit; `None` if it is included.
     pub left_out: Option<String>,
@@ -852,8 +852,8 @@ pub struct Effects {
     pub refused: Option<String>,
     /// Why the analysis does not measure only the server; `None` if it does.
     pub marked: Option<String>,
-    /// Analyses of differences, preceded by one of ratios if all values are above zero and the metric is not a share.
-    /// The sentences use the first analysis.
+    /// The analysis of differences, preceded by one of ratios if all values are above zero and the metric is not a
+    /// share. The sentences use the first analysis.
     pub analyses: Vec<EffectAnalysis>,
     /// Interpretation in sentences: shown effects first, sorted by share of the variation, largest first.
     pub sentences: Vec<String>,
@@ -873,8 +873,8 @@ pub struct EffectAnalysis {
     /// Whether all points have equally many trials. If not, sums of squares are of type III, and shares refer to their
     /// total.
     pub equal: bool,
-    /// Standard deviation between trials of one point, pooled over all points: of logarithms for ratios, else in the
-    /// metric's unit.
+    /// Standard deviation between trials of one point, pooled over all points. It has the metric's unit, except for
+    /// ratios, for which it is the deviation of logarithms.
     pub error: f64,
     /// Degrees of freedom of the error.
     pub error_df: usize,
@@ -888,7 +888,7 @@ pub struct EffectAnalysis {
     pub levels: Vec<LevelEffect>,
     /// Joint effects of two levels beyond their separate effects. Empty for one-at-a-time designs.
     pub interactions: Vec<InteractionEffect>,
-    /// Changes between levels: from the first level to each other level, and for numbers to the last level.
+    /// Changes from the first level of a factor to each other level, on average and at levels of the other factors.
     pub changes: Vec<EffectChange>,
 }
 
@@ -949,7 +949,7 @@ pub struct EffectChange {
     pub at: Option<ChangeAt>,
     /// Effect of the change, on the scale of the analysis.
     pub change: Estimate,
-    /// Smallest change that these trials would show with 80 % probability: a fraction, or in the metric's unit.
+    /// Smallest change that would show with 80 % probability: a fraction for ratios, otherwise in the metric's unit.
     pub detectable: f64,
     /// Probability of such a large change by chance, adjusted for all changes of the metric (Holm). `None` unless the
     /// design is one-at-a-time; other designs test sources of variation.

@@ -146,7 +146,7 @@ fn rule(plan: &Plan, gate: &Gate, pairs: usize) -> Rule {
     }
 }
 
-/// Returns why no further block is needed; `None` if more are. Called between blocks.
+/// Returns why no further block is needed; `None` if one is needed. Called between blocks.
 pub(crate) fn reason(plan: &Plan, gate: &Gate, records: &[Trial<'_>], blocks: u32) -> Option<String> {
     let is_over = blocks >= plan.trials.max;
     if plan.trials.quick {
@@ -391,7 +391,7 @@ fn more(found: &Decided, bound: Option<Bound>) -> Option<u64> {
     (needed.is_finite() && needed < MORE_MAX).then(|| (needed - pairs).max(1.0).ceil() as u64)
 }
 
-/// Describes the results of a gate, one sentence per entry, and last the baseline compared with itself.
+/// Describes the results of a gate, one sentence per entry. The comparison of the baseline with itself comes last.
 pub fn sentences(found: &GateFinding) -> Vec<String> {
     let mut texts = Vec::new();
     let of_pair = if found.fail_if.is_some() { of_conditions } else { of_differences };
@@ -406,7 +406,8 @@ fn at(test: &GateTest) -> String {
     if test.label.is_empty() { String::new() } else { format!(" at {}", test.label) }
 }
 
-/// Describes the conditions of one candidate. Errors come first if they fail it, and are omitted if there are none.
+/// Describes the results of one candidate by condition. Errors come first if they fail it; without errors, none are
+/// shown.
 fn of_conditions(found: &GateFinding, tests: &[GateTest]) -> Vec<String> {
     let is_excess = |test: &&GateTest| matches!(test.bound, Some(Bound::Excess(_)));
     let errors = tests.iter().find(is_excess);
@@ -567,7 +568,7 @@ fn wanting(test: &GateTest) -> String {
     text
 }
 
-/// Result of a gate's first test while the run is in progress, by the same computation as in the report.
+/// Result of a gate's first test while the run is in progress, computed as in the report.
 #[derive(Clone, Debug)]
 pub struct Live {
     pair: Pair,
@@ -711,7 +712,7 @@ mod tests {
         );
         let go = test(&found, "cores 1, clients 80", "go");
         assert_eq!((go.verdict, go.bound, go.open), (GateVerdict::Worse, Some(Bound::Factor(1.05)), false), "{go:#?}");
-        // The level is 0.05 over 8 pairs without the errors' share, at the first look of at most 18 pairs.
+        // Of the error of 0.05, 80 % is left after the errors' share, over 8 pairs; the first look spends 20 % of it.
         assert!((go.level.unwrap() - 0.8 * 0.05 / 8.0 * 0.2).abs() < 1e-12, "{go:#?}");
         assert!(go.ratio.unwrap().low > 1.05 && go.pairs == 10);
         assert!(

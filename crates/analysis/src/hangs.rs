@@ -13,7 +13,7 @@ use crate::value::whole_windows;
 pub(crate) struct Waits {
     /// Longest wait of one process over the whole trial, ns.
     pub(crate) whole_ns: u64,
-    /// Longest wait of one process that was in progress when measuring ended, ns.
+    /// Longest wait, ns, that was still in progress when measuring ended.
     pub(crate) at_end_ns: u64,
 }
 
@@ -26,15 +26,15 @@ impl Waits {
     }
 }
 
-/// Shortest silence that counts, ns. A scheduler, garbage collector or host can pause a process this long.
+/// Shortest silence that counts, ns. A scheduler, garbage collector or host can pause a process for this long.
 const SHORTEST_NS: f64 = 100e6;
-/// Multiple of the longest response time above which a waiting connection is silent.
+/// Multiple of the longest or 95th-percentile response time above which a waiting connection counts as silent.
 const FAR_BEYOND: f64 = 5.0;
 /// Minimum share of a hung trial, at its end, during which all connections were silent.
 const HUNG_SHARE: f64 = 0.1;
-/// Share of a silence above which waiting for a CPU excuses it, by the generator or by the server in the whole trial.
+/// Share of a silence above which the generator's or the server's waits for a CPU in the whole trial excuse it.
 const CAUSE_SHARE: f64 = 0.8;
-/// Share of a silence above which the server's wait for a CPU excuses it, if the wait still lasts at the end.
+/// Share of a silence above which a wait of the server for a CPU that lasts until the end of measuring excuses it.
 const CAUSE_SHARE_AT_END: f64 = 0.5;
 /// Minimum ratio of a pause to the mean time between responses.
 const SELDOM: f64 = 20.0;
@@ -61,7 +61,7 @@ fn hung_from_ns(measurement: &Measurement) -> f64 {
     (FAR_BEYOND * measurement.service.max.unwrap_or(0) as f64).max(SHORTEST_NS)
 }
 
-/// Silence of a single connection, ns, that is reported. Uses p95, so that one slow response cannot hide the silence.
+/// Silence of a single connection, ns, above which it is reported. Uses p95, so that one slow response cannot hide it.
 fn silent_from_ns(measurement: &Measurement) -> f64 {
     let p95 = merge_histograms::from_record(&measurement.service).and_then(|service| service.quantile(0.95));
     (FAR_BEYOND * p95.unwrap_or(0.0)).max(SHORTEST_NS)
@@ -78,7 +78,7 @@ fn silent_at_end(measurement: &Measurement) -> Option<u64> {
     (silent_ns as f64 > from_ns).then_some(silent_ns)
 }
 
-/// Describes a silence of all connections, which has lasted `silent_ns`.
+/// Describes a silence of all connections that has lasted `silent_ns`.
 pub fn hang_text(measurement: &Measurement, silent_ns: u64) -> String {
     let waiting = measurement.censored.as_deref().map_or(0, |censored| censored.connections.count);
     let all = count(u64::from(measurement.clients), "connection");

@@ -16,7 +16,7 @@ use crate::gate::MAIN_METRICS;
 use crate::number::{count, estimate};
 use crate::suggest_compare::{self, Suggestion};
 
-/// Selected design points by factor and level, as strings; an empty list selects all.
+/// Factors and levels, as strings, of the selected design points; an empty list selects all.
 pub type Levels = Vec<(String, String)>;
 
 /// Means and intervals of a run for every metric. A store caches them so that a history reads no trials.

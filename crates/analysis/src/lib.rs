@@ -6,8 +6,8 @@
 //! assert!(findings.answer[0].text.starts_with("c-epoll has the lowest mean latency in all 3 comparisons"));
 //! ```
 //!
-//! Pure: it reads nothing from the machine, so that a store of any age and origin gives the same findings. The lab
-//! calls two functions: [`judge`] for the bottleneck, and [`next`] for whether more trials are needed and at which
+//! The functions read nothing from the machine, so a store of any age and origin gives the same findings. The lab calls
+//! two of them: [`judge`] determines the bottleneck, and [`next`] decides whether more trials are needed and at which
 //! rate. `findings` has the types of the results; the other modules compute them.
 
 #[cfg(not(feature = "schema"))]

@@ -9,7 +9,7 @@ use crate::{hangs, merge_histograms};
 
 /// Share of the time that a worker waited for a CPU above which it shared its CPU with a different process.
 pub(crate) const RUN_QUEUE_SHARE: f64 = 0.05;
-/// Share of clients in back-off up to which they are not reported.
+/// Share of clients in back-off, a fraction, up to which back-off is not reported.
 const BACKOFF_SHARE: f64 = 0.01;
 /// Utilization, a fraction, above which a worker or server is busy.
 pub const BUSY: f64 = 0.8;
@@ -85,7 +85,7 @@ fn cpu_wait(measurement: &Measurement) -> Option<String> {
     (share > KEPT_SHARE).then(|| format!("one worker of the generator waited for a CPU {} of the time", percent(share)))
 }
 
-/// Largest share of the time that a worker ran or waited for a CPU. Near 1, it had no spare time.
+/// Largest share of the time that a worker ran or waited for a CPU. Near 1, the worker had no spare time.
 fn generator_wanting(measurement: &Measurement) -> Option<f64> {
     running_workers(measurement).map(|worker| ran(worker) + waiting(worker)).max_by(f64::total_cmp)
 }
@@ -212,7 +212,7 @@ fn closed(measurement: &Measurement, subject: Option<Option<f64>>, calibration: 
         () if thinking > all / 2.0 => {
             (Limit::Neither, format!("{} were in their think time", on_average(thinking, measurement)))
         }
-        // Without the server's CPU usage, only one case is certain: at most one client per worker.
+        // If the server's CPU usage is unknown, only one case is certain: at most one client per worker.
         () if watched || measurement.clients <= measurement.threads => {
             (Limit::Latency, format!("nothing was saturated: {clients} waited for responses"))
         }
@@ -230,7 +230,7 @@ fn on_average(mean: f64, measurement: &Measurement) -> String {
     format!("on average {} of {}", mean.trim_end_matches(".0"), count(u64::from(measurement.clients), "client"))
 }
 
-/// Mean number of clients in think time by Little's law, at most the clients neither waiting nor in back-off.
+/// Mean number of clients in think time by Little's law, limited to the clients neither waiting nor in back-off.
 fn thinking(measurement: &Measurement) -> f64 {
     let ended = measurement.requests as f64 + measurement.errors_total() as f64;
     let by_rate = ended * measurement.think_ns as f64 / (measurement.duration_ns as f64).max(1.0);

@@ -25,7 +25,7 @@ pub struct CacheReport {
     pub limit_bytes: Option<u64>,
     /// Footprint over memory limit; above 1 the cache cannot hold everything. `null` if the limit is unknown.
     pub footprint_over_limit: Option<f64>,
-    /// Hit ratio that follows from the mix of operations for a cache of any size; `null` if it does not follow.
+    /// Hit ratio that the mix of operations implies for a cache of any size; `null` if the mix does not imply one.
     pub hit_ratio_of_mix: Option<f64>,
     /// Whether the hit ratio was steady before measuring, in words; `null` with any other warm-up rule.
     pub steadiness: Option<String>,
@@ -88,7 +88,7 @@ pub(crate) fn report(cache: &CacheMeasurement) -> CacheReport {
     }
 }
 
-/// Total service time, ns, and number of fills and rewrites. They are in flight but do not count as requests.
+/// Total service time, ns, and number of fills and rewrites, which are in flight but do not count as requests.
 pub(crate) fn caused(measurement: &Measurement) -> (f64, u64) {
     let cache = measurement.cache.as_ref();
     cache.map_or((0.0, 0), |cache| (cache.fill.sum + cache.rewrite.sum, cache.fill.count + cache.rewrite.count))

@@ -12,7 +12,7 @@ use crate::number;
 use crate::value::{LOAD_LEVEL, values_and_bounds};
 
 /// A condition of `--fail-if` with its outcome in one load. The next load may differ; `quintain compare` repeats loads
-/// and keeps an error rate.
+/// and limits the probability of false verdicts.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct LoadLimit {
     /// The condition as written, such as `p99 > 5ms`.

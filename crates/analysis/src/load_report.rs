@@ -113,11 +113,11 @@ pub struct LoadReport {
     pub unsent: u64,
     /// Requests that were due and had no response, valid or not, when measuring ended.
     pub censored: CensoredReport,
-    /// Requests in flight by counting, mean over time.
+    /// Mean number of requests in flight over time, by counting.
     pub in_flight_mean: f64,
-    /// Clients in back-off (the generator's pause before it reopens a lost connection), mean over time.
+    /// Mean number of clients in back-off (the generator's pause before it reopens a lost connection) over time.
     pub in_backoff_mean: f64,
-    /// Requests in flight by Little's law, without failed requests: total service time over measured time.
+    /// Mean number of requests in flight by Little's law, without failed ones: total service time over measured time.
     pub in_flight_by_latency: f64,
     /// Why the load ended, in words.
     pub stop_reason: String,
@@ -145,7 +145,7 @@ pub struct LoadReport {
 /// Requests that were due and had no response when measuring ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct CensoredReport {
-    /// Number of requests that were sent. In a closed loop, nearly every client has one.
+    /// Number of unanswered requests that were sent. In a closed loop, nearly every client has one.
     pub in_flight: u64,
     /// Longest wait of the requests in flight, ns; `null` if there are none.
     pub in_flight_waited_ns: Option<u64>,
@@ -162,7 +162,7 @@ pub struct CensoredReport {
 pub struct LatencyNs {
     /// Mean latency, from the exact sum; `null` without responses.
     pub mean: Option<f64>,
-    /// Standard deviation of the latency over requests; `null` for fewer than two responses, or if the mean is a bound.
+    /// Standard deviation of the latency; `null` for fewer than two responses, or if the mean is a lower bound.
     pub stdev: Option<f64>,
     /// Median latency; `null` for too few responses.
     pub p50: Option<f64>,
@@ -310,7 +310,7 @@ fn latency_ns(measurement: &Measurement, latency: Option<&Latency>) -> LatencyNs
         }
         bound.map(|bound| bound.value).filter(|value| value.is_finite())
     };
-    // A lower bound with few responses does not repeat the maximum, unlike a quantile.
+    // Unlike a quantile, a lower bound from few responses does not just repeat the maximum.
     let mut quantile = |name: &str, q: f64| {
         let (latency, found) = latency.zip(found.as_ref())?;
         let known = known_quantile(&latency.answered, q).is_some();

@@ -4,7 +4,7 @@ pub use config::render_keys::grouped;
 
 use crate::findings::Estimate;
 
-/// Returns divisor and name of the unit of suitable size for `value`; `unit` is the unit of a [`study::Metric`].
+/// Returns the divisor and the name of the unit that suits the size of `value`, given in a [`study::Metric`]'s `unit`.
 pub fn scale(unit: &str, value: f64) -> (f64, &'static str) {
     let steps: &[(f64, &str)] = match unit {
         "ns" => &[(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")],
@@ -94,7 +94,7 @@ fn digits(numbers: [f64; 3], finest: f64) -> [String; 3] {
     })
 }
 
-/// Formats a fraction in percent with two digits or all digits before the decimal point: `2.1 %`.
+/// Formats a fraction in percent with two digits, or more if more precede the decimal point: `2.1 %`.
 pub fn percent(fraction: f64) -> String {
     let value = fraction * 100.0;
     let decimals = match value.abs() {

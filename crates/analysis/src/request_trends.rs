@@ -136,7 +136,7 @@ fn judge(all: &mut [OverRequests], trials: &[Trials], findings: &Findings) {
     }
 }
 
-/// Interpolates a series linearly at a number of requests. Beyond the ends, returns the value at the end.
+/// Interpolates a series linearly at a number of requests. Beyond the ends, returns the first or last value.
 fn value_at(series: &[(f64, f64)], requests: f64) -> Option<f64> {
     let behind = series.partition_point(|(at, _)| *at < requests);
     let (before, after) = (behind.checked_sub(1).and_then(|at| series.get(at)), series.get(behind));

@@ -101,7 +101,7 @@ fn found(search: &SearchPlan, records: &[&Record], level: f64) -> SearchFinding 
     found
 }
 
-/// Selects the trials at the highest rate that the server sustains. Others have a higher rate or a far lower one.
+/// Selects the trials at the highest rate that the server sustains. Other trials ran at a higher or a far lower rate.
 fn at_low<'a>(search: &SearchFinding, records: &[&'a Record]) -> Vec<&'a Record> {
     let low_per_s = search.low.map(|end| end.rate_per_s);
     let of = |record: &&&Record| record.step.is_some_and(|step| step.rate_per_s == low_per_s && low_per_s.is_some());

@@ -226,7 +226,7 @@ impl Trial<'_> {
         shares.product()
     }
 
-    /// Calls of the proxy next to the generator, so that metadata counts only once.
+    /// Calls of the proxy next to the generator. The other proxies would count the same metadata again.
     fn metadata(&self) -> Option<&Calls> {
         self.told.first().copied()
     }
@@ -243,8 +243,8 @@ impl Trial<'_> {
     }
 }
 
-/// Failed over all completed requests. Errors, timeouts, and unsent requests that waited beyond the timeout count as
-/// failed. `None` without requests.
+/// Share of the completed requests that failed, a fraction. Errors, timeouts, and unsent requests that waited beyond
+/// the timeout count as failed. `None` without requests.
 pub fn error_share(measurement: &Measurement) -> Option<f64> {
     let overdue = measurement.censored.as_deref().map_or(0, |censored| censored.unsent_overdue);
     let failed = measurement.errors_total().saturating_add(overdue);

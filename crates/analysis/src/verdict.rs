@@ -10,7 +10,7 @@
 //!    close to its calibrated maximum is the limit. If nothing is busy, clients just wait: `latency`. If most clients are in
 //!    back-off, the limit is the server that loses their connections.
 //! 5. A proxy with busy CPUs replaces the server, `latency` or `neither` as the limit.
-//! 6. Each of several generators has a verdict, and the worst one is the trial's (`agents`).
+//! 6. Each of several generators has a verdict, and the worst one becomes the verdict of the trial (`agents`).
 
 use study::record::{Calibration, Limit, Measurement, Node, ProxyUse, Record, Run, Verdict, Worker};
 use study::{Warning, WarningKind};
@@ -77,8 +77,7 @@ pub fn judge(record: &Record, calibration: Option<&Calibration>, nodes: &[Node])
     (Some(cluster_generator_verdicts::worst(with_proxies(verdict, record), record, nodes)), warnings)
 }
 
-/// Share of the time that the server waited for its CPU, if above 10 %: it was then starved, not slow. Otherwise
-/// `None`.
+/// Share of the time that the server waited for its CPU, if above 10 %, so that it was starved; otherwise `None`.
 pub fn starved(record: &Record) -> Option<f64> {
     record.subject.waiting_share().filter(|share| *share > DISTURBED)
 }
@@ -252,7 +251,7 @@ mod tests {
         record
     }
 
-    /// An open loop with `answered` as the share of 50,000 requests per second. Latency and lags are constant, ns.
+    /// An open loop that answers the share `answered` of 50,000 requests per second. Latency and lags are constant, ns.
     fn open(subject: f64, answered: f64, latency: u64, lag_thread: u64, lag_connection: u64) -> Record {
         let mut record = closed(subject, 0.3);
         let all = |value: u64| {
@@ -393,7 +392,7 @@ mod tests {
         );
     }
 
-    /// A server on one CPU, 40 % busy, that waited for the share `waited`; other processes used the share `others`.
+    /// A server, 40 % busy, that waited for its CPU for the share `waited`; other processes used the share `others`.
     fn beside(waited: f64, others: f64) -> Record {
         edited(closed(0.4, 0.3), |record| {
             let ns = |share: f64| Some((share * record.subject.measured_ns as f64) as u64);

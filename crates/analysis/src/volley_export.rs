@@ -5,9 +5,9 @@ use study::record::{Measurement, Record, Run};
 
 use crate::merge_histograms;
 
-/// Returns one line per measured design point, in plan order, with its trials combined. Under volley's own stop rule,
-/// the numbers are those that volley would have printed, otherwise the mean and deviation of all latencies. The server
-/// is the level of the factor `server`, or of the first text factor, or the study's name.
+/// Returns one line per measured design point, in plan order, with its trials combined. With volley's own stop rule,
+/// the numbers match volley's output; otherwise they are the mean and deviation of all latencies. The server is the
+/// level of the factor `server`, or else of the first text factor, or else the study's name.
 pub fn volley(run: &Run, records: &[Record]) -> String {
     let mut out = String::new();
     for point in 0..run.plan.points.len() {

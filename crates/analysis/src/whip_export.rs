@@ -5,11 +5,11 @@ use study::record::{ProxyUse, Record, Run};
 
 use crate::label::label;
 
-/// Returns path and content of the files of trials without a proxy, or with one that reports calls, in a directory per
-/// design point and block. Data that the proxy does not report has no file.
+/// Returns the path and content of each file, in a directory per design point and block, for trials without a proxy or
+/// with a proxy that reports calls. Data that the proxy does not report has no file.
 /// - `bytes`: metadata per call by the original's formula, without the peer's address (M1a), bytes.
 /// - `clientcalls`: milliseconds per call, self time plus wait of the proxy next to the generator. Without a proxy,
-///   from the generator's histograms: by window, and ascending within a window.
+///   the values are from the generator's histograms, by window and ascending within a window.
 /// - `times`: milliseconds that the proxy waited for the next hop.
 /// - `memory`: `seconds,rss_kB,store_kB,requests` per sample. The proxy sampled itself every fixed number of calls and
 ///   after the last store write, or else the lab sampled it.

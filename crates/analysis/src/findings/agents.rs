@@ -13,17 +13,17 @@ pub struct AgentFinding {
     pub node: String,
     /// Number of measured trials in which the generator took part.
     pub trials: usize,
-    /// Median latency of a trial, ns; `null`, like the values below, if no trial has enough responses.
+    /// Median latency of a trial, ns; `null` if no trial has enough responses.
     pub latency_p50_ns: Option<MedianRange>,
     /// 99th percentile of the latency of a trial, ns; `null` if no trial has enough responses.
     pub latency_p99_ns: Option<MedianRange>,
-    /// Valid responses to this generator, per second; `null` if no trial has any value.
+    /// Rate of valid responses to this generator, per second; `null` if no trial has a value.
     pub rate_per_s: Option<MedianRange>,
     /// This generator's share of the valid responses of all generators, a fraction; `null` if no trial has any.
     pub share: Option<MedianRange>,
     /// CPU utilization of the generator's busiest worker, a fraction; `null` if unknown.
     pub busy: Option<MedianRange>,
-    /// Number of trials with each limit of this generator.
+    /// Number of trials for each limit of this generator.
     pub limits: BTreeMap<Limit, usize>,
 }
 

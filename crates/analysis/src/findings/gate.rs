@@ -12,19 +12,19 @@ use super::Estimate;
 pub struct GateFinding {
     /// The factor whose levels are compared.
     pub factor: String,
-    /// Level of the factor that is the baseline.
+    /// Level that is the baseline.
     pub base: String,
     /// Conditions that fail a candidate; `None` if the study only asks whether candidates differ.
     pub fail_if: Option<String>,
     /// Share of requests, a fraction, that a candidate may fail in addition to the share that the baseline fails.
     pub allow_errors: f64,
-    /// Outcome of a candidate without evidence that it fails or passes.
+    /// Outcome for a candidate that is shown neither to fail nor to pass.
     pub undecided: Undecided,
     /// Overall verdict, the worst of `tests`.
     pub verdict: GateVerdict,
     /// Tests per candidate, combination of other factors, and condition or failed requests. They share an error level.
     pub tests: Vec<GateTest>,
-    /// Tests of other metrics on the same pairs, each with its own error level: about one in twenty differs by chance.
+    /// Tests of other metrics on the same pairs, each with its own error level: one in twenty is significant by chance.
     pub also: Vec<GateTest>,
     /// Tests of the baseline against itself (`--null`). Any difference shown here is a false alarm.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -55,7 +55,7 @@ pub enum GateVerdict {
 pub struct GateTest {
     /// Levels of the other factors that vary, such as `clients 40`; empty if none of them varies.
     pub label: String,
-    /// Level of the factor that is the candidate.
+    /// Level that is the candidate.
     pub candidate: String,
     /// Name of the tested metric.
     pub metric: String,
@@ -74,26 +74,26 @@ pub struct GateTest {
     /// Significance level of the test at this number of pairs; `None` if the pairs were not tested.
     pub level: Option<f64>,
     /// Typical ratio candidate/baseline (Hodges & Lehmann) with its interval, which excludes 1 or the bound if an
-    /// outcome is shown. `None` for other tests or too few pairs.
+    /// outcome is shown. `None` for an absolute bound, for failed requests, or for too few pairs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ratio: Option<Estimate>,
     /// Typical value of the candidate in the metric's unit, with its interval; `None` unless the bound is absolute.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<Estimate>,
-    /// Failed share of the candidate's requests minus the baseline's, with its interval; `None` for other tests.
+    /// Failed share of the candidate's requests minus the baseline's, with its interval; `None` for other metrics.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub difference: Option<Estimate>,
     /// Typical value of the baseline, in the metric's unit, or mean failed share; `None` if the pairs were not tested.
     pub base_value: Option<f64>,
-    /// Typical value of the candidate, like `base_value`; exactly the baseline's value times the ratio, if there is
-    /// one.
+    /// Typical value of the candidate, defined like `base_value`. If there is a ratio, this is exactly the baseline's
+    /// value times the ratio.
     pub candidate_value: Option<f64>,
     /// Most frequent kind of failed request of baseline and candidate, such as `status 503`; empty if none failed.
     #[serde(skip_serializing_if = "study::is_default")]
     pub failed_by: [String; 2],
     /// Number of additional pairs that would probably decide; `None` if decided or unknown.
     pub more_pairs: Option<u64>,
-    /// Time that the additional pairs would take, ns; `None` if their number is.
+    /// Time that the additional pairs would take, ns; `None` if `more_pairs` is `None`.
     pub more_ns: Option<u64>,
 }
 

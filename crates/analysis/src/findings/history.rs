@@ -75,13 +75,13 @@ pub struct RunHead {
     pub study: String,
     /// Start of the run, UTC, RFC 3339.
     pub started: String,
-    /// Git commit of the working directory (older runs: the study's), `-dirty` with changes; `None` outside a checkout.
+    /// Git commit of the working directory (in older runs, of the study), with `-dirty` for changes; `None` if unknown.
     pub revision: Option<String>,
     /// Profile of the run: `default`, `quick` or `full`.
     pub profile: String,
     /// Whether this is a quick run. Its intervals claim no confidence level.
     pub quick: bool,
-    /// Whether the run ended normally; `None` if an older quintain stored it.
+    /// Whether the run ended normally; `None` if an older version of quintain stored the run.
     pub state: Option<RunState>,
     /// Whether the run was imported from another machine.
     pub imported: bool,
@@ -92,11 +92,10 @@ pub struct RunHead {
 /// A run in a history, with the machine's speed at the time.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct HistoryRun {
-    /// Description of the run.
+    /// Name, start, revision and state of the run.
     #[serde(flatten)]
     pub head: RunHead,
-    /// Speed of the machine relative to the median of its runs, by the probes: 0.08 is 8 % faster. `None` without
-    /// probes.
+    /// Machine speed relative to the median of its runs, by the probes: 0.08 is 8 % faster. `None` without probes.
     pub speed: Option<f64>,
 }
 

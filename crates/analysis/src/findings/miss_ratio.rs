@@ -30,7 +30,7 @@ pub struct MissRatios {
 pub struct MissRatioCurve {
     /// Name of the series.
     pub label: String,
-    /// Level of the factor that defines the series; `None` if the panel has only one.
+    /// Level of the factor that defines the series; `None` if the panel has only one series.
     pub series: Option<Level>,
     /// Policy that the curve is compared with; `None` if it was not simulated.
     pub policy: Option<String>,
@@ -49,7 +49,7 @@ pub struct MissRatioPoint {
     pub capacity: Level,
     /// Memory limit, bytes.
     pub capacity_bytes: u64,
-    /// Memory limit over footprint, the bytes of all requested keys and values, each counted once; `None` if unknown.
+    /// Memory limit over footprint (the bytes of all requested keys and values, each counted once); `None` if unknown.
     pub footprint_share: Option<f64>,
     /// Memory of the server above its usage before the load, bytes, mean over the trials; `None` if unknown.
     pub memory_bytes: Option<f64>,
@@ -63,7 +63,7 @@ pub struct MissRatioPoint {
     pub difference: Option<Estimate>,
     /// Probability of such a large difference by chance, adjusted for all points (Holm); `None` for a single trial.
     pub p_adjusted: Option<f64>,
-    /// Whether the point deviates from the policy: by more than chance and more than 0.1 percentage points.
+    /// Whether the point deviates from the policy by more than chance and by more than 0.1 percentage points.
     pub strays: bool,
     /// Whether the difference is shown to be below 0.1 percentage points either way (two one-sided tests, Holm).
     pub keeps: bool,

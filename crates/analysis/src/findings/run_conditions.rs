@@ -13,7 +13,7 @@ pub struct Scope {
     pub until: String,
     /// Smallest number of trials of any row that has at least one.
     pub starts_min: usize,
-    /// Largest share of a kind of start, a fraction, that `starts_min` trials may miss at the intervals' level.
+    /// Largest share of a rare kind of start, a fraction, that `starts_min` trials may miss at the intervals' level.
     pub unseen_share: f64,
     /// Period of the run for display, such as `2026-11-20 21:05 to 21:31 UTC`.
     pub times: String,
@@ -26,7 +26,7 @@ pub struct Scope {
 pub struct States {
     /// Probability that consecutive trials are so similar by chance, over all trials in execution order.
     pub p: f64,
-    /// Whether `p` is too small for chance. The test misses spells of different speed that are longer than the run.
+    /// Whether `p` is at most 0.05. The test misses spells of different speed that are longer than the run.
     pub alarm: bool,
     /// Result of the test in words.
     pub sentence: String,

@@ -12,7 +12,7 @@ pub struct InsideTrial {
     pub order: u32,
     /// Number of the trial's block, from 0.
     pub block: u32,
-    /// Metric by which the trial is the median of its row: `Findings::metric` or a substitute.
+    /// Metric by which the trial is the median of its row: `Findings::metric`, or `throughput` if no trial has a value.
     pub metric: String,
     /// Length of the measured time, ns.
     pub duration_ns: u64,

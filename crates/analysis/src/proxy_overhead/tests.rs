@@ -36,7 +36,7 @@ fn equal_latencies_show_no_overhead() {
     let (run, mut records) = example::through_in(18);
     let direct = records.iter().filter(|record| record.point == 0).cloned().collect::<Vec<_>>();
     for (at, record) in records.iter_mut().filter(|record| record.point == 1).enumerate() {
-        // The outcome of a different block makes differences have either sign.
+        // Taking the outcome of a different block gives differences of either sign.
         record.outcome = direct[(at + 3) % direct.len()].outcome.clone();
     }
     let findings = crate::analyze(&run, &records);

@@ -1,4 +1,4 @@
-//! Judges one trial by an objective: by its distance from each bound and the worst of them.
+//! Judges one trial by an objective: by the distance of its values from each bound, the worst of which counts.
 
 use stats::search::Outcome;
 use stats::{Bound, batch_means};
@@ -15,7 +15,7 @@ use crate::value;
 const LEVEL: f64 = 0.95;
 /// Number of parts of a trial that are compared to detect a growing backlog.
 const FIFTHS: usize = 5;
-/// Minimum ratio of mean latencies between the last and the first fifth for a growing backlog.
+/// Minimum ratio of the mean latency in a trial's last fifth to its first fifth for a growing backlog.
 const GROWN: f64 = 2.0;
 /// Largest reported distance from a bound: ln 1000, or a factor of 1,000.
 const FAR: f64 = 6.907_755_278_982_137;
@@ -79,7 +79,7 @@ pub(crate) fn judge(
     Judged { outcome: Outcome::Judged { excess: worst.excess, interval }, why: worst.why.clone(), values }
 }
 
-/// Returns the value that a condition compares; `None` if there are too few responses or it was not observed.
+/// Returns the value that a condition compares; `None` if there are too few responses or the value was not observed.
 fn value(condition: &Condition, measurement: &Measurement, rss_bytes: Option<u64>) -> Option<Value> {
     let windows = measurement.windows.as_slice();
     let found = |found: Result<batch_means::Batches, String>| {
