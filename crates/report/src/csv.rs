@@ -210,7 +210,7 @@ fn levels(findings: &Findings, row: &Row) -> impl Iterator<Item = String> {
     findings.factors.iter().map(|factor| row.factors.get(&factor.name).map_or(String::new(), Level::to_string))
 }
 
-/// Formats the shortest string that parses to this float; empty if it is missing or not finite.
+/// Formats a float as the shortest string that parses to it; empty if the float is missing or not finite.
 pub(crate) fn number(value: Option<f64>) -> String {
     value.filter(|value| value.is_finite()).map_or(String::new(), |value| value.to_string())
 }

@@ -25,7 +25,7 @@ pub(crate) struct Section {
     pub(crate) heading: String,
     /// Number of entries that links show, as in `Warnings (3)`; `None` to show no number.
     pub(crate) count: Option<usize>,
-    /// Whether forms that can fold sections show only the heading at first.
+    /// Whether only the heading is visible at first, in forms that can fold sections.
     pub(crate) folded: bool,
     pub(crate) blocks: Vec<(Reach, Block)>,
 }
@@ -66,7 +66,7 @@ pub(crate) struct Table {
     pub(crate) title: String,
     pub(crate) heads: Vec<Head>,
     pub(crate) rows: Vec<Vec<Cell>>,
-    /// Index of a row whose cells say little, with an extra line below it on a terminal.
+    /// Extra lines for the terminal, each with the index of the row that it follows.
     pub(crate) below: Vec<(usize, String)>,
 }
 

@@ -1,4 +1,4 @@
-//! The figures of a report: drawings of panels, and what they share.
+//! The figures of a report: drawings of panels, and the code that they share.
 
 mod cpu_probes;
 mod flame_graph;
@@ -158,7 +158,7 @@ struct Grid<'a> {
     findings: &'a Findings,
     x: Option<&'a Factor>,
     series: Option<&'a Factor>,
-    /// All other factors. A panel shows one combination of their levels.
+    /// Factors other than `x` and `series`. Each panel shows one combination of their levels.
     facets: Vec<&'a Factor>,
     colours: Colours<'a>,
     detail: Detail,

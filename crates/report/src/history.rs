@@ -130,12 +130,12 @@ fn table(history: &History, machine: &MachineHistory, index: usize, point: &Hist
     Table { title: point.label.clone(), heads, rows: rows.collect(), below: Vec::new() }
 }
 
-/// Revision of the measured server; revision of the run if the point has no value.
+/// Revision of the measured server, or of the run if the point has no value.
 fn revision<'a>(run: &'a HistoryRun, value: Option<&'a PointValue>) -> Option<&'a str> {
     value.map_or(run.head.revision.as_deref(), |value| value.revision_in(&run.head))
 }
 
-/// Formats a value with its interval, and a star if more than the server limited it.
+/// Formats a value with its interval, and with a star if marks show that it does not measure the server.
 pub(crate) fn shown(value: &PointValue, unit: &str) -> String {
     let text = match &value.estimate {
         Some(found) => estimate(found, unit),

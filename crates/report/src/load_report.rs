@@ -218,7 +218,7 @@ fn spread_words(spread: &SpreadNs, noun: &str) -> String {
     format!("{} of {}", points.collect::<Vec<_>>().join(", "), number::count(spread.count, noun))
 }
 
-/// Describes HTTP/2 streams and the time that requests waited for a place.
+/// Describes HTTP/2 streams and the time that requests waited for room on a connection.
 fn stream_words(streams: &StreamsReport) -> Vec<String> {
     let bytes = |mean: Option<f64>| mean.map_or("none".to_owned(), |mean| quantity(mean, "bytes"));
     let mut words = vec![format!(
@@ -354,7 +354,7 @@ fn cache_lines(cache: &CacheReport, line: &mut dyn FnMut(&str, String)) {
 /// Number of slow responses that a terminal shows. The JSON has up to [`study::record::SLOWEST_MAX`].
 const SLOWEST_SHOWN: usize = 5;
 
-/// One line per stage, or the parts of a single one. In an open loop the rate changes, otherwise the clients.
+/// Writes one line per stage, or per part of a single stage. The rate changes in an open loop, else the clients.
 fn stage_lines(stages: &[StageReport], is_open: bool, line: &mut dyn FnMut(&str, String)) {
     let shown = match stages {
         [one] => one.over_time.as_slice(),

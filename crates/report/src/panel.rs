@@ -142,7 +142,7 @@ impl Panel {
         std::iter::once(self).chain(&self.below)
     }
 
-    /// Names the lines at their ends and returns true, if all names fit. `names` covers all series of the figure.
+    /// Names the lines at their ends if all names fit. Returns whether they do. `names` has all series of the figure.
     pub(crate) fn name_lines(&mut self, names: &BTreeMap<usize, String>) -> bool {
         let lines = self.line_ends();
         let place = |x: f64| self.x.scale.place(x).unwrap_or(0.0);

@@ -68,7 +68,7 @@ pub struct Head {
 /// Lengths in bytes, as drawn and by their distribution.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Lengths {
-    /// What has these lengths: `keys` or `values`.
+    /// Items that have these lengths: `keys` or `values`.
     pub of: String,
     /// Number of lengths drawn.
     pub count: u64,

@@ -1,5 +1,5 @@
-//! Reads exports back, with the HdrHistogram library and with strict types after the documentation of other formats.
-//! `.ci/exports.py` reads them with the tools themselves.
+//! Reads exports back with the HdrHistogram library, and with strict types that follow the documentation of the other
+//! formats. `.ci/exports.py` reads them with the tools themselves.
 
 use std::collections::BTreeMap;
 

@@ -75,7 +75,7 @@ fn stem(label: &str) -> String {
 #[derive(Default)]
 struct Call {
     samples: f64,
-    /// Callees by name, so that neighbors are in one order in every graph.
+    /// Callees by name, so that neighbors have the same order in every graph.
     calls: BTreeMap<(String, bool), Call>,
 }
 
@@ -133,7 +133,7 @@ impl Flame {
             let y = self.height() - (frame.depth + 1) as f64 * ROW;
             svg.group(frame.class);
             svg.tip(&frame.tip);
-            // The gap between neighbors leaves narrow boxes visible.
+            // Subtracting the gap between neighbors must not hide narrow boxes.
             let drawn = (width - 0.6).max(0.5);
             let rect = svg.element("rect").attr("class", "k fb").num("x", x).num("y", y);
             rect.num("width", drawn).num("height", BOX).empty();

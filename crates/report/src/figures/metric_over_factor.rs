@@ -12,7 +12,7 @@ use analysis::findings::{CurvePoint, Factor, Findings, Row, Scalability, TrialFi
 use analysis::number::{self, drawable};
 use analysis::value::estimate_at;
 
-/// Metrics of one unit over a factor. Several metrics are the series.
+/// Metrics of one unit over a factor. If there are several metrics, each one is a series.
 struct Over<'a> {
     grid: Grid<'a>,
     metrics: Vec<String>,

@@ -1,4 +1,4 @@
-//! Miss ratio over cache capacity, as measured, with simulated curves as thin dashed lines behind it.
+//! Measured miss ratio over cache capacity, with simulated curves as thin dashed lines behind it.
 
 use std::collections::BTreeSet;
 

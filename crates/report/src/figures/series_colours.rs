@@ -28,7 +28,7 @@ impl<'a> Colours<'a> {
         Colours { contender, idle: policies.any(|policy| Some(policy) != first) }
     }
 
-    /// First number after the contenders; 0 if contenders are levels of a numeric factor or use up all colors.
+    /// First series number after the contenders; 0 if contenders are levels of a numeric factor or use up all colors.
     pub(crate) fn others(&self) -> usize {
         let named = self.contender.filter(|factor| !factor.numeric);
         let taken = named.map_or(0, |factor| self.policies() * factor.levels.len());
@@ -40,7 +40,7 @@ impl<'a> Colours<'a> {
         if factor.is_none_or(|factor| is_contender(factor) || !factor.varies()) { 0 } else { self.others() }
     }
 
-    /// Number of the level with index `place`, counted from `first`, in the row's idle policy.
+    /// Series number of the level with index `place`, counted from `first`, in the row's idle policy.
     pub(crate) fn number(&self, first: usize, place: usize, row: &Row) -> usize {
         first + place * self.policies() + usize::from(self.idle && row.idle == Some(IdlePolicy::Spin))
     }
@@ -50,7 +50,7 @@ impl<'a> Colours<'a> {
         self.number(0, place, row)
     }
 
-    /// Numbers for one line per row: lines of one contender share its color and differ in dashes.
+    /// Series numbers of one line per row. Lines of one contender share its color and differ in dashes.
     pub(crate) fn of_rows(&self, rows: &[&Row]) -> Vec<usize> {
         let mut taken: Vec<usize> = Vec::new();
         for row in rows {

@@ -4,7 +4,7 @@
 pub(crate) enum Scale {
     Linear { low: f64, high: f64 },
     Log { low: f64, high: f64 }, // both ends are positive
-    Nines { nines: f64 },        // quantiles in `[0, 1)` by their number of nines; at the end 3 is p99.9
+    Nines { nines: f64 },        // quantiles in `[0, 1)` by their number of nines; an axis of 3 nines ends at p99.9
     Slots { count: usize },      // for words, the first at the start; the value is the slot's index
 }
 

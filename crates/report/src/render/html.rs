@@ -32,7 +32,7 @@ pub struct HtmlError {
     pub source: askama::Error,
 }
 
-/// Renders every figure as an SVG file. Returns the stem of its name and its content.
+/// Renders every figure as an SVG file. Returns the stem of each file's name with the file's content.
 pub fn figure_svgs(findings: &Findings, background: Background) -> Vec<(String, String)> {
     let drawings = figures::figures(findings, Detail::FULL);
     drawings.iter().map(|drawing| (drawing.name.clone(), figures::svg_file(drawing, background))).collect()

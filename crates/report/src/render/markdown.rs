@@ -67,7 +67,7 @@ fn cell(cell: &Cell) -> String {
     plain(&cell.text) + &tags
 }
 
-/// Formats indented code, because its content cannot end a fence.
+/// Formats code by indentation, because its content could close a fence.
 fn code(text: &str) -> String {
     visible(text).lines().map(|line| format!("    {}\n", line.trim_end())).collect()
 }

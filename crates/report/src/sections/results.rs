@@ -43,8 +43,8 @@ pub(crate) fn section(f: &Findings) -> Option<Section> {
     Some(section)
 }
 
-/// Metrics of the first table, always including the stop rule's metric, right after throughput. A gate shows none,
-/// because its table has its metrics by pairs, and two estimates of one change would contradict each other.
+/// Metrics of the first table, always including the stop rule's metric, right after throughput. Empty for a gate, whose
+/// own table shows metrics by pairs, because two estimates of one change would contradict each other.
 fn first_metrics(f: &Findings) -> Vec<&str> {
     if f.gate.is_some() {
         return Vec::new();
@@ -130,7 +130,7 @@ fn marks_legend(f: &Findings) -> Vec<&'static str> {
     [others, hung, bound].into_iter().flatten().collect()
 }
 
-/// Describes why no trials followed. A study ends at all points together, except searches and abandoned points.
+/// Describes why no trials followed. All points of a study end together, except searches and abandoned points.
 fn stopped(f: &Findings) -> String {
     let measured = f.rows.iter().filter(|row| row.n > 0);
     let reasons = analysis::group_by_key::grouped(measured.map(|row| (row.stop_reason.as_str(), row)));
