@@ -1,5 +1,4 @@
-//! Confidence intervals of a single trial from batch means of its windows. Windows are correlated and so count for
-//! less.
+//! Confidence intervals of one trial from batch means of its windows, whose correlation makes them count for less.
 //!
 //! The textbook method doubles the batch length until the von Neumann ratio of the batch means is not significant. With
 //! few batches, this test rarely detects correlation, and stopping at the first length that passes selects lucky ones.
@@ -97,8 +96,8 @@ pub fn mean(series: &[f64], level: f64) -> Result<Batches, String> {
 }
 
 /// Returns the interval for a mean over requests, such as mean latency, from `(sum, count)` per window. The point is
-/// total sum over total count, with the interval of the linearized ratio (Cochran 1977, Sampling Techniques, section
-/// 6.4). Windows without requests count. Fails with a message if the series supports no interval.
+/// the total sum over the total count, with the interval of the linearized ratio (Cochran 1977, Sampling Techniques,
+/// section 6.4). Windows without requests count too. Fails with a message if the series supports no interval.
 pub fn ratio(series: &[(f64, f64)], level: f64) -> Result<Batches, String> {
     let (sum, count) = series.iter().fold((0.0, 0.0), |(sum, count), window| (sum + window.0, count + window.1));
     if !sum.is_finite() || !count.is_finite() {

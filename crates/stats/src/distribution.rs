@@ -90,8 +90,8 @@ fn unstretched(k: f64, z: f64) -> f64 {
 }
 
 impl Distribution {
-    /// Whether the parameters are valid: finite, not negative (except `location` and the shape next to it), `low` at
-    /// most `high`, a share within 0 and 1, and positive if used as a divisor.
+    /// Whether the parameters are valid: all are finite and, except `location` and the shape next to it, not negative;
+    /// divisors are positive, `low` is at most `high`, and a share is between 0 and 1.
     pub fn is_valid(&self) -> bool {
         let fine = |value: f64| value.is_finite() && value >= 0.0;
         match *self {

@@ -126,7 +126,7 @@ pub struct Term {
     pub squares: f64,
     /// Degrees of freedom of the source.
     pub df: usize,
-    /// Share of the variation: `squares` over the sum of all terms. Not 0 even without an effect, see `p_value`.
+    /// Share of the variation: `squares` over the sum of all terms. Exceeds 0 even without an effect; see `p_value`.
     pub share: f64,
     /// Mean square over the mean square of the error; `None` for the error.
     pub f: Option<f64>,
@@ -397,7 +397,7 @@ fn hypothesis(levels: &[usize], source: Source, factors: &[usize]) -> Vec<Vec<f6
     }
 }
 
-/// Orthonormal contrasts between `count` levels; there is one fewer than levels.
+/// Orthonormal contrasts between `count` levels, one fewer than there are levels.
 fn helmert(count: usize) -> Vec<Vec<f64>> {
     let row = |k: usize| {
         let norm = ((k * (k + 1)) as f64).sqrt();
@@ -516,8 +516,8 @@ impl Factorial {
         Contrast { point, standard_error, df: self.error_df as f64, n: self.trials as u64 }
     }
 
-    /// Weight of each point: the product over all factors of `of(factor, level)`, or of one over the number of levels
-    /// if that is `None`.
+    /// Weight of each point, the product over all factors of `of(factor, level)`. A factor for which this is `None`
+    /// contributes one over its number of levels.
     fn weights(&self, of: impl Fn(usize, usize) -> Option<f64>) -> Vec<f64> {
         let weight = |mut point: usize| {
             let mut product = 1.0;

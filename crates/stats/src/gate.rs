@@ -44,10 +44,10 @@ pub fn looks(pairs_max: u32) -> Vec<(u32, f64)> {
     looks
 }
 
-/// Part of the error for the test of failed requests. Its p-values fall with 2^-n, so a small part costs few pairs.
+/// Share of the error for the test of failed requests. The p-values of n pairs fall as 2^-n, so it costs few pairs.
 pub const ERRORS_PART: f64 = 0.2;
 
-/// Largest p-value of an excess of errors that delays a verdict: two erring trials against an error-free baseline.
+/// Largest p-value at which an excess of errors delays a verdict, as with two erring trials and an error-free baseline.
 pub const SUSPICIOUS_P: f64 = 0.25;
 
 /// Number of pairs after which a comparison only waits for the first difference to be decided.
@@ -82,7 +82,7 @@ pub struct Question {
 }
 
 impl Question {
-    /// Whether only signs of errors decide the question, so that a gate may end without them.
+    /// Whether errors alone decide the question, so that a gate may end without signs of them.
     fn is_about_errors(&self) -> bool {
         matches!(self.asked, Asked::Excess(_) | Asked::Share(0.0))
     }
@@ -95,8 +95,8 @@ pub struct Rule {
     pub error: f64,
     /// Maximum number of pairs of trials.
     pub pairs_max: u32,
-    /// Precision of the differences, a fraction, at which the gate ends early; `None` if it may not. Ending early does
-    /// not raise the error ([`crate::stop_rule`]).
+    /// Precision of the differences, a fraction, at which the gate ends early; `None` if it may not end early. Ending
+    /// early does not raise the error ([`crate::stop_rule`]).
     pub within: Option<f64>,
 }
 

@@ -65,7 +65,7 @@ impl Default for Histogram {
 impl Histogram {
     /// Precision of three significant digits: buckets are at most 1/1024 of their value wide and take 270 KiB.
     pub const PRECISION: u8 = 10;
-    /// Precision of small histograms, such as one per window: buckets at most 1/64 of their value wide, 19 KiB.
+    /// Precision of small histograms, as for windows: buckets are at most 1/64 of their value wide and take 19 KiB.
     pub const WINDOW_PRECISION: u8 = 6;
     /// Precisions that [`Histogram::with_precision`] supports.
     pub const PRECISIONS: std::ops::RangeInclusive<u8> = 1..=14;
@@ -75,8 +75,7 @@ impl Histogram {
         Histogram::with_precision(Histogram::PRECISION)
     }
 
-    /// Creates an empty histogram with `2^bits` buckets per octave. Panics if `bits` is outside
-    /// [`Histogram::PRECISIONS`].
+    /// Creates an empty histogram with `2^bits` buckets per octave. Panics unless [`Histogram::PRECISIONS`] has `bits`.
     pub fn with_precision(bits: u8) -> Self {
         assert!(Histogram::PRECISIONS.contains(&bits), "no histogram with precision {bits}");
         Histogram {

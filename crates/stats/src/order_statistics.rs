@@ -13,8 +13,8 @@ pub fn quantile(sorted: &[f64], q: f64) -> Option<f64> {
 }
 
 /// Size of the smallest sample whose extremes enclose quantile `q` with error at most `(1 - level) / 2` on each side.
-/// `q^n` (all values are below it) and `(1-q)^n` (all are above) must be that rare. `u64::MAX` for 0 and 1, which no
-/// sample encloses.
+/// The probabilities that all values are below it, `q^n`, and above it, `(1-q)^n`, must not exceed this error.
+/// `u64::MAX` if `q` is 0 or 1, which no sample encloses.
 pub fn samples_needed(q: f64, level: f64) -> u64 {
     let side = ((1.0 - level) / 2.0).ln();
     let rarer = q.max(1.0 - q);

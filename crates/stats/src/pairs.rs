@@ -8,7 +8,7 @@ use crate::{Bound, special_functions};
 /// with the variance of the ranks.
 const EXACT_MAX: usize = 400;
 
-/// Half-widths of a difference that about 80 of 100 comparisons show (75 to 84 in simulations).
+/// Number of half-widths of a difference that about 80 of 100 comparisons show (75 to 84 in simulations).
 pub const COULD_SHOW: f64 = 1.5;
 
 /// Difference of logarithms that stands for a ratio to zero or to an unbounded value. It exceeds any measured one.
@@ -112,7 +112,7 @@ impl Pairs {
         self.shift(level).map(Estimate::exp)
     }
 
-    /// Typical difference B - A with its interval, or `None`, like [`Pairs::typical`] without exponentiation.
+    /// Typical difference B - A with its interval: [`Pairs::typical`] without exponentiation, `None` in the same cases.
     pub fn shift(&self, level: f64) -> Option<Estimate> {
         assert!(level > 0.0 && level < 1.0, "`level` is a fraction, not a percentage: {level}");
         let n = self.logs.len();
@@ -239,8 +239,8 @@ impl SignedRank {
     }
 }
 
-/// Number of blocks from which a difference can be shown at all, with Holm over `tests` tests: `b >= log2(40·tests)` at
-/// 5 %, because the smallest two-sided p of `b` blocks is `2^(1-b)`.
+/// Minimum number of blocks that can show a difference, with Holm over `tests` tests: `b >= log2(40·tests)` at 5 %,
+/// because the smallest two-sided p of `b` blocks is `2^(1-b)`.
 pub fn blocks_needed(tests: usize, error: f64) -> u32 {
     (2.0 * tests.max(1) as f64 / error).log2().ceil() as u32
 }

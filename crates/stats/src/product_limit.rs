@@ -11,7 +11,7 @@ pub struct Bound {
     pub at_least: bool,
 }
 
-/// Relative change of a mean, when the part beyond the last value is doubled, above which the mean is a lower bound.
+/// Change of a mean, a fraction, when the part beyond the last value is doubled, above which it is a lower bound.
 const MEAN_SHARE: f64 = 0.005;
 
 /// Product-limit estimate of a distribution from complete and censored values, such as requests without a response when

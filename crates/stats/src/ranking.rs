@@ -77,10 +77,10 @@ impl Pair {
     }
 }
 
-/// Claims about all places of one metric. Leader: the largest p-value against the other contenders, unadjusted within a
-/// place (Gutmann & Maymin 1987; Stefansson, Kim & Hsu 1988), Holm over places. "Slower": Holm over all pairs of all
-/// places, since the data chose the leader. May be the best: no other contender is better at one-sided `error / (K -
-/// 1)`.
+/// Claims about all places of one metric. The p-value of a leader is the largest against the other contenders,
+/// unadjusted within a place (Gutmann & Maymin 1987; Stefansson, Kim & Hsu 1988), with Holm over places. "Slower" uses
+/// Holm over all pairs of all places, since the data chose the leader. A contender may be the best if no other is
+/// better at one-sided `error / (K - 1)`.
 pub fn claims(places: &[Place], rule: &Rule) -> Vec<Claims> {
     let known = |place: &Place| place.iter().map(|values| Side::known(values)).collect::<Vec<_>>();
     with_changes(&places.iter().map(known).collect::<Vec<_>>(), &[], rule).0
@@ -158,7 +158,7 @@ fn place_pairs(place: &[Side], rule: &Rule) -> (Option<usize>, Vec<Tested>) {
     (compared.min_by(|&a, &b| mean(a).total_cmp(&mean(b))), pairs)
 }
 
-/// Whether the best is ahead of every other contender, and the largest p-value; `None` if there is no other.
+/// Returns whether the best contender is ahead of all others, and the largest p-value, or `None` without others.
 fn p_lead(best: Option<usize>, pairs: &[Tested], rule: &Rule) -> (bool, Option<f64>) {
     let Some(best) = best else { return (false, None) };
     let of_best = || pairs.iter().map(|(pair, _)| pair).filter(|pair| pair.a == best || pair.b == best);

@@ -39,7 +39,7 @@ pub const MOST_TRIALS: usize = 5;
 pub const LIMIT: f64 = 1.386_294_361_119_890_6;
 /// Confidence level of the intervals over the trials of one rate.
 pub const LEVEL: f64 = 0.95;
-/// Half-width of the excess of a trial without an interval, a natural logarithm: a factor of two.
+/// Assumed half-width of the excess of a trial without an interval, a natural logarithm: a factor of two.
 const BLIND: f64 = std::f64::consts::LN_2;
 /// Half-width of a normal 95 % interval in standard deviations.
 const NORMAL: f64 = 1.959_963_984_540_054;
@@ -115,7 +115,7 @@ pub enum Trial {
 pub enum Outcome {
     /// The trial measured the server.
     Judged {
-        /// Natural logarithm of value over bound; the objective is kept below 0.
+        /// Natural logarithm of value over bound; a negative value keeps the objective.
         excess: f64,
         /// Confidence interval of `excess` from within the trial; `None` if it has none.
         interval: Option<(f64, f64)>,
@@ -440,7 +440,7 @@ impl<'a> Board<'a> {
         None
     }
 
-    /// Middle of the widest gap above the resolution, between the ends or between an end and the undecided rates.
+    /// Middle of the widest gap above the resolution, between both ends or between an end and the undecided rates.
     fn gap(&self) -> Option<f64> {
         let ceiling = self.ceiling()?;
         // A rate at or below one with too few responses cannot be judged.

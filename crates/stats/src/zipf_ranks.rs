@@ -46,7 +46,7 @@ impl ZipfRanks {
         ZipfRanks { exponent, blocks }
     }
 
-    /// Draws a rank, from 0, which is the most popular.
+    /// Draws a rank; rank 0 is the most popular.
     #[inline]
     pub fn sample(&self, rng: &mut Rng) -> u64 {
         loop {
