@@ -467,7 +467,7 @@ impl Speaker<'_> {
         }
     }
 
-    /// Smallest detectable difference between the effects of `a` at both ends of `b`, which adds up the errors of both.
+    /// Smallest detectable difference between the effects of `a` at both ends of `b`, combining the errors of both.
     fn interaction_detectable(&self, a: &Factor, b: &Factor) -> Option<f64> {
         let at = |level: &Level| ChangeAt { factor: b.name.clone(), level: level.clone() };
         let detectable = |found: &EffectChange| found.detectable;

@@ -406,8 +406,7 @@ fn at(test: &GateTest) -> String {
     if test.label.is_empty() { String::new() } else { format!(" at {}", test.label) }
 }
 
-/// Describes the results of one candidate by condition. Errors come first if they fail it; without errors, none are
-/// shown.
+/// Describes the results of one candidate. Errors come first if they fail it, and are omitted if there are none.
 fn of_conditions(found: &GateFinding, tests: &[GateTest]) -> Vec<String> {
     let is_excess = |test: &&GateTest| matches!(test.bound, Some(Bound::Excess(_)));
     let errors = tests.iter().find(is_excess);
@@ -712,7 +711,7 @@ mod tests {
         );
         let go = test(&found, "cores 1, clients 80", "go");
         assert_eq!((go.verdict, go.bound, go.open), (GateVerdict::Worse, Some(Bound::Factor(1.05)), false), "{go:#?}");
-        // Of the error of 0.05, 80 % is left after the errors' share, over 8 pairs; the first look spends 20 % of it.
+        // The first look spends 20 % of the error, 0.05 without the errors' share of 20 %, over 8 pairs of points.
         assert!((go.level.unwrap() - 0.8 * 0.05 / 8.0 * 0.2).abs() < 1e-12, "{go:#?}");
         assert!(go.ratio.unwrap().low > 1.05 && go.pairs == 10);
         assert!(

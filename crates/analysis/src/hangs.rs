@@ -34,7 +34,7 @@ const FAR_BEYOND: f64 = 5.0;
 const HUNG_SHARE: f64 = 0.1;
 /// Share of a silence above which the generator's or the server's waits for a CPU in the whole trial excuse it.
 const CAUSE_SHARE: f64 = 0.8;
-/// Share of a silence above which a wait of the server for a CPU that lasts until the end of measuring excuses it.
+/// Share of a silence above which it is excused by a server's wait for a CPU that lasts until measuring ends.
 const CAUSE_SHARE_AT_END: f64 = 0.5;
 /// Minimum ratio of a pause to the mean time between responses.
 const SELDOM: f64 = 20.0;

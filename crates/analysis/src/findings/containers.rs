@@ -8,7 +8,7 @@ use super::MedianRange;
 /// Resource usage of a server or a companion over the trials of a row. A value that no trial has is `null`.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct HostedFinding {
-    /// Label of the design point.
+    /// Label of the design point at which the program ran.
     pub label: String,
     /// Name of the companion; `None` if this is the server.
     pub companion: Option<String>,

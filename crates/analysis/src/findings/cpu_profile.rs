@@ -7,7 +7,7 @@ use study::cpu_profile::{SampledFunction, SampledStack};
 /// CPU profile of the server at one design point.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ProfileFinding {
-    /// Label of the design point.
+    /// Label of the profiled design point.
     pub label: String,
     /// Why there is no profile, or why samples are missing; `None` for a complete profile.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -24,7 +24,7 @@ pub struct GateFinding {
     pub verdict: GateVerdict,
     /// Tests per candidate, combination of other factors, and condition or failed requests. They share an error level.
     pub tests: Vec<GateTest>,
-    /// Tests of other metrics on the same pairs, each with its own error level: one in twenty is significant by chance.
+    /// Tests of other metrics on the same pairs, each with its own error level: about 1 in 20 is significant by chance.
     pub also: Vec<GateTest>,
     /// Tests of the baseline against itself (`--null`). Any difference shown here is a false alarm.
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -69,13 +69,13 @@ impl std::fmt::Display for Machine {
 /// Name, start, revision and state of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct RunHead {
-    /// Name of the run.
+    /// Name of the run, unique within its store.
     pub run: String,
     /// Name of the study that was run.
     pub study: String,
     /// Start of the run, UTC, RFC 3339.
     pub started: String,
-    /// Git commit of the working directory (in older runs, of the study), with `-dirty` for changes; `None` if unknown.
+    /// Git commit of the working directory (of the study in old runs), `-dirty` if changed; `None` outside a checkout.
     pub revision: Option<String>,
     /// Profile of the run: `default`, `quick` or `full`.
     pub profile: String,
@@ -121,7 +121,7 @@ pub struct PointValue {
     pub estimate: Option<Estimate>,
     /// Whether the mean is a lower bound.
     pub at_least: bool,
-    /// Number of trials.
+    /// Number of trials with a measurement.
     pub n: u64,
     /// Reasons why the trials do not measure the server; empty if they do.
     pub marks: Vec<Mark>,

@@ -25,7 +25,7 @@ pub struct Added {
 /// Overhead of proxies in one metric, with values in the metric's unit.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct AddedMetric {
-    /// Name of the metric.
+    /// Name of the compared metric.
     pub metric: String,
     /// Mean at `direct` over the common blocks.
     pub direct: f64,
