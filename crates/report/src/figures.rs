@@ -100,7 +100,7 @@ impl Detail {
 
 const ALL: &str = "all";
 
-/// Maximum number of trials in a figure that get markers with tooltips. More trials become dots.
+/// Maximum number of trials in a figure with a marker and tooltip per trial. If there are more, trials become dots.
 const MARKS: usize = 700;
 
 /// Creates every figure of a report: those of the study, or by default throughput and mean latency. Adds the steps of
