@@ -25,9 +25,9 @@ pub fn samples_needed(q: f64, level: f64) -> u64 {
 }
 
 /// Returns the two ranks, from 1, whose values enclose quantile `q` in at least `level` of all samples of `n`
-/// independent values. At most half of the remainder misses it on each side, since the number of values below it is
-/// binomial(n, q). Source: David & Nagaraja, Order Statistics, 3rd ed. 2003, section 7.1. Fails with a message if no
-/// ranks do.
+/// independent values. On each side, at most half of the other samples miss it, since the number of values below the
+/// quantile is binomial(n, q). Source: David & Nagaraja, Order Statistics, 3rd ed. 2003, section 7.1. Fails with a
+/// message if there are no such ranks.
 pub fn ranks(n: u64, q: f64, level: f64) -> Result<(u64, u64), String> {
     assert!((0.0..=1.0).contains(&q), "`q` is a fraction, not a percentage: {q}");
     assert!(level > 0.0 && level < 1.0, "`level` is a fraction, not a percentage: {level}");

@@ -4,8 +4,8 @@ use crate::{interval, special_functions};
 
 const FEWEST: usize = 5;
 
-/// Finds the outliers of each group, by index; missing values have no index. In a report, a group is a metric of one
-/// row.
+/// Finds the outliers of each group and returns their indices in the group, ascending. Missing values are never
+/// outliers. In a report, a group is a metric of one row.
 ///
 /// The generalized extreme Studentized deviate (Rosner 1983, Percentage Points for a Generalized ESD Many-Outlier
 /// Procedure) removes the value farthest from the mean, then the next, up to a quarter of all. All values up to the

@@ -8,7 +8,7 @@ use crate::{Bound, special_functions};
 /// with the variance of the ranks.
 const EXACT_MAX: usize = 400;
 
-/// Number of half-widths of a difference that about 80 of 100 comparisons show (75 to 84 in simulations).
+/// Half-widths that a difference must have for about 80 of 100 comparisons to show it (75 to 84 in simulations).
 pub const COULD_SHOW: f64 = 1.5;
 
 /// Difference of logarithms that stands for a ratio to zero or to an unbounded value. It exceeds any measured one.

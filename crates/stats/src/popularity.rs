@@ -52,7 +52,7 @@ pub fn harmonic(n: u64, exponent: f64) -> f64 {
         - (third(b) - third(a)) / 720.0
 }
 
-/// Draws an age from 1 to `most` with uniform logarithm: a has the share ln((a + 1) / a) / ln(most + 1). Panics if 0.
+/// Draws an age a from 1 to `most` with probability ln((a + 1) / a) / ln(most + 1). Panics if `most` is 0.
 #[inline]
 pub fn log_uniform_age(most: u64, rng: &mut Rng) -> u64 {
     assert!(most > 0, "no age is below 1");

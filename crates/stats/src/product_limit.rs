@@ -11,7 +11,7 @@ pub struct Bound {
     pub at_least: bool,
 }
 
-/// Change of a mean, a fraction, when the part beyond the last value is doubled, above which it is a lower bound.
+/// Maximum relative change of a mean that counts as known, if the part beyond the last value is doubled.
 const MEAN_SHARE: f64 = 0.005;
 
 /// Product-limit estimate of a distribution from complete and censored values, such as requests without a response when

@@ -1,6 +1,6 @@
 //! Claims about several contenders that ran in the same blocks: which one leads, which are slower, which may be the
 //! best. A *place* is the levels that its contenders share (clients, size, cores ...). Over all places of one metric,
-//! at most `error` of reports contain a false leader, and at most as many a false "slower than".
+//! at most a share `error` of reports contains a false leader, and at most as many contain a false "slower than".
 
 use crate::adjust_p_values::{holm, holm_of_some};
 use crate::interval::Estimate;

@@ -20,7 +20,7 @@ pub struct Law {
     pub lambda: f64,
     /// Contention σ, the serial share of the work, 0 to 1.
     pub sigma: f64,
-    /// Coherency κ, the cost of each pair; not negative.
+    /// Coherency κ, the cost of coordinating each pair of the N; not negative.
     pub kappa: f64,
 }
 
@@ -37,7 +37,7 @@ pub struct Fit {
     pub miss: Option<Miss>,
     /// Intervals of the parameters; `None` if no point has two trials to resample.
     pub intervals: Option<Intervals>,
-    /// Law of each resampling; empty if there are no intervals.
+    /// Law fitted to each resampling; empty if there are no intervals.
     resampled: Vec<Law>,
 }
 
@@ -55,9 +55,9 @@ pub struct Miss {
 pub struct Intervals {
     /// Interval of λ, in the unit of the points.
     pub lambda: Estimate,
-    /// Interval of σ, a share.
+    /// Interval of σ, the serial share of the work, a fraction.
     pub sigma: Estimate,
-    /// Interval of κ, the cost of each pair.
+    /// Interval of κ, the cost of coordinating each pair of the N.
     pub kappa: Estimate,
     /// Interval of the N with the highest throughput; infinite if κ is 0.
     pub peak: Estimate,
@@ -85,7 +85,8 @@ impl Law {
 }
 
 impl Fit {
-    /// Throughput at N with its interval for the mean of many trials; single trials scatter more. `None` without one.
+    /// Throughput at N and its interval for the mean of many trials; single ones scatter more. `None` without
+    /// intervals.
     pub fn band(&self, n: f64) -> Option<Estimate> {
         let Intervals { lambda: Estimate { level, n: trials, .. }, .. } = self.intervals?;
         let mut values = self.resampled.iter().map(|law| law.throughput(n)).collect::<Vec<_>>();
@@ -357,7 +358,7 @@ fn solve(mut matrix: [[f64; 3]; 3], mut right: [f64; 3]) -> [f64; 3] {
     right
 }
 
-/// Law of each bootstrap sample, with new weights; empty if no point has two trials.
+/// Laws fitted to the bootstrap samples, with new weights; empty if no point has two trials.
 fn resample_all(points: &[Point], law: &Law, level: f64, seed: u64) -> Vec<Law> {
     if points.iter().all(|point| point.throughputs.len() < 2) {
         return Vec::new();

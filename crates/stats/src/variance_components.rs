@@ -7,7 +7,7 @@ const BATCHES: usize = 10;
 /// Sources of variation of a metric, as standard deviations in the unit of the metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Components {
-    /// Deviation s_B between the true means of trials; 0 if variation within trials explains all.
+    /// Deviation s_B between the true means of trials; 0 if the variation within trials explains all differences.
     pub between: f64,
     /// Deviation s_W of one window within a trial.
     pub within: f64,
