@@ -185,7 +185,7 @@ impl Findings {
     }
 }
 
-/// One finding in words.
+/// One finding in words, with the part of the findings that supports it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Sentence {
     /// Complete sentence that can be read on its own.
@@ -427,7 +427,7 @@ pub struct SteadyFinding {
 /// A warning about a row or the whole report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Warning {
-    /// Topic of the warning.
+    /// Topic of the warning, by which warnings are merged.
     pub kind: WarningKind,
     /// The warning in one line without a full stop.
     pub text: String,
@@ -703,8 +703,8 @@ pub struct SearchFinding {
     pub high: Option<SearchEnd>,
     /// Why there is no lower end; `None` if there is one.
     pub no_low: Option<String>,
-    /// Why there is no upper end, or `None`. `generator-limited from ...` means that the server's limit was not
-    /// reached.
+    /// Why there is no upper end; `None` if there is one. `generator-limited from ...` means that the server's limit
+    /// was not reached.
     pub no_high: Option<String>,
     /// Lowest rate at which the generator was the limit, per second; `None` if it never was.
     pub generator_from_per_s: Option<f64>,
@@ -916,7 +916,7 @@ pub struct EffectSource {
 /// Effect of one level, averaged over the other factors.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct LevelEffect {
-    /// Name of the factor.
+    /// Name of the factor that has this level.
     pub factor: String,
     /// Level whose effect this is.
     pub level: Level,
@@ -940,9 +940,9 @@ pub struct InteractionEffect {
 pub struct EffectChange {
     /// Name of the factor that changes.
     pub factor: String,
-    /// Level before the change.
+    /// Level of the factor before the change.
     pub from: Level,
-    /// Level after the change.
+    /// Level of the factor after the change.
     pub to: Level,
     /// Level of a second factor at which the effect applies. `None` means on average over the other factors, or at
     /// their first levels in a one-at-a-time design.

@@ -147,7 +147,7 @@ pub(crate) fn censored<'a>(parts: impl Iterator<Item = &'a Censored> + Clone) ->
     }))
 }
 
-/// Describes the requests without a response over all rows; `None` if there are none or if they are unknown.
+/// Describes the requests without a response in all rows; `None` if there are none or if they are unknown.
 pub fn over_all(findings: &Findings) -> Option<String> {
     let all = censored(findings.all_rows().filter_map(|row| row.censored.as_deref()))?;
     counted(&all).map(|counted| format!("Unanswered at the end of trials: {counted}."))

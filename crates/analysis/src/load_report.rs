@@ -36,7 +36,7 @@ pub struct LoadReport {
     pub target: String,
     /// Resolved address: `ip:port`, or `unix:` and a path. For a journey, the first target as named.
     pub address: String,
-    /// Protocol of the load.
+    /// Protocol that the generator speaks to the target.
     pub protocol: Protocol,
     /// Name of the generator's I/O backend.
     pub backend: String,
@@ -69,7 +69,7 @@ pub struct LoadReport {
     pub statuses: BTreeMap<u16, u64>,
     /// Length of the measured time, s.
     pub duration_s: f64,
-    /// Valid responses per second.
+    /// Valid responses per second while measuring.
     pub rate_per_s: f64,
     /// Offered rate, requests per second; `null` for a closed loop.
     pub offered_per_s: Option<f64>,

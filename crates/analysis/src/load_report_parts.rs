@@ -12,7 +12,7 @@ use crate::number::total;
 /// Durations of an event of one kind, ns.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SpreadNs {
-    /// Number of durations.
+    /// Number of durations that the statistics cover.
     pub count: u64,
     /// Mean duration; `null` if there are no durations.
     pub mean: Option<f64>,
@@ -97,7 +97,7 @@ pub struct OperationReport {
     pub name: String,
     /// Number of calls with a valid response.
     pub requests: u64,
-    /// Number of failed calls.
+    /// Number of calls with an error instead of a valid response.
     pub errors: u64,
     /// Latency of the calls, ns.
     pub latency_ns: SpreadNs,

@@ -30,11 +30,11 @@ pub struct AgentFinding {
 /// Median, minimum and maximum over the trials. Values are not averaged over generators.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct MedianRange {
-    /// Median over the trials.
+    /// Median over the trials, in the unit of the summarized value.
     pub median: f64,
-    /// Minimum over the trials.
+    /// Minimum over the trials, in the unit of the summarized value.
     pub min: f64,
-    /// Maximum over the trials.
+    /// Maximum over the trials, in the unit of the summarized value.
     pub max: f64,
 }
 

@@ -40,13 +40,13 @@ pub struct GateFinding {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum GateVerdict {
-    /// Shown to meet the condition or, without one, to be better than the baseline.
+    /// Shown to meet the condition or, if the study has none, to be better than the baseline.
     NotWorse,
     /// Neither outcome was shown by the pairs so far.
     Undecided,
     /// No pairs of trials, or pairs that allow no verdict; the test gives the reason.
     NoVerdict,
-    /// Shown to fail the condition or, without one, to be worse than the baseline.
+    /// Shown to fail the condition or, if the study has none, to be worse than the baseline.
     Worse,
 }
 
@@ -61,7 +61,7 @@ pub struct GateTest {
     pub metric: String,
     /// Bound that the candidate must meet; `None` if any difference counts.
     pub bound: Option<Bound>,
-    /// Verdict of this test.
+    /// Verdict of this test on its candidate.
     pub verdict: GateVerdict,
     /// Why there is no verdict; `None` if there is one, or if more pairs may still decide.
     pub reason: Option<String>,

@@ -147,7 +147,7 @@ pub struct Step {
     pub from: usize,
     /// Index of the later run in [`MachineHistory::runs`].
     pub to: usize,
-    /// The change in words.
+    /// The change between both runs in words.
     pub sentence: String,
     /// Command that compares both revisions in one run; if `None`, `note` gives the reason.
     pub command: Option<String>,

@@ -16,9 +16,9 @@ pub struct Added {
     pub through: String,
     /// Levels of the other factors, such as `clients 50`; empty if none of them varies.
     pub place: String,
-    /// Overhead in each metric.
+    /// Overhead in each compared metric.
     pub metrics: Vec<AddedMetric>,
-    /// Summary in words.
+    /// Summary of the overhead in words.
     pub sentence: String,
 }
 

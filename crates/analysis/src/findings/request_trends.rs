@@ -34,7 +34,7 @@ pub struct OverRequests {
     pub requests_a_point: f64,
     /// The series as the mean over the trials, up to the length of the shortest trial.
     pub points: Vec<RequestPoint>,
-    /// Summary in words.
+    /// Summary of the trend in words.
     pub sentence: String,
 }
 
