@@ -73,7 +73,7 @@ pub const EXPORTS: [Export; 6] = [
     },
 ];
 
-/// Input of an export.
+/// Input of an export: a run and, for some formats, its history or one of its trials.
 #[derive(Clone, Copy, Debug)]
 pub struct Source<'a> {
     /// Findings of the exported run.

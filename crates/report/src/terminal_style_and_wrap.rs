@@ -3,7 +3,7 @@
 /// Style of rendered text, which depends on whether it goes to a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Style {
-    /// Whether text has colors.
+    /// Whether text contains color codes.
     pub colour: bool,
     /// Maximum number of columns; 0 means no limit.
     pub width: usize,

@@ -98,7 +98,7 @@ pub struct Spread {
 pub struct FitFound {
     /// Description of the tested values.
     pub of: String,
-    /// Name of the test.
+    /// Name of the goodness-of-fit test.
     pub test: String,
     /// Statistic that the test computes, such as χ².
     pub statistic: f64,
