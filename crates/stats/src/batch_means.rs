@@ -39,7 +39,7 @@ const ALLOWANCE: f64 = 0.4;
 pub struct Batches {
     /// Mean with its interval; `n` is the number of batches.
     pub estimate: Estimate,
-    /// Number of batches used.
+    /// Number of batches on which the interval is based.
     pub batches: usize,
     /// Minimum number of windows per batch; some batches have one more.
     pub batch_len: usize,

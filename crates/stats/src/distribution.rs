@@ -10,7 +10,7 @@ use crate::special_functions;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "law", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Distribution {
-    /// All values are equal.
+    /// Constant distribution: all values are equal.
     Constant {
         /// Value of every draw.
         #[serde(rename = "bytes")]

@@ -70,7 +70,7 @@ pub enum Refusal {
     NoReplication,
     /// The number of design points exceeds [`POINTS_MAX`].
     TooLarge {
-        /// Number of design points.
+        /// Number of design points in the experiment.
         points: usize,
     },
     /// A value is not finite, or not positive with [`Scale::Ratio`].

@@ -107,7 +107,7 @@ pub enum Verdict {
     Worse,
     /// The candidate is better than the baseline or its limit.
     NotWorse,
-    /// Neither result is shown.
+    /// Neither result is shown by the pairs so far.
     Undecided,
 }
 

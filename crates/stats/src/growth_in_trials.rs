@@ -43,9 +43,9 @@ impl Series {
 /// Result of the tests for one series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shown {
-    /// The series grows.
+    /// The series is shown to grow.
     Grows,
-    /// The series shrinks.
+    /// The series is shown to shrink.
     Shrinks,
     /// The series changes by less than the margin, if at all.
     Flat,

@@ -117,7 +117,7 @@ pub enum Outcome {
     Judged {
         /// Natural logarithm of value over bound; a negative value keeps the objective.
         excess: f64,
-        /// Confidence interval of `excess` from within the trial; `None` if it has none.
+        /// Confidence interval of `excess` from within the trial; `None` if the trial gives none.
         interval: Option<(f64, f64)>,
     },
     /// The server broke down at this rate; counts as the largest excess.
@@ -192,13 +192,13 @@ pub struct Rate {
 /// Next action of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Next {
-    /// Run this trial next.
+    /// The trial to run next.
     Trial(Step),
-    /// The search has ended.
+    /// The search has ended with this result.
     Done(Found),
 }
 
-/// Result of a search.
+/// Result of a search: the range that it found and why it ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {
     /// Highest rate that holds, below every failing or undecided rate; if `None`, see `no_low`.

@@ -59,9 +59,9 @@ pub fn shown(values: &[f64], pooled_relative_sd: f64, level: f64) -> Option<Esti
 pub struct Rule {
     /// Target half-width, a fraction; `None` ends the study after exactly `min` blocks.
     pub target: Option<f64>,
-    /// Minimum number of blocks.
+    /// Minimum number of blocks of the study.
     pub min: u32,
-    /// Maximum number of blocks.
+    /// Maximum number of blocks of the study.
     pub max: u32,
 }
 
