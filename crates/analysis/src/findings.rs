@@ -418,7 +418,7 @@ pub struct Row {
 pub struct SteadyFinding {
     /// Whether a steady state was reached: the halves of a trial differ by at most 2 %, or by no more than chance.
     pub reached: bool,
-    /// Ratio of a trial's mean latency in its second half to its first half: mean over the trials with its interval.
+    /// Ratio of a trial's mean latencies, second half to first half: mean over the trials with its interval.
     pub change: Estimate,
     /// Probability of such a large change by chance, adjusted for all rows (Holm).
     pub p_adjusted: f64,
