@@ -82,11 +82,11 @@ pub(crate) struct Head {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Room {
     Keep,
-    /// Omitted if the table is too wide, the lowest rank first.
+    /// Columns that a table omits if it is too wide, the lowest rank first.
     Ranked(u8),
-    /// Omitted after the ranked columns, the last one first.
+    /// Columns that a table omits after the ranked ones, the last one first.
     Drop,
-    /// Omitted on all terminals.
+    /// Columns that every terminal omits.
     Long,
 }
 

@@ -135,7 +135,7 @@ fn revision<'a>(run: &'a HistoryRun, value: Option<&'a PointValue>) -> Option<&'
     value.map_or(run.head.revision.as_deref(), |value| value.revision_in(&run.head))
 }
 
-/// Formats a value with its interval, and with a star if marks show that it does not measure the server.
+/// Formats a value with its interval, and with a star if marks show that the trials do not measure the server.
 pub(crate) fn shown(value: &PointValue, unit: &str) -> String {
     let text = match &value.estimate {
         Some(found) => estimate(found, unit),
