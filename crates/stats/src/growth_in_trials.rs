@@ -68,10 +68,10 @@ pub struct Growth {
     pub is_small: bool,
 }
 
-/// Tests all series of a report together. At most `error` of reports call an unchanged series changed, and at most
-/// `error` call a change of the margin or more small (Holm 1979 over all series, for each of the two). Growth is tested
-/// with Student's t over trials, flatness with two one-sided tests against the margin (Schuirmann 1987). A change that
-/// is not significant is therefore not flat by itself.
+/// Tests all series of a report together. At most a share `error` of reports calls an unchanged series changed, and at
+/// most as many call a change of the margin or more small (Holm 1979 over all series, for each of the two). Growth is
+/// tested with Student's t over trials, flatness with two one-sided tests against the margin (Schuirmann 1987). A
+/// change that is not significant is therefore not flat by itself.
 pub fn growth(series: &[Series], error: f64) -> Vec<Growth> {
     // A series without a p-value does not count in the adjustment.
     let over_all = |p_of: fn(&Series) -> Option<f64>| holm_of_some(series.iter().map(p_of)).map(|p| p.unwrap_or(1.0));

@@ -2,7 +2,7 @@
 
 use crate::growth_in_trials::{self, Growth, Series, Shown};
 
-/// Relative change between a trial's halves that still counts as steady; it moves the mean by less than half of that.
+/// Relative change between a trial's halves that still counts as steady. It moves the mean by less than half as much.
 pub const MARGIN: f64 = 0.02;
 const FEWEST: usize = 3;
 
@@ -27,8 +27,9 @@ pub fn halves(trials: &[Vec<f64>]) -> Series {
 
 /// Tests all design points of a report together, from the [`halves`] of each. Trials that start before the transient is
 /// over differ between their halves, in the same direction for all trials of a point. Disturbances by the machine and
-/// correlated windows have no direction. The test therefore counts trials, not windows: at most `error` of reports call
-/// a steady point unsteady (Student's t over trials, Holm over points). Changes below [`MARGIN`] never count.
+/// correlated windows have no direction. The test therefore counts trials, not windows: at most a share `error` of
+/// reports calls a steady point unsteady (Student's t over trials, Holm over points). Changes below [`MARGIN`] never
+/// count.
 pub fn judge(points: &[Series], error: f64) -> Vec<Steady> {
     let found = growth_in_trials::growth(points, error).into_iter();
     let judged = |change: Growth| {
