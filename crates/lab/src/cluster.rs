@@ -1,5 +1,5 @@
-//! A lab with several machines: one runs the server, the others run generators. The lab gives orders to one node on
-//! each through a pipe to a child process, an ssh session or an encrypted connection.
+//! A lab with several machines: one runs the server, the others run generators. The lab sends orders to one node per
+//! machine, through a pipe to a child process, an ssh session or an encrypted connection.
 
 pub mod doctor;
 pub mod file;
@@ -49,9 +49,9 @@ pub struct Generators {
     members: Vec<Member>,
     /// Launcher of the nodes that do not set their own; never [`Launcher::Auto`].
     pub launcher: Launcher,
-    /// Sender that keeps the beats to the nodes going. It precedes the nodes, so that the beats stop first.
+    /// Sender that keeps the beats to the nodes going until it is dropped.
     _beats: mpsc::Sender<()>,
-    /// Command that started the nodes. It ends by itself after them.
+    /// Command that started several nodes at once, if any. It ends by itself after they have ended.
     _gang: Option<launch_by_mpirun::Gang>,
     /// Owner of the processes that run the nodes, and therefore dropped last.
     _supervisor: Supervisor,
@@ -76,7 +76,7 @@ pub struct Reach<'a> {
     pub directory: PathBuf,
     /// SHA-256 of the binary, in hexadecimal. Nodes must run the same build.
     pub build: String,
-    /// Whether starting should stop early.
+    /// Returns whether the user has asked to abandon the start.
     pub interrupted: &'a dyn Fn() -> bool,
     /// Returns the value of an environment variable; `None` if it is not set.
     pub variable: &'a dyn Fn(&str) -> Option<String>,
@@ -114,7 +114,7 @@ fn start(hosts: &Hosts, reach: &Reach<'_>) -> Result<(Option<Member>, Generators
 }
 
 impl Cluster {
-    /// Starts all nodes and waits for them. The calling thread must outlive the cluster. Fails with all errors.
+    /// Starts all nodes and measures network paths. The calling thread must outlive the cluster. Fails with all errors.
     pub fn start(hosts: &Hosts, reach: &Reach<'_>) -> Result<Self, ClusterError> {
         let (subject, generators) = start(hosts, reach)?;
         let Some(subject) = subject else {
@@ -132,8 +132,8 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// Prefixes an error with the machine that fell silent first: mpirun then ends all nodes, and the lab may notice
-    /// others earlier.
+    /// Prefixes an error with the machine that fell silent first. If one machine is lost, mpirun ends all nodes, and
+    /// the lab may notice the end of a different node earlier.
     pub(crate) fn explain_loss(&self, text: &str) -> String {
         let nodes = self.members().map(|(_, member)| (member.link.name.as_str(), member.link.silent()));
         silent_first(nodes, text)
@@ -163,7 +163,8 @@ impl Cluster {
         self.members().map(node).collect()
     }
 
-    /// Compares clocks, network paths and configurations. Fails with one line if a machine was lost or if interrupted.
+    /// Compares the machines' clocks, paths and configurations. Fails with one line if interrupted or a machine was
+    /// lost.
     pub fn examine(&self, interrupted: &dyn Fn() -> bool) -> Result<Vec<Finding>, String> {
         let look = || {
             let one = |(_, member): (Role, &Member)| Ok((lab_clocks::monotonic_ns(), member.link.offset(interrupted)?));
@@ -251,8 +252,8 @@ impl Generators {
     }
 
     /// Loads a running server with `spec.threads` workers per machine. Returns the combined measurement and one per
-    /// generator. Call [`refuses`] first. Fails with `Some` if a machine was lost or no response came, with `None` if
-    /// interrupted.
+    /// generator. Requires that [`refuses`] returned `None`. Fails with `None` if interrupted, and with `Some` if a
+    /// machine was lost or no response came.
     pub fn run(
         &self,
         spec: &LoadSpec,
@@ -268,8 +269,8 @@ impl Generators {
         })
     }
 
-    /// Divides a load among the generators. `threads` is per machine; `None` uses the CPU count of the smallest
-    /// machine.
+    /// Divides a load among the generators. `threads` is the number of workers per machine; `None` uses the CPU count
+    /// of the smallest machine, but at most one worker per client.
     pub(crate) fn load<'a>(
         &'a self,
         threads: Option<u32>,
@@ -304,7 +305,7 @@ impl Generators {
     }
 }
 
-/// Prefixes `text` with the machine that has been silent the longest, if it has missed two beats.
+/// Prefixes `text` with the machine that has been silent the longest, if that is longer than two beats.
 fn silent_first<'a>(nodes: impl Iterator<Item = (&'a str, Duration)>, text: &str) -> String {
     match nodes.max_by_key(|(_, silent)| *silent) {
         Some((name, silent)) if silent > BEAT * 2 && !text.starts_with(&format!("lost {name}:")) => {

@@ -26,7 +26,7 @@ const REMOVALS_MAX: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(100);
 /// Name of a program that no image contains. An engine that reports the program missing can start containers.
 const NOT_THERE: &str = "/quintain-starts-containers-here";
-/// Exit status of a client if its program is not in the image.
+/// Exit status of an engine's client if the program to run is not in the image.
 const NOT_FOUND: i32 = 127;
 
 /// An image, and an engine that has started a container from the image on this machine.
@@ -161,7 +161,7 @@ impl Image {
         Job { client: self.client.clone(), name: name.to_owned() }
     }
 
-    /// Starts a container whose program is missing. Fails with the reason if no container can be started.
+    /// Starts a container whose program is missing. Fails with the reason if the engine cannot start containers.
     fn starts(&self, supervisor: &Supervisor) -> Result<(), String> {
         let name = supervisor.container_name();
         let options = ["--network", "none", "--entrypoint", NOT_THERE].map(str::to_owned);
@@ -183,8 +183,8 @@ impl Image {
 }
 
 impl Job {
-    /// Removes the container; returns whether nothing is left. Retries, because a killed client's container may appear
-    /// late.
+    /// Removes the container and returns whether nothing is left of it. Retries, because a killed client's container
+    /// may appear late.
     pub(crate) fn remove(&self, killed: bool) -> bool {
         let client = |arguments: &[&str]| run_client(&self.client, arguments, TO_REMOVE);
         let filter = format!("name=^{}$", self.name);

@@ -14,7 +14,7 @@ const STEPS: u32 = 5_000_000;
 /// Maximum number of CPUs probed per side, so that probes do not keep a large machine busy.
 const PROCESSORS_MAX: usize = 4;
 
-/// Probes the first 4 CPUs of each side, all at once. Omits CPUs on which it cannot run.
+/// Probes the first 4 CPUs of each side, all at once. Omits CPUs on which no thread can run.
 pub fn run(subject: &[u32], generator: &[u32]) -> Vec<Probe> {
     let mut cpus = [subject, generator].map(|cpus| &cpus[..cpus.len().min(PROCESSORS_MAX)]).concat();
     cpus.sort_unstable();

@@ -1,4 +1,4 @@
-//! Profiles the server in one extra trial per design point. It leaves no record, because profiling disturbs it.
+//! Profiles the server in one extra trial per design point, without a record, because profiling disturbs the server.
 
 use study::cpu_profile::CpuProfile;
 use study::plan::Plan;
@@ -12,7 +12,7 @@ use crate::run::Spinners;
 use crate::trial::{Bench, Trial};
 use crate::trial_end_reason::End;
 
-/// Minimum duration of a timed trial with a profile, ns, because samples are sparse.
+/// Minimum duration of a timed trial with a profile, ns. A shorter trial would give too few samples.
 const DURATION_MIN_NS: u64 = 2_000_000_000;
 
 /// Explains why no server of this run can be profiled, and how to fix it; `None` if no obstacle is known.

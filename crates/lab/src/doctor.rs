@@ -37,7 +37,7 @@ pub fn measure(host: &Host, io_uring: Option<Result<(), String>>) -> Limits {
     }
 }
 
-/// Minimum length of an interruption, ns. The loop reads the clock about every 50 ns.
+/// Minimum length of a pause that counts as an interruption, ns. The loop reads the clock about every 50 ns.
 const INTERRUPTION_NS: u64 = 5_000;
 
 /// Interruptions of a busy loop on one CPU.

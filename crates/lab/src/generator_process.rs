@@ -57,7 +57,7 @@ impl Engine for Generator {
         self.lines().and_then(|lines| lines.iter().map(|line| parse(line)).collect()).map_err(broken)
     }
 
-    /// Sends a message to the generator; one that has ended needs none.
+    /// Sends a message to the generator. Failures are ignored, because a generator that has ended needs no message.
     fn tell(&mut self, heard: Heard) -> Result<(), End> {
         if let Some(input) = &self.input {
             let _ = input.say(&heard);
@@ -75,7 +75,7 @@ impl Engine for Generator {
     }
 }
 
-/// Time for which the generator polls before each intended send, ns; 0 in a closed loop or without own CPUs.
+/// Time for which the generator polls before each intended send, ns; 0 in a closed loop or with shared CPUs.
 pub(crate) fn spin_ns(has_own_cpus: bool, arrivals: Arrivals) -> u64 {
     if has_own_cpus && !matches!(arrivals, Arrivals::Closed { .. }) { 100_000 } else { 0 }
 }
@@ -107,7 +107,7 @@ pub(crate) fn load_spec(load: &LoadPlan, target: Target, share: &Share, seed: u6
     }
 }
 
-/// Maximum time that a generator can take; `margin` is its time in addition to the load.
+/// Maximum time that a generator may take: the time of the load plus `margin`.
 pub(crate) fn patience(spec: &LoadSpec, margin: Duration) -> Duration {
     let warmup = match spec.warmup {
         Warmup::DurationNs(ns) | Warmup::Steady { max_ns: ns } => Duration::from_nanos(ns),

@@ -16,7 +16,8 @@ pub fn of(folder: &Path) -> Option<String> {
     marked(&commit, &["git", "status", "--porcelain", "--", "."], folder)
 }
 
-/// Commit checked out around `folder`, as in [`of`]. Ignores untracked files, because a run creates some itself.
+/// Commit checked out in the repository of `folder`, formatted as in [`of`]. Ignores untracked files, as runs create
+/// some.
 pub fn commit(folder: &Path) -> Option<String> {
     let commit = capture(&["git", "rev-parse", "--verify", "HEAD"], folder)?;
     marked(&commit, &["git", "status", "--porcelain", "--untracked-files=no"], folder)

@@ -98,7 +98,7 @@ impl Worktrees {
 pub(crate) fn remove_all(line: &str) {
     let paths = shell_words::split(line).unwrap_or_default();
     let [repository, folder] = paths.iter().map(Path::new).collect::<Vec<_>>()[..] else { return };
-    // This check protects all other directories.
+    // This check protects all other directories from removal.
     if !folder.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PREFIX)) {
         return;
     }

@@ -1,4 +1,4 @@
-//! Facts about the machine, read from files of Linux below a root: `/`, or a different directory in tests.
+//! Facts about the machine, read from Linux's files below a root directory, which is `/` except in tests.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -59,7 +59,7 @@ pub fn stamp() -> String {
     format_stamp(unix_seconds())
 }
 
-/// Nanoseconds of a duration; the maximum above 584 years.
+/// Converts a duration to nanoseconds; `u64::MAX` above 584 years.
 pub fn nanos(span: Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }

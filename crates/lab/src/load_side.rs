@@ -14,7 +14,7 @@ use crate::trial_end_reason::{End, failed};
 /// Minimum notice that generators get before they start together.
 const LEAD: Duration = Duration::from_millis(100);
 
-/// A generator on this machine or a node, with times converted to the lab's clock.
+/// A generator on this machine or on a node, with times converted to the lab's clock.
 pub(crate) trait Engine {
     fn handle(&self) -> BorrowedFd<'_>;
 
@@ -140,7 +140,7 @@ impl<'a> Load<'a> {
         self.parts.iter().all(|part| part.measurement.is_some())
     }
 
-    /// Ends all generators. Returns each measurement, and the combined one if the load [is done](Load::is_done).
+    /// Ends all generators. Returns each measurement, and their combination if the load [is done](Load::is_done).
     pub(crate) fn end(mut self, patience: Duration) -> Result<(Option<Measurement>, Vec<Agent>), End> {
         let (mut agents, mut measurements) = (Vec::new(), Vec::new());
         for (part, nth) in self.parts.iter_mut().zip(1..) {

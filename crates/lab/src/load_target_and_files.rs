@@ -26,7 +26,7 @@ fn fill(text: &str, ports: Standing) -> Option<String> {
     })
 }
 
-/// Builds the target of a load on a trial's server. Fails without requests for the protocol or with an unreadable file.
+/// Builds the target of a load on a trial's server. Fails without requests for the protocol or if a file is unreadable.
 pub(crate) fn target(load: &LoadPlan, host: IpAddr, ports: Standing, directory: &Path) -> Result<Target, String> {
     let front = SocketAddr::new(host, ports.port);
     let address = front.to_string();
@@ -186,7 +186,7 @@ pub fn missing_files(plan: &Plan, directory: &Path) -> Vec<String> {
     missing
 }
 
-/// Finds the first error in the values of a request, in a field of a body file or in a CSV file.
+/// Finds the first error in the placeholders of a request or in their CSV files; `None` if there is none.
 fn unreadable_value(request: &HttpRequest, directory: &Path) -> Option<String> {
     let body = std::str::from_utf8(&request.body).unwrap_or_default();
     let headers = request.headers.iter().map(|(_, value)| (value.as_str(), true));

@@ -56,7 +56,7 @@ pub struct Progress {
     pub block: u32,
     /// Position of the trial in the run, from 0.
     pub order: u32,
-    /// Request for this trial in addition to the plan, such as the rate of a search; `None` without one.
+    /// Setting of this trial that the plan leaves open, such as the rate in a search; `None` if there is none.
     pub step: Option<Step>,
     /// Number of records of this run so far, including those before it was resumed.
     pub trials_done: u32,

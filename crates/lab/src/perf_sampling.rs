@@ -16,13 +16,12 @@ use crate::process_start_and_stop::{Child, Launch, Supervisor, wait_readable};
 
 /// Samples per second of CPU time. It must not divide the kernel's tick rates, or samples would coincide with ticks.
 const FREQUENCY_HZ: u32 = 997;
-/// Time limit for `perf` to attach. The load does not begin earlier.
+/// Time limit for `perf` to attach. The load begins only afterwards.
 const ATTACH: Duration = Duration::from_secs(5);
-/// Time from the first bytes of the file of `perf`, which appear once the counters are open, to the first sample.
+/// Pause from the first bytes of the file of `perf`, which appear once the counters are open, to the first sample.
 const SETTLE: Duration = Duration::from_millis(50);
 /// Time limit for `perf` to write its data at the end.
 const FLUSH: Duration = Duration::from_secs(10);
-/// Time limit of `perf script`.
 const SCRIPT: Duration = Duration::from_secs(60);
 const SCRIPT_MAX_BYTES: usize = 512 << 20;
 /// Maximum size of the file of samples, which is removed at the end.

@@ -18,7 +18,7 @@ pub(crate) enum NotReady {
 }
 
 /// Waits up to `timeout` until `child` or one of its descendants accepts connections on `address`. For a container,
-/// `inside` has the port inside it, and a function that asks the engine for its first process.
+/// `inside` has the port inside it and a function that asks the engine for the ID of its first process.
 pub(crate) fn wait(
     child: &mut Child,
     address: SocketAddr,
@@ -33,7 +33,7 @@ pub(crate) fn wait(
         let is_held = || {
             let mut servers = child.servers();
             let Some((port, first_inside)) = inside else { return is_held_by(&servers, address.port()) };
-            // Processes of another user carry no readable mark.
+            // The marks of another user's processes cannot be read.
             if servers.is_empty() {
                 servers.extend(first_inside());
             }

@@ -59,14 +59,14 @@ pub(crate) struct Job {
 }
 
 impl Job {
-    /// Parses a watchdog line after `container `: a name of ours, then the client's command. `None` if invalid.
+    /// Parses a watchdog line after `container `: the container's name, then the client's command. `None` if invalid.
     pub(crate) fn parse(text: &str) -> Option<Job> {
         let (name, client) = text.split_once(' ')?;
         let client = shell_words::split(client).ok().filter(|client| !client.is_empty())?;
         name.starts_with("quintain-").then(|| Job { client, name: name.to_owned() })
     }
 
-    /// Line for the watchdog. `sign` is `+` before the container is created, and `-` once it is gone.
+    /// Builds the line for the watchdog. `sign` is `+` before the container is created, and `-` once it is gone.
     pub(crate) fn line(&self, sign: char) -> String {
         format!("{sign}container {} {}", self.name, shell_words::join(&self.client))
     }
@@ -137,7 +137,7 @@ impl Supervisor {
         self.watchdog.tell(&format!("+{what}"))
     }
 
-    /// Starts a child, which ends no later than its [`Child`] is dropped.
+    /// Starts a child, which ends at the latest when its [`Child`] is dropped. Fails if the watchdog is gone.
     pub(crate) fn spawn(&self, launch: Launch<'_>) -> io::Result<Child> {
         if let Some(container) = &launch.container {
             self.watchdog.tell(&container.line('+'))?;
@@ -313,7 +313,7 @@ impl Child {
         format!("exited ({exit}) {when}{}{}", self.left_behind(), saying(&self.last_words()))
     }
 
-    /// Clause `, but N processes it had started kept running ...`; empty if all have ended or the child crashed.
+    /// Clause `, but N processes it had started kept running ...`; empty if all have ended or the child failed.
     fn left_behind(&self) -> String {
         let processes = match self.left {
             // After a crash the workers may end a little later.
@@ -425,8 +425,8 @@ impl Drop for Child {
     }
 }
 
-/// Runs a short-lived tool such as `git`, not pinned, and returns its stdout and stderr. `None` if it cannot start,
-/// fails or takes over ten seconds.
+/// Runs a short-lived tool such as `git` without pinning it, and returns its stdout and stderr. `None` if it cannot
+/// start, fails or takes over ten seconds.
 pub(crate) fn capture(words: &[&str], directory: &Path) -> Option<String> {
     let (exit, text) = output(words, directory, Duration::from_secs(10)).ok()?;
     (exit == Exit::Code(0)).then_some(text)

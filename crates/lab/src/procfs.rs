@@ -43,7 +43,7 @@ pub(crate) struct Stat {
     pub(crate) user_ns: u64,
     pub(crate) system_ns: u64,
     pub(crate) threads: u32,
-    /// Start time in ticks since boot, which identifies the process together with its ID.
+    /// Start time in ticks since boot. Together with its ID, it identifies the process.
     pub(crate) started_ticks: u64,
     pub(crate) rss_bytes: u64,
 }

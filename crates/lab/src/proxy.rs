@@ -1,4 +1,4 @@
-//! Proxies of a trial. They start after the server and stop before it; the server's neighbor starts first.
+//! Proxies of a trial. They start after the server and stop before it. The proxy next to the server starts first.
 
 use std::cell::Cell;
 use std::fs;
@@ -30,7 +30,7 @@ pub(crate) struct Proxy<'a> {
     folder: tempfile::TempDir,
 }
 
-/// Starts the proxies and returns them, the generator's neighbor first. Fills `known` even on failure.
+/// Starts the proxies and returns them, the proxy next to the generator first. Fills `known` even on failure.
 pub(crate) fn start<'a>(
     order: &'a Serve,
     ground: Ground<'_>,
@@ -105,7 +105,8 @@ fn start_one(
 }
 
 impl Proxy<'_> {
-    /// Stops the proxy and writes results to `used`. `tables` are pairs of connection tables, the best pair first.
+    /// Stops the proxy and fills `used`. `tables` has pairs of earlier and later connection tables, the best pair
+    /// first.
     pub(crate) fn finish(mut self, tables: &[(&Table, &Table)], used: &mut ProxyUse) -> Vec<Warning> {
         let mut warnings = self.started.stop(&mut used.used).into_iter().collect::<Vec<_>>();
         used.wire = tables

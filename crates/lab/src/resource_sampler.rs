@@ -18,9 +18,9 @@ const EVERY: Duration = Duration::from_millis(100);
 const EVERY_COSTLY: Duration = Duration::from_secs(1);
 /// Maximum age of the list of members at the start and end of measuring.
 const FRESH: Duration = Duration::from_millis(50);
-/// Time for which unfinished waits are followed after measuring: real-time tasks run for at most 0.95 s (sched(7)).
+/// Time for which unfinished waits are followed after measuring, as real-time tasks run for at most 0.95 s (sched(7)).
 const FOLLOWED: Duration = Duration::from_secs(1);
-/// Multiple of its own CPU time after which a costly read is repeated.
+/// Minimum interval between costly reads, as a multiple of the CPU time that the last one took.
 const COST_SHARE: u32 = 200;
 
 pub(crate) struct Sampler {
@@ -44,7 +44,7 @@ pub(crate) struct Sampler {
 pub(crate) struct Reading {
     /// Time of the reading in ns since the start of the server: the midpoint of reading the CPU times.
     pub(crate) at_ns: u64,
-    /// Time in ns that the server's CPUs worked or were taken by the host; `None` if the kernel does not report it.
+    /// Time in ns that the server's CPUs were busy or taken by the host; `None` if the kernel does not report it.
     busy_ns: Option<u64>,
     user_ns: u64,
     system_ns: u64,
@@ -272,7 +272,7 @@ fn share_within(readings: (Instant, Instant), span: (Instant, Instant)) -> Optio
     (!part.is_zero()).then(|| part.as_secs_f64() / whole.as_secs_f64())
 }
 
-/// Time in ns that `cpus` worked for processes or were taken by the host of a virtual machine; `text` is `/proc/stat`.
+/// Time in ns during which `cpus` ran processes or were taken by the host of a virtual machine; `text` is `/proc/stat`.
 /// Excludes interrupts, because network interrupts serve the server. `None` if unknown. Source: proc_stat(5).
 fn busy_ns(text: &str, cpus: &[u32]) -> Option<u64> {
     let of = |cpu: &u32| {

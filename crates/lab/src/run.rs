@@ -1,4 +1,4 @@
-//! Runs a plan: builds, verifications, and trials until it has enough.
+//! Runs a plan: builds and verifies the servers, then runs trials until there are enough.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -101,7 +101,7 @@ pub fn run(
     Ok(Ended { cause, points: ends })
 }
 
-/// Explains for each point why it gets no trials: unrunnable here, or its server was not built. `None` if it can run.
+/// Explains for each point why it gets no trials, such as a failed build. `None` if it can run.
 fn not_runnable(plan: &Plan, builds: &[Build]) -> Vec<Option<String>> {
     let mut ends: Vec<Option<String>> = plan.points.iter().map(|point| point.unrunnable.clone()).collect();
     for build in builds {

@@ -17,7 +17,7 @@ use crate::start_server::{Companion, Ground, Server, Started};
 use crate::trial_end_reason::{End, failed};
 use crate::{lab_clocks, network_counters, ports_and_readiness, tcp_byte_counts};
 
-/// Interval between readings of the connection tables; one takes milliseconds with very many connections.
+/// Interval between readings of the connection tables. A reading takes milliseconds with very many connections.
 const LOOK_AT_WIRE: Duration = Duration::from_millis(200);
 /// Time before a reading in which all other work stops, so that the reading is not late.
 const NEAR: Duration = Duration::from_millis(20);
@@ -55,14 +55,14 @@ pub(crate) struct Seen {
     /// Whether the reading at the end of measuring has been taken.
     pub(crate) ended: bool,
     pub(crate) exited: bool,
-    /// Latest sample of the server; `None` if it runs on another machine or there is none.
+    /// Latest sample of the server; `None` if there is none yet or the server runs on another machine.
     pub(crate) used: Option<Sample>,
 }
 
 pub(crate) struct Subject<'a> {
     pub(crate) server: Started,
     proxies: Vec<Proxy<'a>>,
-    /// Processes that the server needs, and therefore declared after it so that they are dropped later.
+    /// Processes that the server needs. They are declared after the server, so that they are dropped later.
     companions: Companions<'a>,
     /// Samplers, one per process, in the order of [`uses`].
     samplers: Vec<Sampler>,
@@ -201,8 +201,8 @@ impl Side for Subject<'_> {
         let failure = self.failure(if has_failed { EXITING } else { Duration::ZERO });
         let Self { mut server, proxies, mut companions, samplers, readings, before, mut known, .. } = *self;
         known.failure = failure;
-        // An ended server has no `/proc` directory. This process has equal counters, unless that server had its own
-        // namespace.
+        // A server that has ended has no `/proc` directory. This process has the same counters, unless the server had
+        // its own network namespace.
         let after = network_counters::read(Path::new(&format!("/proc/{}/net", server.pid)));
         match before.zip(after.or_else(|| network_counters::read(Path::new("/proc/self/net")))) {
             Some((before, after)) => known.network = network_counters::between(before, after),
@@ -230,7 +230,7 @@ fn start_server(
     known: &mut Stopped,
 ) -> Result<Started, End> {
     let plan = &order.point.subject.process;
-    // Only its own machine connects to a server behind a proxy.
+    // A server behind a proxy gets connections only from its own machine.
     let address = if order.point.proxies.is_empty() { order.address } else { IpAddr::V4(Ipv4Addr::LOCALHOST) };
     let names = |name: &str| port_of(name, second_port, companions);
     let server = Server { names: &names, cpus: &order.cpus, address, ..Server::new(plan, ground) };
@@ -257,11 +257,10 @@ pub(crate) fn port_of(name: &str, second_port: u16, companions: &[Companion]) ->
 struct Readings {
     begin: Option<UsageSnapshot>,
     end: Option<UsageSnapshot>,
-    /// Announced time at which measuring begins.
     begins: Option<Instant>,
     ends: Option<Instant>,
     span: Option<(Instant, Instant)>,
-    /// Latest connection table before the end, for ungated generators, which may disconnect before the last one.
+    /// Latest connection table before the end, for ungated generators, which may disconnect before the final one.
     between: Option<(Instant, Option<tcp_byte_counts::Table>)>,
 }
 

@@ -31,7 +31,7 @@ pub(crate) struct Ground<'a> {
 #[derive(Default)]
 pub(crate) struct Kept {
     pub(crate) images: Images,
-    /// Companions that run on between trials.
+    /// Companions that keep running between trials.
     pub(crate) companions: RefCell<Vec<Companion>>,
 }
 
@@ -50,7 +50,7 @@ impl Drop for Companion {
 pub(crate) struct Server<'a> {
     pub(crate) ground: Ground<'a>,
     pub(crate) plan: &'a ProcessPlan,
-    /// Returns the values of placeholders in the command and environment, except the server's port and address.
+    /// Returns the value of a placeholder in the command or environment, other than the server's port and address.
     pub(crate) names: &'a dyn Fn(&str) -> Option<String>,
     /// Prepares each start; receives a function that fills in placeholders.
     pub(crate) prepare: &'a dyn Fn(Fill<'_>) -> Result<(), String>,
@@ -218,7 +218,7 @@ impl<'a> Server<'a> {
     }
 }
 
-/// Hint if a process listens on other addresses than `wanted`; empty if it does not.
+/// Hint that names the addresses on which a process listens instead of `wanted`; empty if there are none.
 fn elsewhere(addresses: &[SocketAddr], wanted: SocketAddr) -> String {
     if addresses.is_empty() {
         return String::new();

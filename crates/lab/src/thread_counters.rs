@@ -49,7 +49,7 @@ impl Counts {
 
 struct Thread {
     counts: Counts,
-    /// Directory of the thread, and since when it has been ready with these counters; `None` if not ready.
+    /// Directory of the thread, and the time since which it has been ready with these counters; `None` if not ready.
     ready: Option<(PathBuf, Instant)>,
 }
 

@@ -25,7 +25,7 @@ use crate::{lab_clocks, load_target_and_files};
 
 const GENERATOR_MARGIN: Duration = Duration::from_secs(15);
 const LOOK: Duration = Duration::from_millis(50);
-/// Share of a silent trial above which a stalled generator or a server without a CPU excuses the server.
+/// Share of a trial without responses above which a stalled generator or a lack of CPU time excuses the server.
 const EXCUSE: f64 = 0.5;
 /// Silence after which a generator counts as not running. It reports five times per second.
 const PROGRESS: Duration = Duration::from_secs(2);
@@ -38,7 +38,7 @@ pub(crate) struct Bench<'a> {
     pub(crate) kept: Kept,
     pub(crate) supervisor: Supervisor,
     pub(crate) interrupted: &'a dyn Fn() -> bool,
-    /// Time of the generator in addition to the load, for starting, connecting and writing results.
+    /// Time that a generator may take in addition to the load, for starting, connecting and writing results.
     pub(crate) margin: Duration,
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct Trial<'a> {
     pub(crate) order: u32,
     pub(crate) step: Option<Step>,
     pub(crate) revision: Option<String>,
-    /// Profiler of the server, which disturbs it; `None` in a measured trial.
+    /// Profiler, which disturbs the server; `None` in a measured trial.
     pub(crate) perf: Option<&'a Perf<'a>>,
 }
 
@@ -270,8 +270,8 @@ fn handle_server_events(
     Ok(())
 }
 
-/// Subtracts the CPU time of proxies on the server's CPUs from the time of other processes, which is unknown if the
-/// generator shared the CPUs or spinners ran.
+/// Subtracts the CPU time of proxies on the server's CPUs from the time of other processes. The latter is unknown if
+/// the generator shared the CPUs or spinners ran.
 fn settle_others(record: &mut Record) {
     let cpu_ns = |used: &SubjectUse| used.user_ns.saturating_add(used.system_ns);
     let unknown = record.cpus_shared || record.idle == IdlePolicy::Spin;

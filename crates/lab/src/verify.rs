@@ -66,7 +66,7 @@ pub enum Target<'a> {
     },
 }
 
-/// Verifies a server and passes each result to `told`. Fails if interrupted or if the server does not start at first.
+/// Verifies a server and passes each result to `told`. Fails if interrupted or if the server's first start fails.
 pub fn verify(
     order: &Order,
     target: Target<'_>,
@@ -119,13 +119,13 @@ fn checks(order: &Order) -> Vec<Check> {
     all.filter(|check| order.names.is_empty() || order.names.contains(&check.name)).collect()
 }
 
-/// Names and promises of all cases that `order` could run, whatever its `names`.
+/// Names and promises of all cases that `order` could run, regardless of its `names`.
 pub fn names(order: &Order) -> Vec<(String, String)> {
     let all = Order { names: Vec::new(), ..order.clone() };
     checks(&all).into_iter().map(|check| (check.name, check.promise)).collect()
 }
 
-/// Verifies each built server once if the plan requires it. Returns rows like those of builds, fewer if interrupted.
+/// Verifies each built server once if the plan requires it. Returns the results as [`Build`]s, fewer if interrupted.
 pub(crate) fn builds(
     plan: &Plan,
     built: &[Build],

@@ -40,9 +40,9 @@ fn flood_is_bounded_and_a_node_still_joins() {
     }
     let mut node = node.join().unwrap().unwrap();
     look(FLOOD);
-    // At most 64 half-open connections, one being accepted, the directory, and the sockets and pipes of node and lab.
+    // Up to 64 half-open connections, the one being accepted, the directory, the node and the lab use descriptors.
     assert!(worst.0 <= 64 + 16, "{worst:?}");
-    // One thread for the node, and one for the channel of each side.
+    // One thread runs the node, and each side has one thread for its channel.
     assert!(worst.1 <= 3, "{worst:?}");
 
     let (mut told, mut lab) = (0, None);

@@ -1,4 +1,4 @@
-//! Checks for disturbances that only arise between several machines.
+//! Checks for disturbances that arise only between several machines.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::doctor::{Seen, findings, good, not_checked, warning};
 const CLOCK_ERROR_NS: u64 = 1_000_000;
 /// Maximum drift between clocks, in parts per million; their crystals cannot explain a larger one.
 const DRIFT_PPM: f64 = 100.0;
-/// Share of the other paths' median speed below which a path counts as a different kind.
+/// Fraction of the median speed of all paths below which the slowest path causes a warning.
 const SLOW: f64 = 0.1;
 /// MTU of Ethernet, bytes. A smaller MTU indicates a tunnel.
 const MTU_BYTES: u64 = 1500;
@@ -55,7 +55,7 @@ fn machines(all: &[ExaminedNode]) -> Seen {
 
 fn clocks(all: &[ExaminedNode]) -> Seen {
     let error_ns = all.iter().map(|looked| looked.clock_error_ns).max().unwrap_or(0);
-    // A drift smaller than its error counts as none.
+    // The error is subtracted, so that a drift within it causes no warning.
     let drift = |looked: &ExaminedNode| looked.drift_ppm.0.abs() - looked.drift_ppm.1;
     let fastest = all.iter().max_by(|a, b| drift(a).total_cmp(&drift(b)));
     let text = format!("offsets known within {:.0} µs", error_ns as f64 / 1e3);

@@ -30,7 +30,7 @@ pub struct Pipes {
     pub output: File,
 }
 
-/// Maximum length of a first line in bytes, including its end.
+/// Maximum length of a connection's first line in bytes, including its end.
 const LINE_MAX: usize = 1024;
 
 /// First line that a node sends. The lab replies with a `Result`; its error is the reason for refusing the node.

@@ -1,4 +1,4 @@
-//! Starts nodes on all machines with one command, mpirun or the user's; the nodes join over TLS.
+//! Starts nodes on all machines with one command, either mpirun or the user's own. The nodes then join over TLS.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -15,7 +15,7 @@ use crate::lab_clocks;
 use crate::process_start_and_stop::{Child, Exit, Launch, Supervisor, TICKET, capture};
 use crate::trial_end_reason::saying;
 
-/// Major version of Open MPI that is tested. Version 5 has other names for the settings.
+/// Major version of Open MPI with which this code is tested. Version 5 has different names for the settings.
 const TESTED: u32 = 4;
 const SETTINGS: &[(&str, &str)] = &[
     // Otherwise each node and its children are bound to one CPU.
@@ -29,7 +29,7 @@ const SETTINGS: &[(&str, &str)] = &[
         "-o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=2 -o ServerAliveCountMax=3",
     ),
     ("OMPI_MCA_orte_keep_fqdn_hostnames", "1"),
-    // Otherwise a disconnected machine is noticed after minutes. The lab must be first, because it names the machine.
+    // Otherwise mpirun takes minutes to notice a lost machine. The lab must notice it first, because the lab names it.
     ("OMPI_MCA_oob_tcp_keepalive_time", "2"),
     ("OMPI_MCA_oob_tcp_keepalive_intvl", "1"),
     ("OMPI_MCA_oob_tcp_keepalive_probes", "5"),
@@ -58,7 +58,7 @@ pub(super) fn is_better(machines: usize, reach: &Reach<'_>) -> bool {
     (allocated || machines > 2) && mpirun().is_ok()
 }
 
-/// Finds mpirun and returns its version. Fails with one sentence if mpirun is missing or its version is not supported.
+/// Finds mpirun and returns its version. Fails with one sentence if it is missing or its version is unsupported.
 pub(super) fn mpirun() -> Result<String, String> {
     let said = capture(&["mpirun", "--version"], Path::new("/")).ok_or("there is no `mpirun` here")?;
     let version = version(&said)
@@ -75,7 +75,7 @@ fn version(said: &str) -> Option<&str> {
     said.lines().next()?.split_once("(Open MPI) ").map(|(_, version)| version.trim())
 }
 
-/// Starts the nodes and waits until each has joined or can no longer join. Fails with one line.
+/// Starts the nodes and waits until each has joined or can no longer join. Fails with a one-line message.
 pub(super) fn start(
     hosts: &Hosts,
     machines: &[(&HostPlan, IpAddr)],

@@ -123,7 +123,7 @@ pub(super) fn deploy(hosts: &Hosts, reach: &Reach<'_>, supervisor: &Supervisor) 
         let mut child = supervisor.spawn(launch).map_err(|error| format!("cannot start `ssh`: {error}"))?;
         let mut binary = File::open(&reach.exe).map_err(|error| format!("cannot read this binary: {error}"))?;
         if let Some(mut input) = child.input.take() {
-            // A machine that has the binary does not read this input.
+            // A machine that already has the binary does not read this input.
             std::thread::spawn(move || std::io::copy(&mut binary, &mut input));
         }
         Ok::<_, String>(child)
@@ -157,7 +157,7 @@ fn launcher(hosts: &Hosts, host: &HostPlan) -> Launcher {
     host.launcher.unwrap_or(hosts.launcher)
 }
 
-/// Resolves the launcher `auto`: mpirun, if it works, in an allocation or for over two machines; otherwise ssh.
+/// Resolves the launcher `auto`: mpirun if it works and there is an allocation or over two machines, otherwise ssh.
 pub(super) fn resolve(hosts: &mut Hosts, reach: &Reach<'_>) {
     if hosts.launcher == Launcher::Auto {
         let remote = hosts.hosts.iter().filter(|host| launcher(hosts, host) == Launcher::Auto);

@@ -23,7 +23,7 @@ const LONG_MS: u64 = 3_000;
 /// Duration of the transfer to all generators at once, ms.
 const TOGETHER_MS: u64 = 400;
 const BODY_BYTES: u32 = 1 << 20;
-/// Number of connections that carry bodies: enough not to limit the throughput.
+/// Number of connections that carry bodies, large enough that it does not limit the throughput.
 const STREAMS: u32 = 4;
 /// CPU share of the server or a generator at or above which a transfer does not show the limit of the paths.
 const BUSY: f64 = 0.7;

@@ -249,7 +249,7 @@ fn pipelined(server: &mut Server<'_>) -> Result<(), Trouble> {
 }
 
 fn slow_reader(server: &mut Server<'_>) -> Result<(), Trouble> {
-    /// Total size of responses, in bytes, that fills the buffers on both sides of a connection.
+    /// Total size of responses, in bytes, large enough to fill the buffers on both sides of a connection.
     const ENOUGH: usize = 24 << 20;
     let known = detect(server)?;
     let mut slow = server.connect()?;

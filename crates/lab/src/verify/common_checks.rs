@@ -67,7 +67,7 @@ fn reset(server: &mut Server<'_>) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// Resets one connection in each state that it can be in.
+/// Resets four connections: one without a request, one that is idle, one amid a request, and one with many requests.
 fn reset_once(server: &Server<'_>) -> Result<(), String> {
     server.connect()?.reset()?; // nothing was sent
     let mut idle = server.connect()?;
@@ -114,7 +114,7 @@ fn nodelay(server: &mut Server<'_>) -> Result<(), Trouble> {
     let mut clients = server.served_clients(4)?;
     let mut ports = Vec::new();
     for client in &mut clients {
-        client.ask(7)?; // some servers set it after the first response, once a connection persists
+        client.ask(7)?; // some servers set TCP_NODELAY only after the first response
         ports.push(client.stream.local_addr().map_err(|error| format!("no local address: {error}"))?.port());
     }
     let (mut found, mut refused) = (0, None);

@@ -1,4 +1,4 @@
-//! Runs a case that is data: sends its requests in pieces and compares the responses.
+//! Runs a case that is defined as data: sends its requests in pieces and compares the responses.
 
 use std::thread;
 use std::time::Duration;
@@ -13,8 +13,8 @@ use super::http_response_parser::Response;
 use super::server_under_test::Server;
 use super::unsuccessful_check_reason::{Trouble, excerpt};
 
-/// Silence required between the pieces of a request. It is [`BEHIND`] after the last response, and [`BEHIND_LATER`]
-/// from the second connection of a case.
+/// Silence required between the pieces of a request. After the last response, the first connection of a case requires
+/// [`BEHIND`], and later ones require [`BEHIND_LATER`].
 const BETWEEN: Duration = Duration::from_millis(3);
 const BETWEEN_BYTES: Duration = Duration::from_millis(1);
 const BEHIND: Duration = Duration::from_millis(20);
@@ -131,7 +131,7 @@ impl Talk<'_, '_> {
         Ok(())
     }
 
-    /// Sends all requests before it reads. A cut case reads the responses to complete requests before the next piece.
+    /// Sends all requests before reading. If cut, reads the responses to complete requests before the next piece.
     fn at_once(&self, count: usize, question: Ask<'_, '_>) -> Result<(), Trouble> {
         let mut all = Vec::with_capacity(count);
         for number in 0..count {

@@ -32,7 +32,7 @@ impl Page {
         Ok(Page { path: path.to_owned(), status: first.status, body })
     }
 
-    /// Builds a short request such as browsers and load generators send.
+    /// Builds a short request, similar to the requests of browsers and load generators.
     pub(super) fn request(&self) -> Vec<u8> {
         get(&self.path)
     }

@@ -19,7 +19,7 @@ pub(super) fn checks() -> Vec<Check> {
 }
 
 fn slow_reader(server: &mut Server<'_>) -> Result<(), Trouble> {
-    /// Total size of responses, in bytes, that fills the buffers on both sides of a connection.
+    /// Total size of responses, in bytes, large enough to fill the buffers on both sides of a connection.
     const ENOUGH: usize = 12 << 20;
     let mut slow = server.connect()?;
     // Large responses fill the buffers with few requests. A server may finish small ones before it blocks.

@@ -1,4 +1,4 @@
-//! Parses HTTP/1.1 as strictly as RFC 9112 allows, without the generator's codec, because it also judges quintain.
+//! Parses HTTP/1.1 as strictly as RFC 9112 allows. It also judges quintain, and so does not use the generator's codec.
 
 use super::unsuccessful_check_reason::excerpt;
 
@@ -33,7 +33,7 @@ impl Response {
     }
 }
 
-/// Parses a head without its final empty line or a body. `head` is whether the request was HEAD.
+/// Parses a head, given without its final empty line and the body. `head` is whether the request was HEAD.
 pub(super) fn parse(bytes: &[u8], head: bool) -> Result<(Response, Framing), String> {
     let text = std::str::from_utf8(bytes).map_err(|_| format!("a head that is not text: {}", quoted(bytes)))?;
     let mut lines = text.split("\r\n");

@@ -23,7 +23,7 @@ use crate::start_server::{Ground, Kept, Started};
 use crate::trial_end_reason::End;
 use crate::{lab_clocks, ports_and_readiness, process_sockets};
 
-/// Server to verify, and what is needed to start it.
+/// Server to verify, and the means to start it.
 pub(super) struct Home<'a> {
     pub(super) target: Target<'a>,
     /// Supervisor of the server; `None` if the server was already running.
@@ -144,7 +144,7 @@ impl<'a> Server<'a> {
                 Err(error) => return Err(io_error(error)),
             }
         }
-        // Some of 16 clients share a thread with the slow one. They ask repeatedly, because it may not block at once.
+        // Some of the 16 share a thread with the slow client. They ask repeatedly, because that thread may block late.
         let mut others = (0..16).map(|_| self.connect()).collect::<Result<Vec<_>, _>>()?;
         for _ in 0..4 {
             for (index, other) in others.iter_mut().enumerate() {

@@ -12,7 +12,7 @@ pub enum NotStarted {
     /// The server reported that this machine cannot run it.
     #[error("cannot run here: {0}")]
     Unrunnable(String),
-    /// The server failed to start for this other reason.
+    /// The server failed to start for this reason, which is not a limitation of the machine.
     #[error("{0}")]
     Failed(String),
     /// The caller interrupted the start.

@@ -1,4 +1,4 @@
-//! The certificate of a lab, its fingerprint, and nodes that trust only it.
+//! The certificate of a lab, its fingerprint, and the verifier with which a node trusts only that certificate.
 
 use std::io;
 use std::sync::Arc;

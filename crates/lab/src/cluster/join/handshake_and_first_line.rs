@@ -1,4 +1,4 @@
-//! A connection during the TLS handshake and its first line. No function blocks.
+//! A connection until its TLS handshake and first line are complete. None of the functions block.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -76,7 +76,7 @@ impl Opening {
         self.tls.writer().write_all(&text)
     }
 
-    /// Proceeds without waiting; `None` until the line is complete. Fails if it is invalid or the connection ended.
+    /// Returns the first line; `None` until it is complete. Fails if the line is invalid or the connection has ended.
     pub(super) fn line<T: DeserializeOwned>(&mut self) -> Result<Option<T>, Why> {
         loop {
             self.send().map_err(|_| Why::Ended)?;

@@ -1,4 +1,4 @@
-//! The lab's listener for nodes: admits those with a valid ticket, and bounds all others.
+//! The lab's listener for nodes: admits nodes with a valid ticket and limits all other connections.
 
 use std::io::{self, ErrorKind, PipeReader, PipeWriter};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
@@ -150,7 +150,7 @@ impl Door {
         let _ = events.send(Event::Over(refused));
     }
 
-    /// Polls the socket and all half-open connections; returns one flag each. `None` if the lab has stopped waiting.
+    /// Polls the socket and half-open connections, and returns a flag for each. `None` if the lab has stopped waiting.
     fn wait(&self) -> Option<Vec<bool>> {
         let now = lab_clocks::now();
         let is_open = self.has_room(now) && self.paused.is_none_or(|paused| paused <= now);
@@ -174,7 +174,7 @@ impl Door {
     }
 
     fn accept(&mut self) {
-        // The bound lets half-open connections be served in between.
+        // The limit on iterations lets half-open connections be served in between.
         for _ in 0..HALF_OPEN_MAX {
             if !self.has_room(lab_clocks::now()) {
                 return;

@@ -234,7 +234,6 @@ fn refuses_older_tls_versions() {
     assert!(matches!(why, Why::Tls(_)), "{why:?}");
 }
 
-/// The lab keeps a bounded number of silent connections, so a later node can still join.
 #[test]
 fn node_joins_during_a_flood() {
     let (known, joining) = lab(&[None]);

@@ -1,4 +1,4 @@
-//! Copies between an encrypted connection and two pipes, and buffers at most about 100 KiB per direction.
+//! Copies data between an encrypted connection and two pipes, and buffers at most about 100 KiB per direction.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
@@ -13,7 +13,7 @@ use rustls::Connection;
 use super::Pipes;
 use crate::lab_clocks;
 
-/// Time limit for sending the last bytes and for the other side to end.
+/// Time limit for sending the last bytes and waiting for the other side to end.
 const LINGER: Duration = Duration::from_secs(2);
 const CHUNK: usize = 64 * 1024;
 
@@ -87,7 +87,7 @@ struct Pump {
 impl Pump {
     fn run(mut self) {
         loop {
-            // Every turn checks the end: a side that writes without pause would keep this loop moving forever.
+            // Every turn checks for the end, because a side that writes without pause would keep this loop busy.
             let is_moving = self.turn();
             let is_sent = self.is_shut || self.peer == Peer::Gone;
             let is_read = self.to.is_none() && self.peer != Peer::Writes;
