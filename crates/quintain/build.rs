@@ -27,7 +27,7 @@ fn add_files(root: &Path, folder: &Path, files: &mut BTreeMap<String, String>) -
                 add_files(root, &path, files)?;
             }
         } else if !is_executable {
-            // Each file is listed: for a directory, Cargo would also watch build results.
+            // Files are listed one by one, because Cargo would also watch the build results in a directory.
             println!("cargo::rerun-if-changed={}", path.display());
             match std::fs::read_to_string(&path) {
                 Ok(text) => drop(files.insert(path.strip_prefix(root)?.display().to_string(), text)),

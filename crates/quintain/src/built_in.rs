@@ -58,7 +58,7 @@ fn unpack_in(caches: &Path) -> anyhow::Result<PathBuf> {
         let new = tempfile::Builder::new().prefix(".new-").tempdir_in(caches).with_context(cannot)?;
         let made = FILES.iter().try_for_each(|(path, file)| write(&new.path().join(path), file));
         let moved = made.and_then(|()| std::fs::rename(new.path(), &root));
-        // A process that was faster has unpacked equal content.
+        // If a faster process has unpacked the files, their content is the same.
         let moved = moved.or_else(|error| if root.is_dir() { Ok(()) } else { Err(error) });
         moved.with_context(cannot)?;
     }

@@ -13,7 +13,7 @@ use crate::collected_mistakes::Mistakes;
 use crate::command_result::usage;
 use crate::output;
 
-/// Default workload. Its population is fixed, so that the hit ratio settles, and its lengths are measured.
+/// Default workload. Its population is fixed, so that the hit ratio settles, and its lengths come from measurements.
 const DEFAULT_WORKLOAD: &str = "etc-2012";
 /// Default warm-up for servers that are not caches.
 const WARMUP: Duration = Duration::from_nanos(study::load_limits_and_defaults::WARMUP_NS);

@@ -18,7 +18,7 @@ use crate::load_progress_and_errors::Live;
 use crate::run::{cpus_of, run_once};
 use crate::{output, signals, start_cluster};
 
-/// Text of the study of one protocol. The null server gets half of the CPUs. One client shows the lowest latency, more
+/// Text of the study of one protocol. The null server gets half of the CPUs. One client shows the lowest latency; more
 /// clients show the peak rate.
 fn study_of((protocol, command): NullServer) -> String {
     let workload = if command.starts_with("serve cache") { WORKLOAD } else { "" };

@@ -758,7 +758,7 @@ pub(crate) struct JourneyArgs {
     pub(crate) calls: Option<PathBuf>,
 }
 
-/// A journey and its weight: `browse.toml=9`.
+/// Parses a journey and its weight, such as `browse.toml=9`. The default weight is 1.
 fn weighted_journey(text: &str) -> Result<(String, u32), Invalid> {
     let Some((name, weight)) = text.rsplit_once('=') else { return Ok((text.to_owned(), 1)) };
     let weight = weight.parse().ok().filter(|weight| (1..=1_000_000).contains(weight));
@@ -854,7 +854,7 @@ const MOCK_PROFILES: &[(&str, mocks::Profile)] =
     &[("shipped", mocks::Profile::Shipped), ("paper", mocks::Profile::Paper)];
 const MOCK_IDENTITIES: &[(&str, mocks::Identities)] =
     &[("fresh", mocks::Identities::Fresh), ("reused", mocks::Identities::Reused)];
-/// Builds a kind of misbehavior from the number of responses before the silence.
+/// Function that builds a kind of misbehavior from the number of responses before the silence.
 pub(crate) type Misbehave = fn(u64) -> Misbehaviour;
 const HOSTILE_KINDS: &[(&str, Misbehave)] = &[
     ("wrong-words", |_| Misbehaviour::WrongWords),

@@ -382,7 +382,7 @@ fn of_revisions(args: &CompareArgs, url: &str, (base, head): (&str, &str), mut m
 }
 
 /// Finds the worktree directory of the run to resume and takes the right to add to that run. `None` without such a run.
-/// Fails if another process works on it or its commits differ.
+/// Fails if another process is adding to it or its commits differ.
 fn resumed(args: &CompareArgs, commits: &[String]) -> Result<Option<(PathBuf, Owner)>> {
     let Some(name) = &args.resume else { return Ok(None) };
     let store = Store::open_existing(&args.how.store.store)?;

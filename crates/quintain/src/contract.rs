@@ -54,7 +54,7 @@ fn check(path: &Path, strict: bool, json: bool) -> Done {
     })
 }
 
-/// Explains the blame of each report in the output of an adapter with `format = "json"`. Fails if a report is invalid.
+/// Explains the blame in each report that an adapter with `format = "json"` has written. Fails if a report is invalid.
 fn explain(reports: &Path, clause: Option<&str>, call: Option<u64>) -> Done {
     let text = if reports.as_os_str() == "-" {
         let read = std::io::read_to_string(std::io::stdin());

@@ -19,7 +19,7 @@ pub(crate) fn exec(cpus: Option<Cpus>, parent: Option<u32>, command: &[OsString]
     let cpus = cpus.map(|cpus| cpus.0).unwrap_or_default();
     let error = lab::exec::become_command(&cpus, parent, command);
     let name = command[0].to_string_lossy().into_owned();
-    // The lab reads this line and marks the row as not runnable: programs from `PATH` belong to the machine.
+    // The lab reads this line and marks the row as not runnable, because programs from `PATH` belong to the machine.
     if error.kind() == std::io::ErrorKind::NotFound && !name.contains('/') {
         output::message(&format!("cannot run here: `{name}` is not installed"));
     }

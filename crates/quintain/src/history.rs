@@ -125,7 +125,7 @@ fn readers() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from).min(4)
 }
 
-/// Returns `None` with a note for a run that a newer quintain has stored, so that the others are still shown.
+/// Prints a note and returns `None` for a run that a newer quintain has stored, so that other runs are still shown.
 fn readable<T>(read: Result<T, StoreError>) -> Result<Option<T>> {
     match read {
         Ok(read) => Ok(Some(read)),

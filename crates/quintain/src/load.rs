@@ -31,7 +31,7 @@ const SPIN_NS: u64 = 100_000;
 const UNTIL_DURATIONS: u64 = 10;
 /// Default time of measuring, in ns.
 const DURATION_NS: u64 = 5_000_000_000;
-/// Time after which `-n`, and a trace without `-d`, give up, in ns.
+/// Time in ns after which a load with `-n`, or a trace without `-d`, gives up.
 const REQUESTS_MAX_NS: u64 = 600_000_000_000;
 /// Constants of volley: requests per round, half-width of the interval, maximum time.
 const VOLLEY: Stop = Stop::Volley { round_requests: 1_000_000, half_width_ns: 5_000, max_ns: 180_000_000_000 };
@@ -99,7 +99,7 @@ pub(crate) fn load(args: LoadArgs) -> Done {
         request_log::write(path, &measurement, &spec.target)?;
     }
     if let Some((path, kind)) = &args.hdr {
-        // The measurement has just ended, so it began its duration ago.
+        // The measurement has just ended, so its duration gives the time at which it began.
         let start_s = lab::lab_clocks::unix_seconds().saturating_sub(measurement.duration_ns / 1_000_000_000);
         let start = Duration::from_secs(start_s);
         match report::exports::latency_file(&measurement, *kind, &name, start) {
@@ -262,7 +262,7 @@ fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>)> {
     Ok((Prepared { spec, name: asked.name, search, metrics: args.metrics, fail_if }, asked.notes))
 }
 
-/// Window length in ns: the default, or the smallest multiple of it that keeps to [`WINDOWS_MAX`].
+/// Window length in ns: the default, or its smallest multiple that needs at most [`WINDOWS_MAX`] windows.
 fn window_ns(longest_ns: u64) -> u64 {
     longest_ns.div_ceil(WINDOWS_MAX).next_multiple_of(WINDOW_NS).max(WINDOW_NS)
 }

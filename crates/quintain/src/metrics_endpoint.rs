@@ -15,7 +15,7 @@ use study::generator_messages::LATENCY_BOUNDS_NS;
 
 use crate::command_result::{Exit, Problem, Result, machine};
 
-/// Time limit for one scraper's request and response, for which other scrapers wait.
+/// Time limit for one scraper's request and response, during which other scrapers wait.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Pause after each scrape, so that endless requests take little CPU time.
 const PAUSE: Duration = Duration::from_millis(10);

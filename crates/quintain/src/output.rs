@@ -142,7 +142,7 @@ pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// Columns and rows of stderr, each less one, so that text can be redrawn in place. 80 by 24 if unknown.
+/// Columns and rows of stderr, each reduced by one, so that text can be redrawn in place. 79 by 23 if unknown.
 pub(crate) fn room_on_stderr() -> (usize, usize) {
     let (columns, rows) = size_of(&std::io::stderr()).unwrap_or((80, 24));
     (columns.saturating_sub(1), rows.saturating_sub(1))
@@ -173,7 +173,7 @@ pub(crate) fn read(path: &std::path::Path) -> Result<String> {
     std::fs::read_to_string(path).map_err(cannot(Exit::Usage, "read", path))
 }
 
-/// Reads the file `name` that a flag gives instead of something built in, such as a preset. Fails if it is neither.
+/// Reads the file `name` given to `flag`, which is no built-in preset or journey. Fails if it is unreadable.
 pub(crate) fn read_named(flag: &str, built_in: &str, name: &str, hint: String) -> Result<String> {
     if !std::path::Path::new(name).exists() && !name.contains(['/', '.']) {
         return Err(usage(format!("`{flag}`: no {built_in} or file named `{name}`")).hint(hint));

@@ -79,7 +79,7 @@ pub(crate) fn machine_of(how: &HowArgs, directory: Option<&Path>) -> Result<(Opt
     Ok((cluster, host_cpus))
 }
 
-/// CPUs of the server's machine in a cluster. Without a cluster, the CPUs in `asked`, or all of this machine.
+/// CPUs of the server's machine in a cluster. Without a cluster, the CPUs in `asked`, or all CPUs of this machine.
 pub(crate) fn cpus_of(cluster: Option<&Cluster>, asked: Option<&Cpus>) -> Result<Vec<u32>> {
     match cluster {
         None => cpus(asked),

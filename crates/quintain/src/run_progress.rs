@@ -26,7 +26,7 @@ pub(crate) struct Bar {
     done: usize,
     failed: usize,
     block: Option<u32>,
-    /// Estimate of each design point as text. A comparison has a single estimate, at 0.
+    /// Estimate of each design point as text. A comparison has a single estimate, at index 0.
     estimates: BTreeMap<usize, String>,
     estimate: String,
     strip: Strip,

@@ -20,7 +20,7 @@ use crate::{output, signals};
 
 /// Default connection limit of `serve http`, if descriptors allow that many.
 const CONNECTIONS: u32 = 65_536;
-/// Descriptors that are not connections: standard streams, listener, event loops, and connections being refused.
+/// Number of descriptors for standard streams, listener, event loops, and connections that are being refused.
 const OTHER_DESCRIPTORS: u64 = 512;
 
 pub(crate) fn serve(kind: ServeKind) -> Result<()> {

@@ -38,7 +38,7 @@ fn register(flag: &Arc<AtomicBool>) -> Result<()> {
     Ok(())
 }
 
-/// Calls `ask` at every SIGINT or SIGTERM. Its argument is whether an earlier one has arrived.
+/// Calls `ask` at every SIGINT or SIGTERM. The argument is whether an earlier signal has arrived.
 pub(crate) fn on_end(ask: impl Fn(bool) + Send + 'static) -> Result<()> {
     watch(&[SIGINT, SIGTERM], move |count| ask(count > 0))
 }

@@ -19,7 +19,7 @@ const LARGE: u32 = 256;
 struct Listed {
     name: &'static str,
     question: String,
-    /// Programs that a full run needs. A row reports which of them it lacks.
+    /// Programs that a full run needs. A row reports which of them are missing.
     needs: BTreeSet<String>,
     profiles: Vec<Time>,
 }
@@ -90,7 +90,7 @@ fn plan(name: &str, profile: Profile, machine_cpus: u32) -> Result<Plan> {
     plan.map_err(|mistakes| crate::study_file::mistaken(Path::new(name), text, &mistakes))
 }
 
-/// Programs that a plan needs: those in its commands, and the toolchains that builds of built-in servers check for.
+/// Programs that a plan needs, from its commands and from the toolchain checks in builds of built-in servers.
 fn programs(plan: &Plan) -> BTreeSet<String> {
     let mut programs = BTreeSet::new();
     for point in &plan.points {

@@ -1,4 +1,4 @@
-//! Handles other processes that use CPUs during a comparison: names them, waits for them, and gives advice.
+//! Handles other processes that use CPUs during a comparison: names them, waits for them to finish, and gives advice.
 
 use std::time::Duration;
 

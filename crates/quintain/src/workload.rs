@@ -14,7 +14,7 @@ use crate::cli::WorkloadShowArgs;
 use crate::command_result::{Exit, Problem, Result, machine, usage};
 use crate::{output, study_file};
 
-/// Number of lengths that the test distinguishes. Longer ones share one cell.
+/// Number of lengths that the test distinguishes. Longer keys and values share one cell.
 const CELLS: u64 = 8192;
 const RANKS: u64 = 1000;
 

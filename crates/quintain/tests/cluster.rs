@@ -262,7 +262,7 @@ fn rejects_invalid_clusters() {
     eventually("all nodes end", || nodes(&folder).is_empty().then_some(()));
 }
 
-/// Writes a cluster file for this machine whose nodes one command starts; `head` configures that command. The server
+/// Writes a cluster file of nodes that one command starts on this machine; `head` configures that command. The server
 /// exits if it can see the cluster's ticket.
 fn joining(folder: &Folder, head: &str) {
     let hosts = [("s", "subject"), ("a", "load"), ("b", "load")].map(|(name, role)| {

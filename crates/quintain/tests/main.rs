@@ -1,6 +1,6 @@
 //! End-to-end tests on real processes: their output and exit codes.
 //!
-//! All of these tests are in one binary, because linking and running further ones takes longer.
+//! All of these tests are in one binary, because linking and running several binaries would take longer.
 
 mod adapter_and_contract;
 mod calculator_example;

@@ -33,8 +33,8 @@ fn verify(protocol: &str, command: &str, cases: &[&str]) -> (Output, String) {
     (output, text)
 }
 
-/// Runs the named cases, or all. Returns whether the server passed, the cases that failed or were skipped, and the
-/// output.
+/// Runs the named cases, or all if `cases` is empty. Returns whether the server passed, the cases that failed or were
+/// skipped, and the output.
 fn misses_of(protocol: &str, command: &str, cases: &[&str]) -> (bool, Vec<String>, String) {
     let (output, text) = verify(protocol, command, cases);
     let missed = |line: &str| {
@@ -207,7 +207,7 @@ fn each_http_case_reports_its_defect() {
     });
 }
 
-/// Covers cases of caches that need more than a table of requests and responses, and `answers`.
+/// Covers `answers` and the cases of caches that need more than a table of requests and responses.
 #[test]
 fn each_cache_case_reports_its_defect() {
     let cases = ["answers", "large", "many-keys", "pipelined", "slow-reader"];
