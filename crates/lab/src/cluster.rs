@@ -163,8 +163,7 @@ impl Cluster {
         self.members().map(node).collect()
     }
 
-    /// Compares the machines' clocks, paths and configurations. Fails with one line if interrupted or a machine was
-    /// lost.
+    /// Compares the machines' clocks, paths and configurations. Fails with one line if interrupted or if one was lost.
     pub fn examine(&self, interrupted: &dyn Fn() -> bool) -> Result<Vec<Finding>, String> {
         let look = || {
             let one = |(_, member): (Role, &Member)| Ok((lab_clocks::monotonic_ns(), member.link.offset(interrupted)?));

@@ -1,4 +1,4 @@
-//! Profiles the server in one extra trial per design point, without a record, because profiling disturbs the server.
+//! Profiles the server in one extra trial per design point, without a record, because profiling affects measurements.
 
 use study::cpu_profile::CpuProfile;
 use study::plan::Plan;

@@ -141,7 +141,7 @@ impl Fold {
     }
 }
 
-/// Parses `<address> <symbol> (<object>)` into the name and whether it is in the kernel; `None` if invalid.
+/// Parses `<address> <symbol> (<object>)` into the function's name and whether it is in the kernel; `None` if invalid.
 fn frame(line: &str) -> Option<(String, bool)> {
     let (address, rest) = line.trim().split_once(' ')?;
     if address.is_empty() || !address.bytes().all(|byte| byte.is_ascii_hexdigit()) {

@@ -16,8 +16,8 @@ pub fn of(folder: &Path) -> Option<String> {
     marked(&commit, &["git", "status", "--porcelain", "--", "."], folder)
 }
 
-/// Commit checked out in the repository of `folder`, formatted as in [`of`]. Ignores untracked files, as runs create
-/// some.
+/// Commit checked out in the repository that contains `folder`, in the format of [`of`]. Ignores untracked files,
+/// because a run creates some itself.
 pub fn commit(folder: &Path) -> Option<String> {
     let commit = capture(&["git", "rev-parse", "--verify", "HEAD"], folder)?;
     marked(&commit, &["git", "status", "--porcelain", "--untracked-files=no"], folder)

@@ -88,7 +88,7 @@ impl Files {
         Some(text.trim().to_owned()).filter(|text| !text.is_empty())
     }
 
-    /// Reads a file that every machine has, trimmed. If unreadable, returns `None` and adds `what` to `unknown`.
+    /// Reads and trims a file that every machine has. If it is unreadable, returns `None` and adds `what` to `unknown`.
     fn must(&mut self, what: &str, path: &str) -> Option<String> {
         match fs::read_to_string(self.root.join(path)) {
             Ok(text) => Some(text.trim().to_owned()),

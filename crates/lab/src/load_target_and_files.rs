@@ -26,7 +26,7 @@ fn fill(text: &str, ports: Standing) -> Option<String> {
     })
 }
 
-/// Builds the target of a load on a trial's server. Fails without requests for the protocol or if a file is unreadable.
+/// Builds the target of a load on a trial's server. Fails if the load has no requests or a file is unreadable.
 pub(crate) fn target(load: &LoadPlan, host: IpAddr, ports: Standing, directory: &Path) -> Result<Target, String> {
     let front = SocketAddr::new(host, ports.port);
     let address = front.to_string();

@@ -58,7 +58,7 @@ pub struct Progress {
     pub order: u32,
     /// Setting of this trial that the plan leaves open, such as the rate in a search; `None` if there is none.
     pub step: Option<Step>,
-    /// Number of records of this run so far, including those before it was resumed.
+    /// Number of records of this run so far, including records from before it was resumed.
     pub trials_done: u32,
     /// Latest progress of this trial's load; `None` without a load.
     pub live: Option<Live>,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 const KEPT: usize = 8 * 1024;
 
-/// Thread that drains a pipe, so that the writer never blocks, and keeps the end of its output.
+/// End of the output from a pipe, which a thread drains so that the writer never blocks.
 pub(crate) struct Tail(Arc<(Mutex<State>, Condvar)>);
 
 #[derive(Default)]
@@ -38,7 +38,7 @@ impl Tail {
         Ok(Self(shared))
     }
 
-    /// Returns the last lines. Waits up to `patience` for all writers to close the pipe.
+    /// Returns the last lines, at most 8 KiB. Waits up to `patience` for all writers to close the pipe.
     pub(crate) fn text(&self, patience: Duration) -> String {
         let (state, ended) = &*self.0;
         let waited = ended.wait_timeout_while(lock(state), patience, |state| !state.ended);

@@ -46,7 +46,6 @@ pub(crate) struct Supervisor {
     watchdog: Rc<Watchdog>,
     /// Prefix of the value of [`MARK`], unique to this supervisor; each child adds its number.
     mark: String,
-    /// Number for the next child or container.
     next: Cell<u32>,
 }
 

@@ -43,7 +43,7 @@ pub(crate) struct Stat {
     pub(crate) user_ns: u64,
     pub(crate) system_ns: u64,
     pub(crate) threads: u32,
-    /// Start time in ticks since boot. Together with its ID, it identifies the process.
+    /// Start time in ticks since boot. This time and the ID together identify a process, because IDs are reused.
     pub(crate) started_ticks: u64,
     pub(crate) rss_bytes: u64,
 }

@@ -1,4 +1,4 @@
-//! Proxies of a trial. They start after the server and stop before it. The proxy next to the server starts first.
+//! Proxies of a trial. They start after the server, the one next to it first, and stop before it.
 
 use std::cell::Cell;
 use std::fs;

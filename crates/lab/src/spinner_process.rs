@@ -11,7 +11,7 @@ pub(crate) struct Spinner {
 }
 
 impl Spinner {
-    /// Keeps `cpus` awake: starts spinners or checks that those in `running` still run. Fails with their last output.
+    /// Keeps `cpus` awake: starts spinners, or checks that `running` ones are alive. Fails with their last output.
     pub(crate) fn keep(
         running: &mut Option<Self>,
         cpus: &[u32],

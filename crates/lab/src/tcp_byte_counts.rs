@@ -16,7 +16,7 @@ const IPPROTO_TCP: u8 = 6;
 const INFO: u16 = 2;
 const INFO_BIT: u8 = 1 << (INFO - 1);
 const LISTEN: u8 = 10;
-/// Length of `nlmsghdr` in bytes. `REQUEST` is the length of `inet_diag_req_v2`, and `MESSAGE` of `inet_diag_msg`.
+/// Length of `nlmsghdr` in bytes. `REQUEST` and `MESSAGE` are the lengths of `inet_diag_req_v2` and `inet_diag_msg`.
 const HEADER: usize = 16;
 const REQUEST: usize = 56;
 const MESSAGE: usize = 72;

@@ -326,7 +326,7 @@ impl Watch {
     }
 }
 
-/// Fails a trial without a response. The server is at fault only if it and the generator could run.
+/// Fails if there was no response. The server is at fault only if both it and the generator could run.
 fn answered(measurement: Measurement, subject: &SubjectUse) -> Result<Measurement, End> {
     if measurement.requests > 0 {
         return Ok(measurement);

@@ -273,8 +273,8 @@ impl Shared {
         let _ = self.waker.line(b"");
     }
 
-    /// Sends beats until the sender of `stop` is dropped. Ends this process once the lab is gone or silent for too
-    /// long.
+    /// Sends beats until the sender of `stop` is dropped. Ends this process once the lab is gone or has been silent for
+    /// longer than [`SILENCE_MAX`].
     fn beat(&self, stop: &mpsc::Receiver<()>) {
         while stop.recv_timeout(BEAT) == Err(mpsc::RecvTimeoutError::Timeout) {
             let silent = lab_clocks::monotonic_ns().saturating_sub(self.heard_ns.load(Ordering::Relaxed));

@@ -1,4 +1,4 @@
-//! Parses HTTP/1.1 as strictly as RFC 9112 allows. It also judges quintain, and so does not use the generator's codec.
+//! Parses HTTP/1.1 as strictly as RFC 9112 allows. Avoids the generator's codec, because it also judges quintain.
 
 use super::unsuccessful_check_reason::excerpt;
 

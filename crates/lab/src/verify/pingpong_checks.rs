@@ -42,7 +42,7 @@ fn pipelined(server: &mut Server<'_>) -> Result<(), Trouble> {
 }
 
 fn slow_reader(server: &mut Server<'_>) -> Result<(), Trouble> {
-    /// Number of words that fills the buffers on both sides. A server that buffers responses accepts all the words.
+    /// Number of words, enough to fill the buffers on both sides. A server that buffers responses accepts all words.
     const ENOUGH: u32 = 4 << 20;
     let mut slow = server.connect()?;
     let bytes = to_bytes(1..1 + ENOUGH);

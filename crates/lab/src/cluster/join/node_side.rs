@@ -38,7 +38,7 @@ pub enum JoinError {
     Late(SocketAddr, Duration, String),
 }
 
-/// Joins the lab as node `rank`. Retries temporary errors, such as those under a flood of connections, until `timeout`.
+/// Joins the lab as node `rank`. Retries temporary errors, for example under a flood of connections, until `timeout`.
 pub fn join(
     lab: SocketAddr,
     fingerprint: &str,

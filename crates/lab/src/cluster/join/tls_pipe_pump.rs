@@ -87,7 +87,7 @@ struct Pump {
 impl Pump {
     fn run(mut self) {
         loop {
-            // Every turn checks for the end, because a side that writes without pause would keep this loop busy.
+            // Every turn checks for the end, because the loop never pauses while a side keeps writing.
             let is_moving = self.turn();
             let is_sent = self.is_shut || self.peer == Peer::Gone;
             let is_read = self.to.is_none() && self.peer != Peer::Writes;
