@@ -110,7 +110,7 @@ fn busy(labs: &[lab::other_labs::Lab], users: &[lab::other_processes::User]) -> 
     Some(format!("another lab is running: {labs}"))
 }
 
-/// Measures the steps of one protocol and returns their records; `None` if interrupted.
+/// Measures one protocol. Returns the calibration and the records of its trials; `None` if interrupted.
 fn measure(
     args: &CalibrateArgs,
     server: NullServer,

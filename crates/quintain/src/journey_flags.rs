@@ -51,7 +51,7 @@ pub(crate) fn asked(args: &JourneyArgs, flags: &HttpArgs, mistakes: &mut Mistake
     Some(Asked::new(target, name))
 }
 
-/// Rejects flags that only journeys accept. Clap's `requires` would ignore those that conflict with the URL.
+/// Rejects flags that only journeys accept. Clap's `requires` would ignore flags that conflict with the URL.
 pub(crate) fn flags_of_none(args: &JourneyArgs, mistakes: &mut Mistakes) {
     let all = [
         ("--target", !args.targets.is_empty()),

@@ -39,7 +39,7 @@ pub(crate) fn find(args: &LoadArgs, plan: SearchPlan, spec: &LoadSpec, name: &st
         let mut trial = spec.clone();
         // Each trial has its own schedule, which the seed makes reproducible.
         trial.seed = spec.seed.wrapping_add(search.trials() as u64);
-        // The rates of a search are requests per second, those of a load sessions per second.
+        // Rates are requests per second in a search but sessions per second in a load.
         let asked = step.rate_per_s.map(|rate_per_s| rate_per_s / spec.target.requests_per_session());
         match (asked, &mut trial.arrivals) {
             (None, arrivals) => {

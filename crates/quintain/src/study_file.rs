@@ -147,8 +147,8 @@ fn find(study: &str) -> Result<Source> {
     Err(usage(text).hint(config::nearest::suggestion(study, names.iter().map(String::as_str))))
 }
 
-/// Directory in which commands of a study start: the one with its file or, if that is named `studies`, its parent. Such
-/// studies name files beside `studies`.
+/// Directory in which commands of a study start: the directory of its file. For a file in a directory `studies`, it is
+/// the parent, because such studies name files beside `studies`.
 pub(crate) fn directory_of(path: &Path) -> PathBuf {
     let folder = folder_of(path);
     let is_of_studies = folder.canonicalize().is_ok_and(|folder| folder.ends_with(built_in::STUDIES));
