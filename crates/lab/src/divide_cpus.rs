@@ -81,8 +81,8 @@ fn cores(cpus: &[Cpu], needed: usize) -> Vec<Vec<u32>> {
     first.into_iter().chain(rest).map(|core| core.iter().map(|cpu| cpu.index).collect()).collect()
 }
 
-/// Number of cores at the end of `cores` for the generator, so that no core is split. Both sides get only first threads
-/// if possible; otherwise the generator gets as few cores as suffice. 0 if impossible.
+/// Number of cores that the generator gets from the end of `cores`, so that no core is split. Both sides get only first
+/// threads if possible; otherwise the generator gets as few cores as suffice. 0 if impossible.
 fn cores_for_generator(cores: &[Vec<u32>], subject: usize, generator: usize) -> usize {
     if subject + generator <= cores.len() {
         return cores.len() - subject;
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn prefers_siblings_to_split_cores() {
-        // 5 CPUs for the server need 3 of 4 cores, which leaves one core to the generator.
+        // 5 CPUs for the server need 3 of 4 cores, which leaves one core for the generator.
         check(&machine(1, 4, 2), 5, Some(2), false, "subject 0-2,4-5 generator 3,7");
         check(&machine(1, 4, 2), 2, Some(4), false, "subject 0-1 generator 2-3,6-7");
     }

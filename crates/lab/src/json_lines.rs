@@ -12,7 +12,7 @@ use study::Json;
 
 use crate::lab_clocks;
 
-/// Maximum length of a line in bytes: a hundred times the histograms of all windows of a long trial.
+/// Maximum length of a line in bytes, a hundred times the size of the histograms of all windows of a long trial.
 const LINE_MAX: usize = 256 * 1024 * 1024;
 
 pub(crate) struct Lines {

@@ -52,7 +52,7 @@ pub struct Progress {
     pub phase: Phase,
     /// Index of the design point in the plan.
     pub point: usize,
-    /// Number of the block of this trial.
+    /// Number of the trial's block, from 0.
     pub block: u32,
     /// Position of the trial in the run, from 0.
     pub order: u32,
@@ -90,7 +90,7 @@ pub enum Phase {
     Stop,
 }
 
-/// How and why a run ended.
+/// Reasons for the end of a run and of each design point.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ended {
     /// Reason for the end of the run.

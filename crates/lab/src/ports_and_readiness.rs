@@ -44,7 +44,7 @@ pub(crate) fn wait(
             return Ok(());
         }
         let left = deadline.saturating_duration_since(lab_clocks::now());
-        // The pause waits for the server to exit, so that an early exit is noticed at once.
+        // The pause is a wait for the server's exit, so that an early exit is noticed at once.
         if let Some(exit) = child.wait(pause.min(left)) {
             return Err(NotReady::Exited(exit));
         }

@@ -293,7 +293,7 @@ fn settle_others(record: &mut Record) {
 /// Watcher for responses, which tells a hanging server from a hanging generator.
 struct Watch {
     live: Option<study::generator_messages::Progress>,
-    /// Time of the last progress message; `changed` is the time of the last one with new responses.
+    /// Time of the last progress message; `changed` is the time of the last message with new responses.
     heard: Instant,
     changed: Instant,
     timeout: Duration,

@@ -1,5 +1,5 @@
 //! Verifies that a server keeps its contract. Most cases are data ([`study::cases`]); the rest are code, because data
-//! cannot express them. Servers are started, awaited and stopped as in trials. A client is a blocking socket. Every
+//! cannot express them. Servers are started, awaited and stopped as in trials. Clients use blocking sockets. Every
 //! connect, read, write and case has a time limit, so a hostile server can only fail its cases.
 
 mod cache_checks;
@@ -59,7 +59,7 @@ pub enum Target<'a> {
     Command {
         /// The quintain binary, or a different one with the commands `exec` and `watchdog`.
         exe: &'a Path,
-        /// How to start the server.
+        /// Plan for starting the server.
         plan: &'a SubjectPlan,
         /// Base of relative paths in the command.
         directory: &'a Path,

@@ -3,8 +3,8 @@
 //! only the lab writes to. Each line is `+` and a thing to clean up, or `-` and a thing that has ended: `group PGID`
 //! for a process group, `mark NAME=VALUE` for the mark in the environment of all processes of the lab, `container NAME
 //! CLIENT` for a container, `scratch PATH` for a directory, or `worktrees REPOSITORY PATH` for git worktrees. At the
-//! end of the pipe it kills the remaining groups, then all marked processes, because one in its own session has left
-//! its group but kept its environment. Containers are removed last, when their processes are dead.
+//! end of the pipe it kills the remaining groups, then all marked processes. A process in its own session has left its
+//! group but kept its environment. Containers are removed last, when their processes are dead.
 
 use std::collections::BTreeSet;
 use std::io::{self, BufRead, BufReader, Read};

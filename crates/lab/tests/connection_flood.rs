@@ -1,4 +1,4 @@
-//! A flood of connections to the port of the nodes. The test has its own binary, to count descriptors and threads.
+//! A flood of connections to the port for nodes. The test counts descriptors and threads, so it has its own binary.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};

@@ -22,7 +22,7 @@ const SETTINGS: &[(&str, &str)] = &[
     ("OMPI_MCA_hwloc_base_binding_policy", "none"),
     // Otherwise machines start each other and need ssh keys for each other.
     ("OMPI_MCA_plm_rsh_no_tree_spawn", "1"),
-    // Otherwise the loss of a daemon goes unnoticed until it has connected back.
+    // Otherwise mpirun does not notice a daemon that dies before it has connected back.
     ("OMPI_MCA_orte_leave_session_attached", "1"),
     (
         "OMPI_MCA_plm_rsh_args",

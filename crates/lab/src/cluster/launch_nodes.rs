@@ -113,7 +113,7 @@ fn together(
 pub(super) fn deploy(hosts: &Hosts, reach: &Reach<'_>, supervisor: &Supervisor) -> Result<(), ClusterError> {
     let copy = |host: &HostPlan| {
         let (directory, file) = (DEPLOYED, &reach.build);
-        // Every partial copy has its own name, even if two labs copy at the same time.
+        // Every partial copy gets its own name, in case two labs copy at the same time.
         let script = format!(
             "mkdir -p {directory} && cd {directory} && {{ test -x {file} || {{ cat > {file}.$$ && chmod 755 {file}.$$ && mv {file}.$$ {file}; }}; }}"
         );
