@@ -1,5 +1,5 @@
-//! The studies embedded in the binary, with the servers, contracts and files that they name (see `build.rs`), and the
-//! cache directory to which they are unpacked.
+//! The studies embedded in the binary, with the servers, contracts and files that they name (see `build.rs`). They are
+//! unpacked to a cache directory.
 
 use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};

@@ -67,7 +67,7 @@ impl Mistakes {
         result.map_err(|error| self.add(error)).ok()
     }
 
-    /// Parses the value of a flag. `None` if the flag is missing or invalid; adds the error.
+    /// Parses the value of a flag. `None` if the flag is missing, or if its value is invalid, which adds an error.
     pub(crate) fn flag<T>(&mut self, flag: &str, text: &Option<String>, parse: fn(&str) -> Parsed<T>) -> Option<T> {
         self.ok(parse(text.as_ref()?).map_err(|error| error.of(flag)))
     }

@@ -168,7 +168,7 @@ fn two_levels_of_a_study() {
     assert_eq!(tests.collect::<Vec<_>>(), [["clients 1"; 6], ["clients 4"; 6]].concat());
     assert_eq!(ran.json()["run"]["plan"]["study"], Value::from("compare-mine"));
 
-    // Two design points in the form that `history` suggests.
+    // These two design points have the form that `history` suggests.
     let both = ["compare", "mine.toml", "clients=1,threads=1", "clients=4,threads=2"];
     let ran = compare(&folder, &[&both[1..], &["--max-pairs", "10", "--json"]].concat());
     agrees(&ran);
