@@ -1,10 +1,10 @@
-//! Measures stores that make the index grow: the longest, and quantiles, of a million stores into
-//! an empty cache and of a million overwrites after them.
+//! Measures how long stores take while the index grows: maximum and quantiles of a million stores into an empty
+//! cache, then of a million overwrites.
 //!
-//! `cargo run --release -p cache --example index_growth -- [ITEMS [VALUE_BYTES [THREADS]]]`, by default
-//! 1,000,000 items with values of 20 bytes and shards for one thread. Times are CPU times of the
-//! thread, unaffected by other processes; the clock itself takes part of a microsecond. Five rounds
-//! repeat the same stores, and the shortest time of each store counts.
+//! Usage: `cargo run --release -p cache --example index_growth -- [ITEMS [VALUE_BYTES [THREADS]]]`. The defaults are
+//! 1,000,000 items, values of 20 bytes, and shards for one thread. Times are CPU times of the thread, so other
+//! processes do not affect them; reading the clock takes part of a microsecond. Each store is repeated in five
+//! rounds, and its shortest time counts.
 
 #![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "it measures time and prints it")]
 

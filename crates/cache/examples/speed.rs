@@ -1,8 +1,8 @@
-//! Measures nanoseconds per get that hits and per set that evicts, for each policy, on one thread.
+//! Measures the time in ns of a get that hits and of a set that evicts, for each policy, on one thread.
 //!
-//! `cargo run --release -p cache --example speed [-- POLICY...]`: 10 MiB, keys of 28 bytes, values
-//! of 200. Prints the median of 1,400 rounds of 1,000 operations, including the hash of the key and
-//! the copy of the value. Rounds are short so that most are not interrupted.
+//! Usage: `cargo run --release -p cache --example speed [-- POLICY...]`. The cache has 10 MiB, keys of 28 bytes and
+//! values of 200 bytes. Prints the median of 1,400 rounds of 1,000 operations, including hashing the key and copying
+//! the value. Rounds are short so that most are not interrupted.
 
 #![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "it measures time and prints it")]
 
@@ -52,7 +52,7 @@ fn main() {
         for key in &keys[20_000..100_000] {
             let _ = set(key);
         }
-        // Without eviction, this is the time of a refusal.
+        // Without eviction, this is the time of a refused store.
         let set_ns = median_ns(|number| {
             let _ = black_box(set(&keys[100_000 + number]));
         });

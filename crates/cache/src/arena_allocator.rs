@@ -1,13 +1,13 @@
-//! A shard's memory, allocated once: an arena for item blocks at the bottom, the index (`index.rs`) at the top. If one
-//! needs room and the other has it, the border moves. Offsets count 4-byte words; offset 0 means no block.
+//! A shard's memory, allocated once: an arena for item blocks at the bottom and the index (`index.rs`) at the top. The
+//! border moves if one of them needs room that the other has. Offsets count 4-byte words; offset 0 means no block.
 //!
 //! The arena uses two-level segregated fits with coalescing (TLSF; Masmano et al. 2004, An
 //! implementation of a new dynamic memory allocator).
 //!
-//! Each block starts with one word. In a used block, bit 0 is set. Bits 1 to 3 describe the words below it: nothing
-//! free, a free block of 1, 2 or 3 words, or a larger one with its size in its last word. The other bits belong to the
-//! owner. In a free block, bits 4 and up are its size. From 4 words on, it also contains the next and previous block of
-//! its class, and its size in the last word. Shorter free blocks are in no class until they join a neighbor.
+//! Each block starts with a header word. In a used block, bit 0 is set. Bits 1 to 3 describe the words below the block:
+//! not free, a free block of 1, 2 or 3 words, or a larger one with its size in its last word. The other bits belong to
+//! the owner. In a free block, bits 4 and up hold its size. From 4 words on, it also contains the next and previous
+//! block of its class, and its size in the last word. Shorter free blocks are in no class until they join a neighbor.
 
 pub(crate) const NO_BLOCK: u32 = 0;
 
@@ -158,8 +158,8 @@ impl Memory {
         words
     }
 
-    /// Frees words, joins free neighbors and returns the joined block. The first word must still describe the words
-    /// below.
+    /// Frees the block of `words` words at `block` and returns it, joined with its free neighbors. Its first word must
+    /// still describe the words below it.
     pub(crate) fn release(&mut self, block: u32, words: u32) -> u32 {
         let below = self.free_below(block);
         let (mut block, mut words, above) = (block, words, block + words);
@@ -214,7 +214,7 @@ impl Memory {
         }
     }
 
-    /// The first four free blocks from the largest class down; `NO_BLOCK` stands for missing ones.
+    /// The first four free blocks from the largest class down; `NO_BLOCK` if there are fewer.
     pub(crate) fn largest(&self) -> [u32; 4] {
         let mut found = [NO_BLOCK; 4];
         let mut count = 0;

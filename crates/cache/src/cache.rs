@@ -14,8 +14,8 @@ struct Locked(Mutex<Shard>);
 
 /// A key-value cache with a memory limit, shared by threads.
 ///
-/// The upper bits of a key's hash select its shard, and every operation holds the shard's lock. So
-/// operations on a key have one order, and items are read and written whole.
+/// The upper bits of a key's hash select its shard, and every operation holds the shard's lock. Operations on a key
+/// therefore have a total order, and items are read and written whole.
 ///
 /// ```
 /// let cache = cache::Cache::new(cache::Config::new(1 << 20)).unwrap();
@@ -36,14 +36,14 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// Creates an empty cache, whose memory becomes resident as it is used. Fails like [`Config::check`].
+    /// Creates an empty cache, whose memory becomes resident as it is used. Fails if [`Config::check`] fails.
     pub fn new(config: Config) -> Result<Cache, ConfigError> {
         let count = config.shards();
         Cache::with_shards(config, count)
     }
 
-    /// Like [`Cache::new`], with `count` shards instead of [`Config::shards`], to measure the cost of shards. Panics if
-    /// `count` is not a power of two, or if the memory is too small for it.
+    /// Creates a cache with `count` shards instead of [`Config::shards`], to measure the cost of shards. Fails like
+    /// [`Cache::new`]. Panics if `count` is not a power of two or the memory is too small for it.
     pub fn with_shards(config: Config, count: usize) -> Result<Cache, ConfigError> {
         config.check()?;
         assert!(count.is_power_of_two(), "the number of shards must be a power of two, not {count}");
@@ -79,8 +79,8 @@ impl Cache {
         self.shards.len()
     }
 
-    /// Locks the shard of a key for one or more operations, which are then atomic. The lock lasts as long as the
-    /// returned value: a `match` on a result keeps it for all arms, so bind the result first.
+    /// Locks the shard of a key for one or more operations, which are then atomic. Dropping the result unlocks the
+    /// shard. A `match` on an operation's result holds the lock in all arms, so bind the result to a variable first.
     #[inline]
     pub fn hold<'c, 'k>(&'c self, key: &'k [u8]) -> LockedKey<'c, 'k> {
         let hash = rapidhash_v3_seeded(key, &self.secrets);
@@ -94,7 +94,7 @@ impl Cache {
         self.shards.iter().for_each(|shard| lock(shard).clear());
     }
 
-    /// Sums the statistics of all shards, one by one. Not a consistent snapshot if other threads are active.
+    /// Sums the statistics of all shards, one by one. The sum is not a consistent snapshot if other threads are active.
     pub fn stats(&self) -> Stats {
         let mut sum = Stats { fixed_bytes: self.fixed_bytes, ..Stats::default() };
         self.shards.iter().for_each(|shard| lock(shard).add_stats(&mut sum));
@@ -112,8 +112,8 @@ impl Cache {
     }
 }
 
-/// A key whose shard stays locked, so that operations on the key are atomic. Drop it soon. Until then, its thread
-/// must not use the cache in any other way: that may deadlock.
+/// A key whose shard stays locked until this value is dropped, so that operations on the key are atomic. Meanwhile its
+/// thread must not use the cache in any other way, because that may deadlock.
 pub struct LockedKey<'c, 'k> {
     cache: &'c Cache,
     shard: MutexGuard<'c, Shard>,
@@ -121,21 +121,21 @@ pub struct LockedKey<'c, 'k> {
 }
 
 impl LockedKey<'_, '_> {
-    /// Passes the key's item to `use_it` and counts a hit. `None` if the key is absent or expired, counted as a miss.
+    /// Passes the key's item to `use_it` and counts a hit. Returns `None` and counts a miss if the key is absent or
+    /// expired.
     #[inline]
     pub fn get<R>(&mut self, now_ms: u64, use_it: impl FnOnce(Item<'_>) -> R) -> Option<R> {
         self.shard.get(self.key, now_ms, use_it)
     }
 
-    /// Passes the key's item to `use_it` like [`Self::get`], but counts neither a hit or miss nor a use.
+    /// Passes the key's item to `use_it` like [`Self::get`], but counts no hit, miss or use.
     pub fn peek<R>(&self, now_ms: u64, use_it: impl FnOnce(Item<'_>) -> R) -> Option<R> {
         self.shard.peek(self.key, now_ms, use_it)
     }
 
-    /// Stores an item under the condition `mode` and returns its version, or 0 if the cache has no versions. An
-    /// expired item is stored but never found. If there is no room, or the value of a [`Mode::Set`] is too long, the
-    /// key's older item is removed: readers must not get a replaced value. Source: memcached 1.6.18,
-    /// `process_update_command`.
+    /// Stores an item if `mode` allows it, and returns its version, or 0 if the cache has no versions. An expired item
+    /// is stored but never found. If there is no room, or the value of a [`Mode::Set`] is too long, the key's old item
+    /// is removed so that readers do not get an outdated value. Source: memcached 1.6.18, `process_update_command`.
     pub fn store(&mut self, mode: Mode, value: &[u8], meta: Meta, now_ms: u64) -> Result<u64, Refusal> {
         let limit = self.cache.value_bytes_max;
         let stored = match self.key.bytes.len() {
@@ -160,14 +160,13 @@ impl LockedKey<'_, '_> {
         self.shard.stats.refused += 1;
     }
 
-    /// Replaces the item's value, for increments. `change` returns the new value, or `None` to keep the old one, and
-    /// a result. Returns that result, or `None` if the key is absent. The item keeps its [`Meta`].
+    /// Deletes the key's item and returns whether the key was present. An expired item counts as absent.
     pub fn delete(&mut self, now_ms: u64) -> bool {
         self.shard.delete(self.key, now_ms)
     }
 
-    /// Changes the value, for increments. `change` returns the new value, or `None` to keep the old
-    /// one, and a result. `None` if the key is absent. The item keeps its [`Meta`].
+    /// Replaces the value, for increments. `change` returns the new value, or `None` to keep the old one, and a result
+    /// for the caller. Returns `None` if the key is absent. The item keeps its [`Meta`].
     pub fn update<R>(
         &mut self,
         now_ms: u64,
@@ -201,7 +200,7 @@ impl LockedKey<'_, '_> {
     }
 }
 
-/// Locks a shard. Ignores poisoning: a shard does not panic, and after a call of `use_it` only use marks change.
+/// Locks a shard. Ignores poisoning: a shard itself does not panic, and a panic in `use_it` only skips use marks.
 fn lock(shard: &Locked) -> MutexGuard<'_, Shard> {
     shard.0.lock().unwrap_or_else(PoisonError::into_inner)
 }

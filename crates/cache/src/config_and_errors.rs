@@ -14,12 +14,12 @@ pub enum Accounting {
     /// Counts only values, as small teaching caches do. Keys and overhead take additional memory; `memory_bytes`
     /// limits the total. A cache of many tiny values reaches that limit first and evicts.
     ValuesOnly {
-        /// Limit of all memory, including keys and overhead, in bytes.
+        /// Limit on all memory, including keys and overhead, in bytes.
         memory_bytes: u64,
     },
 }
 
-/// Configuration of a cache. [`Config::new`] returns the defaults, [`Config::check`] rejects invalid values.
+/// Configuration of a cache. [`Config::new`] returns the defaults, and [`Config::check`] rejects invalid values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// Memory limit in bytes. `accounting` determines which memory counts.
@@ -32,26 +32,27 @@ pub struct Config {
     pub threads: usize,
     /// Maximum size of a key in bytes, up to [`KEY_BYTES_MAX`].
     pub key_bytes_max: usize,
-    /// Maximum size of a value in bytes. Small shards lower this limit, see `Cache::value_bytes_max`.
+    /// Maximum size of a value in bytes. Small shards lower this limit; see `Cache::value_bytes_max`.
     pub value_bytes_max: usize,
     /// Whether items have versions for compare-and-swap, which take 8 bytes per item.
     pub versions: bool,
-    /// Seed of key hashes and eviction draws. Equal seeds and requests give equal caches.
+    /// Seed of key hashes and eviction draws. The same seed and requests give the same cache contents.
     pub seed: u64,
 }
 
-/// Minimum memory of a shard in bytes, if there are several. Smaller shards lower the hit ratio, because some hold
-/// more popular keys than others. Hit ratios at H1 with 10 MiB in 1, 4, 8 and 32 shards: .8615, .8616, .8613, .8602.
+/// Minimum memory of a shard in bytes if a cache has several shards. Small shards lower the hit ratio, because some
+/// hold more popular keys than others. Hit ratios at H1 with 10 MiB in 1, 4, 8 and 32 shards: .8615, .8616, .8613,
+/// .8602.
 pub(crate) const SHARD_BYTES_MIN: u64 = 1 << 20;
 
-/// Preferred maximum memory of a shard in bytes, because growing the index blocks the shard's users. Measured with
-/// values of 20 bytes, see `examples/index_growth.rs`.
+/// Preferred maximum memory of a shard in bytes, because growing the index blocks the shard's users. Source:
+/// `examples/index_growth.rs` with values of 20 bytes.
 pub(crate) const SHARD_BYTES_WANTED: u64 = 8 << 20;
 
 /// Minimum memory of a cache in bytes. [`Config::check`] rejects less.
 pub const MEMORY_BYTES_MIN: u64 = 16 << 10;
 
-/// Maximum memory of a shard, in bytes: 28 bits address 4-byte words.
+/// Maximum memory of a shard in bytes, because offsets of 28 bits count 4-byte words.
 pub(crate) const SHARD_BYTES_MAX: u64 = (1 << 30) - 4096;
 
 impl Config {
@@ -70,7 +71,7 @@ impl Config {
         }
     }
 
-    /// Maximum of all memory in bytes, including memory that does not count against `capacity_bytes`.
+    /// Maximum total memory in bytes, including memory that does not count against `capacity_bytes`.
     pub fn memory_bytes(&self) -> u64 {
         match self.accounting {
             Accounting::Everything => self.capacity_bytes,
@@ -79,7 +80,7 @@ impl Config {
     }
 
     /// Number of shards, a power of two: at least one per 8 MiB, and at least 16 per thread if there are several
-    /// threads. Reduced if a shard would have less than 1 MiB or no room for four of the largest values.
+    /// threads. There are fewer if a shard would have less than 1 MiB or no room for four of the largest values.
     pub fn shards(&self) -> usize {
         let least = SHARD_BYTES_MIN.max(4 * self.value_bytes_max as u64);
         let may = (self.memory_bytes().min(self.capacity_bytes) / least).max(1);
@@ -194,7 +195,7 @@ pub struct Meta {
     /// 32 bits for the client's use; 0 takes no memory.
     pub flags: u32,
     /// Expiry in milliseconds of the caller's clock; the item is absent from then on. 0 means never and takes no
-    /// memory. A whole second up to 2^32 s takes 4 bytes, any other time 8.
+    /// memory. A whole second below 2^32 s takes 4 bytes; any other time takes 8.
     pub expires_ms: u64,
 }
 

@@ -75,7 +75,7 @@ pub(crate) fn stretch(old: &[u32], old_slots: u32, new: &mut [u32], slots: u32) 
     for bucket in 0..to {
         let first = (bucket * from / to) as u32 * BUCKET;
         let last = (((bucket + 1) * from - 1) / to) as u32 * BUCKET + BUCKET;
-        // An array, because a vector would allocate for every bucket, of which there is one per eight slots.
+        // This is an array because a vector would be allocated for every bucket, one per eight slots.
         let mut best = [0; BUCKET as usize];
         for entry in (first..last).map(|entry| read(old, entry)).filter(|entry| entry & 15 != 0) {
             let place = best.iter().position(|other| other & 15 < entry & 15);

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// An eviction policy: it chooses the item that makes room for a new one.
+/// An eviction policy, which chooses the items to evict when a new one needs room.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Evictor {
     /// Evicts nothing; a full cache refuses new items.
@@ -13,16 +13,16 @@ pub enum Evictor {
     Fifo,
     /// Evicts the least recently used item.
     Lru,
-    /// FIFO that reinserts an item used since its insertion, with one bit per item (FIFO-Reinsertion).
+    /// Evicts like FIFO but reinserts an item used since its insertion, with one bit per item (FIFO-Reinsertion).
     Clock,
     /// Evicts the first item that was not used since the last pass of a hand, which moves from old to new items.
     /// Source: Zhang et al., NSDI 2024.
     Sieve,
-    /// A small queue for new items (10 % of the bytes), a main queue with 2-bit frequencies, and ghosts for 90 % as
-    /// many items as the cache holds. Two hits move a new item to the main queue. Source: Yang et al., SOSP 2023,
-    /// with the parameters of libCacheSim's S3FIFO.
+    /// Keeps new items in a small queue (10 % of the bytes), others in a main queue with 2-bit frequencies, and ghosts
+    /// of evicted keys, 90 % as many as the cache holds items. Two hits move a new item to the main queue. Source: Yang
+    /// et al., SOSP 2023, with the parameters of libCacheSim's S3FIFO.
     S3Fifo,
-    /// Quintain's own policy: evicts the item with the fewest uses per byte among 64 sampled items. Uses fade over
+    /// Evicts the item with the fewest uses per byte among 64 sampled items (quintain's own policy). Uses fade over
     /// time. Fingerprints remember the uses of about as many evicted keys as there are items.
     Density,
 }

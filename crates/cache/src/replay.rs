@@ -28,7 +28,7 @@ impl Action {
 pub struct Operation {
     /// What the operation does with the item.
     pub action: Action,
-    /// Item of the operation. The size of its value is the size that a store writes.
+    /// Item of the operation, with the value size that a store writes.
     pub request: Request,
 }
 
@@ -111,7 +111,7 @@ impl HitRatio {
 /// Replays operations against `cache` and counts reads. Stores caused by the warm-up finish before counting starts,
 /// as they do in a load.
 ///
-/// A key starts with its number, and values are zeros; other contents need the same memory.
+/// A key starts with its number and values are zeros, since contents do not affect the memory needed.
 pub fn replay<O: Into<Operation>>(cache: &Cache, operations: impl IntoIterator<Item = O>, rules: Rules) -> HitRatio {
     let mut replay = Replay::new(cache, rules.flags);
     let mut ratio = HitRatio::default();
@@ -189,8 +189,8 @@ fn write_key<'t>(text: &'t mut [u8], request: &Request) -> &'t [u8] {
 /// is farthest in the future, possibly the new one (Belady 1966). An item takes its key, its value and
 /// `overhead_bytes`. Items that are overwritten or deleted before their next read are not kept.
 ///
-/// With `by_size`, the policy evicts the item with the largest product of bytes and time until its next use. Its hits
-/// are not an upper bound either, but far closer to one if sizes differ.
+/// With `by_size`, the policy evicts the item with the largest product of bytes and time until its next use. If sizes
+/// differ, neither rule gives an upper bound on hits, but this one comes far closer.
 pub fn clairvoyant<O: Into<Operation>>(
     operations: impl IntoIterator<Item = O>,
     capacity_bytes: u64,

@@ -1,4 +1,4 @@
-//! Ghosts: keys recently evicted from S3-FIFO's small queue. They are tags and eviction numbers in a table with
+//! Ghosts: keys recently evicted from S3-FIFO's small queue, stored as tags and eviction numbers in a table with
 //! buckets of eight. Only the latest evictions count, and a full bucket forgets its oldest entry.
 
 use crate::index::Index;

@@ -10,33 +10,34 @@ use crate::item_queue::Queue;
 use crate::stats::Stats;
 use crate::{evicted_key_use_table, s3_fifo_ghosts, use_counter};
 
-// Owner bits in a block's first word: the length of the key and these flags. The second word is the length of the
-// value. These parts follow if present: links (2 words), expiry (1 word of seconds or 2 of milliseconds), flags (1),
+// The owner bits in a block's first word hold the length of the key and these flags. The second word is the length of
+// the value. Optional parts follow: links (2 words), expiry (1 word of seconds or 2 of milliseconds), flags (1) and
 // version (2). Key and value come last.
 const KEY_MASK: u32 = 0xffff;
 const EXPIRES: u32 = 1 << 16;
 const FLAGS: u32 = 1 << 17;
 const VERSION: u32 = 1 << 18;
-/// Marks an expiry of two words in milliseconds, because no whole second of 32 bits equals it. Implies [`EXPIRES`].
+/// Marks an expiry of two words in milliseconds, for times other than whole seconds of 32 bits. Implies [`EXPIRES`].
 const WIDE: u32 = 1 << 22;
 const LAYOUT: u32 = EXPIRES | WIDE | FLAGS | VERSION;
 /// Marks an item in the main queue of S3-FIFO.
 const MAIN: u32 = 1 << 19;
-/// Position of the uses since the queue last checked the item: at most 3, or 1 for `clock` and `sieve`.
+/// Position of the bits that count uses since the queue last checked the item: up to 3, or 1 for `clock` and `sieve`.
 const USES_SHIFT: u32 = 20;
 const USES: u32 = 3 << USES_SHIFT;
 
 /// Number of items among which `density` chooses a victim, in adjacent slots of about 10 cache lines.
 const SAMPLE: u32 = 64;
-/// Maximum number of attempts to draw a taken slot. At least half are taken unless many items were deleted.
+/// Maximum number of attempts to draw a taken slot. At least half of the slots are taken unless many items were
+/// deleted.
 const STARTS: u32 = 16;
-/// Number of accesses per item after which `density` has halved all uses. A longer memory suits fixed popularity, a
-/// shorter one drift. Hit ratios of one seed at H1, H5 and H6: .853, .777, .867 (3); .8645, .782, .8555 (5); -, .7775,
-/// .842 (7).
+/// Number of accesses per item after which `density` has halved all uses. A longer memory suits fixed popularity; a
+/// shorter one suits drift. Hit ratios of one seed at H1, H5 and H6 were .853, .777, .867 with 3; .8645, .782, .8555
+/// with 5; and -, .7775, .842 with 7.
 const FADE: u64 = 5;
 /// Number of slots checked for expired items before each eviction.
 const EXPIRY_LOOK: u32 = 8;
-/// Divisor of the arena's size. Neighbors of a free block are evicted if free space exceeds a new block by that share.
+/// Divisor of the arena's size. If free space exceeds a new block by that share, a free block's neighbors are evicted.
 const SLACK_SHARE: u32 = 64;
 #[derive(Clone, Copy)]
 pub(crate) struct Key<'k> {
@@ -255,7 +256,7 @@ impl Shard {
         match (mode, found) {
             (Mode::Set, _) | (Mode::Add, None) | (Mode::Replace, Some(_)) => {}
             (Mode::Add, Some(at)) => {
-                // A failed add is a use, as in memcached.
+                // A failed add counts as a use, as in memcached.
                 self.used(at);
                 return Err(Refusal::NotStored);
             }
@@ -345,7 +346,7 @@ impl Shard {
         }
     }
 
-    /// Removes the item of a key whose new item was refused. Not counted as a deletion.
+    /// Removes the item of a key whose new item was refused. The removal does not count as a deletion.
     pub(crate) fn outdate(&mut self, key: Key<'_>, now_ms: u64) {
         if let Some(at) = self.find_live(key, now_ms) {
             self.leave(at, Leaving::Replaced);
@@ -511,7 +512,7 @@ impl Shard {
         self.stats.moved += 1;
     }
 
-    /// Frees a block of `words` words by evicting the items above one of the largest free blocks. False if that fails.
+    /// Evicts the items above one of the largest free blocks until it has `words` words. Returns false if that fails.
     fn clear_run(&mut self, words: u32) -> bool {
         for choice in 0..4 {
             let block = self.memory.largest()[choice];
@@ -671,7 +672,8 @@ impl Shard {
         self.memory.release(block, words);
     }
 
-    /// Evicts an expired item among the next [`EXPIRY_LOOK`] slots, or else the policy's choice. False if none exists.
+    /// Evicts an expired item of the next [`EXPIRY_LOOK`] slots, or else the policy's choice. Returns false without
+    /// one.
     fn evict(&mut self, now_ms: u64) -> bool {
         if self.index.items == 0 {
             return false;
@@ -699,7 +701,7 @@ impl Shard {
         true
     }
 
-    /// Whether the oldest item was used. If so, makes it the newest item, with one use less.
+    /// Makes the oldest item the newest, with one use less, if it was used. Returns whether it was.
     fn spare(&mut self, queue: usize) -> bool {
         let block = self.queues[queue].oldest;
         let bits = self.memory.owner_bits(block);

@@ -1,5 +1,6 @@
-//! A counter of uses in 4 bits. Levels stand for ever more uses and are reached at random (Morris 1978, Counting large
-//! numbers of events in small registers). Some stand for parts of a use, so that fading does not forget a key at once.
+//! A counter of uses in 4 bits. Higher levels stand for more uses and are reached at random (Morris 1978, Counting
+//! large numbers of events in small registers). Some stand for fractions of a use, so that fading does not forget a key
+//! at once.
 
 /// Number of uses that each level stands for, in quarters of a use.
 const QUARTERS: [u32; 16] = [0, 1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384];
@@ -36,7 +37,7 @@ pub(crate) fn half(level: u32) -> u32 {
     }
 }
 
-/// The worth of a level, for comparing items of one size: 32 times a binary logarithm.
+/// The score of a level, for comparing items of one size: 32 times the binary logarithm of its quarters.
 #[inline]
 pub(crate) fn score(level: u32) -> i32 {
     SCORE[level as usize]

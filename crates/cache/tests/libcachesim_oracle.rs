@@ -1,6 +1,6 @@
-//! Misses of published policies for items of one size, compared with libCacheSim. The numbers come from `oracle.py`:
-//! libcachesim 0.3.5 (PyPI) with its defaults. `Clock` has one bit; `S3FIFO` has a small queue of 10 %, ghosts of 90 %,
-//! and two hits to move.
+//! Misses of published policies for items of one size, compared with libCacheSim. The expected numbers come from
+//! `oracle.py`, which runs libcachesim 0.3.5 (PyPI) with its defaults: `Clock` has one bit; `S3FIFO` has a small queue
+//! of 10 %, ghosts of 90 %, and moves an item after two hits.
 
 use cache::replay::{Action, Operation, Request, Rules, clairvoyant, replay};
 use cache::{Accounting, Cache, Config, Evictor};
@@ -79,7 +79,7 @@ fn belady_matches_libcachesim_except_for_bypassed_items() {
 #[test]
 fn clairvoyant_matches_hand_computed_hits() {
     let of = |ids: &[u64]| ids.iter().map(|&id| Request { id, key_bytes: 0, value_bytes: 1 }).collect::<Vec<_>>();
-    // a, b: missed, kept. c: missed, bypassed: its next use is last. a: hit. d: bypassed. b, a: hits. c: missed.
+    // Misses: a and b, then c, which is bypassed because its next use is the last; d, bypassed; c. The others hit.
     let ratio = clairvoyant(of(&[1, 2, 3, 1, 4, 2, 1, 3]), 2, 0, false, Rules::fill(0));
     assert_eq!((ratio.requests, ratio.hits), (8, 3));
     for (capacity_bytes, warm_up, requests, hits) in [(0, 0, 8, 0), (4, 0, 8, 4), (1, 0, 8, 2), (2, 4, 4, 2)] {

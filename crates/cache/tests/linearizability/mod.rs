@@ -1,12 +1,12 @@
 //! Checks the history of a cache for linearizability (Herlihy and Wing 1990), key by key.
 //!
-//! Each write has a unique value, so the zones of values decide (Gibbons and Korach 1997, Testing shared memories,
-//! theorem 4.2). A value's zone reaches from the first end to the last start of its write and reads. If that is forward
-//! in time, the key had this value throughout. Two such zones must not overlap, and none may contain the whole zone of
-//! another value.
+//! Each write has a unique value, so the zones of the values decide linearizability (Gibbons and Korach 1997, Testing
+//! shared memories, theorem 4.2). A value's zone spans from the first end to the last start of its write and reads. If
+//! that is forward in time, the key had this value throughout. Two such zones must not overlap, and none may contain
+//! the whole zone of a different value.
 //!
-//! A cache may evict at any moment. So a miss shows that the key was emptied at a moment of its own: no older value may
-//! return. A deletion and a refused store also count as emptying the key.
+//! A cache may evict at any moment. A miss therefore shows that the key was emptied at some moment, after which no
+//! older value may return. A deletion and a refused store also count as emptying the key.
 
 #![allow(dead_code, reason = "each test that includes this file uses its part of it")]
 
