@@ -40,9 +40,8 @@ pub struct Config {
     pub seed: u64,
 }
 
-/// Minimum memory of a shard in bytes if a cache has several shards. Small shards lower the hit ratio, because some
-/// hold more popular keys than others. Hit ratios at H1 with 10 MiB in 1, 4, 8 and 32 shards: .8615, .8616, .8613,
-/// .8602.
+/// Minimum shard memory in bytes if there are several shards. Small shards lower the hit ratio, because some hold more
+/// popular keys than others. Hit ratios at H1 with 10 MiB in 1, 4, 8 and 32 shards: .8615, .8616, .8613, .8602.
 pub(crate) const SHARD_BYTES_MIN: u64 = 1 << 20;
 
 /// Preferred maximum memory of a shard in bytes, because growing the index blocks the shard's users. Source:

@@ -28,12 +28,11 @@ const USES: u32 = 3 << USES_SHIFT;
 
 /// Number of items among which `density` chooses a victim, in adjacent slots of about 10 cache lines.
 const SAMPLE: u32 = 64;
-/// Maximum number of attempts to draw a taken slot. At least half of the slots are taken unless many items were
-/// deleted.
+/// Maximum number of attempts to draw a taken slot. At least half the slots are taken unless many items were deleted.
 const STARTS: u32 = 16;
 /// Number of accesses per item after which `density` has halved all uses. A longer memory suits fixed popularity; a
-/// shorter one suits drift. Hit ratios of one seed at H1, H5 and H6 were .853, .777, .867 with 3; .8645, .782, .8555
-/// with 5; and -, .7775, .842 with 7.
+/// shorter one suits drift. Hit ratios of one seed at H1, H5 and H6 were .853, .777, .867 with 3 and .8645, .782, .8555
+/// with 5. At H5 and H6, they were .7775 and .842 with 7.
 const FADE: u64 = 5;
 /// Number of slots checked for expired items before each eviction.
 const EXPIRY_LOOK: u32 = 8;
@@ -672,8 +671,7 @@ impl Shard {
         self.memory.release(block, words);
     }
 
-    /// Evicts an expired item of the next [`EXPIRY_LOOK`] slots, or else the policy's choice. Returns false without
-    /// one.
+    /// Evicts an expired item of the next [`EXPIRY_LOOK`] slots or the policy's choice. Returns false if none exists.
     fn evict(&mut self, now_ms: u64) -> bool {
         if self.index.items == 0 {
             return false;

@@ -79,7 +79,7 @@ fn belady_matches_libcachesim_except_for_bypassed_items() {
 #[test]
 fn clairvoyant_matches_hand_computed_hits() {
     let of = |ids: &[u64]| ids.iter().map(|&id| Request { id, key_bytes: 0, value_bytes: 1 }).collect::<Vec<_>>();
-    // Misses: a and b, then c, which is bypassed because its next use is the last; d, bypassed; c. The others hit.
+    // a and b miss. c misses and is bypassed, since its next use is last. a hits, d is bypassed, b and a hit, c misses.
     let ratio = clairvoyant(of(&[1, 2, 3, 1, 4, 2, 1, 3]), 2, 0, false, Rules::fill(0));
     assert_eq!((ratio.requests, ratio.hits), (8, 3));
     for (capacity_bytes, warm_up, requests, hits) in [(0, 0, 8, 0), (4, 0, 8, 4), (1, 0, 8, 2), (2, 4, 4, 2)] {

@@ -6,8 +6,8 @@
 //!
 //! # Differences from memcached and Redis
 //!
-//! - Over RESP an item expires in the exact millisecond, over memcached's protocol within the second after its time;
-//!   memcached may expire it up to a second early.
+//! - Over RESP an item expires in the exact millisecond, and over memcached's protocol within the second after its
+//!   time. memcached may expire it up to a second early.
 //! - `MSET`, `MGET`, and `DEL` or `get` with several keys are atomic per key only.
 //! - `flush_all` and `FLUSHALL` clear one shard after another; concurrent stores may survive.
 //! - A value over the limit is refused and drops the old value of its key, like `set` in memcached 1.6.18; `PUT` does
@@ -39,11 +39,11 @@ use crate::connection_deadlines::NEVER;
 use crate::connections::{Connections, INPUT_KEPT_BYTES, Waits};
 use crate::event_loops::{Handler, Next};
 
-/// Size of pending responses, in bytes, at which further requests of a connection wait until they are sent.
+/// Size of pending responses, in bytes, at which further requests of a connection wait until the responses are sent.
 const OUT_BYTES_MAX: usize = 32 << 10;
-/// Size in bytes of a piece of a long response per send, and of the buffer that a thread keeps for responses.
+/// Size in bytes of each piece in which a long response is sent, and of the buffer that a thread keeps for responses.
 const PIECE_BYTES: usize = 64 << 10;
-/// Size of unserved input, in bytes, at which a connection with pending responses is no longer read.
+/// Size of unserved input, in bytes, above which a connection with pending responses is no longer read.
 const INPUT_BYTES_MAX: usize = 16 << 10;
 /// Number of requests of maximum size for which the memory for values in flight suffices.
 const LARGEST_REQUESTS_IN_FLIGHT: usize = 4;
@@ -51,19 +51,19 @@ const LARGEST_REQUESTS_IN_FLIGHT: usize = 4;
 const MEMORY_RETRY_NS: Nanos = 1_000_000;
 /// Maximum size of a head in bytes, in addition to key and value.
 const HEAD_BYTES: usize = 8 << 10;
-/// Maximum size of a head in bytes. Values over a third of it must be stored over a different protocol.
+/// Maximum size of an HTTP head in bytes. An encoded value may not fit if it is over a third of this size.
 const HEAD_BYTES_MAX: usize = 1 << 20;
 
 /// The protocol that a cache server accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CacheProtocol {
-    /// Detects the protocol of each connection from its first bytes, see [`wire::detect_cache_protocol`].
+    /// Detects the protocol of each connection from its first bytes, as [`wire::detect_cache_protocol`] does.
     Auto,
     /// memcached's text protocol.
     Memcached,
     /// RESP2 and RESP3.
     Redis,
-    /// HTTP/1.1, see [`wire::cache_http`].
+    /// HTTP/1.1 with the targets of [`wire::cache_http`].
     Http,
 }
 
@@ -81,14 +81,14 @@ pub struct CacheLimits {
 }
 
 impl CacheLimits {
-    /// Default limits: none on idle time, as in other caches, 30 s within a request, 30 s to read, 2 s of lingering.
+    /// Default limits: no idle limit, as in other caches; 30 s within a request; 30 s to read; 2 s of lingering.
     pub const DEFAULT: CacheLimits =
         CacheLimits { idle_ns: NEVER, request_ns: 30_000_000_000, send_ns: 30_000_000_000, linger_ns: 2_000_000_000 };
 }
 
 /// State that all threads of a cache server share.
 pub struct CacheShared {
-    /// The items.
+    /// The cache, whose items all connections share.
     pub cache: Cache,
     /// Memory of unfinished requests and unsent responses of all connections.
     in_flight: InFlight,
@@ -96,7 +96,7 @@ pub struct CacheShared {
     protocol: CacheProtocol,
     limits: CacheLimits,
     wall_ns: fn() -> u64,
-    /// Offset from a driver's clock to ns since 1970. Read once, so that time never goes backwards.
+    /// Offset in ns from a driver's clock to Unix time. It is determined once, so that time never goes backwards.
     epoch_ns: OnceLock<u64>,
     /// Unix time in seconds at which all keys are deleted; 0 if none is set.
     flush_at_s: AtomicU32,

@@ -13,7 +13,7 @@ pub(crate) struct Due {
     number: u64,
     pub(crate) conn: Conn,
     pub(crate) received: Nanos,
-    /// The request itself if it is a word, or its HTTP/2 stream.
+    /// The request if it is a ping-pong word, or the HTTP/2 stream of the request.
     pub(crate) word: u32,
 }
 
@@ -48,7 +48,7 @@ impl DelayQueue {
         self.due.pop().map(|Reverse(due)| due)
     }
 
-    /// Removes responses of ended connections once there are over `most`, and twice as many as after the last removal.
+    /// Removes responses of ended connections if the queue exceeds `most` and twice its length after the last removal.
     pub(crate) fn remove_ended(&mut self, most: usize, is_open: impl Fn(&Due) -> bool) {
         if self.due.len() > most.max(2 * self.kept) {
             self.due.retain(|Reverse(due)| is_open(due));

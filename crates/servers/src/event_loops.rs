@@ -10,7 +10,7 @@ use net::{Address, Close, Config, Conn, Data, Driver, Event, KernelDriver, Liste
 
 /// Default maximum number of connections per thread; further ones wait in the accept queue.
 const CONNECTIONS: usize = 16_384;
-/// Maximum number of connections that are open over the limit to receive an error; further ones wait to be accepted.
+/// Maximum number of connections over the limit that are accepted to receive an error; further ones wait.
 const REFUSED: usize = 256;
 const RECEIVE_BYTES: usize = 16_384;
 /// Number of unsent bytes above which a connection is not read from.
@@ -27,8 +27,8 @@ pub struct Listen {
     pub threads: u32,
     /// The kernel interface of all threads.
     pub backend: net::Choice,
-    /// Maximum number of open connections over all threads; [`Handler::refused`] handles further
-    /// ones. `None` allows 16,384 per thread; further ones wait to be accepted.
+    /// Maximum number of open connections in all threads together; [`Handler::refused`] handles further ones. `None`
+    /// allows 16,384 per thread; further ones wait to be accepted.
     pub connections: Option<usize>,
     /// Maximum duration of the drain after a shutdown request, in ns, for handlers with [`Handler::DRAINS`].
     pub drain_ns: Nanos,
@@ -45,7 +45,7 @@ pub enum ServeError {
         /// Error of the system call.
         source: io::Error,
     },
-    /// A different system call failed.
+    /// A system call failed for a reason unrelated to the address.
     #[error("{what}: {source}")]
     Kernel {
         /// The failed operation, in words.
@@ -67,7 +67,7 @@ impl Shutdown {
     const ASKED: u8 = 1;
     const FORCED: u8 = 2;
 
-    /// Requests a shutdown: no new connections, and open ones finish their requests. Idempotent.
+    /// Requests a shutdown: the server accepts no new connections, and open ones finish their requests. Idempotent.
     pub fn ask(&self) {
         self.raise(Self::ASKED);
     }
@@ -126,7 +126,8 @@ pub trait Handler {
         driver.end_stream(conn);
     }
 
-    /// Handles a connection over the limit, which counts like any other until it is closed. By default, closes it now.
+    /// Handles a connection over the limit, which counts like any other until it is closed. By default, closes it at
+    /// once.
     fn refused<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
         self.accepted(driver, conn);
         driver.close(conn, Close::Reset);
@@ -143,7 +144,7 @@ pub trait Handler {
         None
     }
 
-    /// Starts the drain, once, if [`Handler::DRAINS`]. No more connections are accepted, but some may be on their way.
+    /// Starts the drain; called once if [`Handler::DRAINS`]. No connections are accepted, but some may be on their way.
     fn end<D: Driver>(&mut self, _driver: &mut D) {}
 
     /// Whether the drain is complete.
@@ -292,7 +293,7 @@ struct Front<'a, R> {
     threads: &'a [Thread],
     ready: Option<R>,
     listener: Option<Listener>,
-    /// The thread that got the latest connection.
+    /// Index of the thread that got the latest connection.
     latest: usize,
 }
 
@@ -317,8 +318,8 @@ impl<R: FnOnce(&Address)> Front<'_, R> {
         self.threads.iter().for_each(Thread::wake);
     }
 
-    /// Hands a new connection to the thread with the fewest connections, in turn. `handler` gets the connections of
-    /// this thread and those over the limit.
+    /// Hands a new connection to the thread with the fewest connections; among equals, threads take turns. `handler`
+    /// gets the connections of this thread and those over the limit.
     fn accept<D: KernelDriver, H: Handler>(&mut self, driver: &mut D, handler: &mut H, conn: Conn) {
         let open: usize = self.threads.iter().map(Thread::connections).sum();
         if self.listen.connections.is_some_and(|most| open >= most) {
@@ -410,7 +411,7 @@ impl Worker<'_> {
         Ok(wake)
     }
 
-    /// Adopts the connections given to this thread. Returns whether there will be no more.
+    /// Adopts the connections given to this thread. Returns whether no more will follow.
     fn adopt<D: KernelDriver, H: Handler>(&self, driver: &mut D, handler: &mut H) -> bool {
         loop {
             match self.given.try_recv() {

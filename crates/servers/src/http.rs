@@ -1,4 +1,4 @@
-//! A server of HTTP/1.1 and HTTP/2 with fixed responses, so that a benchmark measures only the serving.
+//! An HTTP/1.1 and HTTP/2 server with fixed responses, so that a benchmark measures only the cost of serving them.
 //!
 //! | Target | Response |
 //! |---|---|
@@ -41,12 +41,12 @@ use crate::connections::{Connections, Waits};
 use crate::delay_queue::DelayQueue;
 use crate::event_loops::{Handler, Next};
 
-/// Size of pending responses, in bytes, at which further requests of a connection wait until they are sent.
+/// Size of pending responses, in bytes, at which further requests of a connection wait until the responses are sent.
 const OUT_BYTES_MAX: usize = 32 << 10;
-/// Size in bytes of a piece of a long body per send. A driver keeps send buffers of up to 64 KiB. A piece with a head
-/// is less than half of that, so the buffer is reused however it has grown.
+/// Size in bytes of each piece in which a long body is sent. A driver keeps send buffers of up to 64 KiB. A piece with
+/// a head is less than half of that, so the buffer is reused no matter how it has grown.
 const PIECE_BYTES: u64 = 31 << 10;
-/// Excess of delayed responses over connections that triggers removal of those on closed ones.
+/// Excess of delayed responses over twice the open connections above which responses of closed ones are removed.
 const LEFT_OVER_MAX: usize = 1024;
 
 const ENDING: &str = "the server is shutting down";

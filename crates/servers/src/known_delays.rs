@@ -8,7 +8,7 @@ use crate::delay_queue::DelayQueue;
 use crate::event_loops::{Handler, Next, send_or_close};
 use crate::pingpong::Words;
 
-/// Periodic pauses without responses: `length_ns` in every `every_ns`.
+/// Periodic pauses without responses, each at the end of a period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pauses {
     /// Time from the start of one pause to the start of the next, in ns.
@@ -18,7 +18,8 @@ pub struct Pauses {
 }
 
 impl Pauses {
-    /// The earliest time from `at` on outside a pause; pauses end every `every_ns` after `start`.
+    /// The earliest time from `at` on that is not in a pause. Periods of `every_ns` begin at `start` and end with a
+    /// pause.
     fn end(&self, start: Nanos, at: Nanos) -> Nanos {
         let phase = at.saturating_sub(start) % self.every_ns.max(1);
         let paused = phase >= self.every_ns.saturating_sub(self.length_ns);

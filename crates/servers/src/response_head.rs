@@ -9,7 +9,7 @@ use wire::decimal;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeepAlive {
     Implicit,
-    /// The connection persists, and a header states it, because HTTP/1.0 clients need one.
+    /// The connection persists, and a header states this, because HTTP/1.0 clients need the header.
     Explicit,
     Close,
 }

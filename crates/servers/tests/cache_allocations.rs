@@ -12,7 +12,7 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// Number of writes of each kind before the count.
+/// Number of writes of each kind before counting starts.
 const WARM_UP: usize = 100;
 const ROUNDS: usize = 300;
 const VALUE_BYTES: usize = 200;
@@ -35,7 +35,7 @@ fn kinds() -> Vec<Kind> {
     };
     let http = |method: &str, path: &str| format!("{method} {path} HTTP/1.1\r\nHost: a\r\n\r\n");
     vec![
-        // The first one stores the value that all others hit.
+        // The first kind of write stores the value that all others hit.
         kind("text set", format!("set key 0 0 {VALUE_BYTES}\r\n{value}\r\n"), "STORED", "\r\n"),
         kind("text get", "get key\r\n".to_owned(), "VALUE key 0 200\r\n", "END\r\n"),
         kind("text get of two", "get key key\r\n".to_owned(), "VALUE key 0 200\r\n", "END\r\n"),
@@ -54,7 +54,7 @@ fn play(stream: &mut TcpStream, request: &[u8], begins: &str, answer: &mut [u8],
     }
 }
 
-/// Counts allocations of the process per kind of write. It must be the only test: other threads would allocate.
+/// Counts allocations of the process per kind of write. It must be the only test, because other threads would allocate.
 fn count(backend: net::Choice, evictor: cache::Evictor) -> Vec<(&'static str, usize, usize)> {
     let config = cache::Config { evictor, versions: true, ..cache::Config::new(4 << 20) };
     let shared =

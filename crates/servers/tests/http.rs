@@ -230,7 +230,7 @@ fn one_too_many_is_refused(backend: Choice) {
 fn flood(stream: &mut TcpStream, bytes: &[u8], most: usize) -> usize {
     let mut written = 0;
     while written < most {
-        // A busy kernel may accept only a part, so continue there.
+        // A busy kernel may accept only a part, so continue from there.
         match stream.write(&bytes[written % bytes.len()..]) {
             Ok(count) => written += count,
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -244,12 +244,12 @@ fn flood(stream: &mut TcpStream, bytes: &[u8], most: usize) -> usize {
 fn a_gibibyte_is_refused(backend: Choice) {
     let server = Running::http(listen(backend, 1, 10), HttpLimits::DEFAULT);
     let mut other = server.client();
-    // With `Content-Length`: rejected before any of the body.
+    // With `Content-Length`, the request is rejected before any of the body arrives.
     let mut stream = server.client();
     stream.write_all(b"POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 1073741824\r\n\r\n").unwrap();
     let (head, _) = answer(&mut stream);
     assert!(head.starts_with("HTTP/1.1 413 ") && head.contains("Connection: close"), "{head}");
-    // Chunked: discarded up to the limit; the server lingers over the rest.
+    // A chunked body is discarded up to the limit; the server lingers over the rest.
     let mut stream = server.client();
     stream.write_all(b"GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n").unwrap();
     let chunk = [b"10000\r\n", vec![b'x'; 0x10000].as_slice(), b"\r\n"].concat();

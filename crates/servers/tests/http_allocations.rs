@@ -13,7 +13,7 @@ use wire::http2::{self, FrameKind, PREFACE, Settings, WINDOW_MAX, flags};
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// Number of requests of each kind before the count.
+/// Number of requests of each kind before counting starts.
 const WARM_UP: usize = 100;
 const ROUNDS: usize = 500;
 
@@ -64,7 +64,8 @@ impl Http2Client {
     }
 }
 
-/// Counts allocations of the process per kind of request. It must be the only test: other threads would allocate.
+/// Counts allocations of the process per kind of request. It must be the only test, because other threads would
+/// allocate.
 fn count(backend: net::Choice) -> Vec<(&'static str, usize)> {
     let requests: [(&str, &[&[u8]]); 9] = [
         ("root", &[b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"]),
@@ -156,7 +157,7 @@ fn allocates_nothing_in_steady_state() {
     }
     for backend in backends {
         for (name, allocations) in count(backend) {
-            // The buffer of a paused sender or a split head may be allocated on first use now.
+            // The buffer of a paused sender or a split head may still be allocated on first use.
             let allowed = if matches!(name, "many bytes" | "chunks" | "in two pieces" | "many bytes over HTTP/2") {
                 4
             } else {

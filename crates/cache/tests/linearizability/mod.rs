@@ -2,7 +2,7 @@
 //!
 //! Each write has a unique value, so the zones of the values decide linearizability (Gibbons and Korach 1997, Testing
 //! shared memories, theorem 4.2). A value's zone spans from the first end to the last start of its write and reads. If
-//! that is forward in time, the key had this value throughout. Two such zones must not overlap, and none may contain
+//! it is forward in time, the key had this value throughout. Two such zones must not overlap, and none may contain
 //! the whole zone of a different value.
 //!
 //! A cache may evict at any moment. A miss therefore shows that the key was emptied at some moment, after which no

@@ -19,7 +19,7 @@ pub(super) struct CacheState {
     /// A long response, whose bytes from `unsent_from` on have not been sent.
     pub(super) unsent: Vec<u8>,
     pub(super) unsent_from: usize,
-    /// Bytes reserved for the input, see `InFlight`.
+    /// Number of bytes reserved for the input in `InFlight`.
     pub(super) input_reserved: usize,
     pub(super) unsent_reserved: usize,
     /// Keys of a request that still need a lookup.
@@ -52,11 +52,11 @@ pub(super) struct Redis {
 
 #[derive(Default)]
 pub(super) struct Http {
-    /// Size of the input at which an incomplete head is parsed again, so that parses are few.
+    /// Size of the input in bytes at which an incomplete head is parsed again, which keeps parses few.
     pub(super) parse_at: usize,
     /// Number of bytes already searched for the end of the head.
     pub(super) seen: usize,
-    /// The reader that skips a body, and the refusal to send after it.
+    /// The reader that skips a body, the refusal to send afterwards, and whether the connection then stays open.
     pub(super) body: Option<(BodyReader, wire::cache_http::Refusal, bool)>,
 }
 

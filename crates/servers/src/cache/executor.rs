@@ -129,7 +129,7 @@ impl Executor {
             Detected::Memcached => Ok(CacheProtocol::Memcached),
             Detected::Resp => Ok(CacheProtocol::Redis),
             Detected::Http => Ok(CacheProtocol::Http),
-            // No error is sent, because an alert would have to be sent over TLS.
+            // No error is sent, because over TLS it would have to be an alert.
             Detected::Tls => Err(""),
             Detected::MemcachedBinary => Err("ERROR memcached's binary protocol is not spoken here, its text is\r\n"),
             Detected::Unknown => Err("ERROR not memcached's text, RESP or HTTP/1.1\r\n"),
@@ -150,7 +150,8 @@ impl Executor {
         }
     }
 
-    /// Appends values while memory and output have room. Returns the remaining keys; `None` if all values are appended.
+    /// Appends values while memory and output have room. Returns the remaining keys, or `None` if all values are
+    /// appended.
     #[inline]
     pub(super) fn push_values<'k>(
         &mut self,

@@ -23,11 +23,11 @@ struct Seen {
 
 type Shared = Rc<RefCell<Seen>>;
 
-/// A client's action and its time after the connection, in ns.
+/// A client's action and its time after the connect, in ns.
 #[derive(Clone, Debug)]
 enum Step {
     Send(Nanos, Vec<u8>),
-    /// Stops reading at the first time, for as long as the second.
+    /// Stops reading at a time and for a duration, both in ns.
     Stall(Nanos, Nanos),
 }
 
@@ -148,7 +148,7 @@ fn show(bytes: &[u8]) -> String {
 /// Checks that a conversation with a new server has the same responses however it is split.
 #[track_caller]
 fn check(asked: &[u8], answered: &[u8]) {
-    // Does not begin at the start of a second, when a time of 10 s soon reads as 9.
+    // The clock does not begin at the start of a second, because a remaining time of 10 s would soon read as 9.
     let world = || {
         let mut world = World::new();
         world.run(1);
@@ -194,7 +194,7 @@ fn memcached_errors_keep_the_connection_in_step() {
         "nonsense\r\nget\r\nget {long}\r\nset {long} 0 0 5\r\nget a\r\nset a 0 0 x\r\nset a 0 0 2\r\nabcd\r\n\
          set a 0 0 1\r\n1\r\nget a\r\n"
     );
-    // The block that is too long is `ab` plus `cd` instead of CRLF; its real CRLF is an empty line.
+    // The overlong block is `ab` with `cd` in place of CRLF; its real CRLF is read as an empty line.
     let answered = "ERROR\r\nERROR\r\nCLIENT_ERROR bad command line format\r\nCLIENT_ERROR bad command line format\r\n\
          CLIENT_ERROR bad command line format\r\nCLIENT_ERROR bad data chunk\r\nERROR\r\nSTORED\r\nVALUE a 0 1\r\n1\r\nEND\r\n";
     let whole = World::new().say(format!("version\r\n{asked}").as_bytes());

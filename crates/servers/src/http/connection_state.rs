@@ -15,7 +15,7 @@ pub(super) type Connection = crate::connections::Connection<HttpState>;
 #[derive(Default)]
 pub(super) struct HttpState {
     pub(super) phase: Phase,
-    /// Time at which the first byte of `input` was read, if it waits for an earlier response.
+    /// Time at which the first byte of `input` was read; `None` if `input` does not wait for an earlier response.
     pub(super) read_at: Option<Nanos>,
     /// Whether the deadline is for a partly received head.
     pub(super) head_begun: bool,

@@ -75,7 +75,7 @@ impl Http {
         }
     }
 
-    /// Ends the connection, because of `error` if there is one.
+    /// Ends the connection with GOAWAY, whose code is that of `error`, or NO_ERROR if there is none.
     #[cold]
     fn leave(&mut self, slot: usize, error: Option<ConnectionError>) {
         let code = error.map_or(ErrorCode::NO_ERROR, |error| error.code());
@@ -84,7 +84,7 @@ impl Http {
         self.connections.slots[slot].state.phase = Phase::Answered { linger: true };
     }
 
-    /// Sends bodies, and sets the deadline. Returns whether there is more to do.
+    /// Sends bodies and sets the deadline. Returns whether there is more to do.
     pub(super) fn advance_http2(&mut self, slot: usize) -> bool {
         let has_more =
             self.with_session(slot, |session, context| session.exchanges.send_bodies(context.out, context.now));
@@ -175,7 +175,7 @@ impl Http {
         self.settle(driver, conn);
     }
 
-    /// Announces the shutdown, or with `refuses` ends all connections after their open streams. Streams that clients
+    /// Announces the shutdown or, if `refuses`, ends all connections after their open streams. Streams that clients
     /// open before they read the announcement are still processed. Source: RFC 9113, section 6.8.
     pub(super) fn end_sessions<D: Driver>(&mut self, driver: &mut D, refuses: bool) {
         for slot in 0..self.connections.slots.len() {

@@ -64,7 +64,7 @@ impl Answers {
 
     fn make(&mut self, now: Nanos) {
         self.made_until = now.saturating_add(DATE_NS);
-        // The format, and `Date`, end with the year 9999.
+        // The format of `Date` ends with the year 9999.
         let wall = Duration::from_secs((self.wall_s)().min(253_402_300_799));
         let date = httpdate::HttpDate::from(SystemTime::UNIX_EPOCH + wall);
         let bodies = [ROOT_BODY, PLAINTEXT, JSON];
@@ -154,7 +154,7 @@ pub(super) fn end_chunk(out: &mut Vec<u8>, start: usize) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// The bodies of `/bytes` and `/chunked`: 64 repeating characters, 64 KiB from any of the first 64 positions.
+/// The bodies of `/bytes` and `/chunked`: 64 characters that repeat for 64 KiB from any of the first 64 positions.
 static PATTERN: [[u8; 64]; 1025] = [*b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"; 1025];
 
 /// Up to `count` bytes of the body from `position` on, at most 64 KiB.

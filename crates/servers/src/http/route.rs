@@ -2,7 +2,7 @@
 
 use super::delay_distributions::{self, Law};
 
-/// Maximum size of a body of `/bytes/N` and `/chunked/N`: 1 TiB.
+/// Maximum size of a body of `/bytes/N` and `/chunked/N` in bytes (1 TiB).
 pub(super) const BODY_BYTES_MAX: u64 = 1 << 40;
 pub(super) const CHUNK_BYTES_MAX: u32 = 65_536;
 const CHUNK_BYTES: u32 = 8192;

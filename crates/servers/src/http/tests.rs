@@ -29,7 +29,7 @@ struct Seen {
 
 type Shared = Rc<RefCell<Seen>>;
 
-/// A client's action and its time after the connection, in ns.
+/// A client's action and its time after the connect, in ns.
 #[derive(Clone, Debug)]
 enum Step {
     Send(Nanos, Vec<u8>),
@@ -147,7 +147,7 @@ impl World {
         }
     }
 
-    /// Shuts the server down as the pool does, and runs until it is done or `until`.
+    /// Shuts the server down as the pool does, and runs it until it is done or the time is `until`.
     fn end(&mut self, until: Nanos) {
         self.driver.stop_listening(self.listener);
         self.http.end(&mut self.driver);
@@ -487,7 +487,7 @@ fn delayed_response_holds_back_later_ones() {
     world.run(S);
     let said = r#"200 "test", 200 "test", 200 "Hello, World!", 200 "test", 200 "{\"message\":\"Hello, World!\"}""#;
     assert_eq!(render(&text, &seen.borrow()), said);
-    // It arrived at 15 us: 10 for the connection, 5 for the request. The second delay starts and ends with the first.
+    // The requests arrived at 15 us: 10 to connect and 5 to travel. The second delay starts and ends with the first.
     let times: Vec<Nanos> = seen.borrow().came.iter().map(|&(at, _)| at).collect();
     assert_eq!(times[0], 20_000);
     assert!(times[1..].iter().all(|&at| at == 30_020_000), "{times:?}");
@@ -512,7 +512,7 @@ fn delays_follow_their_distribution_and_match_the_log() {
             latencies.push(at - (10_000 + round as Nanos * 100 * MS) - 10_000);
         }
     }
-    // The network's delays are known, so clients measure exactly what the log has.
+    // The network's delays are known, so clients measure exactly the times in the log.
     assert_eq!(latencies.iter().sum::<Nanos>() as f64 / 2000.0, log.mean().unwrap());
     assert_eq!(latencies.iter().max().copied(), log.max());
     // The tolerance is 5 standard errors of the mean of an exponential distribution.

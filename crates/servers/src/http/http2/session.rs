@@ -75,7 +75,7 @@ pub(super) struct Exchanges {
 struct Memo {
     block: Vec<u8>,
     request: Option<Request>,
-    /// State of the table to which the block may refer.
+    /// Number of table changes when the block was decoded, because the block may refer to the table.
     changes: u64,
 }
 
@@ -113,7 +113,7 @@ impl Session {
         }
     }
 
-    /// Takes frames until the input ends or many responses wait to be sent. Returns the bytes used.
+    /// Takes frames until the input ends or many responses wait to be sent. Returns the number of bytes used.
     pub(super) fn read(&mut self, bytes: &[u8], context: &mut Context<'_>) -> Result<usize, ConnectionError> {
         let mut used = 0;
         while used < bytes.len() && context.out.len() < OUT_BYTES_MAX {
@@ -499,7 +499,7 @@ impl Exchanges {
         self.streams.insert(at, stream);
     }
 
-    /// Responds with an error before the end of the request, and requests its end. Source: RFC 9113, section 8.1.
+    /// Sends an error before the request ends and asks the client to stop sending. Source: RFC 9113, section 8.1.
     #[cold]
     fn fail(
         &mut self,
@@ -574,7 +574,7 @@ impl Exchanges {
         }
     }
 
-    /// Sends as much of bodies as windows allow, one frame per stream in turn. Returns whether more could be sent now.
+    /// Sends as much of the bodies as the windows allow, one frame per stream in turn. Returns whether more fits now.
     pub(super) fn send_bodies(&mut self, out: &mut Vec<u8>, now: Nanos) -> bool {
         if self.streams.is_empty() {
             self.stalled_since = NEVER;
@@ -624,7 +624,7 @@ impl Exchanges {
         self.stalled_since.saturating_add(limits.send_ns).min(body.unwrap_or(NEVER))
     }
 
-    /// Ends streams whose request is too slow. Fails if the client gives no credit.
+    /// Ends streams whose requests are too slow. Fails if the client has given no credit for too long.
     pub(super) fn expire(&mut self, context: &mut Context<'_>) -> Result<(), ConnectionError> {
         if self.stalled_since.saturating_add(context.limits.send_ns) <= context.now {
             return Err(ConnectionError::Stalled);

@@ -1,4 +1,4 @@
-//! HTTP/2 on the same server and port.
+//! Tests HTTP/2 on the same server and port as HTTP/1.1.
 
 use std::collections::BTreeMap;
 
@@ -68,7 +68,7 @@ struct Responses {
     open: BTreeMap<u32, (Incoming, String, Vec<u8>)>,
     /// Responses and other frames, in order.
     rendered: Vec<String>,
-    /// Streams of DATA frames, in order.
+    /// Stream of each DATA frame, in order.
     turns: Vec<u32>,
 }
 
@@ -740,7 +740,7 @@ fn shutdown_ends_http2_after_its_streams() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Random frames cause at most errors, and never hold up others.
+    /// Random frames cause at most errors and never hold up other clients.
     #[test]
     fn http2_noise(pieces in prop::collection::vec(prop_oneof![
         any::<Vec<u8>>(),
