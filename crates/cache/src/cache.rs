@@ -121,7 +121,7 @@ pub struct LockedKey<'c, 'k> {
 }
 
 impl LockedKey<'_, '_> {
-    /// Passes the key's item to `use_it` and counts a hit. If it is absent or expired, counts a miss and returns `None`.
+    /// Passes the item to `use_it` and counts a hit. If the key is absent or expired, counts a miss and returns `None`.
     #[inline]
     pub fn get<R>(&mut self, now_ms: u64, use_it: impl FnOnce(Item<'_>) -> R) -> Option<R> {
         self.shard.get(self.key, now_ms, use_it)

@@ -10,7 +10,7 @@ use crate::arena_allocator::{Memory, NO_BLOCK};
 pub(crate) const TAG_BITS: u32 = 27;
 /// Divisor of the number of slots of every index.
 pub(crate) const SLOTS_STEP: u32 = 16;
-/// Load in percent above which the index grows. The index shrinks below `LOAD_MIN`, and each resize leads to `LOAD_NEW`.
+/// Load in percent above which the index grows. The index shrinks below `LOAD_MIN`; a resize leads to `LOAD_NEW`.
 const LOAD_MAX: u64 = 88;
 const LOAD_MIN: u64 = 55;
 const LOAD_NEW: u64 = 82;

@@ -891,7 +891,6 @@ impl Shard {
     }
 }
 
-/// The bits that describe how an expiry is stored.
 fn expiry_bits(expires_ms: u64) -> u32 {
     match expires_ms {
         0 => 0,

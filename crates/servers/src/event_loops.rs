@@ -126,8 +126,7 @@ pub trait Handler {
         driver.end_stream(conn);
     }
 
-    /// Handles a connection over the limit, which counts like any other until it is closed. By default, closes it at
-    /// once.
+    /// Handles a connection over the limit, which counts like any other until it is closed. By default, closes it now.
     fn refused<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
         self.accepted(driver, conn);
         driver.close(conn, Close::Reset);

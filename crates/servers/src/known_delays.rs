@@ -18,8 +18,7 @@ pub struct Pauses {
 }
 
 impl Pauses {
-    /// The earliest time from `at` on that is not in a pause. Periods of `every_ns` begin at `start` and end with a
-    /// pause.
+    /// The earliest time from `at` on that is not in a pause. Each period of `every_ns` from `start` ends in a pause.
     fn end(&self, start: Nanos, at: Nanos) -> Nanos {
         let phase = at.saturating_sub(start) % self.every_ns.max(1);
         let paused = phase >= self.every_ns.saturating_sub(self.length_ns);

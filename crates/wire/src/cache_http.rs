@@ -176,7 +176,7 @@ impl Refusal {
 /// The value of `Allow` in a response with status 405. Source: RFC 9110, section 15.5.6.
 pub const ALLOW: &str = "GET, PUT, DELETE, HEAD, POST";
 
-/// Interprets `request` as a cache operation. Fails if it is not in the module's table, see [`Refusal::status`].
+/// Interprets `request` as a cache operation. Fails if the request is not in the module's table.
 pub fn parse<'a>(request: &Request<'a>, limits: &Limits) -> Result<Operation<'a>, Refusal> {
     if !matches!(request.body, Body::None | Body::Length(0)) {
         return Err(Refusal::HasBody);

@@ -1,6 +1,6 @@
 //! Decimal numbers of the cache protocols: digits with an optional minus sign.
 
-/// Parses digits. `None` if `text` is empty, has a different character, or exceeds 64 bits.
+/// Parses digits. `None` if `text` is empty, contains a byte that is not a digit, or exceeds 64 bits.
 #[inline]
 pub fn unsigned(text: &[u8]) -> Option<u64> {
     if text.len() > 20 { None } else { unsigned_of_any_length(text) }
@@ -22,7 +22,7 @@ pub(crate) fn hexadecimal(digit: u8) -> u8 {
     if digit.is_ascii_digit() { digit - b'0' } else { (digit | 0x20) - b'a' + 10 }
 }
 
-/// Parses digits with an optional minus sign. `None` if `text` is no such number or exceeds 64 bits.
+/// Parses digits with an optional minus sign. `None` if `text` is not such a number or exceeds 64 bits.
 #[inline]
 pub fn signed(text: &[u8]) -> Option<i64> {
     match text {

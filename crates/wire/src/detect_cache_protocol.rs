@@ -25,7 +25,7 @@ pub enum Detected {
     Memcached,
     /// RESP, with arrays of strings or inline commands.
     Resp,
-    /// HTTP/1, see [`crate::http1`].
+    /// HTTP/1, which [`crate::http1`] parses.
     Http,
     /// memcached's binary protocol, which is not supported.
     MemcachedBinary,
@@ -41,7 +41,7 @@ pub const DETECT_MAX_BYTES: usize = 2 * EMPTY_LINES_MAX + WORD_MAX_BYTES + 1;
 const EMPTY_LINES_MAX: usize = 8;
 const WORD_MAX_BYTES: usize = 32;
 
-/// Detects the protocol from a connection's first bytes. [`Detected::Need`] needs fewer than [`DETECT_MAX_BYTES`].
+/// Detects the protocol from a connection's first bytes. [`DETECT_MAX_BYTES`] bytes always suffice.
 pub fn detect(bytes: &[u8]) -> Detected {
     let mut rest = bytes;
     for _ in 0..EMPTY_LINES_MAX {

@@ -14,9 +14,8 @@
 //!
 //! # Choices that the RFCs leave open
 //!
-//! A benchmark of servers must not accept input that would confuse a proxy. Of two permitted
-//! readings the stricter one applies, and an invalid message is an error that counts. Numbers without an RFC are
-//! sections of RFC 9112:
+//! A benchmark of servers must not accept input that would confuse a proxy. If the RFCs permit two readings, the
+//! stricter one applies, and an invalid message counts as an error. Numbers without an RFC are sections of RFC 9112:
 //!
 //! - **Bare LF** at the end of a line is an error, although a recipient may accept it (2.2): parsers that
 //!   disagree on it disagree on the end of a head. **Bare CR** is an error (2.2).
@@ -26,11 +25,11 @@
 //! - **`Content-Length`** may repeat the same value (6.3, RFC 9110, section 8.6). Different values are an error.
 //! - **Empty lines** are skipped before a request (2.2: SHOULD). Before a response they are an
 //!   error, because a body two bytes longer than announced looks the same.
-//! - **Folded lines** are spaces in a response (a user agent MUST), an error in a request (a server may, 5.2).
+//! - **Folded lines** count as spaces in a response (5.2: MUST for a user agent) and are an error in a request (5.2).
 //! - **The reason phrase** may be missing together with its space. Some servers omit both, and the line is unambiguous.
 //! - **Control characters** except HTAB are errors in values and reason phrases (RFC 9110, section 5.5:
 //!   MUST for CR, LF, NUL).
-//! - **HTTP/1.2** and above are undefined. Responses count as HTTP/1.1 (RFC 9110, section 2.5), requests get 505.
+//! - **HTTP/1.2** to HTTP/1.9 are undefined and count as HTTP/1.1 (RFC 9110, section 2.5).
 //! - **White space** around a chunk size is an error unless an extension follows (7.1.1).
 
 mod chunks;

@@ -65,12 +65,12 @@ pub struct Limits {
     pub fields: usize,
     /// Maximum decoded size of a block in bytes: names, values and 32 per field. Source: RFC 9113, section 6.5.2.
     pub list_bytes: usize,
-    /// Maximum number of consecutive frames without message data: SETTINGS, PING, PRIORITY, unknown ones, empty DATA.
+    /// Maximum number of consecutive frames without message data (SETTINGS, PING, PRIORITY, unknown, empty DATA).
     pub idle_frames: u32,
 }
 
 impl Limits {
-    /// Default limits: the smallest frame limit, 64 KiB and 256 fields as in HTTP/1.1, and ample idle frames.
+    /// Default limits: the smallest frame limit, 64 KiB and 256 fields as in HTTP/1.1, and 10,000 frames without data.
     pub const DEFAULT: Limits = Limits {
         frame_bytes: 16_384,
         block_bytes: 64 * 1024,

@@ -1,4 +1,4 @@
-//! Reads messages from pieces of a stream. A message has lines, and blocks whose lengths its lines announce.
+//! Reads messages from pieces of a stream. A message has lines, and blocks whose lengths the lines announce.
 
 /// A part of a response, passed on as it arrives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,4 +1,5 @@
-//! memcached's text protocol, client and server side. Source: protocol.txt of 1.6 and, where it is silent, the behavior of 1.6.18.
+//! memcached's text protocol, client and server side. Source: protocol.txt of 1.6 and, where it is silent, the behavior
+//! of 1.6.18.
 //!
 //! ```
 //! use wire::memcached::{Command, Limits, Read, RequestReader};
@@ -28,8 +29,8 @@
 //! remove. Two errors have no known extent, so the connection is closed after the response: a storage command whose
 //! line is over the limit, because its length was not read, and one that announces more than [`Limits::swallow_bytes`].
 //!
-//! memcached 1.6.18 differs: in the second and third rows, it skips only the line and parses the block as commands;
-//! in the last row, it closes the connection without a response. If more than 2 GiB are announced, it skips only the line.
+//! memcached 1.6.18 differs: in the second and third rows, it skips only the line and parses the block as commands. In
+//! the last row, it closes the connection without a response. If over 2 GiB are announced, it skips only the line.
 //!
 //! # Choices that the protocol leaves open, all as in memcached
 //!
@@ -64,8 +65,8 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Limits of keys (250 B) and values (1 MiB) as in memcached, lines (2 KiB), `get` lines (64 KiB) and skips (2
-    /// GiB).
+    /// Default limits: keys of 250 B and values of 1 MiB, as in memcached; lines of 2 KiB and `get` lines of 64 KiB;
+    /// skipped blocks of 2 GiB.
     pub const DEFAULT: Limits = Limits {
         key_bytes: 250,
         value_bytes: 1 << 20,

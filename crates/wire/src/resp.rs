@@ -19,13 +19,13 @@
 //! | unclosed quotes in an inline request | `-ERR Protocol error: …` | the line |
 //! | an invalid length, a line over its limit, too many arguments, a missing `$` | `-ERR Protocol error: …` | everything |
 //!
-//! The last row closes the connection, like in Redis, because the start of the next request is unknown. Redis
-//! also closes it after unclosed quotes and a length over `proto-max-bulk-len` (512 MB). It has no limit below that.
+//! An error in the last row closes the connection, as in Redis, because the start of the next request is unknown. Redis
+//! also closes it after unclosed quotes and a length over `proto-max-bulk-len` (512 MB), its only limit on lengths.
 //!
 //! # Choices that the protocol leaves open
 //!
-//! - **Empty requests** (`*0`, `*-1`, an empty line) are skipped without a response, like in Redis.
-//! - **A null argument** (`$-1`) is an invalid length, like in Redis; `$0` is an **empty argument**.
+//! - **Empty requests** (`*0`, `*-1`, an empty line) are skipped without a response, as in Redis.
+//! - **A null argument** (`$-1`) is an invalid length, as in Redis; `$0` is an **empty argument**.
 //! - **Lines** of arrays end in CRLF; inline requests may end in LF.
 //! - **Command names** ignore case.
 

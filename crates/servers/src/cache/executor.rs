@@ -150,8 +150,7 @@ impl Executor {
         }
     }
 
-    /// Appends values while memory and output have room. Returns the remaining keys, or `None` if all values are
-    /// appended.
+    /// Appends values while memory and output have room. Returns the remaining keys, or `None` if none remain.
     #[inline]
     pub(super) fn push_values<'k>(
         &mut self,

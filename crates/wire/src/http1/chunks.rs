@@ -6,7 +6,7 @@ use super::fields::{FieldError, is_control, is_token_byte};
 /// Maximum length of a chunk line in bytes, with size, extensions and CRLF.
 pub(super) const LINE_BYTES_MAX: u32 = 4096;
 
-/// Maximum number of bytes of chunk lines beyond a reasonable need. Stops tiny chunks and long extensions.
+/// Maximum excess of chunk lines over 16 bytes plus twice their data, in bytes. Stops tiny chunks and long extensions.
 pub(super) const EXCESS_BYTES_MAX: u64 = 16 * 1024;
 
 /// An error in a chunked body.
@@ -24,7 +24,7 @@ pub enum ChunkError {
     /// A chunk line that exceeds the limit. Contains the limit, in bytes.
     #[error("a chunk-size line of more than {0} bytes")]
     LineTooLong(u32),
-    /// Chunk lines that exceed a reasonable need by more than the limit. Contains the limit, in bytes.
+    /// Chunk lines that exceed 16 bytes plus twice their data by more than the limit. Contains the limit, in bytes.
     #[error("chunk extensions of more than {0} bytes")]
     TooMuchExtension(u64),
     /// A chunk whose data is longer or shorter than its size, so that no CRLF follows. Contains the byte found.
@@ -77,7 +77,7 @@ impl Chunks {
         Chunks { folds, ..Chunks::default() }
     }
 
-    /// Reads a part of a body. Returns the number of bytes used once the body is complete; `None` if all were used.
+    /// Reads a part of a body. Returns the number of bytes used if the body is complete, or `None` if it is not.
     pub(super) fn read(
         &mut self,
         limits: &Limits,

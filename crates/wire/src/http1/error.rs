@@ -9,7 +9,7 @@ pub enum MessageError {
     /// A request line that is not a method, a target and a version with single spaces. Source: RFC 9112, section 3.
     #[error("a request line that is not a method, a target and a version")]
     BadRequestLine,
-    /// A different major version of HTTP. Source: RFC 9112, section 2.3.
+    /// A major version of HTTP other than 1. Source: RFC 9112, section 2.3.
     #[error("a version other than HTTP/1.0 and HTTP/1.1")]
     BadVersion,
     /// A target in none of the four forms, or in one that the method does not allow. Source: RFC 9112, section 3.2.
@@ -81,7 +81,7 @@ pub enum MessageError {
     /// A status line that is not of the form `HTTP/1.1 200 OK`. Source: RFC 9112, section 4.
     #[error("a status line that is not `HTTP/1.1`, space, three digits")]
     BadStatusLine,
-    /// A different major version of HTTP. Contains that version. Source: RFC 9112, section 2.3.
+    /// A major version of HTTP other than 1. Contains the version. Source: RFC 9112, section 2.3.
     #[error("HTTP/{0}, which is not HTTP/1")]
     OtherVersion(u8),
     /// An invalid line of the head.
@@ -92,13 +92,13 @@ pub enum MessageError {
         /// Error in the line.
         error: FieldError,
     },
-    /// An invalid list of codings, `chunked` twice, or with parameters. Source: RFC 9112, sections 6.1 and 7.1.
+    /// An invalid list of codings, or `chunked` twice or with parameters. Source: RFC 9112, sections 6.1 and 7.1.
     #[error("a `Transfer-Encoding` that is not a list of codings with `chunked` at most once")]
     BadCodings,
     /// A change of protocol (status 101) that the client did not request. Source: RFC 9110, section 15.2.2.
     #[error("status 101: the server switched protocols without being asked")]
     SwitchingProtocols,
-    /// A stream that ends inside a response. Contains true if in or between heads. Source: RFC 9112, section 8.
+    /// A stream that ends in a response. Contains whether it ends in or between heads. Source: RFC 9112, section 8.
     #[error("the stream ended in the middle of {}", if *.0 { "a head" } else { "a body" })]
     Truncated(bool),
 }

@@ -9,7 +9,7 @@ pub enum FieldError {
     /// LF without CR. Source: RFC 9112, section 2.2.
     #[error("a line that ends in LF without CR")]
     BareLf,
-    /// CR, LF, NUL or a different control character in a value. Contains it. Source: RFC 9110, section 5.5.
+    /// A control character in a value, such as CR, LF or NUL. Contains the character. Source: RFC 9110, section 5.5.
     #[error("the control character 0x{0:02x}")]
     Control(u8),
     /// A line without a colon. Source: RFC 9112, section 5.
@@ -79,7 +79,7 @@ fn control_at(bytes: &[u8]) -> usize {
     for (index, word) in words.iter().enumerate() {
         let word = u64::from_le_bytes(*word);
         let delete = word ^ (ONES * 0x7f);
-        // Marks bytes below 0x20 or equal to 0x7f. A borrow can only mark bytes above the first.
+        // Marks bytes below 0x20 or equal to 0x7f. A borrow can only mark bytes above the first marked one by mistake.
         let found = ((word.wrapping_sub(ONES * 0x20) & !word) | (delete.wrapping_sub(ONES) & !delete)) & HIGHS;
         if found != 0 {
             return index * 8 + found.trailing_zeros() as usize / 8;

@@ -27,13 +27,15 @@ pub struct Request<'a> {
 
 type Parsed<'a> = Result<Option<(Request<'a>, usize)>, MessageError>;
 
-/// Size in bytes above which a partial head is searched for its end, as 64 KiB byte by byte would be 65,536 parses.
+/// Size in bytes above which a partial head is searched for its end first, so 64 KiB byte by byte are not 65,536
+/// parses.
 const PARTIAL_SEARCHED_BYTES: usize = 1024;
 
 /// Parses the request at the start of `bytes` and returns it with the size of its head, or `None` if it is incomplete.
 /// A [`BodyReader`] reads the body; another request may follow (pipelining). Pass all received bytes of the request:
 /// each call parses from its start. Fails if the request violates RFC 9112 or exceeds `limits`. The first error wins,
-/// however the head is split, and is returned as soon as its bytes arrive; for a partial head over 1 KiB, at its end.
+/// however the head is split. It is returned once its bytes arrive or, in a partial head over 1 KiB, once the head
+/// ends.
 pub fn parse_request<'a>(bytes: &'a [u8], limits: &Limits) -> Parsed<'a> {
     // Empty lines before a request are skipped (RFC 9112, section 2.2).
     let mut start = 0;
@@ -163,7 +165,7 @@ fn request_error(error: httparse::Error, bytes: &[u8], headers_max: usize) -> Me
     }
 }
 
-/// Whether the request line has a different HTTP version. Depends only on the first rejected byte.
+/// Whether the request line has an HTTP version other than 1.0 and 1.1. Depends only on the first rejected byte.
 fn names_other_version(bytes: &[u8]) -> bool {
     let version = bytes.trim_ascii_start().splitn(3, |&byte| byte == b' ').nth(2).unwrap_or_default();
     match version.strip_prefix(b"HTTP/") {

@@ -6,7 +6,7 @@ use super::fields::{self, FieldError};
 use super::framing::{Declared, Field, TransferCoding};
 use super::{Body, Limits};
 
-/// A request's method, if it affects response framing. Source: RFC 9112, section 6.3.
+/// A request's method, reduced to the cases that affect response framing. Source: RFC 9112, section 6.3.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestMethod {
     /// GET, or any method other than HEAD and CONNECT.
@@ -33,8 +33,8 @@ impl RequestMethod {
 pub struct Response {
     /// The status code, which may be any three digits.
     pub status: u16,
-    /// Whether the connection can carry a further request: not if the body ended with the stream, or after a 2xx to
-    /// CONNECT. Source: RFC 9112, section 9.3.
+    /// Whether the connection can carry a further request. It cannot if the body ended with the stream, or after a 2xx
+    /// response to CONNECT. Source: RFC 9112, section 9.3.
     pub keep_alive: bool,
     /// Size of the head and of any interim heads before it, in bytes.
     pub head_bytes: u64,
@@ -46,7 +46,7 @@ pub struct Response {
 #[derive(Debug, Clone, Default)]
 pub struct Memo {
     known: [KnownHead; MEMO_HEADS],
-    /// Index of the latest hit or insertion, because a server's responses rarely change.
+    /// Index of the latest hit or insertion. The search starts there, because a server's responses rarely change.
     recent: usize,
 }
 

@@ -51,7 +51,7 @@ pub fn push_go_away(out: &mut Vec<u8>, last: u32, code: ErrorCode) {
     out.extend_from_slice(&code.0.to_be_bytes());
 }
 
-/// Appends a field block as HEADERS and, above `frame_bytes` (the peer's SETTINGS_MAX_FRAME_SIZE), CONTINUATION.
+/// Appends a field block as HEADERS, and CONTINUATION if it exceeds `frame_bytes`, the peer's SETTINGS_MAX_FRAME_SIZE.
 #[inline]
 pub fn push_headers(out: &mut Vec<u8>, stream: u32, block: &[u8], ends: bool, frame_bytes: u32) {
     let mut flag = if ends { flags::END_STREAM } else { 0 };

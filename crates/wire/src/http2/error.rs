@@ -93,7 +93,7 @@ pub enum ConnectionError {
         /// Size of the payload, in bytes.
         bytes: u32,
     },
-    /// A frame of the connection on a stream, or a frame of a stream on stream 0. Source: RFC 9113, section 6.
+    /// A connection's frame on a stream, or a stream's frame on stream 0. Source: RFC 9113, section 6.
     #[error("{kind} on stream {stream}, which its type does not allow")]
     BadStream {
         /// Type of the rejected frame.
@@ -121,7 +121,7 @@ pub enum ConnectionError {
     /// As much padding as payload, or more. Contains the frame's type. Source: RFC 9113, sections 6.1 and 6.2.
     #[error("{0} with more padding than payload")]
     Padding(FrameKind),
-    /// A frame of a different type inside a field block. Contains its type. Source: RFC 9113, section 6.10.
+    /// A frame other than CONTINUATION inside a field block. Contains its type. Source: RFC 9113, section 6.10.
     #[error("{0} inside a field block")]
     Interrupted(FrameKind),
     /// CONTINUATION outside a field block. Source: RFC 9113, section 6.10.

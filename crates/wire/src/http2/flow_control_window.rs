@@ -40,7 +40,7 @@ impl SendWindow {
     }
 }
 
-/// Bytes that the peer may send, restored in large steps.
+/// A window of bytes that the peer may send. Its credit is restored in large steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReceiveWindow {
     size: u32,

@@ -19,7 +19,7 @@ pub enum Role {
 /// A frame, or a part of one, that concerns the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event<'a> {
-    /// The peer's settings, including this frame, which the caller must acknowledge.
+    /// The peer's settings after a SETTINGS frame, which the caller must acknowledge.
     Settings(Settings),
     /// The peer acknowledged a SETTINGS frame.
     SettingsAck,
@@ -80,7 +80,6 @@ pub struct Reader {
     role: Role,
     limits: Limits,
     state: State,
-    /// The received part of an incomplete frame.
     partial: Vec<u8>,
     /// The received part of a field block that has several frames.
     block: Vec<u8>,
@@ -127,7 +126,7 @@ enum Place {
     Block,
 }
 
-/// An event whose bytes are still given as a range.
+/// An event that refers to its bytes by their range.
 enum Found {
     Owned(Event<'static>),
     Headers { stream: u32, opens: bool, ends: bool, place: Place, range: Range<usize> },
@@ -417,7 +416,7 @@ impl Reader {
         Ok(Some(Found::Headers { stream, opens, ends, place: Place::Block, range: 0..self.block.len() }))
     }
 
-    /// Processes a complete frame, whose payload is at `start` of `place`.
+    /// Processes a complete frame, whose payload begins at `start` in the buffer that `place` selects.
     #[inline]
     fn frame(
         &mut self,

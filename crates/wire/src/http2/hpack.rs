@@ -21,13 +21,13 @@ pub enum HpackError {
     /// A block that ends inside a field.
     #[error("it ends inside a field")]
     Truncated,
-    /// An integer above 2^31 - 1, or with needless bytes. Source: RFC 7541, section 5.1.
+    /// An integer above 2^31 - 1, or one with superfluous bytes. Source: RFC 7541, section 5.1.
     #[error("an integer above 2147483647, or of more than 5 bytes")]
     Integer,
     /// An index that is in neither table. Contains the index. Source: RFC 7541, sections 2.3.3 and 6.1.
     #[error("index {0}, which is in neither table")]
     Index(usize),
-    /// A string with EOS, more than 7 bits of padding, or padding not of ones. Source: RFC 7541, section 5.2.
+    /// A string with EOS, more than 7 bits of padding, or padding other than ones. Source: RFC 7541, section 5.2.
     #[error("invalid Huffman code")]
     Huffman,
     /// A table size above the setting. Contains the size, in bytes. Source: RFC 7541, section 6.3.

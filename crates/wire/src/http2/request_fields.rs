@@ -1,13 +1,13 @@
-//! The fields of a request that a client composes, and those that its requests share in the table of HPACK. Source: RFC
-//! 9113, section 8.3.1.
+//! The fields of a client's request, and the fields that its requests share in the HPACK table. Source: RFC 9113,
+//! section 8.3.1.
 
 use super::hpack::{self, Indexing};
 use crate::http1;
 use crate::http1::fields::trim;
 
 /// The fields of a request, pseudo-header fields first. `headers` includes `Host`. Adds `content-length` as
-/// [`http1::compose_request`] does. Fails for the reasons given there, for CONNECT, and for headers of HTTP/1.1
-/// connections.
+/// [`http1::compose_request`] does. Fails for the same reasons as that function, and also for CONNECT and for headers
+/// of HTTP/1.1 connections.
 pub fn request_fields(
     scheme: &str,
     method: &str,
@@ -65,8 +65,8 @@ pub struct SharedFields(Vec<(String, String)>);
 const UNSHARED: [&str; 2] = [":path", "content-length"];
 
 impl SharedFields {
-    /// The fields that the first request shares with all others and that fit into a table of
-    /// `table_bytes`. `is_fixed` returns whether a value stays the same.
+    /// The fields that all requests have in common and that fit into a table of `table_bytes`. `is_fixed` returns
+    /// whether a value is the same each time it is sent.
     pub fn new(
         requests: &[Vec<(String, String)>],
         table_bytes: usize,

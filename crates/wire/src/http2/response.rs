@@ -18,7 +18,7 @@ pub struct ResponseHead {
     pub grpc_status: Option<u32>,
 }
 
-/// Parses the value of `grpc-status`, a decimal number.
+/// Parses the value of `grpc-status`, a decimal number. `None` if `value` is not a number below 2^32.
 pub fn parse_grpc_status(value: &[u8]) -> Option<u32> {
     std::str::from_utf8(value).ok()?.parse().ok()
 }
@@ -84,7 +84,7 @@ const KNOWN_BLOCKS: usize = 4;
 struct KnownBlock {
     /// The encoded block. Empty if the slot is unused: an empty block has no status.
     block: Vec<u8>,
-    /// State of the table on which the block depends; `None` if it does not depend on the table.
+    /// Number of table changes when the block was decoded; `None` if the block does not depend on the table.
     changes: Option<u64>,
     inserted_bytes: usize,
     head: ResponseHead,

@@ -3,7 +3,7 @@
 use super::Limits;
 use crate::decimal;
 
-/// Checks a key. Fails if a server would misread it. Servers disagree on blocks after bad keys (protocol.txt, "Keys").
+/// Checks a key. Fails if it is invalid, as servers disagree on the block after a bad key (protocol.txt, "Keys").
 #[inline]
 fn check_key(key: &[u8]) -> Result<(), String> {
     let limit = Limits::DEFAULT.key_bytes;
@@ -29,7 +29,7 @@ pub fn compose_get(out: &mut Vec<u8>, key: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-/// Appends `set` with its block. `exptime` is 0 for never, up to 30 days in seconds, or Unix time. Fails for a bad key.
+/// Appends `set` with its block. `exptime` is 0 (never), up to 30 days in s, or Unix time. Fails if the key is invalid.
 pub fn compose_set(out: &mut Vec<u8>, key: &[u8], client_flags: u32, exptime: i32, data: &[u8]) -> Result<(), String> {
     check_key(key)?;
     out.reserve(key.len() + data.len() + 64);
@@ -56,8 +56,8 @@ pub fn compose_number(out: &mut Vec<u8>, value: u64) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends the line `VALUE key flags bytes [cas]`. The data and [`compose_value_end`] follow, so a server can copy the
-/// data from its place. `key` must come from a parsed request.
+/// Appends the line `VALUE key flags bytes [cas]`. The caller appends the data and [`compose_value_end`], so a server
+/// can copy the data straight from its cache. `key` must come from a parsed request.
 #[inline]
 pub fn compose_value(out: &mut Vec<u8>, key: &[u8], client_flags: u32, data_bytes: usize, cas: Option<u64>) {
     push_words(out, &[b"VALUE ", key, b" "]);

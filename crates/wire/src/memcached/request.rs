@@ -79,13 +79,13 @@ pub enum Verb {
 /// The arguments of a storage command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Store<'a> {
-    /// Which storage command it is.
+    /// Kind of the storage command.
     pub verb: Verb,
     /// Key to store under.
     pub key: &'a [u8],
     /// 32 bits for the client's use, returned with the value.
     pub client_flags: u32,
-    /// When the item expires.
+    /// Expiration time of the item.
     pub expiry: Expiry,
     /// The cas unique from an earlier read; `None` for commands other than `cas`.
     pub cas: Option<u64>,
@@ -131,7 +131,7 @@ pub enum Command<'a> {
     },
     /// Deletes all items (`flush_all`).
     FlushAll {
-        /// Delay in seconds; 0 means now, negative counts as 0.
+        /// Delay in seconds; 0 means now. A negative delay counts as 0.
         delay_s: u32,
         /// Whether the client wants no response (`noreply`).
         noreply: bool,
@@ -225,8 +225,8 @@ impl RequestReader {
         RequestReader { limits, state: State::Line(0) }
     }
 
-    /// Reads the next request from `bytes`, the unused part of the stream. Call again with the bytes after `used`;
-    /// after [`Read::Need`], with more. Results do not depend on how the stream is split.
+    /// Reads the next request from `bytes`, the unused part of the stream. The next call must get the bytes after
+    /// `used`, with more bytes appended after [`Read::Need`]. Results do not depend on how the stream is split.
     #[inline]
     pub fn read<'a>(&mut self, bytes: &'a [u8]) -> Read<'a> {
         // Fast path for most requests: one key, received whole.
@@ -256,7 +256,7 @@ impl RequestReader {
         })
     }
 
-    /// Reads `get key\r\n`. `None` if the request is a different one.
+    /// Reads `get key\r\n`. `None` for any other request.
     #[inline]
     fn read_single_get<'a>(&mut self, bytes: &'a [u8]) -> Option<Read<'a>> {
         let rest = bytes.strip_prefix(b"get ")?;
@@ -386,7 +386,7 @@ struct Words<'a> {
 impl<'a> Words<'a> {
     const MAX: usize = 7;
 
-    /// Splits a line into words. Returns whether it has `noreply` after `wanted` words or more.
+    /// Splits a line into words. Also returns whether the last one is `noreply` and follows at least `wanted` words.
     fn split(mut line: &'a [u8], wanted: usize) -> (Words<'a>, bool) {
         let mut found = Words { words: [b"".as_slice(); Words::MAX], count: 0 };
         let mut last = b"".as_slice();

@@ -18,7 +18,7 @@ pub enum Expected<'a> {
 /// The meaning of a complete response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// The key has a value: `END` after it.
+    /// The key has a value: `VALUE`, then `END`.
     Hit,
     /// The key has no value: only `END`.
     Miss,

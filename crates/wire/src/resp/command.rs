@@ -118,7 +118,7 @@ pub struct SetOptions {
 /// `parseExtendedStringArgumentsOrReply`.
 pub fn parse_set(request: &Request<'_, '_>) -> Result<SetOptions, &'static str> {
     let mut options = SetOptions::default();
-    // The time option and its text. It excludes the other time options but may be repeated.
+    // The time option and its value. A second time option is an error unless it repeats the first.
     let mut time: Option<(&str, &[u8])> = None;
     let mut at = 3;
     while at < request.count() {

@@ -7,7 +7,7 @@ use crate::line_and_block_reader::{BlockReader, Event, Next, StreamError};
 /// A complete reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reply {
-    /// A line of text (`+`).
+    /// A simple string (`+`).
     Simple,
     /// An error (`-`). The stream remains usable.
     Error,

@@ -24,7 +24,7 @@ impl<'b: 'r, 'r> Request<'b, 'r> {
         self.places.len()
     }
 
-    /// The argument at this index, or empty if out of range. 0 is the name.
+    /// The argument at this index; empty if out of range. Index 0 is the name.
     #[inline]
     pub fn argument(&self, index: usize) -> &'r [u8] {
         self.places.get(index).map_or(b"", |place| self.at(place))
@@ -112,7 +112,7 @@ impl Refusal {
     }
 }
 
-/// The result of reading from the start of a stream.
+/// The result of [`RequestReader::read`].
 #[derive(Debug, Clone, Copy)]
 pub enum Read<'b, 'r> {
     /// A complete request.
@@ -140,7 +140,7 @@ pub enum Read<'b, 'r> {
 
 #[derive(Debug, Clone, Copy)]
 enum State {
-    /// Before a request, or within an inline request; this many bytes of it contain no line end.
+    /// Before a request, or within an inline one. Contains the number of bytes that were searched for a line end.
     Start(usize),
     /// Within an array with `left` arguments to come; parsed up to `at`.
     Array { left: usize, at: usize },
@@ -148,7 +148,7 @@ enum State {
     Argument { left: usize, at: usize, bytes: usize },
     /// Skipping an array that is rejected at its end.
     Skip { left: usize, refusal: Refusal },
-    /// Skipping an argument of such an array, including its CRLF.
+    /// Skipping an argument of a rejected array, including its CRLF.
     SkipArgument { left: usize, bytes: u64, refusal: Refusal },
     /// The connection must be closed, and input is ignored.
     Closed,
@@ -184,8 +184,9 @@ impl RequestReader {
         RequestReader { limits, state, places: Vec::new(), unquoted: Vec::new(), argument_bytes: 0 }
     }
 
-    /// Reads the next request from `bytes`, the unused part of the stream. Call again with the bytes after `used`;
-    /// after [`Read::Need`], with more. No result depends on the split. Only an incomplete count or length is reread.
+    /// Reads the next request from `bytes`, the unused part of the stream. The next call must get the bytes after
+    /// `used`, with more appended after [`Read::Need`]. No result depends on the split. Only an incomplete count or
+    /// length is reread.
     pub fn read<'b: 'r, 'r>(&'r mut self, bytes: &'b [u8]) -> Read<'b, 'r> {
         let mut base = 0;
         loop {

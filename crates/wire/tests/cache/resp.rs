@@ -13,15 +13,15 @@ fn check(limits: Limits, cases: &[Case]) {
 }
 
 // Each case of the first two tables was sent to Redis 7.0.15 (Debian 12, `redis-server --port 26379 --save ''
-// --appendonly no`), followed by `*2\r\n$4\r\nECHO\r\n$3\r\nEND\r\n`. Its replies were the same, with their texts,
+// --appendonly no`), followed by `*2\r\n$4\r\nECHO\r\n$3\r\nEND\r\n`. Redis sent the same replies with the same texts,
 // except:
 //
-// - "quotes that do not close" and the next three: the same error, but it closes the connection, in step here;
-// - "a count over the limit", "a huge count": its limit is 2^31 - 1;
+// - "quotes that do not close" and the next three: Redis sends the same error but closes the connection;
+// - "a count over the limit", "a huge count": Redis has a limit of 2^31 - 1;
 // - "a count without an end", "a length without an end": its limit is 64 KiB, and it reports invalid numbers;
 // - "a count that ends in CR", "an argument that is longer", "… shorter": it accepts any two bytes as CRLF;
 // - "redis-py's first": 7.0 does not support `CLIENT SETINFO` yet;
-// - "HTTP": it closes without a reply, as after `Host:`; "an unknown name" is a command it has.
+// - "HTTP": it closes without a reply, as after `Host:`; "an unknown name": it supports the command.
 #[rustfmt::skip]
 const ARRAYS: &[Case] = &[
     ("GET", b"*2\r\n$3\r\nGET\r\n$1\r\nk\r\n", r#"Get "GET" "k""#),
@@ -100,7 +100,7 @@ const INLINE: &[Case] = &[
     ("half a line", b"PING", "more"),
 ];
 
-/// Cases with limits: arguments of 20 bytes, 48 in total, 6 arguments; lines of 40.
+/// Cases with limits: 6 arguments of 20 bytes each and 48 bytes in total; lines of 40 bytes.
 #[rustfmt::skip]
 const NARROW: &[Case] = &[
     ("an argument of the limit", b"*2\r\n$4\r\nECHO\r\n$20\r\n01234567890123456789\r\n", r#"Echo "ECHO" "01234567890123456789""#),
@@ -200,7 +200,7 @@ fn parses_set_options_like_redis() {
         (" NX XX", Err("syntax error")),
         (" EX", Err("syntax error")),
         (" EX 1 PX 1", Err("syntax error")),
-        // Like in Redis, an option may be repeated; the last one counts.
+        // As in Redis, an option may be repeated; the last one counts.
         (" EX 1 EX 2", Ok(SetOptions { when: Some(When::AfterMs(2_000)), ..none })),
         (" EX 010", Err("value is not an integer or out of range")),
         (" EX 1 KEEPTTL", Err("syntax error")),

@@ -247,7 +247,7 @@ fn parses_a_long_head_byte_by_byte() {
     assert_eq!(used, bytes.len());
 }
 
-/// An error in a long partial head is reported at its end, or when it is too large.
+/// An error in a long partial head is reported at the end of the head, or once the head is too large.
 #[test]
 fn reports_errors_in_long_heads_at_their_end() {
     let bytes = format!("GET / HTTP/1.1\r\nA: {}\r\nHost : a\r\n\r\n", "b".repeat(1024)).into_bytes();

@@ -1,4 +1,4 @@
-//! Tests of HTTP/2: examples of the RFCs, tables of frames and heads, limits, and any bytes.
+//! Tests of HTTP/2: examples of the RFCs, tables of frames and heads, limits, and random bytes.
 
 mod frames;
 mod fuzz_targets;

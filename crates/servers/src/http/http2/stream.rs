@@ -114,7 +114,6 @@ impl Stream {
         self.request.route == Ok(Route::Echo)
     }
 
-    /// Whether the request and the response are complete.
     pub(super) fn is_done(&self) -> bool {
         self.begun && !self.is_receiving() && self.body.left() == 0
     }

@@ -53,7 +53,7 @@ impl Decoder {
         self.must_shrink = self.table.max > self.allowed;
     }
 
-    /// Number of changes of the dynamic table. Equal blocks have equal fields while it stays the same.
+    /// Number of changes of the dynamic table. Equal blocks have equal fields while this number stays the same.
     #[inline]
     pub fn changes(&self) -> u64 {
         self.changes
@@ -181,7 +181,6 @@ fn string(rest: &mut &[u8], out: &mut Vec<u8>) -> Result<(), HpackError> {
 struct Table {
     /// Names and values, oldest first. Older bytes in front of them are free.
     bytes: Vec<u8>,
-    /// Entries of the table, oldest first.
     entries: VecDeque<Entry>,
     size: usize,
     max: usize,

@@ -33,7 +33,7 @@ struct Code {
     codes: [u32; SYMBOLS],
     /// Symbols in order of their codes.
     symbols: [u16; SYMBOLS],
-    /// For each length: its first code, and the position of that code's symbol in `symbols`.
+    /// First code of each length, and the position of its symbol in `symbols`.
     first: [(u32, u32); LENGTH_MAX + 2],
 }
 
