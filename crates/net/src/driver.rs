@@ -47,7 +47,7 @@ pub enum Event {
     Data(Conn, Data),
     /// The peer sends no more bytes, but may still read (half-close).
     EndOfStream(Conn),
-    /// The connection is closed and its slot is free. This is its last event, also after a failed connect. After
+    /// The connection is closed and its slot is free. This is its last event, even after a failed connect. After
     /// [`Driver::close`], it follows once the kernel has no operation left for the connection.
     Closed(Conn, CloseReason),
     /// All bytes of the connection are sent. Reported once per call of [`Driver::notify_when_sent`].
@@ -85,8 +85,8 @@ pub enum Close {
     /// the port of the side that closes TCP first in `TIME_WAIT` for a minute; the reset frees it for clients with many
     /// connections. Use it for a few last bytes only, because the kernel drops any that it cannot send at once.
     GracefulThenReset,
-    /// Drops the remaining bytes and sends a reset (`SO_LINGER` 0), which leaves no `TIME_WAIT`. A
-    /// Unix socket reports a reset only if bytes are lost, otherwise an orderly close.
+    /// Drops the remaining bytes and sends a reset (`SO_LINGER` 0), which leaves no `TIME_WAIT`. A Unix socket reports
+    /// a reset only if bytes are lost; otherwise it reports an orderly close.
     Reset,
 }
 
@@ -111,7 +111,7 @@ pub struct Config {
     pub receive_bytes: usize,
     /// Maximum number of bytes that wait to be sent on one connection.
     pub send_bytes_max: usize,
-    /// Back-pressure of servers: number of unsent bytes above which a connection is not read. `usize::MAX` for clients.
+    /// Number of unsent bytes above which a connection is not read (back-pressure); `usize::MAX` for clients.
     pub pause_reads_above_bytes: usize,
 }
 
@@ -140,12 +140,12 @@ pub trait Driver {
     /// Sends `bytes` in order, at once or at the end of the turn. The driver copies them.
     fn send(&mut self, conn: Conn, bytes: &[u8]) -> Result<(), SendError>;
 
-    /// Requests one [`Event::Sent`] once the kernel has taken all bytes and accepts more, for long streams in pieces.
+    /// Requests one [`Event::Sent`] once the kernel has taken all bytes and accepts more, for streams sent in pieces.
     fn notify_when_sent(&mut self, conn: Conn);
 
     /// Stops or resumes receiving. Data that the kernel has handed over may still arrive, at most
-    /// `Config::receive_bytes` with back-pressure. While paused, the end of the stream may go unreported, never a
-    /// closed connection.
+    /// `Config::receive_bytes` with back-pressure. While reads are paused, a closed connection is always reported, but
+    /// the end of the stream may not be.
     fn pause_reads(&mut self, conn: Conn, paused: bool);
 
     /// Sends the remaining bytes, then ends the stream (half-close); receiving continues. Once the
@@ -156,7 +156,8 @@ pub trait Driver {
     fn close(&mut self, conn: Conn, how: Close);
 
     /// Submits pending operations, then waits for an event until `until` (`None` waits without limit; a past time
-    /// polls). Does not wait if earlier events remain; may return after a signal. Fails if the backend cannot continue.
+    /// polls). Does not wait if events remain from earlier, and may return after a signal. Fails if the backend cannot
+    /// continue.
     fn turn(&mut self, until: Option<Nanos>) -> io::Result<()>;
 
     /// The next event; `None` at the end of the turn. Invalidates the bytes of the previous event.

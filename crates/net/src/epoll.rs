@@ -189,7 +189,7 @@ impl Epoll {
         if flags.contains(EventFlags::OUT) {
             connection.flush(&self.epoll, conn, &self.config);
             if connection.notify_when_sent && connection.outgoing.is_empty() && connection.broken.is_none() {
-                // Keep watching: most callers send more. If not, the next readiness ends the watch.
+                // Keep watching, because most callers send more. Otherwise, the next readiness ends the watch.
                 connection.notify_when_sent = false;
                 return Some(Event::Sent(conn));
             }
@@ -427,7 +427,7 @@ impl Driver for Epoll {
             let flags = ready.flags;
             let (upper, lower) = ((data >> 32) as u32, data as u32);
             if upper == LISTENER {
-                // The entry stays until the queue is empty, so that one turn accepts all.
+                // The entry stays until the accept queue is empty, so that one turn accepts all connections.
                 if let Some(event) = self.accept(lower) {
                     return Some(event);
                 }

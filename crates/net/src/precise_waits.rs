@@ -1,4 +1,4 @@
-//! Waits that end on time: timer slack, and a long wait in two parts.
+//! Makes waits end on time: sets the timer slack and splits a long wait in two.
 
 use crate::driver::Nanos;
 
@@ -14,6 +14,6 @@ pub(crate) fn approach(left: Nanos) -> Nanos {
 /// Sets the timer slack to 1 ns. By default the kernel delays timers by up to 50 us to group them (prctl(2)).
 pub(crate) fn precise_timers() {
     let slack = std::num::NonZeroU64::new(1);
-    // A sandbox may forbid it. Late timers then show as send lag.
+    // A sandbox may forbid this. Late timers then show as send lag.
     let _ = rustix::thread::set_current_timer_slack(slack);
 }

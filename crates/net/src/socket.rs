@@ -148,7 +148,7 @@ pub(crate) fn prepare(socket: &OwnedFd) -> io::Result<()> {
 }
 
 pub(crate) fn reset_on_close(socket: BorrowedFd<'_>) {
-    // Cannot fail on a TCP socket, and has no effect on a Unix socket.
+    // This cannot fail on a TCP socket and has no effect on a Unix socket.
     let _ = sockopt::set_socket_linger(socket, Some(Duration::ZERO));
 }
 

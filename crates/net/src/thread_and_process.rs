@@ -31,7 +31,7 @@ pub fn set_affinity(cpus: &[u32]) -> io::Result<()> {
     }
 }
 
-/// CPUs on which the calling thread may run, in ascending order.
+/// The CPUs on which the calling thread may run, in ascending order. Fails with the error of the system call.
 pub fn affinity() -> io::Result<Vec<u32>> {
     let set = rustix::thread::sched_getaffinity(None)?;
     Ok((0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).map(|cpu| cpu as u32).collect())
@@ -62,7 +62,7 @@ pub fn release_memory() {
         unsafe extern "C" {
             fn malloc_trim(pad: usize) -> c_int;
         }
-        // SAFETY: glibc's own function, which takes its locks and may be called at any time, malloc_trim(3).
+        // SAFETY: this glibc function takes its own locks and may be called at any time, see malloc_trim(3).
         unsafe { malloc_trim(0) };
     }
 }

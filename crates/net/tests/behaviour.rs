@@ -652,7 +652,7 @@ fn release_is_for_open_connections<D: KernelDriver>(open: impl Fn() -> D) {
     });
 }
 
-/// The kernel may have pending sends, receives, accepts or connects at these points.
+/// The kernel may have pending sends, receives, accepts or connects when the driver is dropped.
 fn a_driver_may_go_at_any_time<D: KernelDriver>(open: impl Fn() -> D) {
     for turns in 0..6 {
         let mut driver = open();

@@ -61,7 +61,7 @@ const SLOTS: usize = 6;
 struct Model<D> {
     driver: D,
     at: net::Address,
-    /// Whether a reset differs from an orderly end; for Unix sockets it does not.
+    /// Whether a reset is distinguishable from an orderly end, which is not the case for Unix sockets.
     has_resets: bool,
     ends: HashMap<Conn, End>,
     /// Number of bytes sent before the end of a connection and received before that end, by client name and side.

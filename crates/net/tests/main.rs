@@ -1,6 +1,7 @@
 //! Tests drivers with real sockets and the simulated network against one model.
 //!
-//! One binary, since each is linked and run separately, except for tests that observe or change the whole process.
+//! These tests share one binary, since each binary is linked and run separately. Tests that observe or change the whole
+//! process have their own.
 
 mod behaviour;
 mod driver_model;

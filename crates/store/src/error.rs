@@ -34,7 +34,7 @@ pub enum StoreError {
         path = .0.display()
     )]
     Damaged(PathBuf, String),
-    /// No space left on the file system.
+    /// The file system has no space left.
     #[error("`{}`: no space left on its file system", .0.display())]
     Full(PathBuf),
     /// Another process has kept the file locked for 10 s.

@@ -50,7 +50,7 @@ pub enum RunFileError {
         "not a run file: expected gzip with `{{\"format\":\"quintain-run\"` in its first line; `quintain runs export` writes one"
     )]
     Foreign,
-    /// The compressed data is damaged after the complete line with this number.
+    /// The compressed data is damaged after the complete line with this number, counted from 1.
     #[error("damaged after line {0}: {1}")]
     Damaged(u64, #[source] io::Error),
     /// A later version of quintain wrote the file.
@@ -71,7 +71,7 @@ pub enum RunFileError {
         /// The limit, with its unit.
         limit: String,
     },
-    /// The file ends after the complete line with this number, before its last line.
+    /// The file ends after the complete line with this number, counted from 1, before its last line.
     #[error("ends after line {0}, before its checksum: the file is incomplete")]
     Incomplete(u64),
     /// The content does not match its checksum, length or number of trials.
@@ -82,7 +82,7 @@ pub enum RunFileError {
         /// Checksum, length and number of trials of the content read.
         found: String,
     },
-    /// A line, counted from 1, is invalid or in the wrong place, with the reason.
+    /// A line is invalid or in the wrong place. Contains its number, counted from 1, and the reason.
     #[error("line {0}: {1}")]
     Invalid(u64, String),
 }

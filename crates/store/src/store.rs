@@ -301,7 +301,7 @@ impl Store {
         self.read_trials(TRIALS_OF_RUN, run, [run])
     }
 
-    /// Trials of one design point, or of damaged trials without a point for `None`, in execution order. A caller can
+    /// Trials of one design point in execution order; for `None`, those damaged trials that have no point. A caller can
     /// read runs larger than memory by iterating over [`Store::points`].
     pub fn records_of(&self, run: &str, point: Option<usize>) -> Result<Vec<Record>> {
         let sql = "SELECT trial FROM trial_index WHERE run = ?1 AND point IS ?2 ORDER BY place, trial";
@@ -362,10 +362,10 @@ impl Store {
         self.query("SELECT id FROM runs WHERE study = ?1 ORDER BY started, rowid", [study], |row| row.get(0))
     }
 
-    /// Removes runs and their trials, all or none, and returns their space to the disk. This takes time proportional
-    /// to the removed or the remaining data, whichever is smaller. The space is kept for later trials while a run in
-    /// this store is in progress. A file of an older layout with more than 512 MiB of other data also keeps it, since
-    /// it can only be rewritten as a whole ([`Store::rewrite`]). Fails with [`StoreError::Owned`].
+    /// Removes runs and their trials, all or none, and returns their space to the disk. This takes time proportional to
+    /// the removed or the remaining data, whichever is smaller. The space is kept for later trials while a run in this
+    /// store is in progress. It is also kept in a file of an older layout with over 512 MiB of other data, which only
+    /// [`Store::rewrite`] can shrink. Fails with [`StoreError::Owned`].
     pub fn remove(&self, runs: &[String]) -> Result<Freed> {
         // Keeps other processes from resuming one of the runs.
         let _owners = runs.iter().map(|run| self.own(run)).collect::<Result<Vec<_>>>()?;
@@ -510,8 +510,8 @@ impl Store {
         rows.iter().map(|json| self.parse(json, || format!("a calibration of `{host}`"))).collect()
     }
 
-    /// The latest calibration of a host for a protocol and an idle policy, since other ones are not comparable.
-    /// `None` if there is none.
+    /// The latest calibration of a host for a protocol and an idle policy, because others are not comparable. `None` if
+    /// the host has none.
     pub fn calibration(&self, host: &str, protocol: Protocol, idle: IdlePolicy) -> Result<Option<Calibration>> {
         let mut all = self.calibrations(host)?.into_iter();
         Ok(all.find(|calibration| calibration.protocol == protocol && calibration.idle == idle))

@@ -11,7 +11,7 @@ pub const LAYOUT_VERSION: i64 = 4;
 /// SQL of the tables. The JSON is authoritative. Columns of `runs` are generated from it and are NULL if it is
 /// damaged. They have no index, because SQLite cannot delete a row whose indexed value can no longer be computed.
 /// `trials` has no generated columns, because SQLite computes them at each insertion, which takes half the time of an
-/// import. `trial_index` serves lists of runs, `digests` caches values for histories.
+/// import. `trial_index` serves lists of runs, and `digests` caches values for histories.
 const TABLES: &str = "
      CREATE TABLE runs (
          id TEXT PRIMARY KEY NOT NULL, run TEXT NOT NULL,

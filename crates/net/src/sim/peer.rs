@@ -18,7 +18,7 @@ pub trait Peer {
     /// Called at the time given to [`Actions::wake`].
     fn on_wake(&mut self, _now: Nanos, _to: &mut Actions) {}
 
-    /// Called when the connection is closed, by a `reset` (or refusal) or in order.
+    /// Called when the connection is closed, either by a reset or refusal (`reset`) or in order.
     fn on_closed(&mut self, _reset: bool, _now: Nanos) {}
 }
 
@@ -41,7 +41,7 @@ impl Actions {
         self.0.push((after, Action::Send(bytes.into())));
     }
 
-    /// Ends the stream (half-close) after all bytes sent before.
+    /// Ends the stream (half-close) after a delay of `after` ns, behind all bytes that were sent before.
     pub fn end_of_stream(&mut self, after: Nanos) {
         self.0.push((after, Action::EndOfStream));
     }
@@ -51,7 +51,7 @@ impl Actions {
         self.0.push((after, Action::Reset));
     }
 
-    /// Takes no bytes for `span` ns; they accumulate at the sender.
+    /// Stops taking bytes for `span` ns after a delay of `after` ns. Meanwhile, bytes accumulate at the sender.
     pub fn stall(&mut self, after: Nanos, span: Nanos) {
         self.0.push((after, Action::Stall(span)));
     }

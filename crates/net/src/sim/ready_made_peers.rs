@@ -68,7 +68,7 @@ pub fn pauses(period: Nanos, pause: Nanos, service: Nanos) -> impl FnMut(Request
     }
 }
 
-/// Answers at once, incorrectly every `period`-th time, so always if `period` is 1.
+/// Answers at once. Every `period`-th answer is wrong, so all are if `period` is 1.
 pub fn wrong_every(period: u64) -> impl Peer {
     word_server(move |request, to| {
         let wrong = (request.number + 1).is_multiple_of(period);

@@ -1,4 +1,5 @@
-//! The queues shared with the kernel. With [`super::receive_buffers`], argues why no operation uses freed memory.
+//! The queues shared with the kernel. Comments here and in [`super::receive_buffers`] show that no freed memory is
+//! used.
 
 use std::io;
 use std::mem::ManuallyDrop;
@@ -126,7 +127,7 @@ impl Ring {
         self.start(entry, tag)
     }
 
-    /// Polls `fd` for `flags`: on each change with `again`, otherwise once.
+    /// Polls `fd` for `flags`, on each change if `again` and otherwise once.
     pub(super) fn poll(&mut self, fd: BorrowedFd<'_>, flags: PollFlags, again: bool, tag: u64) -> io::Result<()> {
         let flags = u32::from(flags.bits());
         self.start(opcode::PollAdd::new(Fd(fd.as_raw_fd()), flags).multi(again).build(), tag)
@@ -243,8 +244,8 @@ impl Ring {
 impl Drop for Ring {
     fn drop(&mut self) {
         let drained = self.drain().is_ok() && self.in_kernel == 0;
-        // SAFETY: neither is used again. The queues go first, so the kernel drops its references to the buffers, which
-        // are leaked if operations remain.
+        // SAFETY: neither field is used again. The queues go first, so the kernel drops its references to the buffers,
+        // which are leaked if operations remain.
         unsafe {
             ManuallyDrop::drop(&mut self.queues);
             if drained {

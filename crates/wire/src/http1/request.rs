@@ -27,15 +27,13 @@ pub struct Request<'a> {
 
 type Parsed<'a> = Result<Option<(Request<'a>, usize)>, MessageError>;
 
-/// Size in bytes above which a partial head is searched for its end first, so 64 KiB byte by byte are not 65,536
-/// parses.
+/// Size in bytes above which a partial head is first searched for its end, to avoid 65,536 parses of 64 KiB.
 const PARTIAL_SEARCHED_BYTES: usize = 1024;
 
 /// Parses the request at the start of `bytes` and returns it with the size of its head, or `None` if it is incomplete.
 /// A [`BodyReader`] reads the body; another request may follow (pipelining). Pass all received bytes of the request:
 /// each call parses from its start. Fails if the request violates RFC 9112 or exceeds `limits`. The first error wins,
-/// however the head is split. It is returned once its bytes arrive or, in a partial head over 1 KiB, once the head
-/// ends.
+/// however the head is split, and is returned once its bytes arrive or, in a partial head over 1 KiB, once that ends.
 pub fn parse_request<'a>(bytes: &'a [u8], limits: &Limits) -> Parsed<'a> {
     // Empty lines before a request are skipped (RFC 9112, section 2.2).
     let mut start = 0;

@@ -29,7 +29,7 @@ pub fn compose_get(out: &mut Vec<u8>, key: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-/// Appends `set` with its block. `exptime` is 0 (never), up to 30 days in s, or Unix time. Fails if the key is invalid.
+/// Appends `set` with its block. `exptime` is 0 (never), seconds up to 30 days, or Unix time. Fails if the key is invalid.
 pub fn compose_set(out: &mut Vec<u8>, key: &[u8], client_flags: u32, exptime: i32, data: &[u8]) -> Result<(), String> {
     check_key(key)?;
     out.reserve(key.len() + data.len() + 64);
@@ -57,7 +57,7 @@ pub fn compose_number(out: &mut Vec<u8>, value: u64) {
 }
 
 /// Appends the line `VALUE key flags bytes [cas]`. The caller appends the data and [`compose_value_end`], so a server
-/// can copy the data straight from its cache. `key` must come from a parsed request.
+/// can copy the data from where it is stored. `key` must come from a parsed request.
 #[inline]
 pub fn compose_value(out: &mut Vec<u8>, key: &[u8], client_flags: u32, data_bytes: usize, cas: Option<u64>) {
     push_words(out, &[b"VALUE ", key, b" "]);

@@ -32,8 +32,7 @@ pub fn compose_bulk(out: &mut Vec<u8>, data: &[u8]) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends `-` and `text`, which starts with a code in capitals. Line breaks become spaces, as they would end the
-/// reply.
+/// Appends `-` and `text`, which starts with a code in capitals. Line breaks become spaces so as not to end the reply.
 pub fn compose_error(out: &mut Vec<u8>, text: &str) {
     out.push(b'-');
     out.extend(text.bytes().map(|byte| if matches!(byte, b'\r' | b'\n') { b' ' } else { byte }));

@@ -185,8 +185,7 @@ impl RequestReader {
     }
 
     /// Reads the next request from `bytes`, the unused part of the stream. The next call must get the bytes after
-    /// `used`, with more appended after [`Read::Need`]. No result depends on the split. Only an incomplete count or
-    /// length is reread.
+    /// `used`, and more after [`Read::Need`]. No result depends on the split. Only incomplete counts and lengths are reread.
     pub fn read<'b: 'r, 'r>(&'r mut self, bytes: &'b [u8]) -> Read<'b, 'r> {
         let mut base = 0;
         loop {
