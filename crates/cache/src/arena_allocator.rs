@@ -49,7 +49,7 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// Reserves `words` words, which become resident as they are used. The top `above` words are not in the arena.
+    /// Reserves `words` words, which become resident as they are used. The top `above` words are for the index.
     pub(crate) fn new(words: u32, above: u32) -> Memory {
         let mut memory = Memory {
             words: vec![0; words as usize].into_boxed_slice(),

@@ -124,7 +124,7 @@ fn incorrect_caches_are_detected() {
             }
             Defect::Resurrects => "came back",
             Defect::GoesBack => "",
-            // A single piece cannot be torn; it is a value never written.
+            // The message varies: a value of a single piece cannot be torn but counts as never written.
             Defect::Tears => "",
             Defect::Mixes => "never written",
         };

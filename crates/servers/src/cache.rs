@@ -11,7 +11,7 @@
 //! - `MSET`, `MGET`, and `DEL` or `get` with several keys are atomic per key only.
 //! - `flush_all` and `FLUSHALL` clear one shard after another; concurrent stores may survive.
 //! - A value over the limit is refused and drops the old value of its key, like `set` in memcached 1.6.18; `PUT` does
-//!   the same. `SET` keeps the old value, like Redis.
+//!   the same. `SET` keeps the old value, as in Redis.
 //! - A store refused because the cache is full (`--evict none`) drops the old value in every protocol. Redis keeps it.
 
 mod connection_state;

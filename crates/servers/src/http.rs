@@ -5,7 +5,7 @@
 //! | `/` | `test`; without `Date` (`--minimal`) byte for byte like WhaleConnect's benchmark server |
 //! | `/plaintext`, `/json` | `Hello, World!` as in TechEmpower's benchmarks, with `Server` and `Date` (the JSON is not serialized per request) |
 //! | `/bytes/N` | N bytes with `Content-Length`; up to 1 TiB |
-//! | `/chunked/N?chunk=B` | the same N bytes in chunks of B |
+//! | `/chunked/N?chunk=B` | the bytes of `/bytes/N` in chunks of B bytes |
 //! | `/echo` | the body of a POST or PUT, streamed back |
 //! | `/delay?mean=1ms&dist=exponential` | `test`, after a delay from this distribution |
 //! | `/health` | `ok`, or 503 during shutdown |
@@ -13,8 +13,8 @@
 //! Requests from one read are answered in one write, in order. A delayed or long response holds back later ones on its
 //! connection; further requests wait in a bounded buffer, then in the kernel. [`HttpLimits`] bounds every wait.
 //!
-//! A connection that begins with the preface of HTTP/2 uses it, without TLS. Its streams have the same responses,
-//! in the order in which they are due. `chunk` is then the largest DATA frame.
+//! A connection that begins with the preface of HTTP/2 uses HTTP/2, without TLS. Its streams have the same responses,
+//! in the order in which they are due. `chunk` is then the maximum size of a DATA frame.
 
 mod connection_state;
 mod delay_distributions;

@@ -12,7 +12,7 @@ pub(super) type Connection = crate::connections::Connection<CacheState>;
 #[derive(Default)]
 pub(super) struct CacheState {
     pub(super) protocol: ProtocolState,
-    /// Minimum number of additional bytes before another read makes sense.
+    /// Minimum number of additional bytes that must arrive before the input is parsed again.
     pub(super) lacks: usize,
     /// Known size in bytes of a long request at the start of the input; 0 if the request is short.
     pub(super) unfinished: usize,

@@ -123,7 +123,7 @@ impl Http {
             }
             Err(error) => {
                 if is_echo && !incoming.begun {
-                    out.truncate(before); // None of the echo was sent, so the error can be.
+                    out.truncate(before); // None of the echo was sent, so an error response is still possible.
                 }
                 self.fail(slot, error);
                 None

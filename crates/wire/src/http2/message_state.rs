@@ -4,7 +4,7 @@ use super::field_rules::FieldError;
 use super::response::ResponseHead;
 use crate::http1::RequestMethod;
 
-/// A message so far: head, body, and an optional trailer section.
+/// The received part of a message: head, body, and an optional trailer section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Incoming {
     phase: Phase,
@@ -61,7 +61,7 @@ impl Incoming {
         self.advance(ends)
     }
 
-    /// Takes a trailer section. Fails if it does not end the stream, or if the body is shorter than declared.
+    /// Takes a trailer section. Fails unless the section ends the stream, or if the body is too short.
     pub fn trailers(&mut self, ends: bool) -> Result<(), FieldError> {
         if ends { self.advance(true) } else { Err(FieldError::Ending) }
     }

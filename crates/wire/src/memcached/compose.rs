@@ -29,7 +29,7 @@ pub fn compose_get(out: &mut Vec<u8>, key: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-/// Appends `set` with its block. `exptime` is 0 (never), seconds up to 30 days, or Unix time. Fails if the key is invalid.
+/// Appends `set` with its block. `exptime` is 0 (never), seconds up to 30 days or Unix time. Fails if `key` is invalid.
 pub fn compose_set(out: &mut Vec<u8>, key: &[u8], client_flags: u32, exptime: i32, data: &[u8]) -> Result<(), String> {
     check_key(key)?;
     out.reserve(key.len() + data.len() + 64);

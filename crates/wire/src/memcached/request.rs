@@ -175,7 +175,7 @@ pub enum Read<'a> {
     Need {
         /// Number of input bytes that were skipped and can be discarded.
         used: usize,
-        /// Minimum number of additional bytes before another attempt makes sense.
+        /// Minimum number of additional bytes that the next call of `read` needs.
         more: usize,
     },
     /// A bad request, whose missing bytes will be skipped.

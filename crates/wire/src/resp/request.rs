@@ -106,7 +106,7 @@ impl Refusal {
         )
     }
 
-    /// Appends the error response: `-ERR` and the text.
+    /// Appends the error response: `-ERR` and the reason.
     pub fn compose(self, out: &mut Vec<u8>) {
         super::compose_error(out, &format!("ERR {self}"));
     }
@@ -126,7 +126,7 @@ pub enum Read<'b, 'r> {
     Need {
         /// Number of input bytes that were skipped and can be discarded.
         used: usize,
-        /// Minimum number of additional bytes before another attempt makes sense.
+        /// Minimum number of additional bytes that the next call of `read` needs.
         more: usize,
     },
     /// A bad request.
@@ -185,7 +185,7 @@ impl RequestReader {
     }
 
     /// Reads the next request from `bytes`, the unused part of the stream. The next call must get the bytes after
-    /// `used`, and more after [`Read::Need`]. No result depends on the split. Only incomplete counts and lengths are reread.
+    /// `used`, and more after [`Read::Need`]. No result depends on the split. Only an incomplete number is reread.
     pub fn read<'b: 'r, 'r>(&'r mut self, bytes: &'b [u8]) -> Read<'b, 'r> {
         let mut base = 0;
         loop {

@@ -10,7 +10,7 @@ fn check(limits: Limits, cases: &[Case]) {
 }
 
 // Each case of the first three tables was sent to memcached 1.6.18 (Debian 12, `memcached -u nobody -p 21211 -l
-// 127.0.0.1 -U 0`), then `version\r\n`, on its own connection. It responded in the same way and stayed in step, except:
+// 127.0.0.1 -U 0`), then `version\r\n`, on its own connection. It gave these responses and stayed in step, except:
 //
 // - a storage command with an invalid key, flags, exptime, cas or number of words: it skips only the line and parses
 //   the block as a command (`CLIENT_ERROR bad command line format`, then `END` for the `get x` in the block);

@@ -1,4 +1,4 @@
-//! Tables of frames, and floods of them.
+//! Tests with tables of frames and with floods of frames.
 
 use wire::http2::{
     ConnectionError, ErrorCode, Event, FrameKind, Limits, PREFACE, Reader, ReceiveWindow, Role, SendWindow, Settings,

@@ -374,7 +374,7 @@ fn streams_end_in_the_order_of_their_delays() {
     assert_eq!((log.len(), log.min(), log.max()), (3, Some(10_000_000), Some(30_000_000)));
 }
 
-/// The delays are drawn although the other responses fill the buffer.
+/// The delays are drawn even if the other responses fill the buffer.
 #[test]
 fn delays_between_large_responses_end() {
     let mut world = World::new(Network::PERFECT, &HttpLimits::DEFAULT);
