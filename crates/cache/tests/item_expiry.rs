@@ -1,4 +1,4 @@
-//! Times at which items expire.
+//! Tests the times at which items expire.
 
 use cache::{Cache, Config, Evictor, Meta, Mode};
 

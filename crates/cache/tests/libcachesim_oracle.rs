@@ -1,4 +1,4 @@
-//! Misses of published policies for items of one size, compared with libCacheSim. The expected numbers come from
+//! Compares the misses of published policies with libCacheSim, for items of one size. The expected numbers come from
 //! `oracle.py`, which runs libcachesim 0.3.5 (PyPI) with its defaults: `Clock` has one bit; `S3FIFO` has a small queue
 //! of 10 %, ghosts of 90 %, and moves an item after two hits.
 

@@ -1,4 +1,4 @@
-//! Memory per item, and the use of memory when the sizes of values change.
+//! Tests the memory per item, and the use of memory when the sizes of values change.
 
 use cache::{Cache, Config, Evictor, Meta, Mode};
 

@@ -22,7 +22,7 @@ pub enum Choice {
     IoUring,
 }
 
-/// The backend in use.
+/// The backend that [`choose`] selected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backend {
     /// Readiness notifications, epoll(7).

@@ -1,4 +1,4 @@
-//! The simulated network: exact times, and each ready-made peer.
+//! Tests the simulated network: exact times and each ready-made peer.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! Unix sockets on both backends: paths that are created, removed, in use or left behind.
+//! Tests Unix sockets on both backends: paths that are created, removed, in use or left behind.
 
 use std::io::ErrorKind;
 use std::os::unix::net::UnixListener;

@@ -112,7 +112,7 @@ pub trait Handler {
     /// Whether connections finish their requests on shutdown; otherwise the server stops at once.
     const DRAINS: bool = false;
 
-    /// Handles a new connection.
+    /// Handles a new connection, before any of its data.
     fn accepted<D: Driver>(&mut self, driver: &mut D, conn: Conn);
 
     /// Handles received bytes. Returns whether the server continues.

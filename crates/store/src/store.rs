@@ -25,7 +25,7 @@ type Result<T> = std::result::Result<T, StoreError>;
 #[derive(Debug)]
 pub struct Store {
     connection: Connection,
-    /// Path of the file.
+    /// Path of the SQLite file, as given to [`Store::open`].
     pub path: PathBuf,
 }
 

@@ -1,4 +1,4 @@
-//! Stores and run files, in one binary because linking takes longer than most tests.
+//! Tests of stores and run files, in one binary because linking takes longer than most tests.
 
 mod run_file;
 mod store;

@@ -1,4 +1,4 @@
-//! A store on disk: reading back, locking, damage and older versions.
+//! Tests a store on disk: reading back, locking, damage and older versions.
 
 use std::path::{Path, PathBuf};
 

@@ -97,7 +97,7 @@ pub enum Operation<'a> {
     Get {
         /// Key to read, still encoded.
         key: Encoded<'a>,
-        /// Whether the method was `HEAD`.
+        /// Whether to return only presence and size (`HEAD`).
         head: bool,
     },
     /// Stores a value under a key.

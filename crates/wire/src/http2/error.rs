@@ -118,7 +118,7 @@ pub enum ConnectionError {
     /// The peer made no progress for too long. Source: RFC 9113, section 10.5.
     #[error("no progress within the time limit")]
     Stalled,
-    /// Padding that is as long as the payload, or longer. Contains the frame's type. Source: RFC 9113, sections 6.1 and 6.2.
+    /// Padding as long as the payload or longer. Contains the frame's type. Source: RFC 9113, sections 6.1 and 6.2.
     #[error("{0} with more padding than payload")]
     Padding(FrameKind),
     /// A frame other than CONTINUATION inside a field block. Contains its type. Source: RFC 9113, section 6.10.
