@@ -18,7 +18,7 @@ pub struct Stats {
     pub evictions: u64,
     /// Evictions because of an item's location, not by the policy's choice.
     pub displaced: u64,
-    /// Items found expired and removed.
+    /// Items that were found expired and removed.
     pub expired: u64,
     /// Stores refused for lack of room or because of a limit.
     pub refused: u64,

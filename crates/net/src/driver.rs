@@ -83,8 +83,7 @@ pub enum Close {
     Graceful,
     /// Closes like [`Close::Graceful`], but sends a reset after the end of the stream, which the peer reads first.
     /// Linux keeps the port of the side that closes TCP first in `TIME_WAIT` for a minute; the reset frees it for
-    /// clients with many connections. Suits only a few last bytes, because the kernel drops any that it cannot send at
-    /// once.
+    /// clients with many connections. Suits only a few last bytes: the kernel drops any that it cannot send at once.
     GracefulThenReset,
     /// Drops the remaining bytes and sends a reset (`SO_LINGER` 0), which leaves no `TIME_WAIT`. A Unix socket reports
     /// a reset only if bytes are lost; otherwise it reports an orderly close.

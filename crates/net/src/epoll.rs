@@ -262,7 +262,7 @@ impl Connection {
             self.outgoing = Outgoing::default(); // Keep memory only while bytes wait.
         }
         if self.outgoing.is_empty() && self.end_sent {
-            // Fails only on a lost connection, whose end will be reported.
+            // This fails only on a lost connection, whose end will be reported.
             let _ = rustix::net::shutdown(socket, Shutdown::Write);
         }
         self.watch(epoll, conn, config);

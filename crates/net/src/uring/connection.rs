@@ -70,7 +70,7 @@ impl Connection {
             && !self.shut
             && let Some(socket) = &self.socket
         {
-            // Fails only on a lost connection, whose end will be reported.
+            // This fails only on a lost connection, whose end will be reported.
             let _ = rustix::net::shutdown(socket, rustix::net::Shutdown::Write);
             self.shut = true;
         }

@@ -60,7 +60,7 @@ pub fn compose_array(out: &mut Vec<u8>, count: usize) {
     push_count(out, b'*', count as u64);
 }
 
-/// Appends the head of a map of `pairs` pairs, or in RESP2 of an array with twice as many elements.
+/// Appends the head of a map with `pairs` pairs, or in RESP2 the head of an array with twice as many elements.
 pub fn compose_map(out: &mut Vec<u8>, version: Version, pairs: usize) {
     match version {
         Version::Two => push_count(out, b'*', 2 * pairs as u64),
