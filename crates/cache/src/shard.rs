@@ -36,7 +36,7 @@ const STARTS: u32 = 16;
 const FADE: u64 = 5;
 /// Number of slots checked for expired items before each eviction.
 const EXPIRY_LOOK: u32 = 8;
-/// Divisor of the arena's size. If free space exceeds a new block by the quotient, a free block's neighbors are evicted.
+/// Divisor of the arena's size. If free space exceeds a new block by the result, a free block's neighbors are evicted.
 const SLACK_SHARE: u32 = 64;
 #[derive(Clone, Copy)]
 pub(crate) struct Key<'k> {

@@ -95,7 +95,7 @@ impl<S: State> Connections<S> {
         None
     }
 
-    /// The next time to check deadlines, or the end of the grace period.
+    /// The next time to check deadlines or the end of the grace period, whichever is earlier.
     pub(crate) fn wake(&self) -> Nanos {
         let ending = self.ending.filter(|at| *at > self.now).unwrap_or(NEVER);
         self.timers.next().unwrap_or(NEVER).min(ending)
