@@ -5,7 +5,7 @@
 //! are only reported. If the adapter itself fails (an unreadable message, a broken store, a lost adapter), the party
 //! sees the same as without an adapter. docs/reference/contracts.md describes the language and the rules of blame.
 
-mod adapter;
+mod adapter_lifecycle;
 mod body;
 mod call_log_csv;
 mod clock;
@@ -37,7 +37,7 @@ mod thrift_and_metadata_stream;
 mod tls;
 mod unchecked_and_refusal_reasons;
 
-pub use adapter::{Checked, Running, StartError, check, start};
+pub use adapter_lifecycle::{Checked, Running, StartError, check, start};
 pub use call_log_csv::HEADER as CALLS_HEADER;
 pub use config::{Config, Draft};
 pub use endpoint::{Endpoint, Scheme};

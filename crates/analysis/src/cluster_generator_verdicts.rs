@@ -796,7 +796,7 @@ mod tests {
         for node in &mut known[1..] {
             node.link.as_mut().unwrap().receive_together_bytes_per_s = Some(able / 3.0);
         }
-        // 570 responses of 10 kB per generator: 5.7 MB/s in total.
+        // 570 responses of 10 kB from each of 3 generators in 3 s: 5.7 MB/s in total.
         let slow = around(42_000_000.0);
         let closed = trial(&[1, 2, 3].map(|seed| part(570, &slow, seed)));
         let opened = trial(&[1, 2, 3].map(|seed| open(570, &slow, 900_000_000, seed)));

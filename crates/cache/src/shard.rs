@@ -699,7 +699,7 @@ impl Shard {
         true
     }
 
-    /// Makes the oldest item the newest, with one use less, if it was used. Returns whether it was.
+    /// If the oldest item was used, decrements its use count and makes it the newest. Returns whether it was used.
     fn spare(&mut self, queue: usize) -> bool {
         let block = self.queues[queue].oldest;
         let bits = self.memory.owner_bits(block);

@@ -9,12 +9,12 @@ const DAY_NS: u64 = 86_400_000_000_000;
 const COUNT_UNITS: &str = "k, M, G";
 const BYTE_UNITS: &str = "B, kB, MB, GB, KiB, MiB, GiB";
 
-/// Parses a duration in ns, such as `250ns`, `5us`, `1.5s`, `2m` or `1h`. Fails without a unit.
+/// Parses a duration such as `250ns`, `5us`, `1.5s`, `2m` or `1h` and returns it in ns. Fails without a unit.
 pub fn duration_ns(text: &str) -> Result<u64, Invalid> {
     time_ns(text, DURATION_UNITS)
 }
 
-/// Parses a duration in ns that may also be in days, such as `30d`. Fails without a unit.
+/// Parses a duration such as `1.5s` or `30d` and returns it in ns. Fails without a unit.
 pub fn long_duration_ns(text: &str) -> Result<u64, Invalid> {
     match split(text)? {
         (number, "d") => whole(text, number, DAY_NS, "nanoseconds"),

@@ -41,13 +41,13 @@ mod process_sockets;
 mod process_start_and_stop;
 mod procfs;
 mod proxy;
+mod proxy_tcp_byte_counts;
 mod resource_sampler;
 mod run;
 mod server_side;
 mod size_limited_reads;
 mod spinner_process;
 mod start_server;
-mod tcp_byte_counts;
 #[cfg(test)]
 mod tests;
 mod thread_counters;

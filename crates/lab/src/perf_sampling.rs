@@ -18,7 +18,7 @@ use crate::process_start_and_stop::{Child, Launch, Supervisor, wait_readable};
 const FREQUENCY_HZ: u32 = 997;
 /// Time limit for `perf` to attach. The load begins only afterwards.
 const ATTACH: Duration = Duration::from_secs(5);
-/// Pause from the first bytes of the file of `perf`, which appear once the counters are open, to the first sample.
+/// Delay between the first bytes in perf's output file, which appear once the counters are open, and the first sample.
 const SETTLE: Duration = Duration::from_millis(50);
 /// Time limit for `perf` to write its data at the end.
 const FLUSH: Duration = Duration::from_secs(10);

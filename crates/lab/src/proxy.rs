@@ -12,9 +12,9 @@ use study::record::{FailureKind, ProxyUse};
 use study::{Calls, Warning, WarningKind};
 
 use crate::ports_and_readiness;
+use crate::proxy_tcp_byte_counts::{self, Table};
 use crate::size_limited_reads::read_text;
 use crate::start_server::{Fill, Ground, Server, Started};
-use crate::tcp_byte_counts::{self, Table};
 use crate::trial_end_reason::{End, failed};
 
 const TEMPLATE_MAX_BYTES: u64 = 1024 * 1024;
@@ -111,7 +111,7 @@ impl Proxy<'_> {
         let mut warnings = self.started.stop(&mut used.used).into_iter().collect::<Vec<_>>();
         used.wire = tables
             .iter()
-            .find_map(|(begin, end)| tcp_byte_counts::between(begin, end, self.started.port, self.next_port));
+            .find_map(|(begin, end)| proxy_tcp_byte_counts::between(begin, end, self.started.port, self.next_port));
         match self.plan.calls.as_ref().map(|file| (file, calls(&self.folder.path().join(file)))) {
             None => {}
             Some((_, Ok(calls))) => used.calls = Some(Box::new(calls)),

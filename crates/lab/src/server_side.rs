@@ -15,7 +15,7 @@ use crate::proxy::{self, Proxy};
 use crate::resource_sampler::{Reading, Sampler};
 use crate::start_server::{Companion, Ground, Server, Started};
 use crate::trial_end_reason::{End, failed};
-use crate::{lab_clocks, network_counters, ports_and_readiness, tcp_byte_counts};
+use crate::{lab_clocks, network_counters, ports_and_readiness, proxy_tcp_byte_counts};
 
 /// Interval between readings of the connection tables. A reading takes milliseconds with very many connections.
 const LOOK_AT_WIRE: Duration = Duration::from_millis(200);
@@ -145,7 +145,7 @@ impl<'a> Subject<'a> {
 
     fn snapshot(&mut self) -> UsageSnapshot {
         let usage = self.samplers.iter_mut().map(Sampler::reading).collect();
-        UsageSnapshot { usage, wire: if self.proxies.is_empty() { None } else { tcp_byte_counts::read() } }
+        UsageSnapshot { usage, wire: if self.proxies.is_empty() { None } else { proxy_tcp_byte_counts::read() } }
     }
 
     fn failure(&mut self, patience: Duration) -> Option<Failure> {
@@ -261,7 +261,7 @@ struct Readings {
     ends: Option<Instant>,
     span: Option<(Instant, Instant)>,
     /// Latest connection table before the end, for ungated generators, which may disconnect before the final one.
-    between: Option<(Instant, Option<tcp_byte_counts::Table>)>,
+    between: Option<(Instant, Option<proxy_tcp_byte_counts::Table>)>,
 }
 
 impl Readings {
@@ -282,11 +282,11 @@ impl Readings {
         if self.begin.as_ref().is_some_and(|begin| begin.wire.is_some())
             && self.between.as_ref().is_none_or(|(last, _)| now.duration_since(*last) >= LOOK_AT_WIRE)
         {
-            self.between = Some((now, tcp_byte_counts::read()));
+            self.between = Some((now, proxy_tcp_byte_counts::read()));
         }
     }
 
-    fn tables(&self) -> Vec<(&tcp_byte_counts::Table, &tcp_byte_counts::Table)> {
+    fn tables(&self) -> Vec<(&proxy_tcp_byte_counts::Table, &proxy_tcp_byte_counts::Table)> {
         let Some(begin) = self.begin.as_ref().and_then(|begin| begin.wire.as_ref()) else { return Vec::new() };
         let end = self.end.as_ref().and_then(|end| end.wire.as_ref());
         let between = self.between.as_ref().and_then(|(_, table)| table.as_ref());
@@ -298,5 +298,5 @@ struct UsageSnapshot {
     /// Readings of processes, one per sampler.
     usage: Vec<Reading>,
     /// Byte counts of the proxies' connections; `None` without proxies.
-    wire: Option<tcp_byte_counts::Table>,
+    wire: Option<proxy_tcp_byte_counts::Table>,
 }

@@ -5,7 +5,7 @@ mod figures_and_tables;
 mod http;
 mod journey;
 mod load;
-mod proxy;
+mod proxies_and_companions;
 mod question;
 mod subject;
 mod trials;
@@ -22,7 +22,7 @@ use subject::Cpus;
 
 use crate::plan::{Design, LoadPlan, Plan, Point};
 use crate::section_at_design_point::{Section, Setting, Settings};
-use crate::study::{Profile, Study, in_profile};
+use crate::study_and_profiles::{Profile, Study, in_profile};
 use crate::{factor_placeholders, keys, set_overrides};
 
 pub(crate) use subject::check_variants;
@@ -83,7 +83,7 @@ pub(crate) fn plan_of(root: &Table, text: &str, options: &ExpandOptions, report:
         top.mistake("question", "`question` is empty", None);
     }
     let factors = factor_levels::read(root, options, report);
-    let companions = proxy::companions(&top);
+    let companions = proxies_and_companions::companions(&top);
     check_templates(root, &factors, &companions, report);
     check_use(root, &factors, report);
     let trials = trials::read(&top, options.profile);
@@ -134,7 +134,8 @@ fn points(
     companions: &[(String, Section)],
     options: &ExpandOptions,
 ) -> Vec<Point> {
-    let (subject, load, proxies) = (section(top, "subject"), section(top, "load"), proxy::read(top, factors));
+    let (subject, load, proxies) =
+        (section(top, "subject"), section(top, "load"), proxies_and_companions::read(top, factors));
     let count = factors.iter().map(|factor| factor.levels.len()).try_fold(1usize, usize::checked_mul);
     let count = count.filter(|count| *count <= POINTS_MAX).unwrap_or_else(|| {
         let sizes = factors.iter().map(|factor| factor.levels.len().to_string()).collect::<Vec<_>>().join(" x ");
@@ -150,7 +151,10 @@ fn points(
         let settings = settings(factors, index);
         let fill = Settings(&settings);
         let subject = subject.as_ref().map(|subject| subject::read(&subject.filled_by(fill)));
-        let (proxies, companions) = (proxy::of_point(&proxies, fill), proxy::companions_of_point(companions, fill));
+        let (proxies, companions) = (
+            proxies_and_companions::of_point(&proxies, fill),
+            proxies_and_companions::companions_of_point(companions, fill),
+        );
         let load = load.as_ref().map(|load| load::read(&subject::with_variant(&load.filled_by(fill))));
         let (Some((subject, cpus)), Some((load, capacity))) = (subject, load) else { continue };
         let factors = settings.iter().map(|setting| (setting.factor.to_owned(), setting.level.clone())).collect();

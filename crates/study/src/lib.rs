@@ -71,7 +71,7 @@ mod section_at_design_point;
 mod set_overrides;
 pub mod shell_words;
 pub mod spec;
-mod study;
+mod study_and_profiles;
 pub mod time_law;
 pub mod trial_schedule;
 pub mod url;

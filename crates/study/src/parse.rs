@@ -10,8 +10,8 @@ use config::node;
 use config::{Diagnostic, Report};
 
 use crate::expand::{self, ExpandOptions};
-use crate::study::in_profile;
-pub use crate::study::{Profile, Study, TEXT_MAX_BYTES};
+use crate::study_and_profiles::in_profile;
+pub use crate::study_and_profiles::{Profile, Study, TEXT_MAX_BYTES};
 
 /// Parses a study and checks syntax, names, types, units, ranges and references in all profiles. Fails with all errors.
 pub fn parse(text: &str) -> Result<Study, Vec<Diagnostic>> {

@@ -25,11 +25,11 @@
 //! - Field values have no control characters but HTAB (RFC 9110, section 5.5), as in [`http1`](crate::http1).
 
 mod compose;
+mod connection_event_reader;
 mod error;
 mod field_rules;
 mod flow_control_window;
 mod frame_head;
-mod frame_reader;
 pub mod hpack;
 mod message_state;
 mod request;
@@ -41,11 +41,11 @@ pub use compose::{
     push_data, push_frame_head, push_go_away, push_headers, push_ping, push_reset, push_settings, push_settings_ack,
     push_window_update,
 };
+pub use connection_event_reader::{Event, Reader, Role};
 pub use error::{ConnectionError, ErrorCode};
 pub use field_rules::{FieldError, read_trailers};
 pub use flow_control_window::{ReceiveWindow, SendWindow, WINDOW_MAX};
 pub use frame_head::{FRAME_HEAD_BYTES, FrameKind, PREFACE, STREAM_MAX, flags};
-pub use frame_reader::{Event, Reader, Role};
 pub use message_state::Incoming;
 pub use request::RequestHead;
 pub use request_fields::{SharedFields, TableUse, request_fields};

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::*;
-use crate::adapter::{StartError, check};
+use crate::adapter_lifecycle::{StartError, check};
 
 const CONTRACT: &str = "contract 1\nservice Any { GET \"/{item}\"(item) { ensures fine: result.code == 200 } }\n";
 

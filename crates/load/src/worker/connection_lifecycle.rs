@@ -55,7 +55,8 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         true
     }
 
-    /// Reads data from a parked connection, on which only TLS may send something.
+    /// Processes data on a parked connection. Only TLS messages are allowed there; application data or a TLS error
+    /// ends the connection.
     #[cold]
     pub(super) fn parked_data(&mut self, conn: Conn, data: Data) {
         let Some(parked) = self.connections.parked(conn) else { return };

@@ -276,7 +276,8 @@ pub(super) fn link_capacities(points: &mut Vec<Point>, capacities: Vec<Option<Se
     }
 }
 
-/// Reports keys that set the number of trials if every trial is a step of a search, and a capacity that no rate uses.
+/// Reports a capacity that no rate uses and, if every trial is a search step, keys of `trials.stop` that would set the
+/// number of trials.
 pub(super) fn check_capacity_use(top: &Section, load: &Section, points: &[Point]) {
     if points.is_empty() {
         return;

@@ -14,7 +14,7 @@ use crate::plan::{ProcessPlan, SubjectPlan, VerifyPlan};
 use crate::process_plan::{ContainerPlan, is_image};
 use crate::section_at_design_point::Section;
 use crate::shell_words;
-use crate::study::{Profile, in_profile};
+use crate::study_and_profiles::{Profile, in_profile};
 
 pub(super) const VARIED: [&str; 2] = ["subject", "load"];
 

@@ -3,7 +3,7 @@
 use crate::gate::COMPARED;
 use crate::plan::TrialRule;
 use crate::section_at_design_point::Section;
-use crate::study::Profile;
+use crate::study_and_profiles::Profile;
 
 const COMPARISON: f64 = 0.03;
 /// Minimum number of blocks; with fewer, no difference between two points is ever claimed.

@@ -8,7 +8,7 @@ use stats::Distribution;
 use crate::keys::allowed_words::{FORMATS, GAPS, LAWS, LENGTHS, NEW_KEYS};
 use crate::keys::{STUDY, WORKLOAD};
 use crate::section_at_design_point::{Section, Setting, Settings};
-use crate::study::TEXT_MAX_BYTES;
+use crate::study_and_profiles::TEXT_MAX_BYTES;
 use crate::workload::{
     KEY_MAX_BYTES, Keys, Operations, PRESETS, Popularity, SizeLaw, Tail, Trace, Ttl, Values, Workload, preset,
 };
