@@ -51,7 +51,7 @@ impl Actions {
         self.0.push((after, Action::Reset));
     }
 
-    /// Stops taking bytes for `span` ns after a delay of `after` ns. Meanwhile, bytes accumulate at the sender.
+    /// Stops taking bytes for `span` ns after a delay of `after` ns. Bytes then accumulate at the sender.
     pub fn stall(&mut self, after: Nanos, span: Nanos) {
         self.0.push((after, Action::Stall(span)));
     }
