@@ -535,7 +535,7 @@ pub(crate) struct CompareArgs {
     /// Warm-up of each trial; give servers that compile as they run more
     #[arg(long, value_name = "TIME", default_value = "100ms", help_heading = LOAD_OF_PAIRS)]
     pub(crate) warmup: String,
-    /// Open loop: offered rate over all connections, requests per second (`50k`)
+    /// Open loop: offered rate over all connections, requests per second (`50k`), or a shape
     #[arg(short = 'R', long, value_name = "RATE", help_heading = LOAD_OF_PAIRS)]
     pub(crate) rate: Option<String>,
     /// Method of HTTP requests [default: GET; POST with a body]

@@ -7,6 +7,7 @@ use lab::git_revision::short;
 use lab::git_worktrees::{Repository, WorktreeError, Worktrees};
 use store::{Owner, Store};
 use study::gate::{COMPARED, FailIf, Gate};
+use study::load_shape::is_shape;
 use study::plan::{EffectsPlan, TrialRule};
 use study::protocol::Protocol;
 use study::record::BuildOutcome;
@@ -124,6 +125,8 @@ fn text(args: &CompareArgs, url: &str, sides: &[Side; 2], mistakes: &mut Mistake
     let (protocol, path) = target(url, mistakes);
     let headers = http_flags::fields(&args.headers, mistakes).into_iter();
     let headers = table(headers.map(|(name, value)| (name, Some(value.into()))));
+    // A load that changes over time has its own length.
+    let is_shaped = [Some(&args.clients), args.rate.as_ref()].into_iter().flatten().any(|text| is_shape(text));
     let load = table([
         ("protocol", text(protocol)),
         ("clients", Some(value(&args.clients))),
@@ -139,8 +142,8 @@ fn text(args: &CompareArgs, url: &str, sides: &[Side; 2], mistakes: &mut Mistake
         ("insecure", args.insecure.then_some(true.into())),
         ("workload", args.workload.as_deref().map(|preset| table([("preset", text(preset))]))),
         ("warmup", text(&args.warmup)),
-        ("stop", text(&args.duration)),
-        ("window", window(&args.duration).map(Value::String)),
+        ("stop", text(&args.duration).filter(|_| !is_shaped)),
+        ("window", window(&args.duration).map(Value::String).filter(|_| !is_shaped)),
     ]);
     let gate = table([
         ("of", text(FACTOR)),
