@@ -40,7 +40,7 @@ fn by_stage(measured: &[&Measurement], level: f64) -> Option<RowOperations> {
     let mut found = row(&[], of_trials.iter().map(|(_, stages)| stages.as_slice()).collect(), level)?;
     for (at, operation) in found.operations.iter_mut().enumerate() {
         let rate = |(rates, stages): &(Vec<f64>, Vec<OperationMeasurement>)| {
-            (stages.get(at)?.name == operation.name).then(|| rates.get(at).copied())?
+            stages.get(at).filter(|stage| stage.name == operation.name).map(|_| rates[at])
         };
         operation.rate_per_s = Some(OverTrials::new(of_trials.iter().map(rate).collect(), level));
     }

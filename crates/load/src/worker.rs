@@ -415,7 +415,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         if !self.budget.take_of_round(id, now, self.tally.phase.gauge) {
             return;
         }
-        if let Some(turn) = self.turn_of(id, now).filter(|turn| *turn > now && caused == 0) {
+        if let Some(turn) = self.next_turn(id, now).filter(|_| caused == 0) {
             return self.connections.think(id, turn);
         }
         if self.budget.think_ns > 0 && caused == 0 {
@@ -430,9 +430,10 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         }
     }
 
-    /// Time at which a client may send, if the number of clients changes; [`NEVER`] if its turn does not come again.
+    /// When a client may send if the number of clients changes; [`NEVER`] if the number does not reach it again, and
+    /// `None` if it may send now.
     #[inline]
-    fn turn_of(&self, id: u32, now: Nanos) -> Option<Nanos> {
+    fn next_turn(&self, id: u32, now: Nanos) -> Option<Nanos> {
         let Task { spec, index, workers, .. } = self.task;
         if spec.shape.is_empty() {
             return None;
@@ -440,12 +441,13 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         let level = f64::from(id) * f64::from(workers) + f64::from(index) + 1.0;
         let from = self.tally.phase.from;
         let turn = |since_ns| load_shape::time_of_level(&spec.shape, level, since_ns);
-        Some(match now.checked_sub(from) {
+        let at = match now.checked_sub(from) {
             Some(since_ns) => turn(since_ns).map_or(NEVER, |ns| from.saturating_add(ns)),
             None if turn(0) == Some(0) => now,
             // The start of measuring may not be decided yet.
             None => from.min(now + WARMUP_POLL_NS),
-        })
+        };
+        (at > now).then_some(at)
     }
 
     #[inline]
@@ -555,7 +557,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
                         continue;
                     }
                     let caused = self.protocol.caused(&self.connections.client(id).stream);
-                    if let Some(turn) = self.turn_of(id, now).filter(|turn| *turn > now && caused == 0) {
+                    if let Some(turn) = self.next_turn(id, now).filter(|_| caused == 0) {
                         self.connections.think(id, turn);
                     } else if caused > 0 {
                         self.ask(id, caused, now, (now, Wait::Own), now);

@@ -792,8 +792,9 @@ pub struct Measurement {
     pub requests: u64,
     /// Number of errors while measured, by kind: `wrong-answer`, `reset`, `timeout`, `refused`, `closed`,
     /// `closed-between` (closed after earlier responses and before any byte of this one), `connect-timeout`, `os`,
-    /// `truncated`. For HTTP also `status`, `body`, `framing`, `head-too-large`, `tls`, `stream-reset` (HTTP/2). For a
-    /// cache also `value` (a value or flags other than those set, or a different key's) and `error-answer`.
+    /// `truncated`. For HTTP also `status`, `body`, `framing`, `head-too-large`, `tls`, `stream-reset` (HTTP/2) and
+    /// `grpc-status` (gRPC). For a cache also `value` (a value or flags other than those set, or a different key's) and
+    /// `error-answer`.
     pub errors: BTreeMap<String, u64>,
     /// Description of the first error of each kind that has details.
     #[serde(default)]

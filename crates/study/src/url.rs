@@ -104,9 +104,9 @@ fn unknown_scheme(scheme: &str) -> Invalid {
     let schemes = Protocol::with_scheme().map(Protocol::scheme);
     let hint = match scheme {
         "unix" | "http+unix" => "write `--unix-socket PATH http://localhost/`".to_owned(),
-        "ws" | "wss" | "h2" | "h2c" | "h3" | "http2" | "http3" => {
-            "supported: HTTP/1.1 over `http` and `https`".to_owned()
-        }
+        "grpc" | "grpcs" => "write `--grpc http://host:port/package.Service/Method`".to_owned(),
+        "h2" | "h2c" | "http2" => "write `--http2 http://host:port/path`".to_owned(),
+        "ws" | "wss" | "h3" | "http3" => "supported: HTTP/1.1 and HTTP/2 over `http` and `https`".to_owned(),
         _ => did_you_mean(scheme, schemes.clone()).unwrap_or_else(|| {
             format!("supported: {}", schemes.map(|scheme| format!("`{scheme}`")).collect::<Vec<_>>().join(", "))
         }),
@@ -242,7 +242,9 @@ mod tests {
             ("://h", "`://h` is not a URL: missing `http://`; a URL looks like `http://127.0.0.1:8080/path`"),
             ("htp://h", "unknown protocol `htp`; did you mean `http`?"),
             ("httpss://h", "unknown protocol `httpss`; did you mean `https`?"),
-            ("ws://h", "unknown protocol `ws`; supported: HTTP/1.1 over `http` and `https`"),
+            ("ws://h", "unknown protocol `ws`; supported: HTTP/1.1 and HTTP/2 over `http` and `https`"),
+            ("grpc://h/a.B/C", "unknown protocol `grpc`; write `--grpc http://host:port/package.Service/Method`"),
+            ("h2c://h", "unknown protocol `h2c`; write `--http2 http://host:port/path`"),
             ("unix:///run/s", "unknown protocol `unix`; write `--unix-socket PATH http://localhost/`"),
             (
                 "ftp://h",

@@ -504,6 +504,11 @@ fn clients_follow_their_shape() {
         }
         assert!(measurement.warmup_requests <= 20, "two clients: {}", measurement.warmup_requests);
     }
+    // With a connection per request, the requests in a window are those of the clients too: 4 send twice as many as 2.
+    let spec = LoadSpec { shape, stop, clients, connection: Connection::PerRequest, ..http() };
+    let measurement = measure(&spec, |_| server(|_, _, to| to.send(10 * MS, GOOD)));
+    assert_eq!(errors(&measurement), []);
+    near(measurement.windows[9].requests as f64, 2.0 * measurement.windows[1].requests as f64, 0.1);
 }
 
 #[test]

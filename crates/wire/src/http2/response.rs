@@ -6,6 +6,7 @@ use super::Limits;
 use super::error::ConnectionError;
 use super::field_rules::{FieldError, FieldRules};
 use super::hpack::{BlockUse, Decoder};
+use crate::decimal;
 
 /// The head of a response, final or interim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -20,7 +21,7 @@ pub struct ResponseHead {
 
 /// Parses the value of `grpc-status`, a decimal number. `None` if `value` is not a number below 2^32.
 pub fn parse_grpc_status(value: &[u8]) -> Option<u32> {
-    std::str::from_utf8(value).ok()?.parse().ok()
+    decimal::unsigned(value)?.try_into().ok()
 }
 
 impl ResponseHead {
