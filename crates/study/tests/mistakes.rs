@@ -1,6 +1,6 @@
 //! Tests of invalid studies: all errors, with their places.
 
-use study::spec::Arrivals;
+use study::spec::{Arrivals, Stop};
 use study::{Diagnostic, ExpandOptions, Profile, expand, parse};
 
 fn shown(text: &str, diagnostics: &[Diagnostic]) -> String {
@@ -801,6 +801,57 @@ fn journeys_have_rates_and_think_times() {
     assert_eq!(arrivals("rate = 50"), Arrivals::Poisson { rate_per_s: 50.0 });
     let share = mistakes(&journey("rate = \"80%\"\ncapacity = { objective = \"p99 < 5ms\" }"));
     assert!(share.contains("`load.capacity` does not apply to journeys"), "{share}");
+}
+
+#[test]
+fn a_load_that_changes_has_its_own_length() {
+    let study = |lines: &str| {
+        let load = "[subject]\ncommand = \"x {port}\"\n[load]\nprotocol = \"http\"\n";
+        format!("question = \"?\"\n{load}{lines}\n")
+    };
+    let load = |lines: &str| {
+        let plan = expand(&parse(&study(lines)).unwrap(), &options(Vec::new()));
+        plan.unwrap_or_else(|found| panic!("{found:#?}")).points.remove(0).load
+    };
+    let ramp = load("clients = \"1..9 over 2s\"");
+    assert_eq!((ramp.clients, ramp.shape.len(), ramp.arrivals), (9, 1, Arrivals::Closed { think_ns: 0 }));
+    assert_eq!(ramp.stop, Stop::Duration { duration_ns: 2_000_000_000 });
+    let steps = load("clients = 4\nrate = \"1k, 3k for 500ms each\"");
+    assert_eq!((steps.clients, steps.shape.len(), steps.arrivals), (4, 2, Arrivals::Poisson { rate_per_s: 2000.0 }));
+    assert_eq!(steps.stop, Stop::Duration { duration_ns: 1_000_000_000 });
+    for (lines, expected) in [
+        ("clients = \"1..9\"", "`1..9` has no time"),
+        ("clients = \"1..9 over 2s\"\nstop = \"1s\"", "`load.stop` cannot be combined with a load that changes"),
+        ("clients = \"1..9 over 2s\"\nrate = \"1k..2k over 2s\"", "cannot be combined with a number of clients"),
+        ("clients = \"1..9 over 2s\"\nrate = \"1k\"", "cannot be combined with a number of clients that changes"),
+        ("clients = 4\nrate = \"1k..2x over 2s\"", "`x`"),
+        ("clients = 4\nrate = \"1k\"", "`load` has no `stop`"),
+    ] {
+        let found = mistakes(&study(lines));
+        assert!(found.contains(expected), "{lines}: {found}");
+        // A mistake in a shape causes no other error.
+        assert!(!found.contains("has no `stop`") || expected.contains("has no `stop`"), "{lines}: {found}");
+    }
+}
+
+#[test]
+fn grpc_needs_a_method_and_http2() {
+    let study = |lines: &str| {
+        let load = "[subject]\ncommand = \"x {port}\"\n[load]\nprotocol = \"http\"\nclients = 2\nstop = \"1s\"\n";
+        format!("question = \"?\"\n{load}grpc = true\n{lines}\n")
+    };
+    let plan = expand(&parse(&study("path = \"/a.B/C\"")).unwrap(), &options(Vec::new())).unwrap();
+    let http = plan.points[0].load.http.as_ref().unwrap();
+    assert_eq!((http.http2, http.expect.grpc, http.requests[0].method.as_str()), (true, true, "POST"));
+    for (lines, expected) in [
+        ("", "`/` does not name a gRPC method"),
+        ("path = \"/a.B/C\"\nhttp = \"1.1\"", "gRPC needs HTTP/2"),
+        ("path = \"/a.B/C\"\nmethod = \"PUT\"", "a gRPC call is a `POST`, not a `PUT`"),
+        ("path = \"/a.B/C\"\nbody = \"{{seq}}\"", "a gRPC message cannot have values"),
+    ] {
+        let found = mistakes(&study(lines));
+        assert!(found.contains(expected), "{lines}: {found}");
+    }
 }
 
 #[test]

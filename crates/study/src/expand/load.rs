@@ -118,10 +118,13 @@ pub(super) fn read(load: &Section) -> (LoadPlan, Option<SearchPlan>) {
     (plan, capacity)
 }
 
+fn has_shape(load: &Section, key: &str) -> bool {
+    load.filled(key).is_some_and(|(text, _)| load_shape::is_shape(&text))
+}
+
 /// Reads a rate or a number of clients that changes over time; empty if both are constant.
 fn shape(load: &Section) -> Vec<Stage> {
-    let is_shaped = |key| load.filled(key).is_some_and(|(text, _)| load_shape::is_shape(&text));
-    let shape = match (is_shaped("rate"), is_shaped("clients")) {
+    let shape = match (has_shape(load, "rate"), has_shape(load, "clients")) {
         (true, true) => {
             let hint = "a shape of clients needs a closed loop: drop `rate`".to_owned();
             load.mistake("rate", "cannot be combined with a number of clients that changes", hint);
@@ -337,7 +340,10 @@ fn stop(load: &Section, shape: &[Stage]) -> Option<Stop> {
         return Some(Stop::Duration { duration_ns: load_shape::duration_ns(shape) });
     }
     if !load.has("stop") {
-        load.required("stop");
+        // An invalid shape is reported as such.
+        if !has_shape(load, "rate") && !has_shape(load, "clients") {
+            load.required("stop");
+        }
         return None;
     }
     if !load.is_table("stop") {
