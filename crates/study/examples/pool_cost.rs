@@ -1,4 +1,4 @@
-//! Measures the cost of pooling the measurements of many generators. Each is as large as the largest one of a real run:
+//! Measures the cost of pooling the measurements of many generators, each as large as the largest of a real run:
 //! `quintain report -f records | cargo run --release -p study --example pool_cost -- 64`.
 
 #![expect(clippy::disallowed_methods, clippy::print_stdout, reason = "it prints its measurements")]

@@ -8,8 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 /// Bucket counts of a histogram, from bucket 0 up and separated by commas. A positive number is the count of the next
 /// bucket; a negative one skips that many empty buckets, as in HdrHistogram's V2 encoding. `-5,1,2` means 1 value in
-/// bucket 5 and 2 values in bucket 6. Most readers need few histograms, so [`Buckets::counts`] decodes the numbers on
-/// demand.
+/// bucket 5 and 2 in bucket 6. [`Buckets::counts`] decodes on demand, since most readers need few histograms.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Buckets(Box<str>);
 

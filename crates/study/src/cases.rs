@@ -156,7 +156,7 @@ pub enum Connection {
     Abandoned,
 }
 
-/// Values of a case's names in one repetition; the last value of a name wins.
+/// Values of a case's names in one repetition. If a name occurs twice, the later value counts.
 #[derive(Clone, Debug, Default)]
 pub struct Values(Vec<(String, Value)>);
 
@@ -231,7 +231,7 @@ pub fn bytes_of_hex(text: &str) -> Option<Vec<u8>> {
     (digits.len() % 2 == 0).then(|| digits.chunks(2).map(|pair| (pair[0] * 16 + pair[1]) as u8).collect())
 }
 
-/// Maximum length of the requests of a case cut at every position, bytes. Each position takes a connection.
+/// Maximum total length of a case's requests that are cut at every position, bytes. Each cut takes a connection.
 pub const SPLIT_MAX_BYTES: usize = 4096;
 
 /// One way to cut a request.

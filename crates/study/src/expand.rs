@@ -1,4 +1,4 @@
-//! Expands a [`Study`] to a [`Plan`]: one design point per combination of levels, with its commands and load.
+//! Expands a [`Study`] into a [`Plan`]: one design point per combination of levels, with its commands and load.
 
 mod factor_levels;
 mod figures_and_tables;
@@ -40,12 +40,11 @@ pub struct ExpandOptions {
     pub seed: u64,
     /// Profile in which the study is expanded.
     pub profile: Profile,
-    /// Number of CPUs of the machine, from which `"auto"` and points that cannot run here are derived.
+    /// Number of CPUs of the machine, which determines the levels of `"auto"` and the points that cannot run here.
     pub machine_cpus: u32,
     /// Whether the server may use all CPUs because the generators run on their own machines.
     pub generators_apart: bool,
-    /// Keys and values that override the study and its profile; the last one wins. A key is a factor with its levels
-    /// (`cores`, `1,2`) or a dotted key with a value (`load.stop.duration`, `2s`).
+    /// Overrides of factors (`cores`, `1,2`) and dotted keys (`load.stop.duration`, `2s`). The last one for a key wins.
     pub sets: Vec<(String, String)>,
 }
 
@@ -62,7 +61,7 @@ impl ExpandOptions {
     }
 }
 
-/// Expands a study, always to the same plan. Fails with errors in `--set` and their consequences for the study.
+/// Expands a study. Equal arguments give equal plans. Fails with errors in `--set` and the errors that they cause.
 pub fn expand(study: &Study, options: &ExpandOptions) -> Result<Plan, Vec<Diagnostic>> {
     let set_texts = options.sets.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>();
     let report = Report::new("the study", &study.text, &set_texts);
@@ -72,8 +71,7 @@ pub fn expand(study: &Study, options: &ExpandOptions) -> Result<Plan, Vec<Diagno
     report.finish().map(|()| plan)
 }
 
-/// Builds the plan of a study in one profile and adds all errors to `report`. Replaces invalid values so that later
-/// errors are found too.
+/// Builds the plan of a study and reports all errors. Invalid values are replaced so that later errors are found too.
 pub(crate) fn plan_of(root: &Table, text: &str, options: &ExpandOptions, report: &Report) -> Plan {
     let top = Section::whole(root, &keys::STUDY, Settings(&[]), report);
     top.check_keys();
@@ -265,7 +263,7 @@ fn texts<'a>(root: &'a Table) -> Vec<(Spot, &'a str, Place)> {
     nodes.into_iter().flat_map(of_node).collect()
 }
 
-/// Reports templates that name no factor, and templates of the lab in keys that the lab does not fill.
+/// Reports templates that name no factor, and templates such as `{port}` in keys in which the lab does not fill them.
 fn check_templates(root: &Table, factors: &[Factor], companions: &[(String, Section)], report: &Report) {
     let ports = companions.iter().map(|(name, _)| factor_placeholders::port_of(name)).collect::<BTreeSet<_>>();
     let texts = texts(root);

@@ -1,6 +1,5 @@
-//! `{factor}` in the strings of a study: a name in braces, which starts with a letter or `_`, followed by letters,
-//! digits, `_` and `-`. Other braces are literal, so JSON in commands needs no escapes. A name in double braces is a
-//! value of requests ([`crate::request_values`]).
+//! Templates such as `{clients}` in the strings of a study. A name is a letter or `_`, then letters, digits, `_` and
+//! `-`. Other braces are literal, so JSON needs no escapes; `{{…}}` is a value of requests ([`crate::request_values`]).
 
 use std::ops::Range;
 
@@ -38,7 +37,6 @@ pub(crate) fn templates(text: &str) -> Vec<(Range<usize>, &str)> {
     braced(text).filter(|(span, name)| is_name(name) && !is_value(span)).collect()
 }
 
-/// Whether the string is a valid name for a template.
 pub(crate) fn is_name(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))

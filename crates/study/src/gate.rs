@@ -1,4 +1,4 @@
-//! Limits that fail a candidate: `p99 > 1.05 or throughput < 0.97 or p99 > 5ms or errors > 0.1%`.
+//! Limits that fail a candidate, such as `p99 > 1.05 or throughput < 0.97 or p99 > 5ms or errors > 0.1%`.
 //!
 //! ```text
 //! fail-if   = condition { "or" condition }
@@ -7,14 +7,9 @@
 //!           | value with its unit                               absolute
 //! ```
 //!
-//! | Written | Means |
-//! |---|---|
-//! | `p99 > 1.05`, `p99 > x1.05`, `p99 > +5%` | more than 1.05 times the baseline's |
-//! | `p99 > 5ms`, `rss > 64MiB`, `throughput < 10k/s` | more, or less, than this value |
-//! | `hit_ratio < 90%`, `errors > 0.1%`, `errors > 0` | for shares, a percentage is an absolute value |
-//!
-//! `errors` is the share of failed requests. Its bounds are absolute, since baselines usually have no errors, and a
-//! ratio to 0 means nothing. The sign must point to the worse side: a gate must not fail an improvement.
+//! `p99 > 1.05`, `p99 > x1.05` and `p99 > +5%` mean more than 1.05 times the baseline. For a share, a percentage is
+//! absolute, as in `hit_ratio < 90%`. Bounds on `errors`, the share of failed requests, are always absolute, since
+//! baselines usually have no errors, and a ratio to 0 means nothing. The sign must point to the metric's worse side.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -31,8 +26,8 @@ use crate::metric::{Metric, share_text};
 
 const TEXT_MAX_BYTES: usize = 256;
 
-/// Metrics that a gate without conditions compares, after failed requests; the first one decides when the comparison
-/// ends. The mean is missing because a few extreme requests move it more than a change of the server does.
+/// Metrics that a gate without conditions compares after the share of failed requests. The first one decides when the
+/// comparison ends. The mean is missing because a few extreme requests move it more than a change of the server does.
 pub const COMPARED: [&str; 5] = ["latency_p50", "throughput", "subject_cpu_per_request", "latency_p99", "subject_rss"];
 
 const FACTORS: RangeInclusive<f64> = 0.01..=100.0;
@@ -46,8 +41,7 @@ pub struct Gate {
     pub base: Level,
     /// Conditions that fail a candidate; `None` reports differences in [`Gate::metrics`] instead.
     pub fail_if: Option<FailIf>,
-    /// The metrics compared without conditions; empty in old stores, which compare the metric of
-    /// [`crate::plan::TrialRule`].
+    /// The metrics compared without conditions. Old stores have none and use the metric of [`crate::plan::TrialRule`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub metrics: Vec<String>,
     /// Share of requests that a candidate may fail in addition to the baseline's share, from 0 to 1.
@@ -55,8 +49,7 @@ pub struct Gate {
     pub allow_errors: f64,
     /// Outcome of a candidate that remains undecided.
     pub undecided: Undecided,
-    /// A level equal to the baseline, which shows how much results differ on this machine without a change; `None` if
-    /// there is no such level.
+    /// A level equal to the baseline, which shows how much results differ without a change; `None` if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub null: Option<Level>,
 }
@@ -143,8 +136,7 @@ impl FailIf {
         if errors.is_empty() { Ok(Self { conditions }) } else { Err(errors) }
     }
 
-    /// Parses conditions for a single load, which has no baseline and does not start the server. Fails with all errors,
-    /// in the order of the string.
+    /// Parses conditions on a single load. Fails with all errors, including conditions that need a baseline or a run.
     pub fn parse_absolute(text: &str) -> Result<Self, Vec<Invalid>> {
         let read = Self::parse(text)?;
         let errors = read.conditions.iter().filter_map(|condition| {

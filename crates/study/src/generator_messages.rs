@@ -6,10 +6,10 @@
 //!    [`Heard::Go`]. The generator gives up if its stdin ends before that.
 //! 3. [`Told::Announced`], once, as soon as the start of measuring is known, which is before measuring starts.
 //! 4. [`Told::Measured`], when measuring has ended. No more requests are sent. Connections stay open, so that the lab
-//!    can read the server's resource use, until it responds with [`Heard::Read`], stdin ends or [`HOLD_MAX`] has passed.
+//!    can read the server's resource use, until it responds with [`Heard::Read`], stdin ends or [`HOLD_MAX`] passes.
 //! 5. [`Told::Measurement`], the last line.
 //!
-//! [`Told::Error`] or [`Told::Unreachable`] may replace 5 and all other outstanding messages.
+//! [`Told::Error`] or [`Told::Unreachable`] may replace message 5 and all other outstanding messages.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -48,7 +48,7 @@ pub enum Told {
 pub enum Heard {
     /// The server's resource use has been read, so connections may close.
     Read {},
-    /// Start of a load that waits at its gate, on the generator's monotonic clock; at once if that time has passed.
+    /// Starts a load that waits at its gate: at `at_ns`, or at once if that time has passed.
     Go {
         /// Start of the warm-up on the generator's monotonic clock, ns.
         at_ns: u64,
@@ -80,8 +80,7 @@ pub const LATENCY_BOUNDS_NS: [u64; 22] = {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Latencies {
-    /// Number of valid responses per class: one class per bound in [`LATENCY_BOUNDS_NS`], exact to 0.1 % of the bound,
-    /// and one class above the last bound.
+    /// Number of valid responses per class, one per bound in [`LATENCY_BOUNDS_NS`] (exact to 0.1 %) and one above them.
     pub counts: [u64; LATENCY_BOUNDS_NS.len() + 1],
     /// Sum of the latencies, ns.
     pub sum_ns: f64,
@@ -118,7 +117,7 @@ pub struct Progress {
     /// Errors since measuring began, by kind; kinds that did not occur are left out.
     #[serde(default)]
     pub errors_by_kind: BTreeMap<String, u64>,
-    /// Latencies since measuring began, up to the end of the previous window.
+    /// Latencies since measuring began, up to the end of the last complete window.
     #[serde(default)]
     pub latencies: Box<Latencies>,
     /// The slowest responses so far, as in [`Measurement::slowest`].

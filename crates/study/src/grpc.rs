@@ -34,9 +34,8 @@ pub fn status_text(status: u32) -> String {
     format!("grpc-status {status}{name}")
 }
 
-/// Turns a request whose body is an encoded message into a unary call: adds the message's prefix and the headers
-/// `content-type` and `te`. Fails for a method other than `POST`, a path without service and method, and a message with
-/// values, whose encoded lengths would be wrong.
+/// Turns a request whose body is a message into a unary call: adds the message's prefix, `content-type` and `te`. Fails
+/// if the method is not `POST`, the path lacks a service or method, or values would make encoded lengths wrong.
 pub fn prepare(mut request: HttpRequest) -> Result<HttpRequest, Invalid> {
     let path = request.target.strip_prefix('/').and_then(|path| path.split_once('/'));
     if !path.is_some_and(|(service, method)| !service.is_empty() && !method.is_empty() && !method.contains('/')) {

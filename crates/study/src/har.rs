@@ -1,5 +1,4 @@
-//! Journeys from the recording of a browser, an HTTP archive (HAR 1.2,
-//! <http://www.softwareishard.com/blog/har-12-spec/>).
+//! Turns browser recordings (HAR 1.2, <http://www.softwareishard.com/blog/har-12-spec/>) into journeys.
 
 mod archive;
 mod steps;
@@ -35,9 +34,8 @@ pub struct Imported {
     pub values: usize,
 }
 
-/// Writes the requests of a recording as the journey `name`, without static files and other sites. A request's value
-/// that an earlier response contains becomes a `take`; hosts become targets. Fails with the line and column of the
-/// first error, or if no requests or more than [`JOURNEY_STEPS_MAX`] are left.
+/// Writes a recording as the journey `name`, without static files and other sites. Values from earlier responses become
+/// `take` entries, and hosts become targets. Fails at the first error, or if none or too many requests remain.
 pub fn import(name: &str, text: &str) -> Result<Imported, Invalid> {
     let save = "save the recording again with its contents: \"Save all as HAR with content\"";
     let archive = serde_json::from_str::<Archive>(text).map_err(|error| Invalid::new(error.to_string()).hint(save))?;

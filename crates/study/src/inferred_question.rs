@@ -6,16 +6,15 @@ use crate::plan::{Asked, AskedKind, Design, FigureKind, Level, Plan};
 use crate::proxy_plan::{DIRECT, THROUGH};
 
 impl Plan {
-    /// The stated question, or one inferred from the factors and figures. A proxy factor with the level `direct` asks
-    /// for the cost of proxies, searches ask for the capacity, and a miss-ratio curve asks for growth. A one-at-a-time
-    /// design or interaction figures ask for effects. A factor of words asks for the best level, and a factor of
-    /// numbers for growth.
+    /// The stated question, or else the first inference that applies: the cost of proxies from a proxy factor with the
+    /// level `direct`, the capacity from searches, growth from a miss-ratio curve, effects from a one-at-a-time design
+    /// or interaction figures, the best level from a factor of words, and growth from a factor of numbers.
     pub fn asked(&self) -> Asked {
         let of = |kind, factor: Option<&str>| Asked { kind, factor: factor.map(str::to_owned) };
         let is_varied = |name: &str| self.levels(name).len() > 1;
         let direct = Level::Text(DIRECT.to_owned());
         let can_add = || is_varied(THROUGH) && self.levels(THROUGH).contains(&&direct);
-        // A selection of levels may leave the stated question unanswerable; then infer a different one.
+        // If the selected levels leave the stated question unanswerable, infer a different one.
         let can_be_answered = |asked: &&Asked| match asked.kind {
             AskedKind::Added => can_add(),
             AskedKind::Best | AskedKind::Growth => asked.factor.as_deref().is_some_and(is_varied),

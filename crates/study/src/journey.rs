@@ -16,7 +16,7 @@ pub mod reply_path;
 pub struct Journey {
     /// Name of the journey in reports.
     pub name: String,
-    /// Services that the journey calls, each a name with a default URL. The load must supply a URL if it is empty.
+    /// Services that the journey calls, each a name with a default URL. The load must supply the URLs that are empty.
     pub targets: Vec<(String, String)>,
     /// Schemas that steps refer to by name.
     pub schemas: Vec<Schema>,
@@ -54,8 +54,7 @@ pub struct Step {
     /// Whether the call is made only in a client's first journey, and is not counted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub once: bool,
-    /// Distribution of the pause after the previous response, as [`crate::time_law::parse`] reads it; empty for no
-    /// pause.
+    /// Distribution of the pause after the previous response ([`crate::time_law::parse`]); empty for no pause.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub think: String,
     /// Number of times the call is made in a row.
@@ -136,8 +135,7 @@ pub enum Argument {
     Record(Vec<(String, Argument)>),
 }
 
-/// Name and TOML of each built-in journey. The journeys are the case studies of "Whip: higher-order contracts for
-/// modern services" (ICFP'17).
+/// Name and TOML of each built-in journey, from "Whip: higher-order contracts for modern services" (ICFP'17).
 pub const PRESETS: [(&str, &str); 3] = [
     ("evernote", include_str!("../journeys/evernote.toml")),
     ("chess", include_str!("../journeys/chess.toml")),
@@ -161,7 +159,7 @@ impl Journey {
         self.steps.iter().filter(|step| !step.once).map(|step| u64::from(step.repeat)).sum()
     }
 
-    /// Schema files to read before the journey runs, relative to its own file. Built-in schemas are not included.
+    /// Schema files to read before the journey runs, relative to the journey file. Built-in schemas are not included.
     pub fn files(&self) -> impl Iterator<Item = &str> {
         self.schemas
             .iter()

@@ -1,5 +1,4 @@
-//! Declares every key of a study once. The parser takes types, ranges and defaults from here; hints, `quintain help
-//! study`, docs/reference/study.md and the JSON Schema are generated from the declarations.
+//! Declares every key of a study, for parsing, hints, `quintain help study`, docs/reference/study.md and the schema.
 
 pub mod allowed_words;
 mod tables;
@@ -58,7 +57,7 @@ pub fn schema() -> Value {
     render_keys::schema(&STUDY, "Study", is_always)
 }
 
-/// Whether every study needs a required key: variants may supply missing keys, and a journey its protocol.
+/// Whether every study needs this required key. Variants may supply keys of their table, and a journey its protocol.
 fn is_always(keys: &Keys, key: &Key) -> bool {
     !(keys.get("variants").is_some() || key.name == "stop" && keys.name == "trials")
 }

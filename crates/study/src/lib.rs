@@ -5,29 +5,19 @@
 //! let study = study::parse(
 //!     r#"
 //!     question = "How does latency grow with clients?"
-//!
 //!     [subject]
 //!     command = "quintain serve pingpong -p {port}"
-//!
 //!     [load]
 //!     protocol = "pingpong"
 //!     clients = "{clients}"
 //!     stop = "1s"
-//!
 //!     [factors]
 //!     clients = [40, 80, 200]
 //!     "#,
 //! )
 //! .expect("no mistakes");
-//! let options = study::ExpandOptions {
-//!     name: "clients".to_owned(),
-//!     seed: 1,
-//!     profile: study::Profile::Default,
-//!     machine_cpus: 2,
-//!     generators_apart: false,
-//!     sets: vec![("clients".to_owned(), "1,10".to_owned())],
-//! };
-//! let plan = study::expand(&study, &options).expect("the sets are fine");
+//! let sets = vec![("clients".to_owned(), "1,10".to_owned())];
+//! let plan = study::expand(&study, &study::ExpandOptions { sets, ..Default::default() }).expect("the sets are fine");
 //! assert_eq!(plan.points.iter().map(|point| point.load.clients).collect::<Vec<_>>(), [1, 10]);
 //! ```
 

@@ -1,4 +1,4 @@
-//! Rules that combine parts of a load. Studies and specifications of generators are checked by the same rules.
+//! Rules on combinations of a load's settings, which apply to studies and to specifications of generators.
 
 use crate::load_limits_and_defaults::IN_FLIGHT_MAX;
 use crate::spec::{Arrivals, Connection, Protocol, Stop, Warmup};

@@ -5,11 +5,8 @@
 //! part  = value [ ".." value ] [ ("for" | "over") time ]
 //! ```
 //!
-//! | Written | Means |
-//! |---|---|
-//! | `1k..10k over 60s` | a ramp from 1,000 to 10,000 requests per second |
-//! | `1k, 2k, 5k for 20s each` | three steps |
-//! | `1k for 30s, 10k for 5s, 1k for 30s` | a spike |
+//! For example, `1k..10k over 60s` is a ramp from 1,000 to 10,000 requests per second, `1k, 2k, 5k for 20s each` are
+//! three steps, and `1k for 30s, 10k for 5s, 1k for 30s` is a spike.
 
 use config::{Invalid, units};
 use schemars::JsonSchema;
@@ -93,12 +90,12 @@ pub fn is_shape(text: &str) -> bool {
     text.contains("..") || text.contains(',') || text.contains(' ')
 }
 
-/// Parses a rate that changes, in requests per second. Fails at the first syntax error or limit exceeded ([`check`]).
+/// Parses a changing rate into stages in requests per second. Fails at the first syntax error, or like [`check`].
 pub fn parse(text: &str) -> Result<Vec<Stage>, Invalid> {
     parse_with(text, units::rate_per_s, EXAMPLE)
 }
 
-/// Parses a number of clients that changes. Fails at the first syntax error or limit exceeded ([`check`]).
+/// Parses a changing number of clients into stages. Fails at the first syntax error, or like [`check`].
 pub fn parse_clients(text: &str) -> Result<Vec<Stage>, Invalid> {
     let count = |text: &str| {
         let count = text.parse::<u32>().ok().filter(|count| *count <= CLIENTS_MAX);

@@ -16,7 +16,7 @@ pub struct Metric {
     /// Heading of the metric's column in tables.
     #[serde(skip)]
     pub heading: &'static str,
-    /// Noun within a sentence, such as `p99 latency`.
+    /// Noun for use within a sentence, such as `p99 latency`.
     pub noun: &'static str,
     /// Description in docs/reference/study.md.
     pub text: &'static str,

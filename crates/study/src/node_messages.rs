@@ -1,8 +1,7 @@
 //! Messages between the lab and `quintain node`, the process on each machine of a cluster. A node starts, pins, watches
-//! and ends a server or a generator, as the lab does on its own machine. A node sends [`Said::Hello`] first, then
-//! executes orders as they arrive. Both sides write a line at least every [`BEAT`] and wait at most [`SILENCE_MAX`] for
-//! the next. If the lab is silent, the node ends with everything it has started. Times are on the node's monotonic
-//! clock (`CLOCK_MONOTONIC`); the lab translates them.
+//! and ends a server or a generator. It sends [`Said::Hello`] first, then executes orders as they arrive. Both sides
+//! write a line at least every [`BEAT`] and wait at most [`SILENCE_MAX`] for the next. If the lab is silent, the node
+//! ends with all its processes. Times are on the node's monotonic clock (`CLOCK_MONOTONIC`); the lab translates them.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -59,7 +58,7 @@ pub enum Order {
         /// Whether the trial failed; the node then first checks whether the server is about to exit.
         failed: bool,
     },
-    /// Starts a generator on the CPUs of its specification, whose messages arrive as [`Said::Generator`].
+    /// Starts a generator on the CPUs of its specification. Its messages arrive as [`Said::Generator`].
     Load(Box<LoadSpec>),
     /// Passes a message on to the generator.
     Heard(Heard),
@@ -68,7 +67,7 @@ pub enum Order {
         /// Time to wait for the generator to exit, ns.
         patience_ns: u64,
     },
-    /// Keeps these CPUs awake until the node ends, or checks that they still are. The response is [`Said::Spinning`].
+    /// Keeps these CPUs awake until the node ends, or checks that they are awake. The response is [`Said::Spinning`].
     Spin {
         /// Numbers of the CPUs to keep awake.
         cpus: Vec<u32>,

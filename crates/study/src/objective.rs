@@ -5,15 +5,9 @@
 //! condition = metric ("<" | "<=") bound
 //! ```
 //!
-//! | Metric | Also | Bound |
-//! |---|---|---|
-//! | `latency_mean` | `mean` | a time, `2ms` |
-//! | `latency_p50`, `latency_p90`, `latency_p95`, `latency_p99`, `latency_p999` | `p50` ... `p99`, `p99.9` | a time, `500us` |
-//! | `errors` | | a share of all requests, `0.1%` |
-//! | `subject_rss` | `rss` | memory, `64MiB` |
-//!
-//! All conditions must hold. Metrics that do not rise with the load, such as `throughput` and CPU time per request, are
-//! rejected: no highest rate meets a bound on them.
+//! All conditions must hold. Latencies (`mean`, `p50` to `p99.9`) are bounded by times, `errors` by a share of all
+//! requests, and `rss` by a size such as `64MiB`. Other metrics are rejected, such as `throughput`, because the offered
+//! rate must be achieved anyway, and CPU time per request, because it need not rise with the rate.
 
 use std::fmt;
 use std::ops::Range;
@@ -30,7 +24,6 @@ pub const OBJECTIVE_MAX_BYTES: usize = 256;
 
 const NAMED: [&str; 8] = ["mean", "p50", "p90", "p95", "p99", "p99.9", "errors", "rss"];
 
-/// Metrics that an objective cannot use, each with the reason.
 const REFUSED: [(&str, &str); 3] = [
     ("throughput", "it rises with the offered rate; achieving the offered rate is always required"),
     ("subject_cpu_per_request", "it may not rise with the offered rate, so no highest rate meets it"),

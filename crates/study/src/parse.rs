@@ -1,6 +1,5 @@
-//! Parses study files (TOML) and reports all errors at once. [`crate::units`] parses times, counts, rates and
-//! fractions. Any value in `[subject]` or `[load]` can be a string in which `{factor}` stands for a level.
-//! [`crate::keys`] declares the keys, from which docs/reference/study.md is generated.
+//! Parses study files (TOML) and reports all errors at once. [`crate::keys`] declares the keys. In `[subject]` and
+//! `[load]`, `{factor}` in a string stands for a level. [`crate::units`] parses times, counts, rates and fractions.
 
 pub use crate::journey::parse::{
     STEPS_MAX as JOURNEY_STEPS_MAX, TEXT_MAX_BYTES as JOURNEY_MAX_BYTES, parse as parse_journey,

@@ -43,10 +43,10 @@ pub struct Plan {
     /// Series whose trend over the requests of a trial is reported, by their names in [`crate::metric::OVER_REQUESTS`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slopes: Vec<String>,
-    /// The question as far as the study states it; [`Plan::asked`] infers the rest.
+    /// The question that the study states; `None` if [`Plan::asked`] infers it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<Asked>,
-    /// A baseline and limits for its candidates. The study then runs in pairs until each candidate is decided.
+    /// Baseline and limits for its candidates, compared in pairs until each candidate is decided; `None` for no gate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate: Option<Gate>,
 }
@@ -155,7 +155,7 @@ pub struct SubjectPlan {
     pub verify: Option<VerifyPlan>,
 }
 
-/// Verification of a subject before its trials, in addition to the cases of its protocol.
+/// Verification of a server before its trials, in addition to the cases of its protocol.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct VerifyPlan {
     /// A case file, relative to the working directory of `run`; `None` for only the protocol's cases.
@@ -163,7 +163,7 @@ pub struct VerifyPlan {
 }
 
 impl SubjectPlan {
-    /// Creates a server that is only a command. Fails if the command is invalid or has no `{port}`.
+    /// Creates the plan of a server with only a command. Fails if the command is invalid or has no `{port}`.
     pub fn of_command(command: &str) -> Result<SubjectPlan, String> {
         crate::shell_words::check(command).map_err(|mistake| mistake.to_string())?;
         if !crate::factor_placeholders::templates(command)
@@ -193,7 +193,7 @@ pub struct LoadPlan {
     pub journey: Option<JourneyPlan>,
     /// Number of clients, each with a connection.
     pub clients: u32,
-    /// Maximum requests in flight per connection.
+    /// Maximum number of requests in flight per connection.
     #[serde(default = "crate::spec::one")]
     pub pipeline: u32,
     /// How long a connection is used.
@@ -207,13 +207,12 @@ pub struct LoadPlan {
     pub share_cpus: bool,
     /// I/O backend of the generator.
     pub backend: Backend,
-    /// Arrival process of the requests. With [`LoadPlan::search`] or [`LoadPlan::share`] its rate is a placeholder: the
-    /// run finds the rate and stores it in the [`Step`] of each record.
+    /// Arrival process. With `search` or `share`, its rate is a placeholder; each record's [`Step`] has the real rate.
     pub arrivals: Arrivals,
     /// The stages of a changing load, as in [`LoadSpec::shape`](crate::spec::LoadSpec::shape); empty if constant.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shape: Vec<Stage>,
-    /// Search for the highest rate that meets an objective, whose steps are the trials of the point.
+    /// Search for the highest rate that meets an objective; its steps are the point's trials. `None` for no search.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<SearchPlan>,
     /// The rate as a fraction of the capacity that a search finds; `None` if the rate does not depend on a capacity.
@@ -241,7 +240,7 @@ pub struct HttpPlan {
     pub http2: bool,
     /// Conditions of a valid response.
     pub expect: Expect,
-    /// Named values that body files may use. Other strings already contain the forms of the values.
+    /// Named values for body files. In other strings, the forms of the values already replace the names.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub values: BTreeMap<String, String>,
 }
@@ -260,14 +259,13 @@ pub struct JourneySource {
 pub struct JourneyPlan {
     /// The journeys, at least one.
     pub journeys: Vec<JourneySource>,
-    /// URLs of the targets by name. Unlisted targets are on `{port}`. The lab fills in `{port}`, for the generator's
-    /// connections, and `{subject_port}`, for the server. The two ports are equal without a proxy.
+    /// URLs of the targets by name. Unlisted ones are on `{port}`, the port to load. `{subject_port}` bypasses proxies.
     pub targets: BTreeMap<String, String>,
-    /// Resolver of endpoints, `http://host:port`, unused at `direct`. `{admin_port}` is the first proxy's resolver.
+    /// URL of the resolver of endpoints, unused at `direct`; `None` for none. `{admin_port}` is the first proxy's port.
     pub resolve: Option<String>,
     /// Whether any certificate is accepted, for https.
     pub insecure: bool,
-    /// PEM file with the trusted root certificates instead of the public ones, for https.
+    /// PEM file with the trusted root certificates, for https; `None` trusts the public ones.
     pub ca_file: Option<String>,
     /// Certificate for servers that request one, for https; `None` sends none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -301,7 +299,7 @@ pub struct HttpRequestPlan {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum BodyPlan {
-    /// The study itself, which contains this body.
+    /// This string, given in the study.
     Text(String),
     /// A file, relative to the study's directory, which is read when a trial starts.
     File(String),
@@ -337,7 +335,7 @@ impl LoadPlan {
 pub struct SearchPlan {
     /// Objective that the rate must meet.
     pub objective: Objective,
-    /// Lowest rate to try first, per second; `None` if a short closed loop finds it.
+    /// Lowest rate to try, at which the search starts, per second; `None` if a short closed loop finds the start.
     pub from_per_s: Option<f64>,
     /// Highest rate to try, per second; `None` for no limit.
     pub to_per_s: Option<f64>,
@@ -386,10 +384,9 @@ pub struct CapacityShare {
 /// Rule that decides when there are enough trials of a design point, and of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TrialRule {
-    /// Target half-width of each point's interval, as a fraction of its estimate. Without `relative` and `comparison`,
-    /// each point has `min` trials.
+    /// Target relative half-width of each point's interval. Without it and `comparison`, each point has `min` trials.
     pub relative: Option<f64>,
-    /// Target half-width of contenders' typical ratios to the best one, or of values if nothing competes; a fraction.
+    /// Target half-width, as a fraction, of contenders' typical ratios to the best, or of values if nothing competes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comparison: Option<f64>,
     /// Confidence level, a fraction.
@@ -457,7 +454,7 @@ impl Figure {
         (bytes > 0).then_some(bytes)
     }
 
-    /// The policy that a level of `series` names, alone or after a hyphen, as in `redis-lru`; `None` if there is none.
+    /// The policy that a level of `series` names, possibly after a hyphen, as in `redis-lru`; `None` if there is none.
     pub fn policy_of(&self, series: Option<&Level>) -> Option<&str> {
         let Some(Level::Text(word)) = series else { return None };
         let named = |policy: &&String| {
@@ -497,8 +494,7 @@ pub enum FigureKind {
     Line,
     /// Points, one per trial.
     Scatter,
-    /// Lines with error bars over the levels of one factor, one line per level of a second factor. Lines that are not
-    /// parallel show that the effect of one factor depends on the other.
+    /// Lines with error bars over one factor, one per level of a second factor. Parallel lines mean no interaction.
     Interaction,
     /// Cumulative distribution function of latency.
     Ecdf,

@@ -9,9 +9,8 @@ use crate::record::{
 };
 
 /// Pools the [parts](crate::spec::Part) of a load, in the order of their workers. Requests, errors, bytes, CPU time and
-/// requests in flight are summed; resident memory is the maximum. Examples of errors and [`Measurement::began_ns`] come
-/// from the first part, because clocks differ. Fails if the measured times differ or the parts cannot come from one
-/// load.
+/// requests in flight are summed; resident memory is the maximum. Examples of errors and, because clocks differ,
+/// [`Measurement::began_ns`] come from the first part. Fails if the measured times or the loads differ.
 pub fn pool(parts: &[Measurement]) -> Result<Measurement, String> {
     let [first, rest @ ..] = parts else { return Err("no measurements to pool".to_owned()) };
     for (part, nth) in rest.iter().zip(2..) {
@@ -92,7 +91,7 @@ pub fn pool(parts: &[Measurement]) -> Result<Measurement, String> {
     Ok(all)
 }
 
-/// Mean of the offered rates, weighted by sessions, because each part only has the mean calls of its own sessions.
+/// Mean offered rate, weighted by sessions, because each part's rate reflects the mean calls of only its own sessions.
 fn offered_per_s(parts: &[Measurement]) -> Option<f64> {
     let first = parts.first()?.offered_per_s?;
     let sessions = |part: &Measurement| part.sessions() as f64;
@@ -139,7 +138,7 @@ fn add_operations<'m>(
     Ok(())
 }
 
-/// The part of generator `nth` (`workers` of `of` workers) with coarse histograms. Fails if a stored one is malformed.
+/// The part of generator `nth` (`workers` of `of` workers) with coarse histograms. Fails at a malformed histogram.
 pub fn outline(part: &Measurement, nth: usize, workers: u32, of: u32) -> Result<Measurement, String> {
     let coarse = |what, stored: &Histogram| {
         let fine = live(stored, nth, what)?;

@@ -36,7 +36,7 @@ impl ProcessPlan {
     }
 }
 
-/// How a server is started in a container. The server's command then only holds arguments for the image's command.
+/// How a server is started in a container. The server's command then contains only arguments for the image's command.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct ContainerPlan {
     /// Name of the image in the container engine. The image is never pulled.

@@ -44,7 +44,7 @@ const TABLE: [(Protocol, &str, &str, Option<u16>); 7] = [
 ];
 
 impl Protocol {
-    /// All protocols, each cache dialect included.
+    /// All protocols, including each cache dialect.
     pub fn all() -> impl Iterator<Item = Protocol> + Clone {
         TABLE.iter().map(|(protocol, ..)| *protocol)
     }

@@ -12,10 +12,9 @@ pub const THROUGH: &str = "through";
 /// Level of [`THROUGH`] without proxies.
 pub const DIRECT: &str = "direct";
 
-/// How a proxy is built and started. The lab fills in these templates in `command`, `environment` and files: `{port}`,
-/// the proxy's port; `{next_port}`, the port of the next proxy or the server; `{subject_port}` and `{second_port}`, the
-/// server's ports; `{admin_port}`, `{peer_port}` and `{second_peer_port}`, further free ports; `{folder}`, the proxy's
-/// own directory.
+/// How a proxy is built and started. In its command, environment and files, the lab fills in `{port}` (the proxy's),
+/// `{next_port}` (the next proxy's or the server's), `{subject_port}` and `{second_port}` (the server's),
+/// `{admin_port}`, `{peer_port}` and `{second_peer_port}` (further free ports) and `{folder}` (the proxy's directory).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProxyPlan {
     /// Name of the proxy in the levels of the factor `through`.

@@ -46,7 +46,7 @@ pub struct Run {
     pub calibration: Option<Calibration>,
     /// Builds of the servers and their outcomes.
     pub builds: Vec<Build>,
-    /// Policies simulated on the operations of trials at the end of the run, stored so that the report never changes.
+    /// Policies simulated after the run on the operations of its trials, and stored so that the report never changes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub references: Vec<Reference>,
     /// State of the run; `None` in older stores.
@@ -75,7 +75,7 @@ pub struct Node {
     pub role: Role,
     /// Address of the machine in the network of the load.
     pub address: String,
-    /// Facts about this machine of the cluster.
+    /// Hardware and system settings of the machine.
     pub host: Host,
     /// Findings of `quintain doctor` on this machine.
     pub doctor: Vec<Finding>,
@@ -323,7 +323,7 @@ pub struct Calibration {
     pub measured: String,
     /// Protocol of the null server.
     pub protocol: Protocol,
-    /// Description of the null server; empty in older stores, which had only one, for ping-pong.
+    /// Description of the null server; empty in older stores, which had only a null server for ping-pong.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub server: String,
     /// I/O backend of the generator.
@@ -336,7 +336,7 @@ pub struct Calibration {
     pub rate_max_per_s: f64,
     /// Number of clients at the highest rate.
     pub rate_max_clients: u32,
-    /// Busy fraction of the busiest worker at the highest rate; if far below 1, the null server is the limit.
+    /// Busy fraction of the busiest worker at `rate_max_per_s`, low if the null server is the limit; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generator_busy: Option<f64>,
     /// CPU time of the generator per request at the highest rate, ns.
@@ -373,7 +373,7 @@ pub struct Record {
     pub order: u32,
     /// Random seed of the trial.
     pub seed: u64,
-    /// Step of the search or share at which the trial ran; `None` if its rate is planned.
+    /// Step of a search or capacity share that set the rate of the trial; `None` if the plan sets it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<Step>,
     /// Start of the trial, UTC, RFC 3339.
@@ -419,19 +419,18 @@ pub struct Agent {
     pub node: String,
     /// Numbers of the CPUs of the generator.
     pub cpus: Vec<u32>,
-    /// Measurement of only this generator, with its part of the rate, without windows and with coarse histograms
-    /// ([`crate::pool_measurements::outline`]).
+    /// Measurement of this generator without windows, made coarser by [`crate::pool_measurements::outline`].
     pub measurement: Box<Measurement>,
     /// Counters of the machine's network stack from the start of the load to its end.
     pub network: NetworkCounters,
     /// Clock of the generator's machine relative to the lab's.
     pub clock: NodeClock,
-    /// Bottleneck of this generator's part, if it has a verdict.
+    /// Bottleneck of this generator's part of the load; `None` without a verdict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
 }
 
-/// Offset of a machine's monotonic clock from the lab's, with error bounds, measured by ping-pongs around a trial.
+/// Offset of a machine's monotonic clock from the lab's, with error bounds, measured before and after a trial.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NodeClock {
     /// Machine's clock minus lab's clock before the trial, ns.
@@ -483,7 +482,7 @@ impl Probe {
         ratio(self.wall_ns.saturating_sub(self.cpu_ns), self.wall_ns).unwrap_or(0.0)
     }
 
-    /// Whether interruptions were more than a quiet machine has: wall time above 1.1 times CPU time.
+    /// Whether the probe was interrupted more than on a quiet machine: wall time above 1.1 times CPU time.
     pub fn is_contended(&self) -> bool {
         self.wall_ns as f64 > 1.1 * self.cpu_ns as f64
     }
@@ -559,13 +558,13 @@ pub enum FailureKind {
 pub struct ProxyUse {
     /// Name of the proxy or companion in the study.
     pub name: String,
-    /// Resource use, measured in the same way as for a server.
+    /// Resource use, measured as for a server.
     pub used: SubjectUse,
     /// Whether the process runs on the server's CPUs.
     pub shares_cpus: bool,
     /// Wall time from starting the process until it listened on its port, ns; `None` if it never did.
     pub ready_ns: Option<u64>,
-    /// Bytes through the process's sockets while measured or since its start; `None` if some could not be read.
+    /// Bytes on the proxy's connections while measured; `None` for companions, or if some could not be read.
     pub wire: Option<WireUse>,
     /// The process's log of calls; `None` unless the study requests one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -601,16 +600,16 @@ pub struct SubjectUse {
     /// Time from starting the server to the start of measuring, ns.
     #[serde(default)]
     pub measured_from_ns: u64,
-    /// Fraction of the measured time between the two readings of CPU times. `None` in older stores.
+    /// Fraction of the measured time that lies between the two readings of CPU times; `None` in older stores.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured_share: Option<f64>,
     /// Time that the server's threads were ready but did not run between the two readings, summed over threads, ns
     /// (`/proc/PID/task/TID/schedstat`). `None` if the kernel does not report it, and in older stores.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_queue_ns: Option<u64>,
-    /// Time that the server's CPUs worked for other processes, or were taken by the host of this virtual machine,
-    /// between the two readings. Summed over CPUs, ns (`/proc/stat`, in ticks). Proxies on these CPUs do not count.
-    /// `None` in older stores, and if the generator shares these CPUs or spinners keep them awake.
+    /// Time between the two readings during which the server's CPUs worked for processes other than server and proxies,
+    /// or were taken by the host of this virtual machine, ns, summed over CPUs (`/proc/stat`, in ticks). `None` in
+    /// older stores, and if the generator shares these CPUs or spinners keep them awake.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub others_ns: Option<u64>,
     /// Longest time that a thread of the server had been ready without running when measuring ended, ns: an ongoing
@@ -670,12 +669,11 @@ pub struct ContainerUse {
     pub image_id: String,
     /// Port in the container that the server's port on the host is forwarded to; `None` in the host's network.
     pub published: Option<u16>,
-    /// Counters of the container's control group; `None` if unreadable, in which case its processes were counted as for
-    /// any server.
+    /// Counters of the container's control group; `None` if unreadable, so that its processes were counted instead.
     pub cgroup: Option<CgroupUse>,
 }
 
-/// Counters of a control group and their files. The server's CPU times, threads and resident memory include them.
+/// Counters of a control group and their files. The server's CPU times, threads and memory cover the whole group.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CgroupUse {
     /// Version of the control group interface, 1 or 2.
@@ -773,7 +771,7 @@ pub struct Measurement {
     pub clients: u32,
     /// Number of worker threads.
     pub threads: u32,
-    /// Maximum requests in flight per connection.
+    /// Maximum number of requests in flight per connection.
     #[serde(default = "crate::spec::one")]
     pub pipeline: u32,
     /// How long a connection was used.
@@ -804,7 +802,7 @@ pub struct Measurement {
     pub statuses: BTreeMap<u16, u64>,
     /// Number of errors before measuring started, by kind.
     pub warmup_errors: BTreeMap<String, u64>,
-    /// Responses after the timeout: errors of kind `timeout`, not requests, but with latencies in the histogram.
+    /// Number of responses after the timeout. They are errors of kind `timeout`, but their latencies are recorded.
     pub late_answers: u64,
     /// Number of connections reopened after the server closed them.
     pub reconnects: u64,
@@ -814,9 +812,8 @@ pub struct Measurement {
     /// Think time of a closed loop, ns; 0 in older stores.
     #[serde(default)]
     pub think_ns: u64,
-    /// Requests written during the load, without fills of a cache: the sum of [`Measurement::warmup_requests`],
-    /// [`Measurement::requests`], errors of written requests in both phases, [`Measurement::asked_again`] and
-    /// [`Measurement::left_in_flight`]. 0 in older records.
+    /// Requests written during the load, without fills of a cache: the sum of `warmup_requests`, `requests`, errors of
+    /// written requests in both phases, `asked_again` and `left_in_flight`. 0 in older records.
     #[serde(default)]
     pub sent: u64,
     /// Requests sent again because an earlier response was the last one on its connection, or unreadable.
@@ -855,7 +852,7 @@ pub struct Measurement {
     pub window_ns: u64,
     /// Slices of the measured time, in order.
     pub windows: Vec<Window>,
-    /// CPU use of each worker.
+    /// Resource use of each worker.
     pub workers: Vec<Worker>,
     /// CPU time of the whole generator process from start to end, ns.
     pub process_cpu_ns: u64,
@@ -875,7 +872,7 @@ pub struct Measurement {
     /// Results by journey; empty for other loads.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub journeys: Vec<JourneyMeasurement>,
-    /// Sample of the measured requests in the order they ended, as [`crate::spec::LoadSpec::log_one_in`] requests.
+    /// Sample of the measured requests ([`crate::spec::LoadSpec::log_one_in`]), in the order they ended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub log: Vec<LoggedRequest>,
     /// Number of requests left out of the log because of its size.
@@ -884,15 +881,14 @@ pub struct Measurement {
     /// The slowest responses, in descending order of latency; empty for requests without `{{trace}}`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slowest: Vec<SlowResponse>,
-    /// Responses whose whole body was checked, as [`crate::spec::Expect::check_one_in`] requests.
+    /// Number of responses whose whole body was checked ([`crate::spec::Expect::check_one_in`]).
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub checked: u64,
     /// Time from the write of a request to the first part of its response, as coarse as windows, ns. Covers only
     /// responses that arrived in several parts, since for all others it equals the latency. `None` if there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_byte: Option<Histogram>,
-    /// Results by kind of request, in the order of the mix; empty for other loads, and for a mix with more than 64
-    /// kinds.
+    /// Results by kind of request, in the order of the mix; empty for other loads and for more than 64 kinds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub by_request: Vec<OperationMeasurement>,
     /// Planned rate of an open loop, or clients of a closed loop, over the measured time; empty for a constant load.
@@ -906,7 +902,7 @@ pub struct Measurement {
 /// Results of a load over HTTP/2, while measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StreamsMeasurement {
-    /// Smallest number of requests in flight that the server ever allowed per connection; `None` without a limit.
+    /// Lowest limit on requests in flight per connection that the server ever set; `None` without a limit.
     pub allowed: Option<u32>,
     /// Number of connections that the server ended with GOAWAY.
     pub goaways: u64,
@@ -916,7 +912,7 @@ pub struct StreamsMeasurement {
     pub responses: u64,
     /// Size of the encoded heads and trailers of these responses, bytes.
     pub header_bytes: u64,
-    /// Bytes of other responses on a connection between a request and the first byte of its response.
+    /// Bytes of other responses received between each request and the first byte of its response, summed.
     pub bytes_ahead: u64,
     /// Number of requests whose body waited for flow-control credit from the server.
     pub stalled_uploads: u64,
@@ -989,8 +985,7 @@ pub struct OperationMeasurement {
     pub requests: u64,
     /// Number of calls without a valid response.
     pub errors: u64,
-    /// Latency, as coarse as windows, ns. For a journey it starts when the request is written; for a mix it uses the
-    /// clock of the load.
+    /// Latency, as coarse as windows, ns: for a journey, from the write of the request; for a mix, as for the load.
     pub service: Histogram,
     /// Time to the first part of the response, as in [`Measurement::first_byte`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -1078,8 +1073,7 @@ pub struct CacheMeasurement {
     /// Size of the distinct keys requested and their values, bytes: the capacity of a cache without overhead that holds
     /// all of them. If lengths vary by SET, the value of the first operation on a key counts.
     pub footprint_bytes: u64,
-    /// Memory limit that the server reported before the load, in its own accounting, bytes; `None` if unknown or
-    /// unlimited.
+    /// Memory limit that the server reported before the load, by its own count, bytes; `None` if unknown or unlimited.
     pub limit_bytes: Option<u64>,
     /// Hit ratio that the mix of operations determines for a cache of any size; `None` if it determines none.
     pub hit_ratio_of_mix: Option<f64>,
@@ -1087,7 +1081,7 @@ pub struct CacheMeasurement {
     pub transient_window_ns: u64,
     /// Number of hits and number of GETs in each window of the warm-up. The last window may be shorter.
     pub transient: Vec<(u64, u64)>,
-    /// Seconds until the warm-up was steady, or why it was not, in words; `None` for other warm-up rules.
+    /// Description of when the warm-up became steady, or why it did not; `None` for other warm-up rules.
     pub steadiness: Option<String>,
     /// The replayed trace; `None` if the workload was sampled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -1161,15 +1155,15 @@ fn ratio(part: u64, whole: u64) -> Option<f64> {
 /// Number of missed GETs by cause, derived from the generator's earlier requests and responses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MissCauses {
-    /// No value was ever stored under the key: first request, first value still on its way, or no fills.
+    /// Misses of keys under which no value was ever stored: first request, first value still on its way, or no fills.
     pub compulsory: u64,
-    /// The key was deleted before or during the GET.
+    /// Misses of keys that were deleted before or during the GET.
     pub invalidation: u64,
-    /// The value's time to live had elapsed, to the second.
+    /// Misses of values whose time to live had elapsed, to the second.
     pub expiry: u64,
-    /// The last SET of the key was rejected.
+    /// Misses of keys whose last SET was rejected.
     pub refused: u64,
-    /// No other cause applies: the value was stored, then evicted.
+    /// Misses without any of these causes: the value was stored, then evicted.
     pub capacity: u64,
 }
 
@@ -1277,7 +1271,7 @@ pub struct Worker {
     pub wall_ns: u64,
     /// Number of turns of the worker's event loop.
     pub turns: u64,
-    /// Time lost to wake-ups 50 ms or more after the timer while measured, ns; 0 in older stores.
+    /// Time lost while measured to wake-ups at least 50 ms after their timer, ns; 0 in older stores.
     #[serde(default)]
     pub stalled_ns: u64,
 }

@@ -1,19 +1,17 @@
 //! Parses files of weighted requests for a load on one server.
 //!
-//! A file has one request per line, in one of two formats: `[WEIGHT] [METHOD] URL`, separated by blanks, or JSON
-//! objects in the format of vegeta, with bodies in base64. Empty lines are ignored. In the first format a comment
-//! starts with a `#` at the beginning of a line or after a blank.
+//! Each line has a request in one of two formats: `[WEIGHT] [METHOD] URL`, separated by blanks, or a JSON object in the
+//! format of vegeta, with the body in base64. Empty lines are ignored. In the first format, a comment starts with a `#`
+//! at the beginning of a line or after a blank.
 //!
 //! ```text
 //! # weight  method  URL
 //! 8         GET     http://127.0.0.1:8080/
-//! 1         POST    http://127.0.0.1:8080/orders
 //! http://127.0.0.1:8080/health
 //! ```
 //!
 //! ```text
-//! {"url": "http://127.0.0.1:8080/", "weight": 8}
-//! {"method": "POST", "url": "http://127.0.0.1:8080/orders", "header": {"X-Id": ["{{seq}}"]}, "body": "e30="}
+//! {"method": "POST", "url": "http://127.0.0.1:8080/orders", "header": {"X-Id": ["{{seq}}"]}, "weight": 8}
 //! ```
 
 use std::collections::BTreeMap;
@@ -155,12 +153,11 @@ struct JsonEntry {
     url: String,
     #[serde(default)]
     header: BTreeMap<String, Vec<String>>,
-    /// Body in base64.
     body: Option<String>,
     name: Option<String>,
 }
 
-/// Parses a JSON object in a line that begins at byte `start`. `None` if empty or invalid, which is reported.
+/// Parses a JSON object in a line that begins at byte `start`. `None` if the line is empty, or invalid and reported.
 fn json_entry(line: &str, start: usize, number: usize, first: Option<&Entry>, report: &Report) -> Option<Entry> {
     if line.trim().is_empty() {
         return None;

@@ -1,6 +1,5 @@
-//! `{{…}}` in requests: values that differ from request to request. A value depends only on the seed, the number of the
-//! request in the load, and the string in the braces. A request that is sent again therefore has identical bytes, and a
-//! field that occurs twice in a request has equal values.
+//! `{{…}}` in requests: values that depend only on the seed, the request's number in the load and the string in the
+//! braces. A request sent again has identical bytes (except times), and equal fields in a request have equal values.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -12,12 +11,10 @@ use config::nearest;
 /// Maximum length of a value in a CSV file, bytes.
 const VALUE_MAX_BYTES: usize = 64 * 1024;
 const LETTERS_MAX: u32 = 65_536;
-/// Maximum popularity exponent of `zipf`.
 const EXPONENT_MAX: f64 = 10.0;
 const OPEN: &str = "{{";
 const CLOSE: &str = "}}";
 
-/// Names and forms of all fields, for messages.
 const FORMS: [(&str, &str); 10] = [
     ("uuid", "{{uuid}}"),
     ("seq", "{{seq}} or {{seq:1000}}"),
@@ -218,8 +215,7 @@ pub fn read_column(path: &Path, name: &str, in_header: bool, each: impl FnMut(&s
     column(file, &shown, name, in_header, each)
 }
 
-/// Calls `each` with the values of a column of a CSV file. Fails without the column, without rows, or at a value that
-/// cannot be sent. `shown` is the file's name for messages.
+/// Calls `each` with the values of a CSV column. Fails without the column or a row, or at a value that cannot be sent.
 pub fn column(
     file: impl Read,
     shown: &str,

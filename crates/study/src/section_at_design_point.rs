@@ -29,7 +29,7 @@ impl Fill for Settings<'_> {
             return Err(Some(if key == "body" { error.hint("put it in a file and set `body_file`") } else { error }));
         }
         let is_ours = |name: &str| !factor_placeholders::is_reserved(name);
-        // An error in `"{clients}"` is reported at the level itself. Missing factors are already reported.
+        // An error in `"{clients}"` is reported at the level itself. Missing factors have already been reported.
         let from = match factor_placeholders::templates(text).first() {
             Some((span, factor)) if *span == (0..text.len()) && is_ours(factor) => {
                 let setting = setting(factor).ok_or(None)?;

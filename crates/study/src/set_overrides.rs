@@ -1,4 +1,4 @@
-//! Applies `--set KEY=VALUE` to a study and reports errors as in the file.
+//! Applies `--set KEY=VALUE` to a study and reports errors as for values in the file.
 
 use config::nearest::suggestion;
 use config::node::{self, Entry, Node, Table, Value};
@@ -78,11 +78,11 @@ fn set_value(root: &mut Table, key: &str, index: usize, node: Node, report: &Rep
         table = table.table_mut(segment).expect("just inserted");
     }
     let last = segments.len() - 1;
-    // A new rule replaces the study's rule with all its keys. Keys from other `--set` flags remain.
+    // A new rule removes all keys of the study's rule. Keys from other `--set` flags remain.
     if last == 2 && segments[0] == "load" && chooses(segments[1], segments[last]) {
         table.retain(|entry| entry.node.place.set.is_some() && !chooses(segments[1], &entry.key));
     }
-    // A new target for the trials also replaces both targets of the study.
+    // A new target for the trials replaces `comparison` and `relative` of the study.
     const TARGETS: [&str; 2] = ["comparison", "relative"];
     if last == 2 && segments[..2] == ["trials", "stop"] && TARGETS.contains(&segments[last]) {
         table.retain(|entry| entry.node.place.set.is_some() || !TARGETS.contains(&entry.key.as_str()));

@@ -23,7 +23,7 @@ pub struct LoadSpec {
     pub target: Target,
     /// Number of clients over all threads, each with a connection.
     pub clients: u32,
-    /// Maximum requests in flight per connection; above 1 only if the protocol supports pipelining or streams.
+    /// Maximum number of requests in flight per connection; above 1 only if the protocol has pipelining or streams.
     #[serde(default = "one")]
     pub pipeline: u32,
     /// How long a connection is used.
@@ -45,12 +45,12 @@ pub struct LoadSpec {
     pub window_ns: u64,
     /// Timeout of a response, ns. If the response still arrives later, its latency is recorded.
     pub timeout_ns: u64,
-    /// Time before a send of an open loop in which a worker polls instead of sleeping, ns; 0 spares the server's CPU.
+    /// Time before a send of an open loop in which workers poll instead of sleeping, ns; 0 spares the server's CPU.
     pub spin_ns: u64,
     /// Random seed of requests and arrivals.
     pub seed: u64,
     /// The part of a larger load's workers that this process runs; `None` for all workers. [`LoadSpec::clients`] and
-    /// the rate describe the whole load. Together, the processes send the same requests as one with all workers.
+    /// the rate describe the whole load. Together, the processes send the same requests as one process would.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<Part>,
     /// Whether the connected load waits for [`Heard::Go`](crate::generator_messages::Heard::Go).
@@ -59,9 +59,8 @@ pub struct LoadSpec {
     /// Average number of requests per logged request; 0 logs none.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub log_one_in: u32,
-    /// The stages of a load that changes; empty if constant. In an open loop they set the rate, whose mean is in
-    /// [`LoadSpec::arrivals`]. In a closed loop they set the number of clients, at most [`LoadSpec::clients`]. The
-    /// warm-up has the first value.
+    /// The stages of a changing load; empty if constant. They set the rate of an open loop, whose mean is in
+    /// `arrivals`, or the number of clients of a closed loop, at most `clients`. The warm-up has the first value.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shape: Vec<Stage>,
 }
@@ -134,7 +133,7 @@ pub enum Target {
         /// Conditions of a valid response.
         #[serde(default)]
         expect: Expect,
-        /// Directory of the CSV files that values name; empty for the working directory.
+        /// Directory of the CSV files that request values name; empty for the working directory.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         directory: String,
     },
@@ -144,12 +143,11 @@ pub enum Target {
         address: String,
         /// Protocol of the cache.
         dialect: Dialect,
-        /// Workload, of which each worker samples a partition. A seed and a number of threads determine the stream of
-        /// operations, whatever the cache responds.
+        /// Workload, of which each worker samples a partition. Seed and number of threads determine the operations.
         workload: Box<Workload>,
     },
     /// Journeys of several operations, with values from replies used in later requests. Every reply is verified, and
-    /// each client has a connection per endpoint. A number of requests counts calls, in whole journeys.
+    /// each client has a connection per endpoint. Limits on requests count calls, but never cut a journey.
     Journey {
         /// The journeys, at least one. Clients choose each next journey by weight.
         journeys: Vec<WeightedJourney>,
@@ -162,7 +160,7 @@ pub enum Target {
         /// Whether any certificate is accepted, for https.
         #[serde(default)]
         insecure: bool,
-        /// PEM file with the trusted root certificates instead of the public ones, for https.
+        /// PEM file with the trusted root certificates, for https; `None` trusts the public ones.
         ca_file: Option<String>,
         /// Certificate for servers that request one, for https; `None` sends none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -272,8 +270,7 @@ pub struct HttpRequest {
     pub method: String,
     /// Request target: path and query (RFC 9112, section 3.2.1).
     pub target: String,
-    /// Headers including `Host`, in the order they are sent. `Content-Length` is added to a body if missing, and
-    /// `Connection: close` if a connection serves one request.
+    /// Headers in the order they are sent, with `Host`. `Content-Length` and `Connection: close` are added if needed.
     pub headers: Vec<(String, String)>,
     /// Body of the request; empty for none.
     #[serde(default)]
@@ -299,7 +296,7 @@ pub struct Tls {
     /// Whether any certificate is accepted.
     #[serde(default)]
     pub insecure: bool,
-    /// PEM file with the trusted root certificates instead of the public ones.
+    /// PEM file with the trusted root certificates; `None` trusts the public ones.
     pub ca_file: Option<String>,
     /// Certificate for servers that request one; `None` sends none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -335,8 +332,7 @@ pub struct Expect {
     /// Minimum and maximum length of the body, bytes; `None` accepts any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub length: Option<(u64, u64)>,
-    /// Average number of responses per checked response, for checks that need the whole body: JSON, regular expression,
-    /// length, and a body with values. 0 or 1 checks all.
+    /// Mean number of responses per check of a whole body (JSON, pattern, length, values); 0 or 1 checks all.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub check_one_in: u32,
     /// Whether a response also needs `grpc-status: 0`, in its trailers or in a head without a body.
@@ -389,7 +385,7 @@ impl Arrivals {
         }
     }
 
-    /// The same process at a different rate, at least one per hour. A closed loop and a trace remain unchanged.
+    /// The same process at a different rate, at least one request per hour. A closed loop and a trace remain unchanged.
     #[must_use]
     pub fn at(self, rate_per_s: f64) -> Self {
         let rate_per_s = rate_per_s.max(1.0 / 3600.0);
@@ -412,7 +408,7 @@ impl Arrivals {
 pub enum Warmup {
     /// Ends after this time, ns.
     DurationNs(u64),
-    /// Ends after this many requests over all clients; for caches, exactly, once all responses have arrived.
+    /// Ends after this many requests over all clients. For caches, the number is exact and all responses have arrived.
     Requests(u64),
     /// Ends once the hit ratio of a cache shows no trend over the second half of the windows so far.
     Steady {

@@ -31,7 +31,7 @@ pub enum Profile {
     /// The study without the tables `[quick]` and `[full]`.
     #[default]
     Default,
-    /// A quick run, without a confidence level: `[quick]` overrides the study; by default, three trials per point.
+    /// A quick run without a confidence level. `[quick]` overrides the study; the default is three trials per point.
     Quick,
     /// The whole sweep, in which `[full]` overrides the study.
     Full,
@@ -82,7 +82,7 @@ pub(crate) fn in_profile(root: &Table, profile: Profile, report: &Report) -> Tab
     merged
 }
 
-/// Removes the numbers of trials that are set for a whole run, since they do not apply to a quick run.
+/// Removes targets and limits for the number of trials, since the study sets them for a whole run, not a quick one.
 fn forget_counts(root: &mut Table) {
     if let Some(stop) = root.table_mut("trials").and_then(|trials| trials.table_mut("stop")) {
         stop.retain(|entry| !["comparison", "relative", "min", "max"].contains(&entry.key.as_str()));

@@ -1,4 +1,4 @@
-//! Distributions of random times in studies and flags: `2s`, `exponential:2s`, `lognormal:1s,0.5`.
+//! Distributions of random times in studies and flags, such as `2s`, `exponential:2s` or `lognormal:1s,0.5`.
 
 use config::{Invalid, units};
 use stats::Distribution;
@@ -6,7 +6,7 @@ use stats::Distribution;
 const FORMS: &str = "`TIME`, `constant:TIME`, `exponential:MEAN`, `uniform:LOW,HIGH`, `lognormal:MEDIAN,SIGMA`, \
      `bimodal:LOW,HIGH,SHARE`";
 
-/// Parses a distribution of times in ns. A plain time is constant. Fails if the form or a parameter is invalid.
+/// Parses a distribution of times, returned in ns. A plain time is constant. Fails at an invalid form or parameter.
 pub fn parse(text: &str) -> Result<Distribution, Invalid> {
     let (name, rest) = text.split_once(':').unwrap_or(("constant", text));
     let words = rest.split(',').map(str::trim).collect::<Vec<_>>();

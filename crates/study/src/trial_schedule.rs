@@ -30,20 +30,19 @@ pub struct Effort {
 }
 
 impl Plan {
-    /// Indices of all points in the order of a block, each once. The plan's seed shuffles them, so that drift of the
-    /// machine affects all points alike. Includes points that this machine cannot run.
+    /// Indices of all points, even unrunnable ones, in a block's order, shuffled so that drift affects points alike.
     pub fn order_of_block(&self, block: u32) -> Vec<usize> {
         let mut order = (0..self.points.len()).collect::<Vec<_>>();
         stats::Rng::stream(self.seed, stream(block, u32::MAX)).shuffle(&mut order);
         order
     }
 
-    /// Whether other points use rates found by this point's search, which then runs first. Panics without such a point.
+    /// Whether other points use rates found by this point's search, which then runs first. Panics at an unknown point.
     pub fn comes_first(&self, point: usize) -> bool {
         self.points[point].load.search.as_ref().is_some_and(|search| search.first)
     }
 
-    /// Maximum number of trials of a point, from its search or the trial rule. Panics if the plan has no such point.
+    /// Maximum number of trials of a point, from its search or the trial rule. Panics at an unknown point.
     pub fn trials_max(&self, point: usize) -> u32 {
         self.points[point].load.search.as_ref().map_or(self.trials.max, |search| search.trials_max)
     }
@@ -98,8 +97,7 @@ impl std::ops::Add for Effort {
     }
 }
 
-/// Bounds of a search's effort. The minimum is for a search that finds at once that the highest rate meets the
-/// objective. The maximum is for a search that uses all its trials and time.
+/// Bounds of a search's effort: it finds at once that the highest rate meets the objective, or uses its whole budget.
 fn search_effort(point: &Point, search: &SearchPlan) -> Effort {
     let (least_s, most_s) = trial_seconds(point);
     let pilot = u64::from(search.from_per_s.is_none());
@@ -107,7 +105,7 @@ fn search_effort(point: &Point, search: &SearchPlan) -> Effort {
     if let Some(max_ns) = search.max_ns {
         let max_s = max_ns as f64 / 1e9;
         trials_max = trials_max.min((max_s / least_s).ceil() as u64);
-        // The last trial starts before the limit and ends after it.
+        // The last trial starts before the limit and may end after it.
         seconds_max = seconds_max.min(max_s + most_s);
     }
     let trials_min = (1 + u64::from(search.confirm)).min(trials_max);

@@ -1,4 +1,4 @@
-//! Parses URLs of loads, `http://host:port/path?query` (RFC 3986; RFC 9110, section 4.2).
+//! Parses URLs of loads, such as `http://host:port/path?query` (RFC 3986; RFC 9110, section 4.2).
 
 use std::fmt;
 use std::net::Ipv6Addr;
@@ -21,7 +21,7 @@ pub struct Url {
     pub host: String,
     /// Port in the URL, or else the scheme's default port.
     pub port: u16,
-    /// Request target, path and query, at least `/`; empty for `pingpong`.
+    /// Request target (path and query), at least `/`; empty for `pingpong`.
     pub target: String,
     /// The part after `#`, if any. It is never sent (RFC 9110, section 4.2.5), so callers should warn about it.
     pub fragment: Option<String>,

@@ -15,7 +15,6 @@ pub const TEXT_MAX_BYTES: usize = 32 * 1024;
 /// Known methods for suggestions (RFC 9110, section 9.3; RFC 5789).
 const METHODS: [&str; 9] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"];
 
-/// Maximum length of a request's name, bytes.
 const REQUEST_NAME_MAX_BYTES: usize = 100;
 
 /// Checks the name of a request in reports. Fails unless it has 1 to 100 bytes, all printable.
@@ -145,7 +144,7 @@ pub(crate) fn numeric_statuses(node: &Node, least: i64, report: &Report) -> Vec<
     items.iter().filter_map(status).collect()
 }
 
-/// Describes a status that is not in `expected` (empty: 200 to 299), such as `status 401 (expected 2xx)`.
+/// Describes a status that is not in `expected` (200 to 299 if empty), such as `status 401 (expected 2xx)`.
 pub fn unexpected_status(status: u16, expected: &[u16]) -> String {
     let expected = if expected.is_empty() { "2xx".to_owned() } else { statuses_words(expected) };
     format!("status {status} (expected {expected})")
@@ -261,7 +260,7 @@ pub fn length_range(text: &str) -> Result<(u64, u64), Invalid> {
     }
 }
 
-/// Converts the fraction of responses to check to the `n` of "one in `n`".
+/// Converts the fraction of responses to check to the `n` of "one in `n`", which is `u32::MAX` for 0.
 pub fn one_in(fraction: f64) -> u32 {
     if fraction > 0.0 { (1.0 / fraction).round().min(f64::from(u32::MAX)) as u32 } else { u32::MAX }
 }

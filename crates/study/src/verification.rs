@@ -13,7 +13,7 @@ pub enum Suite {
     Pingpong,
     /// HTTP/1.1 servers.
     Http,
-    /// Caches, whatever their protocol.
+    /// Caches of any protocol.
     Cache,
 }
 
@@ -59,7 +59,7 @@ pub struct Verification {
     pub seed: u64,
     /// Whether all checked cases hold; `None` if no case was checked.
     pub holds: Option<bool>,
-    /// Why the server could not be started, in which case nothing was checked; `None` if it was.
+    /// Why the server could not be started, in which case nothing was checked; `None` if it was started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_started: Option<String>,
     /// Results of the cases, in the order in which they were checked.

@@ -18,7 +18,7 @@ pub struct Warning {
 pub enum WarningKind {
     /// Trials ran under two idle policies.
     IdlePolicies,
-    /// Trials of points that are not in the plan.
+    /// Trials belong to points that are not in the plan.
     StrangeTrials,
     /// The machine has fewer CPUs than a point would use.
     FewerCpus,
@@ -99,8 +99,7 @@ pub enum WarningKind {
 }
 
 impl WarningKind {
-    /// Text that all warnings of this kind share and a count can follow: `no steady state` (in 5 of 80 trials). `None`
-    /// if each warning has its own text, and only equal texts can be merged.
+    /// Text shared by all warnings of this kind, to precede a count of trials; `None` if each warning has its own text.
     pub fn text(self) -> Option<&'static str> {
         Some(match self {
             WarningKind::OtherLab => "another lab was running on this machine and competed for CPUs",

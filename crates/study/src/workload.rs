@@ -1,9 +1,8 @@
 //! Cache workloads: operations, keys, lengths of keys and values, or a trace ([`crate::keys`] declares the TOML keys).
 //!
 //! A trace supplies operations, keys, times to live (not over HTTP) and lengths; `fill` is `true` if its format has no
-//! writes. `keys.size` applies to keys without a recorded length, which are as short as distinct keys can be by
-//! default. `values.size` applies to values without a recorded length; it is required with `plain` and 0 bytes by
-//! default otherwise. A key is sent longer than recorded if it would otherwise not be distinct.
+//! writes. `keys.size` and `values.size` apply to keys and values without a recorded length. By default, keys are then
+//! as short as possible, and values are empty; `plain` requires `values.size`. Keys too short to be distinct are lengthened.
 
 mod presets;
 pub mod trace;
@@ -84,7 +83,7 @@ pub struct Keys {
     pub count: u64,
     /// Distribution of operations among the keys.
     pub popularity: Popularity,
-    /// Number of operations, over all clients, after which different keys become popular; `None` for never.
+    /// Number of operations over all clients after which different keys become popular; `None` if they never change.
     pub shift_every: Option<u64>,
     /// Probability of using an earlier key instead of a new one; `None` for a fixed set of keys.
     pub reuse: Option<f64>,
@@ -94,7 +93,7 @@ pub struct Keys {
     /// Share of operations on keys that are used only once, a fraction.
     #[serde(default)]
     pub one_hit: f64,
-    /// Probability that an operation on an existing key deletes it instead.
+    /// Probability that a DELETE replaces an operation on an existing key.
     #[serde(default)]
     pub invalidation: f64,
     /// Whether popular keys are neighbors; otherwise a keyed bijection scatters them.
@@ -117,7 +116,7 @@ pub enum Popularity {
         /// Exponent of the law, at least 0.
         exponent: f64,
     },
-    /// A distribution over ages, whose logarithm is uniform; only with [`Keys::reuse`].
+    /// A log-uniform distribution of ages; only with [`Keys::reuse`].
     Recency,
     /// A few hot keys share a fraction of all operations evenly; other operations are uniform over all keys.
     HotSet {
@@ -212,7 +211,6 @@ impl SizeLaw {
     }
 }
 
-/// The requirement that the parameters of this kind of distribution must meet, for messages.
 fn requirement(law: &Distribution) -> &'static str {
     match law {
         Distribution::Constant { .. } => "`bytes` must be 0 or more",

@@ -3,7 +3,6 @@
 use study::plan::{Design, FigureKind};
 use study::{ExpandOptions, Level, Plan, Profile, expand, parse};
 
-/// A study of two builds of one server, whose optimization level is a factor.
 const STUDY: &str = r#"
 question = "What changes the speed of the server?"
 [subject]

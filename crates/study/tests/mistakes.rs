@@ -829,7 +829,6 @@ fn a_load_that_changes_has_its_own_length() {
     ] {
         let found = mistakes(&study(lines));
         assert!(found.contains(expected), "{lines}: {found}");
-        // A mistake in a shape causes no other error.
         assert!(!found.contains("has no `stop`") || expected.contains("has no `stop`"), "{lines}: {found}");
     }
 }

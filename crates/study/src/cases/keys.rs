@@ -11,8 +11,9 @@ use super::{Connection, Split};
 
 pub(super) const REPEAT_MAX: u64 = 1000;
 pub(super) const TIMES_MAX: u64 = 10_000;
-/// Maximum length of random text, and maximum body length in `expect`.
+/// Maximum length of a random string.
 pub(super) const LETTERS_MAX: u64 = 65_536;
+/// Maximum body length in `expect`, bytes.
 pub(super) const LENGTH_MAX: u64 = 16 << 20;
 
 pub(super) const CONNECTIONS: &[(&str, Connection)] = &[
@@ -123,7 +124,7 @@ static EXPECT: Keys = Keys {
     ],
 };
 
-/// The heading of a table.
+/// Heading of a table in docs/reference/verify.md, such as `[[case]]`.
 pub fn heading(keys: &Keys) -> String {
     match keys.name {
         "" => "A case file".to_owned(),

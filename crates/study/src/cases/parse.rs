@@ -128,7 +128,7 @@ fn length(send: &Send, values: &Values) -> usize {
     }
 }
 
-/// Reads the random values of a case. Reports invalid ones; a value of unknown kind becomes one letter.
+/// Reads the random values of a case. Reports invalid values; a value of unknown kind becomes one letter.
 fn random(section: &Section) -> Vec<(String, Draw)> {
     let mut all = Vec::new();
     for (name, table) in section.named("random") {

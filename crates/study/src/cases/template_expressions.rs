@@ -1,5 +1,5 @@
-//! `{sum}` in the strings of a case: expressions over random numbers and strings. An expression starts at a `{` before
-//! a letter, `_` or `(`, and has no inner quote or brace. Other braces are literal (JSON needs no escapes), as is `{{`.
+//! Expressions over random values in the strings of a case, such as `{a + b}`. An expression starts at a `{` before a
+//! letter, `_` or `(`, and has no inner quote or brace. Other braces are literal (JSON needs no escapes), as is `{{`.
 
 use config::Invalid;
 use config::nearest::suggestion;
@@ -85,7 +85,7 @@ impl Template {
         Ok(Template { parts })
     }
 
-    /// Replaces expressions by their values, which `value` returns by name.
+    /// Replaces each expression by its value. `value` returns the value of a name.
     pub fn fill(&self, value: &dyn Fn(&str) -> Value) -> String {
         self.parts.iter().map(|part| part.text(value)).collect()
     }

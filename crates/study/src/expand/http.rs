@@ -20,7 +20,7 @@ pub(super) fn check_keys(load: &Section) {
     load.tables("request", "a request").iter().flatten().for_each(Section::check_keys);
 }
 
-/// Reads the requests (`None` unless HTTP), the requests in flight per connection, and the use of connections.
+/// Reads the requests (`None` unless HTTP), the requests in flight per connection, and how long connections are kept.
 pub(super) fn read(load: &Section, protocol: Protocol) -> (Option<HttpPlan>, u32, Connection) {
     let is_cache = protocol.dialect().is_some();
     let pipeline = if is_cache || protocol.has_path() { load.small("pipeline").unwrap_or(1) } else { 1 };
@@ -67,7 +67,7 @@ fn check_grpc(load: &Section, requests: &mut [HttpRequestPlan]) {
         if plan.method == "GET" {
             plan.method = "POST".to_owned();
         }
-        // A message in a file is read when a trial starts.
+        // A message in a file cannot be checked yet, because the file is read when a trial starts.
         let body = match &plan.body {
             Some(BodyPlan::Text(text)) => text.clone().into_bytes(),
             Some(BodyPlan::File(_)) | None => Vec::new(),
@@ -132,7 +132,7 @@ fn request(
 }
 
 fn check_whole(section: &Section, plan: &HttpRequestPlan, connection: Connection) {
-    // Errors point at the key or field, or at `headers` if the request inherits it.
+    // Errors point at the key or field, or at `headers` if the request inherits the field.
     let mistake = |name: &str, error: Invalid| {
         let fields = section.table.table("headers");
         let field = fields.and_then(|fields| fields.iter().find(|entry| entry.key.eq_ignore_ascii_case(name)));
@@ -213,7 +213,7 @@ pub(super) fn trust(load: &Section) -> (bool, Option<String>) {
     (insecure, ca_file)
 }
 
-/// Reads `cert_file` and `key_file`. A file may hold both, as curl's `--cert` allows.
+/// Reads `cert_file` and `key_file`. One file may contain both, as curl's `--cert` allows.
 pub(super) fn client_certificate(load: &Section) -> Option<ClientCertificate> {
     if load.has("key_file") && !load.has("cert_file") {
         let hint = "add `cert_file`, or drop it".to_owned();

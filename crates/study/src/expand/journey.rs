@@ -71,8 +71,7 @@ fn source(name: &str) -> Result<String, Invalid> {
     Err(Invalid::new(format!("unknown journey `{}`", name.escape_debug())).hint(hint))
 }
 
-/// Templates that the lab fills in `targets` and `resolve`: the port for the generator's connections and the server's
-/// port. The third one, allowed only in `resolve`, is the port of the first proxy's resolver.
+/// Templates of ports in `targets` and `resolve`. The last one is only for `resolve`: the first proxy's resolver.
 pub(super) const PORTS: [&str; 3] = [factor_placeholders::PORT, "subject_port", "admin_port"];
 
 /// Checks an origin, which is a scheme, a host and a port, and returns it. Templates must be among `ports`.

@@ -74,7 +74,7 @@ pub(super) fn read(load: &Section) -> (LoadPlan, Option<SearchPlan>) {
         _ => arrivals(load, &shape),
     };
     let warmup = match load.has("warmup") {
-        // A journey with few calls could end within the default second. A trace has no warm-up.
+        // A journey with few calls could end within the default warm-up of 1 s. A trace has no warm-up.
         false if is_journey || trace.is_some() => Some(Warmup::DurationNs(0)),
         _ => warmup(load, is_cache, stop),
     };
@@ -279,8 +279,7 @@ pub(super) fn link_capacities(points: &mut Vec<Point>, capacities: Vec<Option<Se
     }
 }
 
-/// Reports a capacity that no rate uses and, if every trial is a search step, keys of `trials.stop` that would set the
-/// number of trials.
+/// Reports a capacity that no rate uses and, if every trial is a search step, `trials.stop` keys that count trials.
 pub(super) fn check_capacity_use(top: &Section, load: &Section, points: &[Point]) {
     if points.is_empty() {
         return;
@@ -340,7 +339,7 @@ fn stop(load: &Section, shape: &[Stage]) -> Option<Stop> {
         return Some(Stop::Duration { duration_ns: load_shape::duration_ns(shape) });
     }
     if !load.has("stop") {
-        // An invalid shape is reported as such.
+        // A shape needs no `stop`; an invalid shape is reported elsewhere.
         if !has_shape(load, "rate") && !has_shape(load, "clients") {
             load.required("stop");
         }

@@ -48,12 +48,10 @@ pub(super) fn read(subject: &Section) -> (SubjectPlan, Cpus) {
     (SubjectPlan { process, verify, ..SubjectPlan::default() }, cpus(subject))
 }
 
-/// Hint for a server whose command lacks its port.
 pub(super) const PASS_PORT: &str =
     "pass `{port}` to the server here or in `environment`, or set `port` to the one it always uses";
 
-/// Reads how a process is built, started and stopped. If it `needs_port`, reports a fixed port, or a missing `{port}`
-/// in command and environment, with `hint`.
+/// Reads how a process is built, started and stopped. Reports `hint` if it needs a port but neither sets nor takes one.
 pub(super) fn process(section: &Section, needs_port: bool, hint: &str) -> ProcessPlan {
     let in_container = section.filled("image").map_or(section.has("image"), |(image, _)| !image.trim().is_empty());
     // A container with a known port needs no arguments.

@@ -53,7 +53,7 @@ fn workload(section: &Section) -> Workload {
     let base = base.as_ref();
     let trace = trace_of(section);
     let traced = section.has("trace");
-    // Keys that an invalid trace would have set must not be reported either.
+    // Keys that an invalid trace would have set must not be reported as missing.
     let has_lengths = traced && trace.as_ref().is_none_or(|trace| trace.format.has_lengths());
     let operations = operations(section, base, traced || is_lost);
     let workload = Workload {

@@ -8,14 +8,13 @@ use serde_json::Value;
 use super::archive::Response;
 use crate::journey::{placeholders, reply_path};
 
-/// Maximum number of values per JSON body, and of occurrences per other body, to search.
+/// Maximum number of values to search per JSON body, and of occurrences per other body.
 const VALUES_MAX: usize = 20_000;
 const DEPTH_MAX: usize = 30;
 const VALUE_MAX_BYTES: usize = 4096;
 /// Shortest and longest context that identifies a value in a body other than JSON, bytes.
 const CONTEXT_BYTES: std::ops::RangeInclusive<usize> = 16..=120;
 
-/// A single value in a JSON response.
 #[derive(Debug)]
 struct Leaf {
     step: usize,
@@ -58,7 +57,7 @@ impl Tokens {
         Tokens { reserved, ..Tokens::default() }
     }
 
-    /// Adds the response to the request of `step`, which had this path.
+    /// Adds the response to the request of `step`, whose path is `url_path`.
     pub(super) fn add(&mut self, step: usize, url_path: &str, response: &Response) {
         let body = response.text();
         match serde_json::from_str::<Value>(&body) {
@@ -195,8 +194,7 @@ impl Tokens {
 }
 
 impl Leaf {
-    /// Whether a parameter named `hint` probably has this value; `product`, for example, has the value of
-    /// `products[3].id`.
+    /// Whether a parameter named `hint` probably has this value, as `product` has the value of `products[3].id`.
     fn is_about(&self, hint: &str) -> bool {
         let (hint, key, parent) = (plain(hint), plain(&self.key), plain(&self.parent));
         let is_page = |name: &str| ["page", "cursor", "offset", "after"].iter().any(|word| name.contains(word));

@@ -40,7 +40,7 @@ pub(crate) fn literal(text: &str) -> String {
     out + &text[end..]
 }
 
-/// Splits a template at its placeholders; all other braces are literal. Fails if the `N` of a placeholder is invalid.
+/// Splits a template at its placeholders; all other braces are literal. Fails at an invalid number, as in `{random:0}`.
 pub fn parts(text: &str) -> Result<Vec<Part>, String> {
     let (mut parts, mut begin) = (Vec::new(), 0);
     for (span, inner) in braced(text) {

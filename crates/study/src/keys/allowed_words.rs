@@ -1,4 +1,4 @@
-//! Words of a study with a fixed set of values, and their meanings.
+//! Sets of words that a study may use, with their meanings.
 
 use crate::gate::{self, Undecided};
 use crate::metric::{METRICS, OVER_REQUESTS};
@@ -8,7 +8,7 @@ use crate::spec::{Backend, Connection, Identities, Protocol};
 use crate::workload::trace::{self, Format};
 use crate::workload::{Gaps, NewKey, ValueLength};
 
-/// Defines each set as words with meanings, and a function of the words.
+/// Defines each set as words with meanings, and a function that returns the words.
 macro_rules! sets {
     ($($set:ident, $words:ident: $meaning:ty = $pairs:expr;)*) => {$(
         /// Words with their meanings.
@@ -104,7 +104,7 @@ pub(crate) const STOP_RULES: [(&str, &[&str]); 4] = [
 ];
 pub(crate) const WARMUP_RULES: [&str; 4] = ["duration", "requests", "share", "steady"];
 
-/// Whether `key` of `load.stop` or `load.warmup` chooses a rule; setting it unsets the others.
+/// Whether `key` of `load.stop` or `load.warmup` chooses a rule. Setting such a key unsets the others.
 pub(crate) fn chooses(table: &str, key: &str) -> bool {
     match table {
         "stop" => STOP_RULES.iter().any(|(rule, _)| *rule == key),

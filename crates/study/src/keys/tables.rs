@@ -59,7 +59,7 @@ const LEVELS: Kind =
             { "type": "array", "minItems": 1, "items": { "type": ["string", "number", "boolean"] } },
         ] })
     });
-/// Tables by name, whose keys replace those of the enclosing table.
+/// Tables of a profile, which override the tables of the study.
 const PROFILE: Kind = Other("tables by name", || json!({ "type": "object" }));
 
 /// Keys of a study.
@@ -458,7 +458,6 @@ static VALUES: Keys = Keys {
     ],
 };
 
-/// A distribution of lengths.
 static LAW: Keys = Keys {
     name: "size",
     text: "A distribution of lengths in bytes: `law` and its parameters",

@@ -20,10 +20,10 @@ const REPEAT_MAX: u64 = 1_000_000_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Format {
-    /// Twitter's cache-trace, CSV: `time,key,key bytes,value bytes,client,operation,TTL`. Source: github.com/twitter/cache-trace.
+    /// Twitter's traces (github.com/twitter/cache-trace), CSV: `time,key,key bytes,value bytes,client,operation,TTL`.
     Twitter,
-    /// Meta's KV traces, CSV with a header: `key,op,size,op_count,key_size,ttl`. The last three and `op_time` are
-    /// optional. Source: cachelib.org, "Evaluating SSD hardware for Facebook workloads".
+    /// Meta's KV traces, CSV with a header: `key,op,size,op_count,key_size,ttl`. The last three columns and `op_time`
+    /// are optional. Source: cachelib.org, "Evaluating SSD hardware for Facebook workloads".
     MetaKv,
     /// libCacheSim's binary records of 24 bytes, little endian: u32 time, u64 id, u32 size, i64 next access.
     OracleGeneral,
