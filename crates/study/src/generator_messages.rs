@@ -26,7 +26,7 @@ pub const HOLD_MAX: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Told {
-    /// The numbers of requests and errors and the latencies so far.
+    /// Counts of requests and errors, and the latencies so far.
     Progress(Progress),
     /// The connections are open; the load waits for [`Heard::Go`].
     Connected(Connected),

@@ -41,7 +41,7 @@ impl Plan {
         }
     }
 
-    /// The levels of a factor that occur at a point, in the order of the plan.
+    /// The levels of a factor that at least one design point has, in the order of the plan.
     pub fn levels(&self, factor: &str) -> Vec<&Level> {
         let mut levels = Vec::new();
         for level in self.points.iter().filter_map(|point| point.factors.get(factor)) {

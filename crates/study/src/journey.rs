@@ -51,7 +51,7 @@ pub struct Step {
     pub url: String,
     /// The operation to call, with its encoding.
     pub call: Call,
-    /// Whether the call is made only in a client's first journey, and is not counted.
+    /// Whether the call is made only in a client's first journey and not counted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub once: bool,
     /// Distribution of the pause after the previous response ([`crate::time_law::parse`]); empty for no pause.

@@ -1,4 +1,4 @@
-//! A level of a factor.
+//! The level of a factor: a whole number, a number with a fraction, or a string.
 
 use std::fmt;
 

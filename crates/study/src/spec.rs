@@ -31,7 +31,7 @@ pub struct LoadSpec {
     pub connection: Connection,
     /// Number of workers, each a thread with its own event loop.
     pub threads: u32,
-    /// CPUs to pin workers to: worker `i` runs on `cpus[i % cpus.len()]`. Empty pins none.
+    /// CPUs for the workers: worker `i` is pinned to `cpus[i % cpus.len()]`. If empty, workers are not pinned.
     pub cpus: Vec<u32>,
     /// I/O backend to use.
     pub backend: Backend,
@@ -53,7 +53,7 @@ pub struct LoadSpec {
     /// the rate describe the whole load. Together, the processes send the same requests as one process would.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<Part>,
-    /// Whether the connected load waits for [`Heard::Go`](crate::generator_messages::Heard::Go).
+    /// Whether the load, once connected, waits for [`Heard::Go`](crate::generator_messages::Heard::Go).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub gate: bool,
     /// Average number of requests per logged request; 0 logs none.

@@ -64,7 +64,7 @@ impl Plan {
         let (block_min_s, block_max_s) = trials.iter().fold((0.0, 0.0), add);
         let (mut blocks_min, mut blocks_max) = (f64::from(self.trials.min), f64::from(self.trials.max));
         if let Some(max_ns) = self.trials.max_ns.filter(|_| points > 0) {
-            // A block starts while there is time, so the last one may end late. Searches run before blocks.
+            // Blocks start until the time is up, so the last one may end late. Searches run before blocks.
             let left = |spent_s: f64| (max_ns as f64 / 1e9 - spent_s).max(0.0);
             blocks_min = blocks_min.min((left(searches.seconds_max) / block_max_s).ceil().max(1.0));
             blocks_max = blocks_max.min((left(searches.seconds_min) / block_min_s).ceil().max(1.0));
@@ -76,7 +76,7 @@ impl Plan {
             seconds_max: f64::from(self.trials.max) * block_max_s,
         };
         let all = searches + blocks;
-        // Searches start no trial after the time limit, and then one trial of each search may end late.
+        // No search starts a trial after the time limit, but one trial of each search may end late.
         let search_block_s = runnable().filter(|point| point.load.search.is_some()).map(|point| trial_seconds(point).1);
         let last_s = search_block_s.sum::<f64>().max(block_max_s);
         let cap_s = self.trials.max_ns.map_or(f64::INFINITY, |max_ns| max_ns as f64 / 1e9 + last_s);

@@ -96,7 +96,7 @@ pub fn field_value(name: &str, value: &str) -> Result<String, Invalid> {
     }
 }
 
-/// Parses ascending statuses without duplicates, such as `200,201`, `200-204` or `2xx`. Fails at the first error.
+/// Parses statuses such as `200,201`, `200-204` or `2xx` and returns them sorted, each once. Fails at the first error.
 pub fn statuses(text: &str) -> Result<Vec<u16>, Invalid> {
     bounded("a list of statuses", text)?;
     let mut all = Vec::new();
@@ -150,7 +150,7 @@ pub fn unexpected_status(status: u16, expected: &[u16]) -> String {
     format!("status {status} (expected {expected})")
 }
 
-/// Formats ascending statuses, such as `2xx, 404`.
+/// Formats sorted statuses, such as `2xx, 404`.
 pub fn statuses_words(statuses: &[u16]) -> String {
     let follows = |a: &u16, b: &u16| a.checked_add(1) == Some(*b);
     let ranges = statuses.chunk_by(follows).map(|range| match range {

@@ -2,7 +2,7 @@
 //!
 //! A trace supplies operations, keys, times to live (not over HTTP) and lengths; `fill` is `true` if its format has no
 //! writes. `keys.size` and `values.size` apply to keys and values without a recorded length. By default, keys are then
-//! as short as possible, and values are empty; `plain` requires `values.size`. Keys too short to be distinct are lengthened.
+//! as short as possible and values empty; `plain` requires `values.size`. Keys too short to be distinct are lengthened.
 
 mod presets;
 pub mod trace;

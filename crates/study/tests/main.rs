@@ -1,4 +1,4 @@
-//! Studies as users write them, their plans and errors. One test binary for all, since each takes time to link.
+//! Tests of studies as users write them. One test binary for all, since each takes time to link.
 
 mod containers;
 mod effects;

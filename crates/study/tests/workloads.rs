@@ -102,7 +102,7 @@ fn file_may_have_only_the_workload_keys() {
         mistakes("preset = \"course\"\nfil = 3"),
         "2:1: unknown key `fil` in `load.workload` | did you mean `fill`?"
     );
-    // With `[load.workload]` the string is a study, whose other keys are ignored.
+    // With `[load.workload]`, the string is a study, whose other keys are ignored.
     assert_eq!(read("preset = \"x\"\n[load.workload]\npreset = \"course\"").preset.as_deref(), Some("course"));
 }
 

@@ -47,7 +47,7 @@ pub(super) struct Tokens {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted<'w> {
     pub(super) value: &'w str,
-    /// Name of the parameter; for a path segment, the segment before it.
+    /// Name of the parameter, or the segment before a path segment.
     pub(super) hint: &'w str,
 }
 
