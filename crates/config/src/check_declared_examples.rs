@@ -9,7 +9,7 @@ use crate::place::Place;
 use crate::render_keys::tables;
 use crate::section::Section;
 
-/// Finds errors in the examples and defaults of `root` and all tables below it, and keys declared twice.
+/// Finds invalid examples, invalid defaults and keys declared twice, in `root` and all tables below it.
 pub fn mistakes(root: &'static Keys) -> Vec<String> {
     let mut wrong = Vec::new();
     for keys in tables(root) {
@@ -26,7 +26,7 @@ pub fn mistakes(root: &'static Keys) -> Vec<String> {
     wrong
 }
 
-/// Reads `key = value` as declared and returns the errors. For kinds with alternatives, checks only the key's name.
+/// Reads `key = value` as declared and returns the errors. Skips [`Kind::Other`], [`Kind::Either`] and most lists.
 pub fn read(keys: &'static Keys, key: &Key, value: &str) -> Vec<String> {
     let text = format!("{} = {value}", key.name);
     let report = Report::new("the example", &text, &[]);

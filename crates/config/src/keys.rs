@@ -25,13 +25,13 @@ pub struct Key {
     pub kind: Kind,
     /// Example of a value, as TOML.
     pub example: &'static str,
-    /// Meaning of a missing key, such as a default.
+    /// Meaning of a missing key: an error, or which default applies.
     pub missing: Missing,
     /// Description of the key in a few words.
     pub text: &'static str,
 }
 
-/// Meaning of a missing key.
+/// What it means if a key is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Missing {
     /// A missing key is an error.
@@ -53,9 +53,9 @@ pub enum Kind {
     Count(u64, u64),
     /// A number of bytes or a string such as `64KiB`; minimum and maximum.
     Bytes(u64, u64),
-    /// A string such as `300ms`; minimum and maximum, ns.
+    /// A string such as `300ms`; minimum and maximum in ns.
     Duration(u64, u64),
-    /// A string such as `300ms` or, in days, `30d`; minimum and maximum, ns.
+    /// A string such as `300ms` or, in days, `30d`; minimum and maximum in ns.
     LongDuration(u64, u64),
     /// A number per second or a string such as `50k`.
     Rate,
@@ -136,7 +136,7 @@ impl Kind {
         Kind::Other(words, || Value::Object(serde_json::Map::new()))
     }
 
-    /// Returns the first `Some` of `pick` for this kind or the alternatives of [`Kind::Either`].
+    /// Returns the first `Some` that `pick` returns for this kind or for the alternatives of [`Kind::Either`].
     pub fn find<T>(&self, pick: impl Fn(&Kind) -> Option<T>) -> Option<T> {
         match self {
             Kind::Either(kinds) => kinds.iter().find_map(pick),

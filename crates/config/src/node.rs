@@ -16,7 +16,7 @@ pub struct Node {
 }
 
 impl Node {
-    /// Collects every string in the node, each with its place.
+    /// Adds every string in the node to `found`, each with its place.
     pub fn texts<'a>(&'a self, found: &mut Vec<(&'a str, Place)>) {
         match &self.value {
             Value::Text(text) => found.push((text, self.place)),
@@ -42,7 +42,7 @@ pub enum Value {
     List(Vec<Node>),
     /// A table, inline or with a header.
     Table(Table),
-    /// A date or a number out of range, by its name. A number is already reported; a date is reported later.
+    /// The name of the type, for a date or a number out of range. Only the number is already reported.
     Other(&'static str),
 }
 

@@ -11,8 +11,8 @@ use crate::place::{Place, line_and_column};
 /// Maximum number of reported syntax errors. If a file has more, the first ones explain the rest.
 const ERRORS_MAX: usize = 50;
 
-/// Parses a TOML document without its broken lines. [`node::document`] would keep more of a broken line. But the rest
-/// of an unclosed list, or of a table with a broken header, is full of errors that the author did not make.
+/// Parses a TOML document without its broken lines. [`node::document`] keeps more of them, but then reports errors that
+/// the author did not make in the rest of an unclosed list or of a table with a broken header.
 pub fn document(text: &str, report: &Report) -> Table {
     let mut rest = text.to_owned();
     for _ in 0..ERRORS_MAX {
@@ -39,7 +39,7 @@ fn broken_lines(text: &str, stumbled: usize) -> RangeInclusive<usize> {
         let key = line.split_once('=').map(|(key, _)| key.trim());
         key.is_some_and(|key| !key.is_empty() && !key.contains(['[', '{', ',', '#']))
     };
-    // Counts brackets that are open after a line. Brackets in strings and multi-line strings are too rare to matter.
+    // Number of brackets that a line leaves open. Brackets in strings and multi-line strings are too rare to matter.
     let opens = |line: &str| {
         let code = line.split('#').next().unwrap_or_default();
         code.matches(['[', '{']).count() as i64 - code.matches([']', '}']).count() as i64

@@ -146,8 +146,7 @@ pub fn help(root: &'static Keys, name: Option<&str>, heading: fn(&Keys) -> Strin
     (!chosen.is_empty()).then_some(text)
 }
 
-/// Renders the JSON Schema of a file in JSON or TOML. `is_needed` says whether a required key is required in every such
-/// file.
+/// Renders the JSON Schema of a JSON or TOML file. `is_needed` says whether each such file must have a required key.
 pub fn schema(root: &'static Keys, title: &str, is_needed: fn(&Keys, &Key) -> bool) -> Value {
     let definitions = tables(root).into_iter().skip(1).map(|keys| (reference(keys), object(keys, is_needed)));
     let mut schema = object(root, is_needed);

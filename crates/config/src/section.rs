@@ -22,7 +22,7 @@ pub trait Fill: Copy {
 pub struct Filled {
     /// The string with all names replaced.
     pub text: String,
-    /// Origin of the whole string and its name in messages (`` level `a` of `b` ``); `None` for the file itself.
+    /// Place and name, as in `` level `a` of `b` ``, from which the string comes; `None` for the file itself.
     pub from: Option<(Place, String)>,
 }
 
@@ -63,7 +63,7 @@ impl<'a, F: Fill> Section<'a, F> {
         Section { name: String::new(), table: Cow::Borrowed(table), keys, place: Place::default(), fill, report }
     }
 
-    /// Returns a section for this table whose strings `fill` fills.
+    /// Returns a section for this table whose strings are filled by `fill`.
     pub fn filled_by<G: Fill>(&self, fill: G) -> Section<'_, G> {
         let (name, table) = (self.name.clone(), Cow::Borrowed(&*self.table));
         Section { name, table, keys: self.keys, place: self.place, fill, report: self.report }
@@ -81,7 +81,7 @@ impl<'a, F: Fill> Section<'a, F> {
         required.for_each(|key| self.required(key.name));
     }
 
-    /// Reports each of `keys` that the table has, with the reason `why` it must not and a `hint` what to do.
+    /// Reports each of `keys` that the table has. `why` follows the key in the message; `hint` says what to do.
     pub fn refuse<'k>(&self, keys: impl IntoIterator<Item = &'k str>, why: &str, hint: &str) {
         for key in keys.into_iter().filter(|key| self.has(key)) {
             self.mistake(key, format!("`{}` {why}", self.called(key)), hint.to_owned());
@@ -106,7 +106,7 @@ impl<'a, F: Fill> Section<'a, F> {
         self.keys.get(key).unwrap_or_else(|| panic!("`{}` is read but not declared", self.called(key)))
     }
 
-    /// Applies `pick` to the declared kind of a key and to its alternatives. Panics if the result is always `None`.
+    /// Returns the first `Some` of `pick` for the declared kind of a key and its alternatives. Panics if there is none.
     fn kind<T>(&self, key: &str, pick: impl Fn(&Kind) -> Option<T>) -> T {
         let kind = self.declared(key).kind;
         kind.find(pick).unwrap_or_else(|| panic!("`{}` is not read as declared: {kind:?}", self.called(key)))
@@ -146,9 +146,9 @@ impl<'a, F: Fill> Section<'a, F> {
         }
     }
 
-    /// Reads a string. `None` without a value or a default, or after reporting an invalid value.
+    /// Reads a string. `None` if there is neither a value nor a default, or after reporting an invalid value.
     pub fn text(&self, key: &str) -> Option<String> {
-        // Names that the file chooses are not declared.
+        // Keys whose names the file chooses are not declared.
         let kind = self.keys.get(key).map_or(&Kind::Text, |key| &key.kind);
         self.text_of(&self.find(key)?, kind)
     }
@@ -186,7 +186,7 @@ impl<'a, F: Fill> Section<'a, F> {
         }
     }
 
-    /// Reads a string and parses it. `None` without a value or a default, or after reporting an invalid value.
+    /// Reads and parses a string. `None` if there is neither value nor default, or after reporting an invalid value.
     pub fn text_as<T>(&self, key: &str, parse: impl FnOnce(&str) -> Result<T, Invalid>) -> Option<T> {
         let text = self.text(key)?;
         let (_, place) = self.filled(key)?;
@@ -199,7 +199,7 @@ impl<'a, F: Fill> Section<'a, F> {
         if let Value::Text(text) = &*found.value { Some((text.clone(), found.place)) } else { None }
     }
 
-    /// Reads a boolean. `None` without a value or a default, or after reporting an invalid value.
+    /// Reads a boolean. `None` if there is neither a value nor a default, or after reporting an invalid value.
     pub fn flag(&self, key: &str) -> Option<bool> {
         let found = self.find(key)?;
         match &*found.value {
@@ -224,7 +224,7 @@ impl<'a, F: Fill> Section<'a, F> {
         kind.contains(value).then_some(value).or_else(wrong)
     }
 
-    /// Reads a count. `None` without a value or a default, or after reporting a value out of the declared range.
+    /// Reads a count. `None` if there is neither a value nor a default, or after reporting an invalid value.
     pub fn count(&self, key: &str) -> Option<u64> {
         let count = self.numeric(key, |kind| matches!(kind, Kind::Count(..)), "a count, such as `40` or `\"50k\"`");
         count.map(|count| count as u64)
@@ -235,7 +235,7 @@ impl<'a, F: Fill> Section<'a, F> {
         self.count(key).map(|count| u32::try_from(count).expect("its bounds fit 32 bits"))
     }
 
-    /// Reads a duration in ns. `None` without a value or a default, or after reporting an invalid value.
+    /// Reads a duration in ns. `None` if there is neither a value nor a default, or after reporting an invalid value.
     pub fn duration_ns(&self, key: &str) -> Option<u64> {
         let found = self.find(key)?;
         if let Value::Integer(_) | Value::Number(_) = *found.value {
@@ -248,7 +248,7 @@ impl<'a, F: Fill> Section<'a, F> {
         self.numeric(key, is_meant, "a time, such as `\"300ms\"` or `\"5s\"`").map(|ns| ns as u64)
     }
 
-    /// Reads a rate per second. `None` without a value or a default, or after reporting an invalid value.
+    /// Reads a rate per second. `None` if there is neither a value nor a default, or after reporting an invalid value.
     pub fn rate_per_s(&self, key: &str) -> Option<f64> {
         let found = self.find(key)?;
         let text = match &*found.value {
@@ -260,23 +260,23 @@ impl<'a, F: Fill> Section<'a, F> {
         self.unit(&found, units::rate_per_s(&text))
     }
 
-    /// Reads a fraction. `None` without a value or a default, or after reporting a value out of range.
+    /// Reads a fraction. `None` if there is neither a value nor a default, or after reporting an invalid value.
     pub fn fraction(&self, key: &str) -> Option<f64> {
         self.numeric(key, |kind| matches!(kind, Kind::Fraction(..)), "a fraction, such as `0.03` or `\"3%\"`")
     }
 
-    /// Reads a number without a unit. `None` without a value or a default, or after reporting a value out of range.
+    /// Reads a plain number. `None` if there is neither a value nor a default, or after reporting an invalid value.
     pub fn number(&self, key: &str) -> Option<f64> {
         self.numeric(key, |kind| matches!(kind, Kind::Number(..)), "a number")
     }
 
-    /// Reads a number of bytes. `None` without a value or a default, or after reporting a value out of range.
+    /// Reads a number of bytes. `None` if there is neither a value nor a default, or after reporting an invalid value.
     pub fn bytes(&self, key: &str) -> Option<u64> {
         let wanted = "a number of bytes, such as `512` or `\"64KiB\"`";
         self.numeric(key, |kind| matches!(kind, Kind::Bytes(..)), wanted).map(|bytes| bytes as u64)
     }
 
-    /// Reads one of `words` and returns its meaning. A number is read as a string, so `2` is the word `"2"`.
+    /// Reads one of `words`, such as `"2"` or the number 2, and returns its meaning. `None` as for [`Section::word`].
     pub fn choice<T: Copy>(&self, key: &str, words: &[(&str, T)]) -> Option<T> {
         let what = self.kind(key, |kind| match kind {
             Kind::Word(what, _) | Kind::Name(what) => Some(*what),
@@ -297,13 +297,13 @@ impl<'a, F: Fill> Section<'a, F> {
         choice
     }
 
-    /// Reads a word declared for `key`. `None` without a value or a default, or after reporting an unknown word.
+    /// Reads a declared word. `None` if there is neither a value nor a default, or after reporting an invalid value.
     pub fn word(&self, key: &str) -> Option<&'static str> {
         let words = self.kind(key, |kind| if let Kind::Word(_, words) = kind { Some(words()) } else { None });
         self.choice(key, &words.into_iter().map(|word| (word, word)).collect::<Vec<_>>())
     }
 
-    /// Reads a list of the words declared for `key`. Reports unknown and duplicate words. `None` without a list.
+    /// Reads a list of the words declared for `key`; `None` if there is no list. Reports unknown and duplicate words.
     pub fn choices(&self, key: &str) -> Option<Vec<&'static str>> {
         let (what, known) = self.kind(key, |kind| match kind {
             Kind::List(Kind::Word(what, words)) => Some((*what, words())),
@@ -330,7 +330,7 @@ impl<'a, F: Fill> Section<'a, F> {
         Some(all)
     }
 
-    /// Reads a string, or an integer as a string. `None` without a value or a default, or after reporting an error.
+    /// Reads a string, or an integer as a string. `None` if the key is missing, or after reporting an error.
     pub fn text_or_integer(&self, key: &str) -> Option<String> {
         match &self.table.get(key)?.node.value {
             Value::Integer(number) => Some(number.to_string()),
@@ -338,17 +338,17 @@ impl<'a, F: Fill> Section<'a, F> {
         }
     }
 
-    /// Whether the value of `key` is a list.
+    /// Whether the value of `key` is a list; false if the key is missing.
     pub fn is_list(&self, key: &str) -> bool {
         self.table.get(key).is_some_and(|entry| matches!(entry.node.value, Value::List(_)))
     }
 
-    /// Whether the value of `key` is a table.
+    /// Whether the value of `key` is a table; false if the key is missing.
     pub fn is_table(&self, key: &str) -> bool {
         self.table.table(key).is_some()
     }
 
-    /// Returns which one of `keys` the table has. Reports an error if it has none or more than one.
+    /// Returns the one of `keys` that the table has. If it has none or several, reports an error and returns `None`.
     pub fn one_of<'k>(&self, keys: &[&'k str]) -> Option<&'k str> {
         let there = keys.iter().copied().filter(|key| self.has(key)).collect::<Vec<_>>();
         match there.as_slice() {
@@ -371,7 +371,7 @@ impl<'a, F: Fill> Section<'a, F> {
         }
     }
 
-    /// The table at `key`; `None` if there is none.
+    /// The table at `key`; `None` if the key is missing, or after reporting a value that is not a table.
     pub fn section(&self, key: &str) -> Option<Section<'_, F>> {
         let keys = self.kind(key, |kind| match kind {
             Kind::Table(keys) => Some(*keys),
@@ -381,7 +381,7 @@ impl<'a, F: Fill> Section<'a, F> {
         self.section_of(key, keys)
     }
 
-    /// The table at `key`, or if there is none, an empty table, in which every key has its default.
+    /// The table at `key`. If there is none, an empty table, in which every key has its default.
     pub fn section_or_empty(&self, key: &str) -> Section<'_, F> {
         self.section(key).unwrap_or_else(|| {
             let (name, table, keys) = (self.called(key), Cow::Owned(Table::default()), self.kind(key, Kind::table));
@@ -431,7 +431,7 @@ impl<'a, F: Fill> Section<'a, F> {
         }
     }
 
-    /// The table at `key`, with the keys declared by `keys`; `None` if there is none.
+    /// Reads a table like [`Section::section`], but with the keys declared by `keys`.
     pub fn section_of(&self, key: &str, keys: &'static Keys) -> Option<Section<'_, F>> {
         let entry = self.table.get(key)?;
         let name = self.called(key);
