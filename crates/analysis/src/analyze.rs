@@ -20,8 +20,7 @@ use crate::{
     run_conditions, scalability, steadiness_and_outliers, stop_rule, trial_timeline, unfinished_run, value,
 };
 
-/// Analyzes a run without reading anything from the machine. `records` may be in any order; records of points outside
-/// the plan only cause a warning.
+/// Analyzes a run. `records` may be in any order; records of points outside the plan only cause a warning.
 pub fn analyze(run: &Run, records: &[Record]) -> Findings {
     let mut points = BTreeMap::<usize, Vec<&Record>>::new();
     records.iter().for_each(|record| points.entry(record.point).or_default().push(record));
@@ -250,8 +249,8 @@ impl Part {
     }
 }
 
-/// Widens each row's interval by the pooled scatter of all rows. Intervals can be narrow by luck, and a row can miss
-/// rare kinds of starts. Excludes counts and shares, whose scatter depends on their size.
+/// Widens intervals by the pooled scatter of all rows, since an interval can be narrow by luck or miss rare kinds of
+/// starts. Excludes counts and shares, whose scatter depends on their size.
 fn pool(run: &Run, rows: &mut [Row]) {
     let level = value::level(&run.plan.trials);
     for metric in study::METRICS.iter().filter(|metric| metric.unit != "1") {

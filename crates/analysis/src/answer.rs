@@ -205,8 +205,7 @@ fn at_least(findings: &Findings) -> Option<String> {
     listed("Not ranked because requests were still waiting for a response at the end: ", shown.collect())
 }
 
-/// Names the row that sustains the highest rate, by the ranges of the searches and without a statistical test. `None`
-/// unless exactly one factor varies.
+/// Names the row with the highest sustained rate, without a statistical test. `None` unless exactly one factor varies.
 fn bears_most(findings: &Findings) -> Option<String> {
     if findings.factors.iter().filter(|factor| factor.levels.len() > 1).count() != 1 {
         return None;
@@ -320,8 +319,7 @@ impl<'a> Contest<'a> {
         Some((best, self.next(place, best)?))
     }
 
-    /// Names the winner at one place: `c-epoll has the lowest mean latency: 11 % [9, 13] below rust-tokio, the next (18
-    /// blocks).` If none leads, lists the contenders that may be the best.
+    /// Names the winner at one place, such as `c-epoll has the lowest mean latency: ...`, or else the possible winners.
     fn of_one(&self, place: &'a ComparedPlace) -> Vec<String> {
         let at = if place.label.is_empty() { String::new() } else { format!(" at {}", place.label) };
         let blocks = number::count(place.blocks, "block");
@@ -355,8 +353,7 @@ impl<'a> Contest<'a> {
         place.rows.iter().copied().filter(|row| place.may_be_best.contains(row) || also.contains(row)).collect()
     }
 
-    /// Names the contenders that may be the best, `a and b`, and the difference that would have shown: `a difference of
-    /// about 3 % would have shown`.
+    /// Returns `a and b`, the contenders that may be the best, and `a difference of about 3 % would have shown`.
     fn undecided(&self, place: &ComparedPlace) -> (String, Option<String>) {
         let candidates = self.candidates(place);
         let names = candidates.iter().map(|&row| self.name(row)).collect::<Vec<_>>();

@@ -24,15 +24,15 @@ const ERRORS: f64 = 3.0;
 const LEVEL: f64 = 0.997_300_203_936_740;
 /// Share of a link's receive rate, a fraction, above which the link is full.
 const FULL: f64 = 0.8;
-/// Multiple of a link's assumed capacity from which the load shows that the link is faster.
+/// Multiple of a link's assumed capacity. A load from there on shows that the link is faster than assumed.
 const AS_WIDE: f64 = 1.1;
 /// Share of the other links' receive rate, a fraction, below which a link is slow.
 const SLOW_LINK: f64 = 0.1;
-/// Minimum number of retransmitted segments that marks a link as lossy.
+/// Minimum number of retransmitted segments for a link to count as lossy.
 const LOST_LEAST: u64 = 10;
 /// Minimum ratio of a lossy link's retransmissions to the other links' retransmissions.
 const LOST_TIMES: f64 = 10.0;
-/// Share of a window by which a generator must start after the first one to count as late.
+/// Delay after the first generator's start, as a fraction of a window, above which a generator is late.
 const LATE: f64 = 0.1;
 const UNTOLD: &str = "another path, or a slow machine";
 /// Kinds of errors that either the server or the network path can cause.
@@ -106,7 +106,7 @@ pub(crate) fn worst(mut of_all: Verdict, record: &Record, nodes: &[Node]) -> Ver
     of_all
 }
 
-/// Applies the rules for trials to a load whose server was not observed.
+/// Judges a load whose server was not observed, by the rules for trials.
 pub(crate) fn of_load(
     of_all: Verdict,
     measurement: &Measurement,
@@ -118,8 +118,7 @@ pub(crate) fn of_load(
     (worst(of_all, &record, &[]), over_trials(&[&record]), warnings(&record))
 }
 
-/// Whether the path may be the limit: it was not measured, the server was not busy, and at least half of the errors, if
-/// any, are of kinds that a path can cause.
+/// Whether an unmeasured path may be the limit: the server was not busy, and a path can cause half of the errors.
 pub(crate) fn is_path_unknown(record: &Record, nodes: &[Node]) -> bool {
     let is_busy = load_bottleneck::subject_busy(&record.subject).is_some_and(|share| share > BUSY);
     let was_wrong = record.measurement().is_some_and(|measurement| {
@@ -149,9 +148,9 @@ fn of_rate(part: f64, whole: f64) -> String {
     format!("{:.2} of {:.2} {unit}", part / divisor, whole / divisor)
 }
 
-/// Explains why links limited the load although no generator differs; `None` if they did not. The server's capacity is
-/// the rate of all generators together before the trials or, if unknown, the interface's speed, or else the rate of the
-/// fastest generator.
+/// Explains why links limited the load although no generator differs; `None` if they did not. The path's capacity is
+/// the rate of all generators together before the trials, else the interface's speed, else the fastest generator's
+/// rate.
 fn full_link(record: &Record, nodes: &[Node]) -> Option<String> {
     if load_bottleneck::subject_busy(&record.subject).is_some_and(|share| share > BUSY) {
         return None;
@@ -289,7 +288,7 @@ struct Difference {
     cause: String,
     /// Limit that the difference indicates; `None` if the generator is not slower or is only farther away.
     limit: Option<Limit>,
-    /// Whether reports name this generator. If two generators differ without a known cause, neither is at fault.
+    /// Whether reports name this generator. Neither of two generators is named unless the cause is known.
     is_named: bool,
 }
 
@@ -352,7 +351,7 @@ type Cause = (String, Option<Limit>);
 fn cause(agents: &[Agent], at: usize, nodes: &[Node], lossy: Option<String>, further: Option<String>) -> Cause {
     let measurement = &agents[at].measurement;
     let is_occupied = load_bottleneck::is_occupied(measurement);
-    // A problem of most other generators does not explain the difference, unless nothing else does.
+    // A problem that most other generators share explains the difference only if nothing else does.
     let alike = others(agents, at).filter(|agent| load_bottleneck::is_occupied(&agent.measurement));
     // The link of a machine that lacks CPU time looks slow to any probe.
     let waited = |agent: &Agent| load_bottleneck::generator_waiting(&agent.measurement);

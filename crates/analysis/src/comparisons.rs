@@ -17,8 +17,8 @@ use crate::group_by_key::distinct;
 use crate::number::percent;
 use crate::value;
 
-/// Compares contenders by the metric of the stop rule, adjusted for the trends, and by the figures' metrics. Returns
-/// nothing for proxy overhead, effects and gates, because a second test could contradict their own.
+/// Compares contenders by the stop rule's metric, adjusted together with the trends, and by the figures' metrics.
+/// Returns nothing for proxy overhead, effects and gates, because a second test could contradict theirs.
 pub(crate) fn comparisons(findings: &Findings, plan: &Plan) -> (Vec<Comparison>, Vec<Trend>) {
     let (mut comparisons, mut trends) = (Vec::new(), Vec::new());
     if matches!(plan.asked().kind, AskedKind::Added | AskedKind::Effects | AskedKind::Gate) {
@@ -37,7 +37,7 @@ pub(crate) fn comparisons(findings: &Findings, plan: &Plan) -> (Vec<Comparison>,
     (comparisons, trends)
 }
 
-/// Maximum number of comparisons by one metric, and the minimum number of blocks for showing a difference.
+/// Maximum number of comparisons by one metric, and the number of blocks needed to show a difference.
 pub fn blocks_needed(plan: &Plan) -> (usize, u32) {
     let pairs = |points: usize| points * points.saturating_sub(1) / 2;
     let runnable = |points: &[usize]| points.iter().filter(|&&at| plan.points[at].unrunnable.is_none()).count();
@@ -89,9 +89,8 @@ pub(crate) fn is_compared(row: &Row, metric: &str) -> bool {
         && bounds as f64 <= BOUNDS_MAX * trials.count() as f64
 }
 
-/// Finds rows that fail a larger share of requests than a different contender at their place. Such rows are not ranked,
-/// since a failed request may cost less. Uses a one-sided signed rank test of the differences by block. At most a share
-/// `error` of reports excludes a row wrongly.
+/// Finds rows that fail a larger share of requests than another contender at their place (one-sided signed rank test).
+/// They are not ranked, since a failed request may cost less. At most `1 - level` of reports exclude a row wrongly.
 pub(crate) fn failing(findings: &Findings, plan: &Plan) -> Vec<(usize, String)> {
     let is_ranked = !matches!(plan.asked().kind, AskedKind::Added | AskedKind::Effects | AskedKind::Gate);
     let Some(factor) = plan.contender().filter(|_| is_ranked) else { return Vec::new() };

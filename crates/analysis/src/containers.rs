@@ -4,7 +4,7 @@ use study::record::{Record, SubjectUse};
 
 use crate::findings::{HostedFinding, MedianRange, Row};
 
-/// Number of digits of a container ID that reports show, as many as container engines show.
+/// Number of digits of a container ID that reports show; container engines show as many.
 const ID_DIGITS: usize = 12;
 
 /// Whether a trial had a container or companion. The report lists all rows if any trial had one.

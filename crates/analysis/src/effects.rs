@@ -1,5 +1,5 @@
 //! Main effects and interactions of the factors, as numbers and sentences. A metric whose values are all above zero is
-//! first analyzed by logarithm, as its spread grows with its size, and then directly.
+//! first analyzed by logarithm, because its spread grows with its size, and then directly.
 
 use stats::adjust_p_values;
 use stats::effects::{Contrast, Factorial, POWER, Scale, Trial, factorial};
@@ -21,7 +21,7 @@ const UNEVEN_P: f64 = 0.01;
 /// Share of the variation, a fraction, below which sources are listed together.
 const SMALL: f64 = 0.005;
 
-/// Computes the effects on each metric under each idle policy. Empty if fewer than two factors vary.
+/// Computes the effects on each metric under each idle policy. Returns none if fewer than two factors vary.
 pub fn effects(findings: &Findings, plan: &EffectsPlan) -> Vec<Effects> {
     if findings.factors.iter().filter(|factor| factor.levels.len() > 1).count() < 2 {
         return Vec::new();
@@ -82,7 +82,7 @@ fn values<'r>(row: &'r Row, metric: &str) -> impl Iterator<Item = (u32, f64)> + 
     row.trials.iter().filter_map(move |trial| Some((trial.block, trial.known(&metric)?)))
 }
 
-/// Collects the rows of a metric, without unmeasured levels, so that the others still form a full factorial.
+/// Collects the rows of a metric, without unmeasured levels, so that the other levels still form a full factorial.
 fn input<'a>(findings: &'a Findings, metric: &Metric, idle: IdlePolicy) -> Input<'a> {
     let rows = findings.rows.iter().filter(|row| row.idle == Some(idle) && values(row, metric.name).next().is_some());
     let rows = rows.collect::<Vec<_>>();
@@ -387,8 +387,7 @@ impl Speaker<'_> {
         format!("{what}: no significant effect on {} (≥ {least} would have been detected).", self.metric.noun)
     }
 
-    /// Changes that sentences report: from the first to the last level of a numeric factor, or from the first level to
-    /// each other level of a text factor.
+    /// Changes that sentences report: from a factor's first level to its last, or to each other level of a text factor.
     fn named_changes(&self, factor: &Factor, at: Option<&ChangeAt>) -> Vec<&EffectChange> {
         let is_named = |found: &&EffectChange| {
             let is_end = !factor.numeric || Some(&found.to) == factor.levels.last();
@@ -467,7 +466,7 @@ impl Speaker<'_> {
         }
     }
 
-    /// Smallest detectable difference between the effects of `a` at both ends of `b`, combining the errors of both.
+    /// Smallest detectable difference between the effects of `a` at the first and the last level of `b`.
     fn interaction_detectable(&self, a: &Factor, b: &Factor) -> Option<f64> {
         let at = |level: &Level| ChangeAt { factor: b.name.clone(), level: level.clone() };
         let detectable = |found: &EffectChange| found.detectable;
@@ -539,7 +538,7 @@ mod tests {
         findings.effects.iter().flat_map(|effects| effects.sentences.clone()).collect::<Vec<_>>().join("\n")
     }
 
-    // Simulated with 20,000/s for O0 at both memory limits, 40,000/s and 50,000/s for O2: sqrt(2 * 2.5) = 2.236×.
+    // Simulated: 20,000/s for O0 at both memory limits, 40,000/s and 50,000/s for O2. Ratio: sqrt(2 * 2.5) = 2.236.
     #[test]
     fn finds_the_simulated_effects() {
         let findings = of(|_, _| ());

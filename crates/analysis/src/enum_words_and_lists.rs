@@ -3,15 +3,15 @@
 use serde::Serialize;
 use study::record::Limit;
 
-/// Returns the name of a limit for people: `server` for [`Limit::Subject`], otherwise its name in JSON.
+/// Returns the display name of a limit: `server` for [`Limit::Subject`], otherwise its name in JSON.
 pub fn limit_word(limit: Limit) -> String {
     if limit == Limit::Subject { "server".to_owned() } else { serde_name(limit) }
 }
 
-/// Name of [`Limit::Subject`] if the path to the server was not measured.
+/// Display name of [`Limit::Subject`] if the path to the server was not measured.
 pub const SERVER_OR_PATH: &str = "server or the path to it";
 
-/// Returns the name of a variant in JSON, or an empty string if it is not a string there.
+/// Returns the name of a variant in JSON, or an empty string if its JSON is not a string.
 pub fn serde_name(variant: impl Serialize) -> String {
     serde_json::to_value(variant).ok().and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default()
 }

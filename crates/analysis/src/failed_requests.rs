@@ -39,8 +39,7 @@ impl<'a> FailedRequests<'a> {
         self.valid == 0 && self.count() > 0
     }
 
-    /// Summarizes failures: `15 of 18,056 requests failed (0.083 %): 12 status 503, 3 timeout`, or `all 18,254 requests
-    /// failed: status 401 (expected 2xx)`. `None` without failures.
+    /// Summarizes failures: `15 of 18,056 requests failed (0.083 %): 12 status 503, 3 timeout`; `None` without any.
     pub fn sentence(&self) -> Option<String> {
         self.share().map(|share| format!("{share}: {}", self.kinds().join(", ")))
     }

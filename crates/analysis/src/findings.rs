@@ -231,7 +231,7 @@ pub enum Source {
 pub struct Comparison {
     /// Name of the metric by which contenders are compared.
     pub metric: String,
-    /// Whether the comparison uses the study's metric. With any other metric, about one in twenty differs by chance.
+    /// Whether the comparison is by the study's metric. By others, 1 in 20 comparisons shows a difference by chance.
     pub headline: bool,
     /// Factor whose levels are the contenders.
     pub factor: String,
@@ -300,14 +300,14 @@ pub struct Trend {
     pub from: Level,
     /// Last comparable level of the factor.
     pub to: Level,
-    /// The change between the levels; its `a` is the row at `from`.
+    /// The change between the levels. Its row `a` is at `from`, its row `b` at `to`.
     pub change: Difference,
 }
 
 /// A run that was interrupted or is still in progress.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Unfinished {
-    /// Whether the run was interrupted or is still in progress.
+    /// State of the run: interrupted or in progress.
     pub state: RunState,
     /// Number of trials that have ended.
     pub trials: u64,
@@ -359,7 +359,7 @@ pub struct Row {
     pub cpus: u32,
     /// Number of CPUs that the study requests; `None` if the server may use all of them.
     pub cpus_wanted: Option<u32>,
-    /// Idle policy of the CPUs in force; `None` if no trial ran.
+    /// Idle policy of the CPUs during the trials; `None` if no trial ran.
     pub idle: Option<IdlePolicy>,
     /// Whether the design point was measured, and if not, why.
     pub state: RowState,
@@ -379,7 +379,7 @@ pub struct Row {
     /// Result of the search that the trials belong to, if any; `metrics` then covers only the trials at its lower end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub search: Option<SearchFinding>,
-    /// Point at which a latency starts; `None` without a measured trial.
+    /// Event at which a latency starts; `None` without a measured trial.
     pub clock: Option<Clock>,
     /// Histogram of the latencies of all trials, ns; `None` without a measured trial.
     pub latency: Option<Histogram>,
@@ -405,8 +405,7 @@ pub struct Row {
     /// Whether trials were steady when measuring began; `None` if there are too few trials or windows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub steady: Option<SteadyFinding>,
-    /// Why the row is not ranked, if it fails a larger share of requests than a contender at its place; otherwise
-    /// `None`.
+    /// Why the row is not ranked: it fails a larger share of requests than a contender at its place. Otherwise `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub more_errors: Option<String>,
     /// Warnings about the row, with a count such as `(3 of 8 trials)` unless they apply to all of its trials.
@@ -502,7 +501,7 @@ pub enum RowState {
     Unrunnable(String),
     /// A toolchain is missing, or no trial has started.
     Skipped(String),
-    /// The build of the server or every trial failed.
+    /// The server's build failed, or every trial failed.
     Failed(String),
 }
 
@@ -547,8 +546,7 @@ pub struct MetricFinding {
     pub estimate: Option<Estimate>,
     /// Mean over the trials, with or without an interval; `None` if there are no values.
     pub mean: Option<f64>,
-    /// Whether the mean is a lower bound because requests that could change it still waited when a trial ended. The
-    /// metric then has no estimate.
+    /// Whether the mean is a lower bound, since requests still waited when a trial ended; `estimate` is then `None`.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub at_least: bool,
     /// Standard deviation of the trials' values; `None` for fewer than two trials.
@@ -557,7 +555,7 @@ pub struct MetricFinding {
     pub s_between: Option<f64>,
     /// Standard deviation of windows within a trial; `None` if it cannot be estimated.
     pub s_within: Option<f64>,
-    /// Trial length, s, with the narrowest interval in a fixed total time; `None` without `s_between` or `s_within`.
+    /// Trial length, s, with the narrowest interval for a given total time; `None` without `s_between` or `s_within`.
     pub best_trial_s: Option<f64>,
     /// Whether the stop rule's target is met; `None` if the rule does not use this metric.
     pub target_met: Option<bool>,
@@ -614,10 +612,10 @@ impl Mark {
         }
     }
 
-    /// Whether the mark prevents comparing servers by this metric. The order of both sides of a block is random, so a
-    /// disturbance that ignores the side, such as another process, leaves values exchangeable (Fisher 1935). The
-    /// signed-rank test keeps its error and only loses power. A limit common to both sides, such as a busy generator,
-    /// determines throughput and latency, but not the server's CPU time per request.
+    /// Whether the mark prevents comparing servers by this metric. The order of the two sides of a block is random, so
+    /// a disturbance that ignores the side, such as another process, leaves values exchangeable (Fisher 1935), and the
+    /// signed-rank test only loses power. A limit common to both sides, such as a busy generator, determines throughput
+    /// and latency, but not the server's CPU time per request.
     pub fn forbids(self, metric: &Metric) -> bool {
         match self {
             Mark::Shared => false,
@@ -635,7 +633,7 @@ fn is_size(metric: &Metric) -> bool {
     metric.unit == "bytes" && !metric.name.ends_with("_per_request")
 }
 
-/// The point at which the latency of a request starts.
+/// The event at which the latency of a request starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Clock {
@@ -703,8 +701,7 @@ pub struct SearchFinding {
     pub high: Option<SearchEnd>,
     /// Why there is no lower end; `None` if there is one.
     pub no_low: Option<String>,
-    /// Why there is no upper end; `None` if there is one. `generator-limited from ...` means that the server's limit
-    /// was not reached.
+    /// Why there is no upper end; else `None`. `generator-limited from ...`: the server's limit was not reached.
     pub no_high: Option<String>,
     /// Lowest rate at which the generator was the limit, per second; `None` if it never was.
     pub generator_from_per_s: Option<f64>,
@@ -846,14 +843,14 @@ pub struct Effects {
     pub design: Design,
     /// Factors that vary, each with its levels that have trials.
     pub factors: Vec<Factor>,
-    /// Levels without measurements, such as `cores 8`; the analysis covers the others.
+    /// Levels without measurements, such as `cores 8`; the analysis covers the other levels.
     pub left_out: Vec<String>,
     /// Why there is no analysis; `None` if there is one.
     pub refused: Option<String>,
     /// Why the analysis does not measure only the server; `None` if it does.
     pub marked: Option<String>,
-    /// The analysis of differences, preceded by one of ratios if all values are above zero and the metric is not a
-    /// share. The sentences use the first analysis.
+    /// The analysis of differences, preceded by an analysis of ratios if all values are above zero and the metric is
+    /// not a share. The sentences use the first analysis.
     pub analyses: Vec<EffectAnalysis>,
     /// Interpretation in sentences: shown effects first, sorted by share of the variation, largest first.
     pub sentences: Vec<String>,
@@ -870,11 +867,9 @@ pub struct EffectAnalysis {
     pub points: usize,
     /// Number of trials in the analysis.
     pub trials: usize,
-    /// Whether all points have equally many trials. If not, sums of squares are of type III, and shares refer to their
-    /// total.
+    /// Whether all points have equally many trials. If not, sums of squares are of type III; shares refer to their sum.
     pub equal: bool,
-    /// Standard deviation between trials of one point, pooled over all points. It has the metric's unit, except for
-    /// ratios, for which it is the deviation of logarithms.
+    /// Pooled standard deviation between trials of a point, in the metric's unit; for ratios, of logarithms.
     pub error: f64,
     /// Degrees of freedom of the error.
     pub error_df: usize,

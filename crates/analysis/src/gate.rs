@@ -22,7 +22,6 @@ use crate::{number, value};
 pub(crate) const MAIN_METRICS: [&str; 6] =
     ["throughput", "latency_mean", "latency_p50", "latency_p99", "subject_cpu_per_request", "subject_rss"];
 
-/// Smallest number of additional pairs that is too large to be reported.
 const MORE_MAX: f64 = 100_000.0;
 
 #[derive(Clone, Debug)]
@@ -313,7 +312,7 @@ impl Tester<'_> {
             (Some(_), _) => GateVerdict::NoVerdict,
             (None, Some(Verdict::Worse)) => GateVerdict::Worse,
             (None, Some(Verdict::NotWorse)) => GateVerdict::NotWorse,
-            // Without evidence of more errors than the baseline, the candidate passes.
+            // The candidate passes without evidence that it fails more requests than the baseline.
             (None, Some(_)) if is_excess && self.gate.fail_if.is_some() => match found {
                 Some(found) if found.p_worse > SUSPICIOUS_P => GateVerdict::NotWorse,
                 _ => GateVerdict::Undecided,
@@ -378,7 +377,7 @@ impl Tester<'_> {
 }
 
 /// Estimates the additional pairs that would probably decide, if the estimate stays the same and intervals shrink with
-/// the square root of the number of pairs. `None` if there would be 100,000 pairs or more.
+/// the square root of the number of pairs. `None` if unknown, or if 100,000 pairs or more are needed.
 fn more(found: &Decided, bound: Option<Bound>) -> Option<u64> {
     let (estimate, bound) = match bound? {
         Bound::Factor(bound) | Bound::Absolute(bound) => (found.estimate?, bound),
@@ -406,7 +405,7 @@ fn at(test: &GateTest) -> String {
     if test.label.is_empty() { String::new() } else { format!(" at {}", test.label) }
 }
 
-/// Describes the results of one candidate. Errors come first if they fail it, and are omitted if there are none.
+/// Describes the results of one candidate. Errors come first if they fail the candidate; omitted if there are none.
 fn of_conditions(found: &GateFinding, tests: &[GateTest]) -> Vec<String> {
     let is_excess = |test: &&GateTest| matches!(test.bound, Some(Bound::Excess(_)));
     let errors = tests.iter().find(is_excess);
@@ -586,8 +585,7 @@ impl Live {
         Some(Self { pair, asked: asked(plan, gate), rule, trials: Trials::new(plan, &[], false) })
     }
 
-    /// Adds a record. If it completes a pair, returns a line on the result and whether the gate may end; otherwise
-    /// `None`.
+    /// Adds a record. If a pair is complete, returns a line on the result and whether the gate may end; else `None`.
     pub fn recorded(&mut self, plan: &Plan, record: &Record) -> Option<(String, bool)> {
         self.trials.add(plan, &Trial::from(record));
         let has = |point: usize| self.trials.by_point[point].contains_key(&record.block);
@@ -711,7 +709,7 @@ mod tests {
         );
         let go = test(&found, "cores 1, clients 80", "go");
         assert_eq!((go.verdict, go.bound, go.open), (GateVerdict::Worse, Some(Bound::Factor(1.05)), false), "{go:#?}");
-        // The first look spends 20 % of the error, 0.05 without the errors' share of 20 %, over 8 pairs of points.
+        // Errors take 20 % of the level 0.05; the first look spends 20 % of the rest, shared by 8 pairs of points.
         assert!((go.level.unwrap() - 0.8 * 0.05 / 8.0 * 0.2).abs() < 1e-12, "{go:#?}");
         assert!(go.ratio.unwrap().low > 1.05 && go.pairs == 10);
         assert!(

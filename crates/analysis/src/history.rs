@@ -1,4 +1,4 @@
-//! Runs of one study over time, and two runs side by side. Only one run of both revisions can confirm a change.
+//! Runs of one study over time, and two runs side by side. Only a single run of both revisions can confirm a change.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ struct DigestRow {
 }
 
 impl Digest {
-    /// Creates the digest of the trials that `analysis` has read. Skips comparisons, which are most of its work.
+    /// Creates the digest of the trials that `analysis` has read. Skips comparisons, which are most of the work.
     pub fn of_trials(analysis: Analysis<'_>) -> Self {
         Self::new(&analysis.combine(false))
     }
@@ -72,7 +72,7 @@ pub fn entry(run: &Run, digest: Digest, metric: &str) -> Entry {
     let points = digest.rows.into_iter().filter_map(|mut row| {
         let point = run.plan.points.get(row.point)?.clone();
         let revision = suggest_compare::revision_of(&point).map(str::to_owned);
-        // A worktree, or a machine that cannot run the point, does not change the configuration.
+        // Neither the worktree nor whether this machine can run the point is part of the configuration.
         let point = Point { unrunnable: None, ..suggest_compare::without_worktree(&point) };
         let value = row.values.remove(metric).map(|value| PointValue { revision, ..value });
         Some(EntryPoint { label: row.label, idle: row.idle, point, value })
@@ -80,8 +80,7 @@ pub fn entry(run: &Run, digest: Digest, metric: &str) -> Entry {
     Entry { machine: machine(run), head: head(run, digest.probe_ns), points: points.collect() }
 }
 
-/// Groups the runs of `study` by machine, earliest first. Selects the design points that match one of `wanted`, or all
-/// if it is empty.
+/// Groups the runs of `study` by machine, earliest first, with the points that match one of `wanted` (all if empty).
 pub fn history(study: &str, metric: &'static Metric, entries: Vec<Entry>, wanted: &[Levels]) -> History {
     let mut machines = crate::group_by_key::grouped(entries.into_iter().map(|entry| (entry.machine.clone(), entry)));
     for (_, runs) in &mut machines {

@@ -7,8 +7,7 @@
 //! ```
 //!
 //! The functions read nothing from the machine, so a store of any age and origin gives the same findings. The lab calls
-//! two of them: [`judge`] determines the bottleneck, and [`next`] decides whether more trials are needed and at which
-//! rate. `findings` has the types of the results; the other modules compute them.
+//! [`judge`] to determine the bottleneck and [`next`] to decide on further trials. `findings` has the result types.
 
 #[cfg(not(feature = "schema"))]
 extern crate no_schema as schemars;

@@ -7,15 +7,15 @@ use crate::hangs::Waits;
 use crate::number::{count, percent, quantity};
 use crate::{hangs, merge_histograms};
 
-/// Share of the time that a worker waited for a CPU above which it shared its CPU with a different process.
+/// Waiting time of a worker for a CPU, as a share of the time, above which another process shares its CPU.
 pub(crate) const RUN_QUEUE_SHARE: f64 = 0.05;
 /// Share of clients in back-off, a fraction, up to which back-off is not reported.
 const BACKOFF_SHARE: f64 = 0.01;
 /// Utilization, a fraction, above which a worker or server is busy.
 pub const BUSY: f64 = 0.8;
-/// Share of the time that a worker waited for a CPU above which the generator limits the load.
+/// Waiting time of a worker for a CPU, as a share of the time, above which the generator limits the load.
 const KEPT_SHARE: f64 = 0.3;
-/// Minimum time, ns, and share of the trial for which a generator that limits the load did not run.
+/// Minimum pause of a generator, in ns and as a share of the trial, that makes it the limit of the load.
 const STALLED: (f64, f64) = (50e6, 0.01);
 /// Largest harmless ratio of the generator's lag to the latency, both at p99.
 const LAG_SHARE: f64 = 0.1;
@@ -85,7 +85,7 @@ fn cpu_wait(measurement: &Measurement) -> Option<String> {
     (share > KEPT_SHARE).then(|| format!("one worker of the generator waited for a CPU {} of the time", percent(share)))
 }
 
-/// Largest share of the time that a worker ran or waited for a CPU. Near 1, the worker had no spare time.
+/// Largest share of the time that a worker ran or waited for a CPU; near 1, it had no spare time. `None` if unknown.
 fn generator_wanting(measurement: &Measurement) -> Option<f64> {
     running_workers(measurement).map(|worker| ran(worker) + waiting(worker)).max_by(f64::total_cmp)
 }
@@ -94,8 +94,7 @@ pub(crate) fn verdict(limited_by: Limit, reason: String) -> Verdict {
     Verdict { limited_by, reasons: vec![reason] }
 }
 
-/// Determines the limit of a load. The outer `None` of `subject` means that the server was not observed, the inner one
-/// that its utilization is unknown.
+/// Determines a load's limit. `subject` is `None` for an unobserved server, `Some(None)` for an unknown utilization.
 pub(crate) fn limit(
     measurement: &Measurement,
     subject: Option<Option<f64>>,
@@ -212,7 +211,7 @@ fn closed(measurement: &Measurement, subject: Option<Option<f64>>, calibration: 
         () if thinking > all / 2.0 => {
             (Limit::Neither, format!("{} were in their think time", on_average(thinking, measurement)))
         }
-        // If the server's CPU usage is unknown, only one case is certain: at most one client per worker.
+        // If the server was not observed, latency is only certain to be the limit with at most one client per worker.
         () if watched || measurement.clients <= measurement.threads => {
             (Limit::Latency, format!("nothing was saturated: {clients} waited for responses"))
         }

@@ -27,7 +27,7 @@ pub struct CacheReport {
     pub footprint_over_limit: Option<f64>,
     /// Hit ratio that the mix of operations implies for a cache of any size; `null` if the mix does not imply one.
     pub hit_ratio_of_mix: Option<f64>,
-    /// Whether the hit ratio was steady before measuring, in words; `null` with any other warm-up rule.
+    /// Seconds until the hit ratio was steady, or why it was not, in words; `null` for other warm-up rules.
     pub steadiness: Option<String>,
     /// The trace that was replayed; `null` if the workload was sampled.
     pub trace: Option<TraceReplay>,

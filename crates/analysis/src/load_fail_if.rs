@@ -11,8 +11,7 @@ use study::record::{Measurement, Outcome, Record};
 use crate::number;
 use crate::value::{LOAD_LEVEL, values_and_bounds};
 
-/// A condition of `--fail-if` with its outcome in one load. The next load may differ; `quintain compare` repeats loads
-/// and limits the probability of false verdicts.
+/// A condition of `--fail-if` with its outcome in one load. `quintain compare` repeats loads to limit false verdicts.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct LoadLimit {
     /// The condition as written, such as `p99 > 5ms`.
@@ -23,7 +22,7 @@ pub struct LoadLimit {
     pub value: Option<f64>,
     /// Whether the value is a lower bound because requests were still waiting at the end.
     pub at_least: bool,
-    /// Whether the value is within the limit.
+    /// Whether the value is within the limit, or unknown.
     pub outcome: LoadLimitOutcome,
 }
 
@@ -39,8 +38,7 @@ pub enum LoadLimitOutcome {
     Unknown,
 }
 
-/// Judges every condition by the values of one load. A relative condition has no baseline, so its outcome is unknown;
-/// [`FailIf::parse_absolute`] refuses such conditions.
+/// Judges conditions by the values of one load. A relative condition has no baseline, so its outcome is unknown.
 pub fn load_limits(measurement: &Measurement, fail_if: &FailIf) -> Vec<LoadLimit> {
     let record = Record { outcome: Outcome::Measured(measurement.clone()), ..Record::default() };
     let (values, bounds) = values_and_bounds(&record, LOAD_LEVEL);

@@ -87,8 +87,7 @@ pub struct LoadReport {
     /// The slowest responses, in descending order of latency; empty for requests without `{{trace}}`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub slowest: Vec<SlowResponse>,
-    /// Time from the write of a request to the first part of its response, ns, of responses that
-    /// arrived in several parts; `null` if there are none.
+    /// Time from the write of a request to the first part of its response, ns; `null` unless a response came in parts.
     pub first_byte_ns: Option<SpreadNs>,
     /// HTTP/2 results; `null` for other protocols.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -104,8 +103,8 @@ pub struct LoadReport {
     /// Results per generator; empty unless the load came from several machines.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<AgentFinding>,
-    /// Intervals by batch means or order statistics, by key: `rate_per_s`, `latency_ns_mean`, `latency_ns_p99` and so
-    /// on. They cover the seconds of this load: at a different time or after a restart, values may differ.
+    /// Intervals by batch means or order statistics, by key, such as `rate_per_s` or `latency_ns_p99`. They cover the
+    /// seconds of this load; at a different time or after a restart, values may differ.
     pub intervals: BTreeMap<String, IntervalOrNote>,
     /// Number of responses after the timeout, which are errors of kind `timeout` but count in the quantiles.
     pub late_answers: u64,
@@ -178,15 +177,14 @@ pub struct LatencyNs {
     pub max: Option<u64>,
     /// Keys of the values that are lower bounds because requests still waited when measuring ended, such as `p99`.
     pub at_least: BTreeSet<String>,
-    /// Point at which a latency starts: `service` (the write) or `response` (the intended send time).
+    /// Event at which a latency starts: `service` (the write) or `response` (the intended send time).
     pub clock: Clock,
 }
 
 /// Resources used by the generator, and whether it was the limit.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Generator {
-    /// CPU time of the generator's threads while measuring, s, including polling for the next send. Divided by
-    /// `requests`, it is the cost of a request.
+    /// CPU time of the generator's threads while measuring, s, including polling for the next send.
     pub cpu_s: f64,
     /// CPU time of the generator's process from start to end, s.
     pub process_cpu_s: f64,

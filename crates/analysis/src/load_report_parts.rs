@@ -1,5 +1,4 @@
-//! Parts of the report of one load: durations, HTTP/2, operations of a journey or kinds of request of a mix, and
-//! stages of a changing rate.
+//! Parts of the report of one load: durations, HTTP/2, operations of a journey or mix, and stages of a changing rate.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -9,7 +8,7 @@ use study::spec::Stage;
 use crate::merge_histograms;
 use crate::number::total;
 
-/// Durations of an event of one kind, ns.
+/// Durations of one kind of event, ns.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SpreadNs {
     /// Number of durations that the statistics cover.
@@ -101,7 +100,7 @@ pub struct OperationReport {
     pub errors: u64,
     /// Latency of the calls, ns.
     pub latency_ns: SpreadNs,
-    /// Time from the write of a request to the first part of its response, ns; `null` unless one arrived in parts.
+    /// Time from the write of a request to the first part of its response, ns; `null` unless a response came in parts.
     pub first_byte_ns: Option<SpreadNs>,
 }
 
@@ -126,9 +125,8 @@ pub(crate) fn operations(measured: &[OperationMeasurement]) -> Vec<OperationRepo
     measured.iter().map(report).collect()
 }
 
-/// Results of one stage of a changing load. Responses and errors count in the stage in which they ended, so a queue
-/// that builds up in one stage counts in the next. There are no intervals, because the stages of one load are not
-/// repetitions.
+/// Results of one stage of a changing load. Responses and errors count in the stage in which they end, so a queue from
+/// one stage counts in the next. There are no intervals, because the stages of a load are not repetitions.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct StageReport {
     /// Value at the start of the stage: offered requests per second, or clients in a closed loop.
@@ -156,7 +154,7 @@ pub struct StageReport {
 
 const PARTS_MAX: usize = 20;
 
-/// Reports the stages of a load; empty if its load did not change.
+/// Reports the stages of a load; empty if the load did not change.
 pub(crate) fn stages(measurement: &Measurement) -> Vec<StageReport> {
     let report = |(stage, windows): (Stage, &[Window])| {
         let over_time = stage_parts(stage, windows, PARTS_MAX).map(|(stage, windows)| part(windows, stage)).collect();
@@ -180,7 +178,6 @@ pub(crate) fn stage_windows(measurement: &Measurement) -> Vec<(Stage, &[Window])
     measurement.shape.iter().map_while(own).collect()
 }
 
-/// Divides a stage into at most `most` parts, each with its windows.
 pub(crate) fn stage_parts(stage: Stage, windows: &[Window], most: usize) -> impl Iterator<Item = (Stage, &[Window])> {
     let length = windows.len().div_ceil(most).max(1);
     let count = windows.len() as f64;

@@ -125,7 +125,7 @@ fn sentence(findings: &Findings, found: &Added, tests: usize) -> String {
                 adds.push(format!("{} at {word}", change(difference, unit, !is_claimed).trim_start_matches('+')));
             }
             Some(difference) if metric.shown => takes.push(format!("{} at {word}", change(difference, unit, false))),
-            // With many tests, an interval that excludes zero is not yet a difference.
+            // With many tests, an interval that excludes zero does not yet show a difference.
             Some(difference) if is_claimed => {
                 let alone = difference.low > 0.0 || difference.high < 0.0;
                 let among = if alone { format!(", not significant among {tests} tests") } else { String::new() };

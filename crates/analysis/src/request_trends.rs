@@ -1,5 +1,5 @@
-//! Trends over the requests of a trial, such as growth of latency, memory or a proxy's store. The slope of the
-//! least-squares line is one value per trial, so intervals cover fresh processes ([`stats::growth_in_trials`]).
+//! Trends over the requests of a trial, such as growth of latency, memory or a proxy's store. Each trial has one value,
+//! the slope of its least-squares line, so intervals cover fresh processes ([`stats::growth_in_trials`]).
 
 use stats::growth_in_trials::{self, Growth, Series, Shown};
 use study::metric::OVER_REQUESTS;
@@ -13,7 +13,7 @@ use crate::{proxy_overhead, value};
 /// Number of requests averaged per point. Waye 2017: "each point is the average of the 250 requests around it".
 const CALLS_A_MEAN: usize = 250;
 const POINTS: usize = 40;
-/// Largest difference between the slopes of both halves of a straight line, relative to its slope.
+/// Largest difference between the slopes of the two halves of a straight line, relative to its slope.
 const BEND_SHARE: f64 = 0.5;
 /// Maximum number of points of a series of calls. For a longer series, the calls per point double until it fits.
 const POINTS_MAX: usize = 400;
@@ -75,7 +75,7 @@ fn one(what: &str, unit: &str, records: &[&Record], level: f64) -> Option<(OverR
             }
             calls as f64
         }
-        // A bin that is empty in one trial has no point, so bins are as wide as the largest gap.
+        // A bin that is empty in one trial has no point, so bins are at least as wide as the largest gap.
         "latency" => (shortest / POINTS as f64).max(largest_gap(&trials)),
         _ => shortest / POINTS as f64,
     };
@@ -148,8 +148,7 @@ fn value_at(series: &[(f64, f64)], requests: f64) -> Option<f64> {
     }
 }
 
-/// Means of the bins in which every trial has a value. If `is_state`, the quantity persists between samples, so
-/// interpolation fills empty bins.
+/// Means of bins in which every trial has a value. If `is_state`, interpolates empty bins, because a state persists.
 fn points(trials: &[Vec<(f64, f64)>], shortest: f64, width: f64, level: f64, is_state: bool) -> Vec<RequestPoint> {
     if width <= 0.0 || !width.is_finite() {
         return Vec::new();
@@ -229,7 +228,7 @@ fn resident_by_calls(record: &Record) -> Option<Vec<(f64, f64)>> {
     Some(first.iter().map(sum).collect())
 }
 
-/// Number of responses at the time of each sample, with the resident set of all processes together, bytes.
+/// Number of responses at the time of each sample, with the total resident set of all processes, bytes.
 fn resident(measurement: &Measurement, processes: Vec<&SubjectUse>) -> Option<Vec<(f64, f64)>> {
     let (first, others) = processes.split_first()?;
     let since = |used: &SubjectUse, at_ns: u64| at_ns.checked_sub(used.measured_from_ns);

@@ -1,5 +1,4 @@
-//! Conditions of a run that its absolute values depend on: its period, the speed of the machine, and other processes on
-//! its CPUs. They flag trials but adjust no value.
+//! Conditions that a run's absolute values depend on: its period, the machine's speed, other processes on its CPUs.
 
 use study::record::{Probe, Record};
 
@@ -9,8 +8,7 @@ use crate::number::{count, percent, quantity};
 /// Share of unseen starts, a fraction, above which a sentence only gives the number of starts.
 const UNSEEN_MAX: f64 = 0.4;
 
-/// Describes the period of a run and what its values cover; `None` if nothing was measured. `started` has the start of
-/// the first and of the last trial, UTC, RFC 3339.
+/// Describes a run's period and coverage; `None` if nothing was measured. `started` has the first and the last start.
 pub(crate) fn scope(started: Option<(String, String)>, rows: &[Row], level: f64) -> Option<Scope> {
     let starts = rows.iter().map(|row| row.n).filter(|n| *n > 0);
     let (fewest, most) = (starts.clone().min()?, starts.max()?);
@@ -48,14 +46,14 @@ fn period(from: &str, until: &str) -> String {
     }
 }
 
-/// Largest p-value at which a run is reported to have met several states of the machine.
+/// Largest p-value at which the machine's speed is reported to have changed during the run.
 const ALARM: f64 = 0.05;
 
 /// Tests whether consecutive trials are similar in `metric`, except in searches, where a trial determines the next.
 pub(crate) fn states(metric: &str, rows: &[Row], seed: u64) -> Option<States> {
     let rows = rows.iter().filter(|row| row.search.is_none()).enumerate();
     let trials = rows.flat_map(|(row, found)| found.trials.iter().map(move |trial| (row, trial)));
-    // Lower bounds are ranked like values: the test shuffles them with the others.
+    // Lower bounds are ranked like values: the test shuffles them with the other values.
     let trials = trials.filter_map(|(row, trial)| Some((trial.order, row, trial.values.get(metric)?)));
     let mut trials = trials.collect::<Vec<_>>();
     trials.sort_by_key(|(order, ..)| *order);

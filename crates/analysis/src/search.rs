@@ -83,8 +83,7 @@ fn steps_and_trials(objective: &Objective, records: &[&Record]) -> (Vec<SearchSt
     records.iter().map(of_record).unzip()
 }
 
-/// Converts a trial with the achieved rate `reached_per_s`. A pilot does not test the objective, because it measures
-/// latency in a closed loop.
+/// Converts a trial. A pilot does not test the objective, because it measures latency in a closed loop.
 fn step_and_trial(
     objective: &Objective,
     order: u32,

@@ -14,8 +14,7 @@ use crate::value;
 /// Names of the metrics checked for outliers; the others depend on them or carry little information.
 const OUTLIERS_IN: [&str; 3] = ["throughput", "latency_mean", "latency_p99"];
 
-/// Flags rows without a steady state, and trials unlike the others of their row. If all trials are steady and
-/// homogeneous, at most a share `error` of reports has a flag of either kind.
+/// Flags rows without a steady state, and outlying trials. By chance, at most a share `error` of reports has a flag.
 pub(crate) fn flag_trials(rows: &mut [Row], halves: &[Series], error: f64) {
     steady(rows, halves, error);
     outliers(rows, error);

@@ -12,9 +12,8 @@ use crate::number::{count, percent};
 use crate::trial_position_and_values::Trial;
 use crate::{gate, value};
 
-/// Returns why the design point needs no further trial, given all records of the run so far; `None` if it needs one.
-/// All points end together: within a block each gets its trial, and between blocks one decision holds for all. Points
-/// without a trial in the last block were abandoned and do not count.
+/// Returns why the design point needs no further trial, given all records so far; `None` if it needs one. All points
+/// end together, after a block. Points without a trial in the last block were abandoned and do not count.
 pub(crate) fn reason_to_stop(plan: &Plan, point: usize, records: &[Record]) -> Option<String> {
     if plan.gate.is_some()
         && let Some(why) = failed_at_first(point, records)
@@ -34,7 +33,7 @@ pub(crate) fn reason_to_stop(plan: &Plan, point: usize, records: &[Record]) -> O
 fn failed_at_first(point: usize, records: &[Record]) -> Option<String> {
     let first = records.iter().find(|record| record.point == point)?;
     match &first.outcome {
-        // A server without CPU time may look hung. Other failures of these kinds do not concern the server.
+        // A server without CPU time may look hung. The other two kinds do not concern the server.
         Outcome::Failed(Failure { kind: FailureKind::Hung | FailureKind::Generator | FailureKind::Node, .. }) => None,
         Outcome::Failed(failure) => Some(format!("its first trial failed: {}", failure.message)),
         Outcome::Measured(_) => None,
@@ -115,7 +114,7 @@ fn width(plan: &Plan, trials: &[Trial<'_>], blocks: u32) -> Option<f64> {
     {
         return width;
     }
-    // A point without any value so far will not get one, so it does not delay the others.
+    // A point without any value so far will not get one, so it does not delay the other points.
     let points = values.iter().filter(|values| values.iter().any(Option::is_some));
     let points = points.map(|values| values.iter().copied().flatten().collect::<Vec<_>>()).collect::<Vec<_>>();
     let fewest = points.iter().map(Vec::len).min()?;
@@ -123,7 +122,7 @@ fn width(plan: &Plan, trials: &[Trial<'_>], blocks: u32) -> Option<f64> {
     stop_rule::pooled_half_width(pooled, u32::try_from(fewest).ok()?, level)
 }
 
-/// Largest relative half-width of the comparisons. The outer `None` means that there is nothing to compare.
+/// Largest relative half-width of the comparisons; `None` without comparisons, `Some(None)` without an interval.
 fn comparison_width(plan: &Plan, values: &[Vec<Option<f64>>], error: f64) -> Option<Option<f64>> {
     let metric = study::Metric::named(&plan.trials.metric)?;
     let contenders = contender_groups(plan, plan.contender()?);

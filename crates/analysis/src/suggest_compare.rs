@@ -1,4 +1,4 @@
-//! Suggests the command that compares both sides in one run, which stored runs cannot.
+//! Suggests the command that compares both sides in one run, because stored runs cannot give a verdict.
 
 use std::fmt::Display;
 

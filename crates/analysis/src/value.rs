@@ -123,7 +123,7 @@ struct Trial<'a> {
     level: f64,
 }
 
-/// Sums self time per call, ns, over all proxies, which record one client's calls in the same order.
+/// Self time per call, ns, summed over the proxies, ascending. All proxies record one client's calls in the same order.
 fn own_ns(told: &[&Calls]) -> Vec<f64> {
     let calls = told.iter().map(|calls| calls.len()).min().unwrap_or(0);
     let mut own = (0..calls).map(|at| told.iter().map(|calls| calls.own_ns[at] as f64).sum()).collect::<Vec<f64>>();
@@ -217,7 +217,7 @@ impl Trial<'_> {
         self.a_request(bytes).filter(|_| studied && bytes > 0.0)
     }
 
-    /// Ratio of forwarded to received bytes over all proxies; 1 without proxies, `None` if a proxy has no counts.
+    /// Product of all proxies' forwarded over received bytes; 1 without proxies, `None` if a proxy has no counts.
     fn byte_ratio(&self) -> Option<f64> {
         let shares = self.record.proxies.iter().map(|proxy| {
             let wire = proxy.wire.filter(|wire| wire.front_bytes > 0)?;
@@ -243,8 +243,7 @@ impl Trial<'_> {
     }
 }
 
-/// Share of the completed requests that failed, a fraction. Errors, timeouts, and unsent requests that waited beyond
-/// the timeout count as failed. `None` without requests.
+/// Share of completed requests, a fraction, that failed or were unsent beyond the timeout; `None` without requests.
 pub fn error_share(measurement: &Measurement) -> Option<f64> {
     let overdue = measurement.censored.as_deref().map_or(0, |censored| censored.unsent_overdue);
     let failed = measurement.errors_total().saturating_add(overdue);
@@ -252,7 +251,7 @@ pub fn error_share(measurement: &Measurement) -> Option<f64> {
     (all > 0).then(|| failed as f64 / all as f64)
 }
 
-/// Returns the point at which a measurement's latencies start.
+/// Returns the event at which a measurement's latencies start.
 pub fn clock(measurement: &Measurement) -> Clock {
     if measurement.response.is_some() { Clock::Response } else { Clock::Service }
 }
@@ -263,8 +262,7 @@ pub(crate) fn whole_windows(measurement: &Measurement) -> &[Window] {
     &windows[..windows.len().min(usize::try_from(whole).unwrap_or(usize::MAX))]
 }
 
-/// Returns all windows with their lengths, s; the last one may be shorter. `None` if lengths are unknown, as between
-/// the rounds of volley's rule.
+/// Returns all windows with their lengths, s; the last may be shorter. `None` if lengths are unknown (volley's rounds).
 pub(crate) fn timed_windows(measurement: &Measurement) -> Option<Vec<(&Window, f64)>> {
     let window_ns = measurement.window_ns;
     let rest = u64::try_from(measurement.windows.len()).ok()?.checked_sub(1)?.checked_mul(window_ns)?;

@@ -28,10 +28,10 @@ use crate::number::{count, percent, quantity};
 /// Utilization, a fraction, above which a generator has no CPU time left.
 const EXHAUSTED: f64 = 0.95;
 const LITTLE_TOLERANCE: f64 = 0.01;
-/// Share of the time that a server or generator waits for its CPU above which a trial is disturbed.
+/// Waiting time of server or generator for its CPU, as a share of the time, above which a trial is disturbed.
 const DISTURBED: f64 = 0.1;
 
-/// Judges stored trials by the current rules instead of those of the build that measured them.
+/// Judges stored trials again, by the current rules.
 pub fn judge_again(run: &Run, records: &mut [Record]) {
     for record in records {
         cluster_generator_verdicts::judge_agents(record, &run.nodes);
@@ -40,8 +40,7 @@ pub fn judge_again(run: &Run, records: &mut [Record]) {
 }
 
 /// Returns the limit of the trial, `None` if it failed, and its warnings. `nodes` are the machines of a cluster.
-/// Ignores a calibration for a different protocol, backend, idle policy or number of threads, or if generators ran on
-/// other machines.
+/// Ignores a calibration for a different protocol, backend, idle policy, number of threads or generator machine.
 pub fn judge(record: &Record, calibration: Option<&Calibration>, nodes: &[Node]) -> (Option<Verdict>, Vec<Warning>) {
     let Some(measurement) = record.measurement() else { return (None, Vec::new()) };
     let subject = subject_busy(&record.subject);
@@ -77,7 +76,7 @@ pub fn judge(record: &Record, calibration: Option<&Calibration>, nodes: &[Node])
     (Some(cluster_generator_verdicts::worst(with_proxies(verdict, record), record, nodes)), warnings)
 }
 
-/// Share of the time that the server waited for its CPU, if above 10 %, so that it was starved; otherwise `None`.
+/// Share of the time that the server waited for its CPU; `None` up to 10 %, at which it was not starved.
 pub fn starved(record: &Record) -> Option<f64> {
     record.subject.waiting_share().filter(|share| *share > DISTURBED)
 }
@@ -194,7 +193,7 @@ fn counted(n: u64, noun: &str, what: &str) -> Option<String> {
 }
 
 /// Checks Little's law: in flight = rate × latency, from write to response. Requests that cross the start or the end of
-/// measuring blur it by at most one maximum latency per client at each end.
+/// measuring blur the check by at most one maximum latency per client at each end.
 fn little_warning(measurement: &Measurement) -> Option<String> {
     // Failed requests were in flight but have no latency.
     if measurement.errors_total() > 0 || measurement.late_answers > 0 || measurement.requests == 0 {

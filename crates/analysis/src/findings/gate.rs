@@ -22,7 +22,7 @@ pub struct GateFinding {
     pub undecided: Undecided,
     /// Overall verdict, the worst of `tests`.
     pub verdict: GateVerdict,
-    /// Tests per candidate, combination of other factors, and condition or failed requests. They share an error level.
+    /// Tests per candidate, combination of other factors, and condition or failed requests; all share an error level.
     pub tests: Vec<GateTest>,
     /// Tests of other metrics on the same pairs, each with its own error level: about 1 in 20 is significant by chance.
     pub also: Vec<GateTest>,
@@ -85,8 +85,8 @@ pub struct GateTest {
     pub difference: Option<Estimate>,
     /// Typical value of the baseline, in the metric's unit, or mean failed share; `None` if the pairs were not tested.
     pub base_value: Option<f64>,
-    /// Typical value of the candidate, defined like `base_value`. If there is a ratio, this is exactly the baseline's
-    /// value times the ratio.
+    /// Typical value of the candidate, defined like `base_value`; if there is a ratio, exactly `base_value` times
+    /// `ratio`.
     pub candidate_value: Option<f64>,
     /// Most frequent kind of failed request of baseline and candidate, such as `status 503`; empty if none failed.
     #[serde(skip_serializing_if = "study::is_default")]

@@ -75,13 +75,13 @@ pub struct RunHead {
     pub study: String,
     /// Start of the run, UTC, RFC 3339.
     pub started: String,
-    /// Git commit of the working directory (of the study in old runs), `-dirty` if changed; `None` outside a checkout.
+    /// Git commit of the working directory (of the study in old runs), with `-dirty` if changed; `None` if not in Git.
     pub revision: Option<String>,
     /// Profile of the run: `default`, `quick` or `full`.
     pub profile: String,
     /// Whether this is a quick run. Its intervals claim no confidence level.
     pub quick: bool,
-    /// Whether the run ended normally; `None` if an older version of quintain stored the run.
+    /// State of the run; `None` if an older version of quintain stored it.
     pub state: Option<RunState>,
     /// Whether the run was imported from another machine.
     pub imported: bool,
@@ -106,9 +106,9 @@ pub struct HistoryPoint {
     pub label: String,
     /// Level of each factor, by factor name.
     pub factors: BTreeMap<String, Level>,
-    /// Idle policy of the CPUs in these trials.
+    /// Idle policy of the CPUs in the trials.
     pub idle: IdlePolicy,
-    /// Value in each run of [`MachineHistory::runs`]; `None` in a run that did not measure it.
+    /// Value in each run of [`MachineHistory::runs`]; `None` for a run that did not measure the design point.
     pub values: Vec<Option<PointValue>>,
 }
 
@@ -137,8 +137,7 @@ impl PointValue {
     }
 }
 
-/// Two runs of a design point with different revisions whose intervals do not overlap. This is not a verdict: separate
-/// runs of one server often differ as much.
+/// Two runs of different revisions whose intervals do not overlap. Runs of the same server often differ as much.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Step {
     /// Index of the design point in [`MachineHistory::points`].
@@ -147,7 +146,7 @@ pub struct Step {
     pub from: usize,
     /// Index of the later run in [`MachineHistory::runs`].
     pub to: usize,
-    /// The change between both runs in words.
+    /// The change between the two runs in words.
     pub sentence: String,
     /// Command that compares both revisions in one run; if `None`, `note` gives the reason.
     pub command: Option<String>,
@@ -175,7 +174,7 @@ pub struct SideBySide {
     pub reasons: Vec<String>,
     /// Command that would give a verdict; if `None`, `note` gives the reason.
     pub command: Option<String>,
-    /// Note about the command, or why there is none; may be empty.
+    /// Common properties and differences of the runs in words: machine, study, revision.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
 }

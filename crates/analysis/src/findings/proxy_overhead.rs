@@ -34,12 +34,10 @@ pub struct AddedMetric {
     /// Typical difference per block, through minus direct (Hodges & Lehmann), with its signed rank interval. `None` for
     /// fewer than six blocks, which have no 95 % interval.
     pub difference: Option<Estimate>,
-    /// Typical ratio of through to direct with its interval; `None` without a `difference`, or if a value is not above
-    /// 0.
+    /// Typical ratio of through to direct with its interval; `None` without a `difference`, or if a value is at most 0.
     pub ratio: Option<Estimate>,
-    /// Probability of such a clear difference by chance (Wilcoxon's signed rank test, exact). Adjusted (Holm) for all
-    /// points compared with `direct` in this metric and in the metrics that sentences mention with it. `None` without
-    /// common blocks.
+    /// Probability of such a clear difference by chance (Wilcoxon's exact signed rank test), adjusted (Holm) for all
+    /// points and for the metrics that sentences mention with this one. `None` without common blocks.
     pub p_adjusted: Option<f64>,
     /// Whether a difference is shown at the run's confidence level; requires at least 12 blocks.
     pub shown: bool,

@@ -26,8 +26,7 @@ pub struct OverRequests {
     pub small: bool,
     /// Shape of the trend over the requests.
     pub trend: Trend,
-    /// Growth per 1,000 requests in the first and the second half of the requests, means over the trials. `None` unless
-    /// the trend is bent.
+    /// Growth per 1,000 requests in each half of the requests, mean over the trials; `None` unless the trend is bent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub halves_per_1000: Option<(f64, f64)>,
     /// Number of requests averaged per point.

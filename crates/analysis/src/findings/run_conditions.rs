@@ -32,7 +32,7 @@ pub struct States {
     pub sentence: String,
 }
 
-/// CPU speed measured by a fixed piece of work before and after each trial. It adjusts no value.
+/// CPU speed measured by a fixed piece of work before and after each trial. No results are adjusted for it.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Probed {
     /// Median CPU time of the probes on all CPUs, ns. Comparable between runs on the same CPU model.

@@ -48,8 +48,8 @@ pub struct Process {
     pub role: Role,
     /// Name of a proxy; empty for the server and the generator, which are single processes.
     pub name: String,
-    /// CPUs in use: pairs of time (ns since measuring began) and mean since the previous sample. The time is the
-    /// midpoint of both samples. Empty if the process was not sampled.
+    /// CPUs in use: pairs of time (ns since measuring began) and mean since the previous sample. Each time is the
+    /// midpoint between the two samples. Empty if the process was not sampled.
     pub cpus: Vec<(f64, f64)>,
     /// CPUs in use, mean over the measured time; `None` if unknown.
     pub cpus_mean: Option<f64>,

@@ -162,7 +162,7 @@ fn unclear_trends_are_not_called_flat() {
 
 #[test]
 fn significance_is_adjusted_for_all_series() {
-    // Slopes are thousands of bytes per call in each trial: t is 2.73, so p is 0.029 for eight trials.
+    // Each trial has one of these slopes, in thousands of bytes per call: t is 2.73, so p is 0.029 for eight trials.
     let slopes = [3i64, 1, 4, 1, 5, -1, 3, 0];
     let rss = |block: u32, calls: u64| {
         let grown = slopes[block as usize % slopes.len()] * 1_000 * i64::try_from(calls).unwrap();

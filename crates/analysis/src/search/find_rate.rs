@@ -63,7 +63,7 @@ impl Search {
         self.add(step, judged, Some(measurement.rate_per_s()))
     }
 
-    /// Adds a step under which the server failed, and describes it in one line. `why` is the failure.
+    /// Adds a step in which the server failed, and describes it in one line. `why` is the failure.
     pub fn broke(&mut self, step: Step, why: &str) -> String {
         self.add(step, Judged { outcome: Outcome::Broke, why: why.to_owned(), values: Vec::new() }, None)
     }
@@ -83,7 +83,6 @@ impl Search {
     }
 }
 
-/// Describes a step in one line: `bisect 120 k/s: holds (p99 2.10 ms)`.
 pub(super) fn step_text(step: &SearchStep) -> String {
     let for_what = serde_name(step.purpose);
     match step.rate_per_s {

@@ -13,9 +13,8 @@ use crate::number::{percent, quantity};
 use crate::value;
 
 const LEVEL: f64 = 0.95;
-/// Number of parts of a trial that are compared to detect a growing backlog.
 const FIFTHS: usize = 5;
-/// Minimum ratio of the mean latency in a trial's last fifth to its first fifth for a growing backlog.
+/// Minimum ratio of mean latencies, last to first fifth of a trial, that shows a growing backlog.
 const GROWN: f64 = 2.0;
 /// Largest reported distance from a bound: ln 1000, or a factor of 1,000.
 const FAR: f64 = 6.907_755_278_982_137;
@@ -100,7 +99,7 @@ fn value(condition: &Condition, measurement: &Measurement, rss_bytes: Option<u64
                 (window.errors as f64, window.errors.saturating_add(window.requests) as f64)
             };
             let interval = match errors {
-                // With no event in n, at most 3 of n are possible, at 95 % (Hanley & Lippman-Hand 1983).
+                // With no failure in n requests, the share is at most 3/n at 95 % (Hanley & Lippman-Hand 1983).
                 0 if point > 0.0 => None,
                 0 => Some((0.0, (3.0 / all).min(1.0))),
                 _ => found(batch_means::ratio(&windows.iter().map(of).collect::<Vec<_>>(), LEVEL)),
@@ -125,8 +124,8 @@ fn value(condition: &Condition, measurement: &Measurement, rss_bytes: Option<u64
     }
 }
 
-/// Returns a latency that waiting requests may have changed. Its interval is omitted if they changed it, and a lower
-/// bound is only known if it breaks the condition.
+/// Returns a latency, without its interval if waiting requests changed it. `None` for a lower bound that meets the
+/// condition, because the actual value may not.
 fn bounded(
     condition: &Condition,
     bound: Bound,
@@ -163,9 +162,8 @@ fn beyond(value: f64, bound: f64) -> f64 {
     }
 }
 
-/// Compares the missing share of the offered rate with the allowed one, with an allowance for chance, as a Poisson
-/// schedule differs from the rate. If fewer scheduled requests are missing than the rate implies, their
-/// share counts instead, without the allowance.
+/// Compares the missing share of the offered rate with the allowed share, with an allowance for chance, because a
+/// Poisson schedule varies. If fewer scheduled requests are missing, their share counts instead, without the allowance.
 fn achieved(measurement: &Measurement) -> Option<Part> {
     let offered = measurement.offered_per_s? * measurement.duration_ns as f64 / 1e9;
     if !(offered.is_finite() && offered > 0.0) {
