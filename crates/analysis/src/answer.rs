@@ -319,7 +319,7 @@ impl<'a> Contest<'a> {
         Some((best, self.next(place, best)?))
     }
 
-    /// Names the winner at one place, such as `c-epoll has the lowest mean latency: ...`, or else the possible winners.
+    /// Names the winner at one place, as in `c-epoll has the lowest mean latency: ...`, or lists the possible winners.
     fn of_one(&self, place: &'a ComparedPlace) -> Vec<String> {
         let at = if place.label.is_empty() { String::new() } else { format!(" at {}", place.label) };
         let blocks = number::count(place.blocks, "block");
@@ -353,7 +353,7 @@ impl<'a> Contest<'a> {
         place.rows.iter().copied().filter(|row| place.may_be_best.contains(row) || also.contains(row)).collect()
     }
 
-    /// Returns `a and b`, the contenders that may be the best, and `a difference of about 3 % would have shown`.
+    /// Returns the contenders that may be best, `a and b`, and a note: `a difference of about 3 % would have shown`.
     fn undecided(&self, place: &ComparedPlace) -> (String, Option<String>) {
         let candidates = self.candidates(place);
         let names = candidates.iter().map(|&row| self.name(row)).collect::<Vec<_>>();

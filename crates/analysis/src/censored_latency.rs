@@ -46,7 +46,6 @@ impl Latency {
     }
 }
 
-/// Relative change of a value, a fraction, above which waiting requests count as changing it.
 const SHOWN: f64 = 0.001;
 
 /// Whether waiting requests change a value by more than 0.1 %, so that an interval over responses does not apply.

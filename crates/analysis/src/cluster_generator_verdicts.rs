@@ -1,5 +1,4 @@
-//! Verdicts per generator of a cluster. Merged numbers hide a slow generator, so generators are compared with each
-//! other, and the worst verdict becomes the trial's (docs/method/bottleneck.md).
+//! Compares the generators of a cluster, because merged numbers hide a slow one. The worst verdict becomes the trial's.
 
 use study::WarningKind;
 use study::record::{Agent, Limit, Link, Measurement, Node, Outcome, Record, Role, Verdict};
@@ -118,7 +117,7 @@ pub(crate) fn of_load(
     (worst(of_all, &record, &[]), over_trials(&[&record]), warnings(&record))
 }
 
-/// Whether an unmeasured path may be the limit: the server was not busy, and a path can cause half of the errors.
+/// Whether an unmeasured path may be the limit: the server was not busy, and the path can explain half of the errors.
 pub(crate) fn is_path_unknown(record: &Record, nodes: &[Node]) -> bool {
     let is_busy = load_bottleneck::subject_busy(&record.subject).is_some_and(|share| share > BUSY);
     let was_wrong = record.measurement().is_some_and(|measurement| {
@@ -149,8 +148,7 @@ fn of_rate(part: f64, whole: f64) -> String {
 }
 
 /// Explains why links limited the load although no generator differs; `None` if they did not. The path's capacity is
-/// the rate of all generators together before the trials, else the interface's speed, else the fastest generator's
-/// rate.
+/// the rate of all generators together before the trials, else the interface's speed, else the fastest generator.
 fn full_link(record: &Record, nodes: &[Node]) -> Option<String> {
     if load_bottleneck::subject_busy(&record.subject).is_some_and(|share| share > BUSY) {
         return None;

@@ -17,8 +17,7 @@ use crate::group_by_key::distinct;
 use crate::number::percent;
 use crate::value;
 
-/// Compares contenders by the stop rule's metric, adjusted together with the trends, and by the figures' metrics.
-/// Returns nothing for proxy overhead, effects and gates, because a second test could contradict theirs.
+/// Compares contenders, but not for proxy overhead, effects and gates, whose own tests a second test could contradict.
 pub(crate) fn comparisons(findings: &Findings, plan: &Plan) -> (Vec<Comparison>, Vec<Trend>) {
     let (mut comparisons, mut trends) = (Vec::new(), Vec::new());
     if matches!(plan.asked().kind, AskedKind::Added | AskedKind::Effects | AskedKind::Gate) {
@@ -73,7 +72,6 @@ pub(crate) fn metrics(findings: &Findings) -> Vec<&'static Metric> {
     distinct(std::iter::once(&findings.metric).chain(shown).filter_map(|name| findings.metric_info(name)))
 }
 
-/// Maximum share of a row's trials with a lower bound, a fraction, at which the row is still compared.
 const BOUNDS_MAX: f64 = 0.1;
 
 /// Whether a row can be compared by a metric: no mark forbids it and at most 10 % of the values are lower bounds.
@@ -90,7 +88,7 @@ pub(crate) fn is_compared(row: &Row, metric: &str) -> bool {
 }
 
 /// Finds rows that fail a larger share of requests than another contender at their place (one-sided signed rank test).
-/// They are not ranked, since a failed request may cost less. At most `1 - level` of reports exclude a row wrongly.
+/// They are not ranked, since a failed request may cost less. At most a share `1 - level` of reports is wrong.
 pub(crate) fn failing(findings: &Findings, plan: &Plan) -> Vec<(usize, String)> {
     let is_ranked = !matches!(plan.asked().kind, AskedKind::Added | AskedKind::Effects | AskedKind::Gate);
     let Some(factor) = plan.contender().filter(|_| is_ranked) else { return Vec::new() };
@@ -245,7 +243,6 @@ mod tests {
         assert_eq!(trends.count(), 6, "3 servers over cores at clients 40, 3 over clients at cores 1");
     }
 
-    /// Work of other processes disturbs both sides alike; a busy generator decides throughput and latency.
     #[test]
     fn marks_forbid_comparisons_by_metric() {
         let (run, records) = example::compared();

@@ -300,7 +300,6 @@ pub fn change(scale: Scale, found: &Estimate, unit: &str) -> String {
             ([found.point, found.low, found.high].map(|value| value / divisor), name, true)
         }
     };
-    // Two digits of the half-width are enough.
     let bound = if number::is_unbounded(numbers[2]) { numbers[0] } else { numbers[2] };
     let half = (bound - numbers[1]) / 2.0;
     let digits = if half > 0.0 { (1.0 - half.log10().floor()).clamp(0.0, 9.0) as usize } else { 1 };

@@ -98,8 +98,7 @@ impl<'a> FailedRequests<'a> {
         words
     }
 
-    /// Failed responses by status. `None` unless all requests failed or exactly `failed` responses were outside 2xx,
-    /// because a study may expect any status.
+    /// Failed responses by status; `None` unless all requests failed or exactly `failed` responses were outside 2xx.
     fn failed_statuses(&self, failed: u64) -> Option<impl Iterator<Item = (u16, u64)> + use<'a>> {
         let of = |unusual_only: bool| {
             let all = self.statuses.iter().map(|(status, count)| (*status, *count));

@@ -169,7 +169,7 @@ impl Findings {
         self.metrics.iter().find(|metric| metric.name == name).copied()
     }
 
-    /// Returns the unit of a metric, or an empty string if no row has a value.
+    /// Returns the unit of a metric, or an empty string if no row or capacity has a value.
     pub fn unit(&self, name: &str) -> &str {
         self.metric_info(name).map_or("", |metric| metric.unit)
     }
@@ -231,7 +231,7 @@ pub enum Source {
 pub struct Comparison {
     /// Name of the metric by which contenders are compared.
     pub metric: String,
-    /// Whether the comparison is by the study's metric. By others, 1 in 20 comparisons shows a difference by chance.
+    /// Whether the study's metric is compared. By other metrics, 1 in 20 comparisons shows a difference by chance.
     pub headline: bool,
     /// Factor whose levels are the contenders.
     pub factor: String,
@@ -612,10 +612,9 @@ impl Mark {
         }
     }
 
-    /// Whether the mark prevents comparing servers by this metric. The order of the two sides of a block is random, so
-    /// a disturbance that ignores the side, such as another process, leaves values exchangeable (Fisher 1935), and the
-    /// signed-rank test only loses power. A limit common to both sides, such as a busy generator, determines throughput
-    /// and latency, but not the server's CPU time per request.
+    /// Whether the mark prevents comparing servers by this metric. A disturbance that ignores the random order of the
+    /// two sides of a block leaves values exchangeable (Fisher 1935) and only costs power. A limit common to both
+    /// sides, such as a busy generator, determines throughput and latency, but not the server's CPU time per request.
     pub fn forbids(self, metric: &Metric) -> bool {
         match self {
             Mark::Shared => false,
@@ -701,7 +700,7 @@ pub struct SearchFinding {
     pub high: Option<SearchEnd>,
     /// Why there is no lower end; `None` if there is one.
     pub no_low: Option<String>,
-    /// Why there is no upper end; else `None`. `generator-limited from ...`: the server's limit was not reached.
+    /// Why there is no upper end; else `None`. `generator-limited from ...` means that the server's limit is higher.
     pub no_high: Option<String>,
     /// Lowest rate at which the generator was the limit, per second; `None` if it never was.
     pub generator_from_per_s: Option<f64>,
@@ -849,8 +848,7 @@ pub struct Effects {
     pub refused: Option<String>,
     /// Why the analysis does not measure only the server; `None` if it does.
     pub marked: Option<String>,
-    /// The analysis of differences, preceded by an analysis of ratios if all values are above zero and the metric is
-    /// not a share. The sentences use the first analysis.
+    /// Analysis of ratios, if all values are above zero and no shares, then of differences. Sentences use the first.
     pub analyses: Vec<EffectAnalysis>,
     /// Interpretation in sentences: shown effects first, sorted by share of the variation, largest first.
     pub sentences: Vec<String>,

@@ -405,7 +405,7 @@ fn at(test: &GateTest) -> String {
     if test.label.is_empty() { String::new() } else { format!(" at {}", test.label) }
 }
 
-/// Describes the results of one candidate. Errors come first if they fail the candidate; omitted if there are none.
+/// Describes one candidate's results. Errors come first if they fail the candidate, and are omitted if there are none.
 fn of_conditions(found: &GateFinding, tests: &[GateTest]) -> Vec<String> {
     let is_excess = |test: &&GateTest| matches!(test.bound, Some(Bound::Excess(_)));
     let errors = tests.iter().find(is_excess);

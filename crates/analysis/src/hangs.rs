@@ -26,7 +26,7 @@ impl Waits {
     }
 }
 
-/// Shortest silence that counts, ns. A scheduler, garbage collector or host can pause a process for this long.
+/// Shortest silence that counts, ns. A scheduler, garbage collector or host can pause a process for almost as long.
 const SHORTEST_NS: f64 = 100e6;
 /// Multiple of the longest or 95th-percentile response time above which a waiting connection counts as silent.
 const FAR_BEYOND: f64 = 5.0;
@@ -230,7 +230,6 @@ mod tests {
 
     #[test]
     fn slow_response_does_not_hide_a_silence() {
-        // The silence is 500 ms of 10 s, after a response that took 120 or 300 ms.
         for slowest in [120 * MS, 300 * MS] {
             let mut service = stats::Histogram::new();
             (0..10_000).for_each(|_| service.record(MS));
@@ -263,7 +262,6 @@ mod tests {
 
     #[test]
     fn reports_a_pause_only_if_requests_waited() {
-        // The pause has 25 empty windows of 5 ms and starts at 50 ms.
         let pause = |m: &mut Measurement, longest: u64| {
             let empty = Window { requests: 0, errors: 0, latency: waited(&[]) };
             m.windows[10..35].fill(empty);

@@ -103,8 +103,7 @@ pub struct LoadReport {
     /// Results per generator; empty unless the load came from several machines.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<AgentFinding>,
-    /// Intervals by batch means or order statistics, by key, such as `rate_per_s` or `latency_ns_p99`. They cover the
-    /// seconds of this load; at a different time or after a restart, values may differ.
+    /// Intervals by key, such as `rate_per_s`, by batch means or order statistics, over the seconds of this load only.
     pub intervals: BTreeMap<String, IntervalOrNote>,
     /// Number of responses after the timeout, which are errors of kind `timeout` but count in the quantiles.
     pub late_answers: u64,

@@ -1,4 +1,4 @@
-//! Paragraphs on the methods of a report.
+//! Writes the paragraphs that explain how a report's numbers were obtained.
 
 use study::Plan;
 use study::plan::Point;

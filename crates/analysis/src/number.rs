@@ -52,7 +52,7 @@ pub fn at_least(value: f64, unit: &str) -> String {
 pub fn estimate(estimate: &Estimate, unit: &str) -> String {
     let (divisor, name) = scale(unit, estimate.point);
     let (point, half) = (estimate.point / divisor, estimate.half_width() / divisor);
-    // The decimals show one digit of the half-width, but at most two more decimals than for the point.
+    // The result has enough decimals for one digit of the half-width, but at most two more than the point needs.
     let own = if half == 0.0 && point.fract() == 0.0 { 0 } else { decimals(point) };
     let wanted = if half > 0.0 { (-half.log10().floor()).clamp(0.0, 9.0) as usize } else { 0 };
     let decimals = own.max(wanted.min(own + 2));

@@ -1,5 +1,4 @@
-//! Overhead of proxies: trials through a proxy, compared with trials at `direct` in the same block. They run shortly
-//! after each other, so most influences of the machine cancel and the difference is precise.
+//! Overhead of proxies, from trials with and without them in one block, so that most influences of the machine cancel.
 
 use stats::pairs::Pairs;
 use stats::ranking::BLOCKS_MIN;
@@ -24,7 +23,7 @@ pub const COMPARED: [&str; 10] = [
 ];
 const NAMED: [(&str, &str); 3] = [("latency_p50", "p50"), ("latency_p99", "p99"), ("latency_mean", "the mean")];
 
-/// Computes the overhead at every point that shares blocks with its point at `direct`. Empty without proxies.
+/// Computes the overhead at every point that shares blocks with its point at `direct`; nothing without proxies.
 pub fn added(findings: &Findings) -> Vec<Added> {
     let rest = findings.factors.iter().filter(|factor| factor.levels.len() > 1 && factor.name != THROUGH);
     let rest = rest.map(|factor| factor.name.clone()).collect::<Vec<_>>();

@@ -1,5 +1,5 @@
 //! Trends over the requests of a trial, such as growth of latency, memory or a proxy's store. Each trial has one value,
-//! the slope of its least-squares line, so intervals cover fresh processes ([`stats::growth_in_trials`]).
+//! the slope of its least-squares line, so intervals cover different processes ([`stats::growth_in_trials`]).
 
 use stats::growth_in_trials::{self, Growth, Series, Shown};
 use study::metric::OVER_REQUESTS;

@@ -294,7 +294,6 @@ fn limit(measured: &[&Record], nodes: &[Node]) -> Option<LimitFinding> {
     for verdict in &verdicts {
         *counts.entry(verdict.limited_by).or_insert(0) += 1;
     }
-    // A tie goes to the limit that reveals least about the server.
     let caution = |limit: &Limit| match limit {
         Limit::Shared => 5,
         Limit::Generator => 4,

@@ -22,7 +22,6 @@ pub(crate) fn scope(started: Option<(String, String)>, rows: &[Row], level: f64)
     };
     let sentence = format!(
         "Absolute values are from this run, {times}; {starts} per row{}",
-        // If there are few starts, their number says enough.
         if unseen_share > UNSEEN_MAX {
             String::new()
         } else {
@@ -46,7 +45,6 @@ fn period(from: &str, until: &str) -> String {
     }
 }
 
-/// Largest p-value at which the machine's speed is reported to have changed during the run.
 const ALARM: f64 = 0.05;
 
 /// Tests whether consecutive trials are similar in `metric`, except in searches, where a trial determines the next.
@@ -188,7 +186,7 @@ mod tests {
 
     #[test]
     fn flags() {
-        // Each row: times before, times after, each (wall time, CPU time), and whether a different process used a CPU.
+        // Each row: times before and after the trial, as (wall time, CPU time), and whether another process used a CPU.
         type Times = &'static [(u64, u64)];
         let table: [(Times, Times, bool); 6] = [
             (&[(100, 100), (100, 100)], &[(100, 99)], false),

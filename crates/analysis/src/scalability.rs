@@ -72,7 +72,7 @@ fn of_series(
     };
     sentence += &left_out(factor, &measured);
     sentence += &fewer_processors(factor, &measured);
-    // Without repetition there is no interval, and the fit alone would look too certain.
+    // Without repetition there is no interval, and a fit would look too certain.
     let found = found.ok().filter(|fit| fit.intervals.is_some());
     let point = |point: &Measured<'_>| {
         let mean = stats::interval::average(&point.throughputs).filter(|mean| mean.is_finite())?;

@@ -254,7 +254,7 @@ fn sentence(objective: &Objective, found: &Found, finished: bool, last_words: &s
     ];
     let mut parts = [low, high].into_iter().flatten().collect::<Vec<_>>();
     for missing in missing.into_iter().flatten() {
-        // Both ends may be missing because of the generator.
+        // Both ends may be missing for the same reason, the generator's limit.
         if !parts.contains(&missing) {
             parts.push(missing);
         }

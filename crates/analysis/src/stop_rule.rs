@@ -29,7 +29,7 @@ pub(crate) fn reason_to_stop(plan: &Plan, point: usize, records: &[Record]) -> O
     reason(plan, &trials, mine)
 }
 
-/// Returns why a side of a comparison gets no second trial: its first trial failed for a permanent reason.
+/// Returns why a side of a comparison gets no second trial after its first failed for good; `None` if it gets one.
 fn failed_at_first(point: usize, records: &[Record]) -> Option<String> {
     let first = records.iter().find(|record| record.point == point)?;
     match &first.outcome {

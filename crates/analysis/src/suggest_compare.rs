@@ -108,7 +108,7 @@ fn command(point: &Point) -> String {
     if set.is_empty() { command.clone() } else { format!("env {set} {command}") }
 }
 
-/// Returns flags and URL of `quintain load` for the load of a point, or why it cannot run that load.
+/// Returns the flags and URL of `quintain load` for the load of a point, or why it cannot run that load.
 fn load(point: &Point) -> Result<Vec<String>, &'static str> {
     let LoadPlan { protocol, http, workload, journey, search, share, shape, .. } = &point.load;
     match () {

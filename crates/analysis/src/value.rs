@@ -217,7 +217,7 @@ impl Trial<'_> {
         self.a_request(bytes).filter(|_| studied && bytes > 0.0)
     }
 
-    /// Product of all proxies' forwarded over received bytes; 1 without proxies, `None` if a proxy has no counts.
+    /// Forwarded over received bytes, multiplied over all proxies; 1 without proxies, `None` if a proxy has no counts.
     fn byte_ratio(&self) -> Option<f64> {
         let shares = self.record.proxies.iter().map(|proxy| {
             let wire = proxy.wire.filter(|wire| wire.front_bytes > 0)?;
@@ -243,7 +243,7 @@ impl Trial<'_> {
     }
 }
 
-/// Share of completed requests, a fraction, that failed or were unsent beyond the timeout; `None` without requests.
+/// Share of completed requests, a fraction, that failed or stayed unsent past the timeout; `None` without requests.
 pub fn error_share(measurement: &Measurement) -> Option<f64> {
     let overdue = measurement.censored.as_deref().map_or(0, |censored| censored.unsent_overdue);
     let failed = measurement.errors_total().saturating_add(overdue);

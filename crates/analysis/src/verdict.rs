@@ -7,8 +7,8 @@
 //!    met, the limit is `neither`. If not, the server is the limit if it was saturated, caused errors or left no
 //!    connection free. Otherwise, the generator is the limit.
 //! 4. Closed loop: a saturated server is the limit. Otherwise, a generator that is busy, kept waiting for a CPU, or
-//!    close to its calibrated maximum is the limit. If nothing is busy, clients just wait: `latency`. If most clients are in
-//!    back-off, the limit is the server that loses their connections.
+//!    close to its calibrated maximum is the limit. If nothing is busy, clients just wait: `latency`. If most clients
+//!    are in back-off, the limit is the server that loses their connections.
 //! 5. A proxy with busy CPUs replaces the server, `latency` or `neither` as the limit.
 //! 6. Each of several generators has a verdict, and the worst one becomes the verdict of the trial (`agents`).
 
@@ -28,7 +28,7 @@ use crate::number::{count, percent, quantity};
 /// Utilization, a fraction, above which a generator has no CPU time left.
 const EXHAUSTED: f64 = 0.95;
 const LITTLE_TOLERANCE: f64 = 0.01;
-/// Waiting time of server or generator for its CPU, as a share of the time, above which a trial is disturbed.
+/// Time for which a server or generator waited for its CPU, as a fraction, above which a trial is disturbed.
 const DISTURBED: f64 = 0.1;
 
 /// Judges stored trials again, by the current rules.
@@ -76,7 +76,7 @@ pub fn judge(record: &Record, calibration: Option<&Calibration>, nodes: &[Node])
     (Some(cluster_generator_verdicts::worst(with_proxies(verdict, record), record, nodes)), warnings)
 }
 
-/// Share of the time that the server waited for its CPU; `None` up to 10 %, at which it was not starved.
+/// Share of the time that the server waited for its CPU; `None` up to 10 %, which does not count as starved.
 pub fn starved(record: &Record) -> Option<f64> {
     record.subject.waiting_share().filter(|share| *share > DISTURBED)
 }
@@ -200,7 +200,7 @@ fn little_warning(measurement: &Measurement) -> Option<String> {
         return None;
     }
     let (caused_ns, caused) = crate::load_cache_report::caused(measurement);
-    // Requests that waited at the end were in flight too: in an open loop one per connection, from its write.
+    // Requests that waited at the end were in flight too: in an open loop, one per connection, since its write.
     let waited_ns = measurement.censored.as_deref().map_or(0.0, |censored| match measurement.offered_per_s {
         Some(_) => censored.connections.sum,
         None => censored.in_flight.sum,

@@ -7,7 +7,7 @@ use crate::label::label;
 
 /// Returns the path and content of each file, in a directory per design point and block, for trials without a proxy or
 /// with a proxy that reports calls. Data that the proxy does not report has no file.
-/// - `bytes`: metadata per call by the original's formula, without the peer's address (M1a), bytes.
+/// - `bytes`: metadata per call by Whip's formula without peer addresses (M1a), bytes.
 /// - `clientcalls`: milliseconds per call, self time plus wait of the proxy next to the generator. Without a proxy,
 ///   the values are from the generator's histograms, by window and ascending within a window.
 /// - `times`: milliseconds that the proxy waited for the next hop.

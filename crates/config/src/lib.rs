@@ -1,8 +1,7 @@
 //! Reads TOML files against declared keys and reports every error.
 //!
-//! Callers declare their keys once, as [`Keys`]. A [`Section`] reads a table and adds each error, with its place and a
-//! hint, to a [`Report`]. [`render_keys`] renders the declarations as help, Markdown and JSON Schema. This crate only
-//! turns strings into values and [`Diagnostic`]s; callers decide what the keys mean.
+//! Callers declare [`Keys`] once and decide what they mean. A [`Section`] reads a table and adds each error, with its
+//! place and a hint, to a [`Report`]. [`render_keys`] renders the declarations as help, Markdown and JSON Schema.
 //!
 //! ```
 //! use config::{Key, Keys, Kind, Missing, Report, Section, node};

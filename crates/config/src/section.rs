@@ -210,7 +210,6 @@ impl<'a, F: Fill> Section<'a, F> {
         }
     }
 
-    /// Reads a number within its range, either plain or as a string with a unit.
     fn numeric(&self, key: &str, is_meant: fn(&Kind) -> bool, wanted: &str) -> Option<f64> {
         let kind = self.kind(key, |kind| is_meant(kind).then_some(*kind));
         let found = self.find(key)?;

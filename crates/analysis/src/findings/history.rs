@@ -174,7 +174,7 @@ pub struct SideBySide {
     pub reasons: Vec<String>,
     /// Command that would give a verdict; if `None`, `note` gives the reason.
     pub command: Option<String>,
-    /// Common properties and differences of the runs in words: machine, study, revision.
+    /// Note about the command, or why there is none; may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
 }

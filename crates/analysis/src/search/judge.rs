@@ -14,7 +14,6 @@ use crate::value;
 
 const LEVEL: f64 = 0.95;
 const FIFTHS: usize = 5;
-/// Minimum ratio of mean latencies, last to first fifth of a trial, that shows a growing backlog.
 const GROWN: f64 = 2.0;
 /// Largest reported distance from a bound: ln 1000, or a factor of 1,000.
 const FAR: f64 = 6.907_755_278_982_137;
@@ -38,8 +37,7 @@ struct Part {
     why: String,
 }
 
-/// Judges a trial by its objective, its limit and the server's peak resident set. An open loop must also achieve the
-/// offered rate, without failed requests and without a growing backlog.
+/// Judges a trial by its objective. An open loop must also achieve the offered rate without failures or a backlog.
 pub(crate) fn judge(
     objective: &Objective,
     measurement: &Measurement,
@@ -99,7 +97,7 @@ fn value(condition: &Condition, measurement: &Measurement, rss_bytes: Option<u64
                 (window.errors as f64, window.errors.saturating_add(window.requests) as f64)
             };
             let interval = match errors {
-                // With no failure in n requests, the share is at most 3/n at 95 % (Hanley & Lippman-Hand 1983).
+                // With no failure in n requests, at most a share 3/n fails at 95 % (Hanley & Lippman-Hand 1983).
                 0 if point > 0.0 => None,
                 0 => Some((0.0, (3.0 / all).min(1.0))),
                 _ => found(batch_means::ratio(&windows.iter().map(of).collect::<Vec<_>>(), LEVEL)),
@@ -124,8 +122,7 @@ fn value(condition: &Condition, measurement: &Measurement, rss_bytes: Option<u64
     }
 }
 
-/// Returns a latency, without its interval if waiting requests changed it. `None` for a lower bound that meets the
-/// condition, because the actual value may not.
+/// Returns a latency, with its interval unless waiting requests changed it; `None` for a lower bound within the limit.
 fn bounded(
     condition: &Condition,
     bound: Bound,
@@ -162,8 +159,8 @@ fn beyond(value: f64, bound: f64) -> f64 {
     }
 }
 
-/// Compares the missing share of the offered rate with the allowed share, with an allowance for chance, because a
-/// Poisson schedule varies. If fewer scheduled requests are missing, their share counts instead, without the allowance.
+/// Compares the missing share of the offered rate with the allowed share, with an allowance for the chance in a Poisson
+/// schedule. The missing share of scheduled requests counts instead, without allowance, if it is smaller.
 fn achieved(measurement: &Measurement) -> Option<Part> {
     let offered = measurement.offered_per_s? * measurement.duration_ns as f64 / 1e9;
     if !(offered.is_finite() && offered > 0.0) {
@@ -180,8 +177,7 @@ fn achieved(measurement: &Measurement) -> Option<Part> {
     Some(Part { excess: beyond(missing, allowed), interval, why })
 }
 
-/// Detects a growing backlog, which is work that piles up near the sustained rate: latency rose from fifth to fifth of
-/// the trial (by chance once in 120 trials) and at least doubled.
+/// Detects a growing backlog: latency rose from fifth to fifth of the trial (1 in 120 by chance) and at least doubled.
 fn backlog(measurement: &Measurement) -> Option<Part> {
     let windows = value::whole_windows(measurement);
     if windows.len() < FIFTHS {
