@@ -25,13 +25,13 @@ pub struct Key {
     pub kind: Kind,
     /// Example of a value, as TOML.
     pub example: &'static str,
-    /// Meaning of a missing key: an error, or which default applies.
+    /// Effect of a missing key: an error or a default.
     pub missing: Missing,
     /// Description of the key in a few words.
     pub text: &'static str,
 }
 
-/// What it means if a key is missing.
+/// Effect of leaving out a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Missing {
     /// A missing key is an error.

@@ -22,7 +22,7 @@ pub trait Fill: Copy {
 pub struct Filled {
     /// The string with all names replaced.
     pub text: String,
-    /// Place and name, as in `` level `a` of `b` ``, from which the string comes; `None` for the file itself.
+    /// Place and name of the string's source, such as `` level `a` of `b` ``; `None` for the file itself.
     pub from: Option<(Place, String)>,
 }
 
@@ -275,7 +275,8 @@ impl<'a, F: Fill> Section<'a, F> {
         self.numeric(key, |kind| matches!(kind, Kind::Bytes(..)), wanted).map(|bytes| bytes as u64)
     }
 
-    /// Reads one of `words`, such as `"2"` or the number 2, and returns its meaning. `None` as for [`Section::word`].
+    /// Reads one of `words` and returns its meaning. The number 2 matches the word `"2"`. `None` as for
+    /// [`Section::word`].
     pub fn choice<T: Copy>(&self, key: &str, words: &[(&str, T)]) -> Option<T> {
         let what = self.kind(key, |kind| match kind {
             Kind::Word(what, _) | Kind::Name(what) => Some(*what),
