@@ -23,7 +23,7 @@ const ERRORS: f64 = 3.0;
 const LEVEL: f64 = 0.997_300_203_936_740;
 /// Share of a link's receive rate, a fraction, above which the link is full.
 const FULL: f64 = 0.8;
-/// Multiple of a link's assumed capacity. A load from there on shows that the link is faster than assumed.
+/// Multiple of a link's assumed capacity. A load of at least this size shows that the link is faster than assumed.
 const AS_WIDE: f64 = 1.1;
 /// Share of the other links' receive rate, a fraction, below which a link is slow.
 const SLOW_LINK: f64 = 0.1;

@@ -7,13 +7,13 @@ use crate::hangs::Waits;
 use crate::number::{count, percent, quantity};
 use crate::{hangs, merge_histograms};
 
-/// Time for which a worker waited for a CPU, as a fraction, above which it shared its CPU with another process.
+/// Share of a worker's time spent waiting for a CPU, above which it shares its CPU with another process.
 pub(crate) const RUN_QUEUE_SHARE: f64 = 0.05;
 /// Share of clients in back-off, a fraction, up to which back-off is not reported.
 const BACKOFF_SHARE: f64 = 0.01;
 /// Utilization, a fraction, above which a worker or server is busy.
 pub const BUSY: f64 = 0.8;
-/// Time for which a worker waited for a CPU, as a fraction, above which the generator limits the load.
+/// Share of a worker's time spent waiting for a CPU, above which the generator limits the load.
 const KEPT_SHARE: f64 = 0.3;
 /// Minimum pause of a generator, in ns and as a share of the trial, that makes it the limit of the load.
 const STALLED: (f64, f64) = (50e6, 0.01);

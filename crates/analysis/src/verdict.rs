@@ -28,7 +28,7 @@ use crate::number::{count, percent, quantity};
 /// Utilization, a fraction, above which a generator has no CPU time left.
 const EXHAUSTED: f64 = 0.95;
 const LITTLE_TOLERANCE: f64 = 0.01;
-/// Time for which a server or generator waited for its CPU, as a fraction, above which a trial is disturbed.
+/// Share of a server's or generator's time spent waiting for its CPU, above which a trial is disturbed.
 const DISTURBED: f64 = 0.1;
 
 /// Judges stored trials again, by the current rules.

@@ -85,8 +85,7 @@ pub struct GateTest {
     pub difference: Option<Estimate>,
     /// Typical value of the baseline, in the metric's unit, or mean failed share; `None` if the pairs were not tested.
     pub base_value: Option<f64>,
-    /// Typical value of the candidate, defined like `base_value`; if there is a ratio, exactly `base_value` times
-    /// `ratio`.
+    /// Typical value of the candidate, defined like `base_value`; if there is a ratio, exactly `base_value` times it.
     pub candidate_value: Option<f64>,
     /// Most frequent kind of failed request of baseline and candidate, such as `status 503`; empty if none failed.
     #[serde(skip_serializing_if = "study::is_default")]
