@@ -275,8 +275,7 @@ impl<'a, F: Fill> Section<'a, F> {
         self.numeric(key, |kind| matches!(kind, Kind::Bytes(..)), wanted).map(|bytes| bytes as u64)
     }
 
-    /// Reads one of `words` and returns its meaning. The number 2 matches the word `"2"`. `None` as for
-    /// [`Section::word`].
+    /// Reads one of `words` and returns its meaning. The number 2 matches `"2"`. `None` as for [`Section::word`].
     pub fn choice<T: Copy>(&self, key: &str, words: &[(&str, T)]) -> Option<T> {
         let what = self.kind(key, |kind| match kind {
             Kind::Word(what, _) | Kind::Name(what) => Some(*what),
