@@ -1,15 +1,15 @@
-//! Confidence intervals of one trial from batch means of its windows, whose correlation makes them count for less.
+//! Confidence intervals of one trial from the batch means of its windows, which are correlated.
 //!
 //! The textbook method doubles the batch length until the von Neumann ratio of the batch means is not significant. With
 //! few batches, this test rarely detects correlation, and stopping at the first length that passes selects lucky ones.
 //! In simulated AR(1) series, nominal 95 % intervals then cover 77 to 92 % when data is scarce. Therefore:
 //!
-//! 1. Estimate the autocorrelation time τ (how many windows are worth one) from the initial monotone sequence of
-//!    autocovariances (Geyer 1992), corrected for the estimated mean.
+//! 1. Estimate the autocorrelation time τ (the number of windows worth one independent window) from the initial
+//!    monotone sequence of autocovariances (Geyer 1992), corrected for the estimated mean.
 //! 2. Decline if the series is worth fewer than [`FEWEST_EFFECTIVE`] independent windows, even if τ is uncertain.
-//! 3. Form at most [`MOST_BATCHES`] batches of at least 2.5 τ. Every window is in one, so lengths differ by up to 1.
-//! 4. Make batches half as long again until the von Neumann ratio test (5 %, one-sided) accepts their means, or
-//!    decline below [`FEWEST_BATCHES`].
+//! 3. Form at most [`MOST_BATCHES`] batches of at least 2.5 τ. All windows are used, so lengths differ by up to 1.
+//! 4. Lengthen the batches by half until the von Neumann ratio test (5 %, one-sided) accepts their means, or decline if
+//!    fewer than [`FEWEST_BATCHES`] remain.
 //! 5. Apply Student's t with k - 1 degrees of freedom to the batch means. Their variance is corrected for the remaining
 //!    correlation in an AR(1) process and for the uncertainty of τ.
 //!
@@ -28,7 +28,7 @@ pub const MOST_BATCHES: usize = 20;
 pub const FEWEST_EFFECTIVE: f64 = 20.0;
 /// Minimum ratio of the batch length to the autocorrelation time.
 const LENGTHS: f64 = 2.5;
-/// One-sided normal bound of the von Neumann test at 5 %.
+/// One-sided 5 % bound of the von Neumann test: the normal 95 % quantile.
 const NEIGHBOURS_BOUND: f64 = 1.644_853_626_951_472_2;
 const NO_RESPONSE: &str = "a whole window has no response";
 /// Share of the uncertainty of τ that is added to the variance, chosen by simulation.
@@ -61,7 +61,7 @@ pub fn mean(series: &[f64], level: f64) -> Result<Batches, String> {
     let n = windows as f64;
     let point = interval::average(series).expect("not empty");
     let tau = autocorrelation_time(series);
-    // Approximate relative standard error of τ: the sum has about 2.5 τ lags (Sokal 1997, with a window of 2.5 τ).
+    // Approximate relative standard error of τ, which sums about 2.5 τ lags (Sokal 1997, with a window of 2.5 τ).
     let doubt = ALLOWANCE * (10.0 * tau / n).sqrt();
     let cautious = n / (tau * if tau > 1.0 { 1.0 + doubt } else { 1.0 });
     if cautious < FEWEST_EFFECTIVE {
@@ -95,7 +95,7 @@ pub fn mean(series: &[f64], level: f64) -> Result<Batches, String> {
     Ok(Batches { estimate, batches, batch_len })
 }
 
-/// Returns the interval for a mean over requests, such as mean latency, from `(sum, count)` per window. The point is
+/// Returns the interval for a mean over requests, such as mean latency, from `(sum, count)` per window. The estimate is
 /// the total sum over the total count, with the interval of the linearized ratio (Cochran 1977, Sampling Techniques,
 /// section 6.4). Windows without requests count too. Fails with a message if the series supports no interval.
 pub fn ratio(series: &[(f64, f64)], level: f64) -> Result<Batches, String> {
@@ -116,17 +116,16 @@ pub fn ratio(series: &[(f64, f64)], level: f64) -> Result<Batches, String> {
 
 /// Returns the interval for quantile `q` over the requests of one trial, from the histograms of its `windows` in order
 /// and of the `whole` trial, which may be finer. The variance between windows of the share below the quantile gives the
-/// number of independent requests. With an allowance for few batches, that number gives the binomial interval. Source:
-/// the effective sample of Korn & Graubard 1998, Confidence Intervals for Proportions with Small Expected Number of
-/// Positive Counts, inverted to a quantile as in Woodruff 1952. Fails with a message if the series supports no
-/// interval, or if too few requests remain to bound the quantile.
+/// number of independent requests and thus the binomial interval. Source: the effective sample of Korn & Graubard 1998,
+/// Confidence Intervals for Proportions with Small Expected Number of Positive Counts, inverted to a quantile as in
+/// Woodruff 1952. Fails with a message if the series supports no interval or if too few requests remain.
 pub fn quantile(windows: &[Histogram], whole: &Histogram, q: f64, level: f64) -> Result<Batches, String> {
     let point = whole.quantile(q).ok_or_else(|| declined(NO_RESPONSE))?;
     let share = |window: &Histogram| (window.count_at_or_below(point as u64) as f64, window.len() as f64);
     let share = ratio(&windows.iter().map(share).collect::<Vec<_>>(), level)?;
     let standard_error = share.estimate.half_width() / -special_functions::normal_quantile((1.0 - level) / 2.0);
     let worth = q * (1.0 - q) / standard_error.powi(2);
-    // The cast saturates, so shares without variance use all requests.
+    // The cast saturates: if the shares do not vary, all requests count as independent.
     let estimate = whole.quantile_interval(q, level, worth as u64).map_err(declined)?;
     Ok(Batches { estimate, ..share })
 }
@@ -148,8 +147,8 @@ fn neighbours_alike(values: &[f64]) -> bool {
     squares > 0.0 && 1.0 - steps / (2.0 * squares) > NEIGHBOURS_BOUND * ((m - 2.0) / (m * m - 1.0)).sqrt()
 }
 
-/// Share of the long-run variance that means of batches of this length have, in an AR(1) process of autocorrelation
-/// time τ: `1 - 2ρ/((1 - ρ²)·length)`, in terms of τ. At least one half.
+/// Share of the long-run variance visible in the means of batches of `batch_len` windows of an AR(1) process with
+/// autocorrelation time `tau`: `1 - 2ρ/((1 - ρ²)·length)`, at least one half.
 pub(crate) fn shortfall(tau: f64, batch_len: usize) -> f64 {
     1.0 - ((tau - 1.0 / tau) / (2.0 * batch_len as f64)).min(0.5)
 }
@@ -239,7 +238,7 @@ mod tests {
 
     #[test]
     fn every_window_counts() {
-        // The interval has a width and contains the mean, wherever the one deviating window is.
+        // The interval has a positive width and contains the mean for any position of the deviating window.
         let mut intervals = 0;
         for windows in [37, 39, 50, 99, 101, 199] {
             for odd in [0, windows / 2, windows - 1] {

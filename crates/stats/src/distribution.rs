@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 use crate::random::Rng;
 use crate::special_functions;
 
-/// A distribution in the unit of its parameters, bytes in a workload. Only a negative location gives negative values.
+/// A distribution in the unit of its parameters, which is bytes in a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "law", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Distribution {
-    /// Constant distribution: all values are equal.
+    /// A single value.
     Constant {
         /// Value of every draw.
         #[serde(rename = "bytes")]
@@ -34,7 +34,7 @@ pub enum Distribution {
         low: f64,
         /// The higher of the two values.
         high: f64,
-        /// Share of the higher value, a fraction.
+        /// Fraction of values that equal `high`.
         high_share: f64,
     },
     /// All values between two bounds, equally likely.
@@ -51,9 +51,8 @@ pub enum Distribution {
         /// Scale θ, in the unit of the values: the mean is shape times scale.
         scale: f64,
     },
-    /// Generalized extreme value distribution, for the largest of many values. Source: Jenkinson 1955, with a positive
-    /// shape for a heavy upper tail, as for the keys of Atikoglu et al. 2012. scipy's `genextreme` has the opposite
-    /// sign.
+    /// Generalized extreme value distribution, for the largest of many values. Source: Jenkinson 1955. A positive shape
+    /// has a heavy upper tail, as in the key sizes of Atikoglu et al. 2012; scipy's `genextreme` has the opposite sign.
     Gev {
         /// Location μ, in the unit of the values.
         location: f64,
@@ -90,8 +89,8 @@ fn unstretched(k: f64, z: f64) -> f64 {
 }
 
 impl Distribution {
-    /// Whether the parameters are valid: all are finite and, except `location` and the shape next to it, not negative;
-    /// divisors are positive, `low` is at most `high`, and a share is between 0 and 1.
+    /// Whether the parameters are valid: all are finite, divisors are positive, `low` is at most `high`, and shares are
+    /// fractions. Only `location`, and the shape next to it, may be negative.
     pub fn is_valid(&self) -> bool {
         let fine = |value: f64| value.is_finite() && value >= 0.0;
         match *self {
@@ -121,7 +120,7 @@ impl Distribution {
         }
     }
 
-    /// Exact quantile `p`: the smallest value that at least a share `p` of all values do not exceed.
+    /// Exact quantile `p`: the smallest value that at least a fraction `p` of all values does not exceed.
     pub fn quantile(&self, p: f64) -> f64 {
         assert!((0.0..=1.0).contains(&p), "`p` is a fraction, not a percentage: {p}");
         match *self {
@@ -139,7 +138,7 @@ impl Distribution {
         }
     }
 
-    /// Exact share of values up to `x`, a fraction.
+    /// Exact fraction of values up to and including `x`.
     pub fn cdf(&self, x: f64) -> f64 {
         let step = |value: f64| if x >= value { 1.0 } else { 0.0 };
         match *self {
@@ -165,7 +164,7 @@ impl Distribution {
         }
     }
 
-    /// Exact share of values above `x`, a fraction, which is precise even if it is small.
+    /// Exact fraction of values above `x`, precise even if it is small.
     pub fn upper(&self, x: f64) -> f64 {
         match *self {
             Self::Exponential { mean } if mean > 0.0 => (-x.max(0.0) / mean).exp(),
@@ -247,7 +246,7 @@ mod tests {
         }
     }
 
-    // The model of Facebook's ETC pool has keys of p50 33.8, p90 51, p99 76 and p99.9 106 bytes.
+    // In the model of Facebook's ETC pool, key sizes have p50 33.8, p90 51, p99 76 and p99.9 106 bytes.
     #[test]
     fn keys_of_etc_keep_their_distribution() {
         let keys = LAWS[9];

@@ -126,11 +126,11 @@ pub struct Term {
     pub squares: f64,
     /// Degrees of freedom of the source.
     pub df: usize,
-    /// Share of the variation: `squares` over the sum of all terms. Exceeds 0 even without an effect; see `p_value`.
+    /// Share of the variation: `squares` over their sum for all terms. Exceeds 0 even without an effect; see `p_value`.
     pub share: f64,
     /// Mean square over the mean square of the error; `None` for the error.
     pub f: Option<f64>,
-    /// Probability of at least this `f` without an effect; `None` for the error.
+    /// Probability of an `f` at least this large if there is no effect; `None` for the error.
     pub p_value: Option<f64>,
 }
 
@@ -180,7 +180,7 @@ pub struct Factorial {
     levels: Vec<usize>,
     /// Means of the points without block effects; the last factor changes fastest.
     means: Vec<f64>,
-    /// Covariance of `means` over the error variance, up to a constant that cancels in contrasts.
+    /// Covariance of `means` divided by the error variance, up to a constant that cancels in contrasts.
     covariance: Matrix,
     /// Rows of the analysis of variance: main effects in factor order, two-way interactions, [`Source::Higher`] for
     /// three or more factors, [`Source::Blocks`] for several blocks, [`Source::Error`]. Their shares sum to 1.
@@ -193,7 +193,7 @@ pub struct Factorial {
     pub trials: usize,
     /// Number of blocks separated from the error; 1 if there are none or if trials are too few.
     pub blocks: usize,
-    /// Whether all points have equally many trials. Sums of squares then match the textbook, and add up in full blocks.
+    /// Whether points have equally many trials. Sums of squares then match the textbook and, in full blocks, add up.
     pub is_equal: bool,
     /// Standard deviation and number of trials of each point; the last factor changes fastest. The pooled error assumes
     /// equal deviations.
@@ -236,7 +236,7 @@ pub fn factorial(levels: &[usize], trials: &[Trial], scale: Scale) -> Result<Fac
     if missing > 0 {
         return Err(Refusal::Missing { points: missing, of: points });
     }
-    // Centered values keep their digits even if they are large.
+    // Centering keeps the precision of large values.
     let middle = data.iter().map(|datum| datum.value / data.len() as f64).sum::<f64>();
     data.iter_mut().for_each(|datum| datum.value -= middle);
     let total = data.iter().map(|datum| datum.value * datum.value).sum::<f64>();
@@ -487,9 +487,9 @@ impl Matrix {
 }
 
 impl Factorial {
-    /// Ratio of the largest to the smallest variance of a point, and an upper bound of its p-value if all points
-    /// scatter equally. Assumes normal values and the smallest number of trials for all (Hartley 1950, by Bonferroni's
-    /// bound). `None` if a point has fewer than two trials or does not scatter.
+    /// Ratio of the largest to the smallest variance of a point, and an upper bound of its p-value if all variances are
+    /// equal. Assumes normal values and, for every point, the smallest number of trials (Hartley 1950, by Bonferroni's
+    /// bound). `None` if a point has fewer than two trials or no variance.
     pub fn uneven(&self) -> Option<(f64, f64)> {
         let fewest = self.spreads.iter().map(|spread| spread.1).min()?;
         let variances = self.spreads.iter().map(|spread| spread.0 * spread.0);
@@ -502,7 +502,7 @@ impl Factorial {
         Some((high / low, (pairs * f_upper(high / low, df, df)).min(1.0)))
     }
 
-    /// Difference between weighted means. Panics without one weight per point, or if the weights do not sum to zero.
+    /// Difference between weighted means. Panics unless there is one weight per point and the weights sum to zero.
     fn contrast(&self, weights: &[f64]) -> Contrast {
         assert_eq!(weights.len(), self.means.len(), "a weight for each point");
         let size = weights.iter().map(|weight| weight.abs()).sum::<f64>();
@@ -516,8 +516,8 @@ impl Factorial {
         Contrast { point, standard_error, df: self.error_df as f64, n: self.trials as u64 }
     }
 
-    /// Weight of each point, the product over all factors of `of(factor, level)`. A factor for which this is `None`
-    /// contributes one over its number of levels.
+    /// Weight of each point: the product over all factors of `of(factor, level)`, or of one over the factor's number of
+    /// levels if that is `None`.
     fn weights(&self, of: impl Fn(usize, usize) -> Option<f64>) -> Vec<f64> {
         let weight = |mut point: usize| {
             let mut product = 1.0;
@@ -549,8 +549,8 @@ impl Factorial {
         }))
     }
 
-    /// Change between two levels of a factor, at one level of a second factor or averaged over all levels of the
-    /// others. Panics if both factors are equal.
+    /// Change between two levels of a factor, at one level of a second factor or averaged over all levels of the other
+    /// factors. Panics if both factors are equal.
     pub fn change(&self, factor: usize, from: usize, to: usize, at: Option<(usize, usize)>) -> Contrast {
         assert!(at.is_none_or(|(other, _)| other != factor), "a factor has one level");
         at.into_iter().chain([(factor, from.max(to))]).for_each(|(factor, level)| self.check(factor, level));
@@ -630,7 +630,7 @@ mod tests {
         close(found.means[3], 77.0);
     }
 
-    // Jain 1991, section 17.1: unrepeated 15, 45, 25, 75 are 40 + 20 memory + 10 cache + 5 both; 76 %, 19 %, 5 %.
+    // Jain 1991, section 17.1: single trials 15, 45, 25, 75 give 40 + 20 memory + 10 cache + 5 both; 76 %, 19 %, 5 %.
     #[test]
     fn matches_unreplicated_example_of_jain() {
         let once = [(&[0, 0][..], &[15.0][..]), (&[1, 0], &[45.0]), (&[0, 1], &[25.0]), (&[1, 1], &[75.0])];
@@ -693,8 +693,8 @@ mod tests {
         of(found.main(0, 0), -6.145833333333, -6.564251903177, -5.727414763490);
         of(found.main(1, 0), -2.194444444444, -2.483920091487, -1.904968797401);
         of(found.interaction((0, 1), (1, 0)), 1.890277777778, 1.457790808964, 2.322764746592);
-        // coef(lm(v ~ blk + a*b, contrasts=list(a="contr.treatment"))) has the change 1 to 2 as difference of a1 and
-        // a2.
+        // coef(lm(v ~ blk + a*b, contrasts=list(a="contr.treatment"))) has this change, the difference a2 - a1 from
+        // above.
         close(found.change(0, 0, 1, None).point, -1.6625 + 6.145833333333);
     }
 

@@ -1,8 +1,8 @@
 //! Sequential tests of a candidate against its baseline while pairs of trials arrive. Both run in the same blocks in
 //! shuffled order, so the signed rank test ([`crate::pairs`]) is valid whatever the machine does. Pairs are tested only
 //! at a few looks, whose levels add up to the promised error (Bonferroni over looks, valid for any test and
-//! dependence). Questions of one look share its level: differences by Holm (1979), limits by Bonferroni. Error shares
-//! get a fixed part of it ([`ERRORS_PART`]).
+//! dependence). Questions of one look share its level: differences by Holm (1979), limits by Bonferroni. Questions
+//! about failed requests share a fixed part of it ([`ERRORS_PART`]).
 
 use crate::interval::Estimate;
 pub use crate::pairs::Side;
@@ -11,7 +11,7 @@ use crate::pairs::{DifferenceRange, FAR, Pairs, half_width};
 /// Numbers of pairs at which a gate is tested.
 const LOOKS: [u32; 14] = [10, 15, 20, 30, 45, 60, 90, 120, 180, 240, 360, 480, 720, 1_000];
 
-/// Shares of the error at the looks of gates of up to 30 and of up to 60 pairs. In simulations, the levels of Wang &
+/// Shares of the error at the looks of gates with up to 30 and up to 60 pairs. In simulations, the levels of Wang &
 /// Tsiatis (1987) save one pair in twenty but keep the error less reliably.
 const SHORT: [f64; 4] = [0.20, 0.20, 0.25, 0.35];
 const MIDDLE: [f64; 6] = [0.10, 0.12, 0.15, 0.18, 0.20, 0.25];
@@ -44,10 +44,10 @@ pub fn looks(pairs_max: u32) -> Vec<(u32, f64)> {
     looks
 }
 
-/// Share of the error for the test of failed requests. The p-values of n pairs fall as 2^-n, so it costs few pairs.
+/// Share of the error for tests of failed requests. It is small because the p-values of n pairs fall as 2^-n.
 pub const ERRORS_PART: f64 = 0.2;
 
-/// Largest p-value at which an excess of errors delays a verdict, as with two erring trials and an error-free baseline.
+/// Largest p-value at which an excess of errors delays a verdict. Two trials with errors against none reach it.
 pub const SUSPICIOUS_P: f64 = 0.25;
 
 /// Number of pairs after which a comparison only waits for the first difference to be decided.
@@ -82,7 +82,7 @@ pub struct Question {
 }
 
 impl Question {
-    /// Whether errors alone decide the question, so that a gate may end without signs of them.
+    /// Whether the question is about errors. A gate may end with this question undecided if no error is suspicious.
     fn is_about_errors(&self) -> bool {
         matches!(self.asked, Asked::Excess(_) | Asked::Share(0.0))
     }
@@ -95,8 +95,8 @@ pub struct Rule {
     pub error: f64,
     /// Maximum number of pairs of trials.
     pub pairs_max: u32,
-    /// Precision of the differences, a fraction, at which the gate ends early; `None` if it may not end early. Ending
-    /// early does not raise the error ([`crate::stop_rule`]).
+    /// Relative precision of the differences at which the gate ends early, a fraction; `None` never ends it early.
+    /// Ending early does not raise the error ([`crate::stop_rule`]).
     pub within: Option<f64>,
 }
 
@@ -107,7 +107,7 @@ pub enum Verdict {
     Worse,
     /// The candidate is better than the baseline or its limit.
     NotWorse,
-    /// Neither result is shown by the pairs so far.
+    /// The pairs so far show neither result.
     Undecided,
 }
 
@@ -142,7 +142,7 @@ pub struct Decided {
 }
 
 impl Decided {
-    /// Returns the p-value of the verdict, or the smaller p-value without a verdict.
+    /// Returns the smaller p-value, which belongs to the verdict if there is one.
     pub fn p(&self) -> f64 {
         self.p_worse.min(self.p_better)
     }
@@ -161,9 +161,9 @@ pub struct Examined {
     pub ended: Option<Ended>,
 }
 
-/// Answers all questions at the first look that ends the comparison. All sides have one value per pair. If `is_over`,
-/// no pair will follow, for a reason independent of the values, such as the time limit; all pairs then form the last
-/// look, with all of the unspent error. `None` without pairs.
+/// Answers all questions at the first look that ends the comparison. If no look does, all verdicts are undecided,
+/// unless `is_over`: no pair will follow, for a reason independent of the values, such as the time limit. All pairs
+/// then form the last look, with all of the unspent error. All sides have one value per pair. `None` without pairs.
 pub fn examine(questions: &[Question], rule: &Rule, is_over: bool) -> Option<Examined> {
     let pairs = questions.first()?.base.least.len();
     if pairs == 0 {
@@ -172,7 +172,7 @@ pub fn examine(questions: &[Question], rule: &Rule, is_over: bool) -> Option<Exa
     let mut spent = 0.0;
     for (look, share) in looks(rule.pairs_max) {
         if look as usize > pairs {
-            // Between looks, no claim is made.
+            // No claim is made between looks.
             let share = if is_over { 1.0 - spent } else { share };
             let mut found = look_at(questions, pairs, rule.error * share);
             if !is_over || pairs < FIRST_LOOK as usize {
@@ -371,7 +371,6 @@ mod tests {
             assert!(looks.is_sorted_by_key(|(pairs, _)| *pairs) && looks.last().unwrap().0 == pairs_max);
             assert!(looks.iter().all(|(_, share)| *share > 0.0), "{looks:?}");
         }
-        // The levels as designed, for an error of 5 %.
         let levels = |max| looks(max).iter().map(|(_, share)| (share * 5e4).round() / 1e6).collect::<Vec<_>>();
         assert_eq!(levels(30), [0.01, 0.01, 0.0125, 0.0175]);
         assert_eq!(levels(60), [0.005, 0.006, 0.0075, 0.009, 0.01, 0.0125]);
@@ -565,7 +564,6 @@ mod tests {
         }
     }
 
-    /// Simulates errors at the margin (recommendation R5) with the code of reports.
     #[test]
     fn errors_at_the_margin_are_bounded() {
         const ROUNDS: usize = 400;
@@ -609,8 +607,8 @@ mod tests {
         assert!(false_claims <= 15 + 15, "{false_claims} of {ROUNDS}");
     }
 
-    /// A different process takes the CPUs in bursts and slows trials of either side by up to `most` times, because the
-    /// order within a block is random. It disturbs three metrics equally and CPU time, the fourth, 100 times less.
+    /// Another process takes the CPUs in bursts and slows trials of either side by a factor of up to `most`; which side
+    /// is random. It disturbs three metrics equally and CPU time, the fourth, 100 times less.
     #[test]
     fn other_work_on_the_cpus_keeps_the_error_rate() {
         const ROUNDS: usize = 100;

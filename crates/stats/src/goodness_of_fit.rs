@@ -17,7 +17,7 @@ pub struct Fit {
 const CELL_MIN: f64 = 5.0;
 
 /// Tests counts against the shares of a discrete distribution, which add up to 1, by Pearson's χ². Merges neighboring
-/// cells that expect fewer than 5. `None` for fewer than two cells, no counts, or a different number of shares.
+/// cells that expect fewer than 5. `None` if fewer than two cells remain or if there is not one share per count.
 pub fn chi_square(counts: &[u64], shares: &[f64]) -> Option<Fit> {
     let n = counts.iter().sum::<u64>();
     if n == 0 || counts.len() != shares.len() {

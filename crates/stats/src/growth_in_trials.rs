@@ -17,8 +17,8 @@ pub struct Series {
 }
 
 impl Series {
-    /// Creates the changes from the series `(x, y)` of each trial that has a line: its slope times the x range of the
-    /// shortest trial. The margin is `margin_share` of the mean of all values. `None` if no trial has a line.
+    /// Creates a change for each trial whose points `(x, y)` have a least-squares line: the slope times the x range of
+    /// the shortest trial. The margin is `margin_share` of the mean of all values. `None` if no trial has a line.
     pub fn from_lines(trials: &[Vec<(f64, f64)>], margin_share: f64) -> Option<Series> {
         let slopes = trials.iter().filter_map(|series| Some((series.last()?.0, least_squares(series)?)));
         let slopes = slopes.collect::<Vec<_>>();
@@ -28,8 +28,8 @@ impl Series {
         Some(Series { changes: slopes.iter().map(|(_, slope)| slope * range).collect(), margin })
     }
 
-    /// Creates the changes from the values of each trial in order. A change is the logarithm of the ratio of the means
-    /// of both halves, second to first. Skips trials with fewer than 4 values, or with a half without positive mean.
+    /// Creates a change for each trial from its values in order: the logarithm of the second half's mean over the
+    /// first's. Skips trials with fewer than 4 values, or with a half whose mean is not positive.
     pub fn from_halves(trials: &[Vec<f64>], margin: f64) -> Series {
         let change = |values: &Vec<f64>| {
             let (first, second) = values.split_at(values.len() / 2);
@@ -69,9 +69,9 @@ pub struct Growth {
 }
 
 /// Tests all series of a report together. At most a share `error` of reports calls an unchanged series changed, and at
-/// most as many call a change of the margin or more small (Holm 1979 over all series, for each of the two). Growth is
-/// tested with Student's t over trials, flatness with two one-sided tests against the margin (Schuirmann 1987). A
-/// change that is not significant is therefore not flat by itself.
+/// most the same share calls a change of the margin or more small (Holm 1979 over all series, for each of the two).
+/// Growth is tested with Student's t over trials, flatness with two one-sided tests against the margin (Schuirmann
+/// 1987). A change that is not significant is therefore not necessarily flat.
 pub fn growth(series: &[Series], error: f64) -> Vec<Growth> {
     // A series without a p-value does not count in the adjustment.
     let over_all = |p_of: fn(&Series) -> Option<f64>| holm_of_some(series.iter().map(p_of)).map(|p| p.unwrap_or(1.0));
@@ -113,14 +113,14 @@ fn tail(distance: f64, error: f64, df: f64) -> f64 {
     match error > 0.0 {
         true => special_functions::t_cdf(-distance / error, df),
         false if distance > 0.0 => 0.0,
-        // Changes of constantly zero show no growth and are as flat as possible.
+        // If all changes are zero, they show no growth and are as flat as possible.
         false if distance == 0.0 => 0.5,
         false => 1.0,
     }
 }
 
-/// Returns the slope of the least-squares line through `(x, y)`, in y per x. `None` with fewer than two distinct x, or
-/// if a value is not finite. Centers the values first, which keeps precision for large x.
+/// Returns the slope of the least-squares line through `(x, y)`, in units of y per unit of x. `None` with fewer than
+/// two distinct x, or if a value is not finite. Centers the values first, which keeps precision for large x.
 pub fn least_squares(points: &[(f64, f64)]) -> Option<f64> {
     let n = points.len() as f64;
     let mean_x = points.iter().map(|(x, _)| x).sum::<f64>() / n;

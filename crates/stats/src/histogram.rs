@@ -9,10 +9,9 @@ pub const HIGHEST_NS: u64 = 3_600_000_000_000;
 /// A log-linear histogram of nanoseconds, after Tene's HDR Histogram (<https://hdrhistogram.org>).
 ///
 /// Every octave from `2^k` to `2^(k+1)` is divided into `2^precision` buckets of equal width; below `2^(precision+1)`,
-/// each integer has a bucket of its own. A bucket is thus never wider than `2^-precision` of the values in it, and its
-/// midpoint is off by at most half of that. Count, minimum, maximum, sum and sum of squares are exact.
-/// [`Histogram::new`] allocates all buckets, so recording never allocates. A histogram read from a file is a list of
-/// its used buckets until it grows.
+/// each integer has its own bucket. A bucket is thus never wider than `2^-precision` of its values, and its midpoint is
+/// off by at most half of that. Count, minimum, maximum, sum and sum of squares are exact. [`Histogram::new`] allocates
+/// all buckets, so recording never allocates. A histogram read from a file lists its used buckets until it grows.
 #[derive(Clone, Debug)]
 pub struct Histogram {
     precision: u8,
@@ -130,7 +129,7 @@ impl Histogram {
         listed.chain(all.filter(|(_, count)| *count > 0))
     }
 
-    /// Adds all values of `other`. The result has the coarser precision of both; fine buckets lie inside coarse ones.
+    /// Adds the values of `other`. The result has the lower of the two precisions; fine buckets lie inside coarse ones.
     pub fn merge(&mut self, other: &Histogram) {
         if other.precision < self.precision {
             let fine = std::mem::replace(self, Histogram::with_precision(other.precision));
@@ -163,8 +162,8 @@ impl Histogram {
     }
 
     /// Adds the counts to wider `classes`. Each of the ascending `bounds`, in ns, is the inclusive end of a class, and
-    /// the last class takes larger values. A bucket that contains a bound counts as below it. Panics unless there is
-    /// one class more than bounds.
+    /// the last class takes the larger values. A bucket that contains a bound counts as below it. Panics unless there
+    /// is one class more than bounds.
     pub fn classify(&self, bounds: &[u64], classes: &mut [u64]) {
         assert_eq!(classes.len(), bounds.len() + 1, "one class for each bound, and one for the rest");
         let mut class = 0;
@@ -241,10 +240,9 @@ impl Histogram {
         self.value_at_rank(rank.max(1))
     }
 
-    /// Returns the distribution-free interval of quantile `q`, in ns, from order statistics (see
-    /// [`order_statistics::ranks`]). `effective_n` is the number of independent values that the histogram is worth:
-    /// [`Histogram::len`], or less if neighbors are correlated. Fails with a message if they cannot bound the quantile
-    /// on both sides.
+    /// Returns the distribution-free interval of quantile `q`, in ns, from [`order_statistics::ranks`]. `effective_n`
+    /// is the number of independent values that the histogram is worth: [`Histogram::len`], or less if neighbors are
+    /// correlated. Fails with a message if so few values cannot bound the quantile on both sides.
     pub fn quantile_interval(&self, q: f64, level: f64, effective_n: u64) -> Result<Estimate, String> {
         let effective_n = effective_n.min(self.len);
         let (low, high) = order_statistics::ranks(effective_n, q, level)?;
@@ -365,8 +363,7 @@ impl Histogram {
             return if blank { Ok(histogram) } else { Err(range_error()) };
         }
         histogram.min = parts.min;
-        // The first bucket has the minimum and the last has the maximum, unless all values or the
-        // largest are saturated.
+        // The first bucket has the minimum and the last the maximum, unless all values or the largest are saturated.
         let has_buckets = histogram.saturated < len;
         let is_in_range = (has_buckets || histogram.min > HIGHEST_NS)
             && histogram.min <= histogram.max
@@ -403,7 +400,7 @@ fn index_of(ns: u64, precision: u8) -> usize {
     ((u64::from(dropped) << precision) + (ns >> dropped)) as usize
 }
 
-/// Lowest value of a bucket, ns; the inverse of [`index_of`].
+/// Lowest value of a bucket in ns; the inverse of [`index_of`].
 fn low_of(index: usize, precision: u8) -> u64 {
     let index = index as u64;
     let dropped = (index >> precision).saturating_sub(1);

@@ -34,7 +34,7 @@ impl Estimate {
         Estimate { point, low: point - half_width, high: point + half_width, level, n }
     }
 
-    /// Maps point and both ends by a function that must be increasing.
+    /// Maps the point and both ends by an increasing function.
     pub fn map(self, rising: impl Fn(f64) -> f64) -> Estimate {
         Estimate { point: rising(self.point), low: rising(self.low), high: rising(self.high), ..self }
     }
@@ -84,7 +84,7 @@ pub fn mean(values: &[f64], level: f64) -> Option<Estimate> {
     Some(Estimate::around(point, half_width, level, n as u64))
 }
 
-/// Returns the `t` for which Student's distribution with `df` degrees has probability `level` between `-t` and `t`.
+/// Quantile `t` of Student's distribution with `df` degrees of freedom for probability `level` between `-t` and `t`.
 pub fn t_two_sided(level: f64, df: f64) -> f64 {
     assert!(level > 0.0 && level < 1.0, "`level` is a fraction, not a percentage: {level}");
     // Most calls repeat the last one, as a row has many metrics of equal sample size.

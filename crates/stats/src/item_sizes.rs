@@ -74,7 +74,7 @@ impl Sizes {
         (self.min, self.max)
     }
 
-    /// Exact share of sizes up to `size` bytes, a fraction.
+    /// Exact fraction of sizes up to and including `size` bytes.
     pub fn cdf(&self, size: u64) -> f64 {
         match size {
             size if size < self.min => 0.0,
@@ -83,7 +83,7 @@ impl Sizes {
         }
     }
 
-    /// Exact share of sizes above `size` bytes, a fraction.
+    /// Exact fraction of sizes above `size` bytes.
     pub fn upper(&self, size: u64) -> f64 {
         match size {
             size if size < self.min => 1.0,
@@ -92,13 +92,13 @@ impl Sizes {
         }
     }
 
-    /// Smallest size in bytes that at least a share `p` of all sizes do not exceed.
+    /// Smallest size in bytes that at least a fraction `p` of all sizes does not exceed.
     pub fn quantile(&self, p: f64) -> u64 {
         // The cast saturates at both ends.
         ((self.law.quantile(p) - 0.5).ceil() as u64).clamp(self.min, self.max)
     }
 
-    /// Mean in bytes after rounding and clamping: exact in the table, then by the midpoint rule in steps of 1/1000.
+    /// Mean in bytes after rounding and clamping: exact in the table, then by the midpoint rule in steps of size/1000.
     pub fn mean(&self) -> f64 {
         let last = self.max.min(self.min.saturating_add(TABLE - 1));
         let mut sum = self.min as f64 + (self.min..last).map(|size| self.upper(size)).sum::<f64>();

@@ -1,8 +1,8 @@
 //! Little's law as a check that counts, rate and latency agree.
 
-/// Ratio of measured requests in flight to the number that rate and mean latency imply: `L / (λ·W)`. It is 1 if all
-/// three cover one span in steady state (Little 1961). Otherwise one of them is wrong: latencies may miss part of the
-/// wait (coordinated omission), or unsolicited responses may count. `None` if rate or latency is not positive.
+/// Ratio of the mean number of requests in flight to the one that rate and mean latency imply: `L / (λ·W)`. It is 1 if
+/// all three cover one span in steady state (Little 1961). Otherwise one of the three is wrong: latencies may miss part
+/// of the wait (coordinated omission), or unsolicited responses may count. `None` if rate or latency is not positive.
 pub fn ratio(in_flight_mean: f64, rate_per_s: f64, latency_mean_ns: f64) -> Option<f64> {
     let implied = rate_per_s * latency_mean_ns / 1e9;
     let ratio = in_flight_mean / implied;

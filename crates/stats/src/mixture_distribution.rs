@@ -53,7 +53,7 @@ impl Empirical {
         Ok(Empirical { pieces, tail })
     }
 
-    /// Exact share of values up to `x`, a fraction.
+    /// Exact fraction of values up to and including `x`.
     pub fn cdf(&self, x: f64) -> f64 {
         let of = |piece: &Piece| match piece {
             piece if x >= piece.high => piece.weight,
@@ -66,7 +66,7 @@ impl Empirical {
         (head + self.tail.map_or(0.0, |(law, share)| share * law.cdf(x))).min(1.0)
     }
 
-    /// Exact share of values above `x`, a fraction, which is precise in the tail.
+    /// Exact fraction of values above `x`, precise in the tail.
     pub fn upper(&self, x: f64) -> f64 {
         let ends = self.pieces.iter().map(|piece| piece.high).fold(f64::NEG_INFINITY, f64::max);
         match self.tail {
@@ -76,7 +76,7 @@ impl Empirical {
         }
     }
 
-    /// Quantile `p`, by bisection: the smallest value that at least a share `p` of all values do not exceed.
+    /// Quantile `p`, by bisection: the smallest value that at least a fraction `p` of all values does not exceed.
     pub fn quantile(&self, p: f64) -> f64 {
         assert!((0.0..=1.0).contains(&p), "`p` is a fraction, not a percentage: {p}");
         let head = |end: fn(&Piece) -> f64, start: f64, pick: fn(f64, f64) -> f64| {

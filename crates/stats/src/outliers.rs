@@ -1,4 +1,4 @@
-//! Detection of outliers, to inspect and never to remove.
+//! Detection of outliers, which should be inspected but never removed.
 
 use crate::{interval, special_functions};
 
@@ -7,9 +7,9 @@ const FEWEST: usize = 5;
 /// Finds the outliers of each group and returns their indices in the group, ascending. Missing values are never
 /// outliers. In a report, a group is a metric of one row.
 ///
-/// The generalized extreme Studentized deviate (Rosner 1983, Percentage Points for a Generalized ESD Many-Outlier
+/// The generalized extreme Studentized deviate test (Rosner 1983, Percentage Points for a Generalized ESD Many-Outlier
 /// Procedure) removes the value farthest from the mean, then the next, up to a quarter of all. All values up to the
-/// last one beyond its t bound are outliers, so outliers cannot mask each other. Every step of every group has its part
+/// last one beyond its t bound are outliers, so outliers cannot mask each other. Every step in every group has its part
 /// of `error` (Bonferroni): at most `error` of reports contain a false outlier, for normal or, if all are positive,
 /// lognormal values. Groups with fewer than 5 values, or with mostly equal values, have no outliers.
 pub fn outliers(groups: &[Vec<Option<f64>>], error: f64) -> Vec<Vec<usize>> {

@@ -4,14 +4,13 @@
 use crate::interval::{self, Estimate};
 use crate::{Bound, special_functions};
 
-/// Largest number of pairs for which signed ranks have their exact distribution. More pairs use a normal distribution
-/// with the variance of the ranks.
+/// Largest number of pairs for which signed ranks have their exact distribution. More pairs use a normal one.
 const EXACT_MAX: usize = 400;
 
-/// Half-widths that a difference must have for about 80 of 100 comparisons to show it (75 to 84 in simulations).
+/// Size of a difference, in half-widths of its interval, that about 80 % of comparisons show (simulated: 75 to 84 %).
 pub const COULD_SHOW: f64 = 1.5;
 
-/// Difference of logarithms that stands for a ratio to zero or to an unbounded value. It exceeds any measured one.
+/// Difference of logarithms that replaces a ratio to zero or to an unbounded value. It exceeds any measured difference.
 pub(crate) const FAR: f64 = 1e3;
 
 /// Values of one condition, one per block; `None` for a block whose trial lacks the metric.
@@ -38,8 +37,7 @@ impl FromIterator<Option<Bound>> for Side {
     }
 }
 
-/// Differences between two conditions whose values may be lower bounds. A claim is tested with the least favorable
-/// differences, so it holds for all values in between.
+/// Differences between two conditions whose values may be lower bounds. Tests use the least favorable values.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct DifferenceRange {
     /// Differences if every value equals its lower bound.
@@ -60,8 +58,7 @@ impl DifferenceRange {
         Some(Self { known, least, most: pairs(&a.least, &b.most)? })
     }
 
-    /// Returns [`Pairs::shift`] with each end from the extreme that makes it wider, so that the interval covers all
-    /// values.
+    /// Returns [`Pairs::shift`] with the outermost ends, so that the interval covers all values between the bounds.
     pub(crate) fn shift(&self, level: f64) -> Option<Estimate> {
         let (known, least, most) = (self.known.shift(level)?, self.least.shift(level)?, self.most.shift(level)?);
         Some(Estimate { low: least.low, high: most.high, ..known })
@@ -157,8 +154,7 @@ fn median(sorted: &[f64]) -> f64 {
     (sorted[(n - 1) / 2] + sorted[n / 2]) / 2.0
 }
 
-/// Number of signed-rank sums `w` of `n` untied pairs with `P(W+ <= w) <= tail`. It is the rank of the Walsh average at
-/// the interval's end.
+/// Number of signed-rank sums `w` of `n` untied pairs with `P(W+ <= w) <= tail`: the rank of the interval's end.
 fn walsh_rank(n: usize, tail: f64) -> usize {
     if n > EXACT_MAX {
         let (mean, sd) = moments(n);
@@ -214,7 +210,7 @@ impl SignedRank {
         order.sort_by(|a, b| a.abs().total_cmp(&b.abs()));
         let (mut ranks, mut positive, mut before) = (Vec::with_capacity(order.len()), 0, 0);
         for tied in order.chunk_by(|a, b| a.abs() == b.abs()) {
-            // Twice the mean of the ranks before + 1 ..= before + n.
+            // Twice the mean of the ranks `before + 1` to `before + n`, where `n` is the number of tied values.
             let rank = 2 * before + tied.len() + 1;
             before += tied.len();
             if tied[0] != 0.0 {

@@ -2,8 +2,7 @@
 
 use crate::random::{Rng, mix};
 
-/// Zipf's law over ranks 1 to n: rank k has a share proportional to k^-exponent. [`ZipfRanks`](crate::ZipfRanks)
-/// samples it.
+/// Zipf's law over ranks 1 to n: rank k has a share proportional to k^-exponent. Sampled by [`crate::ZipfRanks`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Zipf {
     /// Number of ranks, 1 to [`KEYS_MAX`].
@@ -12,7 +11,7 @@ pub struct Zipf {
     pub exponent: f64,
 }
 
-/// Maximum number of keys, up to which a float still distinguishes the halves between neighbors.
+/// Maximum number of keys. Up to this number, a float distinguishes the halves between neighbors.
 pub const KEYS_MAX: u64 = 1 << 48;
 
 /// Returns (e^x - 1) / x, without cancellation near 0.
@@ -21,15 +20,14 @@ fn expm1_ratio(x: f64) -> f64 {
 }
 
 impl Zipf {
-    /// Creates Zipf's law over `n` ranks. Panics unless `n` is 1 to [`KEYS_MAX`] and the exponent finite and at least
-    /// 0.
+    /// Creates the law over `n` ranks. Panics unless `n` is 1 to [`KEYS_MAX`] and `exponent` is finite and at least 0.
     pub fn new(n: u64, exponent: f64) -> Zipf {
         assert!((1..=KEYS_MAX).contains(&n), "a population of {n}");
         assert!(exponent.is_finite() && exponent >= 0.0, "an exponent of {exponent}");
         Zipf { n, exponent }
     }
 
-    /// Exact total share of the first `ranks` ranks, a fraction.
+    /// Exact total share of the most popular `ranks` ranks, a fraction.
     pub fn head_mass(&self, ranks: u64) -> f64 {
         harmonic(ranks.min(self.n), self.exponent) / harmonic(self.n, self.exponent)
     }
@@ -148,7 +146,7 @@ mod tests {
 
     #[test]
     fn head_of_exponent_099_is_exact() {
-        // The most popular of 10^4 keys has 9.8 %, of 10^5 7.8 %, of 10^6 6.5 %; a constant zeta gives 3.8 % for all.
+        // The most popular of 10^4, 10^5 or 10^6 keys has 9.8, 7.8 or 6.5 %; a constant zeta would give 3.8 % for each.
         let heads = [4, 5, 6].map(|power| format!("{:.3}", Zipf::new(10_u64.pow(power), 0.99).head_mass(1)));
         assert_eq!(heads, ["0.098", "0.078", "0.065"]);
     }
@@ -183,7 +181,7 @@ mod tests {
     fn separates_neighboring_ranks() {
         let permutation = Permutation::new(1_000_000, 9);
         let images = (0..1000).map(|index| permutation.apply(index) / 1_000).collect::<std::collections::BTreeSet<_>>();
-        // 1,000 balls in 1,000 boxes leave 368 empty.
+        // 1,000 balls thrown into 1,000 boxes leave 368 empty.
         assert!((580..690).contains(&images.len()), "{}", images.len());
     }
 

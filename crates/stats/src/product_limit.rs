@@ -2,7 +2,7 @@
 
 use crate::Histogram;
 
-/// A number that is either known or only bounded from below.
+/// A number that is known exactly or only bounded from below.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bound {
     /// Value in the unit of the sample.
@@ -11,7 +11,7 @@ pub struct Bound {
     pub at_least: bool,
 }
 
-/// Maximum relative change of a mean that counts as known, if the part beyond the last value is doubled.
+/// Maximum relative change of a mean when the part beyond the last value is doubled, at which the mean counts as known.
 const MEAN_SHARE: f64 = 0.005;
 
 /// Product-limit estimate of a distribution from complete and censored values, such as requests without a response when
@@ -68,8 +68,8 @@ impl<'a> ProductLimit<'a> {
         found
     }
 
-    /// Quantile `q`: the smallest complete value that at least a share `q` of all does not exceed. If more than `1 - q`
-    /// is beyond the last complete value, the longest censored value is a lower bound. `None` for an empty sample.
+    /// Quantile `q`: the smallest complete value that at least a share `q` of all values does not exceed. If more than
+    /// `1 - q` are beyond it, the longest value is a lower bound. `None` for an empty sample.
     pub fn quantile(&self, q: f64) -> Option<Bound> {
         assert!((0.0..=1.0).contains(&q), "`q` is a fraction, not a percentage: {q}");
         let Some(cut_max) = self.cut_max else {
@@ -82,8 +82,8 @@ impl<'a> ProductLimit<'a> {
         Some(found.map_or_else(beyond, |step| Bound { value: step.value, at_least: false }))
     }
 
-    /// Mean of the distribution; `None` for an empty sample. The share beyond the last known value counts as the
-    /// longest of all (restricted mean, Irwin 1949). The mean is a lower bound if doubling that part would change it by
+    /// Mean of the distribution; `None` for an empty sample. The share beyond the last complete value counts as the
+    /// longest value (restricted mean, Irwin 1949). The mean is a lower bound if doubling that part would change it by
     /// more than 0.5 % and by more than a standard error of the complete values' mean.
     pub fn mean(&self) -> Option<Bound> {
         let Some(cut_max) = self.cut_max else {
@@ -98,7 +98,7 @@ impl<'a> ProductLimit<'a> {
         let told = if blurred > 0.0 { told * (exact / blurred) } else { told };
         let rest = self.beyond * longest;
         let value = told + rest;
-        // A rest within the sample's own noise does not make the mean a lower bound.
+        // The mean stays known if the part beyond the last value is within the sample's own noise.
         let error = self.seen.stddev().unwrap_or(0.0) / (self.seen.len() as f64).sqrt().max(1.0);
         Some(Bound { value, at_least: rest > MEAN_SHARE * value && rest > error })
     }
@@ -193,7 +193,7 @@ mod tests {
         assert!(one(4_000_000_000).at_least, "4 s: 40 us of 1 ms, and as much again for each 4 s more");
     }
 
-    // Exponential durations of mean 1 ms are censored independently, so the estimate matches the true distribution.
+    // Exponential durations are censored independently, so the estimate matches the true distribution (mean 1 ms).
     #[test]
     fn independent_cuts_do_not_bias() {
         let mut rng = crate::Rng::new(7);

@@ -33,7 +33,7 @@ impl Rng {
     /// Creates one of many practically independent generators for a seed, for example one per worker, client or trial.
     pub fn stream(seed: u64, stream: u64) -> Self {
         let (mut seed, mut stream) = (seed, stream);
-        // Both are mixed first, so that neither (1, 2) and (2, 1) nor neighbors coincide.
+        // Seed and stream are mixed first, so that neither (1, 2) and (2, 1) nor neighbors coincide.
         let seed = split_mix(&mut seed);
         Rng::new(seed ^ split_mix(&mut stream).rotate_left(32))
     }
@@ -137,8 +137,8 @@ mod tests {
         );
     }
 
-    // Computed from the definition in Python 3 integers. The first five outputs of state 1, 2, 3, 4, and the four of
-    // seed 1477776061723855037, are also in the tests of the crate rand_xoshiro, made with the authors' C code.
+    // Computed from the definition in Python 3 integers. The first five outputs of state 1, 2, 3, 4 and the four of
+    // seed 1477776061723855037 are also in the tests of the crate rand_xoshiro, which come from the authors' C code.
     #[test]
     fn outputs_match_published_values() {
         let mut plain = Rng { state: [1, 2, 3, 4] };
@@ -202,7 +202,7 @@ mod tests {
             let mean = sum / f64::from(n);
             (mean, squares / f64::from(n) - mean * mean)
         };
-        // Bounds are 4 standard errors on either side.
+        // Bounds are 4 standard errors on either side of the true value.
         let (mean, variance) = moments(&mut || rng.normal());
         assert!(mean.abs() < 0.009 && (variance - 1.0).abs() < 0.013, "normal: {mean} {variance}");
         let (mean, variance) = moments(&mut || rng.exponential(3.0));

@@ -1,6 +1,6 @@
-//! Claims about several contenders that ran in the same blocks: which one leads, which are slower, which may be the
-//! best. A *place* is the levels that its contenders share (clients, size, cores ...). Over all places of one metric,
-//! at most a share `error` of reports contains a false leader, and at most as many contain a false "slower than".
+//! Claims about contenders that ran in the same blocks: which one leads, which are slower, which may be the best. A
+//! *place* is the set of levels that its contenders share (clients, size, cores ...). Over all places of one metric, at
+//! most a share `error` of reports contains a false leader, and at most the same share a false "slower than".
 
 use crate::adjust_p_values::{holm, holm_of_some};
 use crate::interval::Estimate;
@@ -29,9 +29,9 @@ pub struct Rule {
 pub struct Claims {
     /// Contender with the best typical ratios; `None` if no pair has a common block.
     pub best: Option<usize>,
-    /// Whether the best is shown to beat every other contender, adjusted for all places (Holm 1979).
+    /// Whether `best` is shown to beat every other contender, adjusted for all places (Holm 1979).
     pub leads: bool,
-    /// Adjusted p-value of `leads`; 1 if it could not be tested.
+    /// Adjusted p-value of `leads`; 1 if there is nothing to test.
     pub p_lead: f64,
     /// Contenders not shown to be worse than any other. They include the true best in over 95 % of reports (Hsu 1984).
     pub may_be_best: Vec<usize>,
@@ -46,7 +46,7 @@ pub struct Pair {
     pub a: usize,
     /// Index of the second contender.
     pub b: usize,
-    /// Number of blocks in which both have a value.
+    /// Number of blocks in which both contenders have a value.
     pub blocks: usize,
     /// Typical ratio b/a with its interval of level `1 - error`; `None` if there are too few blocks.
     pub typical: Option<Estimate>,
@@ -56,7 +56,7 @@ pub struct Pair {
     pub p: f64,
     /// `p`, adjusted for all pairs of all places (Holm 1979).
     pub p_adjusted: f64,
-    /// Half-width of the interval of `typical`, a fraction, or `None`. The power for 1.5 times this is 75 to 84 %.
+    /// Half-width of `typical`'s interval, a fraction; `None` without one. The power at 1.5 times this is 75 to 84 %.
     pub half_width: Option<f64>,
 }
 
@@ -67,8 +67,7 @@ impl Pair {
         (self.blocks >= BLOCKS_MIN && self.p_adjusted <= error).then_some(typical.point > 1.0)
     }
 
-    /// Whether typical ratio and mean contradict each other by more than a borderline case. If so, one interval
-    /// excludes 1, the other one does not, and the mean is outside the typical ratio's interval.
+    /// Whether one interval excludes 1, the other does not, and the mean is outside the typical ratio's interval.
     pub fn disagrees(&self) -> bool {
         let excludes = |ratio: &Estimate| ratio.low > 1.0 || ratio.high < 1.0;
         let (Some(typical), Some(mean)) = (&self.typical, &self.mean) else { return false };
@@ -80,14 +79,14 @@ impl Pair {
 /// Claims about all places of one metric. The p-value of a leader is the largest against the other contenders,
 /// unadjusted within a place (Gutmann & Maymin 1987; Stefansson, Kim & Hsu 1988), with Holm over places. "Slower" uses
 /// Holm over all pairs of all places, since the data chose the leader. A contender may be the best if no other is
-/// better at one-sided `error / (K - 1)`.
+/// better at one-sided `error / (K - 1)`, for K contenders.
 pub fn claims(places: &[Place], rule: &Rule) -> Vec<Claims> {
     let known = |place: &Place| place.iter().map(|values| Side::known(values)).collect::<Vec<_>>();
     with_changes(&places.iter().map(known).collect::<Vec<_>>(), &[], rule).0
 }
 
-/// Returns [`claims`] for values that may be lower bounds, together with the changes in the report. A change is a place
-/// of two contenders, from first to second, without a leader. "Slower" is adjusted for changes too.
+/// Returns [`claims`] for values that may be lower bounds, and the comparison of each change in the report. A change is
+/// a place of two contenders, from first to second, without a leader. "Slower" is adjusted for changes too.
 pub fn with_changes(places: &[Vec<Side>], changes: &[Vec<Side>], rule: &Rule) -> (Vec<Claims>, Vec<Option<Pair>>) {
     let mut found = places.iter().map(|place| place_pairs(place, rule)).collect::<Vec<_>>();
     let mut changed = changes.iter().map(|place| place_pairs(place, rule).1).collect::<Vec<_>>();
@@ -127,7 +126,7 @@ fn place_pairs(place: &[Side], rule: &Rule) -> (Option<usize>, Vec<Tested>) {
     let mut pairs = Vec::new();
     let contenders = place.len();
     let ratio = |a: f64, b: f64| if a > 0.0 && b > 0.0 { b.ln() - a.ln() } else { f64::NAN };
-    // Sum of the logarithms of each contender's typical ratios, and their number.
+    // Sum and number of the logarithms of each contender's typical ratios.
     let mut standing = vec![(0.0, 0u32); contenders];
     for a in 0..contenders {
         for b in a + 1..contenders {
@@ -158,7 +157,7 @@ fn place_pairs(place: &[Side], rule: &Rule) -> (Option<usize>, Vec<Tested>) {
     (compared.min_by(|&a, &b| mean(a).total_cmp(&mean(b))), pairs)
 }
 
-/// Returns whether the best contender is ahead of all others, and the largest p-value, or `None` without others.
+/// Returns whether the best contender is ahead of all others, and the largest p-value; `None` without others.
 fn p_lead(best: Option<usize>, pairs: &[Tested], rule: &Rule) -> (bool, Option<f64>) {
     let Some(best) = best else { return (false, None) };
     let of_best = || pairs.iter().map(|(pair, _)| pair).filter(|pair| pair.a == best || pair.b == best);
@@ -262,12 +261,12 @@ mod tests {
         };
         let all = claims(std::slice::from_ref(&known), &LOWER).remove(0);
         assert!(all.leads && all.best == Some(0) && all.pairs[0].mean.is_some());
-        // A larger value of the slower contender only raises the upper end of the interval.
+        // Larger values of the slower contender only raise the upper end of the interval.
         let slower = bounded(1, 2);
         let (before, after) = (all.pairs[0].typical.unwrap(), slower.pairs[0].typical.unwrap());
         assert!(slower.leads && after.low == before.low && after.high > before.high && after.point == before.point);
         assert_eq!(slower.pairs[0].mean, None);
-        // A larger value of the faster contender weakens the claim: one such trial a little, 15 of them completely.
+        // Larger values of the faster contender weaken the claim: one such trial a little, 15 of them completely.
         assert!(bounded(0, 1).leads && bounded(0, 1).p_lead > all.p_lead);
         assert!(!bounded(0, 15).leads && bounded(0, 15).may_be_best.contains(&0));
         assert!(!bounded(1, 20).leads || bounded(1, 20).best == Some(0));
@@ -293,7 +292,7 @@ mod tests {
 
     #[test]
     fn only_common_blocks_count() {
-        // The second contender also ran in slow blocks that the first one lacks.
+        // The second contender also ran in slow blocks, which the first one lacks.
         let (mut first, mut second) = (vec![Some(1.0); 12], vec![Some(1.0); 12]);
         first.extend([None; 18]);
         second.extend([Some(2.0); 18]);

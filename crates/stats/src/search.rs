@@ -7,7 +7,7 @@
 //! # Method
 //!
 //! The search looks for the rate at which half of all fresh starts of the server would keep the objective, the goal of
-//! RFC 9971 (MLRsearch) with its goal exceed ratio of one half.
+//! RFC 9971 (MLRsearch) with a goal exceed ratio of one half.
 //!
 //! 1. **Start** at the lowest allowed rate, or at half the rate of a short closed loop (the pilot).
 //! 2. **Bracket**: double the rate while it holds, or halve it while it fails.
@@ -23,8 +23,7 @@
 //!
 //! Contradictions count against the server, as in RFC 9971: rates above the lowest failing rate are ignored. Trials
 //! that the generator spoiled do not count. If the generator spoiled most trials at a rate, the search goes no higher
-//! and has no upper end. `docs/results/coverage.md` has the share of simulated searches with the true rate, also for
-//! one trial per rate.
+//! and has no upper end. `docs/results/coverage.md` lists the share of simulated searches that find the true rate.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -234,11 +233,11 @@ pub struct End {
 /// Reason why an end of the range is missing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Missing {
-    /// The generator is the limit from this rate on, per second.
+    /// Trials at or above this rate, per second, were limited by the generator.
     Generator(f64),
-    /// The search reached this rate, the highest or lowest allowed one, per second.
+    /// The search stopped at this rate, per second, the highest or lowest that is allowed.
     Asked(f64),
-    /// There were too few responses at this rate and below, per second.
+    /// Trials at or below this rate, per second, had too few responses.
     TooFew(f64),
     /// The rates at this end stayed undecided.
     Undecided,
@@ -268,14 +267,14 @@ pub enum Ended {
 pub enum Bound {
     /// The search succeeded: it has a lower end, and an upper end unless the highest allowed rate holds.
     Found,
-    /// The server, which keeps the objective at no allowed rate or breaks down.
+    /// The server: it misses the objective at every allowed rate, or breaks down.
     Subject,
     /// The measurement: the generator was the limit, or there were too few responses, too much noise or too few trials.
     Measuring,
 }
 
 impl Found {
-    /// Returns whether the server or the measurement determined the result.
+    /// Returns which party determined the result.
     pub fn bound(&self) -> Bound {
         match (self.low, self.high, self.no_low, self.no_high) {
             (Some(_), Some(_), ..) | (Some(_), None, _, Some(Missing::Asked(_))) => Bound::Found,
@@ -302,7 +301,7 @@ impl Rules {
     }
 }
 
-/// Decides the next action from the time limit and the trials, in any order except for failed ones at the end.
+/// Decides the next action from the time limit and the trials. The order only matters for failed trials at the end.
 pub fn next(rules: &Rules, trials: &[Trial], time_is_over: bool) -> Next {
     let board = Board::new(rules, trials);
     let budget = |ended| Next::Done(board.found(ended));
@@ -440,7 +439,7 @@ impl<'a> Board<'a> {
         None
     }
 
-    /// Middle of the widest gap above the resolution, between both ends or between an end and the undecided rates.
+    /// Middle of the widest gap above the resolution, between both ends or between an end and undecided rates, if any.
     fn gap(&self) -> Option<f64> {
         let ceiling = self.ceiling()?;
         // A rate at or below one with too few responses cannot be judged.
@@ -567,8 +566,8 @@ fn rate(rules: &Rules, steps: &[(f64, Purpose, Outcome)]) -> Rate {
     Rate { rate_per_s, verdict, trials, kept, excess: estimate, confirmed, shaken, spoiled, too_few }
 }
 
-/// Mean excess with its interval: the trial's own interval for a single trial, otherwise Student's t over the trials. A
-/// few trials may agree by chance, so their deviation is at least the average one within a trial.
+/// Mean excess with its interval: the trial's own interval for a single trial, otherwise Student's t over the trials.
+/// Few trials may agree by chance, so their deviation counts as at least the average deviation within a trial.
 fn estimate(excesses: &[f64], insides: &[(f64, f64)], spreads: &[f64]) -> Option<Estimate> {
     let point = interval::average(excesses)?;
     let n = excesses.len();
@@ -670,12 +669,10 @@ mod tests {
         let fast = Rules { to_per_s: Some(5_000.0), ..RULES };
         check(&fast, &mut sharp(1e9), Some(5_000.0), None, (None, Some(Missing::Asked(5_000.0))));
         check(&RULES, &mut sharp(10.0), None, Some(1_000.0), (Some(Missing::Asked(1_000.0)), None));
-        // The generator cannot exceed 6,000 per second, so the server's limit is unknown.
         let mut weak = |rate: f64, _| if rate > 6_000.0 { Outcome::Generator } else { sure(-1.0) };
         check(&RULES, &mut weak, Some(5907.0), None, (None, Some(Missing::Generator(6_169.0))));
         let mut useless = |_: f64, _: usize| Outcome::Generator;
         check(&RULES, &mut useless, None, None, (Some(Missing::Generator(1_000.0)), Some(Missing::Generator(1_000.0))));
-        // Below 3,000 per second there are too few responses; above 3,050 the server fails.
         let mut few = |rate: f64, _| if rate < 3_000.0 { Outcome::TooFew } else { sharp(3_050.0)(rate, 0) };
         check(&RULES, &mut few, None, Some(3_084.0), (Some(Missing::TooFew(2_953.0)), None));
         let mut fragile = |rate: f64, _| if rate > 3_000.0 { Outcome::Broke } else { sure(-1.0) };
@@ -767,7 +764,6 @@ mod tests {
 
     #[test]
     fn keeps_an_undecided_rate_inside_the_range() {
-        // Only rates near 2,000 are within the noise; the server fails above 5,000.
         let subject = |rate: f64, place: usize| {
             let doubtful = (1_900.0..2_100.0).contains(&rate);
             if doubtful { sure([0.02, -0.02][place % 2]) } else { sharp(5_000.0)(rate, 0) }

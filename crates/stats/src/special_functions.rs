@@ -2,8 +2,8 @@
 
 use std::f64::consts::PI;
 
-/// Difference between ln(x!) and Stirling's formula for it, for `x > 0`. Source: Loader 2000, Fast and Accurate
-/// Computation of Binomial Probabilities; series: Abramowitz & Stegun 6.1.41.
+/// Difference between ln(x!) and Stirling's formula, for `x > 0`. Source: Loader 2000, Fast and Accurate Computation of
+/// Binomial Probabilities; series: Abramowitz & Stegun 6.1.41.
 fn stirling_error(x: f64) -> f64 {
     if x < 16.0 {
         return ln_gamma(x + 1.0) - (0.5 * (2.0 * PI * x).ln() + x * x.ln() - x);
@@ -18,8 +18,7 @@ fn stirling_series(x: f64) -> f64 {
     TERMS.iter().rev().fold(0.0, |sum, term| sum * square + term) / x
 }
 
-/// Logarithm of the gamma function for `x > 0`, by Stirling's series. Small arguments are first moved up by
-/// Γ(x+1) = x·Γ(x).
+/// Logarithm of the gamma function for `x > 0`, by Stirling's series. Small `x` first move up by Γ(x+1) = x·Γ(x).
 pub(crate) fn ln_gamma(x: f64) -> f64 {
     let (mut x, mut product) = (x, 1.0);
     while x < 16.0 {
@@ -130,8 +129,7 @@ pub(crate) fn normal_quantile(p: f64) -> f64 {
     symmetric_quantile(p, normal_distance)
 }
 
-/// Quantile of a distribution symmetric about 0. `distance` returns the quantile above which a probability below 0.5
-/// remains.
+/// Quantile of a distribution symmetric about 0; `distance(p)` is its upper quantile for a tail probability p < 0.5.
 fn symmetric_quantile(p: f64, distance: impl Fn(f64) -> f64) -> f64 {
     let size = match p.min(1.0 - p) {
         tail if tail <= 0.0 => f64::INFINITY,
@@ -173,8 +171,7 @@ pub(crate) fn t_quantile(p: f64, df: f64) -> f64 {
 }
 
 fn t_distance(p: f64, df: f64) -> f64 {
-    // Newton's method on ln(upper tail) as a function of ln(t), nearly straight for heavy tails. Bisects if a step
-    // leaves the bracket.
+    // Newton's method on ln(upper tail) over ln(t), which is nearly straight. Bisects if a step leaves the bracket.
     let (mut low, mut high) = (0.0_f64, f64::INFINITY);
     let mut t = -normal_quantile(p);
     let log_scale = ln_gamma(0.5 * (df + 1.0)) - ln_gamma(0.5 * df) - 0.5 * (df * PI).ln();
@@ -252,7 +249,7 @@ pub(crate) fn gamma_quantile(a: f64, p: f64) -> f64 {
     if p >= 1.0 {
         return f64::INFINITY;
     }
-    // The first guess is Wilson & Hilferty 1931 in the middle, and the first term of the series near zero.
+    // The first guess is by Wilson & Hilferty 1931 in the middle, and the first term of the series near zero.
     let wide = 1.0 / (9.0 * a);
     let cube = 1.0 - wide + normal_quantile(p) * wide.sqrt();
     let near_zero = (p.ln() + ln_gamma(a + 1.0)) / a;

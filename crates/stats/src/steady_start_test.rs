@@ -2,7 +2,7 @@
 
 use crate::growth_in_trials::{self, Growth, Series, Shown};
 
-/// Relative change between a trial's halves that still counts as steady. It moves the mean by less than half as much.
+/// Largest relative change between a trial's halves that counts as steady. It moves the mean by less than half as much.
 pub const MARGIN: f64 = 0.02;
 const FEWEST: usize = 3;
 
@@ -11,7 +11,7 @@ const FEWEST: usize = 3;
 pub struct Steady {
     /// Whether a steady state was reached: `Some(false)` if the test rejects it, `None` if there are too few trials.
     pub reached: Option<bool>,
-    /// Logarithm of the ratio of the means of a trial's halves, second to first, over the trials.
+    /// Logarithm of the ratio of the second half's mean to the first half's, tested over the trials.
     pub change: Growth,
 }
 
@@ -28,8 +28,7 @@ pub fn halves(trials: &[Vec<f64>]) -> Series {
 /// Tests all design points of a report together, from the [`halves`] of each. Trials that start before the transient is
 /// over differ between their halves, in the same direction for all trials of a point. Disturbances by the machine and
 /// correlated windows have no direction. The test therefore counts trials, not windows: at most a share `error` of
-/// reports calls a steady point unsteady (Student's t over trials, Holm over points). Changes below [`MARGIN`] never
-/// count.
+/// reports calls a steady point unsteady (Student's t, Holm over points). Changes below [`MARGIN`] never count.
 pub fn judge(points: &[Series], error: f64) -> Vec<Steady> {
     let found = growth_in_trials::growth(points, error).into_iter();
     let judged = |change: Growth| {

@@ -27,8 +27,8 @@ pub fn is_look(blocks: u32) -> bool {
 }
 
 /// Relative standard deviation between trials, pooled over the points of a study: the root of the mean of
-/// `(s_i/mean_i)²`. Pooling averages out lucky narrow points and covers rare starts that only other points had. `None`
-/// if no point has two values and a nonzero mean.
+/// `(s_i/mean_i)²`. Pooling averages out points that are narrow by luck, and covers rare starts that only other points
+/// had. `None` if no point has two values and a nonzero mean.
 pub fn pooled_relative_sd<'a>(points: impl IntoIterator<Item = &'a [f64]>) -> Option<f64> {
     let squares = points.into_iter().filter_map(|values| {
         let mean = interval::average(values)?;
@@ -54,7 +54,7 @@ pub fn shown(values: &[f64], pooled_relative_sd: f64, level: f64) -> Option<Esti
     Some(Estimate::around(own.point, half_width, level, own.n))
 }
 
-/// Target and limits of a study's number of blocks.
+/// Target precision of a study, and limits of its number of blocks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rule {
     /// Target half-width, a fraction; `None` ends the study after exactly `min` blocks.
@@ -70,7 +70,7 @@ pub struct Rule {
 pub enum Decision {
     /// More blocks are needed.
     Continue,
-    /// The requested number of blocks is complete, without a target.
+    /// The requested number of blocks is complete; the rule has no target.
     AsAsked {
         /// Number of completed blocks.
         blocks: u32,
@@ -145,7 +145,7 @@ pub fn trials_needed(relative: f64, trials: u32, target: f64, level: f64) -> Opt
     Some(high as u32)
 }
 
-/// Largest share of a rare kind of start that all trials may miss: `1-error^(1/n)` (Hanley & Lippman-Hand 1983).
+/// Share of rare starts that all trials miss with probability `error`: `1-error^(1/n)` (Hanley & Lippman-Hand 1983).
 pub fn unseen_share(trials: u32, error: f64) -> f64 {
     1.0 - error.powf(1.0 / f64::from(trials.max(1)))
 }
@@ -165,7 +165,6 @@ mod tests {
     #[test]
     fn decisions() {
         let rule = Rule { target: Some(0.03), min: 12, max: 40 };
-        // Each row: half-width, number of blocks, decision.
         let table = [
             (None, 0, "not yet"),
             (Some(0.01), 11, "not yet"),

@@ -85,14 +85,13 @@ impl Law {
 }
 
 impl Fit {
-    /// Throughput at N and its interval for the mean of many trials; single ones scatter more. `None` without
-    /// intervals.
+    /// Throughput at N with the interval of the mean of many trials; single trials scatter more. `None` without one.
     pub fn band(&self, n: f64) -> Option<Estimate> {
         let Intervals { lambda: Estimate { level, n: trials, .. }, .. } = self.intervals?;
         let mut values = self.resampled.iter().map(|law| law.throughput(n)).collect::<Vec<_>>();
         let (low, high) = central(&mut values, level);
         let point = self.law.throughput(n);
-        // If a parameter is at its bound, the law may be outside most resamplings.
+        // If a parameter is at its bound, the law may be outside most resampled laws.
         Some(Estimate { point, low: low.min(point), high: high.max(point), level, n: trials })
     }
 
@@ -104,9 +103,9 @@ impl Fit {
         among <= 1 || p * among as f64 <= 1.0 - level
     }
 
-    /// Describes the fit in words; `resource` names N in the plural, for example `cores`. A statement without "not
-    /// sure" is adjusted for `among` fits in one report (Bonferroni), up to 12 with 500 resamplings. A peak beyond the
-    /// largest measured N is reported as such. If κ's interval leaves the peak open, no peak is reported.
+    /// Describes the fit in words; `resource` names N in the plural, for example `cores`. A statement without
+    /// "(uncertain)" holds for `among` fits in one report together (Bonferroni), up to 12 with 500 resamplings. A peak
+    /// beyond the largest measured N is reported as such; no peak is reported if κ's interval leaves it open.
     pub fn sentence(&self, resource: &str, among: usize) -> String {
         let Law { sigma, kappa, .. } = self.law;
         let n_max = self.n_max;
@@ -678,7 +677,7 @@ mod tests {
         .unwrap();
         let is_sure = |found: &Fit, among| !found.sentence("cores", among).contains("(uncertain)");
         assert_eq!([1, 12, 13].map(|among| is_sure(&found, among)), [true, true, false], "{found:?}");
-        // With three of 500 laws without a peak, 2·4/501 is 0.016.
+        // If three of 500 laws have no peak, the p-value is 2·4/501, or 0.016.
         found.resampled[..3].fill(line);
         assert_eq!([1, 3, 4].map(|among| is_sure(&found, among)), [true, true, false], "{found:?}");
     }
@@ -694,7 +693,7 @@ mod tests {
         assert!(miss.relative.abs() > 0.1, "{miss:?}");
         let law = Law { lambda: 10.0, sigma: 0.1, kappa: 0.01 };
         assert_eq!(fit(&exact(law, &[1.0, 2.0, 4.0, 8.0]), 0.95, 1).unwrap().miss, None);
-        // These points are as far from the law, but only by chance, because their trials scatter more.
+        // These points are equally far from the law, but only by chance, because their trials scatter more.
         let mut rng = Rng::new(3);
         let wild = [1.0, 2.0, 4.0, 8.0, 16.0].map(|n| Point {
             n,

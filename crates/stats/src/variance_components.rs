@@ -19,8 +19,7 @@ pub struct Components {
 /// variance of a trial's mean comes from ten batch means (corrected as in [`batch_means::mean`]), pooled over trials.
 /// s_B² is the excess of the variance between trials. With independent windows, this is the one-way analysis of
 /// variance with random effects (Searle, Casella & McCulloch 1992, Variance Components, section 3.6). `None` for fewer
-/// than two trials, for fewer than ten windows in a trial, or if a value is not finite. Panics if `window_s` is not
-/// positive.
+/// than two trials or ten windows per trial, or if a value is not finite. Panics if `window_s` is not positive.
 pub fn components(trials: &[Vec<f64>], window_s: f64) -> Option<Components> {
     assert!(window_s > 0.0, "a window has a length: {window_s}");
     if trials.iter().any(|trial| trial.len() < BATCHES || !trial.iter().all(|value| value.is_finite())) {
@@ -46,9 +45,9 @@ pub fn components(trials: &[Vec<f64>], window_s: f64) -> Option<Components> {
 }
 
 impl Components {
-    /// Length of a trial, s, with the narrowest interval for a fixed total time, if each trial takes `restart_s` more
-    /// seconds: `sqrt(restart_s · s_1² / s_B²)`. `None` if trials do not differ, so that one long trial is best.
-    /// Source: Cochran 1977, Sampling Techniques, section 10.6, two-stage sampling.
+    /// Length of a trial, in s, that gives the narrowest interval for a fixed total time if each trial takes
+    /// `restart_s` more: `sqrt(restart_s · s_1² / s_B²)`. `None` if trials do not differ, so that one long trial is
+    /// best. Source: Cochran 1977, Sampling Techniques, section 10.6, two-stage sampling.
     pub fn best_seconds_per_trial(&self, restart_s: f64) -> Option<f64> {
         (self.between > 0.0).then(|| (restart_s * self.second.powi(2) / self.between.powi(2)).sqrt())
     }

@@ -1,5 +1,5 @@
 //! The stop rule of volley (<https://github.com/jonhoo/volley>, `client/main.c`), to reproduce its results. It treats
-//! correlated requests as independent, so its interval is far too narrow. Report it only along with a valid one.
+//! correlated requests as independent, so its interval is far too narrow. Report it only along with a valid interval.
 
 /// Number, mean and sum of squared deviations of one client's latencies in one round.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -78,7 +78,7 @@ const Z: f64 = 1.96;
 const TOO_FEW: u64 = 10;
 
 impl VolleyRule {
-    /// Creates the rule. Volley uses 1,000,000 requests per round, 5 us and 180 s. Panics if clients or width are 0.
+    /// Creates the rule. Volley uses 1,000,000 requests, 5 us and 180 s. Panics if `clients` or `half_width_ns` is 0.
     pub fn new(clients: u32, round_requests: u64, half_width_ns: u64, max_ns: u64) -> Self {
         assert!(clients > 0, "a rule without clients");
         assert!(half_width_ns > 0, "no interval has half-width 0");

@@ -113,7 +113,7 @@ mod tests {
         for (n, exponent) in [(10, 0.0), (1_000, 0.3), (200_000, 0.99), (400_000, 0.9), (1 << 40, 1.21), (5_000, 2.7)] {
             let (law, mut rng) = (Zipf::new(n, exponent), Rng::new(12));
             let ranks = ZipfRanks::new(law);
-            // Cells that are a fiftieth wide also reveal small errors everywhere.
+            // Cells with about 2 % of the mass each also reveal small errors everywhere.
             let mut ends = vec![0];
             while *ends.last().unwrap() < n {
                 let from = *ends.last().unwrap();
