@@ -1,10 +1,8 @@
-//! Measures how long stores take while the index grows: maximum and quantiles of a million stores into an empty
-//! cache, then of a million overwrites.
+//! Measures the times of a million stores into an empty cache and of a million overwrites: maximum and quantiles.
 //!
 //! Usage: `cargo run --release -p cache --example index_growth -- [ITEMS [VALUE_BYTES [THREADS]]]`. The defaults are
-//! 1,000,000 items, values of 20 bytes, and shards for one thread. Times are CPU times of the thread, so other
-//! processes do not affect them; reading the clock takes part of a microsecond. Each store is repeated in five
-//! rounds, and its shortest time counts.
+//! 1,000,000 items, values of 20 bytes, and shards for one thread. Times are CPU times, so other processes do not
+//! affect them; reading the clock takes part of a microsecond. The shortest time of five rounds counts.
 
 #![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "it measures time and prints it")]
 

@@ -52,7 +52,7 @@ fn main() {
         for key in &keys[20_000..100_000] {
             let _ = set(key);
         }
-        // Without eviction, this is the time of a refused store.
+        // With the policy `none`, this is the time of a refused store.
         let set_ns = median_ns(|number| {
             let _ = black_box(set(&keys[100_000 + number]));
         });

@@ -1,8 +1,6 @@
 //! A shard's memory, allocated once: an arena for item blocks at the bottom and the index (`index.rs`) at the top. The
-//! border moves if one of them needs room that the other has. Offsets count 4-byte words; offset 0 means no block.
-//!
-//! The arena uses two-level segregated fits with coalescing (TLSF; Masmano et al. 2004, An
-//! implementation of a new dynamic memory allocator).
+//! border moves if one of them needs room that the other has. Offsets count 4-byte words; offset 0 means no block. The
+//! arena uses two-level segregated fits with coalescing (TLSF; Masmano et al. 2004).
 //!
 //! Each block starts with a header word. In a used block, bit 0 is set. Bits 1 to 3 describe the words below the block:
 //! not free, a free block of 1, 2 or 3 words, or a larger one with its size in its last word. The other bits belong to
@@ -203,7 +201,7 @@ impl Memory {
         Some(near)
     }
 
-    /// Marks the first `words` words of a block taken from its class as used, and frees the others.
+    /// Marks the first `words` words of a block taken from its class as used, and frees the rest.
     pub(crate) fn carve(&mut self, block: u32, taken: u32, words: u32) {
         // The block below a free block is used, because free neighbors are always joined.
         self.set(block, USED);

@@ -112,8 +112,8 @@ impl Cache {
     }
 }
 
-/// A key whose shard stays locked until this value is dropped, so that operations on the key are atomic. Meanwhile its
-/// thread must not use the cache in any other way, because that may deadlock.
+/// A key whose shard stays locked until this value is dropped, so that operations on the key are atomic. Until then,
+/// its thread must not use the cache in any other way, because that may deadlock.
 pub struct LockedKey<'c, 'k> {
     cache: &'c Cache,
     shard: MutexGuard<'c, Shard>,

@@ -1,6 +1,5 @@
-//! A table of fingerprints of evicted keys with their uses. Each slot of the index has one 16-bit entry: 12 bits of
-//! the tag and a level of uses, 0 if empty. The scaled tag selects a bucket of eight entries, so the table grows with
-//! the index. About one in 500 unknown keys matches an entry.
+//! Fingerprints of evicted keys with their uses. Each index slot has a 16-bit entry: 12 bits of the tag and a level of
+//! uses, 0 if empty. The scaled tag selects a bucket of eight entries. About one in 500 unknown keys matches.
 
 use crate::index::Index;
 use crate::use_counter;

@@ -15,8 +15,7 @@ pub enum Evictor {
     Lru,
     /// Evicts like FIFO but reinserts an item used since its insertion, with one bit per item (FIFO-Reinsertion).
     Clock,
-    /// Evicts the first item that was not used since the last pass of a hand, which moves from old to new items.
-    /// Source: Zhang et al., NSDI 2024.
+    /// Evicts the first item unused since the last pass of a hand from old to new items (Zhang et al., NSDI 2024).
     Sieve,
     /// Keeps new items in a small queue (10 % of the bytes), others in a main queue with 2-bit frequencies, and ghosts
     /// of evicted keys, 90 % as many as the cache holds items. Two hits move a new item to the main queue. Source: Yang

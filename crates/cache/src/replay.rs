@@ -108,10 +108,8 @@ impl HitRatio {
     }
 }
 
-/// Replays operations against `cache` and counts reads. Stores caused by the warm-up finish before counting starts,
-/// as they do in a load.
-///
-/// A key starts with its number and values are zeros, since contents do not affect the memory needed.
+/// Replays operations against `cache` and counts reads. Stores caused by the warm-up finish before counting starts, as
+/// in a load. A key starts with its number and values are zeros, since contents do not affect the memory needed.
 pub fn replay<O: Into<Operation>>(cache: &Cache, operations: impl IntoIterator<Item = O>, rules: Rules) -> HitRatio {
     let mut replay = Replay::new(cache, rules.flags);
     let mut ratio = HitRatio::default();
@@ -190,7 +188,7 @@ fn write_key<'t>(text: &'t mut [u8], request: &Request) -> &'t [u8] {
 /// `overhead_bytes`. Items that are overwritten or deleted before their next read are not kept.
 ///
 /// With `by_size`, the policy evicts the item with the largest product of bytes and time until its next use. If sizes
-/// differ, neither rule gives an upper bound on hits, but this one comes far closer.
+/// differ, neither rule gives an upper bound on hits, but `by_size` comes far closer.
 pub fn clairvoyant<O: Into<Operation>>(
     operations: impl IntoIterator<Item = O>,
     capacity_bytes: u64,

@@ -48,7 +48,7 @@ impl Stats {
         self.item_bytes() + self.free_bytes + self.fixed_bytes
     }
 
-    /// Memory for items: keys, values, headers, index and policy state, in bytes.
+    /// Memory for items in bytes: keys, values, headers, index and policy state.
     pub fn item_bytes(&self) -> u64 {
         self.key_bytes + self.value_bytes + self.header_bytes + self.index_bytes + self.policy_bytes
     }

@@ -1,5 +1,4 @@
-//! Four threads write, read and delete the same keys of an evicting cache; the history must be
-//! linearizable. The checker itself is tested with incorrect caches.
+//! Four threads use the same keys of an evicting cache with a linearizable history. Incorrect caches test the checker.
 
 use std::collections::HashMap;
 use std::sync::Mutex;

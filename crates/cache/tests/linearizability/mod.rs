@@ -1,9 +1,8 @@
 //! Checks the history of a cache for linearizability (Herlihy and Wing 1990), key by key.
 //!
-//! Each write has a unique value, so the zones of the values decide linearizability (Gibbons and Korach 1997, Testing
-//! shared memories, theorem 4.2). A value's zone spans from the first end to the last start of its write and reads. If
-//! it is forward in time, the key had this value throughout. Two such zones must not overlap, and none may contain
-//! the whole zone of a different value.
+//! Each write has a unique value, so zones decide linearizability (Gibbons and Korach 1997, Testing shared memories,
+//! theorem 4.2). A value's zone spans from the first end to the last start of its write and reads; if that is forward
+//! in time, the key had the value throughout. Such zones must not overlap or contain any zone of another value.
 //!
 //! A cache may evict at any moment. A miss therefore shows that the key was emptied at some moment, after which no
 //! older value may return. A deletion and a refused store also count as emptying the key.
