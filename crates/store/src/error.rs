@@ -48,7 +48,7 @@ pub enum StoreError {
     Owned {
         /// Full name of the run.
         run: String,
-        /// ID of that process; `None` if unknown.
+        /// Process ID of the owner; `None` if unknown.
         pid: Option<u32>,
     },
     /// The lock file of a run cannot be created.
@@ -120,7 +120,7 @@ fn unopenable(path: &Path) -> String {
     }
 }
 
-/// Time to wait for a different process to unlock the file, in seconds.
+/// Time to wait until the file is unlocked, in seconds.
 pub(crate) const BUSY_S: u64 = 10;
 
 impl StoreError {

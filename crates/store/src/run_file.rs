@@ -130,7 +130,7 @@ pub struct Writer<W: Write> {
 }
 
 impl<W: Write> Writer<W> {
-    /// Writes the first line; `quintain` is this program's version. Like all methods, fails with errors of `out`.
+    /// Creates a writer and writes the first line with the version `quintain`. Like all methods, fails if `out` does.
     pub fn new(out: W, quintain: &str) -> Result<Self> {
         let mut writer = Self::bare(out);
         let head = Head { format: FORMAT.to_owned(), version: RUN_FILE_VERSION, quintain: quintain.to_owned() };

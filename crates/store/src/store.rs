@@ -245,20 +245,19 @@ impl Store {
         self.query(sql, [], read)
     }
 
-    /// The run with this name or unique prefix of a name; `latest` is the run that started last. Also fails with
-    /// [`StoreError::AmbiguousRun`].
+    /// The run with this name or unique prefix; `latest` is the latest. Also fails with [`StoreError::AmbiguousRun`].
     pub fn run(&self, name: &str) -> Result<Run> {
         self.read_run(&self.resolve(name)?)
     }
 
     /// Full name of the run that [`Store::run`] would read.
     pub fn resolve(&self, name: &str) -> Result<String> {
-        // Not LIKE: names may contain its wildcards.
+        // LIKE would treat characters of names as wildcards.
         let sql = "SELECT id FROM runs WHERE substr(id, 1, length(?1)) = ?1 ORDER BY started DESC";
         let ids: Vec<String> = match name {
             "latest" => self.latest(1)?,
             name => {
-                // The full name first, because a search for a prefix reads all runs.
+                // The full name is looked up first, because a prefix search reads all runs.
                 let exact = self.query("SELECT id FROM runs WHERE id = ?1", [name], |row| row.get(0))?;
                 if exact.is_empty() { self.query(sql, [name], |row| row.get(0))? } else { exact }
             }
@@ -280,7 +279,6 @@ impl Store {
         let sql = "SELECT run FROM runs WHERE id = ?1";
         let json: String =
             self.connection.query_row(sql, [id], |row| row.get(0)).map_err(|error| self.sqlite(error))?;
-        // Older versions named the metrics of proxies `middle_*`, such as `middle_rss`.
         let run: Run = self.parse(&json, || format!("run `{id}`"))?;
         Ok(Run { state: self.state_of(&run), ..run })
     }
@@ -301,7 +299,7 @@ impl Store {
         self.read_trials(TRIALS_OF_RUN, run, [run])
     }
 
-    /// Trials of one design point in execution order; for `None`, those damaged trials that have no point. A caller can
+    /// Trials of one design point in execution order; `None` selects damaged trials, which have no point. A caller can
     /// read runs larger than memory by iterating over [`Store::points`].
     pub fn records_of(&self, run: &str, point: Option<usize>) -> Result<Vec<Record>> {
         let sql = "SELECT trial FROM trial_index WHERE run = ?1 AND point IS ?2 ORDER BY place, trial";
@@ -363,9 +361,9 @@ impl Store {
     }
 
     /// Removes runs and their trials, all or none, and returns their space to the disk. This takes time proportional to
-    /// the removed or the remaining data, whichever is smaller. The space is kept for later trials while a run in this
-    /// store is in progress. It is also kept in a file of an older layout with over 512 MiB of other data, which only
-    /// [`Store::rewrite`] can shrink. Fails with [`StoreError::Owned`].
+    /// the removed or the remaining data, whichever is smaller. The space is kept for later trials while a run of the
+    /// store is in progress, or if the file has an older layout and over 512 MiB of other data, which only
+    /// [`Store::rewrite`] shrinks. Fails with [`StoreError::Owned`].
     pub fn remove(&self, runs: &[String]) -> Result<Freed> {
         // Keeps other processes from resuming one of the runs.
         let _owners = runs.iter().map(|run| self.own(run)).collect::<Result<Vec<_>>>()?;
@@ -421,7 +419,7 @@ impl Store {
                 "rewriting its other {rest_mib} MiB takes long, `quintain runs rm --rewrite` does it"
             )));
         };
-        // The file shrinks at the checkpoint. The runs are removed even if this fails, so the error is just a reason.
+        // The checkpoint shrinks the file. If it fails, the runs stay removed, so its error is returned as the reason.
         let done = done.and_then(|()| self.connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)"));
         Ok(done.err().map(|error| self.sqlite(error).to_string()))
     }
@@ -510,8 +508,7 @@ impl Store {
         rows.iter().map(|json| self.parse(json, || format!("a calibration of `{host}`"))).collect()
     }
 
-    /// The latest calibration of a host for a protocol and an idle policy, because others are not comparable. `None` if
-    /// the host has none.
+    /// The latest calibration of a host with this protocol and idle policy; others are not comparable. `None` if none.
     pub fn calibration(&self, host: &str, protocol: Protocol, idle: IdlePolicy) -> Result<Option<Calibration>> {
         let mut all = self.calibrations(host)?.into_iter();
         Ok(all.find(|calibration| calibration.protocol == protocol && calibration.idle == idle))

@@ -322,7 +322,6 @@ fn damage_is_an_error_not_a_panic() {
     assert!(matches!(found, Err(StoreError::Damaged { .. })), "{found:?}");
 }
 
-/// Removes a byte from the JSON of a trial and of a run.
 #[test]
 fn damaged_json_does_not_hide_other_runs() {
     let place = place();
