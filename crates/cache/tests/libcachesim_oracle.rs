@@ -57,8 +57,7 @@ fn s3_fifo_matches_libcachesim_except_for_ghosts() {
     }
 }
 
-/// libCacheSim's Belady policy must store each requested item. Quintain's may bypass an item and so misses slightly
-/// less: .17 % with 100 items, .02 % with 1000.
+/// Quintain's Belady may bypass items, unlike libCacheSim's: it misses .17 % less with 100 items and .02 % with 1000.
 #[test]
 fn belady_matches_libcachesim_except_for_bypassed_items() {
     let requests = requests();

@@ -195,8 +195,7 @@ pub struct Factorial {
     pub blocks: usize,
     /// Whether points have equally many trials. Sums of squares then match the textbook and, in full blocks, add up.
     pub is_equal: bool,
-    /// Standard deviation and number of trials of each point; the last factor changes fastest. The pooled error assumes
-    /// equal deviations.
+    /// Standard deviation and trials of each point; the last factor changes fastest. Pooling assumes equal deviations.
     pub spreads: Vec<(f64, usize)>,
 }
 
@@ -516,8 +515,7 @@ impl Factorial {
         Contrast { point, standard_error, df: self.error_df as f64, n: self.trials as u64 }
     }
 
-    /// Weight of each point: the product over all factors of `of(factor, level)`, or of one over the factor's number of
-    /// levels if that is `None`.
+    /// Weight of each point: the product over all factors of `of(factor, level)`, or of 1/levels for `None`.
     fn weights(&self, of: impl Fn(usize, usize) -> Option<f64>) -> Vec<f64> {
         let weight = |mut point: usize| {
             let mut product = 1.0;
@@ -549,8 +547,7 @@ impl Factorial {
         }))
     }
 
-    /// Change between two levels of a factor, at one level of a second factor or averaged over all levels of the other
-    /// factors. Panics if both factors are equal.
+    /// Change between levels of a factor, at a level of a second one or on average. Panics if both factors are equal.
     pub fn change(&self, factor: usize, from: usize, to: usize, at: Option<(usize, usize)>) -> Contrast {
         assert!(at.is_none_or(|(other, _)| other != factor), "a factor has one level");
         at.into_iter().chain([(factor, from.max(to))]).for_each(|(factor, level)| self.check(factor, level));
@@ -598,10 +595,9 @@ mod tests {
         ])
     }
 
-    // The book: effects 41, 21.5, 9.5, 5; 78.88 %, 15.4 %, 4.27 %, error 1.45 %; 90 % intervals ±1.92. R 4.2.2:
-    // y <- c(15,18,12, 45,48,51, 25,28,19, 75,75,81); memory <- gl(2,3,12); cache <- gl(2,6);
-    // summary(aov(y ~ memory*cache)); options(contrasts=c("contr.sum","contr.poly"));
-    // confint(lm(y ~ memory*cache), level=.9)
+    // The book: effects 41, 21.5, 9.5, 5; 78.88 %, 15.4 %, 4.27 %, error 1.45 %; 90 % intervals ±1.92. R 4.2.2: y <-
+    // c(15,18,12, 45,48,51, 25,28,19, 75,75,81); memory <- gl(2,3,12); cache <- gl(2,6); summary(aov(y ~
+    // memory*cache)); options(contrasts=c("contr.sum","contr.poly")); confint(lm(y ~ memory*cache), level=.9)
     #[test]
     fn matches_workstation_example_of_jain() {
         let found = factorial(&[2, 2], &workstation(), Scale::Difference).unwrap();
@@ -655,8 +651,7 @@ mod tests {
         (0..16).map(|i| Trial { levels: vec![a[i] - 1, i / 8], block: block[i], value: value[i] }).collect()
     }
 
-    // R 4.2.2: options(contrasts=c("contr.sum","contr.poly")), with a, b, blk, v as above, all factors except v;
-    // drop1(lm(v ~ a*b), .~., test="F"): type III
+    // R 4.2.2, with contr.sum and a, b, blk, v as above, all factors except v: drop1(lm(v ~ a*b), .~., test="F")
     #[test]
     fn unequal_replication_matches_r() {
         let mut trials = lost();
@@ -693,8 +688,7 @@ mod tests {
         of(found.main(0, 0), -6.145833333333, -6.564251903177, -5.727414763490);
         of(found.main(1, 0), -2.194444444444, -2.483920091487, -1.904968797401);
         of(found.interaction((0, 1), (1, 0)), 1.890277777778, 1.457790808964, 2.322764746592);
-        // coef(lm(v ~ blk + a*b, contrasts=list(a="contr.treatment"))) has this change, the difference a2 - a1 from
-        // above.
+        // coef(lm(v ~ blk + a*b, contrasts=list(a="contr.treatment"))) has this change, the difference a2 - a1.
         close(found.change(0, 0, 1, None).point, -1.6625 + 6.145833333333);
     }
 

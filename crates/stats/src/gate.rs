@@ -192,8 +192,7 @@ pub fn examine(questions: &[Question], rule: &Rule, is_over: bool) -> Option<Exa
     None
 }
 
-/// Tests the difference in the first `pairs` pairs at a separate error, for metrics shown besides the requested ones.
-/// `None` if no pair has the metric.
+/// Tests a metric besides the requested ones over the first `pairs` pairs, at its own error. `None` if no pair has it.
 pub fn also(question: &Question, pairs: usize, error: f64) -> Option<Decided> {
     look_at(std::slice::from_ref(question), pairs, error).pop()?
 }

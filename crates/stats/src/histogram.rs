@@ -230,9 +230,8 @@ impl Histogram {
         Some((centred / (n as f64 * (n - 1) as f64)).sqrt())
     }
 
-    /// Quantile `q` in ns: Hyndman & Fan 1996, definition 1 (the value at rank `⌈q·n⌉`, never interpolated). Returns
-    /// the midpoint of its bucket, clamped to the exact minimum and maximum. For saturated values, returns the maximum,
-    /// an upper bound. `None` for an empty histogram.
+    /// Quantile `q` in ns: the value at rank `⌈q·n⌉`, not interpolated (Hyndman & Fan 1996, definition 1). Returns the
+    /// midpoint of its bucket within the exact extremes, or the maximum if it is saturated. `None` if empty.
     pub fn quantile(&self, q: f64) -> Option<f64> {
         assert!((0.0..=1.0).contains(&q), "`q` is a fraction, not a percentage: {q}");
         // 0.07 · 100 is 7.000000000000001 in binary, whose rank would be 8 without the allowance.

@@ -11,10 +11,9 @@ pub struct Trend {
     pub slope: f64,
 }
 
-/// Tests for a monotone trend (Mann-Kendall), with correction for ties and continuity. `None` for fewer than 8 values,
-/// for which the normal approximation is invalid, or if a value is not finite. Assumes independent values: pass one per
-/// trial, not the windows of one trial. Source: Mann 1945; Kendall 1975; Gilbert 1987, Statistical Methods for
-/// Environmental Pollution Monitoring, section 16.4.
+/// Tests for a monotone trend (Mann-Kendall), corrected for ties and continuity. `None` for fewer than 8 values, too
+/// few for the normal approximation, or if a value is not finite. Assumes independent values, such as one per trial.
+/// Source: Mann 1945; Kendall 1975; Gilbert 1987, Statistical Methods for Environmental Pollution Monitoring, 16.4.
 pub fn mann_kendall(values: &[f64]) -> Option<Trend> {
     if values.len() < 8 || !values.iter().all(|value| value.is_finite()) {
         return None;

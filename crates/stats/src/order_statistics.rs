@@ -2,8 +2,7 @@
 
 use crate::special_functions;
 
-/// Quantile `q` of an ascending sample, in its unit, interpolated between order statistics. `None`, never zero, for an
-/// empty sample. Source: Hyndman & Fan 1996, definition 7.
+/// Quantile `q` of an ascending sample, interpolated (Hyndman & Fan 1996, definition 7). `None`, never zero, if empty.
 pub fn quantile(sorted: &[f64], q: f64) -> Option<f64> {
     assert!((0.0..=1.0).contains(&q), "`q` is a fraction, not a percentage: {q}");
     debug_assert!(sorted.is_sorted(), "the sample must ascend");
@@ -12,9 +11,8 @@ pub fn quantile(sorted: &[f64], q: f64) -> Option<f64> {
     Some(low + (high - low) * rank.fract())
 }
 
-/// Size of the smallest sample whose extremes enclose quantile `q` with error at most `(1 - level) / 2` on each side.
-/// The probabilities that all values are below it, `q^n`, and above it, `(1-q)^n`, must not exceed this error.
-/// `u64::MAX` if `q` is 0 or 1, which no sample encloses.
+/// Smallest sample size for which the probabilities that all values are below quantile `q` (`q^n`) and above it
+/// (`(1-q)^n`) are at most `(1 - level) / 2`. `u64::MAX` if `q` is 0 or 1, which no sample encloses.
 pub fn samples_needed(q: f64, level: f64) -> u64 {
     let side = ((1.0 - level) / 2.0).ln();
     let rarer = q.max(1.0 - q);
@@ -25,9 +23,8 @@ pub fn samples_needed(q: f64, level: f64) -> u64 {
 }
 
 /// Returns the two ranks, from 1, whose values enclose quantile `q` in at least `level` of all samples of `n`
-/// independent values. On each side, at most half of the other samples miss it, since the number of values below the
-/// quantile is binomial(n, q). Source: David & Nagaraja, Order Statistics, 3rd ed. 2003, section 7.1. Fails with a
-/// message if there are no such ranks.
+/// independent values. On each side, at most half of the others miss it, since the number of values below it is
+/// binomial(n, q). Source: David & Nagaraja, Order Statistics, 3rd ed. 2003, section 7.1. Fails if no ranks do.
 pub fn ranks(n: u64, q: f64, level: f64) -> Result<(u64, u64), String> {
     assert!((0.0..=1.0).contains(&q), "`q` is a fraction, not a percentage: {q}");
     assert!(level > 0.0 && level < 1.0, "`level` is a fraction, not a percentage: {level}");

@@ -4,8 +4,7 @@ use crate::{interval, special_functions};
 
 const FEWEST: usize = 5;
 
-/// Finds the outliers of each group and returns their indices in the group, ascending. Missing values are never
-/// outliers. In a report, a group is a metric of one row.
+/// Finds the outliers of each group, such as a metric of one row, and returns their indices, ascending. Ignores `None`.
 ///
 /// The generalized extreme Studentized deviate test (Rosner 1983, Percentage Points for a Generalized ESD Many-Outlier
 /// Procedure) removes the value farthest from the mean, then the next, up to a quarter of all. All values up to the

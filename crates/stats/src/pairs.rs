@@ -1,5 +1,4 @@
-//! Compares two conditions measured in the same blocks. Both run in random order within a block, so labels are
-//! exchangeable whatever the machine does (Fisher 1935).
+//! Compares two conditions measured in the same blocks, in random order, so that labels are exchangeable (Fisher 1935).
 
 use crate::interval::{self, Estimate};
 use crate::{Bound, special_functions};
@@ -102,9 +101,8 @@ impl Pairs {
         SignedRank::new(&self.logs.iter().map(|log| log - shift).collect::<Vec<_>>())
     }
 
-    /// Typical ratio B/A: exp of the median of all pairwise means of the differences, with the interval of the signed
-    /// rank test (Hodges & Lehmann 1963; Hollander, Wolfe & Chicken 2014, chapter 3). `None` if no interval of this
-    /// level exists, as for fewer than 6 pairs at 95 %.
+    /// Typical ratio B/A with the interval of the signed rank test: exp of the median of all Walsh averages (Hodges &
+    /// Lehmann 1963; Hollander, Wolfe & Chicken 2014, chapter 3). `None` for too few pairs (below 6 at 95 %).
     pub fn typical(&self, level: f64) -> Option<Estimate> {
         self.shift(level).map(Estimate::exp)
     }

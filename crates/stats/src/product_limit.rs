@@ -15,9 +15,8 @@ pub struct Bound {
 const MEAN_SHARE: f64 = 0.005;
 
 /// Product-limit estimate of a distribution from complete and censored values, such as requests without a response when
-/// measuring ended. Source: Kaplan & Meier 1958, *Nonparametric Estimation from Incomplete Observations*. A value
-/// censored at `t` counts as longer than every complete value of `t`. Without censored values, quantiles and mean equal
-/// those of [`Histogram`] to the last bit.
+/// measuring ended (Kaplan & Meier 1958). A value censored at `t` counts as longer than every complete value of `t`.
+/// Without censored values, quantiles and mean equal those of [`Histogram`] to the last bit.
 #[derive(Clone, Debug)]
 pub struct ProductLimit<'a> {
     seen: &'a Histogram,
@@ -69,7 +68,7 @@ impl<'a> ProductLimit<'a> {
     }
 
     /// Quantile `q`: the smallest complete value that at least a share `q` of all values does not exceed. If more than
-    /// `1 - q` are beyond it, the longest value is a lower bound. `None` for an empty sample.
+    /// `1 - q` are beyond the last complete value, the longest one is a lower bound. `None` for an empty sample.
     pub fn quantile(&self, q: f64) -> Option<Bound> {
         assert!((0.0..=1.0).contains(&q), "`q` is a fraction, not a percentage: {q}");
         let Some(cut_max) = self.cut_max else {

@@ -374,8 +374,7 @@ impl<'a> Board<'a> {
         self.with(Verdict::Fails).next()
     }
 
-    /// Lowest rate that is too high for the generator. It is above all rates that hold (otherwise it was a hiccup) and
-    /// below all that fail.
+    /// Lowest rate too high for the generator, above all that hold (otherwise it was a hiccup) and below all that fail.
     fn wall(&self) -> Option<&Rate> {
         let high = self.high().map_or(f64::INFINITY, |high| high.rate_per_s);
         let holds = self.with(Verdict::Holds).rfind(|rate| rate.rate_per_s < high).map_or(0.0, |rate| rate.rate_per_s);
@@ -849,8 +848,7 @@ mod tests {
         assert_eq!(judged(&[-0.1, -0.1, -0.1], 0.01).verdict, Verdict::Holds);
         assert_eq!(judged(&[-0.1, -0.1, -0.1], 0.2).verdict, Verdict::Undecided);
         assert_eq!(judged(&[0.1, 0.1, 0.1], 0.01).verdict, Verdict::Fails);
-        // scipy 1.17: scipy.stats.t.interval(.95, 2, numpy.mean([.1, .2, .3]), scipy.stats.sem([.1, .2, .3])) is
-        // (-0.0484, 0.4484)
+        // scipy 1.17: t.interval(.95, 2, numpy.mean([.1, .2, .3]), scipy.stats.sem([.1, .2, .3])) is (-0.0484, 0.4484)
         let found = judged(&[0.1, 0.2, 0.3], 0.0);
         let estimate = found.excess.unwrap();
         assert_eq!((found.verdict, found.trials, found.kept), (Verdict::Undecided, 3, 0));

@@ -26,9 +26,8 @@ pub fn is_look(blocks: u32) -> bool {
     blocks >= FIRST_LOOK && next_look(blocks - 1) == blocks
 }
 
-/// Relative standard deviation between trials, pooled over the points of a study: the root of the mean of
-/// `(s_i/mean_i)²`. Pooling averages out points that are narrow by luck, and covers rare starts that only other points
-/// had. `None` if no point has two values and a nonzero mean.
+/// Relative standard deviation between trials, pooled over points: the root mean square of `s_i/mean_i`. Pooling
+/// averages out luck and covers rare starts of other points. `None` if no point has two values and a nonzero mean.
 pub fn pooled_relative_sd<'a>(points: impl IntoIterator<Item = &'a [f64]>) -> Option<f64> {
     let squares = points.into_iter().filter_map(|values| {
         let mean = interval::average(values)?;

@@ -447,10 +447,10 @@ impl Store {
         Ok(writer.end()?)
     }
 
-    /// Inserts the run of a [`run_file`] and all its trials, or nothing, and returns its full name. The run is
-    /// unchanged except for `name`, if given, and the time of the import, `now` (UTC, RFC 3339). One thread
-    /// decompresses, one checks, and the calling thread writes while other writers wait. Fails with
-    /// [`StoreError::RunFile`] or [`StoreError::RunExists`].
+    /// Inserts the run of a [`run_file`] and all its trials, or nothing, and returns its full name. Changes only the
+    /// name to `name`, if given, and the time of the import to `now` (UTC, RFC 3339). One thread decompresses, one
+    /// checks, and the calling thread writes while other writers wait. Fails with [`StoreError::RunFile`] or
+    /// [`StoreError::RunExists`].
     pub fn import(&self, file: impl Read + Send, name: Option<&str>, now: &str) -> Result<String> {
         std::thread::scope(|scope| {
             let (sender, entries) = sync_channel(run_file::LINES_AHEAD);
