@@ -72,7 +72,6 @@ pub enum Distribution {
     },
 }
 
-/// Returns (e^(k·t) - 1) / k, or t if k is 0.
 fn stretched(k: f64, t: f64) -> f64 {
     if k == 0.0 { t } else { (k * t).exp_m1() / k }
 }

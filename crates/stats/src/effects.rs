@@ -515,7 +515,7 @@ impl Factorial {
         Contrast { point, standard_error, df: self.error_df as f64, n: self.trials as u64 }
     }
 
-    /// Weight of each point: the product over all factors of `of(factor, level)`, or of 1/levels for `None`.
+    /// Weight of each point: the product over all factors of `of(factor, level)`, or of 1/levels if that is `None`.
     fn weights(&self, of: impl Fn(usize, usize) -> Option<f64>) -> Vec<f64> {
         let weight = |mut point: usize| {
             let mut product = 1.0;
@@ -595,9 +595,10 @@ mod tests {
         ])
     }
 
-    // The book: effects 41, 21.5, 9.5, 5; 78.88 %, 15.4 %, 4.27 %, error 1.45 %; 90 % intervals ±1.92. R 4.2.2: y <-
-    // c(15,18,12, 45,48,51, 25,28,19, 75,75,81); memory <- gl(2,3,12); cache <- gl(2,6); summary(aov(y ~
-    // memory*cache)); options(contrasts=c("contr.sum","contr.poly")); confint(lm(y ~ memory*cache), level=.9)
+    // The book: effects 41, 21.5, 9.5, 5; 78.88 %, 15.4 %, 4.27 %, error 1.45 %; 90 % intervals ±1.92. R 4.2.2:
+    // y <- c(15,18,12, 45,48,51, 25,28,19, 75,75,81); memory <- gl(2,3,12); cache <- gl(2,6);
+    // summary(aov(y ~ memory*cache)); options(contrasts=c("contr.sum","contr.poly"));
+    // confint(lm(y ~ memory*cache), level=.9)
     #[test]
     fn matches_workstation_example_of_jain() {
         let found = factorial(&[2, 2], &workstation(), Scale::Difference).unwrap();

@@ -1,6 +1,6 @@
 //! Random numbers from a seed, equal on every machine and in every version of this crate.
 
-/// xoshiro256++ 1.0, seeded by SplitMix64 (Blackman & Vigna 2021, <https://prng.di.unimi.it>). Not for secrets.
+/// Generator xoshiro256++, seeded by SplitMix64 (Blackman & Vigna 2021, <https://prng.di.unimi.it>). Not for secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rng {
     state: [u64; 4],

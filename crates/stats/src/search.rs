@@ -374,7 +374,7 @@ impl<'a> Board<'a> {
         self.with(Verdict::Fails).next()
     }
 
-    /// Lowest rate too high for the generator, above all that hold (otherwise it was a hiccup) and below all that fail.
+    /// Lowest rate too high for the generator, above all rates that hold (else a hiccup) and below all that fail.
     fn wall(&self) -> Option<&Rate> {
         let high = self.high().map_or(f64::INFINITY, |high| high.rate_per_s);
         let holds = self.with(Verdict::Holds).rfind(|rate| rate.rate_per_s < high).map_or(0.0, |rate| rate.rate_per_s);

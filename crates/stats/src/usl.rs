@@ -391,10 +391,10 @@ fn central(values: &mut [f64], level: f64) -> (f64, f64) {
     (at(side), at(1.0 - side))
 }
 
-/// Draws as many trials of a point as it has, with replacement. Samples from few trials vary too little, so deviations
-/// are scaled by √(n/(n-1)) (Davison & Hinkley 1997, section 2.4) and by the ratio of Student's t, with the moderated
-/// variance's degrees of freedom, to the normal quantile. Without the second factor, 95 % intervals from 5 trials cover
-/// 90 to 93 %.
+/// Draws as many trials as a point has, with replacement. Samples from few trials vary too little, so deviations are
+/// scaled by √(n/(n-1)) (Davison & Hinkley 1997, section 2.4) and by the ratio of Student's t, with the moderated
+/// variance's degrees of freedom, to the normal quantile. Without the latter, 95 % intervals of 5 trials cover 90 to 93
+/// %.
 fn resample(point: &Point, level: f64, rng: &mut Rng) -> Point {
     let n = point.throughputs.len();
     let mean = interval::average(&point.throughputs).expect("gathered points have trials");
@@ -425,9 +425,10 @@ mod tests {
         at.iter().map(|&n| Point { n, throughputs: vec![law.throughput(n)] }).collect()
     }
 
-    // scipy 1.17: n = [1, 2, 4, 8, 16, 32]; x = [955.16, 1878.91, 3548.68, 6531.08, 9897.24, 11950.3]; f = lambda n, l,
-    // s, k: l*n/(1 + s*(n-1) + k*n*(n-1)); scipy.optimize.curve_fit(f, n, x, p0=[900, .02, 1e-4], sigma=x, bounds=([0,
-    // 0, 0], [numpy.inf, 1, numpy.inf]), xtol=1e-15, ftol=1e-15, gtol=1e-15)[0]
+    // scipy 1.17: n = [1, 2, 4, 8, 16, 32]; x = [955.16, 1878.91, 3548.68, 6531.08, 9897.24, 11950.3]
+    // f = lambda n, l, s, k: l*n/(1 + s*(n-1) + k*n*(n-1))
+    // scipy.optimize.curve_fit(f, n, x, p0=[900, .02, 1e-4], sigma=x, bounds=([0, 0, 0], [numpy.inf, 1, numpy.inf]),
+    // xtol=1e-15, ftol=1e-15, gtol=1e-15)[0]
     #[test]
     fn matches_scipy() {
         let found = fit(

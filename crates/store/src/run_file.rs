@@ -21,7 +21,6 @@ use serde::{Deserialize, Serialize};
 use study::Json;
 use study::record::{RECORD_VERSION, Record, Run};
 
-/// Value of `format` in the first line of a run file.
 const FORMAT: &str = "quintain-run";
 
 /// Version of the format that this build writes, and the highest that it reads.

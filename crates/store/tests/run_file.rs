@@ -221,7 +221,6 @@ fn rejects_decompression_bombs_at_the_line_limit() {
     let (file, _) = writer.end().unwrap();
     assert!(file.len() < 100_000, "{}", file.len());
     assert_eq!(refused(&file), "line 2 is larger than the limit of 32 MiB");
-    // A line too long to read is not written.
     let long = format!("\"{}\"", "x".repeat(LINE_MAX));
     let error = Writer::new(Vec::new(), "0.1.0").unwrap().line(Line::Run(&long)).unwrap_err();
     assert_eq!(error.to_string(), "line 2 is larger than the limit of 32 MiB");
