@@ -31,12 +31,12 @@ const SAMPLE: u32 = 64;
 /// Maximum number of attempts to draw a taken slot. At least half the slots are taken unless many items were deleted.
 const STARTS: u32 = 16;
 /// Number of accesses per item after which `density` has halved all uses. A longer memory suits fixed popularity; a
-/// shorter one suits drift. Hit ratios with one seed of the workloads H1, H5 and H6 were .853, .777 and .867 for 3, and
-/// .8645, .782 and .8555 for 5. Those of H5 and H6 were .7775 and .842 for 7.
+/// shorter one suits drift. Hit ratios of the workloads H1, H5 and H6 (one seed) were .853, .777 and .867 with 3, and
+/// .8645, .782 and .8555 with 5; H5 and H6 had .7775 and .842 with 7.
 const FADE: u64 = 5;
 /// Number of slots checked for expired items before each eviction.
 const EXPIRY_LOOK: u32 = 8;
-/// Divisor of the arena's size: if free space exceeds a new block by that share, a free block's neighbors are evicted.
+/// Divisor of the arena's size: if free space exceeds a new block by that part, a free block's neighbors are evicted.
 const SLACK_SHARE: u32 = 64;
 #[derive(Clone, Copy)]
 pub(crate) struct Key<'k> {

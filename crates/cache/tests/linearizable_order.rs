@@ -1,4 +1,4 @@
-//! Four threads use the same keys of an evicting cache with a linearizable history. Incorrect caches test the checker.
+//! Tests that four threads on an evicting cache have a linearizable history. Incorrect caches test the checker itself.
 
 use std::collections::HashMap;
 use std::sync::Mutex;

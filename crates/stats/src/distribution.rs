@@ -1,4 +1,4 @@
-//! Distributions of delays and sizes, with exact moments and quantiles for comparison.
+//! Distributions of delays and sizes, with exact quantiles and shares to compare samples with.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -28,7 +28,7 @@ pub enum Distribution {
         /// Standard deviation of the natural logarithm, σ.
         sigma: f64,
     },
-    /// One of two values, such as a hit and a miss.
+    /// One of two values, such as the delays of a hit and a miss.
     Bimodal {
         /// The lower of the two values.
         low: f64,
@@ -67,7 +67,7 @@ pub enum Distribution {
         location: f64,
         /// Scale σ, in the unit of the values.
         scale: f64,
-        /// Shape ξ: a heavy tail if positive, exponential if 0.
+        /// Shape ξ, without a unit. The tail is heavy if it is positive and exponential if it is 0.
         shape: f64,
     },
 }

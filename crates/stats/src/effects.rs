@@ -28,7 +28,7 @@ use serde::Serialize;
 use crate::interval::{self, Estimate};
 use crate::special_functions;
 
-/// Maximum number of design points. The time for the analysis grows with its third power.
+/// Maximum number of design points. The time for the analysis grows with the cube of this number.
 pub const POINTS_MAX: usize = 256;
 
 /// Statistical power of [`Contrast::detectable`] in reports.
@@ -168,7 +168,7 @@ impl Contrast {
         }
     }
 
-    /// Smallest difference that these trials would detect at this level with probability `power`.
+    /// Smallest difference that these trials would show at confidence `level` with probability `power`.
     pub fn detectable(&self, level: f64, power: f64) -> f64 {
         (interval::t_two_sided(level, self.df) + special_functions::t_quantile(power, self.df)) * self.standard_error
     }
@@ -193,7 +193,8 @@ pub struct Factorial {
     pub trials: usize,
     /// Number of blocks separated from the error; 1 if there are none or if trials are too few.
     pub blocks: usize,
-    /// Whether points have equally many trials. Sums of squares then match the textbook and, in full blocks, add up.
+    /// Whether points have equally many trials. Sums of squares then match the textbook and, in complete blocks, add
+    /// up.
     pub is_equal: bool,
     /// Standard deviation and trials of each point; the last factor changes fastest. Pooling assumes equal deviations.
     pub spreads: Vec<(f64, usize)>,
@@ -585,7 +586,6 @@ mod tests {
         points.iter().flat_map(of).collect()
     }
 
-    /// Jain 1991, section 18.1: MIPS of a workstation over memory (first factor) and cache (second factor).
     fn workstation() -> Vec<Trial> {
         trials(&[
             (&[0, 0], &[15.0, 18.0, 12.0]),
@@ -595,8 +595,8 @@ mod tests {
         ])
     }
 
-    // The book: effects 41, 21.5, 9.5, 5; 78.88 %, 15.4 %, 4.27 %, error 1.45 %; 90 % intervals ±1.92. R 4.2.2:
-    // y <- c(15,18,12, 45,48,51, 25,28,19, 75,75,81); memory <- gl(2,3,12); cache <- gl(2,6);
+    // Jain 1991, section 18.1: effects 41, 21.5, 9.5, 5; 78.88 %, 15.4 %, 4.27 %, error 1.45 %; 90 % intervals ±1.92.
+    // R 4.2.2: y <- c(15,18,12, 45,48,51, 25,28,19, 75,75,81); memory <- gl(2,3,12); cache <- gl(2,6);
     // summary(aov(y ~ memory*cache)); options(contrasts=c("contr.sum","contr.poly"));
     // confint(lm(y ~ memory*cache), level=.9)
     #[test]

@@ -44,10 +44,10 @@ pub fn looks(pairs_max: u32) -> Vec<(u32, f64)> {
     looks
 }
 
-/// Share of the error for tests of failed requests. It is small because the p-values of n pairs fall as 2^-n.
+/// Share of the error for tests of failed requests. It can be small, because the p-values of n pairs fall as 2^-n.
 pub const ERRORS_PART: f64 = 0.2;
 
-/// Largest p-value at which an excess of errors delays a verdict. Two trials with errors against none reach it.
+/// Largest p-value at which an excess of errors delays a verdict. Two trials with errors against none have this value.
 pub const SUSPICIOUS_P: f64 = 0.25;
 
 /// Number of pairs after which a comparison only waits for the first difference to be decided.
@@ -192,7 +192,7 @@ pub fn examine(questions: &[Question], rule: &Rule, is_over: bool) -> Option<Exa
     None
 }
 
-/// Tests a metric besides the requested ones over the first `pairs` pairs, at its own error. `None` if no pair has it.
+/// Tests an extra metric over the first `pairs` pairs, with its own `error`. `None` if no pair has the metric.
 pub fn also(question: &Question, pairs: usize, error: f64) -> Option<Decided> {
     look_at(std::slice::from_ref(question), pairs, error).pop()?
 }
@@ -583,7 +583,7 @@ mod tests {
         }
     }
 
-    /// A small version of the table of `experiments coverage`.
+    /// Simulates a small version of the table of `experiments coverage`.
     #[test]
     fn self_comparison_by_five_metrics_seldom_differs() {
         const ROUNDS: usize = 300;
@@ -596,7 +596,6 @@ mod tests {
                     question(Asked::Difference, &base, &candidate)
                 })
                 .collect::<Vec<_>>();
-            // Both sides fail up to 1 % of 200 requests in some trials.
             let mut failing = || (0..30).map(|_| Some((rng.next_u64() % 3) as f64 / 200.0)).collect::<Vec<_>>();
             asked.push(question(Asked::Excess(0.0), &failing(), &failing()));
             let found = examine(&asked, &rule, false).unwrap();
@@ -606,8 +605,8 @@ mod tests {
         assert!(false_claims <= 15 + 15, "{false_claims} of {ROUNDS}");
     }
 
-    /// Another process takes the CPUs in bursts and slows trials of either side by a factor of up to `most`; which side
-    /// is random. It disturbs three metrics equally and CPU time, the fourth, 100 times less.
+    /// Simulates another process that takes the CPUs in bursts and slows trials of a random side by a factor of up to
+    /// `most`. It disturbs three metrics equally and CPU time, the fourth, 100 times less.
     #[test]
     fn other_work_on_the_cpus_keeps_the_error_rate() {
         const ROUNDS: usize = 100;

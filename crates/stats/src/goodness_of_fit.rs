@@ -120,7 +120,7 @@ mod tests {
         }
     }
 
-    /// Counts values of 0 to `cells`; the last cell has all larger ones.
+    /// Counts each value from 0 to `cells`; the last cell includes larger values.
     fn counted(values: impl Iterator<Item = u64>, cells: usize) -> Vec<u64> {
         let mut counts = vec![0; cells + 1];
         values.for_each(|size| counts[(size as usize).min(cells)] += 1);

@@ -60,7 +60,7 @@ pub struct Growth {
     pub change: Option<Estimate>,
     /// p-value of the change, adjusted for all series; 1 for fewer than two trials.
     pub p_change: f64,
-    /// p-value of a change within the margin, adjusted for all series; 1 for fewer than two trials.
+    /// p-value of the claim that the change is within the margin, adjusted for all series; 1 for fewer than two trials.
     pub p_flat: f64,
     /// Result at the promised error. If both growth and flatness are shown, growth takes precedence.
     pub shown: Shown,
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn p_values_of_a_mean() {
-        // is √15; with three degrees of freedom, p = 1 - 2/π (atan a + a / (1 + a²)) with a = t / √3.
+        // t is √15; with three degrees of freedom, p = 1 - 2/π (atan a + a / (1 + a²)) with a = t / √3.
         assert!((p_value(&[0.1, 0.2, 0.15, 0.05]).unwrap() - 0.030_466_291_662_171).abs() < 1e-9);
         assert_eq!((p_value(&[0.5, 0.5]), p_value(&[0.0, 0.0]), p_value(&[0.5])), (Some(0.0), Some(1.0), None));
     }

@@ -64,7 +64,7 @@ impl Default for Histogram {
 impl Histogram {
     /// Precision of three significant digits: buckets are at most 1/1024 of their value wide and take 270 KiB.
     pub const PRECISION: u8 = 10;
-    /// Precision of small histograms, as for windows: buckets are at most 1/64 of their value wide and take 19 KiB.
+    /// Precision of window histograms: buckets are at most 1/64 of their value wide and take 19 KiB.
     pub const WINDOW_PRECISION: u8 = 6;
     /// Precisions that [`Histogram::with_precision`] supports.
     pub const PRECISIONS: std::ops::RangeInclusive<u8> = 1..=14;
@@ -74,7 +74,7 @@ impl Histogram {
         Histogram::with_precision(Histogram::PRECISION)
     }
 
-    /// Creates an empty histogram with `2^bits` buckets per octave. Panics unless [`Histogram::PRECISIONS`] has `bits`.
+    /// Creates an empty histogram with `2^bits` buckets per octave. Panics if [`Histogram::PRECISIONS`] lacks `bits`.
     pub fn with_precision(bits: u8) -> Self {
         assert!(Histogram::PRECISIONS.contains(&bits), "no histogram with precision {bits}");
         Histogram {

@@ -3,7 +3,7 @@
 use crate::interval::{self, Estimate};
 use crate::{Bound, special_functions};
 
-/// Largest number of pairs for which signed ranks have their exact distribution. More pairs use a normal one.
+/// Largest number of pairs with the exact distribution of signed ranks. More pairs use the normal distribution.
 const EXACT_MAX: usize = 400;
 
 /// Size of a difference, in half-widths of its interval, that about 80 % of comparisons show (simulated: 75 to 84 %).

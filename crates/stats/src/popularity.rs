@@ -11,7 +11,7 @@ pub struct Zipf {
     pub exponent: f64,
 }
 
-/// Maximum number of keys. Up to this number, a float distinguishes the halves between neighbors.
+/// Maximum number of keys, up to which a float distinguishes the halves between neighboring integers.
 pub const KEYS_MAX: u64 = 1 << 48;
 
 /// Returns (e^x - 1) / x, without cancellation near 0.
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn head_of_exponent_099_is_exact() {
-        // The most popular of 10^4, 10^5 or 10^6 keys has 9.8, 7.8 or 6.5 %; a constant zeta would give 3.8 % for each.
+        // The top key of 10^4, 10^5 or 10^6 has a share of 9.8, 7.8 or 6.5 %; a constant zeta would give 3.8 %.
         let heads = [4, 5, 6].map(|power| format!("{:.3}", Zipf::new(10_u64.pow(power), 0.99).head_mass(1)));
         assert_eq!(heads, ["0.098", "0.078", "0.065"]);
     }

@@ -111,8 +111,8 @@ impl Rng {
     }
 }
 
-/// Takes steps of xorshift (Marsaglia 2003). A step is six register operations, each dependent on the one before, so
-/// that its time shows the speed of a CPU. Not for random numbers.
+/// Takes `steps` steps of xorshift (Marsaglia 2003). A step is six register operations, each dependent on the one
+/// before, so that its time shows the speed of a CPU. Not for random numbers.
 pub fn xorshift(mut state: u64, steps: u32) -> u64 {
     for _ in 0..steps {
         state ^= state << 13;
@@ -137,7 +137,7 @@ mod tests {
     }
 
     // Computed from the definition in Python 3 integers. The first five outputs of state 1, 2, 3, 4 and the four of
-    // seed 1477776061723855037 are also in the tests of the crate rand_xoshiro, which come from the authors' C code.
+    // seed 1477776061723855037 are also in the tests of the crate rand_xoshiro, from the authors' C code.
     #[test]
     fn outputs_match_published_values() {
         let mut plain = Rng { state: [1, 2, 3, 4] };

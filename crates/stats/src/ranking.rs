@@ -67,7 +67,8 @@ impl Pair {
         (self.blocks >= BLOCKS_MIN && self.p_adjusted <= error).then_some(typical.point > 1.0)
     }
 
-    /// Whether one interval excludes 1, the other does not, and the mean is outside the typical ratio's interval.
+    /// Whether typical ratio and mean contradict each other: one interval excludes 1, the other does not, and the mean
+    /// is outside the typical ratio's interval.
     pub fn disagrees(&self) -> bool {
         let excludes = |ratio: &Estimate| ratio.low > 1.0 || ratio.high < 1.0;
         let (Some(typical), Some(mean)) = (&self.typical, &self.mean) else { return false };
@@ -194,7 +195,7 @@ mod tests {
 
     const LOWER: Rule = Rule { higher_is_better: false, error: 0.05 };
 
-    /// Contenders with these factors. Their trials share a block effect and otherwise scatter by `spread`.
+    /// Creates contenders slowed by `factors`, whose trials share a block effect and otherwise scatter by `spread`.
     fn place(rng: &mut Rng, factors: &[f64], blocks: usize, spread: f64) -> Place {
         let common = (0..blocks).map(|_| 0.2 * rng.normal()).collect::<Vec<_>>();
         let mut value = |factor: f64, block: f64| Some(factor * (block + spread * rng.normal()).exp());
@@ -316,7 +317,7 @@ mod tests {
         assert!(found[0].pairs[0].disagrees(), "{:?}", found[0].pairs[0]);
     }
 
-    /// A small version of the table of `experiments coverage`.
+    /// Simulates a small version of the table of `experiments coverage`.
     #[test]
     fn false_claims_are_rare() {
         let (mut rng, reports) = (Rng::new(5), 400);

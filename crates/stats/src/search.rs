@@ -235,7 +235,7 @@ pub struct End {
 pub enum Missing {
     /// Trials at or above this rate, per second, were limited by the generator.
     Generator(f64),
-    /// The search stopped at this rate, per second, the highest or lowest that is allowed.
+    /// The highest or lowest allowed rate, per second, at which the search stopped.
     Asked(f64),
     /// Trials at or below this rate, per second, had too few responses.
     TooFew(f64),
@@ -301,7 +301,7 @@ impl Rules {
     }
 }
 
-/// Decides the next action from the time limit and the trials. The order only matters for failed trials at the end.
+/// Decides the next action from the time limit and the trials, whose order only matters for failed ones at the end.
 pub fn next(rules: &Rules, trials: &[Trial], time_is_over: bool) -> Next {
     let board = Board::new(rules, trials);
     let budget = |ended| Next::Done(board.found(ended));

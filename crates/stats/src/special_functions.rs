@@ -18,7 +18,7 @@ fn stirling_series(x: f64) -> f64 {
     TERMS.iter().rev().fold(0.0, |sum, term| sum * square + term) / x
 }
 
-/// Logarithm of the gamma function for `x > 0`, by Stirling's series. Small `x` first move up by Γ(x+1) = x·Γ(x).
+/// Logarithm of the gamma function for `x > 0`, by Stirling's series. A small `x` is first raised by Γ(x+1) = x·Γ(x).
 pub(crate) fn ln_gamma(x: f64) -> f64 {
     let (mut x, mut product) = (x, 1.0);
     while x < 16.0 {

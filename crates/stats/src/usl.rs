@@ -391,10 +391,9 @@ fn central(values: &mut [f64], level: f64) -> (f64, f64) {
     (at(side), at(1.0 - side))
 }
 
-/// Draws as many trials as a point has, with replacement. Samples from few trials vary too little, so deviations are
-/// scaled by √(n/(n-1)) (Davison & Hinkley 1997, section 2.4) and by the ratio of Student's t, with the moderated
-/// variance's degrees of freedom, to the normal quantile. Without the latter, 95 % intervals of 5 trials cover 90 to 93
-/// %.
+/// Resamples the trials of a point, with replacement. Samples from few trials vary too little, so deviations are scaled
+/// by √(n/(n-1)) (Davison & Hinkley 1997, section 2.4) and by the ratio of Student's t, with the moderated variance's
+/// degrees of freedom, to the normal quantile. Without the latter, 95 % intervals of 5 trials cover 90 to 93 %.
 fn resample(point: &Point, level: f64, rng: &mut Rng) -> Point {
     let n = point.throughputs.len();
     let mean = interval::average(&point.throughputs).expect("gathered points have trials");

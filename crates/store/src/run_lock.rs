@@ -42,7 +42,7 @@ pub(crate) fn take(run: &str, path: &Path) -> Result<Owner, StoreError> {
             }
             Err(TryLockError::Error(error)) => return Err(failed(error)),
         }
-        // The previous owner may have removed the file between our open and lock.
+        // The previous owner may have removed the file after this process opened it.
         if !is_at(&file, path) {
             continue;
         }

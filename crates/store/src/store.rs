@@ -245,7 +245,7 @@ impl Store {
         self.query(sql, [], read)
     }
 
-    /// The run with this name or unique prefix; `latest` is the latest. Also fails with [`StoreError::AmbiguousRun`].
+    /// The run with this name or unique prefix, or the latest (`latest`). Also fails with [`StoreError::AmbiguousRun`].
     pub fn run(&self, name: &str) -> Result<Run> {
         self.read_run(&self.resolve(name)?)
     }
@@ -508,7 +508,7 @@ impl Store {
         rows.iter().map(|json| self.parse(json, || format!("a calibration of `{host}`"))).collect()
     }
 
-    /// The latest calibration of a host with this protocol and idle policy; others are not comparable. `None` if none.
+    /// The latest calibration of a host with this protocol and idle policy (others are not comparable), or `None`.
     pub fn calibration(&self, host: &str, protocol: Protocol, idle: IdlePolicy) -> Result<Option<Calibration>> {
         let mut all = self.calibrations(host)?.into_iter();
         Ok(all.find(|calibration| calibration.protocol == protocol && calibration.idle == idle))
