@@ -193,8 +193,8 @@ pub struct Factorial {
     pub trials: usize,
     /// Number of blocks separated from the error; 1 if there are none or if trials are too few.
     pub blocks: usize,
-    /// Whether points have equally many trials. Sums of squares then match the textbook and, in complete blocks, add
-    /// up.
+    /// Whether all points have equally many trials. Sums of squares then match the textbook, and they add up if every
+    /// block has every point.
     pub is_equal: bool,
     /// Standard deviation and trials of each point; the last factor changes fastest. Pooling assumes equal deviations.
     pub spreads: Vec<(f64, usize)>,

@@ -133,9 +133,9 @@ mod tests {
     }
 
     // The remission times of 21 leukemia patients (Freireich et al. 1963, arm 6-MP). Python, lifelines 0.30:
-    //   T = [6,6,6,7,10,13,16,22,23, 6,9,10,11,17,19,20,25,32,32,34,35]; E = [1]*9 + [0]*12
-    //   k = KaplanMeierFitter().fit(T, E); k.survival_function_; k.percentile(0.8), k.percentile(0.5), k.percentile(0.4)
-    //   lifelines.utils.restricted_mean_survival_time(k, t=35)
+    // T = [6,6,6,7,10,13,16,22,23, 6,9,10,11,17,19,20,25,32,32,34,35]; E = [1]*9 + [0]*12
+    // k = KaplanMeierFitter().fit(T, E); k.survival_function_; k.percentile(0.8), k.percentile(0.5), k.percentile(0.4)
+    // lifelines.utils.restricted_mean_survival_time(k, t=35)
     #[test]
     fn matches_lifelines_on_freireich_data() {
         let (seen, cut) = (of(&[6, 6, 6, 7, 10, 13, 16, 22, 23]), of(&[6, 9, 10, 11, 17, 19, 20, 25, 32, 32, 34, 35]));
