@@ -195,7 +195,7 @@ mod tests {
 
     const LOWER: Rule = Rule { higher_is_better: false, error: 0.05 };
 
-    /// Creates contenders with values scaled by `factors`; trials share a block effect and otherwise scatter by `spread`.
+    /// Contenders with values scaled by `factors`; trials share a block effect and otherwise scatter by `spread`.
     fn place(rng: &mut Rng, factors: &[f64], blocks: usize, spread: f64) -> Place {
         let common = (0..blocks).map(|_| 0.2 * rng.normal()).collect::<Vec<_>>();
         let mut value = |factor: f64, block: f64| Some(factor * (block + spread * rng.normal()).exp());
