@@ -9,13 +9,12 @@ use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
 
 const FOLDERS: [&str; 4] = ["studies", "subjects", "contracts/contract/contracts", "contracts/codecs/schemas"];
 
-/// Seed of the hash that names the packed files.
 const SEED: u64 = 0;
 
 /// Directories of build results in `subjects`, as listed in its `.gitignore`.
 const BUILT: [&str; 7] = ["__pycache__", "classes", "lib", "node_modules", "run", "target", "venv"];
 
-/// Adds the content of every text file in `folder`, keyed by its path from `root`. Skips build results.
+/// Adds the content of every text file in `folder`, keyed by its path relative to `root`. Skips build results.
 fn add_files(root: &Path, folder: &Path, files: &mut BTreeMap<String, String>) -> Result<(), Box<dyn Error>> {
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
@@ -62,7 +61,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let hash = rapidhash_v3_seeded(&text, &RapidSecrets::seed(SEED));
     println!("cargo::rustc-env=BUILT_IN_HASH={hash:016x}");
     println!("cargo::rustc-env=ANALYSIS_HASH={:016x}", analysis_hash(&root)?);
-    // A header without time and file name makes equal sources give equal bytes.
+    // The gzip header contains no time or file name, so equal sources give equal bytes.
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
     packed.write_all(&text)?;
     let out = std::env::var_os("OUT_DIR").ok_or("cargo sets OUT_DIR")?;

@@ -1,6 +1,5 @@
 //! A cache with the one defect that its first argument names, or without defects (`none`). The requirements are in
-//! subjects/REQUIREMENTS.md. It supports a few commands of memcached's text protocol and uses a blocking thread per
-//! connection, so that each defect takes one line.
+//! subjects/REQUIREMENTS.md. It supports a few memcached commands. A thread per connection keeps each defect short.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};

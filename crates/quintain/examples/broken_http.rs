@@ -51,7 +51,7 @@ fn main() {
 struct Connection {
     defect: &'static str,
     stream: TcpStream,
-    /// Received bytes that have no response yet.
+    /// Received bytes of requests that have no response yet.
     bytes: Vec<u8>,
 }
 

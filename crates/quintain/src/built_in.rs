@@ -1,5 +1,4 @@
-//! The studies embedded in the binary, with the servers, contracts and files that they name (see `build.rs`). They are
-//! unpacked to a cache directory.
+//! The studies embedded in the binary, with the files that they name (see `build.rs`), unpacked to a cache directory.
 
 use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};
@@ -15,7 +14,7 @@ use crate::output;
 
 pub(crate) const STUDIES: &str = "studies";
 
-/// Placeholder for the directory of the unpacked files in commands of nodes, whose cache directories differ.
+/// Placeholder for the directory of the unpacked files in commands of nodes, each of which has its own cache directory.
 pub(crate) const DIRECTORY: &str = "@built-in";
 
 /// Hash of the packed files. Each hash has its own directory in the cache.
@@ -58,11 +57,11 @@ fn unpack_in(caches: &Path) -> anyhow::Result<PathBuf> {
         let new = tempfile::Builder::new().prefix(".new-").tempdir_in(caches).with_context(cannot)?;
         let made = FILES.iter().try_for_each(|(path, file)| write(&new.path().join(path), file));
         let moved = made.and_then(|()| std::fs::rename(new.path(), &root));
-        // If a faster process has unpacked the files, their content is the same.
+        // If another process has just unpacked the files, their content is the same.
         let moved = moved.or_else(|error| if root.is_dir() { Ok(()) } else { Err(error) });
         moved.with_context(cannot)?;
     }
-    // Files of the cache may have been deleted or edited, so each one that differs from the archive is restored.
+    // Cached files may have been deleted or edited, so each file that differs from the archive is restored.
     for (path, file) in FILES.iter() {
         let place = root.join(path);
         if !is_whole(&place, file) {
@@ -90,8 +89,7 @@ pub(crate) fn write(place: &Path, packed: &str) -> io::Result<()> {
     std::fs::write(place, packed)
 }
 
-/// Locks the unpacked files for a build, because two runs may build the same server. Dropping the file unlocks them.
-/// `None` if interrupted.
+/// Locks the unpacked files until the returned file is dropped, so that no two runs build there. `None` if interrupted.
 pub(crate) fn lock(root: &Path, interrupted: &dyn Fn() -> bool) -> Result<Option<File>> {
     let path = root.join(LOCK);
     let failed = cannot(Exit::Machine, "lock", &path);

@@ -1,6 +1,5 @@
-//! `quintain calibrate`: measures the limits of the generator on this machine with a null server.
-//!
-//! The calibration is a study, so that the null server is started, pinned and watched like any other.
+//! `quintain calibrate`: measures the limits of the generator on this machine with a null server. The calibration is a
+//! study, so that the null server is started, pinned and watched like any other.
 
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -18,8 +17,7 @@ use crate::load_progress_and_errors::Live;
 use crate::run::{cpus_of, run_once};
 use crate::{output, signals, start_cluster};
 
-/// Text of the study of one protocol. The null server gets half of the CPUs. One client shows the lowest latency; more
-/// clients show the peak rate.
+/// Study of one protocol. The null server has half of the CPUs; one client shows the latency, more show the peak rate.
 fn study_of((protocol, command): NullServer) -> String {
     let workload = if command.starts_with("serve cache") { WORKLOAD } else { "" };
     format!(
@@ -46,7 +44,7 @@ stop = {{ min = 1, max = 1 }}
     )
 }
 
-/// Workload for null caches, small enough that they evict nothing.
+/// Workload for null caches, so small that they evict nothing.
 const WORKLOAD: &str = "[load.workload]\npreset = \"etc-2012\"\nkeys.count = 10_000\n";
 
 /// Time for which other processes are observed before measuring.

@@ -62,7 +62,7 @@ impl Mistakes {
         self.count += 1;
     }
 
-    /// Returns the value of `result`. If it is an error, adds the error and returns `None`.
+    /// Returns the value of `result`, or adds its error and returns `None`.
     pub(crate) fn ok<T, E: Into<Problem>>(&mut self, result: Result<T, E>) -> Option<T> {
         result.map_err(|error| self.add(error)).ok()
     }
@@ -72,7 +72,7 @@ impl Mistakes {
         self.ok(parse(text.as_ref()?).map_err(|error| error.of(flag)))
     }
 
-    /// Returns the value of `result`. If it has errors, adds each under `flag` and returns `None`.
+    /// Returns the value of `result`, or adds each of its errors under `flag` and returns `None`.
     pub(crate) fn all_ok<T>(&mut self, flag: &str, result: Result<T, Vec<Invalid>>) -> Option<T> {
         result.map_err(|errors| errors.into_iter().for_each(|error| self.add(error.of(flag)))).ok()
     }

@@ -61,7 +61,6 @@ impl Problem {
         self.hint_if(Some(hint))
     }
 
-    /// Formats the problem for stderr, with the hint on its own line.
     pub(crate) fn shown(&self) -> String {
         let error = if self.rendered { "" } else { "error: " };
         let hint = self.hint.iter().map(|hint| format!("\n  = help: {hint}")).collect::<String>();

@@ -1,5 +1,4 @@
-//! `quintain compare`: runs two servers in pairs until the result is known. Its flags become a study with a `[gate]`,
-//! which runs like any other.
+//! `quintain compare`: turns its flags into a study with a `[gate]`, which runs pairs of trials until it has a verdict.
 
 use std::path::{Path, PathBuf};
 
@@ -26,7 +25,7 @@ const BASE: &str = "base";
 const HEAD: &str = "head";
 const AGAIN: &str = "base again";
 
-/// Default precision of the ratio at which a comparison ends, as a fraction.
+/// Default of `--within`: a comparison ends once the ratio is known to within this fraction.
 const WITHIN: f64 = 0.02;
 
 pub(crate) fn compare(mut args: CompareArgs) -> Done {
@@ -125,7 +124,7 @@ fn text(args: &CompareArgs, url: &str, sides: &[Side; 2], mistakes: &mut Mistake
     let (protocol, path) = target(url, mistakes);
     let headers = http_flags::fields(&args.headers, mistakes).into_iter();
     let headers = table(headers.map(|(name, value)| (name, Some(value.into()))));
-    // A load that changes over time has its own length.
+    // A load that changes over time defines its own length.
     let is_shaped = [Some(&args.clients), args.rate.as_ref()].into_iter().flatten().any(|text| is_shape(text));
     let load = table([
         ("protocol", text(protocol)),
@@ -317,12 +316,11 @@ impl From<WorktreeError> for Problem {
 }
 
 impl Trees {
-    /// Name of a side's directory, or of the symbolic link to it.
     fn name(&self, side: usize) -> String {
         format!("{}-{}", SIDES[side], self.commits[side])
     }
 
-    /// Checks out both revisions for round `round` and returns the directories in which their commands start.
+    /// Checks out both revisions for `round` and returns the directories in which their commands start.
     fn check_out(&self, round: usize) -> Result<[String; 2]> {
         let folder = &self.worktrees.folder;
         let check_out = |side: usize| {
@@ -330,7 +328,7 @@ impl Trees {
             if !self.again {
                 return Ok(self.worktrees.check_out(&name, commit)?);
             }
-            // Compilers write paths into a binary, which shifts its layout, so the directory names differ in length.
+            // The paths in a binary shift its layout, so each round uses a path of a different length.
             let real = format!("{round}{}-{name}", "x".repeat(round * 7 % 64));
             let directory = self.worktrees.check_out(&real, commit)?;
             let link = folder.join(&name);
@@ -384,8 +382,8 @@ fn of_revisions(args: &CompareArgs, url: &str, (base, head): (&str, &str), mut m
     of_text(args, text, Some(&trees), owner)
 }
 
-/// Finds the worktree directory of the run to resume and takes the right to add to that run. `None` without such a run.
-/// Fails if another process is adding to it or its commits differ.
+/// Finds the worktree directory of the run to resume and takes the right to add to that run. `None` if there is nothing
+/// to resume. Fails if another process is adding to the run or its commits differ.
 fn resumed(args: &CompareArgs, commits: &[String]) -> Result<Option<(PathBuf, Owner)>> {
     let Some(name) = &args.resume else { return Ok(None) };
     let store = Store::open_existing(&args.how.store.store)?;

@@ -1,5 +1,4 @@
-//! `quintain load --spec`: the generator process of the lab. It reads a specification and writes JSON lines in the
-//! format of [`study::generator_messages`].
+//! `quintain load --spec`: the generator process of the lab, with the messages of [`study::generator_messages`].
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};

@@ -1,5 +1,4 @@
-//! Hidden commands that the lab starts from this binary: the step that becomes a server, the watchdog, spinners, and
-//! the node that works for a lab on another machine.
+//! Hidden commands that the lab starts from this binary: `exec`, `watchdog`, `spin` and `node`.
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -19,7 +18,7 @@ pub(crate) fn exec(cpus: Option<Cpus>, parent: Option<u32>, command: &[OsString]
     let cpus = cpus.map(|cpus| cpus.0).unwrap_or_default();
     let error = lab::exec::become_command(&cpus, parent, command);
     let name = command[0].to_string_lossy().into_owned();
-    // The lab reads this line and marks the row as not runnable, because programs from `PATH` belong to the machine.
+    // The lab reads this line and marks the row as not runnable, because the machine lacks the program.
     if error.kind() == std::io::ErrorKind::NotFound && !name.contains('/') {
         output::message(&format!("cannot run here: `{name}` is not installed"));
     }
@@ -53,7 +52,7 @@ pub(crate) fn spin(cpus: Cpus) -> Done {
     Ok(Exit::Fine)
 }
 
-/// Time limit for joining. A lab does not listen for longer.
+/// Time limit for joining a lab, which does not listen for longer.
 const JOINING: Duration = Duration::from_secs(60);
 
 /// Carries out the orders of a lab until the lab is gone.

@@ -1,4 +1,4 @@
-//! `quintain history`: shows the runs of a study by revision and time, and steps between them without a verdict.
+//! `quintain history`: shows the runs of a study by revision and time and marks steps between them. Gives no verdict.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -58,7 +58,7 @@ pub(crate) fn history(args: HistoryArgs) -> Result<()> {
     output::json_or(args.store.json, &history, || report::history_terminal(&history, &output::style(false)))
 }
 
-/// Hash of the build that made a digest. A different build may find other results in equal trials.
+/// Hash of the build that made a digest. A different build may analyze the same trials differently.
 const MAKER: &str = env!("ANALYSIS_HASH");
 
 fn cached(store: &Store, run: &Run) -> Result<Option<Digest>> {
@@ -66,7 +66,7 @@ fn cached(store: &Store, run: &Run) -> Result<Option<Digest>> {
     Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
 }
 
-/// Reads the trials of several runs at a time. Stores the digest of each and passes it to `each` with the run's index.
+/// Reads the trials of several runs at a time. Stores each run's digest and passes it to `each` with the run's index.
 fn read_digests<'r>(store: &Store, runs: &[&'r Run], mut each: impl FnMut(usize, Digest)) -> Result<()> {
     let (path, threads) = (&store.path, readers().min(runs.len()));
     let read = |_: &mut Option<()>, run: &&'r Run| {
@@ -82,7 +82,7 @@ fn read_digests<'r>(store: &Store, runs: &[&'r Run], mut each: impl FnMut(usize,
     })
 }
 
-/// Stores the digest of a run and its number of trials, unless the run is still running. Histories read digests.
+/// Stores a run's digest and number of trials for `quintain history`. Does nothing while the run is in progress.
 pub(crate) fn keep(store: &Store, run: &Run, digest: &Digest, trials: u64) {
     if let (false, Ok(text)) = (run.state == Some(RunState::Running), serde_json::to_string(digest)) {
         // A failure to store is ignored, because the store may be read-only.
@@ -95,8 +95,7 @@ pub(crate) fn streamed(store: &Store, run: &Run) -> Result<(Findings, u64), Stor
     Ok((analysis.finish(), trials))
 }
 
-/// Analyzes the trials of a stored run point by point. Returns the analysis and the number of trials. Each of the
-/// `threads` holds the trials of one design point in memory.
+/// Returns the analysis of a stored run and its number of trials. Each thread holds one point's trials in memory.
 fn read_trials<'r>(store: &Store, run: &'r Run, threads: usize) -> Result<(Analysis<'r>, u64), StoreError> {
     let (points, path) = (store.points(&run.id)?, &store.path);
     let read = |store: &mut Option<Store>, point: &Option<usize>| {

@@ -32,8 +32,7 @@ impl Asked {
     }
 }
 
-/// Reads the URL, the file of URLs and the flags, and adds errors to `mistakes`. `None` if errors leave no target;
-/// `Some` may still have errors.
+/// Reads the URL, the file of URLs and the flags. Adds errors to `mistakes`; returns `None` if they leave no target.
 pub(crate) fn asked(url: Option<&str>, args: &HttpArgs, caches: &CacheArgs, mistakes: &mut Mistakes) -> Option<Asked> {
     let entries = match (&args.urls, url) {
         (Some(path), _) => entries(path, mistakes),
@@ -53,7 +52,6 @@ pub(crate) fn asked(url: Option<&str>, args: &HttpArgs, caches: &CacheArgs, mist
             return Some(Asked::new(Target::Pingpong { address: url.address() }, url.to_string()));
         }
         Some((url, Protocol::Cache(dialect))) => return of_cache(url, dialect, args, caches, mistakes),
-        // Journeys have no URL.
         Some((_, Protocol::Http | Protocol::Https | Protocol::Journey)) | None => {}
     }
     if args.script.is_some() {
@@ -139,7 +137,7 @@ fn refuse(flags: &[&str], why: &str, hint: &str, mistakes: &mut Mistakes) {
     }
 }
 
-/// Address of `--unix-socket` or `--connect-to`, and the suffix for the name of the load; `None` without either.
+/// Address of `--unix-socket` or `--connect-to`, and the suffix for the name of the load; `None` without these flags.
 fn elsewhere(args: &HttpArgs, mistakes: &mut Mistakes) -> Option<(String, String)> {
     if let Some(text) = &args.connect_to {
         let address = mistakes.ok(connect_to(text))?;
@@ -273,7 +271,6 @@ pub(crate) struct Parts {
     method: Option<String>,
     pub(crate) headers: Vec<(String, String)>,
     body: Option<Vec<u8>>,
-    /// Whether the requests come from a file.
     from_file: bool,
     is_grpc: bool,
 }
@@ -286,7 +283,7 @@ impl Parts {
         Self { method, headers, body, from_file: args.urls.is_some(), is_grpc: args.grpc }
     }
 
-    /// Builds one request per entry. A single URL takes the body; entries of a file do unless they are `GET` or `HEAD`.
+    /// Builds a request per entry. A single URL takes the body; entries of a file take it except with `GET` and `HEAD`.
     fn requests(self, entries: &[Entry], connection: Connection, mistakes: &mut Mistakes) -> Vec<HttpRequest> {
         let has_body = self.is_grpc || self.body.is_some() && !self.from_file;
         let default = if has_body { "POST" } else { "GET" };

@@ -213,8 +213,7 @@ fn commands(draft: &Draft) -> impl Iterator<Item = (&'static str, &str)> {
     command_flags(draft.kind).iter().copied().zip([draft.command.as_str(), second])
 }
 
-/// Adds an error if the program in `command` has a path that does not exist in the directory where the study's commands
-/// start.
+/// Adds an error if `command` names its program by a path that does not exist in `directory`, where commands start.
 fn check_program(flag: &str, command: &str, directory: &Path, mistakes: &mut Mistakes) {
     let program = shell_words::split(command).ok().and_then(|words| words.into_iter().next()).unwrap_or_default();
     if !program.contains('/') || program.contains('{') || directory.join(&program).exists() {
@@ -248,8 +247,7 @@ fn runnable(place: &Path) -> String {
     shell_words::join(&[place.with_extension("").display().to_string()])
 }
 
-/// Starts each server of a plan once, with its proxies, and sends one request. Returns a description of each response;
-/// `None` if interrupted. Fails if a server fails.
+/// Starts each server of a plan with its proxies and sends one request. Describes each response; `None` if interrupted.
 fn try_once(plan: &Plan, directory: &Path, cpus: &[u32]) -> Result<Option<Vec<String>>> {
     let mut plan = plan.clone();
     let mut tried: Vec<Point> = Vec::new();

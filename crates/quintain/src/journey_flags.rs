@@ -81,8 +81,7 @@ fn journey(name: &str, mistakes: &mut Mistakes) -> Option<Journey> {
     Some(journey)
 }
 
-/// Writes the timing of every call as CSV. Times are in ns since measuring began; `right` is whether the reply was
-/// correct.
+/// Writes each call's timing as CSV. Times are in ns since measuring began; `right` means that the reply was correct.
 pub(crate) fn write_calls(path: &Path, measurement: &Measurement, target: &Target) -> Result<()> {
     let mut text = String::from("number,client,journey,operation,intended_ns,sent_ns,latency_ns,right\n");
     let mut calls = measurement.log.iter().collect::<Vec<_>>();

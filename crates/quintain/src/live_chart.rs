@@ -6,7 +6,7 @@ use console::{Color, Style};
 use study::generator_messages::{LATENCY_BOUNDS_NS, Phase, Progress};
 use study::record::Sample;
 
-/// Maximum number of reports kept, enough for the width of a wide terminal.
+/// Maximum number of reports kept. Each is one column, so this is enough for a wide terminal.
 const COLUMNS_MAX: usize = 200;
 const HEAT_ROWS: usize = 5;
 const LABEL: usize = 10;
@@ -26,7 +26,7 @@ pub(crate) struct Strip {
 }
 
 impl Strip {
-    /// Adds a report. Clears the view first if the load is a new one or the phase is not measuring.
+    /// Adds a report. Clears the view first if the load is new or the phase is not measuring.
     pub(crate) fn add(&mut self, progress: &Progress, server: Option<Sample>) {
         let now = progress.latencies.counts;
         let is_other = now.iter().zip(&self.before).any(|(now, before)| now < before);
@@ -121,7 +121,7 @@ fn step(fraction: f64, steps: usize) -> usize {
     ((fraction * steps as f64).ceil() as usize).clamp(1, steps) - 1
 }
 
-/// Formats a bound between classes, such as `200 µs`. Every bound has one significant digit.
+/// Formats a bound between latency classes, such as `200 µs`. Every bound has one significant digit.
 fn bound_words(ns: u64) -> String {
     match ns {
         0..1_000_000 => format!("{} µs", ns / 1_000),

@@ -1,6 +1,4 @@
-//! Command-line interface: flags, messages, exit codes and a module for each command.
-//!
-//! `run.rs` is the best file to read first.
+//! Command-line interface: flags, messages, exit codes and a module for each command. Read `run.rs` first.
 
 mod adapter;
 mod built_in;

@@ -19,7 +19,6 @@ use crate::command_result::{Exit, Problem, Result, machine};
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Pause after each scrape, so that endless requests take little CPU time.
 const PAUSE: Duration = Duration::from_millis(10);
-/// Maximum size of a request head, in bytes.
 const HEAD_MAX: usize = 8 << 10;
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const PLAIN: &str = "text/plain; charset=utf-8";
@@ -30,7 +29,7 @@ struct Snapshot {
     progress: Progress,
 }
 
-/// Endpoint for scrapers, which its own thread serves until the process ends.
+/// Endpoint for scrapers. Its own thread serves it until the process ends.
 #[derive(Debug)]
 pub(crate) struct Metrics {
     pub(crate) address: SocketAddr,

@@ -13,7 +13,7 @@ use study::spec::{Arrivals, Dialect, Protocol, even_share};
 
 use crate::parallel_work::in_parallel;
 
-/// Number of trials per design point replayed with its own policy: enough for an interval, as differences vary little.
+/// Number of trials replayed with a design point's own policy: enough for an interval, since differences vary little.
 const TRIALS: usize = 3;
 
 pub(crate) fn may_have(run: &Run) -> bool {
@@ -46,7 +46,7 @@ pub(crate) fn complete(run: &mut Run, records: &[Record]) -> bool {
     true
 }
 
-/// Missing references of a run, without results: up to [`TRIALS`] trials per design point for its own policy, and one
+/// Missing references of a run, to be computed: up to [`TRIALS`] trials per design point for its own policy, and one
 /// trial per memory limit for every policy.
 fn jobs<'r>(run: &Run, records: &'r [Record]) -> Vec<(Reference, &'r Record)> {
     let mut jobs = Vec::new();
@@ -82,7 +82,7 @@ fn jobs<'r>(run: &Run, records: &'r [Record]) -> Vec<(Reference, &'r Record)> {
     jobs
 }
 
-/// Policy that a series is compared with: its own, or else the first that is not clairvoyant.
+/// Policy that a series is compared with: its own, or else the first that is not clairvoyant. `None` without either.
 fn own_policy<'a>(figure: &'a Figure, series: Option<&study::plan::Level>) -> Option<&'a str> {
     let first = || figure.policies.iter().find(|policy| policy.parse::<cache::Evictor>().is_ok());
     figure.policy_of(series).or_else(|| first().map(String::as_str))

@@ -66,12 +66,10 @@ pub(crate) fn json(value: &impl serde::Serialize) -> Result<()> {
     unless_closed(write_pretty(value, &mut out).and_then(|()| writeln!(out)).and_then(|()| out.flush()))
 }
 
-/// Writes `value` as JSON if `wants_json`, and otherwise `text` for people.
 pub(crate) fn json_or(wants_json: bool, value: &impl serde::Serialize, text: impl FnOnce() -> String) -> Result<()> {
     if wants_json { json(value) } else { self::text(&text()) }
 }
 
-/// Formats a value as indented JSON. Fails if it cannot be serialized.
 pub(crate) fn pretty(value: &impl serde::Serialize) -> Result<String> {
     let mut text = Vec::new();
     write_pretty(value, &mut text).map_err(machine)?;
@@ -173,7 +171,7 @@ pub(crate) fn read(path: &std::path::Path) -> Result<String> {
     std::fs::read_to_string(path).map_err(cannot(Exit::Usage, "read", path))
 }
 
-/// Reads the file `name` given to `flag`, which is not a built-in preset or journey. Fails if it is unreadable.
+/// Reads the file `name`, the value of `flag`, after no built-in preset or journey matched. Fails if it is unreadable.
 pub(crate) fn read_named(flag: &str, built_in: &str, name: &str, hint: String) -> Result<String> {
     if !std::path::Path::new(name).exists() && !name.contains(['/', '.']) {
         return Err(usage(format!("`{flag}`: no {built_in} or file named `{name}`")).hint(hint));

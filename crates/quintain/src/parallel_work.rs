@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
-/// Calls `work` for every item on up to `threads` threads. Calls `each` on this thread with the index and result, in
+/// Calls `work` for every item on up to `threads` threads. Calls `each` on this thread with each index and result, in
 /// any order. Each thread keeps a value between items, at first `None`. Fails with the first error of `each`.
 pub(crate) fn in_parallel<T: Sync, S, R: Send, E>(
     threads: usize,

@@ -48,7 +48,7 @@ pub(crate) fn report(args: ReportArgs) -> Done {
     written.map(|()| exit)
 }
 
-/// Whether the report needs records. Their histograms and windows must then fit in memory.
+/// Whether the report needs the records of all trials. Their histograms and windows must then fit in memory.
 fn needs_records(args: &ReportArgs, run: &Run) -> bool {
     let is_of_records = matches!(args.format, Format::Export(_) | Format::Own(Form::Records)) && !args.store.json;
     is_of_records || args.raw.is_some() || miss_ratio_replays::may_have(run)

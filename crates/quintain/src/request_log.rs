@@ -8,7 +8,7 @@ use study::spec::Target;
 use crate::command_result::{Result, machine};
 use crate::output;
 
-/// Writes logged requests as CSV, or as JSON lines to a path in `.jsonl`. Times are in ns since measuring began.
+/// Writes logged requests as CSV, or as JSON lines if `path` ends in `.jsonl`. Times are in ns since measuring began.
 pub(crate) fn write(path: &Path, measurement: &Measurement, target: &Target) -> Result<()> {
     let is_json = path.extension().is_some_and(|extension| extension == "jsonl");
     let head = if is_json { "" } else { "intended_ns,sent_ns,first_byte_ns,ended_ns,status,bytes,request,error\n" };

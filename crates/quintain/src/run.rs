@@ -1,5 +1,4 @@
-//! `quintain run`: opens a study, runs its plan in the lab, and writes the report and the summary. `quintain compare`
-//! also uses this module.
+//! `quintain run`: opens a study, runs its plan in the lab, and writes the report. Also used by `quintain compare`.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -23,10 +22,9 @@ use crate::run_progress::Bar;
 use crate::study_file::{self, Opened, folder_of};
 use crate::{built_in, doctor, history, miss_ratio_replays, output, signals, start_cluster, wait_until_quiet};
 
-/// Callback before a block, which receives the number of the block.
+/// Callback that receives the number of a block before that block begins.
 pub(crate) type BeforeBlock<'a> = &'a mut dyn FnMut(u32, &Plan, &lab::Options) -> Result<()>;
 
-/// Name that stands for the latest run of a study.
 pub(crate) const LATEST: &str = "latest";
 
 pub(crate) struct Job<'a> {
@@ -40,7 +38,7 @@ pub(crate) struct Job<'a> {
     pub(crate) is_compare: bool,
     pub(crate) host_cpus: Vec<u32>,
     pub(crate) cluster: Option<Rc<Cluster>>,
-    /// Callback before each block except the first; `None` for no callback.
+    /// Callback before each block except the first, if any.
     pub(crate) before_block: Option<BeforeBlock<'a>>,
 }
 
@@ -231,7 +229,6 @@ pub(crate) fn run_once(
     Ok((ended.cause != lab::Cause::Interrupted).then_some(records))
 }
 
-/// Adds the bottleneck and the warnings of a trial to its record.
 fn judge(record: &mut Record, calibration: Option<&Calibration>, nodes: &[Node]) {
     let (verdict, warnings) = analysis::judge(record, calibration, nodes);
     record.verdict = verdict;
@@ -446,7 +443,6 @@ fn render(how: &HowArgs, carried: &Carried, page: &Path) -> Result<()> {
     Ok(())
 }
 
-/// JSON of a run, its records and its findings.
 #[derive(Serialize)]
 pub(crate) struct Stored<'a> {
     pub(crate) run: &'a Run,
@@ -461,7 +457,7 @@ pub(crate) fn show(how: &HowArgs, carried: &Carried) -> Result<()> {
     output::json_or(how.store.json, &stored, || report::terminal(findings, &output::style(false)))
 }
 
-/// Line with the run's ID, its store and the command that renders it again.
+/// Formats a line with the run's ID, its store and the command that renders the run again.
 pub(crate) fn where_it_is(how: &HowArgs, run: &Run) -> String {
     let (id, store) = (&run.id, how.store.store.display());
     format!("run     {id} in {store}   (quintain report {id} --format md, csv, json, html)")

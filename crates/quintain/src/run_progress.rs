@@ -1,5 +1,4 @@
-//! Progress of a run on stderr. A terminal shows a bar, an estimate per contender and the current load, redrawn in
-//! place. Other outputs get one line per block.
+//! Progress of a run on stderr: a bar, estimates and the current load on a terminal, otherwise one line per block.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -21,7 +20,7 @@ pub(crate) struct Bar {
     plan: Plan,
     bar: ProgressBar,
     moves: bool,
-    /// Values of the metric of the stop rule, by design point.
+    /// Values of the stop rule's metric, by design point.
     values: BTreeMap<usize, Vec<f64>>,
     done: usize,
     failed: usize,

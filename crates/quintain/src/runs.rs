@@ -80,8 +80,7 @@ fn table(runs: &[RunSummary]) -> Vec<Vec<String>> {
     rows
 }
 
-/// Whether a run is listed under a state. A finished run without any measured trial counts as failed, whatever its
-/// stored state.
+/// Whether a run is listed under `state`. A finished run without any measured trial is listed as failed.
 fn is_in(run: &RunSummary, state: State) -> bool {
     let has_ended = matches!(run.state, Some(RunState::Complete | RunState::OutOfTime));
     let has_failed = has_ended && run.trials > 0 && run.failed == run.trials;

@@ -80,8 +80,7 @@ fn hosts(args: &ClusterArgs, needed: &[Role]) -> Result<Option<Hosts>> {
     Ok(Some(Hosts { deploy: hosts.deploy || args.deploy, ..hosts }))
 }
 
-/// Formats a line such as `cluster: subject s1 (32 CPUs); load l1 (8 CPUs), l2 (8 CPUs); started by ssh`, followed by
-/// warnings about the machines.
+/// Formats `cluster: subject s1 (32 CPUs); load l1 (8 CPUs), l2 (8 CPUs); started by ssh` and warnings about machines.
 fn words(cluster: &Cluster) -> String {
     let nodes = cluster.nodes();
     let of = |role: Role| {

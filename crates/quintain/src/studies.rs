@@ -19,7 +19,7 @@ const LARGE: u32 = 256;
 struct Listed {
     name: &'static str,
     question: String,
-    /// Programs that a full run needs. A row reports which of them are missing.
+    /// Programs that a full run needs. The report marks rows whose programs are missing.
     needs: BTreeSet<String>,
     profiles: Vec<Time>,
 }
@@ -122,7 +122,6 @@ fn toolchains(build: &str) -> Vec<String> {
     named.collect()
 }
 
-/// Copies a study and every file that it names to a directory.
 fn copy(name: &str, folder: &Path) -> Result<()> {
     let paths = named(name)?;
     let other = |path: &&&str| {

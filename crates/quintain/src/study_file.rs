@@ -37,8 +37,7 @@ pub(crate) struct Opened {
     pub(crate) profile: Profile,
 }
 
-/// Reads, checks and expands the study of `args` for a number of CPUs: this machine's or, in a cluster, the server
-/// machine's. Fails with all errors.
+/// Reads, checks and expands the study of `args` for the number of CPUs of the server's machine. Fails with all errors.
 pub(crate) fn open(args: &StudyArgs, machine_cpus: u32, cluster: Option<&Cluster>) -> Result<Opened> {
     find(&args.study)?.expand(args, machine_cpus, cluster)
 }
@@ -95,8 +94,7 @@ impl Source {
     }
 }
 
-/// Value of the operations factor from the environment, if the study has that factor. It comes before `--set`, which
-/// therefore takes precedence.
+/// Value of the operations factor from the environment, if the study has that factor. `--set` takes precedence.
 fn ops_of_environment(study: &study::Study, ops: Option<String>) -> Option<(String, String)> {
     let ops = ops.filter(|ops| !ops.trim().is_empty() && study.factors().any(|factor| factor == OPS))?;
     crate::output::message(&format!("note: the environment variable {NUM_OPS}={ops} sets `{OPS}`"));

@@ -112,8 +112,8 @@ pub(crate) fn advice(findings: &Findings) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// Returns the messages of a wait of at most 2 s and the number of observations. Each number in `busy` is the
-    /// process that uses a CPU during one observation; 0 is none.
+    /// Returns the messages and the number of observations of a wait of at most 2 s. Each number in `busy` is the
+    /// process that uses a CPU during one observation; 0 means none.
     fn waited(busy: &[u32]) -> (Vec<String>, usize) {
         let (mut messages, mut looks) = (Vec::new(), 0);
         let look = || {

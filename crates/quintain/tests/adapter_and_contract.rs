@@ -23,7 +23,7 @@ fn service(status: &'static str) -> u16 {
             std::thread::spawn(move || {
                 let mut from = BufReader::new(stream.try_clone().unwrap());
                 let mut line = String::new();
-                // The response is one write: a second small one would wait for the acknowledgment of the first.
+                // The response is one write: a second small write would wait for the acknowledgment of the first.
                 let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n");
                 while from.read_line(&mut line).is_ok_and(|read| read > 0) {
                     if line == "\r\n" && stream.write_all(answer.as_bytes()).is_err() {
@@ -76,9 +76,9 @@ fn entries_up_to_the_last_batch_survive_sigkill() {
     let (mut stream, count) = (connect(&adapter), answered.clone());
     let load = std::thread::spawn(move || while call(&mut stream, count.fetch_add(1, Ordering::SeqCst)) {});
     eventually("a few hundred calls", || (answered.load(Ordering::SeqCst) > 300).then_some(()));
-    // The latest count includes a call that may be incomplete.
+    // The latest call may be incomplete.
     let sure = answered.load(Ordering::SeqCst) - 1;
-    // The second of two more batches began after the end of the first, and so after this moment.
+    // The next batch may already have begun, but the batch after it includes all calls so far.
     for _ in 0..2 {
         let before = adapter.metric("store_written_total");
         eventually("a batch", || (adapter.metric("store_written_total") > before).then_some(()));

@@ -46,7 +46,7 @@ impl Drop for Process {
     }
 }
 
-/// Processes of one objective with their own ports. The last one started ends first.
+/// Processes of one test, with their own ports. The last one started ends first.
 struct World {
     folder: Folder,
     ports: Vec<(&'static str, u16)>,
@@ -137,7 +137,6 @@ impl World {
         })
     }
 
-    /// Ends all processes and returns the reports of the named adapters.
     fn end(mut self, names: &[&str]) -> Vec<String> {
         while let Some(last) = self.running.pop() {
             drop(last);
@@ -179,8 +178,7 @@ fn objective_4_with_adapters_everywhere_the_blame_is_exact() {
     let [client, adder, discovery] = world.end(&["client", "adder", "discovery"]).try_into().unwrap();
     assert!(adder.contains("Failed precondition for RPC add (a > 0 && b > 0)"), "{adder}");
     assert!(adder.contains("Blaming: client (precondition failure)"), "{adder}");
-    // Repeated violations of one postcondition at one endpoint are reported once per period. The summary at the end
-    // counts the suppressed ones.
+    // Repeated violations of one postcondition at one endpoint are reported once per period and counted at the end.
     assert_eq!(client.matches("Contract Failure").count(), 1, "{client}");
     assert!(client.contains("Suppressed as repeats or by the rate limit: 1\n"), "{client}");
     assert_eq!(discovery, "");

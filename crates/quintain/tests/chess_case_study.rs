@@ -1,5 +1,5 @@
-//! The functional tests of Whip's chess case study: nine scenarios as journeys through a mock and an adapter on each
-//! side, with the adapters' reports. The original expects an empty stderr and never checks reports.
+//! The nine scenarios of Whip's chess case study as journeys through a mock and an adapter on each side. Checks the
+//! adapters' reports; the original expects an empty stderr and never checks reports.
 
 use std::path::Path;
 

@@ -262,8 +262,7 @@ fn rejects_invalid_clusters() {
     eventually("all nodes end", || nodes(&folder).is_empty().then_some(()));
 }
 
-/// Writes a cluster file of nodes that one command starts on this machine; `head` configures that command. The server
-/// exits if it can see the cluster's ticket.
+/// Writes a cluster file of nodes on this machine; `head` sets their command. The server exits if it has the ticket.
 fn joining(folder: &Folder, head: &str) {
     let hosts = [("s", "subject"), ("a", "load"), ("b", "load")].map(|(name, role)| {
         format!("[[host]]\nname = '{name}'\nrole = '{role}'\naddress = '127.0.0.1'\nquintain = '{QUINTAIN}'\n")

@@ -1,5 +1,4 @@
-//! `quintain compare` on real processes. Unit tests of `analysis::gate` and `stats::gate` cover the decisions; these
-//! tests cover the command.
+//! `quintain compare` on real processes. Unit tests of `analysis::gate` and `stats::gate` cover its decisions.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -8,8 +7,7 @@ use crate::common::{Folder, QUINTAIN, Ran, eventually, processes_with};
 use serde_json::Value;
 
 const SERVER: &str = "quintain serve pingpong -p {port}";
-/// Flags for ten pairs of short trials on any CPUs. The number of requests is fixed, because a trial of fixed length
-/// may have no requests on a busy machine.
+/// Flags for ten short pairs on any CPUs. The number of requests is fixed, because a timed trial may complete none.
 const SHORT: [&str; 8] =
     ["--max-pairs", "10", "--warmup", "5ms", "--set", "load.stop.requests=100", "--set", "load.share_cpus=true"];
 

@@ -76,7 +76,7 @@ fn generator_finishes_without_a_responding_lab() {
     let (folder, server) = (Folder::new(), Server::start(&["pingpong"]));
     let text = spec(&server.url()).to_string();
     let is_whole = |told: &[Told]| matches!(told, [.., Told::Measured(_), Told::Measurement(_)]);
-    // A user can start it with `quintain load --spec - < spec.json`.
+    // A user can start the generator with `quintain load --spec - < spec.json`.
     let (mut child, input, mut output) = generator(&folder, &text);
     drop(input);
     assert!(is_whole(&lines(&mut output)) && child.wait().unwrap().success());
@@ -136,8 +136,7 @@ fn errors_have_their_own_line() {
     }
 }
 
-/// Uses the lab with the real generator. The server's usage covers exactly the measured time, and is read while the
-/// connections are open.
+/// With the real generator, the server's usage covers exactly the measured time and is read before connections close.
 #[test]
 fn record_covers_the_measured_time() {
     let folder = Folder::new();

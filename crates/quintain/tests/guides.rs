@@ -81,8 +81,7 @@ fn steps(block: &Block) -> Vec<Step> {
     steps
 }
 
-/// Replaces measured values, so that any number with a unit, fraction or interval matches any other. Column widths do
-/// not matter.
+/// Replaces numbers with a unit, fraction or interval, so that all measured values are equal. Collapses whitespace.
 fn without_measurements(line: &str) -> String {
     static MEASURED: LazyLock<Regex> = LazyLock::new(|| {
         let number = r"\d+(?:,\d{3})*(?:\.\d+)?";
@@ -120,7 +119,7 @@ fn fits(shown: &[String], lines: &[String]) -> bool {
     }
 }
 
-/// Removes measurements, and the note of a comparison on a busy machine.
+/// Removes measurements, and the note that a comparison prints on a busy machine.
 fn normal<'l>(lines: impl Iterator<Item = &'l str>) -> Vec<String> {
     let lines = lines.filter(|line| !line.starts_with("The CPUs were shared with other work: "));
     let mut lines = lines.map(without_measurements).collect::<Vec<_>>();
@@ -160,8 +159,7 @@ impl Shell {
         String::from_utf8_lossy(&std::fs::read(&self.said).unwrap()[self.read..]).into_owned()
     }
 
-    /// Runs a step in the shell and returns its output and exit code. A background step is done once it has printed the
-    /// output that the guide shows.
+    /// Runs a step and returns its output and exit code. A background step ends once it has printed the shown output.
     fn run(&mut self, step: &Step) -> (String, i32) {
         let Step { command, shown, .. } = step;
         write!(self.stdin, "{{ {command}\n}} </dev/null\ns=$?; printf '\\n{ENDED} %d\\n' $s; (exit $s)\n").unwrap();
@@ -366,8 +364,7 @@ fn every_guide_is_followed() {
     }
 }
 
-/// Creates a repository of two commits, and a `quintain` in `PATH` that prints the study of a comparison without
-/// measuring.
+/// Creates a repository of two commits, and a `quintain` in `PATH` that only prints the study of a comparison.
 fn dry() -> (Folder, String) {
     let folder = Folder::new();
     let script = folder.write("quintain", &format!("#!/bin/sh\nexec '{QUINTAIN}' \"$@\" --print-study\n"));

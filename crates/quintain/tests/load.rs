@@ -261,16 +261,14 @@ fn calibrate_logs_the_truth_and_the_generator_agrees_on_the_count() {
     let truth: serde_json::Value = serde_json::from_str(&server.end()).unwrap();
     let answered = truth["requests"].as_u64().unwrap();
     assert_eq!((answered, &seen["requests"]), (2000, &serde_json::json!(2000)));
-    // A tenth of the responses take 3 ms, so the median is below and the p95 is not. The machine's own delays have no
-    // upper bound.
+    // A tenth of the responses take 3 ms, so the p50 is below 3 ms and the p95 is not. Noise may add any delay.
     assert!(truth["service_ns"]["p50"].as_f64().unwrap() >= 1e5);
     for p95 in [&truth["service_ns"]["p95"], &seen["latency_ns"]["p95"]] {
         assert!(p95.as_f64().unwrap() >= 3e6, "{p95}");
     }
 }
 
-/// Checks a server that goes silent after a few requests, on one or all connections. Both loops must report it, even if
-/// the trial is shorter than the timeout.
+/// Checks that both loops report a server that falls silent on one or all connections, even before a timeout.
 fn assert_silences(folder: &Folder) {
     let warned = |json: &serde_json::Value, start: &str| {
         json["warnings"].as_array().unwrap().iter().any(|warning| warning.as_str().unwrap().starts_with(start))

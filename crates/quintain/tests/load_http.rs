@@ -41,8 +41,7 @@ fn a_load_as_with_wrk() {
 #[test]
 fn json_has_the_keys_of_http() {
     let server = Scripted::start(Does::Answer(OK));
-    // The number of requests is fixed: a time limit may end with requests waiting, and then maximum and deviation are
-    // unknown.
+    // A time limit would leave maximum and deviation unknown if it ended with requests waiting, so `-n` is used.
     let json = load(&server.url("/"), &["-c", "4", "-n", "2000", "--json"]).expect(0).json();
     let requests = number(&json["requests"]);
     assert_eq!(requests, 2000.0);
@@ -238,7 +237,7 @@ fn mix_is_sampled_by_weight() {
     let json = folder.quintain(&args).expect(0).json();
     assert_eq!(json["target"], format!("http://{}, 2 requests of mix.txt", server.address));
     assert_eq!((&json["requests"], &json["errors"]), (&json!(500), &json!({})));
-    // A tenth, within six standard deviations. More are sent than counted: the load stops at the 500th response.
+    // A tenth of the requests are rare, within six standard deviations. The server may see more than the 500 counted.
     let (often, rare) = (server.requests_of("GET /often") as f64, server.requests_of("POST /rare") as f64);
     let all = often + rare;
     assert!(all >= 500.0 && (rare - all / 10.0).abs() < 6.0 * (all * 0.09).sqrt(), "{often} and {rare}");

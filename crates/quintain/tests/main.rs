@@ -1,6 +1,4 @@
-//! End-to-end tests on real processes: their output and exit codes.
-//!
-//! All of these tests are in one binary, because linking and running several binaries would take longer.
+//! End-to-end tests on real processes: output and exit codes. They share one binary, which links faster than several.
 
 mod adapter_and_contract;
 mod calculator_example;

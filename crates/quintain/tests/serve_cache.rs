@@ -235,8 +235,7 @@ fn large_values_in_flight_stay_within_the_documented_memory() {
                 );
             }
         }
-        // The bound matches `quintain serve cache --help`: the memory limit, 4 MiB, four of the largest values, and 16
-        // KiB per connection.
+        // The bound in `quintain serve cache --help`: memory limit, 4 MiB, four largest values, 16 KiB per connection.
         let documented = 16_000_000 + (4 << 20) + 4 * ((1 << 20) + 250) + CLIENTS * (16 << 10);
         let used = anonymous_bytes(&server);
         assert!(used <= documented, "{used} of {documented} bytes, whole: {is_whole}");

@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use crate::common::Folder;
 
-/// Starts a server of `/sum?a=1&b=2`, `/echo` and `/` with one flaw. It has a blocking thread per connection and ends
-/// with the test.
+/// Starts a server of `/sum?a=1&b=2`, `/echo` and `/` with one flaw. It has a blocking thread per connection.
 fn server(flaw: &'static str) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -98,7 +97,6 @@ fn answer(flaw: &str, method: &str, path: &str, body: &[u8]) -> Vec<u8> {
         _ => format!("Content-Length: {}\r\n", text.len()),
     };
     let shown = match flaw {
-        // This chunk size is one byte too small.
         "chunked" => format!("{:x}\r\n{text}\r\n0\r\n\r\n", text.len() - 1),
         "extra" => format!("{text}\r\n"),
         "head with body" => text,

@@ -33,8 +33,7 @@ fn verify(protocol: &str, command: &str, cases: &[&str]) -> (Output, String) {
     (output, text)
 }
 
-/// Runs the named cases, or all if `cases` is empty. Returns whether the server passed, the cases that failed or were
-/// skipped, and the output.
+/// Runs `cases`, or all if empty. Returns whether the server passed, the failed and skipped cases, and the output.
 fn misses_of(protocol: &str, command: &str, cases: &[&str]) -> (bool, Vec<String>, String) {
     let (output, text) = verify(protocol, command, cases);
     let missed = |line: &str| {

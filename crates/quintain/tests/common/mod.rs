@@ -30,7 +30,6 @@ impl Folder {
         path
     }
 
-    /// Builds a command of the binary that runs in this directory.
     pub fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(QUINTAIN);
         command.args(args).current_dir(self.path()).stdin(Stdio::null());
@@ -104,7 +103,6 @@ impl Server {
         signal_process(self.child.id(), signal);
     }
 
-    /// Ends the server with SIGTERM and returns the rest of its output.
     pub fn end(mut self) -> String {
         self.signal("TERM");
         let mut rest = String::new();
