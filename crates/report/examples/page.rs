@@ -1,5 +1,5 @@
-//! Writes the page of a simulated run and its figures, to look at and for the browser test: `cargo run -p report
-//! --example page -- volley page.html`. Its numbers measure nothing.
+//! Writes the page and figures of a simulated run, for review and for the browser test: `cargo run -p report --example
+//! page -- volley page.html`.
 
 use std::error::Error;
 use std::fs;

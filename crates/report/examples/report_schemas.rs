@@ -1,5 +1,4 @@
-//! Writes the schemas of this crate: `cargo run -p report --features schema --example report_schemas`. CI fails if the
-//! files are out of date.
+//! Writes the schemas of this crate; CI checks them: `cargo run -p report --features schema --example report_schemas`.
 
 use std::path::Path;
 

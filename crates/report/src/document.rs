@@ -147,8 +147,7 @@ impl Table {
         std::iter::once(format!("{}\n{heads}", self.title)).chain(rows).collect::<Vec<_>>().join("\n")
     }
 
-    /// Creates a table without tooltips. If too wide, it omits columns from the end, except the first three and the
-    /// last.
+    /// Creates a table without tooltips. If too wide, it omits columns from the end, except its first three and last.
     pub(crate) fn plain(
         title: impl Into<String>,
         heads: impl IntoIterator<Item = Head>,

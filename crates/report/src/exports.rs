@@ -91,7 +91,7 @@ pub struct Source<'a> {
 pub struct File {
     /// File name without a directory. Only used if an export has several files.
     pub name: String,
-    /// Content of the file.
+    /// Complete content of the file.
     pub text: String,
 }
 
@@ -101,10 +101,10 @@ pub enum ExportError {
     /// The run with this name has no measurement.
     #[error("run `{0}` has no trial with a measurement")]
     NothingMeasured(String),
-    /// The run lacks the requested trial. Has the run's name, the trial, and the trials that exist.
+    /// The run lacks the requested trial. Contains the run's name, the trial, and the trials that exist.
     #[error("run `{0}` has no trial {1}: it has {2}")]
     NoTrial(String, u32, String),
-    /// The requested trial has no measurement. Has the run's name, the trial, and the reason.
+    /// The requested trial has no measurement. Contains the run's name, the trial, and the reason.
     #[error("trial {1} of run `{0}` failed: {2}")]
     FailedTrial(String, u32, String),
 }

@@ -46,7 +46,7 @@ pub(crate) struct Drawing {
 }
 
 impl Drawing {
-    /// Entries of the legend; empty for a single series, or if lines or slots have names.
+    /// Entries of the legend; empty for a single series, or if names beside the lines or slots replace the legend.
     pub(crate) fn legend(&self) -> &[Key] {
         let in_slots = |panel: &Panel| self.keys.iter().all(|key| panel.has_slot(&key.label));
         let named = self.panels.iter().all(|panel| !panel.names.is_empty() || in_slots(panel));
@@ -103,7 +103,7 @@ const ALL: &str = "all";
 /// Maximum number of trials in a figure with a marker and tooltip per trial. If there are more, trials become dots.
 const MARKS: usize = 700;
 
-/// Creates every figure of a report: those of the study, or by default throughput and mean latency. Adds the steps of
+/// Creates every figure of a report: the study's figures, or by default throughput and mean latency. Adds the steps of
 /// searches, the CPU speed, the latency distribution and trials over time, which help to judge the other figures.
 pub(crate) fn figures(findings: &Findings, detail: Detail) -> Vec<Drawing> {
     let plain =
@@ -210,7 +210,7 @@ impl<'a> Grid<'a> {
         Some(self.colours.number(self.colours.first_of(self.series), place_of(factor, row)?, row))
     }
 
-    /// Panels with measurements in the order of the study, and how many were omitted to keep the report readable.
+    /// Panels with measurements in the order of the study, and the number of panels omitted for readability.
     fn facets(&self) -> (Vec<Facet<'a>>, usize) {
         let mut facets: BTreeMap<Vec<usize>, Facet<'a>> = BTreeMap::new();
         for row in &self.findings.rows {

@@ -65,7 +65,7 @@ fn document(history: &History, bars: bool) -> Document {
         study: history.study.clone(),
         what: number,
         started: format!("{} to {}", times().min().unwrap_or_default(), times().max().unwrap_or_default()),
-        // A page has the name of the study above its heading and in its title.
+        // A page already shows the study's name above its heading and in its title.
         question: if bars { format!("{}: {over_runs}", history.study) } else { capitalised(&over_runs) },
         answer: answer.into_iter().map(|sentence| (sentence, "")).collect(),
         sections,
@@ -130,7 +130,7 @@ fn table(history: &History, machine: &MachineHistory, index: usize, point: &Hist
     Table { title: point.label.clone(), heads, rows: rows.collect(), below: Vec::new() }
 }
 
-/// Revision of the measured server, or of the run if the point has no value.
+/// Revision of the measured server, or of the run if the point has no value; `None` if unknown.
 fn revision<'a>(run: &'a HistoryRun, value: Option<&'a PointValue>) -> Option<&'a str> {
     value.map_or(run.head.revision.as_deref(), |value| value.revision_in(&run.head))
 }

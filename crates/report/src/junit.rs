@@ -18,9 +18,9 @@ pub enum JunitError {
     Xml(#[from] quick_junit::SerializeError),
 }
 
-/// Renders one test case per candidate, metric and combination of the other factors. A case fails if the candidate is
-/// shown to be worse, or if nothing is shown and the gate fails undecided candidates. A case without a verdict is
-/// skipped. Fails if the findings have no gate, or if XML cannot represent a string.
+/// Renders one test case per candidate, metric and combination of the other factors. With `fail_if`, a case fails if
+/// the candidate is worse, or if it is undecided and undecided candidates should fail. A case without a verdict is
+/// skipped. Fails if there is no gate, or if XML cannot represent a string.
 pub fn junit(findings: &Findings) -> Result<String, JunitError> {
     let found = findings.gate.as_ref().ok_or_else(|| JunitError::NoGate(findings.run.clone()))?;
     let mut suite = TestSuite::new(findings.study.as_str());

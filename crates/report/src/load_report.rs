@@ -13,8 +13,8 @@ use study::spec::Connection;
 
 use crate::terminal_style_and_wrap::{Paint, Style};
 
-/// Renders the load for a terminal: first wrk's output in its order, then quantiles, errors, connections, the limit and
-/// warnings. Without valid responses, it starts with the reason and shows no latency. Results of `--fail-if` come last.
+/// Renders the load for a terminal: wrk's lines in wrk's order, then quantiles, errors, connections, limit,
+/// warnings and results of `--fail-if`. Without valid responses, it starts with the reason and shows no latency.
 pub fn load_terminal(report: &LoadReport, measurement: &Measurement, style: &Style) -> String {
     let paint = Paint(style);
     let failed = FailedRequests::from(measurement);
@@ -354,7 +354,7 @@ fn cache_lines(cache: &CacheReport, line: &mut dyn FnMut(&str, String)) {
 /// Number of slow responses that a terminal shows. The JSON has up to [`study::record::SLOWEST_MAX`].
 const SLOWEST_SHOWN: usize = 5;
 
-/// Writes one line per stage, or per part of a single stage. The rate changes in an open loop, else the clients.
+/// Writes a line per stage, or per part of a single stage: the rate in an open loop, otherwise the number of clients.
 fn stage_lines(stages: &[StageReport], is_open: bool, line: &mut dyn FnMut(&str, String)) {
     let shown = match stages {
         [one] => one.over_time.as_slice(),

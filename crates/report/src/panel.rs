@@ -1,5 +1,4 @@
-//! Panels: two axes and a plot between them. A panel is narrow, so that several fit side by side on a wide page and one
-//! fills a phone, with text of equal size.
+//! Panels: two axes and a plot between them, so narrow that several fit on a wide page and one fills a phone.
 
 pub(crate) mod axis_layout;
 pub(crate) mod scale;
@@ -52,9 +51,9 @@ pub(crate) struct Panel {
     pub(crate) x: Axis,
     pub(crate) y: Axis,
     pub(crate) layers: Vec<Layer>,
-    /// Height of a slot if names run down, in user units.
+    /// Height of a slot in a panel with names on the left, in user units.
     pub(crate) slot: f64,
-    /// Height of the plot if values run up, in user units.
+    /// Height of the plot in a panel with vertical values, in user units.
     pub(crate) tall: f64,
     /// Names at the ends of lines: number of the series and text.
     pub(crate) names: Vec<(usize, String)>,
@@ -68,7 +67,7 @@ pub(crate) enum Layer {
     Rule(f64), // a dashed horizontal line at a value of y
     Curve { series: usize, points: Vec<(f64, f64)> },
     Fit { series: usize, points: Vec<(f64, f64)> },       // dotted
-    Simulated { series: usize, points: Vec<(f64, f64)> }, // thin, dashed, behind the data: a replay
+    Simulated { series: usize, points: Vec<(f64, f64)> }, // the curve of a replay: thin, dashed, behind the data
     Band { series: usize, points: Vec<(f64, f64, f64)> }, // around a fit: x, lower end, upper end
     Marks { series: usize, marks: Vec<Mark>, joined: bool, aside: f64 },
     Dust { series: usize, points: Vec<(f64, f64)>, hollow: bool, aside: f64 }, // without tooltips
@@ -510,8 +509,7 @@ impl Panel {
     }
 }
 
-/// Moves overlapping names apart. Names that would overlap form a pile, centered on the ends of their lines and kept
-/// between `top` and `bottom` if possible.
+/// Moves overlapping names apart into piles, centered on their lines' ends and between `top` and `bottom` if possible.
 fn spread(ends: &mut [EndName], top: f64, bottom: f64) {
     // Each pile has the index of its first name, its height, and the average upper edge of its names.
     let mut piles: Vec<(usize, f64, f64)> = Vec::new();

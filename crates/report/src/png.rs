@@ -30,7 +30,7 @@ pub struct Png {
 /// Reason why a figure was not rendered.
 #[derive(Debug, thiserror::Error)]
 pub enum PngError {
-    /// The figure would take too much memory, here and in viewers. Has its name, width and height in pixels.
+    /// The figure would take too much memory, here and in viewers. Contains its name, width and height in pixels.
     #[error("figure `{0}` would have {1} x {2} pixels as PNG; the limit is {PIXEL_LIMIT} in total")]
     TooLarge(String, u64, u64),
     /// The SVG of this figure is invalid.
@@ -144,7 +144,7 @@ mod tests {
         first + &parts.map(|part| part.split_once("</text>").unwrap().1).collect::<String>()
     }
 
-    /// Number of differing pixels in a rectangle, whose sides are in SVG units.
+    /// Number of pixels that differ in a rectangle, whose sides are in SVG units.
     fn differing(one: &Pixmap, other: &Pixmap, (left, top, right, bottom): (u32, u32, u32, u32)) -> usize {
         let scale = PNG_SCALE as u32;
         let places = (top * scale..bottom * scale).flat_map(|y| (left * scale..right * scale).map(move |x| (x, y)));

@@ -101,8 +101,8 @@ impl Element<'_> {
     }
 }
 
-/// Rounds to a tenth of a unit, below the resolution of screens and printers for a 380-unit panel. Panics if `value` is
-/// not finite: callers omit such points and report it.
+/// Rounds to a tenth of a unit, which is invisible in a 380-unit panel. Panics unless `value` is finite: callers omit
+/// other points and report the omission.
 pub(crate) fn rounded(value: f64) -> f64 {
     assert!(value.is_finite(), "coordinate {value}");
     let rounded = (value * 10.0).round() / 10.0;

@@ -59,7 +59,7 @@ pub struct WorkloadDrawn {
 pub struct Head {
     /// Number of the most popular keys.
     pub keys: u64,
-    /// Share of the operations on existing keys as drawn, a fraction.
+    /// Share as drawn, a fraction of the operations on existing keys.
     pub drawn: f64,
     /// Exact share by the distribution, a fraction.
     pub exact: f64,
@@ -100,7 +100,7 @@ pub struct FitFound {
     pub of: String,
     /// Name of the goodness-of-fit test.
     pub test: String,
-    /// Statistic that the test computes, such as χ².
+    /// Value of the test statistic, such as χ².
     pub statistic: f64,
     /// Degrees of freedom of the test.
     pub degrees: u64,
@@ -110,7 +110,7 @@ pub struct FitFound {
     pub words: String,
 }
 
-/// A panel of the figure, with the curve as drawn and the exact one.
+/// A panel of the figure, with the curve of the samples and the exact curve.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Curves {
     /// Title of the panel.

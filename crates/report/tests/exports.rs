@@ -1,5 +1,4 @@
-//! Reads exports back with the HdrHistogram library, and with strict types that follow the documentation of the other
-//! formats. `.ci/exports.py` reads them with the tools themselves.
+//! Reads exports back with HdrHistogram's library and with strict types. `.ci/exports.py` reads them with the tools.
 
 use std::collections::BTreeMap;
 

@@ -15,7 +15,7 @@ fn numbers(value: &Value, path: &str, found: &mut Vec<String>) {
     }
 }
 
-/// Changes how histogram buckets are written: as a list to change single numbers, as a string to read them.
+/// Changes how histogram buckets are written: as a list, to change single numbers, or as a string, to be read.
 fn write_buckets(value: &mut Value, written: fn(&Value) -> Value) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(|item| write_buckets(item, written)),

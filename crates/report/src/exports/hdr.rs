@@ -17,7 +17,7 @@ use super::row_names::{self, file, measured};
 const SIGNIFICANT_DIGITS: u8 = 3;
 /// Largest value that Java readers accept, because they count in signed numbers.
 const VALUE_MAX: u64 = i64::MAX as u64;
-/// Number of steps on each half of the way to 100 %, the default of HdrHistogram.
+/// Number of percentile steps per halving of the distance to 100 %, HdrHistogram's default.
 const TICKS: u32 = 5;
 /// Nanoseconds per unit of the text: percentiles are in milliseconds, as in wrk2 and HdrHistogram's plotter.
 const TEXT_UNIT_NS: f64 = 1e6;
@@ -34,7 +34,7 @@ fn hdr(histogram: &stats::Histogram) -> Histogram<u64> {
     hdr
 }
 
-/// Renders the format of HdrHistogram's outputPercentileDistribution, with all digits of a nanosecond.
+/// Renders the format of HdrHistogram's outputPercentileDistribution, with nanosecond precision.
 fn percentiles(histogram: &stats::Histogram, unanswered: u64) -> String {
     let hdr = hdr(histogram);
     let ms = |ns: f64| ns / TEXT_UNIT_NS;
@@ -143,7 +143,7 @@ pub fn latency_file(measurement: &Measurement, kind: LatencyFile, name: &str, st
     }
 }
 
-/// Seconds since 1970 of a time such as `2026-11-20T21:05:00Z`, the only format in records.
+/// Seconds since 1970 of a time such as `2026-11-20T21:05:00Z`, the only format in records; `None` for other formats.
 fn unix_seconds(text: &str) -> Option<u64> {
     let number = |from: usize, to: usize| text.get(from..to)?.parse::<u64>().ok();
     let is_shaped = text.len() == 20 && text.ends_with('Z') && text.get(10..11) == Some("T");

@@ -12,9 +12,8 @@ use crate::csv;
 const TIME: &str = "time";
 const ATTRIBUTES: [&str; 4] = ["run", "revision", "quintain", "limited_by"];
 
-/// Creates a table for each design point of `latest`, and `otava.yaml`, which names the tables. Rows are the runs of
-/// `history` with that point. Otava cannot read empty numbers, so the configuration lists the metrics that all rows
-/// have.
+/// Creates a table per design point of `latest`, with a row per run of `history`, and `otava.yaml`, which names the
+/// tables. Otava cannot read empty numbers, so this file lists only metrics that all rows have.
 pub(super) fn otava(latest: &Findings, history: &[Findings]) -> Vec<File> {
     let (mut files, mut tests) = (Vec::new(), Map::new());
     for (key, newest) in measured(latest) {

@@ -7,8 +7,8 @@ use study::record::IdlePolicy;
 /// Maximum length of a file name without its extension, bytes. File systems allow 255.
 const FILE_MAX: usize = 200;
 
-/// Returns a name of study and all levels, such as `volley/server=go/cores=2`, stable between runs and unique in a run.
-/// It has no blank, comma, quote or control character, so that every format can hold it.
+/// Returns a name made of the study and all levels, such as `volley/server=go/cores=2`, stable between runs and unique
+/// in a run. It has no blank, comma, quote or control character, so that every format can hold it.
 pub(super) fn name(findings: &Findings, row: &Row) -> String {
     let mut name = word(&findings.study);
     for factor in &findings.factors {

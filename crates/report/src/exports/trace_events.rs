@@ -1,5 +1,4 @@
-//! One trial as a timeline, from the start of the server to the end of its last process. Source: Trace Event Format,
-//! read by Perfetto and chrome://tracing.
+//! One trial as a timeline, from the server's start to the end of its last process, in Perfetto's Trace Event Format.
 
 use serde_json::{Value, json};
 use study::record::{Measurement, Outcome, Record, SubjectUse};
@@ -137,8 +136,7 @@ fn windows(events: &mut Events, measurement: &Measurement, from_ns: u64, until_n
     [0, 3].iter().for_each(|&of| events.counter(LOAD, COUNTERS[of], until_ns, Some(0.0)));
 }
 
-/// Adds the resource usage of a process. Its samples have their own clock, on which measuring began at
-/// [`SubjectUse::measured_from_ns`].
+/// Adds the resource usage of a process. Its clock read [`SubjectUse::measured_from_ns`] when measuring began.
 fn samples(events: &mut Events, pid: usize, used: &SubjectUse, from_ns: u64) {
     let at = |ns: u64| ns.saturating_add(from_ns).checked_sub(used.measured_from_ns);
     for two in used.samples.windows(2) {

@@ -20,7 +20,7 @@ struct Curve<'a> {
     marked: Vec<(f64, f64, &'static str)>,
 }
 
-/// Draws cumulative share over latency, or latency over quantile, spaced by its nines, on a log axis.
+/// Draws cumulative share over latency, or latency over quantiles spaced by their nines. Latency is on a log axis.
 pub(super) fn distribution(findings: &Findings, wanted: &Wanted, detail: Detail) -> Drawing {
     let ecdf = wanted.kind == FigureKind::Ecdf;
     let grid = Grid::new(findings, wanted, false, detail);
@@ -104,7 +104,7 @@ fn curves<'a>(grid: &Grid<'_>, facet: &Facet<'a>, each: usize, ecdf: bool, last_
         let mut points: Vec<(f64, f64)> = Vec::with_capacity(each);
         for index in 0..each {
             let share = index as f64 / (each - 1) as f64;
-            // Steps are even on the axis, and denser at the ends or the nines, where distributions bend.
+            // Points are denser where distributions bend: at both ends of a cumulative curve, and at high quantiles.
             let q = if ecdf {
                 (1.0 - (share * std::f64::consts::PI).cos()) / 2.0
             } else {

@@ -38,8 +38,7 @@ struct Value {
     at_least: bool,
 }
 
-/// Draws a panel per quantile with a line per contender; `None` if no point has several rates, or if a figure of the
-/// study already shows latency over the rate.
+/// Draws a panel per quantile with a line per contender. `None` without several rates, or if the study draws this.
 pub(super) fn over_rate(findings: &Findings, detail: Detail) -> Option<Drawing> {
     let rate = rate_factor(findings);
     if rate.is_some_and(|rate| is_drawn(findings, rate)) {
@@ -96,7 +95,7 @@ fn is(factor: &Factor, other: Option<&Factor>) -> bool {
     other.is_some_and(|other| other.name == factor.name)
 }
 
-/// Returns the numeric factor that the offered rate follows most closely.
+/// Returns the numeric factor that changes the offered rate most; `None` if none changes it.
 fn rate_factor(findings: &Findings) -> Option<&Factor> {
     let rated = findings.rows.iter().filter_map(|row| Some((row, offered(row)?))).collect::<Vec<_>>();
     let spread = |factor: &Factor| {
@@ -147,7 +146,7 @@ fn lines<'a>(findings: &'a Findings, rate: Option<&Factor>) -> Vec<Line<'a>> {
         points.sort_by(|a, b| a.rate_per_s.total_cmp(&b.rate_per_s));
         Line { row, points }
     };
-    // Rows precede capacities, since a line takes the label of its first one.
+    // Rows precede capacities, because a line takes the label of its first row.
     let rows = findings.rows.iter().chain(&findings.capacities);
     let mut lines = grouped(rows.filter_map(keyed)).into_iter().map(line).collect::<Vec<_>>();
     let several = |line: &Line<'_>| match line.points.as_slice() {

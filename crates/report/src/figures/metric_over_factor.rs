@@ -18,8 +18,7 @@ struct Over<'a> {
     metrics: Vec<String>,
     unit: String,
     level: f64,
-    /// Smallest value of a bar: zero if no value is negative, because an interval over few trials can extend below zero
-    /// even if the quantity cannot.
+    /// Lower limit of bars: zero unless a value is negative, since intervals over few trials can extend below zero.
     floor: f64,
     /// Whether lines also join the levels of a text factor.
     interaction: bool,
@@ -40,9 +39,8 @@ enum Across<'a> {
     Series(Vec<usize>),
 }
 
-/// Draws lines over a numeric factor with at least two measured levels. For other factors, draws estimates one below
-/// the other, with space for names. A scatter has a point per trial instead of estimates, and an interaction also has
-/// lines over text levels.
+/// Draws lines over a numeric factor with two or more measured levels. For other factors, lists estimates vertically,
+/// with space for names. A scatter has a point per trial; an interaction also joins text levels by lines.
 pub(super) fn over(findings: &Findings, wanted: &Wanted, detail: Detail) -> Drawing {
     let trials = wanted.kind == FigureKind::Scatter;
     let grid = Grid::new(findings, wanted, true, detail);
@@ -252,8 +250,7 @@ impl Over<'_> {
         (name, title, what + &fixed.unwrap_or_default() + &fitted + parallel)
     }
 
-    /// Marks of a row at `x`, with its trials spread over `spread` units. `y` is always the value; [`Over::panel`]
-    /// swaps the axes.
+    /// Marks of a row at `x`, values as `y`, trials spread over `spread` units. [`Over::panel`] may swap the axes.
     fn marks_of(&self, row: &Row, metric: &str, x: f64, spread: f64) -> Vec<Mark> {
         let detail = self.grid.detail;
         let place = self.metrics.iter().position(|known| known == metric).unwrap_or(0);

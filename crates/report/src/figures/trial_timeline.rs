@@ -89,7 +89,7 @@ impl Scales {
     }
 }
 
-/// Omits every other label of a crowded axis, because the panels of a timeline are low.
+/// Omits every other label of a crowded axis, because the panels of a timeline have little height.
 fn few(axis: Axis) -> Axis {
     let step = if axis.major.len() > 4 { 2 } else { 1 };
     Axis { major: axis.major.into_iter().step_by(step).collect(), ..axis }

@@ -22,9 +22,8 @@ const ROOM: f64 = 0.05;
 const LOG_FROM: f64 = 25.0;
 
 impl Axis {
-    /// Creates an axis for measured values: linear from zero if the smallest is small relative to the largest, and log
-    /// if their ratio is at least `LOG_FROM`. Otherwise it is linear over the range; the label says so if all values
-    /// are above zero.
+    /// Creates an axis for measured values: log if the largest is at least `LOG_FROM` times the smallest, else linear,
+    /// from zero if the smallest is relatively small. The label says if it starts above zero.
     pub(crate) fn of_values(values: impl Iterator<Item = f64>, unit: &str, label: &str) -> Axis {
         let (low, high) = values
             .filter(|value| number::drawable(*value))

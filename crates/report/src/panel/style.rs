@@ -22,7 +22,7 @@ pub(crate) fn dashes(series: usize) -> &'static str {
     ["l", "l l2", "l l3", "l l4"][(series / ON_LIGHT.len()).min(3)]
 }
 
-/// Returns the series with equal color and different dashes, `times` rounds of the palette further.
+/// Returns the series of the same color that comes `times` rounds of the palette later, with different dashes.
 pub(crate) fn dashed(series: usize, times: usize) -> usize {
     series + ON_LIGHT.len() * times
 }
@@ -84,7 +84,7 @@ fn theme(text: &str, muted: &str, grid: &str, axis: &str, ground: &str, colours:
         let _ =
             write!(css, "svg.q .c{index}{{stroke:{colour}}}svg.q .c{index} .k,svg.q .c{index} .bd{{fill:{colour}}}");
     }
-    // This follows the colors to override them: hollow markers are not statements about the server.
+    // This rule follows the colors and overrides them, because hollow markers say nothing about the server.
     let _ = write!(css, "svg.q .h .k,svg.q .h.k{{fill:{ground}}}svg.q .dh{{stroke:{ground}}}");
     css
 }

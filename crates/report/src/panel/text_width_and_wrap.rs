@@ -5,7 +5,7 @@ pub(crate) fn width(text: &str, size: f64) -> f64 {
     text.chars().map(em).sum::<f64>() * size
 }
 
-/// Breaks `text` into lines of at most `room`, at spaces or within words that are longer than a line.
+/// Breaks `text` into lines at most `room` wide, at spaces or within words that are longer than a line.
 pub(crate) fn wrap(text: &str, room: f64, size: f64) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace().flat_map(|word| pieces(word, room, size)) {
@@ -20,7 +20,7 @@ pub(crate) fn wrap(text: &str, room: f64, size: f64) -> Vec<String> {
     lines
 }
 
-/// Divides a word into pieces of at most `room`, each with at least one letter.
+/// Divides a word into pieces at most `room` wide, each with at least one letter.
 pub(crate) fn pieces(word: &str, room: f64, size: f64) -> Vec<&str> {
     let (mut pieces, mut start, mut taken) = (Vec::new(), 0, 0.0);
     for (at, letter) in word.char_indices() {

@@ -4,8 +4,7 @@ use super::FigureParts;
 use crate::document::{Block, Cell, Head, Item, Room, Section, Table, Tone};
 use crate::svg::escaped;
 
-/// Renders a section with its heading. `hints` enables tooltips. Tables and lists have at most `rows` rows and state
-/// how many are missing.
+/// Renders a section with its heading. `hints` enables tooltips. Tables and lists show `rows` rows and count the rest.
 pub(super) fn section(section: &Section, figures: &FigureParts, hints: bool, rows: usize) -> String {
     let writer = Writer { figures, hints, rows };
     let blocks = section.blocks.iter().map(|(_, block)| writer.block(block)).collect::<String>();

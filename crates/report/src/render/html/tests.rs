@@ -28,7 +28,6 @@ pub(crate) fn nothing() -> Findings {
 }
 
 fn volley() -> Findings {
-    // The run is simulated only once, because the simulation takes most of the time.
     static VOLLEY: LazyLock<Findings> = LazyLock::new(|| {
         let (run, records) = example::volley();
         analysis::analyze(&run, &records)
