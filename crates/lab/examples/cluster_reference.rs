@@ -1,5 +1,4 @@
-//! Writes docs/reference/cluster.md, the reference of cluster keys; a test checks that it is current. Usage: `cargo run
-//! -p lab --example cluster_reference`.
+//! Writes the reference of cluster keys, docs/reference/cluster.md: `cargo run -p lab --example cluster_reference`.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
 //! Replaces quintain in tests. `exec` and `watchdog` are real. `load` is a small client whose file name selects its
-//! defect. `serve` is a small server with defects on request, and `lab` runs a plan so that tests can kill it.
+//! defect. `serve` is a small server with defects on request. `lab` runs a plan, for tests that kill the lab.
 
 use std::error::Error;
 use std::ffi::OsString;

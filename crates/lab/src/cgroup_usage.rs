@@ -38,7 +38,7 @@ impl Cgroup {
         let memberships = fs::read_to_string(proc.join(pid.to_string()).join("cgroup")).ok()?;
         let mounts = fs::read_to_string(proc.join("self/mountinfo")).ok()?;
         let found = find(&memberships, &mounts)?;
-        // A mounted hierarchy may be empty.
+        // A mounted hierarchy may lack the files with usage.
         (found.usage().cpu_ns.is_some() || found.usage().memory_bytes.is_some()).then_some(found)
     }
 

@@ -51,7 +51,7 @@ pub struct Generators {
     pub launcher: Launcher,
     /// Sender that keeps the beats to the nodes going until it is dropped.
     _beats: mpsc::Sender<()>,
-    /// Command that started several nodes at once, if any. It ends by itself after they have ended.
+    /// Command that started several nodes at once, if any. It ends by itself after the nodes have ended.
     _gang: Option<launch_by_mpirun::Gang>,
     /// Owner of the processes that run the nodes, and therefore dropped last.
     _supervisor: Supervisor,
@@ -132,8 +132,7 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// Prefixes an error with the machine that fell silent first. If one machine is lost, mpirun ends all nodes, and
-    /// the lab may notice the end of a different node earlier.
+    /// Prefixes an error with the machine that fell silent first, because mpirun ends all other nodes after a loss.
     pub(crate) fn explain_loss(&self, text: &str) -> String {
         let nodes = self.members().map(|(_, member)| (member.link.name.as_str(), member.link.silent()));
         silent_first(nodes, text)
@@ -163,7 +162,7 @@ impl Cluster {
         self.members().map(node).collect()
     }
 
-    /// Compares the machines' clocks, paths and configurations. Fails with one line if interrupted or if one was lost.
+    /// Compares machines' clocks, paths and configurations. Fails with one line if interrupted or a machine is lost.
     pub fn examine(&self, interrupted: &dyn Fn() -> bool) -> Result<Vec<Finding>, String> {
         let look = || {
             let one = |(_, member): (Role, &Member)| Ok((lab_clocks::monotonic_ns(), member.link.offset(interrupted)?));
@@ -212,7 +211,7 @@ impl Cluster {
         }
     }
 
-    /// Starts spinners, or checks that they run, on CPUs `subject` of the server's machine and on all other machines.
+    /// Starts spinners, or checks that they run, on the CPUs in `subject` and on all generator machines.
     pub(crate) fn spin(&self, subject: &[u32]) -> Result<(), String> {
         for (role, member) in self.members() {
             let cpus = match role {
@@ -237,8 +236,7 @@ impl Cluster {
 }
 
 impl Generators {
-    /// Starts a node on every `load` machine, ignores `subject` machines, and waits for all nodes. The calling thread
-    /// must outlive the nodes. Fails with the errors of all machines.
+    /// Starts nodes on all `load` machines. The calling thread must outlive them. Fails with all errors.
     pub fn start(hosts: &Hosts, reach: &Reach<'_>) -> Result<Self, ClusterError> {
         let load = hosts.hosts.iter().filter(|host| host.role == Role::Load).cloned().collect();
         start(&Hosts { hosts: load, ..hosts.clone() }, reach).map(|(_, generators)| generators)
@@ -251,8 +249,7 @@ impl Generators {
     }
 
     /// Loads a running server with `spec.threads` workers per machine. Returns the combined measurement and one per
-    /// generator. Requires that [`refuses`] returned `None`. Fails with `None` if interrupted, and with `Some` if a
-    /// machine was lost or no response came.
+    /// generator. Requires that [`refuses`] returned `None`. Fails with `None` if interrupted, else with the reason.
     pub fn run(
         &self,
         spec: &LoadSpec,

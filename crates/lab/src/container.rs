@@ -1,6 +1,5 @@
 //! Containers: finds an engine that can start one, builds command lines and removes leftovers. The engine's client is a
-//! child in the foreground. After its death, leftovers are found by the container's name, in the engine's records and
-//! among podman's monitors, which outlive the client.
+//! child. After its death, leftovers are found by name, in the engine's records and among podman's monitors.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -20,7 +19,7 @@ pub(crate) const LABEL: &str = "quintain";
 const TO_ASK: Duration = Duration::from_secs(10);
 /// Time limit of a removal, which may have to wait for a lock.
 const TO_REMOVE: Duration = Duration::from_secs(20);
-/// Time limit of the trial start. The first container of an image takes longer than later ones.
+/// Time limit of the test that starts a container. An image's first container takes longer than later ones.
 const TO_TRY: Duration = Duration::from_secs(30);
 const REMOVALS_MAX: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(100);
@@ -183,8 +182,7 @@ impl Image {
 }
 
 impl Job {
-    /// Removes the container and returns whether nothing is left of it. Retries, because a killed client's container
-    /// may appear late.
+    /// Removes the container; returns whether it is gone. Looks repeatedly if `killed`, as a container may appear late.
     pub(crate) fn remove(&self, killed: bool) -> bool {
         let client = |arguments: &[&str]| run_client(&self.client, arguments, TO_REMOVE);
         let filter = format!("name=^{}$", self.name);

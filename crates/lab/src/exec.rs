@@ -1,5 +1,4 @@
-//! `quintain exec`: pins itself, has the kernel kill it when its parent dies, and becomes another program. That program
-//! is pinned from its first instruction, and its children inherit the pin.
+//! `quintain exec`: pins itself, arranges to die with its parent, and becomes another program, pinned from its start.
 
 use std::ffi::OsString;
 use std::io;

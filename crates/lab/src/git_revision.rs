@@ -9,15 +9,13 @@ pub fn short(commit: &str) -> &str {
     commit.get(..12).unwrap_or(commit)
 }
 
-/// Last commit that touched `folder`: twelve digits, with `-dirty` if `folder` has changes. `None` without git, a
-/// repository or a commit.
+/// Last commit that touched `folder`: twelve digits, with `-dirty` if changed since. `None` without git or a commit.
 pub fn of(folder: &Path) -> Option<String> {
     let commit = capture(&["git", "log", "-1", "--format=%H", "--", "."], folder)?;
     marked(&commit, &["git", "status", "--porcelain", "--", "."], folder)
 }
 
-/// Commit checked out in the repository that contains `folder`, in the format of [`of`]. Ignores untracked files,
-/// because a run creates some itself.
+/// Commit of the repository around `folder`, formatted as by [`of`]. Ignores untracked files, such as a run's own.
 pub fn commit(folder: &Path) -> Option<String> {
     let commit = capture(&["git", "rev-parse", "--verify", "HEAD"], folder)?;
     marked(&commit, &["git", "status", "--porcelain", "--untracked-files=no"], folder)

@@ -59,7 +59,7 @@ impl Repository {
 /// Worktrees in one directory. A watchdog removes them when this value is dropped or the process dies.
 pub struct Worktrees {
     repository: Repository,
-    /// Directory of the worktrees.
+    /// Directory that contains the worktrees, one subdirectory each.
     pub folder: PathBuf,
     _watchdog: Supervisor,
 }

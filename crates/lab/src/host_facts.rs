@@ -146,7 +146,7 @@ impl Files {
         if flag { by_name.or(by_file).or_else(by_clock).or_else(|| Some("unknown".to_owned())) } else { by_file }
     }
 
-    /// CPUs that this process may use. The kernel keeps its affinity within its cpuset.
+    /// CPUs that this process may use. The kernel keeps this set within the process's cpuset.
     fn cpus(&mut self) -> Vec<Cpu> {
         let status = self.must("allowed CPUs", "proc/self/status").unwrap_or_default();
         let online = self.may("sys/devices/system/cpu/online");

@@ -5,9 +5,8 @@
 //! let ended = lab::run(&plan, &builds, &done, &options, &mut hooks)?;
 //! ```
 //! For each trial, `quintain exec` pins a fresh server and starts it. Once the server's port accepts connections, a
-//! generator process loads it while the lab samples its usage. The lab then stops it and passes the record to
-//! [`Hooks`], which decide when there are enough. No process outlives the lab, however either ends: see [`exec`] and
-//! [`watchdog`].
+//! generator process loads it while the lab samples its usage. The lab then stops the server and passes the record to
+//! [`Hooks`], which decide when there are enough records. No process outlives the lab: see [`exec`], [`watchdog`].
 
 mod build_servers;
 mod builds_shared_by_points;

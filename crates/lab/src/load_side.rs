@@ -111,7 +111,7 @@ impl<'a> Load<'a> {
                     self.tell(Heard::Go { at_ns: lab_clocks::monotonic_ns() + lab_clocks::nanos(self.lead) })?;
                 }
             }
-            // All generators announce equal moments, within the error of their clocks.
+            // All generators announce the same moments, within the error of their clocks.
             Told::Announced(moments) if !self.announced => {
                 self.announced = true;
                 events.push(Event::Announced(moments));

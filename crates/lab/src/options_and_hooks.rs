@@ -1,5 +1,4 @@
-//! Interface of the lab to its caller: options, callbacks, progress, errors. The lab judges no numbers and prints
-//! nothing.
+//! Interface of the lab to its caller: options, callbacks, progress, errors. The lab neither judges nor prints numbers.
 
 use std::path::PathBuf;
 use std::rc::Rc;

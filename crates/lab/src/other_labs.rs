@@ -27,8 +27,7 @@ impl std::fmt::Display for Lab {
     }
 }
 
-/// Announces to other labs that this process runs `work`, until the result is dropped. Fails with the kernel's error,
-/// or if the process has announced `work` already.
+/// Announces to other labs that this process runs `work`, until the result is dropped. Fails if already announced.
 pub fn announce(work: &str) -> io::Result<UnixListener> {
     UnixListener::bind_addr(&SocketAddr::from_abstract_name(name(std::process::id(), work))?)
 }

@@ -51,8 +51,7 @@ fn listening(proc: &Path, pid: u32) -> Option<Vec<(SocketAddr, u64)>> {
     Some(tables.into_iter().flatten().flat_map(|table| listeners(io::BufReader::new(table))).collect())
 }
 
-/// Listening sockets in a table such as `/proc/net/tcp` (proc(5)). Stops at the first socket in any other state,
-/// because Linux lists those last and there may be 100,000 after a load.
+/// Listening sockets, which come first in a table such as `/proc/net/tcp` (proc(5)). Skips up to 100,000 others.
 fn listeners(table: impl io::BufRead) -> Vec<(SocketAddr, u64)> {
     const LISTEN: &str = "0A";
     let mut found = Vec::new();

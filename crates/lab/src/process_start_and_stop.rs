@@ -1,6 +1,5 @@
-//! Starts all processes of the lab, so that none outlives it. Each starts through `quintain exec` in its own process
-//! group and is registered with the watchdog. The kernel kills them when the lab dies. A mark in the environment
-//! identifies descendants, even outside the group.
+//! Starts all processes of the lab through `quintain exec`, each in its own process group, and registers them with the
+//! watchdog. The kernel kills them when the lab dies. An environment variable marks descendants outside the group.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -424,8 +423,7 @@ impl Drop for Child {
     }
 }
 
-/// Runs a short-lived tool such as `git` without pinning it, and returns its stdout and stderr. `None` if it cannot
-/// start, fails or takes over ten seconds.
+/// Runs a short-lived tool such as `git` unpinned and returns its output. `None` if it fails or takes over ten seconds.
 pub(crate) fn capture(words: &[&str], directory: &Path) -> Option<String> {
     let (exit, text) = output(words, directory, Duration::from_secs(10)).ok()?;
     (exit == Exit::Code(0)).then_some(text)

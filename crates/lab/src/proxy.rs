@@ -105,8 +105,7 @@ fn start_one(
 }
 
 impl Proxy<'_> {
-    /// Stops the proxy and fills `used`. `tables` has pairs of earlier and later connection tables, the best pair
-    /// first.
+    /// Stops the proxy and fills `used`. `tables` has pairs of earlier and later connection tables, best pair first.
     pub(crate) fn finish(mut self, tables: &[(&Table, &Table)], used: &mut ProxyUse) -> Vec<Warning> {
         let mut warnings = self.started.stop(&mut used.used).into_iter().collect::<Vec<_>>();
         used.wire = tables

@@ -57,9 +57,8 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
-    /// CPU time in user mode and in the kernel since `begin`, ns. A control group reports both exactly. Otherwise the
-    /// kernel reports each in ticks, rounded down per process, and their sum in ns per thread. If both agree within the
-    /// rounding, the finer source gives the sum.
+    /// CPU time in user mode and in the kernel since `begin`, ns. A control group reports both exactly. Otherwise, both
+    /// come in ticks, and the sum of the threads' exact times scales them if it agrees within the rounding.
     fn cpu_since(&self, begin: &Self) -> (u64, u64) {
         let counted = |reading: &Self| reading.cgroup.and_then(|usage| usage.cpu_ns);
         if let Some((begin, end)) = counted(begin).zip(counted(self)) {
@@ -190,8 +189,7 @@ impl Sampler {
         reading.waits = self.threads.waits(self.started + Duration::from_nanos(reading.at_ns), FOLLOWED);
     }
 
-    /// Writes the results to `used`. `measured` has the readings at both ends of measuring; `span` is the time in which
-    /// requests were counted.
+    /// Writes the results to `used`. Requests were counted during `span`, and `measured` has the readings at its ends.
     pub(crate) fn finish(
         self,
         measured: Option<(Reading, Reading)>,

@@ -201,8 +201,7 @@ impl Side for Subject<'_> {
         let failure = self.failure(if has_failed { EXITING } else { Duration::ZERO });
         let Self { mut server, proxies, mut companions, samplers, readings, before, mut known, .. } = *self;
         known.failure = failure;
-        // A server that has ended has no `/proc` directory. This process has the same counters, unless the server had
-        // its own network namespace.
+        // This process has the counters of an ended server, unless the server had its own network namespace.
         let after = network_counters::read(Path::new(&format!("/proc/{}/net", server.pid)));
         match before.zip(after.or_else(|| network_counters::read(Path::new("/proc/self/net")))) {
             Some((before, after)) => known.network = network_counters::between(before, after),
@@ -260,7 +259,7 @@ struct Readings {
     begins: Option<Instant>,
     ends: Option<Instant>,
     span: Option<(Instant, Instant)>,
-    /// Latest connection table before the end, for ungated generators, which may disconnect before the final one.
+    /// Latest connection table before the end, in case a generator has disconnected before the final reading.
     between: Option<(Instant, Option<proxy_tcp_byte_counts::Table>)>,
 }
 

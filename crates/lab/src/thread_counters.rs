@@ -1,6 +1,5 @@
 //! Per-thread counters of the kernel: context switches, CPU time in ns and waits for a CPU. They vanish with the
-//! thread, for example at the end of a load on a thread-per-client server. Threads are therefore sampled often, and the
-//! last counters of ended threads stay in the sum.
+//! thread, so threads are sampled often, and the last counters of ended threads stay in the sum.
 
 use std::collections::BTreeMap;
 use std::fs;

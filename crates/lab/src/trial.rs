@@ -71,7 +71,7 @@ pub(crate) struct Trial<'a> {
 type Say<'a> = &'a mut dyn FnMut(Phase, Option<&Live>);
 
 impl Trial<'_> {
-    /// Runs the trial and returns its record, which may be of a failure. Fails if interrupted or if a machine is lost.
+    /// Runs the trial and returns its record, possibly of a failure. Fails if interrupted or if a machine is lost.
     pub(crate) fn run(&self, trials_done: usize, progress: &mut dyn FnMut(&Progress)) -> Result<Record, End> {
         let (point, block, order, step) = (self.point, self.block, self.order, self.step);
         let trials_done = u32::try_from(trials_done).unwrap_or(u32::MAX);

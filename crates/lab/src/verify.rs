@@ -1,6 +1,5 @@
-//! Verifies that a server keeps its contract. Most cases are data ([`study::cases`]); the rest are code, because data
-//! cannot express them. Servers are started, awaited and stopped as in trials. Clients use blocking sockets. Every
-//! connect, read, write and case has a time limit, so a hostile server can only fail its cases.
+//! Verifies that a server keeps its contract. Most cases are data ([`study::cases`]). Servers are started and stopped
+//! as in trials. Every connect, read, write and case has a time limit, so a hostile server can only fail its cases.
 
 mod cache_checks;
 mod check_definition;

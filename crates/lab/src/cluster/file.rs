@@ -24,9 +24,9 @@ const LOCAL: &str = "local";
 /// The machines of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hosts {
-    /// Launcher of the nodes.
+    /// Default launcher; [`HostPlan::launcher`] takes precedence.
     pub launcher: Launcher,
-    /// Command of [`Launcher::Start`] with `{node}` for the command of a node, and `{hosts}` and `{count}`.
+    /// Command with `{node}`, `{hosts}` and `{count}` that starts all nodes; `None` with other launchers.
     pub start: Option<Vec<String>>,
     /// Time within which all nodes must be ready.
     pub within: Duration,
@@ -45,30 +45,30 @@ pub enum Launcher {
     Mpirun,
     /// One command of the user for all nodes, which join over TLS.
     Start,
-    /// One ssh session per node, which is also its channel.
+    /// One ssh session per node, which is also the node's channel.
     Ssh,
     /// A child of the lab, on the lab's own machine.
     Local,
 }
 
-/// A machine.
+/// A machine of a cluster, and how to start its node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostPlan {
-    /// Name in tables.
+    /// Name of the machine in tables and messages.
     pub name: String,
     /// Address in the network of the load: an IP address or a host name.
     pub address: String,
-    /// Role of the machine.
+    /// Role of the machine in a trial: server or generator.
     pub role: Role,
-    /// CPUs to use; `None`: all.
+    /// CPUs to use; `None` for all.
     pub cpus: Option<Vec<u32>>,
-    /// Path of the quintain binary there; `None`: `quintain` on the search path.
+    /// Path of the quintain binary on the machine; `None` for `quintain` on the search path.
     pub quintain: Option<String>,
-    /// Base of relative paths in commands; `None`: the same directory as here.
+    /// Base of relative paths in commands; `None` for the same directory as on the lab's machine.
     pub directory: Option<String>,
-    /// Replaces the address for ssh: a name of its configuration, or `user@host`.
+    /// Destination for ssh, a name from its configuration or `user@host`; `None` for the address.
     pub ssh: Option<String>,
-    /// Launcher of this node, if it differs from the cluster's.
+    /// Launcher of this node; `None` for the cluster's.
     pub launcher: Option<Launcher>,
 }
 
@@ -160,7 +160,7 @@ pub fn parse(text: &str, needed: &[Role]) -> Result<Hosts, Vec<Diagnostic>> {
     let deploy = section.flag("deploy").unwrap_or(false);
     let sections = section.tables("host", "host");
     let hosts = sections.iter().map(|host| host.as_ref().and_then(read)).collect::<Vec<_>>();
-    // An error in one machine may cause errors in another.
+    // Relations between machines are only checked if every machine is valid.
     if hosts.iter().all(Option::is_some) && !hosts.is_empty() {
         let hosts = hosts.iter().flatten().cloned().collect::<Vec<_>>();
         // Only the first error of each position is reported.
@@ -255,7 +255,7 @@ fn plan(name: String, role: Role) -> HostPlan {
     }
 }
 
-/// Expands a range such as `10.0.0.12-14`; any other name is returned as it is.
+/// Expands a range such as `10.0.0.12-14` and returns any other name as is; `None` if invalid.
 fn range(text: &str) -> Option<Vec<String>> {
     let run = || {
         let (front, last) = text.split_once('-')?;
@@ -306,7 +306,7 @@ fn mistakes(hosts: &[HostPlan], launcher: Launcher, needed: &[Role]) -> Vec<Stri
                 host.name
             ));
         }
-        // On one machine, shared addresses are allowed for trying things out.
+        // Local machines may share an address, so that users can try out a cluster on one machine.
         let is_local = launcher == Launcher::Local || host.address.starts_with("127.");
         if !addresses.insert(&host.address) && !is_local {
             wrong.push(format!("two machines have the address `{}`", host.address));

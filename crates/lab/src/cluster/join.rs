@@ -1,7 +1,6 @@
-//! Channels over TLS 1.3 for nodes that connect to the lab, as under mpirun. The lab creates a certificate and a ticket
-//! for each run ([`Listener`]). A node receives the public fingerprint in its arguments and accepts only that
-//! certificate ([`join`]), so that no other machine can give it orders. The secret ticket authenticates the node.
-//! Afterwards both sides use [`Pipes`] and need not know about TLS.
+//! Channels over TLS 1.3 for nodes that connect to the lab, as under mpirun. The lab creates a certificate and a secret
+//! ticket per run ([`Listener`]). A node accepts only the certificate with the fingerprint in its arguments ([`join`]),
+//! so that no other machine can give it orders. The ticket authenticates the node. Both sides then use [`Pipes`].
 
 mod certificate;
 mod handshake_and_first_line;

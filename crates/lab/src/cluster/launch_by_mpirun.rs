@@ -29,7 +29,7 @@ const SETTINGS: &[(&str, &str)] = &[
         "-o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=2 -o ServerAliveCountMax=3",
     ),
     ("OMPI_MCA_orte_keep_fqdn_hostnames", "1"),
-    // Otherwise mpirun takes minutes to notice a lost machine. The lab must notice it first, because the lab names it.
+    // Otherwise mpirun takes minutes to notice a lost machine. Only the lab names it, so the lab must notice it first.
     ("OMPI_MCA_oob_tcp_keepalive_time", "2"),
     ("OMPI_MCA_oob_tcp_keepalive_intvl", "1"),
     ("OMPI_MCA_oob_tcp_keepalive_probes", "5"),

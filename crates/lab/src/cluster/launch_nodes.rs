@@ -28,7 +28,6 @@ const DEPLOYED: &str = ".cache/quintain";
 type Started = (Vec<(Role, Member)>, Option<Gang>, mpsc::Sender<()>);
 
 pub(super) fn all(hosts: &Hosts, reach: &Reach<'_>, supervisor: &Supervisor) -> Result<Started, ClusterError> {
-    // One deadline bounds the start of all nodes.
     let deadline = lab_clocks::now() + hosts.within;
     let addresses = hosts.hosts.iter().map(|host| address(&host.address)).collect::<Vec<_>>();
     let (gang, mut joined) = together(hosts, &addresses, deadline, reach, supervisor)?;
@@ -157,7 +156,7 @@ fn launcher(hosts: &Hosts, host: &HostPlan) -> Launcher {
     host.launcher.unwrap_or(hosts.launcher)
 }
 
-/// Resolves the launcher `auto`: mpirun if it works and there is an allocation or over two machines, otherwise ssh.
+/// Resolves `auto`: mpirun if it works and there is an allocation or more than two machines, otherwise ssh.
 pub(super) fn resolve(hosts: &mut Hosts, reach: &Reach<'_>) {
     if hosts.launcher == Launcher::Auto {
         let remote = hosts.hosts.iter().filter(|host| launcher(hosts, host) == Launcher::Auto);

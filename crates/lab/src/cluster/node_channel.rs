@@ -49,8 +49,7 @@ impl Offset {
         ns.saturating_add_signed(-self.ns)
     }
 
-    /// Computes the offset from a ping sent at `asked_ns` and answered at `heard_ns`, both in the lab's time. The node
-    /// responded at `there_ns` in its own time.
+    /// Computes the offset: the lab sent a ping at `asked_ns` and received the node's time, `there_ns`, at `heard_ns`.
     fn of(asked_ns: u64, there_ns: u64, heard_ns: u64) -> Self {
         let round_trip_ns = heard_ns.saturating_sub(asked_ns);
         let middle = i128::from(asked_ns) + i128::from(round_trip_ns / 2);

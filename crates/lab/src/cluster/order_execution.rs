@@ -78,7 +78,7 @@ impl Node<'_> {
                 let interrupted = || BuildOutcome::Failed { output_tail: "interrupted".to_owned() };
                 self.lab.say(&Said::Built(built.unwrap_or_else(interrupted)));
             }
-            // These orders arrive after the server or generator has ended.
+            // These orders may arrive after the server or generator has ended.
             Order::Unload { .. } => self.lab.say(&Said::Unloaded { network: NetworkCounters::default() }),
             Order::Stop { .. } => self.lab.say(&Said::Stopped(Box::default())),
             Order::Announced(_) | Order::Measured(_) | Order::Heard(_) => {}
@@ -273,8 +273,7 @@ impl Shared {
         let _ = self.waker.line(b"");
     }
 
-    /// Sends beats until the sender of `stop` is dropped. Ends this process once the lab is gone or has been silent for
-    /// longer than [`SILENCE_MAX`].
+    /// Sends beats until the sender of `stop` is dropped. Ends this process if the lab is gone or silent for too long.
     fn beat(&self, stop: &mpsc::Receiver<()>) {
         while stop.recv_timeout(BEAT) == Err(mpsc::RecvTimeoutError::Timeout) {
             let silent = lab_clocks::monotonic_ns().saturating_sub(self.heard_ns.load(Ordering::Relaxed));

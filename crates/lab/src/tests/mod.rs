@@ -116,7 +116,6 @@ fn here(port: u16) -> std::net::SocketAddr {
     (std::net::Ipv4Addr::LOCALHOST, port).into()
 }
 
-/// Whether the process exists and is not a zombie.
 fn alive(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit(')').next().is_some_and(|rest| !rest.is_empty() && !rest.trim_start().starts_with(['Z', 'X']))

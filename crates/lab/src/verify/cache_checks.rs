@@ -1,6 +1,5 @@
-//! Cases for caches: memcached, Redis and HTTP (subjects/REQUIREMENTS.md, "Caches"). The implementation and the
-//! protocols of the server are detected; conversations in other protocols are skipped. If memcached or Redis is known
-//! to respond differently, the row has that response and the reason why it is acceptable.
+//! Cases for caches (subjects/REQUIREMENTS.md, "Caches"). Skips conversations in protocols that the server does not
+//! support. If memcached or Redis is known to respond differently, its row has that response and the reason.
 
 mod conversation_table;
 

@@ -40,8 +40,7 @@ impl Client {
         Ok(got)
     }
 
-    /// Reads up to `mark` and returns the bytes before it. `None` if the connection ended before any byte. Fails if
-    /// `mark` is not within `limit` bytes.
+    /// Returns the bytes before `mark`; `None` if the connection ended without any. Fails after `limit` bytes.
     fn receive_until(&mut self, mark: &[u8], limit: usize) -> Result<Option<Vec<u8>>, String> {
         let mut looked = 0;
         loop {

@@ -42,7 +42,6 @@ fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }
 
-/// SHA-256 of `bytes`, in hexadecimal.
 pub(crate) fn fingerprint(bytes: &[u8]) -> String {
     hex(digest(&SHA256, bytes).as_ref())
 }

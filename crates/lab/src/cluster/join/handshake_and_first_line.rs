@@ -112,7 +112,7 @@ impl Opening {
                 return Err(error.into());
             }
         }
-        // The pump delivers data after the first line from this buffer.
+        // The buffer may also receive data after the first line, which the pump delivers later.
         let mut buffer = [0; LINE_MAX];
         let room = LINE_MAX.saturating_sub(self.text.len());
         match self.tls.reader().read(&mut buffer[..room]) {

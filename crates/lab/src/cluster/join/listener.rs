@@ -41,8 +41,8 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Listens on `address`, which should be the one that leads to the nodes; port 0 lets the kernel choose.
-    /// Connections wait until [`Listener::accept`]. Fails if the address is unusable or the kernel has no random bytes.
+    /// Listens on `address`, which should be on the network of the nodes; port 0 lets the kernel choose. Connections
+    /// wait until [`Listener::accept`]. Fails if the address is unusable or the kernel has no random bytes.
     pub fn bind(address: SocketAddr) -> io::Result<Self> {
         let socket = TcpListener::bind(address)?;
         socket.set_nonblocking(true)?;
