@@ -21,8 +21,8 @@ pub(crate) enum Timetable {
 #[derive(Debug)]
 pub(crate) struct Drawn {
     rng: Rng,
-    /// Mean gap between this worker's sends, ns, with a fraction so that the long-run rate is exact. With a shape, the
-    /// gap is a number of requests of the whole load instead of a time.
+    /// Mean gap between this worker's sends in ns, fractional so that the long-run rate is exact. With a shape, the gap
+    /// is a number of requests of the whole load.
     gap: f64,
     poisson: bool,
     start: Nanos,
@@ -34,12 +34,12 @@ pub(crate) struct Drawn {
     next_ns: f64,
 }
 
-/// The inverse of the number of requests that a shape schedules up to a time.
+/// Inverts a shape: finds the time at which it has scheduled a given number of requests.
 #[derive(Debug)]
 struct Shape {
     stages: Box<[Stage]>,
     at: usize,
-    /// Time (ns) and number of requests before the current stage, `at`.
+    /// Start of the current stage `at` in ns, and number of requests scheduled before it.
     before_ns: f64,
     before: f64,
 }

@@ -3,7 +3,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CacheOutcome {
     pub(crate) class: Class,
-    /// Length of the value, bytes; for a miss, of the value that a SET would store.
+    /// Length of the value in bytes; after a miss, the length that a SET would store.
     pub(crate) bytes: u32,
     pub(crate) cause: Cause,
     pub(crate) refused: bool,

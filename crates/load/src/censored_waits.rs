@@ -1,4 +1,4 @@
-//! Collects the requests without a response when measuring ended, and the time that each had waited.
+//! Collects the requests that had no response when measuring ended, and how long each had waited.
 
 use net::Nanos;
 use stats::Histogram;
@@ -10,7 +10,7 @@ pub(crate) struct Waits {
     timeout_ns: Nanos,
     /// Intended and actual send time of each written request.
     in_flight: Vec<(Nanos, Nanos)>,
-    /// Send time of the oldest request in flight, for each waiting connection.
+    /// Send time of the oldest request in flight on each waiting connection.
     connections: Vec<Nanos>,
     /// Waits of requests that were due but not sent, ns, in a histogram because there may be millions.
     unsent: Option<Box<Histogram>>,

@@ -18,7 +18,7 @@ use crate::hit_ratio_steadiness;
 use crate::recorder::{Fault, Faults};
 
 pub(crate) const NEVER: Nanos = Nanos::MAX;
-/// Time between publishing a moment and the moment itself, so that every worker reads it early enough, ns.
+/// Time between announcing a moment and the moment itself, ns, so that every worker knows it early enough.
 const NOTICE_NS: Nanos = 2_000_000;
 /// Timeout of the first connects, ns, unless the request timeout is longer.
 const CONNECT_NS: Nanos = 5_000_000_000;
@@ -29,7 +29,7 @@ const TICKETS: u64 = 64;
 pub(crate) const SENT_ONCE: &str = "a file of which each row is sent once";
 /// Number of request timeouts without progress after which a load with a limited number of requests is abandoned.
 const QUIET_TIMEOUTS: u64 = 2;
-/// Additional patience in an open loop, in mean gaps of the schedule.
+/// Additional time without progress that an open loop is allowed, in mean gaps between its sends.
 const QUIET_GAPS: f64 = 10.0;
 /// Maximum time that connections stay open after the end, even if the coordinator fails.
 const HOLD: Duration = HOLD_MAX.saturating_mul(2);
@@ -45,7 +45,8 @@ pub(crate) struct Control {
     pub(crate) limited: bool,
     tickets: AtomicU64,
     tickets_at_once: u64,
-    /// Whether the load has volley's rounds. `round` is 0 before the first; `quota` is a client's number of requests.
+    /// Whether the load has volley's rounds. `round` is 0 before the first; `quota` is each client's number of
+    /// requests.
     pub(crate) has_rounds: bool,
     pub(crate) round: AtomicU32,
     pub(crate) quota: AtomicU64,
@@ -194,7 +195,7 @@ pub(crate) struct Coordinator<'a> {
     look_at: usize,
     volley: Option<Rounds>,
     warmup_note: &'static str,
-    /// Number of warm-up windows at which a cache load checks next, and the result of the last check.
+    /// Number of warm-up windows at which a cache load next checks for a steady hit ratio, and the last check's result.
     look_at_transient: usize,
     steadiness: Option<String>,
     quiet: Quiet,

@@ -18,7 +18,7 @@ pub(crate) struct Usage {
 pub(crate) struct PhaseTracker<'a> {
     pub(crate) control: &'a Control,
     pub(crate) gauge: &'a Gauge,
-    /// Start and end of measuring as last read, ns; [`NEVER`] if not decided yet.
+    /// Start and end of measuring as last read from the coordinator, ns; [`NEVER`] if not decided yet.
     pub(crate) from: Nanos,
     pub(crate) until: Nanos,
     pub(crate) is_measuring: bool,

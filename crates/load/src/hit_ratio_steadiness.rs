@@ -4,7 +4,7 @@ use net::Nanos;
 use stats::mann_kendall;
 
 pub(crate) const FEWEST: usize = 20;
-/// Number of batches in the second half. Neighboring batches are less correlated than windows.
+/// Number of batches of windows in the second half, because neighboring batches are less correlated than windows.
 const BATCHES: usize = 10;
 const P_VALUE: f64 = 0.05;
 /// Change of the hit ratio over the second half below which a trend is negligible even if significant.
@@ -18,7 +18,7 @@ pub(crate) struct Steadiness {
     windows: usize,
 }
 
-/// Number of windows at the next check, a quarter more: with few checks, chance rarely looks like a steady state.
+/// Returns the number of windows at the next check, a quarter more: with few checks, noise rarely looks steady.
 pub(crate) fn next_look(seen: usize) -> usize {
     (seen + seen / 4).max(FEWEST)
 }

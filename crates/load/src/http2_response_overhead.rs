@@ -1,6 +1,6 @@
 //! Overhead of HTTP/2 responses in addition to their bodies.
 
-/// Overhead of one response of an unordered protocol.
+/// The overhead of one response; ordered protocols have none.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct StreamFacts {
     /// Size of the response's encoded heads and trailers, bytes.

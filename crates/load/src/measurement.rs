@@ -208,7 +208,6 @@ fn added(a: CacheCounts, b: CacheCounts) -> CacheCounts {
     }
 }
 
-/// Merges histograms; `None` if there are none to merge.
 pub(crate) fn merged<'a>(mut parts: impl Iterator<Item = &'a Histogram>) -> Option<record::Histogram> {
     let mut all = parts.next()?.clone();
     parts.for_each(|part| all.merge(part));

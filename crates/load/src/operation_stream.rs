@@ -1,10 +1,10 @@
 //! The operation stream of a workload: operations, keys and value lengths. The seed determines the stream, whatever the
 //! server responds. A stream allocates nothing after its creation.
 //!
-//! Each connection or worker uses one stream, which is one of `partitions`. Streams draw their operations
-//! independently, so none waits for another; together they have the workload's shares. Every stream requests all keys
-//! of a fixed population. A key created on the way (reuse, one-hit keys) belongs to the partition that created it.
-//! After the population, partition p of P creates the keys p, p + P, p + 2P, and reuses only its own.
+//! Each connection or worker uses one stream, one of `partitions`. Streams draw their operations independently, so none
+//! waits for another; together they have the workload's shares. Every stream requests all keys of a fixed population. A
+//! key created later (reuse, one-hit keys) belongs to the partition that created it: after the population, partition p
+//! of P creates the keys p, p + P, p + 2P, and reuses only its own.
 
 use stats::popularity::log_uniform_age;
 use stats::random::mix;
@@ -24,23 +24,23 @@ pub(crate) const ONCE_FROM: u64 = 1 << 48;
 /// Maximum length of a key, bytes, which is memcached's limit.
 pub const KEY_MAX_BYTES: usize = 250;
 
-/// Kinds of operations of a workload.
+/// What an operation does with its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Reads the key. If the workload fills, a miss is followed by a SET of [`Operation::value_bytes`].
     Get,
-    /// Writes the key.
+    /// Writes the key with a value of [`Operation::value_bytes`].
     Set,
-    /// Deletes the key.
+    /// Deletes the key, which may not exist.
     Delete,
     /// Reads the key, then writes it after the response.
     ReadModifyWrite,
 }
 
-/// One operation of a workload.
+/// One operation of a workload, drawn by [`Stream::next_operation`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operation {
-    /// Kind of the operation.
+    /// What the operation does with the key.
     pub kind: Kind,
     /// Number of the key; [`Texts::key`] returns the key itself.
     pub key: u64,
@@ -61,7 +61,7 @@ enum Choice {
     Growing(Age),
 }
 
-/// Ages of reused keys. `Zipf` has a power of two of ages; rejecting those that do not exist keeps the distribution.
+/// Distribution of the ages of reused keys. `Zipf` covers a power of two of ages and rejects those that do not exist.
 #[derive(Clone, Debug)]
 enum Age {
     Uniform,
@@ -69,7 +69,7 @@ enum Age {
     Zipf { law: Zipf, ranks: ZipfRanks },
 }
 
-/// The operations of one partition, without end.
+/// An endless stream of the operations of one partition.
 #[derive(Clone, Debug)]
 pub struct Stream {
     rng: Rng,
@@ -306,8 +306,7 @@ impl Texts {
         self.key_of_bytes(key, 0, buffer)
     }
 
-    /// Writes a key like [`Texts::key`], with a length of `told` bytes from a trace; 0 takes the length from the
-    /// distribution.
+    /// Writes a key like [`Texts::key`], with `told` bytes as recorded in a trace, or its usual length if `told` is 0.
     #[inline]
     pub fn key_of_bytes<'a>(&self, key: u64, told: u8, buffer: &'a mut [u8; KEY_MAX_BYTES]) -> &'a [u8] {
         let mut rest = key;
@@ -327,7 +326,7 @@ impl Texts {
         &buffer[..length]
     }
 
-    /// Number of bytes that distinguish a key from all others.
+    /// Length of a key's code, bytes: the minimum that distinguishes it from all other keys.
     pub(crate) fn least_key_bytes(key: u64) -> u32 {
         (64 - key.leading_zeros()).div_ceil(5).max(1)
     }
@@ -384,7 +383,7 @@ impl Texts {
             }
             (rest, at) = (&rest[stamped..], at + stamped);
         }
-        // After the stamp the filler repeats, in pieces of the length that `value` writes.
+        // After the stamp, the filler repeats in pieces as long as those that `value` writes.
         const ROUND: usize = FILLER_BYTES - FILLER_STARTS as usize;
         while !rest.is_empty() {
             let into = (at - STAMP_BYTES) % ROUND;
@@ -475,7 +474,7 @@ mod tests {
 
     #[test]
     fn course_mix_without_fills_has_hit_ratio_080() {
-        // Two independent simulations gave 0.81 (a million operations) and 0.80 (the course).
+        // Two independent simulations gave 0.81 (a million operations) and 0.80 (the simulation of the course).
         let ratio = boundless(&preset("course-no-fill").unwrap(), 1_000_000);
         assert!((0.80..0.82).contains(&ratio), "{ratio}");
         // With fills, everything hits except first accesses and deleted keys.

@@ -124,7 +124,7 @@ pub(crate) trait Protocol {
         None
     }
 
-    /// Appends frames other than requests that responses have caused.
+    /// Appends frames that responses have caused, except requests.
     #[inline]
     fn owed(&self, _: &mut Self::Stream, _: &mut Vec<u8>) {}
 
@@ -170,12 +170,12 @@ pub(crate) trait Protocol {
         false
     }
 
-    /// The trace id of a request, if it has one, and its name.
+    /// The trace id of a request and its name; `None` if it has no trace id.
     fn trace(&self, _: Self::Expected) -> Option<(String, String)> {
         None
     }
 
-    /// Index of a request's kind among the kinds that are reported separately.
+    /// Index of a request's kind among the kinds that are reported separately; `None` if it is not reported.
     #[inline]
     fn operation(&self, _: Self::Expected) -> Option<u32> {
         None
@@ -186,8 +186,7 @@ pub(crate) trait Protocol {
         false
     }
 
-    /// Number of available requests, at most `wanted`, not counting caused ones. Fewer than `wanted` mean that the
-    /// source is exhausted.
+    /// Number of available requests, not counting caused ones, at most `wanted`; fewer if the source is exhausted.
     #[inline]
     fn available(&mut self, wanted: u32) -> u32 {
         wanted
@@ -242,8 +241,8 @@ pub(crate) trait Protocol {
         out: &mut Vec<u8>,
     ) -> Self::Expected;
 
-    /// Parses the response to the oldest request in flight, or to any request if unordered. [`Protocol::end`] completes
-    /// a response at the end of the stream.
+    /// Parses the response to the oldest request in flight or, if unordered, to any request. [`Protocol::end`]
+    /// completes a response at the end of the stream.
     fn read(&mut self, stream: &mut Self::Stream, expected: Self::Expected, bytes: &[u8], now: Nanos) -> Parsed;
 
     fn end(&mut self, stream: &mut Self::Stream, expected: Self::Expected) -> Parsed;

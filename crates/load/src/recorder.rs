@@ -114,7 +114,7 @@ impl Default for OpenLoop {
     }
 }
 
-/// Why a request of an unordered protocol found no place.
+/// Why a request of an unordered protocol had to wait for a place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Wait {
     /// The load's own limit of requests in flight.
@@ -130,7 +130,7 @@ impl Wait {
     pub(crate) const COUNT: usize = 3;
 }
 
-/// Counters of HTTP/2 while measuring.
+/// Counters of HTTP/2 events while measuring.
 #[derive(Clone, Debug)]
 pub(crate) struct StreamsRecorder {
     /// Smallest number of requests in flight per connection that the server allowed at any time.
@@ -254,7 +254,7 @@ pub(crate) struct Recorder {
     pub(crate) statuses: Vec<(u16, u64)>,
     pub(crate) late_answers: u64,
     pub(crate) reconnects: u64,
-    /// Number of requests written since the start, without caused ones.
+    /// Number of requests written since the start, not counting caused ones.
     pub(crate) sent: u64,
     /// Number of requests sent again because their connection closed before their turn.
     pub(crate) asked_again: u64,
@@ -317,7 +317,6 @@ impl Slowest {
     }
 }
 
-/// A log with a limited number of entries.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Log {
     pub(crate) one_in: u32,
@@ -404,8 +403,7 @@ impl Recorder {
         }
     }
 
-    /// Records a response and returns its latency, ns. A late response was already counted as a timeout, but its
-    /// latency is recorded.
+    /// Records a response and its latency, and returns the latency in ns. A late response is not counted as a request.
     #[inline]
     pub(crate) fn answer(&mut self, answered: Answered, is_late: bool) -> Nanos {
         let Answered { intended, free_since, sent_at, at, wait } = answered;

@@ -8,6 +8,6 @@ use crate::tls::Connector;
 pub(crate) struct Server {
     pub(crate) address: Address,
     pub(crate) tls: Option<Connector>,
-    /// Name of the server in URLs, by which it gets its cookies; empty for other loads.
+    /// Name of the server in URLs, which decides which cookies it gets; empty for loads without journeys.
     pub(crate) host: String,
 }

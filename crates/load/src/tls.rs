@@ -59,7 +59,7 @@ const CONTENT_TYPES: RangeInclusive<u8> = 20..=24;
 /// Maximum number of handshake bytes from the server. Real certificate chains take 2 to 10 KiB.
 const HANDSHAKE_BYTES_MAX: usize = 256 << 10;
 
-/// Name of the phase before application data can be exchanged.
+/// Name of the phase before application data can be exchanged, for error messages.
 const HANDSHAKE: &str = "handshake";
 const FAILED: &str = "the TLS session has failed or is closed";
 
@@ -211,7 +211,7 @@ impl Session {
                 }
             }
             let processed = self.connection.process_new_packets();
-            // `fill_buf` returns an empty slice after the peer's end, and `WouldBlock` before it.
+            // `fill_buf` returns an empty slice after the peer has closed, and `WouldBlock` before that.
             let mut reader = self.connection.reader();
             while let Ok(bytes) = reader.fill_buf()
                 && !bytes.is_empty()

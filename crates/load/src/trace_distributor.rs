@@ -38,7 +38,7 @@ pub(crate) struct TraceOp {
     pub(crate) key: u64,
     pub(crate) value_bytes: u32,
     pub(crate) ttl_s: u32,
-    /// Recorded length of the key, at most the maximum for valid keys, bytes; 0 if not recorded.
+    /// Recorded length of the key, bytes, capped at the maximum for valid keys; 0 if not recorded.
     pub(crate) key_bytes: u8,
     pub(crate) kind: Kind,
     pub(crate) new: bool,
@@ -335,7 +335,7 @@ impl<'a> TraceDistributor<'a> {
         })
     }
 
-    /// Spreads the operations of a second evenly, because traces record whole seconds, which would begin with bursts.
+    /// Spreads the operations of a second evenly. Traces record whole seconds, so each would begin with a burst.
     fn end_second(&mut self) -> Dealt {
         let mut second = std::mem::take(&mut self.in_second);
         let all = second.iter().map(|(_, repeat)| u128::from(*repeat)).sum::<u128>();

@@ -81,8 +81,8 @@ struct Worker<'a, D, P: Protocol> {
     stalls: Stalls,
 }
 
-/// Runs the worker. Calls `on_turn` on every turn, in which a simulation steps the coordinator. Fails only if the
-/// driver fails.
+/// Runs the worker. Calls `on_turn` on every turn, so that a simulation can step the coordinator. Fails if the driver
+/// does.
 pub(crate) fn run<D: Driver, P: Protocol>(
     task: Task<'_>,
     driver: &mut D,
@@ -375,7 +375,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         count
     }
 
-    /// Number of places for new requests in an unordered protocol, after requests that are sent again.
+    /// Number of places left for new requests in an unordered protocol once pending resends have taken theirs.
     #[inline]
     fn free_places(&mut self, id: u32, now: Nanos) -> u32 {
         let depth = self.connections.depth;
@@ -430,8 +430,8 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         }
     }
 
-    /// When a client may send if the number of clients changes; [`NEVER`] if the number does not reach it again, and
-    /// `None` if it may send now.
+    /// When a client may send if the number of clients changes: `None` for now, [`NEVER`] if its turn does not come
+    /// again.
     #[inline]
     fn next_turn(&self, id: u32, now: Nanos) -> Option<Nanos> {
         let Task { spec, index, workers, .. } = self.task;
@@ -494,8 +494,8 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
             }
         };
         self.tally.recorder.sent_bytes += self.tally.measured(bytes.len());
-        // A closed connection reports `Closed`, which counts its requests in flight. No buffer is full, since the
-        // driver has room for all requests that can be in flight.
+        // Errors are ignored: a lost connection also reports `Closed`, and buffers have room for all requests in
+        // flight.
         let _ = self.driver.send(conn, bytes);
     }
 
@@ -518,7 +518,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         }
     }
 
-    /// Counts the idle places of an unordered protocol and returns why they were not free before.
+    /// Counts the new idle places of an unordered protocol and returns why they were not free before.
     #[inline]
     fn takes_places(&mut self, id: u32, room: u32, now: Nanos) -> Wait {
         let depth = self.connections.depth;
@@ -533,8 +533,8 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         }
     }
 
-    /// Whether the first idle place of an unordered protocol still exists. Drops the place if not, because the server
-    /// may have reduced its limit.
+    /// Whether the first idle place of an unordered protocol still exists. Drops it if the server has reduced its
+    /// limit.
     fn has_place(&mut self, id: u32) -> bool {
         let depth = self.connections.depth;
         let client = self.connections.client(id);

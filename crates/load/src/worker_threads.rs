@@ -22,7 +22,7 @@ const PROGRESS_NS: Nanos = 200_000_000;
 /// Reasons why a load has no measurement.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// The specification is invalid, with all its problems.
+    /// The specification is invalid, for these reasons.
     #[error("invalid load: {}", .0.join("; "))]
     Spec(Vec<String>),
     /// The address of the server could not be resolved.
@@ -39,7 +39,7 @@ pub enum LoadError {
     /// The trace cannot be replayed, for this reason.
     #[error("{0}")]
     Trace(String),
-    /// A trace, or a file of which each row is sent once, ended before anything was measured.
+    /// A trace, or a file whose rows are sent once, ended before anything was measured.
     #[error("{0} ended during the warm-up")]
     InputEnded(String),
     /// No connection was established in time.
@@ -73,8 +73,8 @@ pub enum LoadError {
     Interrupted,
 }
 
-/// Runs each job on a thread, steps the coordinator to the end, then lets the workers close their connections. The load
-/// ends early if `abort` is set, or `failed`, which a failing worker sets. Returns the jobs' results if the load was
+/// Runs each job on a thread, steps the coordinator to the end, then lets the workers close their connections. Ends
+/// early if `abort` is set, or `failed`, which a failing worker sets. Returns the jobs' results if the load was
 /// measured.
 pub(crate) fn run_workers(
     mut coordinator: Coordinator<'_>,

@@ -17,7 +17,7 @@ static COUNTING: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 const CLIENTS: u32 = 4;
 const WINDOW_NS: u64 = 100_000_000;
-/// Number of requests of the shorter load. A busy machine only makes it take longer.
+/// Number of requests of the shorter load. A busy machine only prolongs the load.
 const SHORT: u64 = 500;
 const LONG: u64 = 4_000;
 /// Maximum number of allocations per window, for a histogram in the record and a coarse sum in the coordinator.

@@ -176,7 +176,7 @@ fn head_of_etc_is_fixed() {
     let workload = preset("etc-2012").unwrap();
     let short = drawn(&workload, 2).map(|operation| operation.key).collect::<std::collections::BTreeSet<_>>();
     let stream = Stream::new(&workload, 2, 0, 1).unwrap();
-    // Each key counts once, because popular keys would dominate.
+    // Each key counts once, because popular keys would otherwise dominate.
     let found = short.iter().filter(|key| stream.value_bytes(**key).unwrap() < 15).count() as f64 / short.len() as f64;
     let allowed = 4.0 * (0.44155 * 0.55845 / short.len() as f64).sqrt();
     assert!((found - 0.44155).abs() < allowed, "{found} of {}", short.len());

@@ -2,7 +2,7 @@
 
 /// Maximum number of cookies of a session. RFC 6265, section 6.1, requires at least 50 per domain.
 const COOKIES_MAX: usize = 50;
-/// Maximum length of a cookie's name and value together, bytes: the minimum of RFC 6265, section 6.1.
+/// Maximum length of a cookie's name and value together, bytes: the minimum that RFC 6265, section 6.1, requires.
 const COOKIE_BYTES_MAX: usize = 4096;
 
 #[derive(Clone, Debug, Default)]
@@ -27,7 +27,7 @@ pub(crate) fn fields(head: &[u8]) -> impl Iterator<Item = (&str, &str)> {
 
 impl Jar {
     /// Stores the cookies of the response to a request for `target`. Reads only the attributes `Path` and `Max-Age=0`,
-    /// because cookies return to their own host and a session ends before they expire.
+    /// because cookies are sent only to the host that set them, and a session ends before they expire.
     pub(crate) fn store(&mut self, head: &[u8], host: &str, target: &str) {
         for (_, text) in fields(head).filter(|(name, _)| name.eq_ignore_ascii_case("set-cookie")) {
             let mut parts = text.split(';').map(|part| part.split_once('=').unwrap_or((part, "")));

@@ -14,23 +14,22 @@ use crate::template_escaping::{self, Escape};
 use crate::tls::Connector;
 use crate::worker_threads::LoadError;
 
-/// Maximum number of servers of a worker, bounded because responses can name any.
+/// Maximum number of servers of a worker, bounded because responses can name any server.
 const SERVERS_MAX: usize = 1024;
-/// Maximum number of URLs whose address from a resolver is kept. When it is reached, all are forgotten.
+/// Maximum number of URLs whose resolved addresses are kept. Once it is reached, all of them are forgotten.
 const RESOLVED_MAX: usize = 1024;
 
-/// Servers by index. Each worker adds the servers that its responses name. Two names at one address are two servers,
-/// since their certificates differ.
+/// Servers by index, including those that responses name. Names with the same address differ, as their certificates do.
 #[derive(Clone, Debug)]
 pub(crate) struct Servers {
-    /// Settings of encrypted connections, whose server name is ignored.
+    /// TLS settings; their server name is ignored.
     tls: Tls,
     all: Vec<Server>,
     /// Indices by `host:port` of the address, server name, and encryption.
     known: HashMap<(String, String, bool), u32>,
     /// Index of the server that the resolver gave for a URL without its query.
     resolved: HashMap<String, u32>,
-    /// Indices by journey and target; `None` if never called. Empty if all targets are looked up at a resolver.
+    /// Indices by journey and target; `None` if a target is never called. Empty if a resolver finds all targets.
     pub(crate) of_targets: Vec<Vec<Option<u32>>>,
 }
 
@@ -73,12 +72,12 @@ impl Servers {
         Ok(index)
     }
 
-    /// Index of the server that the resolver gave for a URL without its query; `None` if not known.
+    /// Index of the server that the resolver gave for a URL without its query; `None` if unknown.
     pub(crate) fn resolved(&self, url: &str) -> Option<u32> {
         self.resolved.get(url).copied()
     }
 
-    /// Adds the server in the resolver's response for `endpoint`, and returns its index.
+    /// Adds the server that the resolver's response names, or else the server of `endpoint`, and returns its index.
     pub(crate) fn add_resolved(&mut self, url: &str, endpoint: &Url, status: u16, body: &[u8]) -> OrFault<u32> {
         match read_answer(status, body, endpoint).map_err(|why| (Fault::WrongAnswer, why))? {
             None => self.of_url(endpoint).map_err(fault),
@@ -113,8 +112,8 @@ pub(crate) fn question(url: &str) -> String {
     target
 }
 
-/// Parses `{"address": "ip:port"}`, with `"tls"` if it differs from the URL. Status 404 or `"intercepted": false` means
-/// that the endpoint is unknown to the resolver.
+/// Parses `{"address": "ip:port"}`, with `"tls"` if it differs from the URL, into the address and whether it uses TLS.
+/// `None` for status 404 or `"intercepted": false`, which mean that the resolver does not know the endpoint.
 fn read_answer(status: u16, body: &[u8], endpoint: &Url) -> Result<Option<(String, bool)>, String> {
     if status == 404 {
         return Ok(None);

@@ -26,7 +26,7 @@ pub(crate) struct Program {
     pub(crate) name: String,
     pub(crate) steps: Vec<Step>,
     pub(crate) operations: Vec<String>,
-    /// Number of counted calls if no condition skips a call.
+    /// Number of counted calls per journey if no condition skips a call.
     pub(crate) calls: u64,
     /// URLs of the targets, whose values are in the first slots.
     pub(crate) targets: Vec<String>,
@@ -78,7 +78,7 @@ enum Source {
 #[derive(Debug)]
 pub(crate) struct Answer<'a> {
     pub(crate) status: u16,
-    /// Final head of the response, without heads of interim ones.
+    /// Final head of the response, without the heads of interim responses.
     pub(crate) head: &'a [u8],
     pub(crate) body: &'a [u8],
     pub(crate) cookies: &'a Jar,
@@ -169,7 +169,7 @@ impl Program {
     }
 
     /// Whether a client always calls the same server when it begins with this step. False if a number, random
-    /// characters or a value of the journey precede the path of the URL.
+    /// characters or a value of the journey precedes the path of the URL.
     pub(crate) fn has_fixed_server(&self, step: usize) -> bool {
         let mut before = String::new();
         let has_path = |url: &str| url.split_once("://").is_some_and(|(_, rest)| rest.contains(['/', '?']));
@@ -500,7 +500,7 @@ fn thrift_reply(schema: &thrift::Schema, method: &thrift::Method, body: &[u8], s
 }
 
 fn soap_reply(wsdl: &Wsdl, operation: &soap::Operation, status: u16, body: &[u8]) -> OrFault<Value> {
-    // A SOAP fault has status 500 (SOAP 1.1, section 6.2) and says more than the status.
+    // A SOAP fault has status 500 (SOAP 1.1, section 6.2) and explains more than an unexpected status.
     if status != 200 && status != 500 {
         return Err((Fault::Status, study::validate_http::unexpected_status(status, &[200])));
     }

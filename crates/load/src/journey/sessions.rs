@@ -1,4 +1,4 @@
-//! Journeys in the workers' event loop. A client is not a thread, only its session's step and values.
+//! Journeys in the workers' event loop. A client is not a thread, only the step and the values of its session.
 //!
 //! A session's first call waits for its turn like any request. Each response causes the next call, which counts as a
 //! request but needs no budget. An error ends the session, and the client begins a new one. Before it calls a URL that
@@ -42,7 +42,6 @@ const SEQUENCE: i32 = 1;
 /// Maximum number of open connections per client, if URLs come from responses or a resolver.
 const CONNECTIONS_MAX: usize = 16;
 
-/// The journeys of a load.
 #[derive(Debug)]
 pub(crate) struct Plan {
     journeys: Vec<PlannedJourney>,
@@ -111,7 +110,7 @@ pub(crate) struct Stream {
     body: Vec<u8>,
     /// First bytes of a response that arrives in several parts.
     head: Vec<u8>,
-    /// Arrival of the first part of the current response (0 before), and arrival of the latest part.
+    /// Arrival of the first part of the current response (0 before it arrives), and arrival of the latest part.
     first_at: Nanos,
     last_at: Nanos,
     client: u64,
@@ -229,7 +228,7 @@ impl Plan {
         LoadSpec { stop, ..spec.clone() }
     }
 
-    /// Resolves the servers of the targets and of the first calls, or the resolver.
+    /// Resolves the addresses of all targets and first calls or, if the journeys use a resolver, only its address.
     pub(crate) fn servers(&self) -> Result<Servers, LoadError> {
         let mut servers = Servers::new(self.tls.clone());
         if let Some(resolver) = &self.resolver {
@@ -308,8 +307,7 @@ impl Plan {
         if is_short { Ok(()) } else { Err(wrong(format!("a request above {MESSAGE_BYTES_MAX} bytes"))) }
     }
 
-    /// Adds the results by journey and operation, from recorders whose operations are the steps. Converts rates and
-    /// numbers of requests from sessions to calls.
+    /// Adds the results by journey and operation, whose recorders count steps. Converts sessions to calls.
     pub(crate) fn add_results(&self, measurement: &mut Measurement, spec: &LoadSpec, done: &[Done]) {
         measurement.journeys = self.journeys.iter().enumerate().map(|(nth, one)| one.measured(nth, done)).collect();
         measurement.journeys[0].transcript = done.iter().map(|worker| worker.recorder.transcript.as_str()).collect();
@@ -613,7 +611,7 @@ fn next_step<'s>(steps: &'s [Step], session: &mut Session) -> OrFault<Option<&'s
     Ok(None)
 }
 
-/// Finds errors that exist only in the combination of journeys.
+/// Finds errors that only a combination of journeys has.
 fn mistakes_of_all(journeys: &[WeightedJourney], targets: &BTreeMap<String, String>) -> Vec<String> {
     let names = journeys.iter().map(|one| one.journey.name.as_str()).collect::<Vec<_>>();
     let known = || journeys.iter().flat_map(|one| one.journey.targets.iter().map(|target| target.0.as_str()));
@@ -688,7 +686,7 @@ impl Protocol for Sessions {
 
     fn next_server(&mut self, stream: &mut Stream) -> u32 {
         Self::end_lost(stream);
-        // Journeys may begin at different servers, and each session may look up a different URL.
+        // The first call may be to any server if there are several journeys or a resolver, so the session begins early.
         if (self.plan.resolver.is_some() || self.plan.journeys.len() > 1) && stream.session.is_none() {
             self.begin(stream);
         }

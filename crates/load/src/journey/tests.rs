@@ -370,7 +370,6 @@ expect = { "body.ok" = true }
     assert_eq!(example, "`second`: `body.ok` is false, expected true");
 }
 
-/// A load without valid calls still has a duration, in which its bytes were received.
 #[test]
 fn load_without_valid_call_has_duration() {
     let text = r#"

@@ -13,7 +13,7 @@ use crate::template_escaping::{self, Escape, Syntax};
 pub(crate) struct Template(pub(crate) Vec<Piece>);
 
 impl Template {
-    /// Sets how each name of the template is escaped in its context, for this syntax.
+    /// Chooses the escaping of each value by its context in this template, which has the given syntax.
     pub(crate) fn within(mut self, syntax: Syntax) -> Template {
         let mut before = String::new();
         for piece in &mut self.0 {
@@ -39,7 +39,7 @@ pub(crate) enum Piece {
 pub(crate) enum Given {
     Fixed(Value),
     Text(Template),
-    /// A template that is a single name, so that the value keeps its type.
+    /// A template that consists of a single name, whose value keeps its type.
     Slot(usize),
     List(Vec<Given>),
     Record(Vec<(String, Given)>),
@@ -232,7 +232,7 @@ mod tests {
         assert_eq!(url("http://h:1/a/{x}/b", "../c?d=e&f #ü"), "http://h:1/a/..%2Fc%3Fd%3De%26f%20%23%C3%BC/b");
         assert_eq!(url("http://h:1?q={x}", "a b"), "http://h:1?q=a%20b");
         assert_eq!(url("http://h/?{x}=1", "a=b-._~"), "http://h/?a%3Db-._~=1");
-        // The start of a URL is copied unchanged: it may be a service, or an address from a reply.
+        // A value at the start of a URL is inserted as is: it may be the address of a service or come from a reply.
         assert_eq!(url("{x}/notes", "https://h:9/store"), "https://h:9/store/notes");
         assert_eq!(url("{x}", "https://h:9/store?id=1"), "https://h:9/store?id=1");
         assert_eq!(url("http://{x}/notes", "[::1]:80"), "http://[::1]:80/notes");

@@ -27,7 +27,7 @@ pub(super) struct Checks {
     length: Option<RangeInclusive<u64>>,
 }
 
-/// A string that may contain values of requests.
+/// An expected string, which may contain values of the request.
 #[derive(Debug)]
 enum Text {
     Fixed(Vec<u8>),
@@ -84,7 +84,7 @@ impl Checks {
         self.body.is_some()
     }
 
-    /// Whether the response to this request is checked. Equal seeds check equal requests.
+    /// Whether the response to this request is checked. With equal seeds, equal requests are checked.
     #[inline]
     pub(super) fn applies_to(&self, number: u64) -> bool {
         self.one_in == 1 || mix(self.key ^ number).is_multiple_of(self.one_in)

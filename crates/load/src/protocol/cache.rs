@@ -1,6 +1,6 @@
 //! The cache client, independent of the wire format. It sends a workload's operations, classifies responses and queues
 //! the requests they cause; a [`Codec`] supplies the bytes. A GET that misses causes a SET of its key (the fill), as
-//! does the read of a read-modify-write. The SET goes on the connection of the response, before any other request.
+//! does the read of a read-modify-write. The SET is sent on the connection of the response, before other requests.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ pub(crate) enum Reply {
     Value,
     Nothing,
     Done,
-    /// The value was not stored, because the cache is full or the value exceeds its limit.
+    /// The value was not stored, because the cache is full or the value is too long.
     Refused,
     Error,
     /// A well-formed response to a different kind of request.
@@ -71,8 +71,7 @@ pub(crate) trait Codec {
     fn set(&mut self, key: &[u8], value: &[u8], flags: u32, ttl_s: u32, out: &mut Vec<u8>);
     fn delete(&mut self, key: &[u8], out: &mut Vec<u8>);
 
-    /// Reads the response to `verb`; `None` if it is incomplete and all bytes were used. Fails with an explanation if
-    /// the stream is broken.
+    /// Reads the response to `verb`; `None` if it is incomplete and all bytes were used. Fails if the stream is broken.
     fn read(
         &mut self,
         reader: &mut Self::Reader,
@@ -115,7 +114,7 @@ pub(crate) struct Expected {
     value_bytes: u32,
     ttl_s: u32,
     purpose: Purpose,
-    /// State of the key (see `keys`) when the request was sent.
+    /// State of the key when the request was sent; see [`super::miss_causes`].
     word_when_sent: u16,
     sent_s: u32,
 }

@@ -23,7 +23,7 @@ use crate::template_escaping::Syntax;
 /// Settings of the client: no push, and windows so large that they never throttle.
 const OWN: Settings = Settings { enable_push: false, initial_window_size: WINDOW_MAX, ..Settings::DEFAULT };
 
-/// Maximum number of bytes that frame one field in a block.
+/// Maximum overhead of one field in a block, bytes.
 const FIELD_FRAME_BYTES: usize = 11;
 /// Maximum number of bytes of the server's debug data that a message shows.
 const DEBUG_MAX_BYTES: usize = 200;
@@ -71,7 +71,7 @@ struct Open {
     status: u16,
     grpc: Option<GrpcStatus>,
     first_at: Nanos,
-    /// [`Stream::received`] when the request was sent.
+    /// Value of [`Stream::received`] when the request was sent.
     received_before: u64,
     facts: StreamFacts,
     body: Body,
@@ -87,7 +87,7 @@ pub(crate) struct Stream {
     decoder: ResponseDecoder,
     /// Settings of the server; `None` until received.
     peer: Option<Settings>,
-    /// Last stream that the server will process; `None` without GOAWAY.
+    /// Last stream that the server will process; `None` before a GOAWAY.
     last_id: Option<u32>,
     next_id: u32,
     /// Stream identifiers of the requests in flight, by place.
@@ -100,7 +100,7 @@ pub(crate) struct Stream {
     table: TableUse,
     /// Size of the server's table as of the last block, bytes.
     table_bytes: u32,
-    /// Frames other than requests that wait to be sent.
+    /// Unsent frames other than requests.
     owed: Vec<u8>,
     /// Error code of the last frame, which ends the connection.
     end: ErrorCode,
@@ -125,7 +125,7 @@ impl Stream {
         open
     }
 
-    /// Shrinks the table to the server's new limit, if smaller. The next block must then begin with the returned sizes.
+    /// Shrinks the table if the server's new limit is smaller. The next block must begin with the returned sizes.
     #[inline]
     fn shrink_table(&mut self, shared_bytes: usize) -> Option<[usize; 2]> {
         let bytes = self.peer.map_or(self.table_bytes, |peer| peer.header_table_size);
@@ -498,7 +498,7 @@ impl Http2 {
     }
 }
 
-/// Keeps the status and the message of a gRPC call; a message without an error is not kept.
+/// Keeps the status and the message of a gRPC call, but no message of a successful call.
 fn read_grpc_trailer(grpc: &mut Option<GrpcStatus>, name: &[u8], value: &[u8]) {
     match name {
         b"grpc-status" => *grpc = parse_grpc_status(value).map(|status| (status, None)),

@@ -20,7 +20,7 @@ pub(super) struct Expectation {
     problem: Option<Problem>,
 }
 
-/// The `grpc-status` of a response, and the description of an error with its message.
+/// The `grpc-status` of a response and, for an error, a description with its message.
 pub(super) type GrpcStatus = (u32, Option<String>);
 
 #[derive(Clone, Debug)]
@@ -119,7 +119,7 @@ impl Expectation {
         self.is_grpc
     }
 
-    /// Judges the status of a gRPC call; valid if the load has no gRPC calls.
+    /// Judges the status of a gRPC call. Any response is valid if the load has no gRPC calls.
     #[inline]
     pub(super) fn judge_grpc(&mut self, grpc: Option<GrpcStatus>) -> Option<Fault> {
         if !self.is_grpc || matches!(grpc, Some((0, _))) {

@@ -127,7 +127,7 @@ pub(crate) struct Keys {
 enum WordPlace {
     Shared(usize),
     Own(usize),
-    /// The key is used only once, so its state is not stored.
+    /// No place, because the key is used only once.
     Nowhere,
 }
 

@@ -71,7 +71,7 @@ fn below(bits: u64, count: u64) -> u64 {
 }
 
 impl Value {
-    /// The `nth` 64 random bits of a request, in counter mode.
+    /// The `nth` group of 64 random bits of a request, in counter mode.
     fn draw(&self, number: u64, nth: u64) -> u64 {
         mix(mix(self.key ^ nth) ^ number)
     }
@@ -132,7 +132,7 @@ impl Value {
         let Source::Trace = self.source else { return None };
         let mut field = Vec::new();
         self.push(number, 0, &mut field);
-        // The field is `00-`, the trace id of 32 digits, and the rest.
+        // The field consists of `00-`, the trace id of 32 digits, and the rest.
         String::from_utf8(field[3..35].to_vec()).ok()
     }
 
@@ -213,7 +213,7 @@ impl Varied {
         Ok(Some(varied))
     }
 
-    /// Compiles a string of this syntax, which has no body of its own.
+    /// Compiles a string of this syntax, such as the value of a header field.
     pub(crate) fn of_text(text: &str, syntax: Syntax, values: &mut Values<'_>) -> Result<Varied, String> {
         let mut varied = Varied { bytes: Vec::new(), head: Vec::new(), body: Vec::new(), values: Vec::new() };
         varied.head = varied.pieces(text, syntax, values)?;

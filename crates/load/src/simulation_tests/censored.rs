@@ -90,7 +90,7 @@ fn hung_server_in_open_loop() {
         assert_eq!((measurement.requests, left.in_flight.count), (answered, 20));
         assert_eq!(left.unsent.count, all - answered - 20);
         assert_eq!((measurement.unfinished, measurement.unsent), (20, all - answered - 20));
-        // The first request without a response is intended when the silence starts.
+        // The first request without a response was due when the silence started.
         let waited = duration_ns - answered * gap;
         assert_eq!(left.in_flight.max, Some(waited));
         // Requests written before the last response arrived do not count as silence.
@@ -155,7 +155,7 @@ fn one_frozen_connection_in_open_loop() {
         let spec = timed(duration_ns, 20, Arrivals::Constant { rate_per_s: 4_000.0 });
         let measurement = measure(&spec, serve);
         let left = censored(&measurement);
-        // Every twentieth request uses that connection, whose eleventh request is thus sent after about 50 ms.
+        // Every twentieth request uses the frozen connection, whose eleventh request is thus sent after about 50 ms.
         let waited = left.connections.max.unwrap();
         near((duration_ns - waited) as f64, 50e6, 0.1);
         assert_eq!((left.in_flight.max, left.unsent.count), (Some(waited), 0));

@@ -245,7 +245,7 @@ pub(super) fn ends_after(last_number: u64, last: &'static [u8], answered: &Rc<Ce
     })
 }
 
-/// Servers close after `close`, or in HTTP/1.0 without `keep-alive` (RFC 9112, section 9.6).
+/// Servers close after `close`, after HTTP/1.0 without `keep-alive`, or to end a body (RFC 9112, sections 6.3 and 9.6).
 #[test]
 fn requests_after_last_response_are_resent() {
     let old = b"HTTP/1.0 200 OK\r\nContent-Length: 4\r\n\r\ntest".as_slice();
@@ -504,7 +504,7 @@ fn clients_follow_their_shape() {
         }
         assert!(measurement.warmup_requests <= 20, "two clients: {}", measurement.warmup_requests);
     }
-    // With a connection per request, the requests in a window are those of the clients too: 4 send twice as many as 2.
+    // With a connection per request, a window's requests also follow the number of clients: 4 send twice as many as 2.
     let spec = LoadSpec { shape, stop, clients, connection: Connection::PerRequest, ..http() };
     let measurement = measure(&spec, |_| server(|_, _, to| to.send(10 * MS, GOOD)));
     assert_eq!(errors(&measurement), []);

@@ -280,7 +280,7 @@ fn requests_that_a_leaving_server_did_not_process_are_resent() {
                     }
                     counter.set(counter.get() + 1);
                     if request.number == last {
-                        // RFC 9113, section 6.8: a server may announce the end first.
+                        // RFC 9113, section 6.8: a server may first warn with the highest possible stream.
                         to.send(0, if warns { go_away(STREAM_MAX) } else { Vec::new() });
                         to.send(MS / 2, go_away(request.stream));
                     }
@@ -484,7 +484,7 @@ fn a_body_waits_for_credit() {
     assert_eq!(streams.stalled_uploads, streams.responses);
 }
 
-/// Two responses arrive at a time, of which the first has 1,000 bytes in addition to its head of one byte.
+/// Responses arrive in pairs: the first has a head of one byte and a body of 1,000 bytes, the second only a head.
 #[test]
 fn bytes_ahead_are_those_of_other_responses() {
     let mut spec = LoadSpec { clients: 1, pipeline: 2, ..http2() };
@@ -507,7 +507,7 @@ fn bytes_ahead_are_those_of_other_responses() {
     near(streams.bytes_ahead as f64, 1_001.0 * measurement.requests as f64 / 2.0, 0.002);
 }
 
-/// Of three requests per millisecond, only two fit; in the last case, the first connection ends instead.
+/// Of three requests per millisecond, only two get a place; in the last case, the first connection ends instead.
 #[test]
 fn waits_for_a_place_have_their_reason() {
     for (pipeline, allowed, rate_per_s) in [(2, u32::MAX, 3_000.0), (8, 2, 3_000.0), (64, u32::MAX, 30_000.0)] {

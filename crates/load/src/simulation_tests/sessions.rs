@@ -71,7 +71,7 @@ struct Served {
     strangers: u64,
 }
 
-/// Runs a load on the shop. `spoil` may change the delay and the reply of each call, by its number.
+/// Runs a load on the shop. `spoil` gets the number of each call and may change its delay and reply.
 fn load(
     spec: &LoadSpec,
     spoil: impl Fn(u64, &str, &mut Nanos, &mut Vec<u8>) + Clone + 'static,
@@ -154,7 +154,7 @@ fn clients_keep_a_connection_to_each_server() {
         let (measurement, served) = load(&spec, |_, _, _, _| {});
         let (login, order) = (served.calls["login"], served.calls["order"]);
         assert!(login >= 280 && login - order <= 4, "{served:?}");
-        // The token belongs to the connection to the other server, so both stay open.
+        // The token belongs to the connection to the other server, so both connections stay open.
         assert_eq!((errors(&measurement), measurement.connect.count, measurement.reconnects), (vec![], 8, 0));
     }
 }
@@ -462,7 +462,7 @@ fn journeys_of_one_load_are_drawn_by_weight() {
     assert!(counts(shop)[1].1 - shop.completed <= 1 && served.calls["login"] == 4, "{served:?}");
     let time = |one: &study::record::JourneyMeasurement| one.session.as_ref().unwrap().min.unwrap();
     assert_eq!((time(visit), time(shop)), (MS + ROUND_TRIP, 2 * (MS + ROUND_TRIP)));
-    // The offered rate counts the sessions that were drawn instead of their expected number.
+    // The offered rate reflects the sessions that were drawn, not their expected number.
     near(measurement.requests as f64 / 20.0, measurement.offered_per_s.unwrap(), 0.001);
 
     let requests = Stop::Requests { requests: 5_000, max_ns: 60 * S };

@@ -136,7 +136,7 @@ fn unsolicited_bytes_fail_one_request_at_any_time() {
 
 #[test]
 fn bytes_before_orderly_end_fail_no_request() {
-    // Sends `408 Request Timeout` on an idle connection and ends it, which loses no request.
+    // Sends `408 Request Timeout` on an idle connection and closes it, which loses no request.
     struct Timeout;
     impl Peer for Timeout {
         fn on_data(&mut self, bytes: &[u8], _: Nanos, to: &mut Actions) {

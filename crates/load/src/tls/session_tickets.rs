@@ -10,7 +10,7 @@ use rustls::pki_types::ServerName;
 /// Maximum number of TLS 1.3 tickets, four times the number of connections that a worker opens at once.
 const TICKETS_MAX: usize = 256;
 
-/// Tickets of a server, each for one use. Of 64 connections opened at once, 56 would miss in rustls's store of 8.
+/// Tickets of a server, each for one use. Of 64 connections opened at once, 56 would find none in rustls's store of 8.
 #[derive(Debug, Default)]
 pub(super) struct Tickets(Mutex<Kept>);
 

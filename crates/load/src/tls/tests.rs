@@ -319,7 +319,6 @@ fn unknown_issuer_error_names_issuer() {
     let expected = "the certificate of `a.example` is from `Test Intermediate`, which is not trusted: add its root \
                     with `ca_file` (`--cacert`), or use `insecure` (`--insecure`)";
     assert_eq!(said, expected);
-    // A root with the right name but a different key.
     let said = fare(&Authority::new().root_pem, "a.example", authority.leaf(&leaf_params(&["a.example"])));
     let expected = "the certificate of `a.example` leads to an issuer with the right name but another key: is the root \
                     in `ca_file` (`--cacert`) outdated?";
@@ -506,7 +505,7 @@ fn recognizes_non_tls_servers() {
     assert!(said(&[22, 9, 9, 0, 1, 0]).starts_with("TLS protocol error of the server in the handshake: "));
 }
 
-/// Any input ends in an error or in waiting, and memory does not grow with the input.
+/// Any input ends in an error or a wait for more data, and memory does not grow with the input.
 #[test]
 fn hostile_server_causes_only_errors() {
     let authority = Authority::new();
@@ -524,7 +523,7 @@ fn hostile_server_causes_only_errors() {
         let error = (0..100_000).find_map(|_| session.read(record, &mut Vec::new()).err());
         assert!(error.is_some(), "{record:?} can be repeated for ever");
     }
-    // One corrupted byte in a real handshake causes an error, or a wait for more data.
+    // One corrupted byte in a real handshake causes an error or a wait for more data.
     let server = Arc::new(authority.leaf(&leaf_params(&["localhost"])).server(&BOTH));
     let mut pair = Pair::new(&connector, &server);
     let (mut hello, mut flight) = (Vec::new(), Vec::new());

@@ -58,8 +58,7 @@ pub(super) struct Client<S> {
     pub(super) at_once: bool,
     /// Number of responses on this connection, up to `u32::MAX`.
     pub(super) answers: u32,
-    /// Whether the next connection is the first one to its server, or follows a connection that ended after its planned
-    /// number of requests.
+    /// Whether the next connection is the first to its server or follows one that ended after its planned requests.
     pub(super) by_plan: bool,
     /// Number of requests to send again, usually on the next connection. They follow the flights in the ring.
     pub(super) again: u32,
@@ -85,7 +84,7 @@ pub(super) struct Parked {
 }
 
 impl<S> Client<S> {
-    /// Place in the ring of the flight with `nth` older ones; `nth` must be less than `depth`.
+    /// Place in the ring of the request in flight that has `nth` older ones; `nth` must be less than `depth`.
     #[inline]
     fn place(&self, nth: u32, depth: u32) -> u32 {
         let place = self.head + nth;
@@ -162,8 +161,7 @@ pub(super) struct Connections<S, E> {
     timers: BinaryHeap<Reverse<(Nanos, u32)>>,
     /// Time of the next housekeeping, ns; 0 for this turn.
     pub(super) tick_at: Nanos,
-    /// Clients of an open loop with room for a request. Each entry has the client, the time since which it has had
-    /// room, and why it had none before.
+    /// Clients of an open loop with room for a request, since when each has had room, and why it had none before.
     pub(super) idle: VecDeque<(u32, Nanos, Wait)>,
     owed: u64,
     pub(super) in_flight: Integral,
@@ -239,8 +237,7 @@ impl<S, E: Copy + Default> Connections<S, E> {
         self.clients.get_mut(id as usize)?.others.iter_mut().find(|other| other.conn == Some(conn))
     }
 
-    /// Parks the connection of a client and takes the parked connection to `server`, if there is one. Returns a parked
-    /// connection to close if there are too many.
+    /// Parks a client's connection and resumes the one to `server`, if any. Returns one to close if there are too many.
     pub(super) fn switch(&mut self, id: u32, server: u32) -> Option<Conn> {
         let others_max = self.others_max;
         let client = &mut self.clients[id as usize];

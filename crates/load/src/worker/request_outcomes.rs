@@ -18,7 +18,7 @@ const LOG_MAX: usize = 1_000_000;
 enum Span {
     Warmup,
     Measured,
-    /// The request ended after the load, and was in flight at the end.
+    /// After the end of the load, when the request was in flight.
     Beyond,
 }
 
@@ -63,8 +63,7 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// The span in which a request counts. If the number of requests is limited, the send time decides; otherwise the
-    /// end.
+    /// The span in which a request counts: by its send time if the number of requests is limited, otherwise by its end.
     #[inline]
     fn span(&self, is_measured: bool, at: Nanos) -> Span {
         let has_begun = if self.is_counted { is_measured } else { at >= self.phase.from };
@@ -256,8 +255,7 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// Adds the requests without a response to `waits`. `keeps_time` says whether requests to send again keep an
-    /// intended send time.
+    /// Adds the requests without a response to `waits`. `keeps_time`: whether requests to resend keep an intended time.
     pub(super) fn unanswered<P: Protocol>(
         &mut self,
         protocol: &P,
