@@ -15,7 +15,7 @@
 #ifndef WORK
 #define WORK 4000
 #endif
-// Every FAIL-th request is answered 503 without work; 0: none.
+// Every FAIL-th request gets 503 without work; 0 for none.
 #ifndef FAIL
 #define FAIL 0
 #endif
@@ -41,7 +41,7 @@ static uint32_t work(uint32_t x) {
     return x;
 }
 
-// Answers every whole request in the buffer. False when the connection is over.
+// Answers every whole request in the buffer. Returns false at the end of the connection.
 static int turn(struct connection *c) {
     static volatile uint32_t sink;
     static uint32_t requests;

@@ -13,7 +13,7 @@ use crate::server_process::{Server, quintain};
 /// Memory that the server may use beyond its cap, from `quintain serve cache --help`.
 const CONSTANT_BYTES: u64 = 4 << 20;
 const CONNECTION_BYTES: u64 = 16 << 10;
-/// The largest item of the server, of which four may be in flight.
+/// Size of the server's largest item. Up to four such items may be in flight.
 const LARGEST_ITEM_BYTES: u64 = (1 << 20) + 250;
 const SAMPLE: Duration = Duration::from_millis(100);
 

@@ -40,7 +40,7 @@ struct Rival {
     name: &'static str,
     program: &'static str,
     start: &'static str,
-    /// Causes one reply.
+    /// Composes a random command that causes one reply.
     command: fn(&mut Rng) -> Vec<u8>,
     /// Length of the first reply in these bytes; `None` if incomplete.
     reply_bytes: fn(&[u8]) -> Option<usize>,
@@ -50,7 +50,7 @@ const RIVALS: [Rival; 2] = [
     Rival {
         name: "memcached",
         program: "memcached",
-        // Its maintainer would hold items for a moment, which decides whether `decr` pads.
+        // memcached's maintainer thread would hold items for a moment, which affects whether `decr` pads the number.
         start: "memcached -u nobody -l 127.0.0.1 -U 0 -t 1 -o no_lru_maintainer,no_lru_crawler -p {port}",
         command: memcached_command,
         reply_bytes: |bytes| Some(bytes.windows(BARRIER.len()).position(|window| window == BARRIER)? + BARRIER.len()),
@@ -128,7 +128,7 @@ fn compare(rival: &Rival, addresses: [SocketAddr; 2], operations: usize, rng: &m
     Ok(differences)
 }
 
-/// Ignores differences of remaining times up to 2 s or 250 ms, since one server replies later.
+/// Whether two replies agree. Remaining times may differ by 2 s or 250 ms, because one server replies later.
 fn are_alike(ours: &[u8], theirs: &[u8]) -> bool {
     let time = |reply: &[u8]| std::str::from_utf8(reply.strip_prefix(b":")?).ok()?.trim_end().parse::<i64>().ok();
     ours == theirs
@@ -179,7 +179,7 @@ fn memcached_command(rng: &mut Rng) -> Vec<u8> {
         17 => format!("cas {key} 2 0 {bytes} 18446744073709551615\r\n{data}\r\n"),
         18 => format!("delete {key}{noreply}\r\n"),
         19..22 => format!("incr {key} {delta}{noreply}\r\n"),
-        // After a `set`, because a reply in progress decides whether memcached pads the number.
+        // These follow a `set`, because a reply in progress affects whether memcached pads the number.
         22..25 => format!("set {key} 0 0 2\r\n10\r\ndecr {key} {delta}{noreply}\r\n"),
         25 => format!("touch {key} {exptime}{noreply}\r\n"),
         26 if rng.below(20) == 0 => "flush_all\r\n".to_owned(),

@@ -73,8 +73,7 @@ enum Promise {
     Between(f64, f64),
     AtLeast(f64),
     AtMost(f64),
-    /// [`Promise::Between`] if at least half of the studies get an interval; otherwise fewer than one study in twenty
-    /// gets a wrong one.
+    /// [`Promise::Between`] if at least half of the studies get an interval; otherwise, under 5 % may get a wrong one.
     BetweenOrDeclined(f64, f64),
     /// No promise, for this reason; the row is shown for comparison.
     Nothing(&'static str),

@@ -1,4 +1,4 @@
-//! Counts wrong results of `quintain compare`, and of the usual three runs of wrk, on two builds of a known difference.
+//! Counts wrong results of `quintain compare`, and of the usual three runs of wrk, on builds whose difference is known.
 
 mod bisect;
 
@@ -203,7 +203,7 @@ fn boards(asked: &PlantedArgs, servers: &[PathBuf]) -> Result<(), String> {
     Ok(())
 }
 
-/// Requests per second from CPU 1; the server has CPU 0.
+/// Measures requests per second with wrk on CPU 1 against a server on CPU 0.
 fn wrk(server: &Path, seconds: u32) -> Result<f64, String> {
     let server = Server::start(&format!("taskset -c 0 '{}' -p {{port}}", server.display()))?;
     let output = Command::new("taskset")

@@ -13,7 +13,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts a simple shell command, in which `{port}` is a free port. Returns once it accepts.
+    /// Starts a simple shell command, in which `{port}` is a free port. Returns once the port accepts connections.
     pub(crate) fn start(command: &str) -> Result<Self, String> {
         let port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
         let port = port.map_err(|error| format!("error: no free port: {error}"))?.port();
@@ -50,7 +50,7 @@ impl Drop for Server {
     }
 }
 
-/// The given program, or the build of quintain next to this one: optimized, else that of the tests.
+/// The given program or, without one, the build of quintain next to this program: optimized, otherwise for debugging.
 pub(crate) fn quintain(program: Option<&Path>) -> Result<PathBuf, String> {
     if let Some(program) = program {
         return Ok(program.to_path_buf());

@@ -1,4 +1,4 @@
-//! Checks verdicts on trials with a planted fault: the server has no CPU, or server or generator is stopped.
+//! Checks verdicts on trials with a planted fault: the server has no CPU, or the server or the generator is stopped.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -25,7 +25,7 @@ pub(crate) struct BlameArgs {
 
 const TRIAL: Duration = Duration::from_millis(1_000);
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Share of the trials of a fault that may have a wrong verdict: 1 of 16.
+/// Maximum share of a fault's trials with a wrong verdict: 1 of 16.
 const MOST_WRONG: f64 = 1.0 / 16.0;
 
 #[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
@@ -135,7 +135,7 @@ fn plant(program: &mut Child, fault: Fault, at: u32) -> Result<(), String> {
     let status = std::fs::read_to_string(format!("/proc/{server}/status")).unwrap_or_default();
     let cpus = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
     let cpus = cpus.ok_or("error: the server ended too early")?.trim().to_owned();
-    // After 200 ms of warm-up, at a different moment in each trial.
+    // The fault begins after the warm-up of 200 ms, at a different moment in each trial.
     let into = Duration::from_millis(u64::from(at * 37 % 150));
     let middle = Duration::from_millis(200) + TRIAL * 2 / 5 + into;
     match fault {
@@ -145,7 +145,7 @@ fn plant(program: &mut Child, fault: Fault, at: u32) -> Result<(), String> {
             signal("STOP", server)
         }
         Fault::Stopped => {
-            // In every second trial the stop spans the end of the measurement.
+            // In every second trial, the stop spans the end of the measurement.
             std::thread::sleep(if at.is_multiple_of(2) { middle } else { TRIAL + into });
             signal("STOP", generator)?;
             std::thread::sleep(Duration::from_millis(300));
@@ -164,7 +164,7 @@ fn plant(program: &mut Child, fault: Fault, at: u32) -> Result<(), String> {
     }
 }
 
-/// Runs a busy loop on these CPUs, as `how` says.
+/// Runs a busy loop on these CPUs for `time`, with the command `how`, which sets its priority.
 fn take(cpus: &str, how: &[&str], time: Duration) -> Result<(), String> {
     let mut command = Command::new(how[0]);
     command.args(&how[1..]).args(["taskset", "-c", cpus, "sh", "-c", "while :; do :; done"]);

@@ -1,4 +1,4 @@
-//! The program as a shell starts it. `.ci/run` uses the binary that this test needs.
+//! Tests the program as a shell starts it. Building this test builds the binary for `.ci/run`.
 
 use std::process::Command;
 

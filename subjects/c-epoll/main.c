@@ -1,5 +1,4 @@
-// Ping-pong server: one worker with its own epoll per CPU. The main thread accepts and
-// distributes connections round-robin.
+// Ping-pong server: one worker with its own epoll per CPU. The main thread distributes connections round-robin.
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -16,8 +15,7 @@
 
 enum { BUFFER = 16 * 1024, EVENTS = 256 };
 
-// Responses replace words in the buffer. `sent <= whole <= filled` split it into sent responses, unsent responses
-// and the incomplete word.
+// Responses replace words. `sent <= whole <= filled` split the buffer: sent responses, unsent responses, partial word.
 struct connection {
     int fd, epoll;
     uint32_t watched; // EPOLLIN, or only EPOLLOUT while the peer does not read
@@ -44,7 +42,7 @@ static int listen_on(uint16_t port, const char *host) {
     return fd;
 }
 
-// Replaces each word by its response. A zero ends the process.
+// Replaces each word with its response. A zero ends the process.
 static void answer(unsigned char *bytes, size_t size) {
     for (size_t at = 0; at < size; at += 4) {
         uint32_t word;

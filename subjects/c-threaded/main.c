@@ -32,7 +32,7 @@ static int listen_on(uint16_t port, const char *host) {
     return fd;
 }
 
-// Replaces each word by its response. A zero ends the process.
+// Replaces each word with its response. A zero ends the process.
 static void answer(unsigned char *bytes, size_t size) {
     for (size_t at = 0; at < size; at += 4) {
         uint32_t word;

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// answer replaces each word by its response. A zero ends the process.
+// answer replaces each word with its response. A zero ends the process.
 func answer(words []byte) {
 	for ; len(words) > 0; words = words[4:] {
 		word := binary.BigEndian.Uint32(words)

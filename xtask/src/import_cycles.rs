@@ -1,5 +1,4 @@
-//! Import cycles between the files of a crate. To change one file of a cycle, a reader needs all
-//! files of it.
+//! Finds import cycles between the files of a crate: to change one file of a cycle, a reader needs all of them.
 //!
 //! A file may import from its parent modules (`super::`); these imports do not count.
 

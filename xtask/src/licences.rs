@@ -28,7 +28,7 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>, String> {
     Ok(refused.map(|Package { name, licence, .. }| format!("{name}: deny.toml does not allow `{licence}`")).collect())
 }
 
-/// Whether the allowed licences satisfy a licence expression. May refuse a valid expression with nested `AND` and `OR`, but
+/// Whether `allowed` satisfies a licence expression. May refuse a valid expression with nested `AND` and `OR`, but
 /// never accepts an invalid one.
 fn is_allowed(expression: &str, allowed: &[&str]) -> bool {
     expression.split(" AND ").all(|part| {
@@ -83,7 +83,7 @@ fn linked(root: &Path) -> Result<BTreeSet<Package>, String> {
     let package = |line: &str| {
         let mut fields = line.trim_end_matches(" (*)").split('|');
         let (name, licence, repository) = (fields.next()?, fields.next()?, fields.next()?);
-        // Packages of the workspace have a path.
+        // Only packages of the workspace are listed with a path, in parentheses.
         let name = name.trim_end_matches(" (proc-macro)").replacen(" v", " ", 1);
         (!name.contains('(')).then(|| Package { name, licence: licence.to_owned(), repository: repository.to_owned() })
     };

@@ -1,4 +1,4 @@
-//! Chores of this repository.
+//! Maintenance tasks of this repository.
 
 mod dist;
 mod import_cycles;

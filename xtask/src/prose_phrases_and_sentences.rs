@@ -1,7 +1,7 @@
-//! Finds phrases that read as translated in documents and comments, and long sentences in documents.
-//! The patterns are those with the fewest false alarms.
+//! Finds phrases that read as translated in documents and comments, and long sentences in documents. The patterns are
+//! the ones with the fewest false alarms.
 
-/// Longest sentence of a document, in words.
+/// Maximum length of a sentence in a document, in words.
 const SENTENCE_MAX: usize = 35;
 
 const BE: [&str; 8] = ["is", "are", "was", "were", "be", "been", "being", "not"];
@@ -110,7 +110,7 @@ fn phrases(prose: &str) -> Vec<String> {
     found
 }
 
-/// Words per sentence. Colons and semicolons end a sentence as full stops do.
+/// Number of words of each sentence. Colons and semicolons end a sentence as full stops do.
 fn sentences(prose: &str) -> impl Iterator<Item = usize> {
     let words = prose.split_whitespace().collect::<Vec<_>>();
     let counts = words.split_inclusive(|word| word.ends_with(['.', '?', '!', ':', ';']));

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use crate::import_cycles;
 
-/// Arrows of one crate: its name and the workspace crates it imports.
+/// Workspace crates that each crate imports, by name.
 type Arrows = BTreeMap<String, BTreeSet<String>>;
 
 /// Runs every check from the root of the repository; the error lists every complaint.
@@ -74,7 +74,7 @@ pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is in the repository").to_path_buf()
 }
 
-/// Returns the stdout of a program; the error has the stderr of a program that failed.
+/// Returns the stdout of a program; if the program fails, the error contains its stderr.
 pub(crate) fn output(root: &Path, program: &str, arguments: &[&str]) -> Result<String, String> {
     let output = Command::new(program)
         .args(arguments)
@@ -108,7 +108,7 @@ fn all_text(root: &Path, files: &[String]) -> String {
     texts.filter_map(|path| std::fs::read_to_string(root.join(path)).ok()).collect::<Vec<_>>().join("\n").to_lowercase()
 }
 
-/// The words between backticks of `text`, outside indented and fenced code.
+/// The words between backticks of `text`, outside indented and fenced code, with their line numbers.
 fn quoted_words(text: &str) -> Vec<(usize, String)> {
     let mut words = Vec::new();
     let mut fenced = false;
@@ -204,7 +204,7 @@ fn check_document(path: &str, text: &str, files: &[String]) -> Vec<String> {
         ".cargo/",
         "examples/",
     ];
-    // The style guide has placeholders.
+    // The style guide has placeholders instead of file names.
     if path == "docs/contributing/style.md" {
         return Vec::new();
     }
@@ -233,8 +233,7 @@ fn check_document(path: &str, text: &str, files: &[String]) -> Vec<String> {
     complaints
 }
 
-/// Every page must be in the table of contents of the book. The links there are checked as those of
-/// any document.
+/// Checks that every page is in the table of contents of the book. Links are checked as in any document.
 fn check_summary(summary: &str, files: &[String]) -> Vec<String> {
     let pages = files.iter().filter_map(|path| path.strip_prefix("docs/")).filter(|page| page.ends_with(".md"));
     let missing = pages.filter(|page| *page != "SUMMARY.md" && !summary.contains(&format!("]({page})")));
@@ -255,7 +254,7 @@ fn normal(path: &Path) -> String {
     parts.join("/")
 }
 
-/// Every term of docs/contributing/terms.md must be used in another file.
+/// Checks that every term of docs/contributing/terms.md is used in another file.
 fn check_terms(terms: &str, text: &str) -> Vec<String> {
     let mut complaints = Vec::new();
     for (number, line) in terms.lines().enumerate().filter(|(_, line)| line.starts_with("- ")) {
@@ -269,7 +268,7 @@ fn check_terms(terms: &str, text: &str) -> Vec<String> {
     complaints
 }
 
-/// Only `net` may contain `unsafe`; leftovers such as `todo!` are complaints.
+/// Checks that only `net` contains `unsafe`, and that no leftovers such as `todo!` exist.
 fn check_source(path: &str, text: &str) -> Vec<String> {
     const LEFTOVERS: [&str; 5] = ["todo!(", "unimplemented!(", "dbg!(", "FIXME", "#[ignore"];
     let mut complaints = Vec::new();
@@ -290,8 +289,7 @@ fn check_source(path: &str, text: &str) -> Vec<String> {
     complaints
 }
 
-/// Each crate uses the lints of the workspace; `net` has its own table, which differs only in
-/// `unsafe`.
+/// Checks that each crate uses the workspace's lints; `net` has its own table, which differs only in `unsafe`.
 fn check_manifest(path: &str, text: &str) -> Vec<String> {
     let inherits = text.split("[lints]").nth(1).is_some_and(|rest| rest.trim_start().starts_with("workspace = true"));
     match (path == "crates/net/Cargo.toml", inherits) {

@@ -1,5 +1,4 @@
-//! Replaces `schemars` unless the feature `schema` is on. Only the program that generates `schemas/` needs the real
-//! derive, which slows builds down.
+//! Replaces `schemars`'s derive, which slows builds down, unless the feature `schema` is on to generate `schemas/`.
 
 use proc_macro::TokenStream;
 

@@ -39,11 +39,11 @@ fn compare(count: u32, mut ours: impl FnMut(), mut theirs: impl FnMut()) -> [Vec
         (0..count).for_each(|_| run());
         start.elapsed().as_nanos() as f64 / f64::from(count)
     };
-    // Discards one round of each: caches and branch predictors are cold.
+    // Discards a first round of each engine, in which caches and branch predictors are cold.
     round(&mut ours);
     round(&mut theirs);
     for at in 0..ROUNDS {
-        // Alternates the first engine, so that neither always runs in the other's wake.
+        // Alternates which engine runs first, so that neither always follows the other.
         let (first, second): (&mut dyn FnMut(), &mut dyn FnMut()) =
             if at % 2 == 0 { (&mut ours, &mut theirs) } else { (&mut theirs, &mut ours) };
         let (first, second) = (round(first), round(second));

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use stats::Rng;
 
-/// Client threads, which share the connections.
+/// Number of client threads, which divide the connections among themselves.
 pub(super) const THREADS: usize = 2;
 const BATCH: usize = 16;
-/// Batches per phase. Values are small, mixed, large, mixed again; the index grows, shrinks and grows.
+/// Number of batches per phase. Values are small, mixed, large and mixed in turn; the index grows, shrinks and grows.
 const PHASE: u64 = 4_000;
 const VALUE_BYTES_MAX: u64 = 60_000;
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -87,7 +87,7 @@ fn connect(address: SocketAddr) -> Result<TcpStream, String> {
     stream.map_err(|error| format!("a client cannot connect: {error}"))
 }
 
-/// Reads up to the response of a barrier, with which commands must end and no value ends.
+/// Sends commands that end with a barrier and reads up to the barrier's response, with which no value ends.
 fn exchange(client: &mut TcpStream, said: &[u8], heard: &mut Vec<u8>) -> Result<(), String> {
     client.write_all(said).map_err(|error| format!("a client cannot send: {error}"))?;
     heard.clear();

@@ -1,4 +1,4 @@
-//! Shares of reports that state something false about the inside of trials (windows correlate) or about single trials.
+//! Shares of reports with a false statement about the windows of trials, which correlate, or about single trials.
 
 use stats::growth_in_trials::{self, Series, Shown};
 use stats::{Rng, outliers, steady_start_test};
@@ -6,7 +6,7 @@ use stats::{Rng, outliers, steady_start_test};
 use super::Promise;
 use super::whole_reports::{Row, count};
 
-/// Promised share of reports with a false statement of one kind.
+/// Promised maximum share of reports with a false statement of one kind.
 const ERROR: f64 = 0.05;
 const WINDOWS: usize = 60;
 /// Series per report: 36 design points, or 12 with three metrics.
@@ -14,13 +14,13 @@ const SERIES: usize = 36;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Windows {
-    /// Autocorrelation at lag 1.
+    /// Windows with this autocorrelation at lag 1.
     Alike(f64),
-    /// Slow spells of this mean length in windows; x1.225, 30 % of the time.
+    /// Slow spells of this mean length in windows: values are 1.225 times as high, 30 % of the time.
     Spells(f64),
     /// One window in this many takes five times as long.
     Freaks(f64),
-    /// Student's t with 3 degrees of freedom.
+    /// Deviations that follow Student's t with 3 degrees of freedom.
     Heavy,
 }
 
@@ -36,7 +36,7 @@ const WORLDS: [(&str, Windows); 9] = [
     ("heavy tails", Windows::Heavy),
 ];
 
-/// Windows scatter by 10 % around a level that scatters by 5 % between trials. `growth` is the trial's, as a fraction.
+/// Simulates windows that scatter by 10 % around a level that scatters by 5 % between trials and grows by `growth`.
 fn trial(rng: &mut Rng, windows: Windows, growth: f64) -> Vec<f64> {
     let level = (0.05 * rng.normal()).exp();
     let mut state = rng.normal();

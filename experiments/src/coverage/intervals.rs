@@ -1,5 +1,5 @@
-//! Coverage of intervals, from the functions of reports, in simulated studies with a known truth. Trials have levels of
-//! their own, windows within a trial are autocorrelated, and latencies have a distribution.
+//! Coverage of the intervals that reports compute, in simulated studies with a known truth. Trials have levels of their
+//! own, windows within a trial are autocorrelated, and latencies have a distribution.
 
 use stats::batch_means;
 use stats::distribution::Distribution;
@@ -27,9 +27,9 @@ enum Kind {
     Trials { subject: Subject, trials: usize, metric: Metric },
     /// Mean of one AR(1) series by batch means.
     BatchMean { rho: f64, windows: usize },
-    /// A series that grows until its batch-means interval is narrow, at [`batch_means::next_look`] or every ten windows.
+    /// A series that grows until its batch-means interval is narrow, at looks or, if `often`, at every ten windows.
     Growing { rho: f64, often: bool },
-    /// The same series wrongly treated as independent.
+    /// The series of `BatchMean`, wrongly treated as independent.
     Naive { rho: f64, windows: usize },
     /// Mean latency of one trial from windows of unequal counts.
     BatchRatio { subject: Subject },
@@ -37,11 +37,12 @@ enum Kind {
     BatchQuantile { subject: Subject, q: f64 },
     /// Quantile of independent requests by order statistics.
     Order { requests: u64, q: f64 },
-    /// Saturation search on servers whose starts differ in capacity by `between`; `blind`: bisection by single trials.
+    /// Saturation search on servers whose starts differ in capacity by `between`, or bisection by single trials if
+    /// `blind`.
     Search { between: f64, blind: bool },
     /// The law of scalability fitted to seven points that scatter alike (`even`) or eight times as much after the peak.
     Scalability { trials: usize, even: bool, of: Scaling },
-    /// Main effect in a 3×2 factorial in blocks that differ by 10 %; `is_lossy`: without one trial in six.
+    /// Main effect in a 3×2 factorial in blocks that differ by 10 %. `is_lossy` removes one trial in six.
     Factorial { trials: usize, is_lossy: bool },
 }
 
@@ -50,7 +51,7 @@ enum Scaling {
     Contention,
     Coherency,
     Peak,
-    /// Throughput at this N.
+    /// Throughput at this number of clients, N.
     At(f64),
 }
 
@@ -61,7 +62,7 @@ pub struct Case {
     kind: Kind,
 }
 
-/// Latencies follow `law` times a factor per trial and one per window (AR(1)), whose logarithms are normal, mean 0.
+/// Latencies follow `law` times a factor per trial and one per window (AR(1)), whose logarithms are normal with mean 0.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Subject {
     law: Distribution,
@@ -75,16 +76,16 @@ struct Subject {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     pub studies: u32,
-    /// Studies with an interval.
+    /// Number of studies with an interval.
     pub answered: u32,
-    /// Intervals that contain the truth.
+    /// Number of intervals that contain the truth.
     pub covered: u32,
     /// Mean relative half-width of the intervals.
     pub width: f64,
 }
 
 impl Outcome {
-    /// Share of the intervals that contain the truth.
+    /// Share of the intervals that contain the truth; `None` without intervals.
     pub fn coverage(&self) -> Option<f64> {
         (self.answered > 0).then(|| f64::from(self.covered) / f64::from(self.answered))
     }
@@ -93,7 +94,7 @@ impl Outcome {
         1.0 - f64::from(self.answered) / f64::from(self.studies)
     }
 
-    /// `slack` is added at both ends: 0 for a full simulation, more for few studies.
+    /// Whether the promise is kept within `slack`: 0 for a full simulation, more for few studies.
     pub(super) fn keeps(&self, promise: Promise, slack: f64) -> bool {
         let coverage = self.coverage();
         let within = |low: f64, high: f64| coverage.is_some_and(|share| low - slack <= share && share <= high + slack);
@@ -177,7 +178,7 @@ pub fn cases() -> Vec<Case> {
 }
 
 pub fn run(case: &Case, studies: u32, seed: u64) -> Outcome {
-    // The stream depends on the name, so that a new case changes no other.
+    // The random stream depends on the case's name, so that a new case changes no other case.
     let of_case = case.name.bytes().fold(seed, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
     let truth = case.kind.truth();
     let mut outcome = Outcome { studies, answered: 0, covered: 0, width: 0.0 };
@@ -200,7 +201,7 @@ impl Kind {
             Kind::BatchQuantile { subject, q } => subject.truth(Metric::Quantile(*q)),
             Kind::BatchMean { .. } | Kind::Growing { .. } | Kind::Naive { .. } => SERIES_MEAN,
             Kind::Order { q, .. } => LOGNORMAL.quantile(*q),
-            // In terms of the subject's own capacity, which differs from study to study.
+            // Rates are relative to the server's own capacity, which differs from study to study.
             Kind::Search { .. } => 1.0,
             Kind::Factorial { .. } => FACTORIAL[2][0].midpoint(FACTORIAL[2][1]).exp(),
             Kind::Scalability { of, .. } => match of {
@@ -212,7 +213,7 @@ impl Kind {
         }
     }
 
-    /// `None` if the statistics decline to give an interval.
+    /// Simulates one study; `None` if the statistics decline to give an interval.
     fn simulate(&self, rng: &mut Rng) -> Option<Estimate> {
         match *self {
             Kind::Trials { subject, trials, metric } => {
@@ -258,7 +259,7 @@ impl Kind {
     }
 }
 
-/// Logarithms of the factorial's means, relative to the first level of the first factor.
+/// Logarithms of the means in the factorial, relative to the first level of the first factor.
 const FACTORIAL: [[f64; 2]; 3] = [[0.0, 0.0], [0.1, 0.12], [0.3, 0.5]];
 
 fn effect(rng: &mut Rng, trials: usize, is_lossy: bool) -> Option<Estimate> {
@@ -338,11 +339,11 @@ fn growing(rng: &mut Rng, rho: f64, often: bool) -> Option<Estimate> {
     }
 }
 
-/// An M/M/1 server whose starts differ in capacity. In a long trial p99 is `floor + ln 100 / (capacity - rate)`.
+/// An M/M/1 server whose starts differ in capacity. In a long trial, p99 is `floor + ln 100 / (capacity - rate)`.
 struct Knee {
-    /// Median over the starts, per second.
+    /// Median capacity of the starts, per second.
     capacity_per_s: f64,
-    /// Standard deviation of its logarithm over the starts.
+    /// Standard deviation of the logarithm of the starts' capacities.
     between: f64,
     /// The part of the latency that does not depend on the load, s.
     floor_s: f64,
@@ -355,7 +356,7 @@ struct Knee {
 const TRIAL_S: f64 = 5.0;
 
 impl Knee {
-    /// Capacities over two powers of ten; objectives that allow 50 to 97 % of them.
+    /// Draws a capacity within two powers of ten and an objective that allows 50 to 97 % of it.
     fn draw(between: f64, rng: &mut Rng) -> Knee {
         let capacity_per_s = 2_000.0 * 100f64.powf(rng.unit_f64());
         let share = 0.5 + 0.47 * rng.unit_f64();
@@ -366,18 +367,18 @@ impl Knee {
 
     fn trial(&self, rate_per_s: f64, rng: &mut Rng) -> search::Outcome {
         let capacity = self.capacity_per_s * (self.between * rng.normal()).exp();
-        // A queue needs time to grow: near the capacity a trial does not show the full latency.
+        // A queue needs time to grow: near the capacity, a trial does not show the full latency.
         let spare = (capacity - rate_per_s).max((capacity / TRIAL_S).sqrt());
         let backlog_s = (rate_per_s / capacity - 1.0).max(0.0) * TRIAL_S;
         let p99_s = self.floor_s + 100f64.ln() / spare + backlog_s;
-        // It also contains few independent busy periods.
+        // A trial near the capacity also contains few independent busy periods.
         let noise = (0.02 + 1.0 / (TRIAL_S * spare * spare / capacity).sqrt()).min(0.5);
         let latency = (p99_s / self.bound_s).ln() + noise * rng.normal();
         let missed = (1.0 - capacity / rate_per_s).max(0.0);
         let allowed = (3.0 / (rate_per_s * TRIAL_S).sqrt()).max(0.01);
         let missed = (missed / allowed).ln().max(-search::LIMIT);
         let interval = [latency - 1.96 * noise, latency + 1.96 * noise].map(|end| end.max(missed));
-        // Batch means sometimes decline.
+        // Batch means sometimes give no interval.
         let interval = (rng.unit_f64() > 0.2).then_some((interval[0], interval[1]));
         search::Outcome::Judged { excess: latency.max(missed), interval }
     }

@@ -1,6 +1,6 @@
-//! Whole reports on simulated machines: shares of false statements, from the functions of reports, and of intervals
-//! with the truth. Studies run in whole blocks at several places. The machine may change speed in spells, start servers
-//! in several ways, or have freak trials.
+//! Whole reports on simulated machines: shares of false statements and of intervals that contain the truth. Studies run
+//! in whole blocks at several places. Machines may change speed in spells, start servers in several ways, or have
+//! outliers.
 
 use stats::gate;
 use stats::ranking::{self, Claims, Place};
@@ -20,7 +20,7 @@ pub struct World {
     spells: Option<(f64, f64, f64)>,
     /// Share of starts that are slow, and their factor.
     starts: Option<(f64, f64)>,
-    /// Trials have the tails of Student's t with 3 degrees of freedom.
+    /// Whether trials have the tails of Student's t with 3 degrees of freedom.
     heavy: bool,
     /// Growth of the logarithm per trial.
     drift: f64,
@@ -67,7 +67,7 @@ impl<'a> Machine<'a> {
         self.rng.exponential(mean)
     }
 
-    /// `truth` is the server's value on a quiet machine.
+    /// Runs a trial of a server whose value on a quiet machine is `truth`.
     fn trial(&mut self, truth: f64) -> f64 {
         let end = self.now + 1.0;
         let mut slow = 0.0;
@@ -94,7 +94,7 @@ impl<'a> Machine<'a> {
         truth * state * start * (self.world.sigma * noise + self.world.drift * self.now).exp()
     }
 
-    /// The mean over all states and starts for a truth of 1.
+    /// The mean over all states of the machine and all starts, for a truth of 1.
     fn mean(&self) -> f64 {
         let spells = self.world.spells.map_or(1.0, |(_, factor, share)| 1.0 + share * (factor - 1.0));
         let starts = self.world.starts.map_or(1.0, |(share, factor)| 1.0 + share * (factor - 1.0));
@@ -102,7 +102,7 @@ impl<'a> Machine<'a> {
     }
 }
 
-/// Returns the values per place and contender, and why the study ended.
+/// Runs a study. Returns the values per place and contender, and why the study ended.
 fn study(
     machine: &mut Machine<'_>,
     places: usize,
@@ -145,7 +145,7 @@ fn values(places: &[Place]) -> Vec<Vec<f64>> {
 pub struct Row {
     pub what: String,
     pub world: &'static str,
-    /// Number of reports in the share's denominator.
+    /// Number of reports of which `share` is a fraction.
     pub of: u32,
     pub share: f64,
     pub(super) promise: Promise,
@@ -156,7 +156,7 @@ impl Row {
         matches!(self.promise, Promise::AtMost(_) | Promise::AtLeast(_))
     }
 
-    /// Allows 2.6 standard errors, which chance exceeds in one row of 200.
+    /// Whether the promise is kept, within 2.6 standard errors, which chance exceeds in one row of 200.
     pub fn kept(&self) -> bool {
         let slack = |share: f64| 2.6 * (share * (1.0 - share) / f64::from(self.of.max(1))).sqrt();
         match self.promise {
@@ -180,7 +180,7 @@ pub fn rows(reports: u32, seed: u64) -> Vec<Row> {
     rows
 }
 
-/// Most reports on gates, which need many pairs each.
+/// Maximum number of reports on gates, which need many pairs each.
 const GATE_REPORTS: u32 = 500;
 
 /// Runs a gate to its end, on pairs of trials in random order.
@@ -205,8 +205,7 @@ fn gate(machine: &mut Machine<'_>, ratio: f64, asked: gate::Asked, rule: &gate::
     }
 }
 
-/// Whether comparing a server with itself reports a difference. Three of five metrics share the machine's state; in
-/// some trials up to 1 % of the requests fail.
+/// Whether comparing a server with itself reports a difference in latency, usage or errors. The latencies correlate.
 fn names_a_difference(machine: &mut Machine<'_>, rule: &gate::Rule) -> bool {
     const METRICS: usize = 6;
     let mut values = [const { [const { Vec::new() }; 2] }; METRICS];
@@ -266,7 +265,7 @@ fn gates(rows: &mut Vec<Row>, world: World, reports: u32, seed: u64) {
     row("a server compared with itself by all metrics, up to 120 pairs: any difference named", differs, ERROR);
 }
 
-/// One line per world, one column per statement. Values without a promise are in parentheses.
+/// Formats one line per world and one column per statement. Values without a promise are in parentheses.
 pub fn table(rows: &[Row], title: &str, wanted: impl Fn(&Row) -> bool) -> String {
     let rows = rows.iter().filter(|row| wanted(row)).collect::<Vec<_>>();
     let mut columns = Vec::new();
@@ -359,7 +358,7 @@ fn ratios(rows: &mut Vec<Row>, world: World, reports: u32, seed: u64) {
     }
 }
 
-/// Mean over all states, until the absolute target is met; spells void the promise: intervals cover this run's states.
+/// Counts intervals that contain the mean over all states, in studies that end at an absolute target.
 fn absolutes(rows: &mut Vec<Row>, world: World, reports: u32, seed: u64) {
     let rule = Rule { target: Some(0.03), min: stop_rule::FIRST_LOOK, max: 30 };
     for points in [1, 4, 12] {
@@ -395,7 +394,7 @@ fn absolutes(rows: &mut Vec<Row>, world: World, reports: u32, seed: u64) {
         rows.push(Row { what, world: world.name, of: reports, share: all, promise });
         let promise = match excluded {
             Some(why) => Promise::Nothing(why),
-            // 89 to 90 % here: a run that meets its target has seen few slow starts.
+            // The share is 89 to 90 % here, because a run that meets its target has seen few slow starts.
             None if world.starts.is_some() => Promise::Nothing("the target is met if slow starts were few"),
             None if met < reports / 20 => Promise::Nothing("met too seldom"),
             None => Promise::AtLeast(0.915),

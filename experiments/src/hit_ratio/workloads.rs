@@ -7,9 +7,9 @@ use cache::replay::Request;
 pub(super) struct Gate {
     pub(super) name: &'static str,
     pub(super) about: &'static str,
-    /// The cap, everything counted, in bytes.
+    /// Memory cap, including all overhead, in bytes.
     pub(super) capacity_bytes: u64,
-    /// The second half counts.
+    /// Number of requests, of which only the second half is counted.
     pub(super) requests: u64,
     /// The hit ratio that `density` must reach.
     pub(super) least: f64,
@@ -19,26 +19,26 @@ pub(super) struct Gate {
 
 #[derive(Clone, Copy, Debug)]
 enum Popularity {
-    /// Ranks by a power law over `keys`; with probability `one_hit` a key never requested again.
+    /// Ranks of `keys` keys by a power law or, with probability `one_hit`, a key that is never requested again.
     Zipf { exponent: f64, keys: u64, one_hit: f64 },
-    /// With probability `reuse` an earlier key of log-uniform age in new keys, else a new one.
+    /// With probability `reuse`, an earlier key whose age (number of newer keys) is log-uniform; otherwise a new key.
     Recency { reuse: f64 },
-    /// As `Zipf`, with a new set of keys after every `every` requests.
+    /// Like `Zipf`, with a new set of keys after every `every` requests.
     Shift { exponent: f64, keys: u64, every: u64 },
-    /// All keys in turn, repeated.
+    /// All keys in turn, repeatedly.
     Loop { keys: u64 },
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Sizes {
-    /// Keys of gamma(4, 7), values of exponential(200) bytes.
+    /// Keys of gamma(4, 7) bytes and values of exponential(200) bytes.
     Course,
-    /// Keys and values of Facebook's pool ETC (Atikoglu et al., SIGMETRICS 2012).
+    /// Keys and values of Facebook's ETC pool (Atikoglu et al., SIGMETRICS 2012).
     Etc,
 }
 
-/// The workloads H1 to H7. Their sources leave open the keys of H3 and the sets of H6; with 100,000 keys `lru` reaches
-/// .654 on H3, like the gate's model (.659 with 16 bytes per item).
+/// The workloads H1 to H7. Their sources omit the number of keys of H3 and the sets of keys of H6. With 100,000 keys,
+/// `lru` reaches 0.654 on H3, like the gate's model (0.659 with 16 bytes per item).
 pub(super) const GATES: [Gate; 7] = [
     Gate {
         name: "H1",
@@ -90,7 +90,7 @@ pub(super) const GATES: [Gate; 7] = [
         about: "Zipf 0.99 of 20,000 keys replaced every 200,000 requests, 2 MiB",
         capacity_bytes: 2 << 20,
         requests: 2_000_000,
-        // Within 1.5 points of what `lru` reaches; see `lru_margin`.
+        // The hit ratio must be within 1.5 points of that of `lru`; see `LRU_MARGIN`.
         least: 0.0,
         popularity: Popularity::Shift { exponent: 0.99, keys: 20_000, every: 200_000 },
         sizes: Sizes::Course,
@@ -106,7 +106,7 @@ pub(super) const GATES: [Gate; 7] = [
     },
 ];
 
-/// How far `density` may stay below `lru` if [`Gate::least`] is 0.
+/// Maximum difference by which `density` may stay below `lru` if [`Gate::least`] is 0.
 pub(super) const LRU_MARGIN: f64 = 0.015;
 
 /// SplitMix64 (Steele, Lea & Flood 2014).
@@ -144,7 +144,7 @@ const ETC_HEAD: [f64; 15] = [
     0.00092, 0.00326, 0.01980,
 ];
 
-/// The quantile of ETC's value sizes, in bytes; at most 1 MiB.
+/// Size in bytes of ETC's values at this quantile, at most 1 MiB.
 fn etc_value(quantile: f64) -> u32 {
     let mut below = 0.0;
     for (bytes, probability) in ETC_HEAD.iter().enumerate() {
@@ -246,14 +246,14 @@ mod tests {
         let mean = |sizes: Sizes, of: fn((u32, u32)) -> u32| {
             (0..400_000).map(|id| f64::from(of(sizes.key_and_value_bytes(id, 1)))).sum::<f64>() / 400_000.0
         };
-        // Means of the laws: 28 and 200; 36.2 and 194. Bounds: about 4 standard errors and the clamp of short keys.
+        // Means: 28 and 200; 36.2 and 194. Bounds: about 4 standard errors, and short keys are clamped.
         for (sizes, key, value) in [(Sizes::Course, 28.0, 200.0), (Sizes::Etc, 36.2, 194.0)] {
             let (keys, values) = (mean(sizes, |size| size.0), mean(sizes, |size| size.1));
             assert!((keys - key).abs() < 0.15 && (values - value).abs() < 4.0, "{sizes:?}: {keys} {values}");
         }
     }
 
-    // Gates that are quick to replay; `experiments hit-ratio` has all.
+    // These gates are quick to replay; `experiments hit-ratio` replays all.
 
     fn objects(name: &str, evictor: Evictor) -> f64 {
         let gate = GATES.iter().find(|gate| gate.name == name).unwrap();

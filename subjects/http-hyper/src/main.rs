@@ -1,5 +1,4 @@
-//! HTTP server: hyper with a single-threaded tokio runtime and a SO_REUSEPORT listener per thread,
-//! the fastest setup for hyper.
+//! HTTP server: hyper with a single-threaded tokio runtime and SO_REUSEPORT listener per thread, its fastest setup.
 
 use std::convert::Infallible;
 use std::io;
@@ -67,8 +66,7 @@ fn serve(listener: TcpListener) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     tokio::task::LocalSet::new().block_on(&runtime, async {
         let listener = tokio::net::TcpListener::from_std(listener)?;
-        // HTTP/2 by prior knowledge, else HTTP/1.1. Without `pipeline_flush`, which delays a response if a part of the
-        // next request has arrived.
+        // HTTP/2 by prior knowledge, else HTTP/1.1. `pipeline_flush` could delay a response until the next request.
         let http = auto::Builder::new(OwnThread);
         loop {
             let Ok((stream, _)) = listener.accept().await else {

@@ -1,5 +1,4 @@
-//! Ping-pong server: a worker with its own epoll per CPU serves many connections. The main thread
-//! accepts and distributes connections round-robin.
+//! Ping-pong server: one worker with its own epoll per CPU. The main thread distributes connections round-robin.
 
 use std::collections::HashMap;
 use std::io::{self, ErrorKind, Read, Write};
@@ -14,10 +13,10 @@ use mio::{Events, Interest, Poll, Token, Waker};
 use socket2::SockRef;
 
 const BUFFER: usize = 16 * 1024;
-/// The token of a worker's waker. Tokens of connections follow it.
+/// The token of a worker's waker; higher tokens are connections.
 const WAKER: Token = Token(0);
 
-/// Replaces each word by its response. A zero ends the process.
+/// Replaces each word with its response. A zero ends the process.
 fn answer(words: &mut [u8]) {
     for bytes in words.chunks_exact_mut(4) {
         let word = u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
@@ -28,8 +27,7 @@ fn answer(words: &mut [u8]) {
     }
 }
 
-/// Responses replace words in the buffer. `sent <= whole <= filled` split it into sent responses,
-/// unsent responses and the incomplete word.
+/// Responses replace words. `sent <= whole <= filled` split the buffer: sent responses, unsent responses, partial word.
 struct Connection {
     stream: TcpStream,
     buffer: Box<[u8; BUFFER]>,
@@ -39,8 +37,7 @@ struct Connection {
 }
 
 impl Connection {
-    /// Receives and responds until the socket would block, because mio reports readiness once.
-    /// Returns `false` at the end of the connection.
+    /// Receives and responds until the socket would block, as mio reports readiness once. Returns `false` at the end.
     fn turn(&mut self) -> io::Result<bool> {
         loop {
             while self.sent < self.whole {
@@ -94,7 +91,7 @@ fn work(mut poll: Poll, dealt: Receiver<TcpStream>) -> io::Result<()> {
     }
 }
 
-/// Starts a worker. It takes connections from its channel when its waker is called.
+/// Starts a worker, which takes connections from its channel when its waker is called.
 fn start() -> io::Result<(Sender<TcpStream>, Waker)> {
     let poll = Poll::new()?;
     let waker = Waker::new(poll.registry(), WAKER)?;
@@ -119,7 +116,7 @@ fn main() -> io::Result<()> {
         eprintln!("usage: rust-multiplex -p PORT [-a ADDRESS]");
         exit(2);
     };
-    // Respects the CPU affinity of the process.
+    // The number of workers respects the CPU affinity of the process.
     let workers = (0..thread::available_parallelism()?.get()).map(|_| start()).collect::<io::Result<Vec<_>>>()?;
     let listener = TcpListener::bind((address, port))?; // with SO_REUSEADDR
     SockRef::from(&listener).listen(i32::MAX)?; // the kernel caps it at net.core.somaxconn

@@ -10,7 +10,7 @@ use tokio::net::{TcpSocket, TcpStream};
 
 const BUFFER: usize = 16 * 1024;
 
-/// Replaces each word by its response. A zero ends the process.
+/// Replaces each word with its response. A zero ends the process.
 fn answer(words: &mut [u8]) {
     for bytes in words.chunks_exact_mut(4) {
         let word = u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);

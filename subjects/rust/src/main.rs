@@ -11,7 +11,7 @@ use socket2::SockRef;
 const BUFFER: usize = 16 * 1024;
 const STACK: usize = 128 * 1024;
 
-/// Replaces each word by its response. A zero ends the process.
+/// Replaces each word with its response. A zero ends the process.
 fn answer(words: &mut [u8]) {
     for bytes in words.chunks_exact_mut(4) {
         let word = u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
@@ -56,7 +56,7 @@ fn main() -> io::Result<()> {
     SockRef::from(&listener).listen(i32::MAX)?; // the kernel caps it at net.core.somaxconn
     println!("ready {}", listener.local_addr()?.port());
     loop {
-        // Errors are connections closed before `accept`, or too many files or threads: wait for connections to close.
+        // Errors: a connection closed early, or too many files or threads, so wait for connections to close.
         let started = listener.accept().and_then(|(stream, _)| {
             thread::Builder::new().stack_size(STACK).spawn(|| {
                 let _ = serve(stream); // broken connections are ignored
