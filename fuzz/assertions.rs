@@ -1,5 +1,5 @@
-//! Assertions of each fuzz target, which hold for any input. libFuzzer runs them with the targets,
-//! and `cargo test` with the seeds and random bytes.
+//! Assertions that hold for any input. libFuzzer runs them with any bytes, `cargo test` with seeds and random bytes.
+//! noise.
 #![allow(dead_code, reason = "each target uses one function")]
 
 mod cache;
@@ -7,7 +7,7 @@ mod http1;
 
 use study::{ExpandOptions, LoadSpec, Profile};
 
-/// A study text gives a plan, or errors with valid locations.
+/// Checks that a study text gives a plan or errors with valid locations.
 pub(crate) fn study_parse(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let study = match study::parse(text) {
@@ -48,7 +48,7 @@ pub(crate) fn study_parse(bytes: &[u8]) {
     }
 }
 
-/// An objective parses, or gives errors with valid locations.
+/// Checks that an objective parses or gives errors with valid locations.
 pub(crate) fn objective(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     match study::Objective::parse(text) {
@@ -63,7 +63,7 @@ pub(crate) fn objective(bytes: &[u8]) {
     }
 }
 
-/// Encoding returns the decoded words, and cuts in the stream change nothing.
+/// Checks that encoding returns the decoded words, however the stream is cut.
 pub(crate) fn pingpong(bytes: &[u8]) {
     let words = words_of(bytes);
     assert_eq!(words.len(), bytes.len() / wire::pingpong::WORD_BYTES);
@@ -118,8 +118,7 @@ pub(crate) fn detect_protocol(bytes: &[u8]) {
     cache::detect_protocol(bytes);
 }
 
-/// Stored numbers are rejected, or give a histogram with ordered quantiles between its minimum and
-/// maximum, which is stored unchanged.
+/// Checks that stored numbers are rejected or give a histogram with ordered quantiles that is stored unchanged.
 pub(crate) fn histogram_from_parts(bytes: &[u8]) {
     let Ok(stored) = serde_json::from_slice::<study::record::Histogram>(bytes) else { return };
     let Ok(histogram) = stats::Histogram::try_from(&stored) else { return };
@@ -134,15 +133,14 @@ pub(crate) fn histogram_from_parts(bytes: &[u8]) {
     }
 }
 
-/// A load spec is rejected, or written as it was read.
+/// Checks that a load specification is rejected or written as it was read.
 pub(crate) fn load_spec_json(bytes: &[u8]) {
     let Ok(spec) = serde_json::from_slice::<LoadSpec>(bytes) else { return };
     let written = serde_json::to_vec(&spec).expect("a parsed value can be serialized");
     assert_eq!(serde_json::from_slice::<LoadSpec>(&written).expect("a serialized value can be parsed"), spec);
 }
 
-/// A URL is rejected with a message, or has a host and a port and survives a round trip. Its
-/// request target cannot break the framing.
+/// Checks that a URL is rejected with a message, or survives a round trip with a request target that keeps the framing.
 pub(crate) fn url(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let url = match study::url::parse(text) {
@@ -159,7 +157,7 @@ pub(crate) fn url(bytes: &[u8]) {
     assert_eq!(again, study::url::Url { fragment: None, ..url });
 }
 
-/// The parts of a text with values make up the text again.
+/// Checks that the parts of a string with values form that string again.
 pub(crate) fn request_values(bytes: &[u8]) {
     use study::request_values::{Part, parts};
     let Ok(text) = std::str::from_utf8(bytes) else { return };
@@ -171,7 +169,7 @@ pub(crate) fn request_values(bytes: &[u8]) {
     assert_eq!(again.collect::<String>(), text);
 }
 
-/// Values of a CSV column fit into a header.
+/// Checks that the values of a CSV column fit into a header.
 pub(crate) fn csv_column(bytes: &[u8]) {
     let mut values = 0;
     let read = study::request_values::column(bytes, "users.csv", "id", true, |value| {
@@ -184,7 +182,7 @@ pub(crate) fn csv_column(bytes: &[u8]) {
     }
 }
 
-/// A shape has stages within the limits, or an error.
+/// Checks that a shape has stages within the limits or an error.
 pub(crate) fn load_shape(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     if let Ok(stages) = study::load_shape::parse(text) {
@@ -196,7 +194,7 @@ pub(crate) fn load_shape(bytes: &[u8]) {
     }
 }
 
-/// A file of URLs gives a list with one origin, or errors with valid locations.
+/// Checks that a file of URLs gives a list with one origin or errors with valid locations.
 pub(crate) fn request_file(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     match study::request_file::parse(text) {
@@ -215,8 +213,7 @@ pub(crate) fn request_file(bytes: &[u8]) {
     }
 }
 
-/// A case file gives cases that sample the same values from the same seed, or errors with valid
-/// locations.
+/// Checks that a case file gives cases with values that depend only on the seed, or errors with valid locations.
 pub(crate) fn cases_parse(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     match study::cases::parse(text) {
@@ -236,7 +233,7 @@ pub(crate) fn cases_parse(bytes: &[u8]) {
     }
 }
 
-/// A recording gives an error, or a journey that parses and has the reported numbers of steps and values.
+/// Checks that a recording gives an error or a journey that parses and has the reported numbers of steps and values.
 pub(crate) fn har(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     match study::har::import("x", text) {
@@ -250,8 +247,7 @@ pub(crate) fn har(bytes: &[u8]) {
     }
 }
 
-/// A journey text gives steps whose templates and paths parse, and survives JSON. Otherwise it
-/// gives errors with valid locations.
+/// Checks that a journey has valid templates and paths and survives JSON, or gives errors with valid locations.
 pub(crate) fn journey_parse(bytes: &[u8]) {
     use study::journey::{placeholders, reply_path};
     let Ok(text) = std::str::from_utf8(bytes) else { return };
@@ -283,7 +279,7 @@ pub(crate) fn journey_parse(bytes: &[u8]) {
     }
 }
 
-/// A workload text can be sampled, or gives errors with valid locations.
+/// Checks that a workload can be sampled or gives errors with valid locations.
 pub(crate) fn workload_parse(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     match study::parse_workload(text) {
@@ -307,7 +303,7 @@ pub(crate) fn workload_parse(bytes: &[u8]) {
     }
 }
 
-/// Reading a trace ends with one record per line or an error, and small reads give the same result.
+/// Checks that reading a trace ends with one record per line or an error, and that small reads give the same result.
 /// The first byte chooses the format.
 pub(crate) fn workload_trace(bytes: &[u8]) {
     let Some((&first, rest)) = bytes.split_first() else { return };

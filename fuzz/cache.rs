@@ -1,5 +1,5 @@
-//! Assertions for any stream of the cache protocols. The first byte of an input chooses the
-//! request, the limits and where the stream is cut.
+//! Assertions for any stream of the cache protocols. An input's first byte chooses the request, the limits and the
+//! cuts.
 
 use wire::cache_http::{self, Operation};
 use wire::detect_cache_protocol::{DETECT_MAX_BYTES, Detected, detect};
@@ -12,7 +12,7 @@ pub(crate) const NARROW_MEMCACHED: memcached::Limits =
 pub(crate) const NARROW_RESP: resp::Limits =
     resp::Limits { bulk_bytes: 20, request_bytes: 48, arguments: 6, line_bytes: 40 };
 
-/// Requests do not depend on how the stream is cut.
+/// Checks that requests do not depend on how the stream is cut.
 pub(crate) fn memcached_request(bytes: &[u8]) {
     let Some((&control, stream)) = bytes.split_first() else { return };
     let limits = if control & 4 != 0 { NARROW_MEMCACHED } else { memcached::Limits::DEFAULT };
@@ -104,7 +104,7 @@ fn command_words(command: &memcached::Command<'_>) -> String {
     }
 }
 
-/// Responses do not depend on how the stream is cut.
+/// Checks that responses do not depend on how the stream is cut.
 pub(crate) fn memcached_response(bytes: &[u8]) {
     let Some((&control, stream)) = bytes.split_first() else { return };
     let limits = if control & 1 != 0 { NARROW_MEMCACHED } else { memcached::Limits::DEFAULT };
@@ -115,15 +115,14 @@ pub(crate) fn memcached_response(bytes: &[u8]) {
     }
 }
 
-/// One request of each kind, starting with the given one.
+/// Returns one request of each kind, starting with kind `first`.
 fn expected(first: usize) -> Vec<memcached::Expected<'static>> {
     use memcached::Expected;
     const ALL: [Expected<'static>; 4] = [Expected::Get(b"a"), Expected::Set, Expected::Delete, Expected::Get(b"b")];
     (0..ALL.len()).map(|offset| ALL[(first + offset) % ALL.len()]).collect()
 }
 
-/// The responses that a client reads from a stream after sending the requests of `expected`
-/// repeatedly.
+/// The responses that a client reads from a stream after sending the requests of `expected` repeatedly.
 pub(crate) fn memcached_answers(
     limits: memcached::Limits,
     expected: &[memcached::Expected<'_>],
@@ -168,8 +167,7 @@ fn take(data: &mut Vec<u8>) -> String {
     if data.is_empty() { String::new() } else { format!(" {}", text(&std::mem::take(data))) }
 }
 
-/// Requests do not depend on how the stream is cut. A known request can be written as an array and
-/// read back.
+/// Checks that requests do not depend on how the stream is cut, and that known requests survive a round trip.
 pub(crate) fn resp_request(bytes: &[u8]) {
     let Some((&control, stream)) = bytes.split_first() else { return };
     let limits = if control & 4 != 0 { NARROW_RESP } else { resp::Limits::DEFAULT };
@@ -244,7 +242,7 @@ fn again(arguments: &[&[u8]]) {
     assert!(request.arguments().eq(arguments.iter().copied()));
 }
 
-/// Replies do not depend on how the stream is cut.
+/// Checks that replies do not depend on how the stream is cut.
 pub(crate) fn resp_reply(bytes: &[u8]) {
     let Some((&control, stream)) = bytes.split_first() else { return };
     let limits = if control & 4 != 0 { NARROW_RESP } else { resp::Limits::DEFAULT };
@@ -287,7 +285,7 @@ pub(crate) fn resp_replies(limits: resp::Limits, pieces: &[&[u8]]) -> Vec<String
     words
 }
 
-/// A target is rejected, or gives an operation whose key and value are within the limits once decoded.
+/// Checks that a target is rejected or gives an operation whose decoded key and value are within the limits.
 pub(crate) fn cache_http(bytes: &[u8]) {
     let Some((&control, target)) = bytes.split_first() else { return };
     let Ok(target) = std::str::from_utf8(target) else { return };
@@ -305,7 +303,7 @@ pub(crate) fn cache_http(bytes: &[u8]) {
     }
 }
 
-/// A protocol, once detected, does not change when more bytes arrive.
+/// Checks that a detected protocol does not change when more bytes arrive.
 pub(crate) fn detect_protocol(bytes: &[u8]) {
     let mut decided = Detected::Need;
     for end in 0..=bytes.len().min(2 * DETECT_MAX_BYTES) {
@@ -320,7 +318,7 @@ fn text(bytes: &[u8]) -> String {
     format!("\"{}\"", bytes.escape_ascii())
 }
 
-/// The stream in single bytes (if it is short), cut in two, and in pieces of equal size.
+/// Cuts the stream into single bytes (longer pieces if it is long), in two, and into pieces of equal size.
 fn cuts(control: u8, stream: &[u8]) -> Vec<Vec<&[u8]>> {
     let small = stream.len() / 512 + 1;
     let at = (usize::from(control) * 37) % (stream.len() + 1);

@@ -1,5 +1,4 @@
-//! Assertions for the codecs of contracts. The first byte of a Thrift input chooses the limits, the
-//! framing and where the stream is cut.
+//! Assertions for the codecs of contracts. A Thrift input's first byte chooses the limits, the framing and the cuts.
 #![allow(dead_code, reason = "each target uses one function")]
 
 use codecs::json;
@@ -21,10 +20,10 @@ fn no_file(path: &str) -> Result<String, String> {
     Err(format!("{path} is not there"))
 }
 
-/// A file is a schema, or gives errors with valid locations.
+/// Checks that a file is a schema or gives errors with valid locations.
 pub(crate) fn thrift_idl(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
-    // Text that includes `again` includes itself once more.
+    // A text that includes `again` includes itself once more.
     let mut include = |path: &str| if path == "again" { Ok(text.to_owned()) } else { no_file(path) };
     match idl::parse("x.thrift", text, &mut include) {
         Ok(schema) => {
@@ -53,17 +52,17 @@ pub(crate) fn thrift_idl(bytes: &[u8]) {
     }
 }
 
-/// See [`thrift_messages`].
+/// Checks messages of the binary protocol; see [`thrift_messages`].
 pub(crate) fn thrift_binary(bytes: &[u8]) {
     thrift_messages(Protocol::Binary, bytes);
 }
 
-/// See [`thrift_messages`].
+/// Checks messages of the compact protocol; see [`thrift_messages`].
 pub(crate) fn thrift_compact(bytes: &[u8]) {
     thrift_messages(Protocol::Compact, bytes);
 }
 
-/// Messages do not depend on how the stream is cut, and survive a round trip.
+/// Checks that messages do not depend on how the stream is cut and survive a round trip.
 fn thrift_messages(protocol: Protocol, bytes: &[u8]) {
     let Some((&control, stream)) = bytes.split_first() else { return };
     let limits = if control & 1 != 0 { NARROW } else { thrift::Limits::DEFAULT };
@@ -129,7 +128,7 @@ fn message(schema: &Schema, protocol: Protocol, bytes: &[u8], limits: &thrift::L
     }
 }
 
-/// An envelope is rejected, or survives a round trip.
+/// Checks that an envelope is rejected or survives a round trip.
 pub(crate) fn soap(bytes: &[u8]) {
     let limits = soap::Limits { document_bytes: 1 << 16, depth: 12, elements: 200, attributes: 8, text_bytes: 1 << 12 };
     let Ok(envelope) = Envelope::parse(bytes, &limits) else { return };
@@ -161,7 +160,7 @@ fn again(
     assert_eq!(first, second);
 }
 
-/// A file is a WSDL, or gives errors with valid locations.
+/// Checks that a file is a WSDL or gives errors with valid locations.
 pub(crate) fn wsdl(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let mut import = |location: &str| if location == "again" { Ok(text.to_owned()) } else { no_file(location) };
@@ -180,7 +179,7 @@ pub(crate) fn wsdl(bytes: &[u8]) {
     }
 }
 
-/// Accepted input is also JSON to serde_json, and survives a round trip.
+/// Checks that accepted input is also JSON to serde_json and survives a round trip.
 pub(crate) fn json(bytes: &[u8]) {
     let Ok(read) = json::parse(bytes) else { return };
     assert!(serde_json::from_slice::<serde_json::Value>(bytes).is_ok());
@@ -188,8 +187,8 @@ pub(crate) fn json(bytes: &[u8]) {
     assert_eq!(json::compose(&json::parse(first.as_bytes()).expect("it was composed")), first);
 }
 
-/// The input is lines of templates, then a target. A template without parameters matches its own
-/// text, and a match has all parameters.
+/// Checks that a template without parameters matches its own text, and that a match has all parameters. The input is
+/// lines of templates, then a target.
 pub(crate) fn rest(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let (templates, target) = text.rsplit_once('\n').unwrap_or(("", text));

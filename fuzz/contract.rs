@@ -5,7 +5,7 @@ use contract::metadata::{CallContext, decode_reply, decode_request, encode_reply
 use contract::monitor::report::Kind;
 use contract::{Env, STEPS_MAX, Scratch, Severity, Tape, TapeId, Value, check};
 
-/// A text is a contract, or has errors with valid locations.
+/// Checks that a text is a contract or has errors with valid locations.
 pub(crate) fn contract_parse(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let checked = check(text, None);
@@ -18,8 +18,8 @@ pub(crate) fn contract_parse(bytes: &[u8]) {
     assert_eq!(checked.contract.is_none(), mistaken);
 }
 
-/// The input is a clause, a line feed and a message. Evaluating the clause ends within its budget
-/// and always gives the same verdict.
+/// Checks that evaluating a clause ends within its budget and always gives the same verdict. The input is a clause, a
+/// line feed and a message.
 pub(crate) fn contract_eval(bytes: &[u8]) {
     let Some(end) = bytes.iter().position(|byte| *byte == b'\n') else { return };
     let Ok(clause) = std::str::from_utf8(&bytes[..end]) else { return };
@@ -42,7 +42,7 @@ pub(crate) fn contract_eval(bytes: &[u8]) {
     }
 }
 
-/// Builds a message from bytes: a kind, then its content.
+/// Builds a message from bytes, which give each value's kind and then its content.
 fn value(rest: &mut &[u8], tape: &mut Tape<'static>, depth: u16) -> TapeId {
     let mut byte = || match rest.split_first() {
         Some((first, after)) => {
@@ -83,7 +83,7 @@ fn value(rest: &mut &[u8], tape: &mut Tape<'static>, depth: u16) -> TapeId {
     }
 }
 
-/// A block is metadata or an error, and metadata survives a round trip.
+/// Checks that a block is metadata that survives a round trip, or an error.
 pub(crate) fn metadata_block(bytes: &[u8]) {
     let known = CallContext { receiver: "127.0.0.1:8000", service: "Chess", sender: "a" };
     if let Some(request) = decode_request(bytes, known) {

@@ -1,15 +1,14 @@
-//! Assertions for any HTTP/1.1 stream. The first byte of an input chooses the request, the limits
-//! and where the stream is cut.
+//! Assertions for any HTTP/1.1 stream. An input's first byte chooses the request, the limits and the cuts.
 
 use wire::http1::{
     Body, BodyReader, Limits, Memo, MessageError, RequestMethod, Response, ResponseReader, compose_request,
     parse_request,
 };
 
-/// Streams up to this size reach no limit on chunk lines, chunk extensions or heads.
+/// Maximum size of a stream that cannot reach the limits on chunk lines, chunk extensions and heads, bytes.
 const STREAM_WITHIN_LIMITS_BYTES: usize = 4000;
 
-/// From this size on, a server waits for the end of a head before it parses the head again.
+/// Size from which a server waits for the end of a head before it parses the head again, bytes.
 const HEAD_AWAITED_BYTES: usize = 1024;
 
 /// The responses that a client read from a stream.
@@ -22,8 +21,7 @@ struct Answers {
     end: Result<(), MessageError>,
 }
 
-/// Responses depend neither on how the stream is cut nor on the memo. They are equal to those of a
-/// simple reader based on httparse.
+/// Checks that responses depend neither on the cuts nor on the memo, and equal those of a simple httparse-based reader.
 pub(crate) fn response(bytes: &[u8]) {
     let Some((&control, stream)) = bytes.split_first() else { return };
     let asked =
@@ -78,7 +76,7 @@ fn answers(memo: &mut Memo, limits: Limits, asked: RequestMethod, pieces: &[&[u8
 }
 
 fn cuts(control: u8, stream: &[u8]) -> Vec<Vec<&[u8]>> {
-    // Single bytes, if the stream is short.
+    // The first cuts are single bytes if the stream is short.
     let small = stream.len() / 512 + 1;
     let at = (usize::from(control) * 37) % (stream.len() + 1);
     let size = usize::from(control >> 3) + 2;
@@ -98,7 +96,7 @@ enum NaiveEnd {
 
 type NaiveAnswers = (Vec<(Response, Vec<u8>, usize)>, NaiveEnd);
 
-/// RFC 9112 section 6.3 on a complete stream, with httparse for the heads.
+/// Implements RFC 9112, section 6.3, for a complete stream, with httparse for the heads.
 fn naive_answers(stream: &[u8], asked: RequestMethod) -> NaiveAnswers {
     let mut complete = Vec::new();
     let (mut at, mut interim_bytes) = (0, 0);
@@ -146,7 +144,7 @@ struct NaiveHead {
     status: u16,
     minor_version: u8,
     bytes: usize,
-    /// Lower-case names, unfolded values; each byte is one character.
+    /// Fields with lower-case names and unfolded values; each byte is one character.
     fields: Vec<(String, String)>,
 }
 
@@ -273,8 +271,7 @@ fn naive_chunks(bytes: &[u8]) -> Result<(Vec<u8>, usize), NaiveEnd> {
     Ok((body, at + head.bytes - begin.len()))
 }
 
-/// Requests do not depend on how the stream is cut. Accepted requests follow RFC 9112 and can be
-/// written again.
+/// Checks that requests do not depend on how the stream is cut, follow RFC 9112 if accepted, and can be written again.
 pub(crate) fn request(bytes: &[u8]) {
     let Some((&control, stream)) = bytes.split_first() else { return };
     let limits = if control & 4 != 0 { Limits { head_bytes: 80, headers: 3 } } else { Limits::DEFAULT };
@@ -295,7 +292,7 @@ pub(crate) fn request(bytes: &[u8]) {
 #[derive(Debug, PartialEq, Eq)]
 struct Asks {
     complete: Vec<(Vec<u8>, Vec<u8>)>,
-    /// Received bytes of an incomplete head.
+    /// Number of received bytes of an incomplete head.
     head_bytes: usize,
     end: Result<(), MessageError>,
 }

@@ -7,8 +7,8 @@ use wire::http2::{
     read_trailers,
 };
 
-/// The events of a stream do not depend on how it is cut, pieces of bodies joined. The first byte of an input chooses
-/// the role and the cuts.
+/// Checks that a stream's events do not depend on how it is cut, except for pieces of bodies. The first byte of an
+/// input chooses the role and the cuts.
 pub(crate) fn frames(bytes: &[u8]) {
     let Some((&control, stream)) = bytes.split_first() else { return };
     let role = if control & 1 == 0 { Role::Client } else { Role::Server };
@@ -104,8 +104,8 @@ fn events(role: Role, pieces: &[&[u8]]) -> Vec<Seen> {
     seen
 }
 
-/// Field blocks decode as another implementation decodes them, and decoded fields can be encoded again. An input is a
-/// series of blocks, each after two bytes with its length.
+/// Checks that field blocks decode as in another implementation and that decoded fields can be encoded again. An input
+/// is a series of blocks, each after two bytes with its length.
 pub(crate) fn blocks(bytes: &[u8]) {
     let mut rest = bytes;
     let (mut decoder, mut other) = (Decoder::default(), oracle::Decoder::new(4096));
@@ -122,7 +122,7 @@ pub(crate) fn blocks(bytes: &[u8]) {
                 assert_eq!(fields, theirs);
             }
             (Err(_), Err(_)) => return,
-            // The other implementation has other limits, and accepts padding with zeros (RFC 7541 5.2).
+            // The other implementation has other limits and accepts padding with zeros (RFC 7541, section 5.2).
             (Err(HpackError::FieldsTooLarge(_) | HpackError::Integer | HpackError::Huffman), Ok(_)) => return,
             (own, theirs) => panic!("ours {own:?}, theirs {theirs:?} of {}", block.escape_ascii()),
         }

@@ -2,8 +2,7 @@
 
 use lab::fold_stacks::{DEPTH_MAX, Fold, HOTTEST_KEPT, NAME_MAX, STACKS_KEPT};
 
-/// No sample is lost, every frame refers to a function, and the result does not depend on how the
-/// text is cut.
+/// Checks that no sample is lost, every frame refers to a function, and cuts in the text do not change the result.
 pub(crate) fn perf_script(bytes: &[u8]) {
     let folded = |piece: usize| {
         let mut fold = Fold::default();

@@ -2,8 +2,7 @@
 
 use store::run_file::{Check, Line, RunFileError, Writer, read};
 
-/// Bytes with a valid checksum are rejected, or give a run that survives a round trip and can be
-/// analyzed.
+/// Checks that bytes with a valid checksum are rejected or give a run that survives a round trip and can be analyzed.
 pub(crate) fn run_file(bytes: &[u8]) {
     let _ = read(bytes, |_, _| Ok(()));
     let mut lines = Vec::new();
@@ -36,7 +35,7 @@ pub(crate) fn run_file(bytes: &[u8]) {
     assert_eq!(findings.run, run.id);
 }
 
-/// These lines as a run file, with a matching last line.
+/// Packs these lines as a run file, with a matching last line.
 pub(crate) fn packed(lines: &[u8]) -> Vec<u8> {
     let mut writer = Writer::bare(Vec::new());
     for line in lines.split(|byte| *byte == b'\n') {

@@ -37,8 +37,7 @@ enum Kind {
     BatchQuantile { subject: Subject, q: f64 },
     /// Quantile of independent requests by order statistics.
     Order { requests: u64, q: f64 },
-    /// Saturation search on servers whose starts differ in capacity by `between`, or bisection by single trials if
-    /// `blind`.
+    /// Saturation search on servers whose starts differ in capacity by `between`; if `blind`, by bisection instead.
     Search { between: f64, blind: bool },
     /// The law of scalability fitted to seven points that scatter alike (`even`) or eight times as much after the peak.
     Scalability { trials: usize, even: bool, of: Scaling },
