@@ -1,5 +1,4 @@
 //! Assertions that hold for any input. libFuzzer runs them with any bytes, `cargo test` with seeds and random bytes.
-//! noise.
 #![allow(dead_code, reason = "each target uses one function")]
 
 mod cache;
@@ -303,8 +302,7 @@ pub(crate) fn workload_parse(bytes: &[u8]) {
     }
 }
 
-/// Checks that reading a trace ends with one record per line or an error, and that small reads give the same result.
-/// The first byte chooses the format.
+/// Checks that a trace gives one record per line or an error, even in small reads. The first byte chooses the format.
 pub(crate) fn workload_trace(bytes: &[u8]) {
     let Some((&first, rest)) = bytes.split_first() else { return };
     let format = study::workload::trace::FORMATS[usize::from(first) % 4].1;

@@ -76,7 +76,6 @@ fn answers(memo: &mut Memo, limits: Limits, asked: RequestMethod, pieces: &[&[u8
 }
 
 fn cuts(control: u8, stream: &[u8]) -> Vec<Vec<&[u8]>> {
-    // The first cuts are single bytes if the stream is short.
     let small = stream.len() / 512 + 1;
     let at = (usize::from(control) * 37) % (stream.len() + 1);
     let size = usize::from(control >> 3) + 2;

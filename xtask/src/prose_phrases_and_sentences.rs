@@ -1,4 +1,4 @@
-//! Finds phrases that read as translated in documents and comments, and long sentences in documents. The patterns are
+//! Finds long sentences in documents, and phrases that read as translated in documents and comments. The patterns are
 //! the ones with the fewest false alarms.
 
 /// Maximum length of a sentence in a document, in words.

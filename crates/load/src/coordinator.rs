@@ -45,8 +45,7 @@ pub(crate) struct Control {
     pub(crate) limited: bool,
     tickets: AtomicU64,
     tickets_at_once: u64,
-    /// Whether the load has volley's rounds. `round` is 0 before the first; `quota` is each client's number of
-    /// requests.
+    /// Whether the load has volley's rounds. `round` starts at 0; `quota` is the number of requests per client.
     pub(crate) has_rounds: bool,
     pub(crate) round: AtomicU32,
     pub(crate) quota: AtomicU64,

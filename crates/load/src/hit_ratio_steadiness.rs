@@ -4,7 +4,7 @@ use net::Nanos;
 use stats::mann_kendall;
 
 pub(crate) const FEWEST: usize = 20;
-/// Number of batches of windows in the second half, because neighboring batches are less correlated than windows.
+/// Number of batches of windows in the second half. Neighboring batches are less correlated than neighboring windows.
 const BATCHES: usize = 10;
 const P_VALUE: f64 = 0.05;
 /// Change of the hit ratio over the second half below which a trend is negligible even if significant.

@@ -61,7 +61,7 @@ enum Choice {
     Growing(Age),
 }
 
-/// Distribution of the ages of reused keys. `Zipf` covers a power of two of ages and rejects those that do not exist.
+/// Distribution of the ages of reused keys. `Zipf` covers a power of two of ages and rejects ages that do not exist.
 #[derive(Clone, Debug)]
 enum Age {
     Uniform,
@@ -383,7 +383,7 @@ impl Texts {
             }
             (rest, at) = (&rest[stamped..], at + stamped);
         }
-        // After the stamp, the filler repeats in pieces as long as those that `value` writes.
+        // After the stamp, the filler repeats in pieces of the length that `value` writes.
         const ROUND: usize = FILLER_BYTES - FILLER_STARTS as usize;
         while !rest.is_empty() {
             let into = (at - STAMP_BYTES) % ROUND;

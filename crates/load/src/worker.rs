@@ -81,8 +81,7 @@ struct Worker<'a, D, P: Protocol> {
     stalls: Stalls,
 }
 
-/// Runs the worker. Calls `on_turn` on every turn, so that a simulation can step the coordinator. Fails if the driver
-/// does.
+/// Runs the worker. A simulation steps the coordinator in `on_turn`, called every turn. Fails only if the driver fails.
 pub(crate) fn run<D: Driver, P: Protocol>(
     task: Task<'_>,
     driver: &mut D,
@@ -430,8 +429,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         }
     }
 
-    /// When a client may send if the number of clients changes: `None` for now, [`NEVER`] if its turn does not come
-    /// again.
+    /// When a client may send, if their number changes: `None` for now, [`NEVER`] if its turn does not come again.
     #[inline]
     fn next_turn(&self, id: u32, now: Nanos) -> Option<Nanos> {
         let Task { spec, index, workers, .. } = self.task;
@@ -494,8 +492,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
             }
         };
         self.tally.recorder.sent_bytes += self.tally.measured(bytes.len());
-        // Errors are ignored: a lost connection also reports `Closed`, and buffers have room for all requests in
-        // flight.
+        // Errors are ignored: a lost connection also reports `Closed`, and buffers hold all requests in flight.
         let _ = self.driver.send(conn, bytes);
     }
 
@@ -533,8 +530,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         }
     }
 
-    /// Whether the first idle place of an unordered protocol still exists. Drops it if the server has reduced its
-    /// limit.
+    /// Whether the first idle place of an unordered protocol still exists. Drops it if the server reduced its limit.
     fn has_place(&mut self, id: u32) -> bool {
         let depth = self.connections.depth;
         let client = self.connections.client(id);

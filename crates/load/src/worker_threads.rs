@@ -73,9 +73,8 @@ pub enum LoadError {
     Interrupted,
 }
 
-/// Runs each job on a thread, steps the coordinator to the end, then lets the workers close their connections. Ends
-/// early if `abort` is set, or `failed`, which a failing worker sets. Returns the jobs' results if the load was
-/// measured.
+/// Runs each job on a thread and steps the coordinator to the end, or until `abort` or a failing worker's `failed` is
+/// set. Then the connections close. Returns the jobs' results if the load was measured.
 pub(crate) fn run_workers(
     mut coordinator: Coordinator<'_>,
     control: &Control,

@@ -1,6 +1,5 @@
 //! Whole reports on simulated machines: shares of false statements and of intervals that contain the truth. Studies run
-//! in whole blocks at several places. Machines may slow down in spells, start servers in several ways, or have
-//! outliers.
+//! in whole blocks at several places. Machines may slow down in spells, vary between starts, or have outliers.
 
 use stats::gate;
 use stats::ranking::{self, Claims, Place};

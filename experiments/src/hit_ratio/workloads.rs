@@ -90,7 +90,7 @@ pub(super) const GATES: [Gate; 7] = [
         about: "Zipf 0.99 of 20,000 keys replaced every 200,000 requests, 2 MiB",
         capacity_bytes: 2 << 20,
         requests: 2_000_000,
-        // The hit ratio must be within 1.5 points of that of `lru`; see `LRU_MARGIN`.
+        // The hit ratio must be within 1.5 points of `lru`'s; see `LRU_MARGIN`.
         least: 0.0,
         popularity: Popularity::Shift { exponent: 0.99, keys: 20_000, every: 200_000 },
         sizes: Sizes::Course,

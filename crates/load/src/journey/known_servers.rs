@@ -19,7 +19,7 @@ const SERVERS_MAX: usize = 1024;
 /// Maximum number of URLs whose resolved addresses are kept. Once it is reached, all of them are forgotten.
 const RESOLVED_MAX: usize = 1024;
 
-/// Servers by index, including those that responses name. Names with the same address differ, as their certificates do.
+/// Servers by index, including those that responses name. Two names at one address are two servers.
 #[derive(Clone, Debug)]
 pub(crate) struct Servers {
     /// TLS settings; their server name is ignored.

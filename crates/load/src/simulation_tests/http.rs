@@ -522,7 +522,6 @@ fn slowest_responses_keep_their_trace_ids() {
         let (numbers, ids) = (numbers.clone(), ids.clone());
         server(move |_, head, to| {
             let number = numbers.replace(numbers.get() + 1);
-            // Every 100th request is slower than the previous such request.
             let delay = if number % 100 == 99 { 2 * MS + number * 1000 } else { MS };
             let id = head.split("traceparent: 00-").nth(1).unwrap()[..32].to_owned();
             ids.borrow_mut().push((delay, id));

@@ -213,8 +213,7 @@ impl Budget {
         }
     }
 
-    /// Adds due but unsent requests to `waits`. Returns how many operations with recorded times were due while
-    /// measuring.
+    /// Adds due but unsent requests to `waits`. Returns the number of recorded operations due while measuring.
     pub(super) fn finish(mut self, end: Nanos, limited: bool, waits: &mut Waits, protocol: &mut impl Protocol) -> u64 {
         // Any worker might have taken more from the shared number.
         let mut left = match self.left {
