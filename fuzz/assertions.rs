@@ -117,7 +117,7 @@ pub(crate) fn detect_protocol(bytes: &[u8]) {
     cache::detect_protocol(bytes);
 }
 
-/// Checks that stored numbers are rejected or give a histogram with ordered quantiles that is stored unchanged.
+/// Checks that stored numbers are rejected or give a histogram that has ordered quantiles and is stored unchanged.
 pub(crate) fn histogram_from_parts(bytes: &[u8]) {
     let Ok(stored) = serde_json::from_slice::<study::record::Histogram>(bytes) else { return };
     let Ok(histogram) = stats::Histogram::try_from(&stored) else { return };
@@ -139,7 +139,7 @@ pub(crate) fn load_spec_json(bytes: &[u8]) {
     assert_eq!(serde_json::from_slice::<LoadSpec>(&written).expect("a serialized value can be parsed"), spec);
 }
 
-/// Checks that a URL is rejected with a message, or survives a round trip with a request target that keeps the framing.
+/// Checks that a URL is rejected with a message, or survives a round trip and has a target that keeps the framing.
 pub(crate) fn url(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let url = match study::url::parse(text) {
@@ -181,7 +181,7 @@ pub(crate) fn csv_column(bytes: &[u8]) {
     }
 }
 
-/// Checks that a shape has stages within the limits or an error.
+/// Checks that a shape gives stages within the limits or an error.
 pub(crate) fn load_shape(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     if let Ok(stages) = study::load_shape::parse(text) {

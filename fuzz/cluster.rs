@@ -5,7 +5,6 @@ use study::record::Role;
 
 /// Checks that a list of machines gives errors, or a cluster that has one server and at least one generator and no word
 /// that ssh would parse as an option.
-/// options.
 pub(crate) fn cluster_file(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     match parse(text, STUDY) {

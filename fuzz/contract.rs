@@ -82,7 +82,7 @@ fn value(rest: &mut &[u8], tape: &mut Tape<'static>, depth: u16) -> TapeId {
     }
 }
 
-/// Checks that a block is metadata that survives a round trip, or an error.
+/// Checks that a block is rejected or is metadata that survives a round trip.
 pub(crate) fn metadata_block(bytes: &[u8]) {
     let known = CallContext { receiver: "127.0.0.1:8000", service: "Chess", sender: "a" };
     if let Some(request) = decode_request(bytes, known) {

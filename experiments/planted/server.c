@@ -1,4 +1,5 @@
-// HTTP server that does WORK steps of arithmetic for each request: two builds of it differ by a known share. One thread, keep-alive, GET without bodies.
+// HTTP server that does WORK steps of arithmetic per request, so that two builds differ by a known share. It has one
+// thread and supports keep-alive and GET without bodies.
 #define _GNU_SOURCE // accept4
 #include <arpa/inet.h>
 #include <errno.h>

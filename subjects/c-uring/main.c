@@ -95,8 +95,8 @@ static void answer(struct ring *ring, struct connection *c) {
         memcpy(c->out + at, &word, 4);
     }
     memmove(c->in, c->in + whole, c->filled -= whole);
-    // MSG_WAITALL sends everything before the linked receive starts, so nothing is received from a peer that does not read.
-    // A send that fails completes with tag 0 and cancels the receive, which then closes the connection.
+    // With MSG_WAITALL, the linked receive starts once all is sent, so a peer that does not read cannot send more. A
+    // send that fails completes with tag 0 and cancels the receive, which then closes the connection.
     if (whole > 0)
         queue(ring, IORING_OP_SEND, c->fd, c->out, whole, MSG_NOSIGNAL | MSG_WAITALL, IOSQE_IO_LINK | IOSQE_CQE_SKIP_SUCCESS, 0);
     receive(ring, c);

@@ -36,8 +36,8 @@ fn nearest<'m>(wanted: &[&'m str], modules: &'m BTreeMap<Module<'m>, &'m str>) -
     })
 }
 
-/// Paths that the code of module `own` names, from the root of the crate. Paths that begin with neither `crate`, `self`,
-/// `super` nor a child module are names in scope or belong to other crates.
+/// Paths that the code of module `own` names, from the root of the crate. Paths that do not begin with `crate`, `self`,
+/// `super` or a child module are names in scope or belong to other crates.
 fn named_modules<'t>(code: &'t str, own: &[&'t str]) -> Vec<Module<'t>> {
     let tokens = tokens(code);
     let parts = tokens.windows(3).filter(|three| three[0] == "mod" && three[2] == ";").map(|three| three[1]);

@@ -58,7 +58,7 @@ pub fn check(spec: &LoadSpec) -> Vec<String> {
     }
     let is_shared = spec.part.is_some() || spec.gate;
     if is_shared {
-        // Other rules would end the load, or the warm-up, at a different moment in each process.
+        // Rules other than a duration would end the load or the warm-up at a different moment in each process.
         problems.unless(
             matches!((spec.stop, spec.warmup), (Stop::Duration { .. }, Warmup::DurationNs(_))),
             "several generators need `stop` and `warmup` as durations",

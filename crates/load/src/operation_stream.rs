@@ -24,7 +24,7 @@ pub(crate) const ONCE_FROM: u64 = 1 << 48;
 /// Maximum length of a key, bytes, which is memcached's limit.
 pub const KEY_MAX_BYTES: usize = 250;
 
-/// What an operation does with its key.
+/// Kind of operation, by its effect on the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Reads the key. If the workload fills, a miss is followed by a SET of [`Operation::value_bytes`].
@@ -40,7 +40,7 @@ pub enum Kind {
 /// One operation of a workload, drawn by [`Stream::next_operation`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operation {
-    /// What the operation does with the key.
+    /// Effect of the operation on the key.
     pub kind: Kind,
     /// Number of the key; [`Texts::key`] returns the key itself.
     pub key: u64,
@@ -331,7 +331,7 @@ impl Texts {
         (64 - key.leading_zeros()).div_ceil(5).max(1)
     }
 
-    /// Length of a key, bytes.
+    /// Length of a key as [`Texts::key`] writes it, bytes.
     pub fn key_bytes(&self, key: u64) -> u32 {
         self.key_sizes.at(mix(self.seed ^ key)).max(u64::from(Texts::least_key_bytes(key))) as u32
     }

@@ -36,7 +36,7 @@ enum HttpVersion {
 }
 
 /// Runs the load `spec`. Calls `progress` on the caller's thread a few times per second. Setting `abort` ends the load
-/// soon and keeps the results. Fails with [`LoadError`]; invalid or missing responses are only part of the measurement.
+/// soon and keeps the results. Fails with [`LoadError`]; invalid or missing responses are results, not failures.
 pub fn run(spec: &LoadSpec, progress: &mut dyn FnMut(Progress), abort: &AtomicBool) -> Result<Measurement, LoadError> {
     let mut tell = |event| {
         if let Told::Progress(seen) = event {

@@ -38,7 +38,7 @@ impl Syntax {
     }
 }
 
-/// The escape of a name in a template, given the characters `before` it.
+/// Escaping of a name's value in a template, given the characters `before` the name.
 pub(crate) fn escape_after(syntax: Syntax, before: &str) -> Escape {
     match syntax {
         // A name at the start may hold the start of a URL, which must not be escaped.

@@ -13,7 +13,7 @@ const ERROR: f64 = 0.05;
 #[derive(Clone, Copy, Debug)]
 pub struct World {
     pub name: &'static str,
-    /// Standard deviation of the logarithm of each trial.
+    /// Standard deviation of the logarithm of a trial's value.
     sigma: f64,
     /// Mean length of a slow spell in trials, its factor, and the share of time that is slow.
     spells: Option<(f64, f64, f64)>,
@@ -21,7 +21,7 @@ pub struct World {
     starts: Option<(f64, f64)>,
     /// Whether trials have the tails of Student's t with 3 degrees of freedom.
     heavy: bool,
-    /// Growth of the logarithm per trial.
+    /// Growth of the logarithm of the value per trial.
     drift: f64,
 }
 

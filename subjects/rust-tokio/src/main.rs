@@ -47,7 +47,7 @@ async fn listen(address: Ipv4Addr, port: u16) -> io::Result<()> {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => drop(tokio::spawn(serve(stream))), // broken connections are ignored
-            Err(_) => tokio::time::sleep(Duration::from_millis(1)).await, // too many files: wait for connections to close
+            Err(_) => tokio::time::sleep(Duration::from_millis(1)).await, // too many files: wait for some to close
         }
     }
 }

@@ -16,10 +16,10 @@ use crate::worker_threads::LoadError;
 
 /// Maximum number of servers of a worker, bounded because responses can name any server.
 const SERVERS_MAX: usize = 1024;
-/// Maximum number of URLs whose resolved addresses are kept. Once it is reached, all of them are forgotten.
+/// Maximum number of URLs whose resolved addresses are kept. Once this many are kept, all are forgotten.
 const RESOLVED_MAX: usize = 1024;
 
-/// Servers by index, including those that responses name. Two names at one address are two servers.
+/// Servers by index, including servers named in responses. Names at one address are separate, as certificates differ.
 #[derive(Clone, Debug)]
 pub(crate) struct Servers {
     /// TLS settings; their server name is ignored.

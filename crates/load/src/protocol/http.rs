@@ -40,7 +40,7 @@ pub(crate) struct Http {
 #[derive(Debug)]
 pub(crate) struct Stream {
     reader: ResponseReader,
-    /// Arrival of the first part of the current response; 0 before it.
+    /// Arrival of the first part of the current response; 0 before it arrives.
     first_at: Nanos,
     body: Body,
 }

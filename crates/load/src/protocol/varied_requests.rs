@@ -159,7 +159,7 @@ impl Value {
 enum Piece {
     /// A range of bytes in `Varied::bytes`.
     Fixed(usize, usize),
-    /// A value, by its index in `Varied`.
+    /// A value, by its index in `Varied::values`.
     Value(usize),
     BodyLength,
 }

@@ -488,8 +488,8 @@ fn rate_follows_its_shape() {
 fn clients_follow_their_shape() {
     let shape = study::load_shape::parse_clients("2 for 200ms, 2..12 over 500ms, 4 for 300ms").unwrap();
     let (clients, stop) = (study::load_shape::clients_max(&shape), Stop::Duration { duration_ns: 1000 * MS });
-    // The number of clients rises by 1 every 50 ms, and each client gets a response per 10 ms. With 2.5 clients on
-    // average, the first window of the ramp has 25. A client that stops still receives its last response.
+    // The number of clients rises by 1 every 50 ms, and each client gets a response every 10 ms. With 2.5 clients on
+    // average, the first window of the ramp has 25 responses. A client that stops still receives its last response.
     let alone = [20.0, 20.0, 25.0, 45.0, 65.0, 85.0, 105.0, 45.0, 40.0, 40.0];
     // The first of three workers has clients 1, 4, 7 and 10.
     let first_of_three = [10.0, 10.0, 10.0, 18.0, 24.0, 30.0, 40.0, 22.0, 20.0, 20.0];

@@ -64,7 +64,7 @@ fn measure(spec: &LoadSpec, network: Network, answer: impl FnMut(u64) -> Answer 
     outcome_of(&plan.in_sessions(spec), sessions, network, answer).unwrap()
 }
 
-/// Numbers of calls that the shop has served, and of orders without a login.
+/// Number of calls that the shop has served, by name, and number of orders without a login.
 #[derive(Debug, Default)]
 struct Served {
     calls: BTreeMap<&'static str, u64>,

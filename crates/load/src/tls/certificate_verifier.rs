@@ -23,7 +23,7 @@ struct BadCertificate(String);
 
 pub(super) fn explain(error: CertificateError) -> String {
     match &error {
-        CertificateError::Other(OtherError(inner)) if inner.is::<BadCertificate>() => inner.to_string(), // From `judge`.
+        CertificateError::Other(OtherError(inner)) if inner.is::<BadCertificate>() => inner.to_string(),
         // This is the signature of the handshake; `judge` handles bad signatures in the chain.
         CertificateError::BadSignature => {
             "the server does not have the key of its certificate: invalid handshake signature".to_owned()

@@ -18,7 +18,7 @@ const LOG_MAX: usize = 1_000_000;
 enum Span {
     Warmup,
     Measured,
-    /// After the end of the load, when the request was in flight.
+    /// After the end of the load, at which the request was still in flight.
     Beyond,
 }
 
@@ -255,7 +255,7 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// Adds the requests without a response to `waits`. `keeps_time`: whether requests to resend keep an intended time.
+    /// Adds the requests without a response to `waits`. If `keeps_time`, requests to resend keep their intended times.
     pub(super) fn unanswered<P: Protocol>(
         &mut self,
         protocol: &P,
