@@ -1,4 +1,5 @@
-//! Compares two load generators by CPU time per request, with the tests of `quintain compare`, which has only its own.
+//! Compares any two load generators by CPU time per request. `quintain compare`, whose tests it uses, runs only its
+//! own.
 
 use std::process::Command;
 

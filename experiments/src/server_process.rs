@@ -1,4 +1,4 @@
-//! Servers started for a measurement, and the build of quintain that serves.
+//! Starts servers for a measurement, and finds the build of quintain to use.
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};

@@ -181,7 +181,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
             cache.window_end = control.start.load(Relaxed) + control.window_ns;
         }
         self.budget.start(&self.task, &mut self.protocol);
-        // With rounds, the first round lets the clients send.
+        // With rounds, clients send once the first round starts.
         if !control.has_rounds {
             self.all_go_on(self.driver.now(), self.connections.depth);
         }
@@ -429,7 +429,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         }
     }
 
-    /// When a client may send, if their number changes: `None` for now, [`NEVER`] if its turn does not come again.
+    /// When a client may send, if the number of clients changes: `None` for now, [`NEVER`] if its last turn is over.
     #[inline]
     fn next_turn(&self, id: u32, now: Nanos) -> Option<Nanos> {
         let Task { spec, index, workers, .. } = self.task;

@@ -1,5 +1,5 @@
-//! Evaluation time of clauses against CEL: `cargo run --release --manifest-path experiments/cel/Cargo.toml`. Both
-//! engines take turns, eleven rounds each; prints medians and ranges. Excludes converting messages to CEL's values.
+//! Compares the evaluation time of clauses with CEL's: `cargo run --release --manifest-path experiments/cel/Cargo.toml`.
+//! The engines take turns for eleven rounds; prints medians and ranges. Excludes converting messages to CEL's values.
 #![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "an example measures and prints")]
 
 use std::collections::HashMap;
