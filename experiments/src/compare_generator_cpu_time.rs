@@ -1,5 +1,4 @@
-//! Compares any two load generators by CPU time per request. `quintain compare`, whose tests it uses, runs only its
-//! own.
+//! Compares two load generators by CPU time per request, with the tests of `quintain compare`, which runs only its own.
 
 use std::process::Command;
 

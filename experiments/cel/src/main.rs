@@ -1,4 +1,4 @@
-//! Compares the evaluation time of clauses with CEL's: `cargo run --release --manifest-path experiments/cel/Cargo.toml`.
+//! Compares evaluation times of clauses with CEL's: `cargo run --release --manifest-path experiments/cel/Cargo.toml`.
 //! The engines take turns for eleven rounds; prints medians and ranges. Excludes converting messages to CEL's values.
 #![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "an example measures and prints")]
 
