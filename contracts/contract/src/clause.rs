@@ -10,7 +10,6 @@ use crate::syntax::Direction;
 /// The number of a service. Successive contracts of a monitor use different numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ServiceId {
-    /// The generation of the contract, which makes the numbers of successive contracts differ.
     pub(crate) generation: u16,
     pub(crate) at: u16,
 }

@@ -50,7 +50,6 @@ impl Operation {
         self.identifies.iter().filter(move |identify| identify.direction == direction)
     }
 
-    /// Returns all clauses, including the checks of declared types.
     pub(crate) fn all_clauses_mut(&mut self) -> impl Iterator<Item = &mut Clause> {
         let typed = self.typed.iter_mut().map(|typed| &mut typed.clause);
         let identifies = self.identifies.iter_mut().map(|identify| &mut identify.clause);
@@ -59,7 +58,7 @@ impl Operation {
 }
 
 impl Contract {
-    /// Finds a service by name. `None` if the contract has no service with this name.
+    /// Finds a service by name. `None` if the contract lacks it.
     pub fn service(&self, name: &str) -> Option<ServiceId> {
         self.services().find(|id| self.service_name(*id) == name)
     }
@@ -89,7 +88,7 @@ impl Contract {
         (0..self.services.len() as u16).map(move |at| ServiceId { generation, at })
     }
 
-    /// The number of an operation, or `None`. For HTTP, `name` is method and template, such as `GET /users/{id}`.
+    /// The number of an operation named as in `add` or `GET /users/{id}`. `None` if the service lacks it.
     pub fn operation(&self, service: ServiceId, name: &str) -> Option<OperationId> {
         let at = self.operations(service).position(|operation| operation == name)?;
         Some(OperationId { service, operation: at as u16 })

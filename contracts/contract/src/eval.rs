@@ -59,7 +59,7 @@ pub enum Why {
     /// An operation without a result, such as division by zero, an index out of range, or a value over a limit.
     #[error("{0}")]
     Impossible(&'static str),
-    /// A string that is not in the named format, such as a number, a date or a URL.
+    /// A string in the wrong format. The field names the right one, such as `URL with a host`.
     #[error("the text is not a {0}")]
     NotA(&'static str),
     /// The step limit was reached.
@@ -310,7 +310,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Evaluates Kleene's `&&` (`decides` is false) or `||` (true). One operand may decide if the other has no value.
+    /// Evaluates Kleene's `&&` (`decides` is false) or `||` (true): either side can decide if the other has no value.
     fn both(&mut self, a: Id, b: Id, decides: bool) -> Outcome<bool> {
         match self.truth(a) {
             Ok(value) if value == decides => Ok(decides),

@@ -51,8 +51,7 @@ pub fn check_partly(text: &str, schema: &Schema) -> Checked {
 fn checked(text: &str, known: types_and_schema::KnownSchema) -> Checked {
     let mut found = finding::Findings::default();
     let file = parse::parse(text, &mut found);
-    // A broken clause is left out of the tree, so its names may seem unknown. Compiling reports all
-    // other errors in the same run.
+    // Compiles the rest even if clauses are broken, so that one run reports all errors.
     let contract = compile::compile(&file, text, &known, &mut found);
     let contract = (!found.any_mistake()).then_some(contract);
     if contract.is_some() {

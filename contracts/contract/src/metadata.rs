@@ -20,13 +20,13 @@
 /// The shared label of all parties without an adapter.
 pub const UNKNOWN: &str = "unknown";
 
-/// The version of the block that this crate writes and reads.
+/// The version of the metadata block that this crate writes and reads.
 pub const VERSION: u8 = 1;
 
-/// Maximum size of a block, in bytes.
+/// Maximum size of a metadata block, in bytes.
 pub const BLOCK_MAX_BYTES: usize = 1 << 20;
 
-/// Maximum number of entries per block. A sender drops the rest, which makes blame less precise.
+/// Maximum number of entries per metadata block. A sender drops the rest, which makes blame less precise.
 pub const ENTRIES_MAX: usize = 16_384;
 
 /// Maximum number of labels that vouch for one entry.
@@ -109,8 +109,8 @@ pub fn encode_reply(entries: &[Identified], known: CallContext<'_>) -> Vec<u8> {
     out
 }
 
-/// Decodes the block of a request, ignoring [`CallContext::sender`]. Memory is bounded by a small
-/// multiple of the block's length. `None` if the block is invalid or over a limit.
+/// Decodes a request's block, using memory of at most a small multiple of the block's length. Ignores
+/// [`CallContext::sender`]. `None` if the block is invalid or over a limit.
 pub fn decode_request(block: &[u8], known: CallContext<'_>) -> Option<RequestMetadata> {
     let mut reader = Reader::new(block)?;
     let flags = reader.head()?;
@@ -133,9 +133,8 @@ pub fn decode_reply(block: &[u8], known: CallContext<'_>) -> Option<Vec<Identifi
 }
 
 /// The size of a call's metadata in bytes as Whip counts it, for comparison with its paper: `16 + |sender|` for the
-/// request, `16 + |endpoint?index|` for each entry, and `4 + |label|` for each label. `peers` adds `7 + |host| + 7` for
-/// each known peer address. Source: the Thrift binary encoding of Whip's `Annotated` and `PortConfiguration`. Whip's
-/// adapters log that length without the payload.
+/// request, `16 + |endpoint?index|` for each entry, `4 + |label|` for each label and, with `peers`, `14 + |host|` for
+/// each known peer address. Source: the Thrift binary encoding of Whip's `Annotated` and `PortConfiguration`.
 pub fn whip_bytes(request: &RequestMetadata, reply: &[Identified], peers: bool) -> usize {
     let entry = |entry: &Identified| {
         let identifier = entry.endpoint.len() + entry.index.as_ref().map_or(0, |index| 1 + index.len());

@@ -84,7 +84,7 @@ pub struct Counts {
 /// Maximum size of all names in bytes. Names are never forgotten, so a peer could invent any number of them.
 const NAMES_MAX_BYTES: usize = 64 << 20;
 
-/// Estimated overhead per name, in bytes: two uses in a table and one in a list.
+/// Estimated overhead per name, in bytes: two references from a table and one from a list.
 const NAME_BYTES: usize = 96;
 
 struct Promise {
@@ -127,8 +127,7 @@ impl<'a> Step<'a> {
 }
 
 impl<S: Store> Monitor<S> {
-    /// Creates a monitor that continues with the entries of the store. `now_s` counts seconds from
-    /// a time that is the same for all calls and all uses of the store.
+    /// Creates a monitor with the entries of the store. `now_s` is in seconds since an epoch that never changes.
     pub fn new(contract: Arc<Contract>, settings: Settings, mut store: S, now_s: u64) -> Self {
         let names = store.names().into_iter().map(Arc::<str>::from).collect::<Vec<_>>();
         let numbers = names.iter().enumerate().map(|(at, name)| (name.clone(), at as NameId)).collect();
@@ -321,9 +320,8 @@ impl<S: Store> Monitor<S> {
         step.output
     }
 
-    /// Handles a request that goes directly to the service, because the adapter at [`Self::peer`] is unreachable.
-    /// Checks the clauses of the request that the other adapter would have checked. The reply will be checked against
-    /// all clauses.
+    /// Handles a request to a service whose adapter, at [`Self::peer`], is unreachable. Checks the clauses of the
+    /// request that the other adapter would have checked. The reply will be checked against all clauses.
     pub fn go_alone(&mut self, call: Call<'_>, ticket: &mut Ticket, now_s: u64) -> StepOutput {
         let is_known = self.contracts.knows(call.operation.service);
         if !std::mem::replace(&mut ticket.enhanced, false) || ticket.bypassed || !is_known {

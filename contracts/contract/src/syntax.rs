@@ -108,7 +108,6 @@ impl Kind {
         ("on_error", Self::Exception),
     ];
 
-    /// The first word of a clause of this kind.
     pub(crate) fn keyword(self) -> &'static str {
         Self::KEYWORDS.iter().find(|(_, kind)| *kind == self).map_or("identifies", |(keyword, _)| keyword)
     }

@@ -52,7 +52,7 @@ pub(crate) fn tokens(text: &str, found: &mut Findings) -> Vec<(Token, Span)> {
                 let message = format!("the number `{digits}` is too large: whole numbers have 64 bits");
                 found.mistake("number", span, message);
             }
-            // A number keeps the parser from reporting a second error.
+            // Replacing an invalid number by 0 keeps the parser from reporting a second error.
             tokens.push((token.unwrap_or(Token::Int(0)), span));
         } else if byte == b'"' || byte == b'\'' {
             let (value, length) = quoted(rest, start, found);
@@ -97,8 +97,7 @@ fn lone_braces(text: &str) -> Vec<(usize, &'static str)> {
     lone
 }
 
-/// The value and length in bytes of the string at the start of `rest`. The value is `None` if the string is not closed
-/// on its line.
+/// The value of the string at the start of `rest`, or `None` if its line does not close it, and its length in bytes.
 fn quoted(rest: &str, start: usize, found: &mut Findings) -> (Option<String>, usize) {
     let line = rest.find('\n').map_or(rest, |end| &rest[..end]);
     let line = line.strip_suffix('\r').unwrap_or(line);

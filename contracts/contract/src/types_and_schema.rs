@@ -42,8 +42,7 @@ pub struct Field {
     pub of: Type,
     /// Whether the field may be missing.
     pub optional: bool,
-    /// Whether a message without the field breaks its type. An IDL may require writers to send a field but let readers
-    /// accept its absence.
+    /// Whether a message without the field breaks its type. An IDL may require a field of writers but not of readers.
     pub required: bool,
 }
 

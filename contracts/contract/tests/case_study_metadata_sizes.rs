@@ -1,5 +1,5 @@
-//! Runs the three case studies as their clients do, in the original layout: one adapter called `a` on both sides.
-//! Metadata bytes and entries must match the original's formula.
+//! Compares metadata bytes and entries in the three case studies with the original's, for one adapter `a` on both
+//! sides.
 
 use crate::adapters_in_memory::{World, ask};
 use contract::metadata::whip_bytes;

@@ -18,7 +18,6 @@ fn every_example_is_a_contract() {
     }
 }
 
-/// Checks that the compiler knows every function in the table.
 #[test]
 fn every_function_of_the_table_exists() {
     let text = document();

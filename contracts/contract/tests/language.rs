@@ -257,7 +257,7 @@ fn expensive_expressions_stop_at_the_step_limit() {
     let mut doubled = "\"0123456789012345\"".to_owned();
     for depth in 0..40 {
         doubled = format!("let t{depth} = {doubled}; t{depth} + t{depth}");
-        // `let` nests to the right of `=`, so every name refers to the one before.
+        // Each variable's value is the whole previous expression, so each level doubles the string.
     }
     let found = verdict(&format!("len(({doubled})) > 0"), STEPS_MAX);
     assert!(found.ends_with("step limit exceeded"), "{found}");

@@ -1,5 +1,5 @@
-//! The contract language and its monitor, from text to verdict. Most tests share one binary, which is linked and run
-//! only once. Tests that observe or change process-wide state have separate binaries.
+//! Tests of the language and the monitor in one binary, which links once. Tests that need their own process are
+//! separate.
 
 mod adapters_in_memory;
 mod case_study_metadata_sizes;

@@ -32,7 +32,7 @@ fn world(contract: &str, endpoint: &str, service: &str, bytes_max: usize) -> Wor
     world
 }
 
-/// Adds an Evernote user: two entries with the case study's indexes, 55 letters and a number.
+/// Adds an Evernote user with two entries. As in the case study, an index is 55 letters and a number.
 fn evernote(world: &mut World, number: usize) {
     let token = format!("{}{number}", "t".repeat(55));
     let notes = json!("https://127.0.0.1:9444/");

@@ -8,7 +8,7 @@ use crate::syntax::{ClauseKind, Operation};
 use crate::types_and_schema::{Field, Type};
 
 impl ContractCompiler<'_> {
-    /// Returns the checks of an operation's declared types. Empty if the operation is `untyped`.
+    /// Returns the checks of an operation's declared types, or none if the operation is `untyped`.
     pub(crate) fn typed(&self, operation: &Operation, id: &str, types: &OperationTypes) -> Vec<Typed> {
         if operation.clauses.iter().any(|clause| matches!(clause.kind, ClauseKind::Untyped)) {
             return Vec::new();

@@ -10,9 +10,8 @@ const VALUES_MAX: usize = 8;
 
 type TakePart<'t> = &'t mut dyn FnMut(String, Value<'_>);
 
-/// Passes every part of the message that made a clause fail, such as `result.users[3].id`, to `take`. Each part is
-/// passed once, with its value, in the order of the text. Only the false sides of a conjunction and the first deciding
-/// item of a loop count.
+/// Passes each part of the message that made a clause fail, such as `result.users[3].id`, to `take` once, in the order
+/// of the text. A conjunction contributes only its false sides, and a loop only its first deciding item.
 pub(crate) fn guilty(clause: &Clause, env: Env<'_>, scratch: &mut Scratch, take: TakePart<'_>) {
     scratch.run(&clause.code, env, |run| {
         let names = vec![None; usize::from(clause.code.locals)];

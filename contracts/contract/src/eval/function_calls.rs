@@ -41,7 +41,7 @@ impl<'a> Run<'a> {
             Function::Min | Function::Max => self.extreme(one, first, count, matches!(function, Function::Max)),
             Function::Lower => {
                 let text = self.text(one)?;
-                // The lower-case form may have three times as many bytes.
+                // Lower case can take three times as many bytes.
                 self.charge_bytes(id, 4 * text.len())?;
                 let lower = text.chars().flat_map(char::to_lowercase);
                 Ok(Value::Text(bumpalo::collections::String::from_iter_in(lower, self.bump).into_bump_str()))
@@ -99,7 +99,7 @@ impl<'a> Run<'a> {
             (Value::Float(number), true) => Ok(Value::Float(number)),
             (Value::Float(number), false) => {
                 let whole = number.trunc();
-                // The upper bound is 2^63 and excluded, because it does not fit in 64 bits.
+                // The upper bound, 2^63, is excluded because it does not fit in an `i64`.
                 let fits = whole >= i64::MIN as f64 && whole < -(i64::MIN as f64);
                 if fits { Ok(Value::Int(whole as i64)) } else { self.stop(id, Why::OVERFLOW) }
             }

@@ -47,7 +47,7 @@ fn binary(operator: Binary, a: &Expr, b: &Expr) -> Option<ExprKind> {
         let is_decided = left.as_ref() == Some(&decides) || right.as_ref() == Some(&decides);
         return if is_decided { Some(decides) } else { left.and(right) };
     }
-    // A length is not negative.
+    // A length is never negative.
     if let Some((term, interval)) = compared(operator, a, b)
         && is_length(term)
     {
@@ -80,8 +80,8 @@ fn is_length(expr: &Expr) -> bool {
     }
 }
 
-/// The numbers from `least` to `most`, both stored doubled: 6 means 3, and 7 excludes 3 and 4 but lies between them.
-/// With `not`, all numbers except `least`, which then equals `most`.
+/// The numbers from `least` to `most`, stored doubled, so that a bound can lie between integers: 6 means 3, and 7 means
+/// 3.5. With `not`, all numbers except `least`, which then equals `most`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Interval {
     least: i128,

@@ -87,7 +87,7 @@ impl MemoryStore {
         self.log.records().map(|record| (record.key, record.value))
     }
 
-    /// Like [`Store::put`], but passes evicted keys to `evict`. They do not count as forgotten: a file may have them.
+    /// Like [`Store::put`], but evicted keys, which a file may have, go to `evict` and do not count as forgotten.
     pub fn put_evicting(&mut self, key: &Key, entry: &[u8], now_s: u64, evict: &mut dyn FnMut(&Key)) {
         self.put_within(self.bytes_max, key, entry, now_s, evict);
     }

@@ -55,14 +55,14 @@ pub(super) struct Introduced {
 }
 
 impl Introduced {
-    /// The entry for an introduced endpoint, if the message names the vouching labels.
+    /// The entry for an introduced endpoint whose vouching labels the message names.
     pub(super) fn kept<'a>(&'a self, labels: &'a [NameId], origin: Origin) -> Kept<'a> {
         let (endpoint, service, index, secret) = (&self.endpoint, self.service, self.index.as_deref(), self.secret);
         let (vouching, peer, fresh, more) = (Vouching::Named, None, labels, labels);
         Kept { vouching, endpoint, service, index, secret, peer, fresh, more, origin }
     }
 
-    /// The entry for an introduced endpoint without metadata. The sender of a request vouches for it. For a reply, the
+    /// The entry for an introduced endpoint without metadata. The sender of a request vouches for it; for a reply, the
     /// labels of the replying service vouch, and a known entry stays unchanged.
     fn kept_by_sender<'a>(&'a self, direction: Direction, sender: &'a [NameId; 1], ticket: &'a Ticket) -> Kept<'a> {
         if direction == Direction::Request {
@@ -198,7 +198,7 @@ impl<S: Store> Monitor<S> {
         }
     }
 
-    /// Labels to send to another adapter, which may know the labels of an orphan; for orphans, none are sent.
+    /// Labels to send to another adapter: none for an orphan, because the other adapter may know its labels.
     pub(super) fn carried_labels(&self, labels: &[NameId], is_orphan: bool) -> Vec<String> {
         if is_orphan { Vec::new() } else { self.shown_labels(labels) }
     }

@@ -48,7 +48,7 @@ pub(super) struct Log {
 }
 
 impl Log {
-    /// Creates an empty log. A segment has 1/16 of `bytes_max`, limited to 256 B to 16 KiB.
+    /// Creates an empty log. Its segments have 1/16 of `bytes_max`, but at least 256 B and at most 16 KiB.
     pub(super) fn new(bytes_max: usize) -> Self {
         Self { segment_bytes: (bytes_max / 16).clamp(256, SEGMENT_BYTES_MAX), ..Self::default() }
     }
@@ -101,7 +101,7 @@ impl Log {
         self.dead_bytes += HEADER_BYTES + length;
         let place = self.append(key, used_s, AGAIN, value);
         self.moved(key, before, place);
-        // More than half of the bytes that recycling scans are then garbage.
+        // Waiting until most bytes are garbage keeps the average cost of recycling low.
         if self.dead_bytes > self.capacity_bytes / 2 && self.order.len() > 4 {
             for _ in 0..self.order.len() {
                 self.recycle(&mut |record| Some(record.again));
@@ -110,8 +110,8 @@ impl Log {
         true
     }
 
-    /// Removes the oldest segment. For each live record, `stays` returns whether it then counts as used, or `None` to
-    /// drop it. Kept records are appended to the newest segment.
+    /// Removes the oldest segment. For each live record, `stays` returns `None` to drop the record, or whether it
+    /// counts as used in the newest segment, to which it is moved.
     pub(super) fn recycle(&mut self, stays: &mut dyn FnMut(&Record<'_>) -> Option<bool>) {
         let Some(number) = self.order.pop_front() else { return };
         let bytes = std::mem::take(&mut self.segments[number as usize]);

@@ -100,7 +100,6 @@ impl Entry {
         out
     }
 
-    /// Decodes an entry of a store. `None` if it is invalid.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let mut reader = Reader::new(bytes)?;
         let name = |reader: &mut Reader<'_>| Some(reader.count(u32::MAX as usize)? as NameId);
