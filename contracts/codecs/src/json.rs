@@ -1,4 +1,4 @@
-//! Reads JSON into values within limits, and writes it. Source: RFC 8259.
+//! Reads and writes JSON, within limits. Source: RFC 8259.
 //! ```
 //! use codecs::json;
 //!
@@ -22,8 +22,7 @@ pub const DEPTH_MAX: usize = 64;
 /// Maximum number of values in a JSON text.
 pub const VALUES_MAX: usize = 1 << 20;
 
-/// Parses a whole JSON text. Numbers outside `i64` become doubles. Fails for invalid JSON, a value over a limit, or a
-/// duplicate name in an object.
+/// Parses JSON. Numbers outside `i64` become doubles. Fails for invalid JSON, duplicate names or exceeded limits.
 pub fn parse(bytes: &[u8]) -> Result<Value, serde_json::Error> {
     if bytes.len() > TEXT_BYTES_MAX {
         return Err(Error::custom(format_args!("{} bytes, over the limit of {TEXT_BYTES_MAX}", bytes.len())));

@@ -57,8 +57,8 @@ impl DecodeError {
 pub struct Mistakes(pub Vec<Mistake>);
 
 impl Mistakes {
-    /// Returns `result` if there are no errors. Otherwise fails with errors sorted by file, in the order of `sources`,
-    /// and by position.
+    /// Returns `result` if `all` is empty. Otherwise fails with `all`, sorted by file, as in `sources`, and by
+    /// position.
     pub(crate) fn or<T>(mut all: Vec<Mistake>, sources: &[&str], result: T) -> Result<T, Mistakes> {
         if all.is_empty() {
             return Ok(result);

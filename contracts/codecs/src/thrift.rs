@@ -14,14 +14,13 @@
 //! assert_eq!((message.header.sequence, arguments.get("b").and_then(|b| b.as_i64())), (7, Some(3)));
 //! ```
 //! # How a message is read
-//! [`detect`] finds protocol and framing from a connection's first bytes, and [`MessageReader`]
-//! finds where each message ends. [`Message::decode`] walks through its structure once, checks all limits and allocates
-//! nothing. A [`View`] then reads fields and elements in place. Unread and unknown fields are skipped.
+//! [`detect`] finds protocol and framing from a connection's first bytes, and [`MessageReader`] finds where each
+//! message ends. [`Message::decode`] walks through its structure once, checks all limits and allocates nothing. A
+//! [`View`] then reads fields and elements in place. Unread and unknown fields are skipped.
 //! # Choices that the protocols leave open
 //! - **A field whose type differs from the schema's** counts as absent; Apache Thrift's libraries also skip it.
 //! - **A repeated field** has its last value, as in those libraries.
-//! - **A bool** is 0 or 1; in elements of the compact protocol 1, 2 or 0. Readers differ on other
-//!   bytes, which are therefore rejected.
+//! - **A bool** is 0 or 1, or in elements of the compact protocol 0, 1 or 2. Readers differ on other bytes, so these fail.
 //! - **Numbers** of the compact protocol may have leading zero groups. Numbers wider than their type are rejected.
 //! - **Enums** keep a number that has no member.
 

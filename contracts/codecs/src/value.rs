@@ -2,8 +2,7 @@
 
 use serde::{Serialize, Serializer};
 
-/// A value without a type. The schema defines the width of an [`Integer`](Value::Integer) and whether a record must
-/// have a field.
+/// A value without its type. The schema has the width of each [`Integer`](Value::Integer) and the required fields.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 #[serde(untagged)]
 pub enum Value {

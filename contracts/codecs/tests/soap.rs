@@ -115,7 +115,6 @@ fn responses() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// The composed responses must equal those that zeep decoded into `oracle/soap_responses_read.txt`.
 #[test]
 fn composes_the_responses_that_zeep_decoded() {
     let (chess, airline) = (chess(), airline());

@@ -12,10 +12,9 @@ const DEPTH_MAX: usize = 64;
 
 type Composed = Result<(), ComposeError>;
 
-/// Composes an envelope with one message in its body: a request with its arguments, or a response with its result.
-/// Fields are written in the order of their type. [`Value::Null`] is omitted if the field is optional, or written as
-/// nil if the type allows it. Fails if a value does not match its type, a required field is missing, or the type lacks
-/// a given field.
+/// Composes an envelope for a request with its arguments or a response with its result. Fields follow the order of
+/// their type. [`Value::Null`] is omitted if the field is optional, or written as nil if the type allows it. Fails if a
+/// value does not match its type, a required field is missing, or a field is unknown.
 pub fn compose_envelope(wsdl: &Wsdl, message: &Message, value: &Value) -> Result<String, ComposeError> {
     let (path, namespaces) = (vec![message.element.clone()], vec![String::new()]);
     let mut writer = Writer { out: ENVELOPE.to_owned(), wsdl, path, namespaces };

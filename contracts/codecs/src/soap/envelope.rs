@@ -35,8 +35,7 @@ pub struct Request<'e> {
     pub operation: &'e Operation,
     /// The arguments, which can be read by name or by position.
     pub arguments: View<'e>,
-    /// Whether `SOAPAction` names a different operation than the body. The body decides here, but a server that follows
-    /// the header would perform the operation that the header names.
+    /// Whether `SOAPAction` names a different operation, which a server might perform instead of the body's.
     pub is_action_other: bool,
 }
 
@@ -72,8 +71,7 @@ impl Fault<'_> {
 }
 
 impl<'d> Envelope<'d> {
-    /// Parses a whole envelope. Fails for invalid XML, a value over a limit, a document type, or anything except an
-    /// envelope with one element in its body.
+    /// Parses an envelope with one element in its body. Fails for any other XML, a document type, or an exceeded limit.
     pub fn parse(bytes: &'d [u8], limits: &Limits) -> Result<Envelope<'d>, SoapError> {
         let document = Document::parse(bytes, limits)
             .map_err(|error| SoapError { what: error.to_string(), is_over: error.is_limit })?;
@@ -104,8 +102,7 @@ impl<'d> Envelope<'d> {
         View::new(&self.document, self.content, wsdl, Type::Complex(message.content))
     }
 
-    /// Reads the envelope as a request. `action` is the value of `SOAPAction`, or `None` without that header. Fails if
-    /// no operation has the body's element.
+    /// Reads a request. `action` is the value of `SOAPAction`, if any. Fails if no operation has the body's element.
     pub fn request<'e>(&'e self, wsdl: &'e Wsdl, action: Option<&str>) -> Result<Request<'e>, SoapError> {
         let (namespace, name) = self.content();
         let Some(operation) = wsdl.operation_by_element(namespace, name) else {

@@ -144,7 +144,8 @@ impl<'e> View<'e> {
         !field.is_attribute && !field.is_list() && self.document.children(element).filter(is_field).nth(1).is_some()
     }
 
-    /// The field, or the first child of an unknown type, with this name. `None` if absent; lists exist even if empty.
+    /// The field with this name, or the first such child of a value of unknown type. `None` if absent; empty lists
+    /// exist.
     pub fn get(&self, name: &str) -> Option<View<'e>> {
         match self.at {
             At::Element(element, Type::Any) => {

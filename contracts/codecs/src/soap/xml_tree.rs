@@ -43,7 +43,7 @@ pub(super) struct Element<'d> {
     pub(super) parent: Option<u32>,
     pub(super) first_child: Option<u32>,
     pub(super) next: Option<u32>,
-    /// The element's own text, without its children's, with references resolved.
+    /// The element's own text with references resolved, without its children's text.
     pub(super) text: Cow<'d, str>,
     attributes: std::ops::Range<u32>,
     pub(super) at: usize,

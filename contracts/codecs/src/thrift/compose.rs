@@ -7,10 +7,9 @@ use super::schema::{Requirement, Schema, StructId, StructKind, Type};
 use super::value_view::wire_type;
 use crate::value::{ComposeError, Value};
 
-/// Composes a message: a call with its arguments, or a reply with its result. Fields are written in the order of their
-/// numbers. A missing field or [`Value::Null`] is written as its default if it has one and is not optional, and is
-/// omitted otherwise. Fails if a value does not match its type, a required field is missing, or the schema lacks a
-/// given field.
+/// Composes a call with its arguments or a reply with its result. Fields are written in the order of their numbers. A
+/// missing or null field gets its default if it has one and is not optional; otherwise, it is omitted. Fails if a value
+/// does not match its type, a required field is missing, or a field is unknown.
 pub fn compose_message(
     protocol: Protocol,
     framing: Framing,
@@ -25,7 +24,7 @@ pub fn compose_message(
     composer.out.finish(framing, header)
 }
 
-/// Composes a `TApplicationException` with a code as in [`super::Outcome::Failed`]. Panics if it reaches 2 GiB.
+/// Composes a `TApplicationException` with a code of [`super::Outcome::Failed`]. Panics if its size reaches 2 GiB.
 pub fn compose_application_exception(
     protocol: Protocol,
     framing: Framing,

@@ -42,7 +42,7 @@ pub enum WireType {
 }
 
 impl WireType {
-    /// Returns the type with this number in a protocol. Bools have two numbers in the compact protocol.
+    /// Returns the type with this number in a protocol, or `None`. The compact protocol has two numbers for bools.
     pub(super) fn from_code(protocol: Protocol, code: u8) -> Option<WireType> {
         use Protocol::{Binary, Compact};
         Some(match (protocol, code) {

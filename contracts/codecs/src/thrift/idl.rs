@@ -12,11 +12,9 @@
 //! # Choices that the language leaves open
 //! - **Fields without a number** get -1, -2 and so on, in file order. Explicit numbers must be 1 to 32767.
 //! - **Fields of a union** are always optional; so are results and exceptions of methods.
-//! - **Enum members** without a number start at 0 or continue after the previous member. Two
-//!   members may share a number.
+//! - **Enum members** without a number start at 0 or continue after the previous member. Numbers may repeat.
 //! - **Types** may be used before their definition, including in constants.
-//! - **Names from included files** start with the file's name without directory and extension:
-//!   `include "a/shared.thrift"` gives `shared.Type`.
+//! - **Names from included files** start with the file's base name: `include "a/shared.thrift"` gives `shared.Type`.
 //! - **`cpp_include`, `cpp_type`, `&`, namespaces and annotations** are ignored; `senum` and `slist` are errors.
 
 mod constant;

@@ -212,9 +212,8 @@ impl MessageReader {
         MessageReader { protocol, framing, limits, walk: None }
     }
 
-    /// Reads `bytes`, which start with a message. Call this again with more bytes until the message is complete. Fails
-    /// if the message is invalid or over a limit; the next message then cannot be found. Checks only the length of a
-    /// framed message; [`Message::decode`] checks the rest.
+    /// Finds the end of the message that starts `bytes`. Until it is complete, call this again with more bytes
+    /// appended. After a failure, the stream is unusable. Does not check the content of framed messages.
     pub fn read(&mut self, bytes: &[u8]) -> Result<Progress, DecodeError> {
         let limit = self.limits.message_bytes;
         if self.framing == Framing::Framed {

@@ -215,8 +215,7 @@ impl Schema {
         &self.enums[id.0 as usize]
     }
 
-    /// All structs, unions and exceptions, including arguments (`Service.method.arguments`) and results
-    /// (`Service.method.result`).
+    /// All structs, unions and exceptions, and the structs `Service.method.arguments` and `Service.method.result`.
     pub fn structs(&self) -> impl ExactSizeIterator<Item = (StructId, &Struct)> {
         self.structs.iter().enumerate().map(|(index, structure)| (StructId(index as u32), structure))
     }

@@ -77,8 +77,7 @@ impl Resolver<'_> {
         })
     }
 
-    /// Resolves `true`, `false`, the name of a constant, or an enum member. A member is `Enum.MEMBER`,
-    /// `file.Enum.MEMBER`, or just `MEMBER` if the type is that enum.
+    /// Resolves `true`, `false`, a constant, or an enum member: `[file.]Enum.MEMBER`, or `MEMBER` if `ty` is its enum.
     fn named(&mut self, file: usize, at: usize, name: &str, ty: &Type) -> Option<Value> {
         if *ty == Type::Bool
             && let Ok(value) = name.parse()
@@ -113,7 +112,6 @@ impl Resolver<'_> {
     }
 }
 
-/// Parses a UUID such as `00112233-4455-6677-8899-aabbccddeeff`. `None` for other strings.
 fn uuid(text: &str) -> Option<[u8; 16]> {
     let is_uuid = text.len() == 36
         && text.bytes().enumerate().all(|(at, byte)| match at {

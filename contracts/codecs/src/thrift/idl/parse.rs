@@ -68,7 +68,7 @@ pub(super) enum ConstKind {
 
 type SyntaxError = (usize, String);
 
-/// A syntax error, or `None` if it has already been reported.
+/// A parsed item, or its syntax error, which is `None` if it has already been reported.
 type Parsed<T> = Result<T, Option<SyntaxError>>;
 
 pub(super) fn parse_document(text: &str) -> (Document, Vec<SyntaxError>) {

@@ -69,9 +69,8 @@ pub(super) struct Resolver<'f> {
     methods_left: usize,
 }
 
-/// Parses the IDL file `text`; `source` is its name in error messages. `include` returns the text of a file by its path
-/// as written, or the reason why that failed; it is called once per path. Fails with all errors of the file and its
-/// includes.
+/// Parses the IDL file `text`; `source` is its name in error messages. `include` returns the text of an included file
+/// by its path. Fails with all errors of the file and its includes.
 pub fn parse(source: &str, text: &str, include: ReadFile<'_>) -> Result<Schema, Mistakes> {
     let mut mistakes = Vec::new();
     let files = load(source, text, include, &mut mistakes);
