@@ -1,5 +1,4 @@
-//! Writes the keys in docs/reference/adapter.md, which a test checks:
-//! `cargo run -p adapter --example configuration_reference`.
+//! Writes the keys in docs/reference/adapter.md. Usage: `cargo run -p adapter --example configuration_reference`.
 
 use std::path::Path;
 

@@ -1,8 +1,5 @@
 //! Measures the adapter's own time per call in the three case studies. Two adapters and the services run in one
-//! process, over plain HTTP.
-//!
-//! `cargo run --release -p adapter --example own_time -- [TRIALS]`
-//!
+//! process, over plain HTTP. Usage: `cargo run --release -p adapter --example own_time -- [TRIALS]`.
 //! Own time is the `own_ns` column of the call log: the time from receiving to forwarding the request, plus the same
 //! for the reply, without reading and writing HTTP itself. Quantiles exclude the first tenth of the calls.
 #![allow(clippy::print_stdout, reason = "it prints its measurements")]

@@ -161,8 +161,7 @@ pub struct Running {
     pub addresses: BTreeMap<String, SocketAddr>,
 }
 
-/// Starts an adapter that writes reports to `out`. Fails if a port, file or thread is unavailable; problems with the
-/// store are only reported.
+/// Starts an adapter that writes reports to `out`. Fails if a port, thread or file, except the store, is unavailable.
 pub fn start(config: &Config, checked: Checked, out: Box<dyn Write + Send>) -> Result<Running, StartError> {
     let metrics = Arc::new(Metrics::default());
     let reports = Reports::start(config.reports.clone(), metrics.clone(), out)
@@ -277,9 +276,8 @@ impl Running {
         self.app.watch.metrics_text()
     }
 
-    /// Reloads the contract and its schemas for new calls and returns warnings. Calls in flight keep their contract,
-    /// and service entries stay. `draft` must be the draft that started the adapter; only its contract and schemas are
-    /// read. Fails with all errors, and the previous contract then stays in force.
+    /// Reloads only the contract and schemas of the adapter's own `draft`, for new calls, and returns warnings. Calls
+    /// in flight keep their contract, and service entries stay. A failure changes nothing.
     pub fn reload(&self, draft: &Draft) -> Result<Vec<String>, StartError> {
         let before = self.app.watch.services().contract.clone();
         let checked = check_after(draft, Some(&before))?;
@@ -287,8 +285,7 @@ impl Running {
         Ok(checked.warnings)
     }
 
-    /// Whether a burst has ended since the last call: memory for messages fell at least 4 MiB below its peak, or the
-    /// number of connections fell by at least 32.
+    /// Whether memory for messages fell by 4 MiB from its peak, or connections by 32, since this was last called.
     pub fn take_burst(&self) -> bool {
         const FEWER_BYTES: usize = 4 << 20;
         const FEWER_CONNECTIONS: u64 = 32;

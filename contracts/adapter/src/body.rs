@@ -22,11 +22,10 @@ pub(crate) struct Body {
     read: VecDeque<Bytes>,
     trailers: Option<HeaderMap>,
     rest: Option<Incoming>,
-    /// Whether the body arrived, and is forwarded, without a length. Without this flag, an empty chunked body would
-    /// lose its framing.
+    /// Whether the body's length is unknown. Without this flag, an empty chunked body would lose its framing.
     is_open: bool,
     share: Option<Arc<Share>>,
-    /// Why the connection failed after the part in `read`, and whether that part had time to be sent.
+    /// Why the connection failed after the part in `read`, and whether that part has had time to be sent.
     cut: Option<(hyper::Error, bool)>,
     watch: Option<Watch>,
 }

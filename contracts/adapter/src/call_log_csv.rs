@@ -17,8 +17,7 @@ pub const HEADER: &str = "call,side,operation,own_ns,waited_ns,whip_bytes,whip_b
 /// Maximum number of queued lines. A call waits if the queue is full, since a missing line would bias a mean. The queue
 /// is allocated in full at the start, so it must be short to keep an adapter small.
 const WAITING_MAX: usize = 4_096;
-/// Number of lines between two readings of the process's memory use. The writer takes the readings, because each is a
-/// system call, which would delay a call.
+/// Number of lines per reading of the process's memory use. The writer reads it, so that no call waits.
 const LINES_A_LOOK: u64 = 20;
 
 /// The logged values of a call, in the order of [`HEADER`].

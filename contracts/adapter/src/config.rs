@@ -91,15 +91,13 @@ pub struct Consuming {
 pub struct StoreSettings {
     /// Path of the store's file, or `None` to keep entries only in memory.
     pub path: Option<PathBuf>,
-    /// Maximum size of entries in memory, in bytes. The default is 512 KiB with a file, which receives evicted entries.
-    /// Without a file it is 16 MiB, and evicted entries are forgotten.
+    /// Maximum size of entries in memory, in bytes; by default 512 KiB with a file of all entries, 16 MiB without one.
     pub memory_bytes: Option<usize>,
     /// Time after which an unused entry is removed; `None` keeps all entries.
     pub expire_after: Option<Duration>,
     /// Maximum time before new entries are written to the file.
     pub flush: Duration,
-    /// Whether a file with a different contract, name or version is renamed and a new file started. Otherwise the file
-    /// is left untouched, and entries are kept only in memory.
+    /// Whether a file of a different contract, name or version is renamed and replaced. Otherwise, only memory is used.
     pub is_rotated: bool,
 }
 
@@ -170,8 +168,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// The timeout for a response. An adapter gets 1 to 5 s more, because it waits as long for its service, and its
-    /// report that the service is late takes time to arrive.
+    /// The timeout for a response. An adapter gets 1 to 5 s more, so that it can report that its service is late.
     pub(crate) fn answer(&self, from_adapter: bool) -> Duration {
         let grace = (self.request / 4).clamp(Duration::from_secs(1), Duration::from_secs(5));
         if from_adapter { self.request + grace } else { self.request }

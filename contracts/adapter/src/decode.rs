@@ -31,8 +31,7 @@ pub(crate) struct Reply<'m> {
     pub(crate) tape: Tape<'m>,
     pub(crate) value: TapeId,
     pub(crate) is_error: bool,
-    /// Whether the HTTP status is not 2xx. A proxy may have written such a reply, so undecided clauses do not reject
-    /// it.
+    /// Whether the HTTP status is not 2xx. A proxy may have replied, so undecided clauses do not reject the reply.
     pub(crate) may_be_undecided: bool,
 }
 
@@ -90,8 +89,7 @@ impl Service {
         of_method.filter_map(|(_, template, op)| Some((op, template.matches(path)?))).next()
     }
 
-    /// Finds the called operation. If `is_strict`, a request counts as unreadable if readers may disagree on its
-    /// operation.
+    /// Finds the called operation. If `is_strict`, a request whose operation is ambiguous counts as unreadable.
     pub(crate) fn http_request<'m>(
         &'m self,
         head: &'m RequestHead,

@@ -17,8 +17,7 @@ use crate::local_sockets_to_adapters::{OwnSocket, OwnSockets};
 use crate::metrics::{Metrics, count};
 use crate::tls::Tls;
 
-/// The first bytes between adapters that carry Thrift. As a frame length, they would be too large, so no Thrift message
-/// begins with them. The last byte is the version.
+/// The first bytes between adapters that carry Thrift: too large for a frame length. The last byte is the version.
 pub(crate) const GREETING: &[u8; 5] = b"whip\x01";
 
 pub(crate) struct Dial {
@@ -42,8 +41,7 @@ pub(crate) enum Whom {
 }
 
 impl Dial {
-    /// Whether the configuration names the endpoint or a rule allows it. Without this check, anyone able to send an
-    /// endpoint in a message could direct the adapter's connections.
+    /// Whether the configuration allows a connection. Without this check, a message could choose any destination.
     pub(crate) fn may(&self, authority: &str) -> bool {
         if self.configured.iter().any(|known| known == authority) {
             return true;
@@ -94,8 +92,7 @@ impl Dial {
         Ok(Stream::new(connector.connect(name, tcp).await?))
     }
 
-    /// Connects to an adapter that carries Thrift, and greets it. Fails if the peer responds with a different greeting,
-    /// since it is then not an adapter.
+    /// Connects to an adapter that carries Thrift, and greets it. Fails if the peer does not return the greeting.
     pub(crate) async fn greet(&self, peer: &str) -> io::Result<Stream> {
         let mut stream = self.connect(peer, Whom::Peer).await?;
         let greeted = timeout(self.connect, async {

@@ -14,7 +14,7 @@ pub(crate) enum Side {
 
 #[derive(Clone, Debug)]
 pub(crate) enum Caller {
-    /// No caller, because calls come from the adapter's own party.
+    /// The adapter's own party, which needs no identification.
     Nobody,
     /// The owner of a certificate, by the certificate's first DNS name.
     Certified(String),

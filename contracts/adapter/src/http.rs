@@ -323,8 +323,7 @@ impl Exchange {
         pool.open(&self.app.dial, authority, whom).await
     }
 
-    /// Sends a request, and repeats the request if the server had closed the reused connection. Returns the response,
-    /// and whether an adapter sent it.
+    /// Sends a request, and resends it if the reused connection was closed. Also returns whether an adapter responded.
     async fn send(&self, parts: Parts, body: Body, held: Option<Conn>) -> Result<(Response<Incoming>, bool), Failed> {
         let (app, hop) = (&self.app, &self.hop);
         let mut held = match held {
@@ -473,8 +472,7 @@ impl Exchange {
         }
         let block = block_of(&mut parts.headers).filter(|_| is_adapter);
         let reads_body = call.reads_reply();
-        // A client may read a reply without a length as it arrives. If no decision depends on its end, the reply is
-        // forwarded at once and checked afterwards.
+        // Clients may read a reply of unknown length as it arrives, so forward it first if nothing depends on its end.
         let is_streamed = incoming.size_hint().exact().is_none() && !is_endless(&parts.headers);
         if reads_body && is_streamed && !watch.checks.enforce && !call.op.introduces_by_reply {
             drop(request);
@@ -556,8 +554,7 @@ fn switch(app: &Arc<App>, mut response: Response<Incoming>, client: OnUpgrade) -
     Ok(response.map(Body::streaming))
 }
 
-/// Whether a reply is a stream of events. Source: <https://html.spec.whatwg.org/multipage/server-sent-events.html>,
-/// section 9.2.
+/// Whether a reply is a stream of events. Source: the HTML standard, section 9.2.
 fn is_endless(headers: &HeaderMap) -> bool {
     headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().to_ascii_lowercase().starts_with(b"text/event-stream"))
 }

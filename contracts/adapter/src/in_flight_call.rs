@@ -54,8 +54,7 @@ impl InFlightCall {
         CallContext { receiver: &self.hop.endpoint, service: &self.service.name, sender }
     }
 
-    /// Handles the arrival of a request with the metadata `block`, and returns the metadata to forward. `to_adapter`
-    /// states whether the next hop is an adapter.
+    /// Handles a request with the metadata `block`. Returns metadata to forward if the next hop is an adapter.
     pub(crate) fn request(&mut self, request: &Request<'_>, block: Option<&[u8]>, to_adapter: bool) -> Judged {
         let (watch, args) = (&self.app.watch, request.values());
         let output = match self.hop.side {
@@ -108,7 +107,6 @@ impl InFlightCall {
         self.count_refused(believed)
     }
 
-    /// The metadata that an adapter sent with its reply; `None` if it is invalid.
     fn reply_metadata(&self, block: &[u8]) -> Option<Vec<Identified>> {
         let entries = metadata::decode_reply(block, self.context(&self.app.watch.label));
         self.count_refused(entries.filter(|entries| has_labels(entries)))

@@ -24,7 +24,6 @@ pub(crate) enum Skip {
     /// The body did not arrive completely in time, or never ends.
     Slow,
     Unreadable,
-    /// The call is not in the sample.
     Sample,
     /// The call passed encrypted, in a tunnel.
     Encrypted,

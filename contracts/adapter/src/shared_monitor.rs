@@ -103,8 +103,7 @@ impl Watch {
         (number, self.sample_below == u64::MAX || draw < self.sample_below)
     }
 
-    /// Returns the service of an endpoint, or `None` if its calls cannot be checked. Fails if two services claim the
-    /// endpoint and unchecked calls are rejected.
+    /// Returns an endpoint's service, if known. Fails if two services are claimed and unchecked calls are rejected.
     pub(crate) fn service_or_refusal(&self, endpoint: &str) -> Result<Option<Arc<Service>>, Refusal> {
         match self.with(|monitor| monitor.standing(endpoint)) {
             EndpointState::Service(id) => Ok(self.services().get(id)),

@@ -66,8 +66,7 @@ impl App {
         }
     }
 
-    /// Counts a response timeout. `peer` is the called adapter, if any. It counts as unreachable, because it would have
-    /// reported a slow service in time.
+    /// Counts a response timeout. A called adapter (`peer`) counts as unreachable: it would report a slow service.
     pub(crate) fn late(&self, peer: Option<&str>) {
         count(&self.watch.metrics.timeouts);
         if let Some(peer) = peer {
@@ -83,8 +82,7 @@ impl App {
         (!is_silent).then_some(peer)
     }
 
-    /// Reports, at powers of two, that `limits.listeners` leaves an endpoint without a listener, so calls bypass the
-    /// adapter.
+    /// Counts an endpoint that gets no listener because of `limits.listeners`, and reports it at powers of two.
     pub(crate) fn listeners_over(&self, endpoint: &str) {
         if is_notable(&self.watch.metrics.listeners_over) {
             self.watch.reports.note(format!(
@@ -108,8 +106,7 @@ impl App {
         }
     }
 
-    /// Decodes a body as its receiver does. Reports bodies that expand beyond the limit, at powers of two, and each
-    /// unsupported coding once.
+    /// Decodes a body. Reports each unsupported coding once, and bodies that expand beyond the limit at powers of two.
     pub(crate) fn decoded<'b>(&self, headers: &hyper::HeaderMap, body: &'b [u8]) -> Content<'b> {
         let content = crate::content_decoding::decode(headers, body, self.limits.body_bytes);
         match &content {

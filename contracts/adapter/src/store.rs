@@ -35,7 +35,7 @@ pub(crate) const ALONE_BYTES: usize = 16 << 20;
 const FORGOTTEN_BYTES: usize = 128 << 10;
 
 pub(crate) struct EntryStore {
-    /// All entries, or a cache of the file's entries, each after the time of its last change in seconds since 1970.
+    /// All entries, or a cache of the file's, each preceded by the time of its last change in seconds since 1970.
     memory: MemoryStore,
     file: Option<EntryFile>,
     /// Maximum size of `memory` in bytes while the file can be written.
@@ -70,7 +70,6 @@ impl Shared {
 }
 
 struct Waiting {
-    /// Entries of the next batch.
     entries: MemoryStore,
     /// Expected growth of the file's content by the next batch, in bytes.
     change_bytes: i64,
@@ -207,8 +206,7 @@ impl Store for EntryStore {
         }
         let value = self.memory.get(key, now_s)?;
         let (used_s, entry) = database::split(&value)?;
-        // A file update per use would cost a write per call, so an entry is updated only after 1/4 of its time to
-        // expire.
+        // An update per use would cost a write per call, so an entry is updated after a quarter of its time to expire.
         if file.expire_after_s.is_some_and(|after| now_s.saturating_sub(used_s) > after / 4) {
             let entry = entry.to_vec();
             self.put(key, &entry, now_s);

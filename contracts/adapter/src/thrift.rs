@@ -64,8 +64,7 @@ impl Connection<'_> {
     async fn serve(mut self) -> io::Result<()> {
         let app = self.app;
         loop {
-            // An idle connection waits for both sides, since either may end. The service has priority, because a closed
-            // service cannot take a request.
+            // Either side may end an idle connection. The service has priority: if closed, it cannot take a request.
             let received = tokio::select! {
                 biased;
                 filled = self.up.fill(), if !self.up.has_bytes() => match filled {
@@ -132,8 +131,7 @@ impl Connection<'_> {
         };
         let is_oneway = message.header.kind == MessageKind::Oneway;
         let (number, is_sampled) = watch.next_call();
-        // An empty block means that the previous adapter did not check the call. Neither does this one, unless that
-        // would evade `enforce`.
+        // The sender of an empty block did not check the call. Nor does this adapter, unless that would evade `enforce`.
         let block = received.block.as_ref().filter(|block| !(watch.checks.refuses_unchecked && block.is_empty()));
         let is_looked_at = is_sampled && block.is_none_or(|block| !block.is_empty());
         let called = if is_looked_at {
@@ -260,8 +258,7 @@ impl Connection<'_> {
         Err(io::ErrorKind::UnexpectedEof.into())
     }
 
-    /// Forwards bytes that cannot be split into messages, after `request` if it was already read. Ends the connection
-    /// instead if such bytes are rejected.
+    /// Forwards `request`, if any, and all later bytes unsplit. Ends the connection instead if such bytes are rejected.
     async fn tunnel_unreadable(&mut self, request: Option<&[u8]>) -> io::Result<()> {
         if self.app.watch.refuse_unchecked(Unchecked::Unreadable).is_some() {
             return Ok(());

@@ -1,5 +1,4 @@
 //! Thrift messages of a connection. Between adapters, a block of metadata precedes each message.
-//!
 //! ```text
 //! between adapters = greeting { number block message } [ 0 bytes ]
 //! number           = LEB128: 1 + the length of the block; an empty block: the message is unchecked

@@ -150,8 +150,7 @@ impl ServerCertVerifier for Anyone {
     }
 }
 
-/// Checks that a certificate's first DNS name is the adapter's label. Otherwise other adapters would reject its
-/// metadata. An unreadable file passes; [`Tls::new`] reports it.
+/// Checks that a certificate's first DNS name is `label`, as other adapters do. [`Tls::new`] reports unreadable files.
 pub(crate) fn owner(cert: &Path, label: &str) -> Result<(), String> {
     let Some(certificate) = certificates(cert).ok().and_then(|all| all.into_iter().next()) else { return Ok(()) };
     let (shown, hint) = (cert.display(), format!("use a certificate whose first DNS name is `{label}`"));

@@ -8,9 +8,8 @@ use crate::body::Body;
 use crate::connection_pool::{GREETING, META};
 use crate::hop_and_caller::Hop;
 
-/// Marks a byte that a field value cannot contain. The highest bit of each byte of a block is inverted, so text and
-/// small counts become `obs-text` (RFC 9110, section 5.5). A forbidden byte follows this mark, with `ESCAPED` added. No
-/// byte of UTF-8 text becomes the mark.
+/// Marks an escaped byte. Blocks are sent with the highest bit of each byte inverted, so that text and small counts
+/// become `obs-text` (RFC 9110, section 5.5) and UTF-8 never becomes the mark. `ESCAPED` is added to a forbidden byte.
 const ESCAPE: u8 = 0x7e;
 const ESCAPED: u8 = 0x30;
 

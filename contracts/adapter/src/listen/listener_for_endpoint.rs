@@ -65,8 +65,7 @@ pub(crate) async fn resolve(app: &Arc<App>, endpoint: &str) -> Result<Resolved, 
     Ok(Resolved { intercepted: true, address: address.to_string(), url, tls, ..direct })
 }
 
-/// Opens a client-side listener for an endpoint over TCP, or for the whole authority of an endpoint over HTTP. Fails if
-/// the maximum number of listeners is reached or no port is available.
+/// Opens a listener for a TCP endpoint, or for the authority of an HTTP endpoint. Fails if no listener or port is left.
 pub(crate) async fn listener_for(
     app: &Arc<App>,
     endpoint: &str,

@@ -237,8 +237,7 @@ pub fn look(path: &Path) -> Result<StoreContents, StoreError> {
     })
 }
 
-/// Removes the entries for which `goes` returns true from a file that no adapter has open. Returns the number of
-/// removed entries. Fails if the file cannot be written.
+/// Removes the entries for which `goes` returns true from a file that no adapter has open, and returns their number.
 pub fn purge(path: &Path, goes: &mut dyn FnMut(u64, &[u8]) -> bool) -> Result<u64, StoreError> {
     guarded(|| {
         let db = database(path, false)?;

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Simulated full disks, by path. Only bytes within the current length can be overwritten.
+/// Simulated disks, by path. A full one accepts only writes within the file's current length.
 pub(crate) mod disk {
     use std::collections::HashMap;
     use std::fs::OpenOptions;

@@ -256,8 +256,7 @@ impl Work {
         Ok(change)
     }
 
-    /// Creates a new file after the open file was removed. The first batch contains the names; entries are written
-    /// again when they change.
+    /// Creates a new file after the old one was removed. Its first batch has the names; entries follow as they change.
     fn begin_anew(&mut self) -> Result<(), String> {
         if self.retry_at.is_none() {
             (self.shared.note)(format!(

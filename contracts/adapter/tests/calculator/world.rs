@@ -220,7 +220,6 @@ pub struct Full {
     pub discovery: Adapter,
     pub adder: Adapter,
     pub client: Adapter,
-    /// The endpoint of the discovery service that all parties use.
     pub discovery_at: String,
     pub adder_at: String,
 }

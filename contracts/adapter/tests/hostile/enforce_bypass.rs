@@ -161,7 +161,6 @@ fn enforce_rejects_uncheckable_thrift_messages() {
         raw_http_peers::to_the_end(stream)
     };
     let bad = frame(&[ADD, b"\x08\x00\x01\x00\x00\x00\x00\x08\x00\x02\x00\x00\x00\x00\x00"].concat());
-    // An empty block exempts nothing.
     let got = send("adapters", &[&b"whip\x01\x01"[..], &bad].concat());
     assert!(String::from_utf8_lossy(&got).contains("is violated"), "{got:?}");
     // Some servers respond to a message that is not a call.

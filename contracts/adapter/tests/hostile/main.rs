@@ -254,7 +254,6 @@ fn rejects_long_heads_and_closes_incomplete_requests() {
         &request("POST", "/", &[("X-Long", &long)], b"").to_bytes(1),
         false,
     );
-    // Either the response arrived, or the connection ended while sending.
     assert!(got.is_err() || got.unwrap().status() == 431);
     let mut half = TcpStream::connect(&at).unwrap();
     half.set_read_timeout(Some(Duration::from_secs(20))).unwrap();

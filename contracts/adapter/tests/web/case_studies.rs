@@ -1,5 +1,4 @@
-//! Runs the three case studies over HTTP, with services behind TLS as in the originals. Good calls cause no report, and
-//! bad calls blame the right party.
+//! Tests the case studies over HTTP and TLS: good calls cause no report, and bad calls blame the right party.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -36,8 +35,7 @@ fn study(name: &str) -> String {
     file(&format!("contract/contracts/{name}.contract")).display().to_string()
 }
 
-/// Starts a pair of adapters with the contract file `contract`. `services` gives each service's name, its endpoint, and
-/// whether the client's configuration includes it.
+/// Starts a pair of adapters. `services` has names, endpoints, and whether the client's configuration includes them.
 fn pair(contract: &str, protocols: &str, services: &[(&str, &str, bool)], tls: &str) -> Pair {
     let ports = services.iter().map(|_| free_port()).collect::<Vec<_>>();
     let head = |name: &str| {

@@ -17,7 +17,7 @@ use proptest::prelude::*;
 use raw_http_peers::{Message, contract_file, exchange, request, response};
 use world::Adapter;
 
-/// A contract for an echo service. Messages of listed operations are read completely; other methods and paths are not.
+/// A contract for an echo service. The adapter reads only messages of the listed operations completely.
 const ECHO: &str = r#"contract 1
 
 service Echo {
@@ -385,7 +385,6 @@ fn forward_proxy_connects_only_to_allowed_endpoints() {
     }
     let refused = raw_http_peers::ask(&at, &request("CONNECT", &format!("127.0.0.1:{other}"), &[], b""));
     assert_eq!(refused.status(), 403);
-    // Bytes in a tunnel pass unchanged.
     let mut tunnel = raw_http_peers::connect(&at);
     tunnel.get_mut().write_all(format!("CONNECT 127.0.0.1:{port} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes()).unwrap();
     let mut head = String::new();
