@@ -1,7 +1,6 @@
 //! Reads and writes JSON, within limits. Source: RFC 8259.
 //! ```
 //! use codecs::json;
-//!
 //! let user = json::parse(br#"{"id_str": "11"}"#).unwrap();
 //! assert_eq!(user.get("id_str"), Some(&"11".into()));
 //! ```

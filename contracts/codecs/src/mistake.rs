@@ -57,8 +57,7 @@ impl DecodeError {
 pub struct Mistakes(pub Vec<Mistake>);
 
 impl Mistakes {
-    /// Returns `result` if `all` is empty. Otherwise fails with `all`, sorted by file, as in `sources`, and by
-    /// position.
+    /// Returns `result` if `all` is empty. Otherwise fails with `all`, in the order of `sources` and positions.
     pub(crate) fn or<T>(mut all: Vec<Mistake>, sources: &[&str], result: T) -> Result<T, Mistakes> {
         if all.is_empty() {
             return Ok(result);

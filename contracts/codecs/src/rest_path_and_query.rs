@@ -5,9 +5,8 @@
 //! let found = retweet.matches("/1.1/statuses/retweet/21%2F7.json").unwrap();
 //! assert_eq!((found[0].0, found[0].1.as_ref()), ("id", "21/7"));
 //! ```
-//! Slashes separate segments. A template's segment is fixed text with at most one `{name}`, which matches one or more
-//! characters except `/`. Percent escapes are decoded after a path is split into segments, so `%2F` does not separate
-//! segments. `/a` and `/a/` are different paths.
+//! A template's segments are fixed text with at most one `{name}`, which matches one or more characters except `/`.
+//! Percent escapes are decoded after that, so `%2F` does not separate segments. `/a` and `/a/` are different paths.
 
 use std::borrow::Cow;
 

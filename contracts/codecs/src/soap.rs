@@ -1,5 +1,4 @@
-//! SOAP 1.1, document/literal wrapped, driven by a WSDL. Decodes envelopes into operations with arguments and results,
-//! and encodes them.
+//! Reads and writes SOAP 1.1 envelopes (document/literal wrapped) as operations of a WSDL with arguments and results.
 //! ```
 //! use codecs::soap::{Envelope, Limits, wsdl};
 //! let text = include_str!("../schemas/chess.wsdl");
@@ -13,7 +12,7 @@
 //! assert_eq!(request.arguments.at(1).and_then(|black| black.as_str()), Some("ben"));
 //! ```
 //! # Choices that SOAP leaves open
-//! - **Operation:** the body's element selects it. `SOAPAction` may be missing; a different operation there is reported.
+//! - **Operation:** the body's element selects it. `SOAPAction` may be missing; a different name there is reported.
 //! - **Document types** are rejected, as SOAP 1.1 requires (section 3), and with them all entities except XML's five.
 //! - **Dates and times** are read as text.
 //! - **Fields** are found by name; their order is not checked.

@@ -1,5 +1,4 @@
-//! Apache Thrift without generated code: an IDL file drives decoding and encoding. Supports the binary and the compact
-//! protocol, framed and unframed.
+//! Apache Thrift, driven by an IDL file, not generated code: the binary and compact protocols, framed and unframed.
 //! ```
 //! use codecs::thrift::{Framing, Header, Limits, Message, MessageKind, Protocol, compose_message, idl};
 //! use codecs::value::Value;
@@ -20,7 +19,7 @@
 //! # Choices that the protocols leave open
 //! - **A field whose type differs from the schema's** counts as absent; Apache Thrift's libraries also skip it.
 //! - **A repeated field** has its last value, as in those libraries.
-//! - **A bool** is 0 or 1, or in elements of the compact protocol 0, 1 or 2. Readers differ on other bytes, so these fail.
+//! - **A bool** is 0 or 1, or 0, 1 or 2 in elements of the compact protocol. Other bytes fail: readers differ on them.
 //! - **Numbers** of the compact protocol may have leading zero groups. Numbers wider than their type are rejected.
 //! - **Enums** keep a number that has no member.
 

@@ -19,7 +19,7 @@ pub enum Value {
     Double(f64),
     /// A string of Unicode text.
     Text(String),
-    /// Bytes of binary data.
+    /// Binary data, as opposed to text.
     Bytes(Vec<u8>),
     /// A list or a set, in order.
     List(Vec<Value>),

@@ -52,7 +52,7 @@ pub enum Response<'e> {
     Fault(Fault<'e>),
 }
 
-/// A SOAP fault.
+/// A SOAP fault, with the reason for a failed operation.
 #[derive(Clone, Copy)]
 pub struct Fault<'e> {
     /// The code with its namespace prefix, such as `soap:Client`.

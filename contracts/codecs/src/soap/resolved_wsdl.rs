@@ -92,8 +92,7 @@ impl Complex {
         self.fields.iter().find(|field| field.name == name)
     }
 
-    /// Returns the only field of a type that just wraps a list, such as `ArrayOfFlight` with any number of `Flight`.
-    /// `None` for other types. A type with such a field is read and written as a list.
+    /// Returns the repeated field of a type that only wraps a list, such as `ArrayOfFlight`; `None` for other types.
     pub fn array(&self) -> Option<&Field> {
         let [field] = self.fields.as_slice() else { return None };
         (field.is_list() && !field.is_attribute).then_some(field)

@@ -15,7 +15,7 @@ pub enum Protocol {
 /// The type of a value on the wire, independent of a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum WireType {
-    /// A boolean.
+    /// A boolean: a byte, or a part of a compact field's header.
     Bool,
     /// A signed integer of 8 bits.
     Byte,
@@ -31,11 +31,11 @@ pub enum WireType {
     Bytes,
     /// A struct, a union or an exception.
     Struct,
-    /// A map of keys to values.
+    /// A map, as alternating keys and values.
     Map,
-    /// A set of unique elements.
+    /// A set, encoded like a list.
     Set,
-    /// A list of elements.
+    /// A list of elements of one type.
     List,
     /// A UUID of 16 bytes.
     Uuid,

@@ -212,7 +212,7 @@ impl MessageReader {
         MessageReader { protocol, framing, limits, walk: None }
     }
 
-    /// Finds the end of the message that starts `bytes`. Until it is complete, call this again with more bytes
+    /// Finds the end of the message at the start of `bytes`. Until it is complete, call this again with bytes
     /// appended. After a failure, the stream is unusable. Does not check the content of framed messages.
     pub fn read(&mut self, bytes: &[u8]) -> Result<Progress, DecodeError> {
         let limit = self.limits.message_bytes;

@@ -7,8 +7,7 @@ use super::schema::{Field, Schema, Struct, Type};
 use crate::value::Value;
 
 /// A value in a message whose structure has been checked. Reading a field or element walks over everything before it;
-/// iterating walks once. A field whose wire type differs from the schema's counts as absent. The last occurrence of a
-/// repeated field counts. Apache Thrift's libraries do the same.
+/// iterating walks once. As in Apache Thrift, mistyped fields are absent and the last of repeated fields counts.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'m> {
     /// Position of the value's first byte; the input continues after the value.
