@@ -88,7 +88,7 @@ impl Contract {
         (0..self.services.len() as u16).map(move |at| ServiceId { generation, at })
     }
 
-    /// The number of an operation named as in `add` or `GET /users/{id}`. `None` if the service lacks it.
+    /// Finds an operation by name, such as `add` or `GET /users/{id}`. `None` if the service lacks it.
     pub fn operation(&self, service: ServiceId, name: &str) -> Option<OperationId> {
         let at = self.operations(service).position(|operation| operation == name)?;
         Some(OperationId { service, operation: at as u16 })

@@ -64,10 +64,8 @@ impl Value<'_> {
 }
 
 /// The values of a message. Strings and bytes are borrowed or owned; lists and maps are ranges of one array.
-///
 /// ```
 /// use contract::{Tape, Value};
-///
 /// let mut tape = Tape::new();
 /// let id = tape.text("117");
 /// let user = tape.map([("id_str", id)]);

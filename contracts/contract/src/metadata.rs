@@ -1,7 +1,6 @@
 //! The metadata that adapters exchange with a message: the sender, vouching labels, and introduced endpoints. Values
 //! known to both ends are not repeated: the endpoint of the call, its service and, in a reply, the request's sender.
 //! The original message travels unchanged.
-//!
 //! ```text
 //! request = head sender [labels] [entries]
 //!           head = version * 16 + flags: 1 labels of the invoked entry, 2 entries

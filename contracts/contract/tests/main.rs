@@ -1,5 +1,4 @@
-//! Tests of the language and the monitor in one binary, which links once. Tests that need their own process are
-//! separate.
+//! Tests of the contract language and its monitor. Tests that need their own process are in separate binaries.
 
 mod adapters_in_memory;
 mod case_study_metadata_sizes;

@@ -404,7 +404,7 @@ fn find(world: &mut World, number: i64) {
     world.call(&ask("c", "shop:1", "find", json!([number]), json!("till:1")));
 }
 
-/// The labels blamed if a call fails, either to the till or to the bank that the till introduced.
+/// The labels blamed for a failed call to the till, or to the bank that the till introduced.
 fn blamed(world: &mut World, endpoint: &str, operation: &str, args: serde_json::Value) -> Vec<String> {
     world.call(&ask("c", endpoint, operation, args, json!(-1))).reports.remove(0).blamed
 }

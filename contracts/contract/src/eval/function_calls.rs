@@ -41,7 +41,7 @@ impl<'a> Run<'a> {
             Function::Min | Function::Max => self.extreme(one, first, count, matches!(function, Function::Max)),
             Function::Lower => {
                 let text = self.text(one)?;
-                // Lower case can take three times as many bytes.
+                // Lower-case text can have three times as many bytes.
                 self.charge_bytes(id, 4 * text.len())?;
                 let lower = text.chars().flat_map(char::to_lowercase);
                 Ok(Value::Text(bumpalo::collections::String::from_iter_in(lower, self.bump).into_bump_str()))

@@ -18,7 +18,7 @@ pub(super) fn constant(expr: &Expr) -> Option<ExprKind> {
         ExprKind::If(condition, yes, no) => constant(if is_true(condition)? { yes } else { no }),
         ExprKind::Let(_, _, body) => constant(body),
         ExprKind::Quantifier(each, _, within, body) => {
-            // The result if the body does not decide for any item.
+            // The loop's result if no item decides it.
             let undecided = match each {
                 Quantifier::All => true,
                 Quantifier::Any => false,
@@ -80,8 +80,8 @@ fn is_length(expr: &Expr) -> bool {
     }
 }
 
-/// The numbers from `least` to `most`, stored doubled, so that a bound can lie between integers: 6 means 3, and 7 means
-/// 3.5. With `not`, all numbers except `least`, which then equals `most`.
+/// The numbers from `least` to `most`, stored doubled to allow for bounds between integers: 6 means 3, and 7 means 3.5.
+/// With `not`, all numbers except `least`, which then equals `most`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Interval {
     least: i128,

@@ -8,7 +8,7 @@ use crate::metadata::{Identified, RequestMetadata};
 use super::entry_store::Key;
 use super::report::{Kind, Report};
 
-/// A call and its arguments.
+/// A call of an operation at an endpoint.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
     /// The called endpoint.

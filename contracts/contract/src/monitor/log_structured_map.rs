@@ -1,5 +1,4 @@
-//! A log of entries in segments, with an index by key. The overhead per entry is a header and a slot, whereas a map of
-//! boxes needs an allocation, a bucket and a link in a queue.
+//! A log of entries in segments with an index by key. A header and a slot per entry take less than a map of boxes.
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
@@ -9,7 +8,7 @@ use hashbrown::HashTable;
 /// A hash of endpoint, service and index. Different entries may share a key, so compare the entry as well.
 pub type Key = [u8; 12];
 
-/// Number of bits in a place that hold the offset of a record in its segment.
+/// Number of bits of a place (a record's address) that hold the offset in its segment.
 const OFFSET_BITS: u32 = 14;
 /// Maximum size of a segment in bytes. A longer record has its own segment.
 const SEGMENT_BYTES_MAX: usize = 1 << OFFSET_BITS;
@@ -135,7 +134,7 @@ impl Log {
             let moved = self.append(&record.key, record.used_s, if again { AGAIN } else { 0 }, record.value);
             self.moved(&record.key, place, moved);
         }
-        // The number is freed last, because the new segment must not reuse places that the table has for the old one.
+        // The number is freed last: a new segment must not reuse places that the table still has for the old one.
         self.unused.push(number);
     }
 

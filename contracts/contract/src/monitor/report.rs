@@ -66,7 +66,7 @@ pub struct Report {
     pub adapter: String,
     /// The kind of clause that the report is about, or a conflict.
     pub kind: Kind,
-    /// Whether the clause is broken, unknown or an error. A conflict counts as unknown.
+    /// The verdict on the clause; `unknown` for a conflict.
     pub found: ReportVerdict,
     /// Why the clause is undecided, with the location in the contract, or why a type does not match; otherwise `None`.
     pub reason: Option<String>,
