@@ -103,8 +103,7 @@ struct Games {
 }
 
 impl Games {
-    /// Starts a game and returns its number. Removes an earlier game of the same two players, so that a load can be
-    /// repeated. The case study's mock removes the games of all players.
+    /// Starts a game and returns its number. Removes an earlier game of the two players, so that loads can be repeated.
     fn begin_game(&mut self, white: String, black: String, games_max: usize, identities: Identities) -> i64 {
         let is_same = |other: &&Game| (&other.white, &other.black) == (&white, &black);
         let earlier = self.of_player(&white).find(is_same).map(|other| other.id);

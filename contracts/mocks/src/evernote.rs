@@ -1,5 +1,4 @@
-//! Evernote: accounts and shared notebooks, as Thrift in POST bodies. The account service and the note service have a
-//! port each. The account service returns the URL of the note service.
+//! Mocks of Evernote's account and note services: Thrift in POST bodies. The account service returns the other's URL.
 
 use codecs::thrift::{
     self, Framing, Header, Limits, Message, MessageKind, Method, Protocol, Schema, View, compose_application_exception,

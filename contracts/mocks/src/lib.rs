@@ -58,7 +58,7 @@ pub struct MockRequest<'r> {
     pub body: &'r [u8],
 }
 
-/// The response of a mock.
+/// A response of a mock, with at most one header field besides `Content-Type`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MockAnswer {
     /// HTTP status code.
@@ -111,7 +111,7 @@ pub struct MockListen {
     pub drain: std::time::Duration,
     /// Distribution of the delay of each response in ns; `None` for no delay. Tokio's timers round to milliseconds.
     pub delay: Option<Distribution>,
-    /// Seed of the delays.
+    /// Seed of the random delays.
     pub seed: u64,
     /// Names and addresses for a new certificate. Without any, connections are not encrypted.
     pub names: Vec<String>,

@@ -16,8 +16,8 @@ const TEXT_MAX: usize = 64;
 const LOGIN: &str = "<!doctype html><title>Shop</title><form action=\"/login\" method=\"post\">\
                      <input name=\"user\"><input type=\"password\" name=\"password\"></form>\n";
 
-/// A shop with a login, a form with an anti-forgery token, a paginated list, and orders. `/stats` returns its counts.
-/// The shop stores nothing else: session ids contain their proof, and order ids contain the product.
+/// A shop with a login, a form with an anti-forgery token, a paginated list, and orders. It stores only the counts of
+/// `/stats`: session ids contain their proof, and order ids contain the product.
 #[derive(Debug, Default)]
 pub struct Shop {
     logins: AtomicU64,

@@ -15,7 +15,7 @@ const PARAMETERS_MAX: usize = 64;
 const CREATED: &str = "Thu Jan 18 00:10:45 +0000 2007";
 const COUNT_MAX: u64 = 200;
 
-/// Number of ids per kind: two digits of an id encode the kind, ten digits follow.
+/// Number of ids per kind. Two digits of an id encode the kind, and ten digits follow.
 const IDS: u64 = 10_000_000_000;
 
 /// A mock of Twitter. Fresh ids derive from the request's number, reused ids from the requested user.
