@@ -78,7 +78,7 @@ pub struct Consuming {
     pub service: String,
     /// The endpoint that the party calls.
     pub endpoint: Endpoint,
-    /// Address to which the party must connect instead of to the endpoint; by default, a free port.
+    /// Address to which the party connects in place of the endpoint; by default, a free port.
     pub listen: Option<String>,
     /// Address at which the service's adapter accepts other adapters; `None` if unknown.
     pub peer: Option<String>,

@@ -102,7 +102,7 @@ mod tests {
         check("br", b"one", &Err(Unread::Coding("br".to_owned())));
         check("zstd", b"one", &Err(Unread::Coding("zstd".to_owned())));
         check("gzip, br", b"one", &Err(Unread::Coding("gzip, br".to_owned())));
-        // A response to HEAD has the field, but no body.
+        // A response to HEAD has `Content-Encoding` but no body.
         check("gzip", b"", &plain(""));
         assert_eq!(decode(&HeaderMap::new(), b"one", LIMIT), plain("one"));
     }

@@ -1,4 +1,4 @@
-//! Decodes the messages of a service into the values of its contract, by REST, SOAP or Thrift.
+//! Decodes the REST, SOAP or Thrift messages of a service into the values of its contract.
 
 mod rest;
 mod soap;
@@ -111,7 +111,7 @@ impl Service {
     }
 
     pub(crate) fn http_reply<'m>(&'m self, op: &Op, head: &'m response::Parts, body: &'m Content<'m>) -> Reply<'m> {
-        // Proxies may also send an error status with their own body.
+        // A proxy may have sent the error status, with a body of its own.
         let is_done = head.status.is_success();
         let read = match (&self.schema, body) {
             (Schema::Rest, _) => Ok(rest::reply(head, body)),

@@ -221,7 +221,7 @@ impl Exchange {
         // An empty block would exempt the call from checks.
         self.block = block.filter(|block| may_carry && !(watch.checks.refuses_unchecked && block.bytes.is_empty()));
         let service = if self.is_listed { watch.service_or_refusal(&self.hop.endpoint) } else { Ok(None) };
-        // A refused call has no service that determines the protocol of the response.
+        // A refused call has no service, so its response is the same as for REST.
         let service = service.map_err(|refusal| request_refused(&refusal, ProtocolKind::Rest))?;
         let service = service.filter(|service| service.family != ProtocolKind::Thrift);
         let is_sampled;

@@ -25,7 +25,7 @@ pub(crate) struct Watch {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) label: String,
     pub(crate) checks: CheckSettings,
-    /// Bound for the 64-bit draw of a call. The call is checked if its draw is lower.
+    /// Bound of the random 64-bit draws. A call with a lower draw is checked.
     sample_below: u64,
     /// Number of calls so far.
     pub(crate) numbers: AtomicU64,

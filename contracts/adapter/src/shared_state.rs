@@ -49,7 +49,7 @@ pub(crate) struct App {
 }
 
 impl App {
-    /// Counts an unreachable adapter and reports it at powers of two. After a timeout, bypasses the adapter for 10 s.
+    /// Counts an unreachable adapter; reports counts that are powers of two. Bypasses it for 10 s after a timeout.
     pub(crate) fn peer_failed(&self, peer: &str, error: &io::Error) {
         if is_notable(&self.watch.metrics.peers_failed) {
             let what = match error.kind() {
@@ -82,7 +82,7 @@ impl App {
         (!is_silent).then_some(peer)
     }
 
-    /// Counts an endpoint that gets no listener because of `limits.listeners`, and reports it at powers of two.
+    /// Counts an endpoint left without a listener by `limits.listeners`. Reports counts that are powers of two.
     pub(crate) fn listeners_over(&self, endpoint: &str) {
         if is_notable(&self.watch.metrics.listeners_over) {
             self.watch.reports.note(format!(
@@ -106,7 +106,7 @@ impl App {
         }
     }
 
-    /// Decodes a body. Reports each unsupported coding once, and bodies that expand beyond the limit at powers of two.
+    /// Decodes a body. Reports each unsupported coding once, and some of the bodies that expand beyond the limit.
     pub(crate) fn decoded<'b>(&self, headers: &hyper::HeaderMap, body: &'b [u8]) -> Content<'b> {
         let content = crate::content_decoding::decode(headers, body, self.limits.body_bytes);
         match &content {

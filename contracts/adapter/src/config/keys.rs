@@ -241,7 +241,7 @@ static TLS_PEERS: Keys = Keys {
     ],
 };
 
-/// The reference in docs/reference/adapter.md.
+/// Renders the reference of all keys for docs/reference/adapter.md.
 pub fn reference() -> String {
     let heading = |keys: &Keys| match keys.name {
         "" => "The file".to_owned(),

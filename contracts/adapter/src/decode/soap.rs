@@ -147,7 +147,7 @@ fn put(tape: &mut Tape<'_>, wsdl: &Wsdl, view: View<'_>) -> TapeId {
         }
     };
     let bytes = |tape: &mut Tape<'_>| view.as_bytes().map(|value| tape.bytes(value));
-    // The fault does not show the text, which may be secret.
+    // The description omits the text, which may be secret.
     let (id, fault) = match builtin {
         Builtin::Text => (view.as_str().map(|text| tape.text(text.to_owned())), "not text"),
         Builtin::Boolean => (view.as_bool().map(|value| tape.add(Value::Bool(value))), "not a boolean"),

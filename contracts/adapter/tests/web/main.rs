@@ -17,7 +17,7 @@ use proptest::prelude::*;
 use raw_http_peers::{Message, contract_file, exchange, request, response};
 use world::Adapter;
 
-/// A contract for an echo service. The adapter reads only messages of the listed operations completely.
+/// A contract for an echo service. Only messages of its operations are read completely.
 const ECHO: &str = r#"contract 1
 
 service Echo {
