@@ -6,7 +6,7 @@
 //! assert_eq!((found[0].0, found[0].1.as_ref()), ("id", "21/7"));
 //! ```
 //! A template's segments are fixed text with at most one `{name}`, which matches one or more characters except `/`.
-//! Percent escapes are decoded after that, so `%2F` does not separate segments. `/a` and `/a/` are different paths.
+//! Percent escapes are decoded per segment, so `%2F` does not separate segments. `/a` and `/a/` are different paths.
 
 use std::borrow::Cow;
 
@@ -28,7 +28,7 @@ struct Segment {
     name: Option<(String, String)>,
 }
 
-/// An error in a path template.
+/// An error in a path template, with its position.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("column {column}: {what}")]
 pub struct TemplateError {

@@ -1,4 +1,4 @@
-//! Apache Thrift, driven by an IDL file, not generated code: the binary and compact protocols, framed and unframed.
+//! Apache Thrift, driven by an IDL file instead of generated code: binary and compact protocol, framed and unframed.
 //! ```
 //! use codecs::thrift::{Framing, Header, Limits, Message, MessageKind, Protocol, compose_message, idl};
 //! use codecs::value::Value;

@@ -11,7 +11,7 @@ pub enum Value {
     Null,
     /// A placeholder for a single value that is not known yet, to check the message around it. Never sent.
     Unknown,
-    /// A boolean.
+    /// `true` or `false`.
     Bool(bool),
     /// An integer, or the number of an enum's member.
     Integer(i64),

@@ -38,7 +38,7 @@ pub enum Type {
     Any,
 }
 
-/// A simple type of a WSDL.
+/// A simple type of a WSDL, which restricts a built-in type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Simple {
     /// Name of the type, or of its element for an anonymous type.
@@ -75,7 +75,7 @@ impl Field {
     }
 }
 
-/// A complex type of a WSDL.
+/// A complex type of a WSDL, with its elements and attributes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Complex {
     /// Name of the type, or of its element for an anonymous type.

@@ -155,12 +155,12 @@ impl<'e> View<'e> {
         }
     }
 
-    /// The field at this position of the type, such as an argument. `None` if absent; lists exist even if empty.
+    /// The field at this position of the type, such as an argument. `None` if absent; lists never are.
     pub fn at(&self, index: usize) -> Option<View<'e>> {
         self.field(self.complex()?.fields.get(index)?)
     }
 
-    /// The present fields, in the order of the type.
+    /// The fields that are present, in the order of the type.
     pub fn fields(&self) -> impl Iterator<Item = (&'e Field, View<'e>)> + use<'e> {
         let view = *self;
         let fields = self.complex().map(|complex| complex.fields.as_slice()).unwrap_or_default();

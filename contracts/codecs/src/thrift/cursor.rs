@@ -3,7 +3,7 @@
 use super::limits::Stop;
 use crate::mistake::DecodeError;
 
-/// The encoding of values.
+/// A protocol of Thrift, which determines the encoding of values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Protocol {
     /// Full-width, big-endian numbers. Source: thrift-binary-protocol.md of Apache Thrift.
