@@ -21,7 +21,7 @@ use crate::types_and_schema::{Field, KnownSchema, Type};
 /// Maximum number of services per contract, and of operations per service.
 const MANY_MAX: usize = 1000;
 
-/// Maximum number of steps in an `identifies` clause. Each loop adds a level of nesting.
+/// Maximum number of steps in an `identifies` clause. It bounds the nesting of loops.
 const STEPS_MAX: usize = 16;
 
 /// Compiles a syntax tree. The contract is only usable if no finding is an error.

@@ -13,7 +13,7 @@ pub struct Contract {
     pub hash: u64,
     /// Distinguishes successive contracts of one monitor.
     pub(crate) generation: u16,
-    /// Operation (`Adder.add`) and name (`Adder.add.sum`) of every clause, by number.
+    /// Operation (`Adder.add`) and name (`Adder.add.sum`) of every clause, indexed by its number.
     pub(crate) clause_names: Vec<(String, String)>,
 }
 

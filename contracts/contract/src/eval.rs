@@ -276,7 +276,7 @@ impl<'a> Run<'a> {
         Some(value)
     }
 
-    /// The value of an operation. Fails if the value is missing.
+    /// The value of an operation. Fails if the value is missing or could not be decoded.
     #[inline]
     fn needed(&mut self, id: Id) -> Outcome<Value<'a>> {
         let value = match self.leaf(id) {

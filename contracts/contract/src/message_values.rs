@@ -14,7 +14,7 @@ pub enum Value<'a> {
     Malformed(&'a str),
     /// `true` or `false`.
     Bool(bool),
-    /// An integer of 64 bits.
+    /// A signed integer of 64 bits.
     Int(i64),
     /// A float of 64 bits.
     Float(f64),

@@ -20,7 +20,7 @@ fn date(year: &str, month: usize, day: &str) -> Option<Date> {
 static MAIL_DATES: LazyLock<[Regex; 2]> = LazyLock::new(|| {
     let week_day = r"(?:(?i:mon|tue|wed|thu|fri|sat|sun),*\s+)?";
     let clock = r"(?:[01]\d|2[0-3]):[0-5]\d(?::(?:[0-5]\d|60))?";
-    // A zone is an offset such as `+0100`, or `GMT` or another zone name of RFC 822, section 5.1.
+    // A zone is an offset such as `+0100`, or a zone name of RFC 822, section 5.1, such as `GMT`.
     let zone = r"(?:[+-](?:[01]\d|2[0-3])[0-5]\d|UTC?|GMT|[ECMP][SD]T|[A-IK-Z])";
     let (day, month, year) = (r"(?<day>\d+)", r"(?<month>[A-Za-z]+)", r"(?<year>\d{2}|\d{4})");
     [
@@ -29,8 +29,8 @@ static MAIL_DATES: LazyLock<[Regex; 2]> = LazyLock::new(|| {
     ]
 });
 
-/// Whether a string is a date of RFC 822, section 5, or RFC 5322, section 3.3: `Thu, 18 Jan 2007 00:10:45 +0000`. Like
-/// mail readers, also accepts C's `asctime` with a zone, which Twitter uses: `Thu Jan 18 00:10:45 +0000 2007`.
+/// Whether a string is a date of RFC 822, section 5, or RFC 5322, section 3.3, such as `Thu, 18 Jan 2007 00:10:45
+/// +0000`. Like mail readers, accepts C's `asctime` with a zone, as in Twitter's `Thu Jan 18 00:10:45 +0000 2007`.
 pub(crate) fn rfc822_date(text: &str) -> bool {
     let Some(found) = MAIL_DATES.iter().find_map(|date| date.captures(text)) else { return false };
     let month = MONTHS.iter().position(|known| known.eq_ignore_ascii_case(&found["month"]));
@@ -44,8 +44,8 @@ static RFC3339: LazyLock<Regex> = LazyLock::new(|| {
     ))
 });
 
-/// Milliseconds from 1970-01-01T00:00:00Z to a time of RFC 3339, section 5.6, truncated. `None` for other strings, and
-/// for a missing zone if `zone_needed`. Otherwise a missing zone means UTC, as in XML Schema's `dateTime`.
+/// Milliseconds, truncated, from 1970-01-01T00:00:00Z to a time of RFC 3339, section 5.6. `None` for other strings,
+/// and, if `zone_needed`, without a zone. Otherwise, a missing zone means UTC, as in XML Schema's `dateTime`.
 pub(crate) fn time_ms(text: &str, zone_needed: bool) -> Option<i64> {
     let found = RFC3339.captures(text)?;
     let part = |group: usize| found.get(group).map_or("", |part| part.as_str());

@@ -193,7 +193,7 @@ proptest! {
         let clause = contract.clauses(operation, Kind::Precondition).next().unwrap();
         let whole = clause.judge(env, &mut scratch);
         prop_assert_eq!(clause.judge(env, &mut scratch), whole, "a clause has no memory");
-        // Fewer steps give the same verdict or an error. `&&` and `||` may absorb the limit but cannot invert a verdict.
+        // Fewer steps cannot invert the verdict, but may end in an error, which `&&` and `||` may absorb.
         let cut = clause.judge(Env { steps_max: steps, ..env }, &mut scratch);
         prop_assert!(cut.is_err() || cut == whole, "{:?} {:?}", cut, whole);
     }

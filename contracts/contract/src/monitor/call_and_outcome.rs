@@ -13,7 +13,7 @@ use super::report::{Kind, Report};
 pub struct Call<'a> {
     /// The called endpoint.
     pub endpoint: &'a str,
-    /// The operation of the service that [`super::Monitor::standing`] returned.
+    /// The called operation, of the service that [`super::Monitor::standing`] returned.
     pub operation: OperationId,
     /// The arguments, in the order of [`crate::Contract::params`].
     pub args: &'a [Value<'a>],

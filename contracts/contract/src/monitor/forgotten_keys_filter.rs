@@ -15,7 +15,7 @@ pub struct Forgotten {
 }
 
 impl Forgotten {
-    /// Creates an empty filter. Its size is `bytes`, limited to 64 B to 1 MiB and rounded up to a power of two.
+    /// Creates an empty filter of `bytes` bytes, but at least 64 B and at most 1 MiB, rounded up to a power of two.
     pub fn new(bytes: usize) -> Self {
         Self { bits: Vec::new(), bytes: bytes.clamp(64, BYTES_MAX).next_power_of_two(), is_everything: false }
     }

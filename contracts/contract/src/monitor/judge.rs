@@ -22,7 +22,7 @@ const LINKS_MAX: usize = 32;
 const VALUE_MAX_BYTES: usize = 200;
 
 impl<S: Store> Monitor<S> {
-    /// The index that a call uses (`None` for the default member), and whether it is secret. `None` if it is undecided.
+    /// Returns the index that a call uses, if any, and whether it is secret. `None` if the `index` clause is undecided.
     pub(super) fn invoked_index(&mut self, step: &mut Step<'_>) -> Option<(Option<String>, bool)> {
         let operation = step.call.operation;
         let contract = self.contracts.of(operation.service).clone();
@@ -82,7 +82,7 @@ impl<S: Store> Monitor<S> {
         }
     }
 
-    /// Blames the sender for a failed precondition, and all labels that vouch for the service for other failures.
+    /// Blames the sender for a failed precondition; for any other failure, all labels that vouch for the service.
     fn failed(&mut self, report: Report, step: &mut Step<'_>) {
         let blamed = match report.kind {
             Kind::Precondition => vec![step.ticket.sender.clone()],

@@ -9,7 +9,7 @@ use super::service_entry::{Entry, NameId, Origin};
 /// Why `unknown` vouches for an orphan, as shown to users.
 pub(super) const ORPHAN: &str = "its vouching labels were forgotten";
 
-/// A service entry for display.
+/// A service entry with names instead of their numbers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Shown {
     /// Address of the endpoint, such as `adder:8001`.
