@@ -88,7 +88,7 @@ impl Game {
 
 struct MoveRequest {
     accepts_draw: bool,
-    /// Number of this ply, from 1.
+    /// Number of the ply (half-move), from 1.
     movecount: i64,
     played: String,
     offers_draw: bool,
