@@ -28,10 +28,10 @@
 //!   `a/b`. A slash in a key must be written `%2F`; in a value it may be.
 //! - `PUT /k/` stores the **empty value**. `PUT /k` has **no value**, which is an error (400).
 //! - An empty key is an error, except in `HEAD /`. `reset` is an ordinary key except in `POST`.
-//! - `GET` and `DELETE` have one segment: `GET /a/b` is an error, not the key `a/b`.
-//! - `%` with two hexadecimal digits is any byte; other uses of `%` are errors. `+` is a plus sign.
-//! - A `?` is an error, because no request has a query. Write it as `%3F`. In absolute form the authority is ignored.
-//! - No request has a body. The server reads past one and answers 400 to a value in a body.
+//! - A target of `GET`, `HEAD` or `DELETE` has one segment: `GET /a/b` is an error, not the key `a/b`.
+//! - `%` and two hexadecimal digits encode one byte; other uses of `%` are errors. `+` is a plus sign.
+//! - `?` is an error, because no request has a query; write `%3F`. In absolute form, the authority is ignored.
+//! - A body that is not empty is an error (400). The server reads past it.
 
 use std::borrow::Cow;
 
@@ -52,7 +52,7 @@ impl Limits {
     pub const DEFAULT: Limits = Limits { key_bytes: 250, value_bytes: 1 << 20 };
 }
 
-/// Valid, still percent-encoded bytes of a target. Source: RFC 3986, section 2.1.
+/// Bytes of a target with valid percent-encoding, not decoded yet. Source: RFC 3986, section 2.1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Encoded<'a> {
     text: &'a [u8],
@@ -63,7 +63,7 @@ impl<'a> Encoded<'a> {
     fn parse(text: &'a [u8]) -> Option<Encoded<'a>> {
         let mut escapes = 0;
         for at in memchr::memchr_iter(b'%', text) {
-            // In `%%41` the second `%` is in the place of a digit.
+            // Two digits must follow each `%`, so `%%41` is invalid.
             if !text.get(at + 1..at + 3)?.iter().all(u8::is_ascii_hexdigit) {
                 return None;
             }
@@ -72,7 +72,7 @@ impl<'a> Encoded<'a> {
         Some(Encoded { text, bytes: text.len() - 2 * escapes })
     }
 
-    /// The decoded bytes. Allocates only if something is encoded.
+    /// Returns the decoded bytes. Allocates only if a byte is percent-encoded.
     #[inline]
     pub fn decode(&self) -> Cow<'a, [u8]> {
         if self.bytes == self.text.len() { Cow::Borrowed(self.text) } else { Cow::Owned(self.decode_escapes()) }
@@ -90,7 +90,7 @@ impl<'a> Encoded<'a> {
     }
 }
 
-/// An operation on the cache.
+/// An operation that a valid request asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation<'a> {
     /// Reads the value of a key, or only its presence and size with `HEAD`.
@@ -109,9 +109,9 @@ pub enum Operation<'a> {
     },
     /// Deletes the contained key, which is still encoded.
     Delete(Encoded<'a>),
-    /// Reports memory use.
+    /// Reports memory use (`HEAD /`).
     Status,
-    /// Deletes all keys.
+    /// Deletes all keys (`POST /reset`).
     Reset,
 }
 
@@ -176,7 +176,7 @@ impl Refusal {
 /// The value of `Allow` in a response with status 405. Source: RFC 9110, section 15.5.6.
 pub const ALLOW: &str = "GET, PUT, DELETE, HEAD, POST";
 
-/// Interprets `request` as a cache operation. Fails if the request is not in the module's table.
+/// Interprets `request` as a cache operation. Fails if it has a body, exceeds `limits` or is not in the module's table.
 pub fn parse<'a>(request: &Request<'a>, limits: &Limits) -> Result<Operation<'a>, Refusal> {
     if !matches!(request.body, Body::None | Body::Length(0)) {
         return Err(Refusal::HasBody);

@@ -1,6 +1,6 @@
-//! Decimal numbers of the cache protocols: digits with an optional minus sign.
+//! Parses and writes the decimal numbers of the cache protocols.
 
-/// Parses digits. `None` if `text` is empty, contains a byte that is not a digit, or exceeds 64 bits.
+/// Parses digits. `None` if `text` is empty, has more than 20 bytes or other bytes than digits, or exceeds 64 bits.
 #[inline]
 pub fn unsigned(text: &[u8]) -> Option<u64> {
     if text.len() > 20 { None } else { unsigned_of_any_length(text) }
@@ -31,7 +31,7 @@ pub fn signed(text: &[u8]) -> Option<i64> {
     }
 }
 
-/// Parses a number like Redis 7.0.15's `string2ll`, which rejects leading zeros and `-0`.
+/// Parses a number like Redis 7.0.15's `string2ll`. `None` also for leading zeros and `-0`.
 #[inline]
 pub fn canonical(text: &[u8]) -> Option<i64> {
     match text {
@@ -40,7 +40,7 @@ pub fn canonical(text: &[u8]) -> Option<i64> {
     }
 }
 
-/// Parses digits as C does: white space, a sign, digits (without counting leading zeros), then white space or the end.
+/// Returns whether a number in C's syntax, such as ` -05 more`, is negative, and its digits without leading zeros.
 fn c_digits(text: &[u8]) -> Option<(bool, &[u8])> {
     let is_space = |byte: &u8| matches!(byte, b' ' | b'\t'..=b'\r');
     let text = &text[text.iter().position(|byte| !is_space(byte))?..];
@@ -69,7 +69,7 @@ pub fn unsigned_of_c(text: &[u8]) -> Option<u64> {
     })
 }
 
-/// Parses a signed number the way memcached does. Source: memcached 1.6.18, `safe_strtol`.
+/// Parses a signed number as memcached does. Source: memcached 1.6.18, `safe_strtol`.
 #[inline]
 pub fn signed_of_c(text: &[u8]) -> Option<i64> {
     signed(text).or_else(|| {

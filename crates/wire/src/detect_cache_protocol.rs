@@ -6,15 +6,15 @@
 //! | `GET /`, `GET http://`, `GET https://` | HTTP |
 //! | `PUT`, `HEAD`, `POST`, `DELETE`, `OPTIONS`, `PATCH`, `TRACE`, `CONNECT`, `PRI` and a space | HTTP |
 //! | a lower-case memcached command, then a space or the end of the line: `get `, `mn\r\n` | memcached |
-//! | any other word of letters, then a space or the end of the line: `PING\r\n`, `GET k`, `ping\r\n` | RESP, inline |
-//! | a word that contains or starts with a quote | RESP, inline |
+//! | any other word of letters, digits and `_`, then a space, a tab or a line end: `PING\r\n`, `GET k` | RESP, inline |
+//! | a quote, or a word followed by a quote | RESP, inline |
 //! | 0x80, 0x81 | memcached's binary protocol (not supported) |
 //! | 0x16 0x03 | TLS (not supported here) |
 //! | anything else, and words over 32 bytes | unknown |
 //!
-//! Up to 8 empty lines at the start are skipped: RESP and HTTP allow them. Ambiguous input has one fixed meaning. `get
-//! k` and `quit` in lower case are memcached's, so such inline commands do not work in RESP. `GET /k` is HTTP, so a
-//! RESP client needs an array for the key `/k`. A decision never changes when more bytes arrive.
+//! Up to 8 empty lines at the start are skipped, because RESP and HTTP allow them. Ambiguous input has one fixed
+//! meaning. `get k` and `quit` in lower case are memcached's, so such inline commands do not work in RESP. `GET /k` is
+//! HTTP, so a RESP client must use an array to get the key `/k`. A decision never changes when more bytes arrive.
 
 /// The result of detection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,7 +103,7 @@ fn get(target: &[u8]) -> Detected {
 mod tests {
     use super::*;
 
-    /// Cases of an input, its protocol, and the number of bytes needed to decide.
+    /// Inputs with their protocols and the number of bytes needed to decide.
     #[rustfmt::skip]
     const CASES: &[(&[u8], Detected, usize)] = &[
         (b"*1\r\n$4\r\nPING\r\n", Detected::Resp, 1),

@@ -17,18 +17,16 @@
 //! A benchmark of servers must not accept input that would confuse a proxy. If the RFCs permit two readings, the
 //! stricter one applies, and an invalid message counts as an error. Numbers without an RFC are sections of RFC 9112:
 //!
-//! - **Bare LF** at the end of a line is an error, although a recipient may accept it (2.2): parsers that
-//!   disagree on it disagree on the end of a head. **Bare CR** is an error (2.2).
+//! - **Bare LF** at the end of a line is an error, although a recipient may accept it (2.2): parsers that disagree on
+//!   it disagree on the end of a head. **Bare CR** is an error (2.2).
 //! - **`Transfer-Encoding` with `Content-Length`** is an error (6.3: "ought to be handled as an error"): smuggling
-//!   relies on parsers that pick different ones. `Transfer-Encoding` in HTTP/1.0 is also an error (6.1: faulty
-//!   framing).
+//!   relies on parsers that pick different ones. `Transfer-Encoding` in HTTP/1.0 is also an error (6.1).
 //! - **`Content-Length`** may repeat the same value (6.3, RFC 9110, section 8.6). Different values are an error.
-//! - **Empty lines** are skipped before a request (2.2: SHOULD). Before a response they are an
-//!   error, because a body two bytes longer than announced looks the same.
+//! - **Empty lines** are skipped before a request (2.2: SHOULD). Before a response they are an error, because a body
+//!   two bytes longer than announced looks the same.
 //! - **Folded lines** count as spaces in a response (5.2: MUST for a user agent) and are an error in a request (5.2).
 //! - **The reason phrase** may be missing together with its space. Some servers omit both, and the line is unambiguous.
-//! - **Control characters** except HTAB are errors in values and reason phrases (RFC 9110, section 5.5:
-//!   MUST for CR, LF, NUL).
+//! - **Control characters** in values and reason phrases are errors, except HTAB (RFC 9110, section 5.5).
 //! - **HTTP/1.2** to HTTP/1.9 are undefined and count as HTTP/1.1 (RFC 9110, section 2.5).
 //! - **White space** around a chunk size is an error unless an extension follows (7.1.1).
 
@@ -53,8 +51,7 @@ pub struct Limits {
     /// Maximum size of a head in bytes, with start line, fields and empty line. Interim responses (1xx) count toward
     /// the final head. The trailer section of a chunked body has a separate limit of the same size.
     pub head_bytes: usize,
-    /// Maximum number of fields of a head and of a trailer section. A request has at most
-    /// [`Limits::REQUEST_HEADERS_MAX`] in any case.
+    /// Maximum number of fields in a head, or in a trailer section. See also [`Limits::REQUEST_HEADERS_MAX`].
     pub headers: usize,
 }
 
@@ -62,7 +59,7 @@ impl Limits {
     /// Default limits: 64 KiB and 256 fields, more than real servers send.
     pub const DEFAULT: Limits = Limits { head_bytes: 64 * 1024, headers: 256 };
 
-    /// Maximum number of fields that [`parse_request`] accepts.
+    /// Maximum number of fields that [`parse_request`] accepts, even if [`Limits::headers`] is larger.
     pub const REQUEST_HEADERS_MAX: usize = 256;
 }
 

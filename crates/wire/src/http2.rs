@@ -1,7 +1,7 @@
 //! HTTP/2 codec: frames, HPACK and field rules for both roles. Source: RFC 9113 and RFC 7541.
 //!
-//! [`Reader`] turns a stream of bytes into [`Event`]s, wherever the stream is cut. A field block is
-//! decoded by the [`hpack::Decoder`] of its connection, exactly once and in order of arrival.
+//! [`Reader`] turns a stream of bytes into [`Event`]s, wherever the stream is cut. A field block must be decoded by the
+//! [`hpack::Decoder`] of its connection, exactly once and in order of arrival.
 //!
 //! ```
 //! use wire::http2::{self, Event, Limits, Reader, ResponseHead, Role, hpack};
@@ -22,7 +22,7 @@
 //! - A stream error that [`Reader`] finds is a connection error (RFC 9113, section 5.4.1: MAY).
 //! - Server push is an error in both roles: clients of this codec disable it (RFC 9113, section 8.4).
 //! - PRIORITY frames are checked and skipped, as are frames of unknown types (RFC 9113, sections 5.3.2 and 5.5).
-//! - Field values have no control characters but HTAB (RFC 9110, section 5.5), as in [`http1`](crate::http1).
+//! - Control characters in field values are errors, except HTAB (RFC 9110, section 5.5), as in [`http1`](crate::http1).
 
 mod compose;
 mod connection_event_reader;

@@ -1,5 +1,4 @@
-//! Codecs between bytes and messages, without sockets or clocks. Each reads one message at a time:
-//! [`pingpong`], [`http1`], [`http2`], [`memcached`], [`resp`], [`cache_http`].
+//! Codecs without sockets or clocks: [`pingpong`], [`http1`], [`http2`], [`memcached`], [`resp`], [`cache_http`].
 
 pub mod cache_http;
 pub mod decimal;

@@ -19,10 +19,10 @@ pub enum Event<'e> {
 /// An error in a stream of responses. The connection is unusable after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum StreamError {
-    /// A byte that starts no expected reply, from a different protocol or an overlong string. Contains the byte.
+    /// An unexpected first byte of a reply, due to a different protocol or an overlong string. Contains the byte.
     #[error("byte 0x{0:02x} at the start of a reply")]
     BadType(u8),
-    /// A line that does not fit the request, due to a different protocol, a wrong length or a wrong order.
+    /// A line that does not fit the request, because of a different protocol, a wrong length or a wrong order.
     #[error("a line that is not a response to the request")]
     Unexpected,
     /// A line that has no end within the limit. Contains the limit, in bytes.
@@ -48,7 +48,7 @@ pub enum StreamError {
         /// Maximum size of a value, in bytes.
         limit: u64,
     },
-    /// A value for a key that was not requested, or a second value.
+    /// A value for a key that was not requested, or a second value for the same key.
     #[error("a value of a key that was not requested, or out of order")]
     WrongKey,
 }

@@ -37,7 +37,7 @@
 //! - A line ends in LF or CRLF. Words are separated only by spaces, one or more. Command names are case-sensitive.
 //! - A key is any bytes except space and LF. Unlike protocol.txt, control characters are allowed.
 //! - `noreply` is the last word of any command that supports it, even of an invalid line, which then gets no response.
-//! - Numbers are parsed as in C, with an optional sign. Lengths are digits. Exptimes and flags keep 32 bits.
+//! - Numbers are parsed as in C, with an optional sign; a length has only digits. Exptimes and flags keep 32 bits.
 
 mod compose;
 mod request;
@@ -58,15 +58,14 @@ pub struct Limits {
     pub value_bytes: usize,
     /// Maximum length of a line in bytes, including its end. Also bounds a client's buffer for an incomplete line.
     pub line_bytes: usize,
-    /// Maximum length of a `get`, `gets`, `gat` or `gats` line in bytes. Such a line may have many keys.
+    /// Maximum length of a `get`, `gets`, `gat` or `gats` line in bytes, because such a line may have many keys.
     pub get_line_bytes: usize,
     /// Maximum size in bytes of a block that is skipped to reach the next request. A larger one closes the connection.
     pub swallow_bytes: u64,
 }
 
 impl Limits {
-    /// Default limits: keys of 250 B and values of 1 MiB, as in memcached; lines of 2 KiB and `get` lines of 64 KiB;
-    /// skipped blocks of 2 GiB.
+    /// Default limits: keys of 250 B, values of 1 MiB, lines of 2 KiB (`get`: 64 KiB), and skipped blocks of 2 GiB.
     pub const DEFAULT: Limits = Limits {
         key_bytes: 250,
         value_bytes: 1 << 20,

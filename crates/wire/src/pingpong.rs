@@ -1,5 +1,4 @@
-//! Volley's protocol: a 32-bit word in network byte order. The response is the word plus one,
-//! wrapping. Zero terminates the server. Source: `subjects/REQUIREMENTS.md`.
+//! Volley's protocol: a word of 32 bits, answered by the word plus one. Source: `subjects/REQUIREMENTS.md`.
 
 /// Size of a word on the wire, in bytes.
 pub const WORD_BYTES: usize = 4;
@@ -7,7 +6,7 @@ pub const WORD_BYTES: usize = 4;
 /// The word that terminates the server.
 pub const TERMINATE: u32 = 0;
 
-/// Parses the word at the start of `bytes` and returns it with its size. Any four bytes are valid; `None` if fewer.
+/// Parses the word at the start of `bytes` and returns it with its size. `None` if there are fewer than four bytes.
 pub fn parse(bytes: &[u8]) -> Option<(u32, usize)> {
     let word = bytes.first_chunk::<WORD_BYTES>()?;
     Some((u32::from_be_bytes(*word), WORD_BYTES))
@@ -18,12 +17,12 @@ pub fn compose(word: u32) -> [u8; WORD_BYTES] {
     word.to_be_bytes()
 }
 
-/// The correct response to `word`: the word plus one, wrapping.
+/// Returns the correct response to `word`: the word plus one, wrapping.
 pub fn answer(word: u32) -> u32 {
     word.wrapping_add(1)
 }
 
-/// The word whose correct response is `answer`.
+/// Returns the word whose correct response is `answer`.
 pub fn challenge(answer: u32) -> u32 {
     answer.wrapping_sub(1)
 }

@@ -1,5 +1,5 @@
-//! The protocol of Redis and Valkey. Requests and replies of RESP2 and RESP3 on the server side, RESP2 replies without
-//! arrays on the client side. Source: the Redis protocol specification, and the behavior of 7.0.15 where it is silent.
+//! The protocol of Redis and Valkey: RESP2 and RESP3 on the server side, RESP2 without arrays on the client side.
+//! Source: the Redis protocol specification and, where it is silent, the behavior of Redis 7.0.15.
 //!
 //! ```
 //! use wire::resp::{Limits, Name, Read, RequestReader};
@@ -48,7 +48,7 @@ pub use crate::line_and_block_reader::{Event, StreamError};
 pub struct Limits {
     /// Maximum size of an argument, or of a string in a reply, in bytes.
     pub bulk_bytes: usize,
-    /// Maximum size of all arguments of a request, in bytes; capped at 512 MiB.
+    /// Maximum total size of a request's arguments, in bytes; capped at 512 MiB.
     pub request_bytes: usize,
     /// Maximum number of arguments of a request, including its name; capped at 2^24.
     pub arguments: usize,

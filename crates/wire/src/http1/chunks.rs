@@ -6,13 +6,13 @@ use super::fields::{FieldError, is_control, is_token_byte};
 /// Maximum length of a chunk line in bytes, with size, extensions and CRLF.
 pub(super) const LINE_BYTES_MAX: u32 = 4096;
 
-/// Maximum excess of chunk lines over 16 bytes plus twice their data, in bytes. Stops tiny chunks and long extensions.
+/// Maximum total excess of chunk lines, in bytes. Each line may have 16 bytes plus twice the size of its chunk.
 pub(super) const EXCESS_BYTES_MAX: u64 = 16 * 1024;
 
 /// An error in a chunked body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ChunkError {
-    /// A chunk size without a hexadecimal digit at its start, or followed by an invalid byte. Contains the byte.
+    /// A chunk size that does not start with a hexadecimal digit or contains an invalid byte. Contains the byte.
     #[error("0x{0:02x} in a chunk size")]
     BadSize(u8),
     /// A chunk size that exceeds 64 bits.
@@ -24,7 +24,7 @@ pub enum ChunkError {
     /// A chunk line that exceeds the limit. Contains the limit, in bytes.
     #[error("a chunk-size line of more than {0} bytes")]
     LineTooLong(u32),
-    /// Chunk lines that exceed 16 bytes plus twice their data by more than the limit. Contains the limit, in bytes.
+    /// Chunk lines that exceed, in total, 16 bytes plus twice the data per chunk by more than this limit, in bytes.
     #[error("chunk extensions of more than {0} bytes")]
     TooMuchExtension(u64),
     /// A chunk whose data is longer or shorter than its size, so that no CRLF follows. Contains the byte found.
@@ -149,7 +149,7 @@ impl Chunks {
         Ok(())
     }
 
-    /// Reads a byte of the trailer section, by the rules for fields of a head.
+    /// Reads a byte of the trailer section, by the rules for the fields of a head.
     fn trailer(&mut self, limits: &Limits, byte: u8) -> Result<(), ChunkError> {
         self.trailer_bytes += 1;
         if self.trailer_bytes > limits.head_bytes as u64 {

@@ -6,12 +6,11 @@ use crate::decimal;
 
 const MARKS: &str = "!#$%&'*+-.^_`|~";
 
-/// Appends an HTTP/1.1 request to `out`. `headers` includes `Host`. Adds `Content-Length` if there is a body or the
-/// method expects one (POST, PUT, PATCH; RFC 9110, section 8.6), and `Connection: close` if `close`, unless `headers`
-/// has the field. Fails with the reason if a server would read the request differently: if the method or a name is
-/// not a token (RFC 9110, sections 5.1 and 9.1), the target or `Host` is invalid (RFC 9112, section 3.2), a value has
-/// control characters (RFC 9110, section 5.5), or `Content-Length` is wrong (RFC 9112, section 6.2). A failure leaves
-/// `out` unchanged.
+/// Appends an HTTP/1.1 request to `out`. `headers` includes `Host`. If `headers` lacks them, adds `Content-Length` for
+/// a body or a method that expects one (POST, PUT, PATCH; RFC 9110, section 8.6), and `Connection: close` if `close`.
+/// Fails with the reason, and leaves `out` unchanged, if a server would read the request differently: the method or a
+/// name is not a token (RFC 9110, sections 5.1 and 9.1), the target or `Host` is invalid (RFC 9112, section 3.2), a
+/// value has control characters (RFC 9110, section 5.5), or `Content-Length` is wrong (RFC 9112, section 6.2).
 pub fn compose_request<N: AsRef<str>, V: AsRef<str>>(
     out: &mut Vec<u8>,
     method: &str,

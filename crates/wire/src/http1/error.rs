@@ -18,8 +18,7 @@ pub enum MessageError {
     /// A request line that exceeds the limit on heads. Contains the limit, in bytes. Source: RFC 9112, section 3.
     #[error("a target of more than {0} bytes")]
     TargetTooLong(usize),
-    /// A line that is folded, or lacks a colon or a token before it. Source: RFC 9112, sections 5.1 and 5.2, and RFC
-    /// 9110, section 5.1.
+    /// A folded line, or no token before the colon. Source: RFC 9112, sections 5.1 and 5.2, and RFC 9110, section 5.1.
     #[error("a header whose name is not a token followed by a colon, or a folded line")]
     BadFieldName,
     /// A control character in a value. Source: RFC 9110, section 5.5.
@@ -71,8 +70,7 @@ pub enum MessageError {
     #[error("a body of more than {0} bytes")]
     BodyTooLarge(u64),
     // The errors from here on occur only in responses.
-    /// A response without `HTTP/` at its start, such as HTTP/0.9, HTTP/2, TLS, or the rest of a body longer than
-    /// announced.
+    /// A response that does not start with `HTTP/`, such as HTTP/2, TLS, or the rest of a body longer than announced.
     #[error("the response does not start with `HTTP/`: another protocol, or a body longer than announced")]
     NotHttp,
     /// An empty line before the status line. Source: RFC 9112, section 2.2.
@@ -98,13 +96,13 @@ pub enum MessageError {
     /// A change of protocol (status 101) that the client did not request. Source: RFC 9110, section 15.2.2.
     #[error("status 101: the server switched protocols without being asked")]
     SwitchingProtocols,
-    /// A stream that ends in a response. Contains whether it ends in or between heads. Source: RFC 9112, section 8.
+    /// A stream that ends too early: in or between heads (`true`), or in a body. Source: RFC 9112, section 8.
     #[error("the stream ended in the middle of {}", if *.0 { "a head" } else { "a body" })]
     Truncated(bool),
 }
 
 impl MessageError {
-    /// The status of the response to a bad request: 400, 413, 414, 431, 501 or 505. Close the connection after it.
+    /// The status of the response to a bad request: 400, 413, 414, 431, 501 or 505. The connection must close after it.
     pub fn status(&self) -> u16 {
         match self {
             MessageError::BodyTooLarge(_) => 413,

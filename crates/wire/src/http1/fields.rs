@@ -79,7 +79,7 @@ fn control_at(bytes: &[u8]) -> usize {
     for (index, word) in words.iter().enumerate() {
         let word = u64::from_le_bytes(*word);
         let delete = word ^ (ONES * 0x7f);
-        // Marks bytes below 0x20 or equal to 0x7f. A borrow can only mark bytes above the first marked one by mistake.
+        // Marks bytes below 0x20 or equal to 0x7f. A borrow can wrongly mark only bytes above the first marked one.
         let found = ((word.wrapping_sub(ONES * 0x20) & !word) | (delete.wrapping_sub(ONES) & !delete)) & HIGHS;
         if found != 0 {
             return index * 8 + found.trailing_zeros() as usize / 8;

@@ -13,7 +13,7 @@ use super::{Body, Limits};
 pub struct Request<'a> {
     /// The method, a case-sensitive token.
     pub method: &'a str,
-    /// The target in one of the four forms of RFC 9112, section 3.2: visible ASCII characters.
+    /// The target in one of the four forms of RFC 9112, section 3.2. Contains only visible ASCII characters.
     pub target: &'a str,
     /// Minor version: 0 for HTTP/1.0, 1 for HTTP/1.1 and later.
     pub minor_version: u8,
@@ -27,7 +27,7 @@ pub struct Request<'a> {
 
 type Parsed<'a> = Result<Option<(Request<'a>, usize)>, MessageError>;
 
-/// Size in bytes above which a partial head is first searched for its end, to avoid 65,536 parses of 64 KiB.
+/// Size in bytes above which a partial head is only parsed once it ends, so that 64 KiB do not cause 65,536 parses.
 const PARTIAL_SEARCHED_BYTES: usize = 1024;
 
 /// Parses the request at the start of `bytes` and returns it with the size of its head, or `None` if it is incomplete.
@@ -35,7 +35,6 @@ const PARTIAL_SEARCHED_BYTES: usize = 1024;
 /// each call parses from its start. Fails if the request violates RFC 9112 or exceeds `limits`. The first error wins,
 /// however the head is split, and is returned once its bytes arrive or, in a partial head over 1 KiB, once that ends.
 pub fn parse_request<'a>(bytes: &'a [u8], limits: &Limits) -> Parsed<'a> {
-    // Empty lines before a request are skipped (RFC 9112, section 2.2).
     let mut start = 0;
     while bytes[start..].starts_with(b"\r\n") {
         start += 2;
@@ -73,7 +72,7 @@ pub fn parse_request<'a>(bytes: &'a [u8], limits: &Limits) -> Parsed<'a> {
         return Err(MessageError::BadRequestLine);
     };
     let head = &shown[..head_bytes];
-    // httparse accepts LF for CRLF, which allows smuggling. So the head must have one CR per line.
+    // httparse accepts LF for CRLF, which allows smuggling, so check that the head has one CR per line.
     if head[0] == b'\n' || count(head, b'\r') != parsed.headers.len() + 2 {
         return Err(MessageError::BareLf);
     }
@@ -117,7 +116,7 @@ pub fn parse_request<'a>(bytes: &'a [u8], limits: &Limits) -> Parsed<'a> {
     Ok(Some((request, start + head_bytes)))
 }
 
-/// Returns the position of a minor version from HTTP/1.2 to HTTP/1.9, which httparse rejects.
+/// Returns the position of the minor version if it is 2 to 9, which httparse rejects; otherwise, `None`.
 #[cold]
 fn later_minor(error: httparse::Error, bytes: &[u8]) -> Option<usize> {
     let version = memchr::memchr_iter(b' ', bytes).nth(1).map(|space| space + 1)?;
@@ -126,7 +125,7 @@ fn later_minor(error: httparse::Error, bytes: &[u8]) -> Option<usize> {
     (error == httparse::Error::Version && is_later).then_some(digit)
 }
 
-/// Parses a later minor version, at position `digit`, as HTTP/1.1. Source: RFC 9110, section 2.5.
+/// Parses a request as HTTP/1.1 if the minor version, at position `digit`, is higher. Source: RFC 9110, section 2.5.
 #[cold]
 fn parse_as_1_1<'a>(bytes: &'a [u8], start: usize, digit: usize, limits: &Limits) -> Parsed<'a> {
     let mut changed = bytes[..bytes.len().min(limits.head_bytes + 1)].to_vec();
@@ -163,7 +162,7 @@ fn request_error(error: httparse::Error, bytes: &[u8], headers_max: usize) -> Me
     }
 }
 
-/// Whether the request line has an HTTP version other than 1.0 and 1.1. Depends only on the first rejected byte.
+/// Whether the request line has an HTTP version other than 1.0 and 1.1. Bytes after an invalid one have no effect.
 fn names_other_version(bytes: &[u8]) -> bool {
     let version = bytes.trim_ascii_start().splitn(3, |&byte| byte == b' ').nth(2).unwrap_or_default();
     match version.strip_prefix(b"HTTP/") {
@@ -250,8 +249,8 @@ enum BodyState {
 }
 
 impl BodyReader {
-    /// Creates a reader that limits the body to `limit_bytes` and its trailers to `limits`. The first call of
-    /// [`BodyReader::read`] fails if the announced length is too large.
+    /// Creates a reader that limits the body to `limit_bytes` and trailers to `limits`. [`BodyReader::read`] reports
+    /// excess.
     pub fn new(body: Body, limits: &Limits, limit_bytes: u64) -> BodyReader {
         let state = match body {
             Body::Length(bytes) if bytes > limit_bytes => BodyState::Failed(MessageError::BodyTooLarge(limit_bytes)),
@@ -262,9 +261,9 @@ impl BodyReader {
         BodyReader { limits: *limits, limit_bytes, read_bytes: 0, state }
     }
 
-    /// Reads the next `bytes` and passes data to `sink` as slices of them. Returns the number of bytes used if the
-    /// body is complete, or `None` if all were used; do not call it again after the end. Fails if the chunked coding
-    /// is invalid or the body exceeds the limit, and then on every call.
+    /// Reads the next `bytes` and passes data to `sink` as slices of them. Returns the number of bytes used once the
+    /// body is complete, after which no call may follow; `None` if all were used. Fails if the chunked coding is
+    /// invalid or the body exceeds the limit, and then on every call.
     pub fn read(&mut self, bytes: &[u8], mut sink: impl FnMut(&[u8])) -> Result<Option<usize>, MessageError> {
         match &mut self.state {
             BodyState::Length(left) => {

@@ -50,7 +50,7 @@ pub struct Memo {
     recent: usize,
 }
 
-/// Maximum number of remembered heads, for a few URLs and statuses. Searching more would cost more than it saves.
+/// Number of remembered heads, enough for a few URLs and statuses. Searching more would cost more than it saves.
 const MEMO_HEADS: usize = 4;
 
 #[derive(Debug, Clone, Default)]
@@ -136,9 +136,9 @@ impl ResponseReader {
     }
 
     /// Reads `bytes`, the next part of the response to `asked`, and passes body data to `body` as slices of `bytes`.
-    /// Skips interim responses (1xx). Returns a complete response with the number of bytes used, or `None` if the
-    /// response is incomplete and all bytes were used. The next call must get the remaining bytes. Results do not
-    /// depend on how the stream is split. Fails if the bytes violate RFC 9112, and then on every call.
+    /// Skips interim responses (1xx). Returns a complete response with the number of bytes used, or `None` if all were
+    /// used; the next call must get the rest. The split of the stream has no effect. Fails from the first violation of
+    /// RFC 9112 on.
     #[inline]
     pub fn read(
         &mut self,
@@ -347,7 +347,6 @@ const BEGIN: &[u8] = b"HTTP/";
 /// Parses a head from left to right. The first error wins, no matter how the head is split.
 #[derive(Debug, Clone, Default)]
 struct Parser {
-    /// Start of the first incomplete line.
     line_start: usize,
     lines: usize,
     fields: usize,
@@ -367,8 +366,7 @@ struct Pending {
 }
 
 impl Parser {
-    /// Parses `bytes`, which start with the bytes of the last call. Returns the size of a complete head, at most
-    /// `room`.
+    /// Parses `bytes`, which start with those of the previous call, up to `room`. Returns the size of a complete head.
     fn advance(&mut self, bytes: &[u8], limits: &Limits, room: usize) -> Result<Option<usize>, MessageError> {
         // Ignore bytes beyond the limit, so that results do not depend on how the stream is split.
         let shown = &bytes[..bytes.len().min(room)];
@@ -398,7 +396,7 @@ impl Parser {
         MessageError::Field { line: self.lines + 1, error }
     }
 
-    /// Returns the end of the line, or `None` if it is incomplete.
+    /// Parses the status line. Returns its end, or `None` if it is incomplete.
     fn status_line(&mut self, line: &[u8]) -> Result<Option<usize>, MessageError> {
         let (minor, digits) = match line {
             [b'H', b'T', b'T', b'P', b'/', b'1', b'.', minor @ b'0'..=b'9', b' ', a, b, c, _, ..]
@@ -484,7 +482,7 @@ impl Parser {
     }
 }
 
-/// Returns the error of an invalid status line, or `None` if the line is only too short.
+/// Fails with the error of an invalid status line, or returns `None` if the line is only too short.
 #[cold]
 fn wrong_status_line(line: &[u8]) -> Result<Option<usize>, MessageError> {
     for (at, &byte) in line.iter().enumerate().take(12) {

@@ -4,7 +4,7 @@ use super::error::ErrorCode;
 use super::frame_head::{FrameKind, flags};
 use super::settings::Settings;
 
-/// Appends the head of a frame with a payload of `bytes` bytes, which must be below 2^24.
+/// Appends the head of a frame. `bytes` is the size of the payload, below 2^24.
 #[inline]
 pub fn push_frame_head(out: &mut Vec<u8>, bytes: usize, kind: FrameKind, flags: u8, stream: u32) {
     let [_, a, b, c] = (bytes as u32).to_be_bytes();

@@ -60,7 +60,7 @@ pub enum Event<'a> {
     GoAway {
         /// The last stream that may have been processed. Requests on higher streams can be sent again.
         last: u32,
-        /// The peer's reason for the end.
+        /// The peer's reason for closing the connection.
         code: ErrorCode,
         /// Debug text for people, possibly empty.
         debug: &'a [u8],
@@ -81,12 +81,11 @@ pub struct Reader {
     limits: Limits,
     state: State,
     partial: Vec<u8>,
-    /// The received part of a field block that has several frames.
+    /// The received part of a field block that spans several frames.
     block: Vec<u8>,
     open_block: Option<OpenBlock>,
     peer: Settings,
     has_settings: bool,
-    /// The highest stream that the client has opened; 0 for none.
     highest: u32,
     idle_frames: u32,
 }
@@ -104,7 +103,7 @@ enum State {
         /// Number of payload bytes left, without padding.
         left: u32,
         padding: u32,
-        /// Number of bytes of the Pad Length field that were not counted yet: 1 or 0.
+        /// Number of bytes of the Pad Length field that still count toward `flow_bytes`: 1 or 0.
         extra: u32,
     },
     Skip(u32),
@@ -126,7 +125,7 @@ enum Place {
     Block,
 }
 
-/// An event that refers to its bytes by their range.
+/// An event whose bytes are given as a range of a buffer.
 enum Found {
     Owned(Event<'static>),
     Headers { stream: u32, opens: bool, ends: bool, place: Place, range: Range<usize> },
@@ -154,7 +153,7 @@ impl Reader {
         }
     }
 
-    /// Records that the client opened `stream` and, implicitly, all lower ones.
+    /// Records that the client opened `stream` and, implicitly, all streams with lower numbers.
     #[inline]
     pub fn open_stream(&mut self, stream: u32) {
         self.highest = stream;
@@ -170,9 +169,9 @@ impl Reader {
         &self.peer
     }
 
-    /// Reads up to the next event. Returns the number of bytes used, and no event if all bytes were used before one
-    /// was complete; the next call must get the remaining bytes. Events do not depend on how the stream is split,
-    /// except that DATA arrives in pieces. Fails if the bytes violate RFC 9113, and then on every call.
+    /// Reads up to the next event. Returns the number of bytes used and the event, or no event if all bytes were used
+    /// before one was complete. The next call must get the remaining bytes. Events do not depend on how the stream is
+    /// split, except that DATA arrives in pieces. Fails if the bytes violate RFC 9113, and then on every call.
     #[inline]
     pub fn read<'a>(&'a mut self, bytes: &'a [u8]) -> Result<(usize, Option<Event<'a>>), ConnectionError> {
         let (used, found) = match self.find(bytes) {
@@ -323,7 +322,7 @@ impl Reader {
         }
     }
 
-    /// Checks the head of a frame, more than once if the frame is split.
+    /// Checks the head of a frame. If the frame is split, this happens more than once.
     #[inline]
     fn check(&self, head: &FrameHead) -> Result<(), ConnectionError> {
         let &FrameHead { length: bytes, kind, stream, .. } = head;
@@ -364,7 +363,7 @@ impl Reader {
         if !has_size {
             return Err(ConnectionError::FrameSize { kind, bytes });
         }
-        // Only clients open streams, with odd numbers. PRIORITY may precede a stream.
+        // Only clients open streams, with odd numbers. PRIORITY may arrive before its stream is open.
         let may_open = kind == FrameKind::PRIORITY || (kind == FrameKind::HEADERS && self.role == Role::Server);
         let is_even = is_on_stream && stream % 2 == 0 && kind != FrameKind::PRIORITY;
         if is_even || (stream > self.highest && !may_open) {
@@ -373,7 +372,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Whether the payload can be processed in pieces. If so, changes the state.
+    /// Enters the state that processes the payload in pieces, if the frame's type allows it. Returns whether it does.
     #[inline]
     fn streams(&mut self, head: &FrameHead) -> Result<bool, ConnectionError> {
         self.state = match head.kind {
@@ -464,7 +463,7 @@ impl Reader {
                 let range = start + 8..start + payload.len();
                 return Ok(Some(Found::GoAway { last, code, place, range }));
             }
-            // Only WINDOW_UPDATE is left, because other types are not needed as a whole.
+            // Only WINDOW_UPDATE is left, because frames of all other types are processed in pieces.
             _ => {
                 let bytes = number(0) & super::WINDOW_MAX;
                 if bytes == 0 {

@@ -63,7 +63,7 @@ impl std::fmt::Display for ErrorCode {
     }
 }
 
-/// A violation of RFC 9113 after which a connection is unusable. Send [`ConnectionError::code`] in a GOAWAY.
+/// A violation of RFC 9113 that makes the connection unusable. The GOAWAY must contain [`ConnectionError::code`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectionError {
     /// The client's first bytes are not [`PREFACE`](super::PREFACE). Source: RFC 9113, section 3.4.
@@ -93,7 +93,7 @@ pub enum ConnectionError {
         /// Size of the payload, in bytes.
         bytes: u32,
     },
-    /// A connection's frame on a stream, or a stream's frame on stream 0. Source: RFC 9113, section 6.
+    /// A frame for the connection on a stream, or a frame for a stream on stream 0. Source: RFC 9113, section 6.
     #[error("{kind} on stream {stream}, which its type does not allow")]
     BadStream {
         /// Type of the rejected frame.
@@ -112,7 +112,7 @@ pub enum ConnectionError {
     /// A frame on a stream that the peer had ended. Contains the stream. Source: RFC 9113, section 5.1.
     #[error("a frame on stream {0}, which is closed")]
     StreamClosed(u32),
-    /// More streams were reset than the limit. Contains the limit. Source: RFC 9113, section 10.5.
+    /// More streams were reset than the limit allows. Contains the limit. Source: RFC 9113, section 10.5.
     #[error("more than {0} streams reset")]
     TooManyResets(u32),
     /// The peer made no progress for too long. Source: RFC 9113, section 10.5.

@@ -53,7 +53,7 @@ pub enum FieldError {
     EarlyData,
 }
 
-/// Checks that apply to each field, and the declared length of the body.
+/// State of the checks that apply to each field, and the declared length of the body.
 #[derive(Debug, Default)]
 pub(super) struct FieldRules {
     has_regular: bool,
@@ -62,7 +62,7 @@ pub(super) struct FieldRules {
 }
 
 impl FieldRules {
-    /// Checks the next field. Returns whether it is a pseudo-header field at a permitted place.
+    /// Checks the next field. Returns whether it is a pseudo-header field.
     #[inline]
     pub(super) fn is_pseudo(&mut self, name: &[u8], value: &[u8]) -> bool {
         let has_control = value.iter().any(|&byte| is_control(byte));
@@ -94,19 +94,18 @@ impl FieldRules {
         false
     }
 
-    /// Records an error unless there is an earlier one.
     #[cold]
     pub(super) fn fail(&mut self, error: FieldError) {
         self.error.get_or_insert(error);
     }
 
-    /// The declared length of the body in bytes; `None` if undeclared. Fails with the first error of a field.
+    /// Returns the declared length of the body in bytes; `None` if undeclared. Fails with the first error of a field.
     pub(super) fn finish(self) -> Result<Option<u64>, FieldError> {
         self.error.map_or(Ok(self.content_length), Err)
     }
 }
 
-/// Decodes trailers and passes each field to `field`.
+/// Decodes trailers and passes each field to `field`. The inner error ends only the stream.
 pub fn read_trailers(
     decoder: &mut Decoder,
     block: &[u8],

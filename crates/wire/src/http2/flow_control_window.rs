@@ -5,7 +5,7 @@ use super::error::ConnectionError;
 /// Maximum size of a window, in bytes.
 pub const WINDOW_MAX: u32 = u32::MAX >> 1;
 
-/// Credit for DATA, in bytes. Negative after the peer reduced its initial window.
+/// Credit for DATA, in bytes. Negative if the peer reduced its initial window below the bytes already sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SendWindow(i64);
 
@@ -55,8 +55,8 @@ impl ReceiveWindow {
         ReceiveWindow { size, received: 0, consumed: 0 }
     }
 
-    /// Counts received bytes, which are consumed at once. Returns the credit to give, as
-    /// [`consume`](Self::consume) does. Fails if the peer sent more than the window.
+    /// Counts received bytes that are consumed at once. Returns the credit to give, as [`consume`](Self::consume) does.
+    /// Fails if the peer sent more than the window.
     #[inline]
     pub fn receive(&mut self, bytes: u32) -> Result<u32, ConnectionError> {
         self.count_received(bytes)?;
@@ -70,7 +70,7 @@ impl ReceiveWindow {
         if self.received > self.size { Err(ConnectionError::WindowExceeded) } else { Ok(()) }
     }
 
-    /// Counts consumed bytes. Returns the credit to give once half of the window is consumed, else 0.
+    /// Counts consumed bytes. Returns the credit to give, in bytes: 0 until more than half of the window is consumed.
     #[inline]
     pub fn consume(&mut self, bytes: u32) -> u32 {
         self.consumed += bytes;

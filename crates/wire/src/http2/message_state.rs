@@ -35,7 +35,7 @@ impl Incoming {
         self.phase == Phase::Head
     }
 
-    /// Takes a head of the response to `asked`. An interim head changes nothing but must not end the stream.
+    /// Takes a head of the response to `asked`. An interim head has no effect, but must not end the stream.
     #[inline]
     pub fn response(&mut self, head: ResponseHead, asked: RequestMethod, ends: bool) -> Result<(), FieldError> {
         if head.is_interim() {
@@ -61,12 +61,12 @@ impl Incoming {
         self.advance(ends)
     }
 
-    /// Takes a trailer section. Fails unless the section ends the stream, or if the body is too short.
+    /// Takes a trailer section. Fails if it does not end the stream, or if the body is shorter than declared.
     pub fn trailers(&mut self, ends: bool) -> Result<(), FieldError> {
         if ends { self.advance(true) } else { Err(FieldError::Ending) }
     }
 
-    /// Whether the message has ended.
+    /// Whether the message has ended, with its body or its trailer section.
     #[inline]
     pub fn is_complete(&self) -> bool {
         self.phase == Phase::Complete

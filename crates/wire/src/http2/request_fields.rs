@@ -1,13 +1,11 @@
-//! The fields of a client's request, and the fields that its requests share in the HPACK table. Source: RFC 9113,
-//! section 8.3.1.
+//! The fields of a client's requests, shared ones in the HPACK table. Source: RFC 9113, section 8.3.1.
 
 use super::hpack::{self, Indexing};
 use crate::http1;
 use crate::http1::fields::trim;
 
-/// The fields of a request, pseudo-header fields first. `headers` includes `Host`. Adds `content-length` as
-/// [`http1::compose_request`] does. Fails for the same reasons as that function, and also for CONNECT and for headers
-/// of HTTP/1.1 connections.
+/// The fields of a request, pseudo-header fields first. `headers` includes `Host`. Adds `content-length` and fails like
+/// [`http1::compose_request`]. Also fails for CONNECT and for headers of HTTP/1.1 connections.
 pub fn request_fields(
     scheme: &str,
     method: &str,
@@ -51,7 +49,7 @@ pub fn request_fields(
 pub enum TableUse {
     /// Fills the empty table with the shared fields, in the first block of a connection.
     Fill,
-    /// Refers to the shared fields in the table, one byte each.
+    /// Refers to the shared fields in the table, with one byte for each.
     Refer,
     /// Neither fills nor uses the table, for a server whose table is too small.
     Avoid,
@@ -61,12 +59,11 @@ pub enum TableUse {
 #[derive(Debug, Clone, Default)]
 pub struct SharedFields(Vec<(String, String)>);
 
-/// Fields that clients do not put into the table, because their values rarely repeat.
+/// Names of fields that clients do not put into the table, because their values rarely repeat.
 const UNSHARED: [&str; 2] = [":path", "content-length"];
 
 impl SharedFields {
-    /// The fields that all requests have in common and that fit into a table of `table_bytes`. `is_fixed` returns
-    /// whether a value is the same each time it is sent.
+    /// Selects the fields that all requests share, that fit into a table of `table_bytes`, and whose values are fixed.
     pub fn new(
         requests: &[Vec<(String, String)>],
         table_bytes: usize,

@@ -15,7 +15,7 @@ pub struct ResponseHead {
     pub status: u16,
     /// The declared length of the body in bytes; `None` if undeclared.
     pub content_length: Option<u64>,
-    /// gRPC's `grpc-status`, which is in the head of a response without a body.
+    /// Value of gRPC's `grpc-status`, which is in the head of a response without a body; `None` if absent.
     pub grpc_status: Option<u32>,
 }
 
@@ -54,7 +54,7 @@ impl ResponseHead {
         }))
     }
 
-    /// Whether another head follows. Source: RFC 9110, section 15.2.
+    /// Whether the head of another response follows. Source: RFC 9110, section 15.2.
     pub fn is_interim(&self) -> bool {
         self.status < 200
     }
@@ -73,7 +73,7 @@ pub struct ResponseDecoder {
     known: [KnownBlock; KNOWN_BLOCKS],
     /// Index of the latest hit or insertion in `known`.
     recent: usize,
-    /// Known blocks that insert fields and were not decoded again yet. Servers often insert fields but never use them.
+    /// Indices of known blocks whose fields are not in the table yet. Servers often insert fields but never use them.
     skipped: VecDeque<usize>,
     /// Size of the fields that the skipped blocks insert, in bytes.
     skipped_bytes: usize,
@@ -112,7 +112,7 @@ impl ResponseDecoder {
         self.read_new(block, limits)
     }
 
-    /// The decoder, for blocks other than heads.
+    /// Returns the decoder, for blocks other than heads. First decodes the skipped blocks.
     pub fn decoder(&mut self, limits: &Limits) -> Result<&mut Decoder, ConnectionError> {
         self.skipped_bytes = 0;
         while let Some(index) = self.skipped.pop_front() {
@@ -124,7 +124,7 @@ impl ResponseDecoder {
     fn skip(&mut self, index: usize) {
         self.skipped.push_back(index);
         self.skipped_bytes += self.known[index].inserted_bytes;
-        // The later blocks fill the table, so that nothing of the oldest block would remain.
+        // Once later blocks fill the table, no field of the oldest block would remain in it.
         while let Some(&oldest) = self.skipped.front()
             && self.skipped_bytes - self.known[oldest].inserted_bytes >= self.decoder.table_bytes_max()
         {

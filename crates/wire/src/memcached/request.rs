@@ -148,7 +148,6 @@ pub enum Command<'a> {
     Noop,
 }
 
-// Responses to bad requests.
 /// Response to an unknown command, or to a wrong number of words.
 const UNKNOWN_COMMAND: &[u8] = b"ERROR\r\n";
 /// Response to a key over the limit, or to an invalid number.
@@ -188,7 +187,7 @@ pub enum Read<'a> {
         noreply: bool,
         /// Whether to close after the response, because the end of the request is unknown. Later bytes are skipped.
         close: bool,
-        /// The key whose old value must be removed because a `set` would have replaced it.
+        /// The key whose old value must be removed because a `set` would have replaced it; `None` if there is none.
         outdated: Option<&'a [u8]>,
     },
 }
@@ -199,7 +198,7 @@ enum State {
     Line(usize),
     /// A storage command whose line and block take this many bytes.
     Block(usize),
-    /// Skipping a rejected block of which this many bytes are left.
+    /// A rejected block is skipped; this many bytes of it are left.
     Swallow(u64),
     SwallowLine,
     Closed,
@@ -212,7 +211,7 @@ pub struct RequestReader {
     state: State,
 }
 
-/// A parsed line. [`Line::Store`] has the size of the value in bytes.
+/// A parsed line. [`Line::Store`] contains the size of the value, in bytes.
 enum Line<'a> {
     Command(Command<'a>),
     Store(Store<'a>, usize),
@@ -226,7 +225,7 @@ impl RequestReader {
     }
 
     /// Reads the next request from `bytes`, the unused part of the stream. The next call must get the bytes after
-    /// `used`, with more bytes appended after [`Read::Need`]. Results do not depend on how the stream is split.
+    /// `used`, plus new ones if the result is [`Read::Need`]. Results do not depend on how the stream is split.
     #[inline]
     pub fn read<'a>(&mut self, bytes: &'a [u8]) -> Read<'a> {
         // Fast path for most requests: one key, received whole.
@@ -256,7 +255,7 @@ impl RequestReader {
         })
     }
 
-    /// Reads `get key\r\n`. `None` for any other request.
+    /// Reads `get key\r\n`. Returns `None` for any other request.
     #[inline]
     fn read_single_get<'a>(&mut self, bytes: &'a [u8]) -> Option<Read<'a>> {
         let rest = bytes.strip_prefix(b"get ")?;
@@ -356,7 +355,7 @@ impl RequestReader {
         Read::Command { used: at + total, command: Command::Store(store) }
     }
 
-    /// The maximum size of the line at `rest`. Examines only bytes within the smaller limit.
+    /// Returns the maximum size of the line at `rest`, in bytes. Examines only bytes within the smaller limit.
     fn line_limit(&self, rest: &[u8]) -> usize {
         let Limits { line_bytes, get_line_bytes, .. } = self.limits;
         if rest.len() < line_bytes || get_line_bytes <= line_bytes {

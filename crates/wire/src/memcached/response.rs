@@ -55,10 +55,9 @@ impl ResponseReader {
         !self.has_value && self.blocks.is_at_line()
     }
 
-    /// Reads the next `bytes` of the response to `expected` and passes events to `sink`. Returns a complete response
-    /// with the number of bytes used, or `None` if all were used. Results do not depend on how the stream is split.
-    /// `expected` must not change within a response. Fails if the bytes do not fit the request, and then on every
-    /// call.
+    /// Reads the next `bytes` of the response to `expected`, which must not change within a response, and passes events
+    /// to `sink`. Returns a complete response with the number of bytes used, or `None` if all were used. Results do not
+    /// depend on how the stream is split. Fails if the bytes do not fit the request, and then on every call.
     #[inline]
     pub fn read(
         &mut self,

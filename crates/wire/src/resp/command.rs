@@ -89,7 +89,7 @@ pub enum When {
 }
 
 impl When {
-    /// Expiry in Unix milliseconds. `None` from 2^63 on, which Redis rejects.
+    /// Returns the expiry in Unix milliseconds. `None` from 2^63 on, which Redis rejects.
     pub fn ends_unix_ms(self, now_unix_ms: u64) -> Option<u64> {
         let ends = match self {
             When::AfterMs(ms) => now_unix_ms.checked_add(ms)?,
@@ -102,7 +102,7 @@ impl When {
 /// The options of `SET`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SetOptions {
-    /// The expiration time (`EX`, `PX`, `EXAT`, `PXAT`); `None` if not given.
+    /// The expiration time (`EX`, `PX`, `EXAT`, `PXAT`); `None` if the request has none.
     pub when: Option<When>,
     /// Whether to store only if the key is absent (`NX`).
     pub if_absent: bool,

@@ -61,13 +61,13 @@ pub enum Refusal {
     /// The command does not accept this number of arguments. Contains the command.
     #[error("wrong number of arguments for '{}' command", .0.text())]
     WrongCount(Name),
-    /// An argument that exceeds the limit. Contains the limit, in bytes.
+    /// An argument exceeds the limit. Contains the limit, in bytes.
     #[error("an argument over the limit of {0} bytes")]
     TooLarge(usize),
     /// All arguments together exceed the limit. Contains the limit, in bytes.
     #[error("arguments over the limit of {0} bytes together")]
     RequestTooLarge(usize),
-    /// Unclosed quotes, or text directly after closing quotes.
+    /// Quotes are not closed, or text directly follows closing quotes.
     #[error("Protocol error: unbalanced quotes in request")]
     Quotes,
     /// The argument count is not a number or exceeds the limit.
@@ -76,19 +76,19 @@ pub enum Refusal {
     /// A length is not a number, is negative, or is larger than can be skipped.
     #[error("Protocol error: invalid bulk length")]
     BadLength,
-    /// A byte other than `$` before an argument. Contains the byte.
+    /// A byte other than `$` precedes an argument. Contains the byte.
     #[error("Protocol error: expected '$', got '{}'", char::from(*.0).escape_default())]
     NoLength(u8),
-    /// No CRLF after an argument or its length.
+    /// No CRLF follows an argument or its length.
     #[error("Protocol error: expected CRLF")]
     NoEnd,
-    /// An inline request that exceeds the line limit.
+    /// An inline request exceeds the line limit.
     #[error("Protocol error: too big inline request")]
     LineTooLong,
-    /// An argument count that exceeds the line limit.
+    /// An argument count exceeds the line limit.
     #[error("Protocol error: too big mbulk count string")]
     CountTooLong,
-    /// A length that exceeds the line limit.
+    /// A length exceeds the line limit.
     #[error("Protocol error: too big bulk count string")]
     LengthTooLong,
 }
@@ -144,11 +144,10 @@ enum State {
     Start(usize),
     /// Within an array with `left` arguments to come; parsed up to `at`.
     Array { left: usize, at: usize },
-    /// Inside an argument of an array.
     Argument { left: usize, at: usize, bytes: usize },
-    /// Skipping an array that is rejected at its end.
+    /// An array is skipped, and rejected at its end.
     Skip { left: usize, refusal: Refusal },
-    /// Skipping an argument of a rejected array, including its CRLF.
+    /// An argument of a rejected array is skipped, including its CRLF.
     SkipArgument { left: usize, bytes: u64, refusal: Refusal },
     /// The connection must be closed, and input is ignored.
     Closed,
@@ -185,7 +184,7 @@ impl RequestReader {
     }
 
     /// Reads the next request from `bytes`, the unused part of the stream. The next call must get the bytes after
-    /// `used`, and more after [`Read::Need`]. No result depends on the split. Only an incomplete number is reread.
+    /// `used`, plus new ones if the result is [`Read::Need`]. Results do not depend on how the stream is split.
     pub fn read<'b: 'r, 'r>(&'r mut self, bytes: &'b [u8]) -> Read<'b, 'r> {
         let mut base = 0;
         loop {
@@ -340,7 +339,7 @@ impl RequestReader {
     }
 }
 
-/// Splits an inline request like Redis' `sdssplitargs`. Double quotes allow `\n \r \t \b \a \xHH`, single ones `\'`.
+/// Splits an inline request like Redis' `sdssplitargs`. Double quotes allow `\n \r \t \b \a \xHH`, single quotes `\'`.
 fn split_inline(line: &[u8], places: &mut Vec<Range<u32>>, unquoted: &mut Vec<u8>) -> Result<(), Refusal> {
     places.clear();
     unquoted.clear();

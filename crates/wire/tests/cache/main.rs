@@ -1,5 +1,4 @@
-//! Table tests of the cache protocols. A case is a name, the bytes of a stream, and its meaning in
-//! words. The meaning must not depend on how the stream is split, nor on the cases around it.
+//! Table tests: a case has a name, a stream, and its meaning in words, for any split and with any cases around it.
 
 #[path = "../../../../fuzz/cache.rs"]
 #[allow(
@@ -21,7 +20,7 @@ fn cuts(bytes: &[u8]) -> Vec<Vec<&[u8]>> {
     cuts
 }
 
-/// Checks each case at every split and between copies of `good`. A request of known extent leaves the stream in step.
+/// Checks each case at every split and between copies of `good`, which must still parse after a case of known extent.
 fn check_all(cases: &[Case], good: &[u8], good_means: &str, read: impl Fn(&[&[u8]]) -> Vec<String>) {
     let mut wrong = Vec::new();
     for (name, bytes, expect) in cases {

@@ -181,7 +181,7 @@ fn times() {
     }
 }
 
-/// Requests, the bytes of the responses and their meaning.
+/// Requests, the bytes of their responses, and the meaning of the responses.
 type Answers = (&'static [Expected<'static>], &'static [u8], &'static str);
 
 const GET: &[Expected<'static>] = &[Expected::Get(b"a")];

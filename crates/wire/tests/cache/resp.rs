@@ -18,10 +18,10 @@ fn check(limits: Limits, cases: &[Case]) {
 //
 // - "quotes that do not close" and the next three: Redis sends the same error but closes the connection;
 // - "a count over the limit", "a huge count": Redis has a limit of 2^31 - 1;
-// - "a count without an end", "a length without an end": its limit is 64 KiB, and it reports invalid numbers;
-// - "a count that ends in CR", "an argument that is longer", "… shorter": it accepts any two bytes as CRLF;
+// - "a count without an end", "a length without an end": Redis has a limit of 64 KiB and reports an invalid number;
+// - "a count that ends in CR", "an argument that is longer", "… shorter": Redis accepts any two bytes as CRLF;
 // - "redis-py's first": 7.0 does not support `CLIENT SETINFO` yet;
-// - "HTTP": it closes without a reply, as after `Host:`; "an unknown name": it supports the command.
+// - "HTTP": Redis closes without a reply, as after `Host:`; "an unknown name": Redis supports the command.
 #[rustfmt::skip]
 const ARRAYS: &[Case] = &[
     ("GET", b"*2\r\n$3\r\nGET\r\n$1\r\nk\r\n", r#"Get "GET" "k""#),
@@ -124,7 +124,7 @@ fn requests() {
     check(Limits::DEFAULT, INLINE);
     check(NARROW_RESP, &NARROW[..8]);
     check(NARROW_RESP, &NARROW[9..]);
-    // Skipped bytes are not kept: an empty buffer can be in the middle of a request.
+    // Skipped bytes are not kept, so the buffer can be empty in the middle of a request.
     let (name, bytes, _) = NARROW[8];
     for pieces in crate::cuts(bytes) {
         assert!(matches!(resp_requests(NARROW_RESP, &pieces).as_slice(), [] | [_]), "{name}");
@@ -200,7 +200,7 @@ fn parses_set_options_like_redis() {
         (" NX XX", Err("syntax error")),
         (" EX", Err("syntax error")),
         (" EX 1 PX 1", Err("syntax error")),
-        // As in Redis, an option may be repeated; the last one counts.
+        // As in Redis, an option may be repeated, and its last value counts.
         (" EX 1 EX 2", Ok(SetOptions { when: Some(When::AfterMs(2_000)), ..none })),
         (" EX 010", Err("value is not an integer or out of range")),
         (" EX 1 KEEPTTL", Err("syntax error")),

@@ -112,7 +112,7 @@ fn quoted(bytes: &[u8]) -> String {
     format!("\"{}\"", bytes.escape_ascii())
 }
 
-/// Splits the stream: whole, byte by byte, and in two at every byte.
+/// Returns the stream whole, byte by byte, and split in two at every byte.
 pub(crate) fn cuts(bytes: &[u8]) -> Vec<Vec<&[u8]>> {
     let mut cuts = vec![vec![bytes], bytes.chunks(1).collect()];
     cuts.extend((1..bytes.len()).map(|at| vec![&bytes[..at], &bytes[at..]]));

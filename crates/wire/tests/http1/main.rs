@@ -1,5 +1,4 @@
-//! Table tests of HTTP/1.1. A case is a name, the bytes of a stream, and its meaning in words. The
-//! meaning must not depend on how the stream is split, nor on a memo that already has the head.
+//! Table tests: a case has a name, a stream, and its meaning in words, for any split and with known or unknown heads.
 
 mod compose;
 mod describe_stream;

@@ -176,7 +176,7 @@ fn rejects_invalid_frames() {
         ),
     ] {
         assert_eq!(error.code(), code, "{error}");
-        // The payload of the last case does not matter.
+        // The last case fails because of its frame head, so most of its payload is omitted.
         client(&[frame[..frame.len().min(60)].to_vec()], Err(error));
     }
 }
@@ -278,7 +278,7 @@ fn windows_are_bounded() {
     assert_eq!([5, 1, 6, 5].map(|bytes| window.receive(bytes)), [Ok(0), Ok(6), Ok(6), Ok(0)]);
     assert_eq!(window.receive(6), Err(ConnectionError::WindowExceeded));
 
-    // Bytes that are not consumed have no credit.
+    // The window gives no credit for bytes that are not consumed.
     let mut window = ReceiveWindow::new(10);
     assert_eq!(
         (window.count_received(9), window.consume(3), window.count_received(1), window.consume(4)),

@@ -59,7 +59,6 @@ impl Decoder {
         self.changes
     }
 
-    /// How the last decoded block used the table.
     pub(in crate::http2) fn last_block(&self) -> BlockUse {
         self.last
     }
@@ -69,8 +68,8 @@ impl Decoder {
         self.table.max
     }
 
-    /// Decodes a complete field block and passes each name and value to `field`. After an error the connection is
-    /// unusable, because further blocks depend on this one.
+    /// Passes the fields of a complete block to `field`. An error ends the connection, because later blocks depend on
+    /// this one.
     pub fn decode(
         &mut self,
         block: &[u8],
@@ -211,7 +210,7 @@ impl Table {
     fn insert(&mut self, name: &[u8], value: &[u8]) {
         let bytes = name.len() + value.len();
         let size = bytes + FIELD_OVERHEAD_BYTES;
-        // A field larger than the table empties it.
+        // A field larger than the table empties it (RFC 7541, section 4.4).
         self.evict(self.max.saturating_sub(size));
         if size > self.max {
             return;

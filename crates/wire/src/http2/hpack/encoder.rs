@@ -1,4 +1,4 @@
-//! Writes the parts of field blocks. A caller that inserts fields into the peer's table counts their positions itself.
+//! Writes the parts of field blocks. A caller that inserts fields into the peer's table must track their positions.
 
 use super::huffman;
 use super::static_table::FIELDS;

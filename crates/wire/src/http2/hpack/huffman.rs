@@ -1,6 +1,5 @@
-//! The Huffman code. Source: RFC 7541, section 5.2 and appendix B.
-//!
-//! The code is canonical: codes of one length are consecutive in order of their symbols, so the lengths define it.
+//! The Huffman code. Source: RFC 7541, section 5.2 and appendix B. The code is canonical: codes of one length are
+//! consecutive in order of their symbols, so the lengths define it.
 
 use super::HpackError;
 
@@ -62,7 +61,7 @@ static CODES: [u32; SYMBOLS] = CODE.codes;
 static BY_CODE: [u16; SYMBOLS] = CODE.symbols;
 static FIRST: [(u32, u32); LENGTH_MAX + 2] = CODE.first;
 
-/// Symbol and length of the code at the front of eight bits; length 0 if the code is longer.
+/// For each value of the next eight bits, the symbol and its length in bits; 0 if its code is longer.
 static SHORT: [(u8, u8); 256] = {
     let mut table = [(0, 0); 256];
     let mut symbol = 0;
@@ -91,7 +90,7 @@ pub(super) fn decode(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), HpackError> 
             window |= u64::from(byte) << (56 - bits);
             bits += 8;
         }
-        // Padding with ones completes no code.
+        // Padding with ones cannot complete a code.
         let padded = window | u64::MAX >> bits;
         let (mut symbol, short) = SHORT[(padded >> 56) as usize];
         let mut length = usize::from(short);
