@@ -53,7 +53,7 @@ impl Drop for Peer {
     }
 }
 
-/// Answers each request byte with 100 times its value in bytes, or with 60,000 bytes for 0.
+/// Answers a request byte `n` with 100 `n` bytes, or 0 with 60,000 bytes.
 fn serve(connections: usize) -> io::Result<()> {
     let config =
         Config { connections, receive_bytes: RECEIVE_BYTES, send_bytes_max: 1 << 20, pause_reads_above_bytes: 65_536 };

@@ -25,7 +25,7 @@ impl Address {
     /// Maximum path length in bytes: `sun_path` without its terminating zero. Source: `unix(7)`.
     pub const UNIX_BYTES_MAX: usize = 107;
 
-    /// Parses `unix:/path` or `host:port`, in which an IPv6 host has brackets. Returns at least one address, in the
+    /// Parses `unix:/path` or `host:port`, with brackets around an IPv6 host. Returns at least one address, in the
     /// resolver's order. Fails with `InvalidInput` for an invalid path or a missing port, or with the resolver's error.
     pub fn resolve(text: &str) -> io::Result<Vec<Self>> {
         if let Some(path) = text.strip_prefix("unix:") {
@@ -40,7 +40,7 @@ impl Address {
         Ok(found)
     }
 
-    /// The internet address, or `None` for a Unix socket.
+    /// The internet address; `None` for a Unix socket.
     pub fn inet(&self) -> Option<SocketAddr> {
         if let Self::Inet(address) = self { Some(*address) } else { None }
     }

@@ -31,8 +31,7 @@ pub enum Backend {
     Uring,
 }
 
-/// Resolves `choice` on this machine. For [`Choice::Auto`], the string says why epoll replaces io_uring. Fails only
-/// for [`Choice::IoUring`], if [`probe`] fails.
+/// Selects the backend, and says why if [`Choice::Auto`] selects epoll. Fails if [`Choice::IoUring`] is unusable.
 pub fn choose(choice: Choice) -> io::Result<(Backend, Option<String>)> {
     if choice == Choice::Epoll {
         return Ok((Backend::Epoll, None));
@@ -48,7 +47,7 @@ pub fn choose(choice: Choice) -> io::Result<(Backend, Option<String>)> {
     }
 }
 
-/// Tests all io_uring features that the driver uses, over loopback, with a slow peer and a reset. `Err` is the reason.
+/// Tests over loopback all io_uring features that the driver uses, with a slow peer and a reset. Fails with the reason.
 pub fn probe() -> Result<(), String> {
     let config =
         Config { connections: 2, receive_bytes: 4096, send_bytes_max: BULK, pause_reads_above_bytes: usize::MAX };
@@ -56,7 +55,7 @@ pub fn probe() -> Result<(), String> {
     try_out(uring).map_err(|error| format!("its self-test failed: {error}"))
 }
 
-/// Size of a transfer in bytes, more than the sockets in [`bulk`] buffer while the peer does not read.
+/// Size of a transfer in bytes, more than the sockets buffer while the peer does not read.
 const BULK: usize = 512 << 10;
 const PATIENCE_NS: Nanos = 5_000_000_000;
 

@@ -11,7 +11,7 @@ use crate::address::Address;
 /// Nanoseconds of `CLOCK_MONOTONIC`, or of virtual time in the simulated backend.
 pub type Nanos = u64;
 
-/// Identifies a connection. Its generation keeps its events from later connections in the same slot.
+/// Identifies a connection. Its generation distinguishes it from later connections in the same slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Conn {
     pub(crate) slot: u32,
@@ -78,12 +78,12 @@ pub enum CloseReason {
 /// How to close a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Close {
-    /// Sends the remaining bytes, then closes. The kernel resets the connection if received bytes were not read. A
-    /// peer that never reads keeps the connection until a second close with [`Close::Reset`].
+    /// Sends the remaining bytes, then closes. The kernel resets the connection if received bytes were not read. A peer
+    /// that never reads keeps the connection open until a second close with [`Close::Reset`].
     Graceful,
-    /// Closes like [`Close::Graceful`], but sends a reset after the end of the stream, which the peer reads first.
-    /// Linux keeps the port of the side that closes TCP first in `TIME_WAIT` for a minute; the reset frees it for
-    /// clients with many connections. Suits only a few last bytes: the kernel drops any that it cannot send at once.
+    /// Closes like [`Close::Graceful`], but then sends a reset, which the peer reads after the end of the stream. The
+    /// reset frees the port, which Linux otherwise keeps in `TIME_WAIT` for a minute at the side that closes TCP first.
+    /// Suits only a few last bytes, because the kernel drops any that it cannot send at once.
     GracefulThenReset,
     /// Drops the remaining bytes and sends a reset (`SO_LINGER` 0), which leaves no `TIME_WAIT`. A Unix socket reports
     /// a reset only if bytes are lost; otherwise it reports an orderly close.
@@ -111,30 +111,28 @@ pub struct Config {
     pub receive_bytes: usize,
     /// Maximum number of bytes that wait to be sent on one connection.
     pub send_bytes_max: usize,
-    /// Number of unsent bytes above which a connection is not read (back-pressure); `usize::MAX` for clients.
+    /// Number of unsent bytes above which a connection is not read (back-pressure). Clients use `usize::MAX`.
     pub pause_reads_above_bytes: usize,
 }
 
 /// An event loop on one thread, with its connections and its clock.
 pub trait Driver {
-    /// Reads the clock in ns, which takes about 20 ns on real hardware.
+    /// Returns the clock's time in ns. Takes about 20 ns on real hardware.
     fn now(&self) -> Nanos;
 
-    /// Listens on `address` (for port 0 the kernel chooses one) and returns the bound address.
-    /// Connections without a free slot wait in the kernel's queue. Accepted TCP connections have
-    /// `TCP_NODELAY`. The path of a Unix socket is created here, and removed when the listener or
-    /// driver ends if it is still the same file. An existing path is not removed: the error
-    /// (`AddrInUse`) says whether a server listens there. The simulated network has no Unix sockets
-    /// (`Unsupported`).
+    /// Listens on `address` and returns the bound address; the kernel replaces port 0. Connections without a free slot
+    /// wait in the kernel's queue. Accepted TCP connections have `TCP_NODELAY`. The path of a Unix socket is created,
+    /// and removed with the listener or driver if it is still the same file. If the path exists, the error
+    /// (`AddrInUse`) says whether a server listens there. The simulated network has no Unix sockets (`Unsupported`).
     fn listen(&mut self, address: &Address, backlog: u32) -> io::Result<(Listener, Address)>;
 
     /// Stops listening. Accepted connections remain open.
     fn stop_listening(&mut self, listener: Listener);
 
     /// Starts a connection, with `TCP_NODELAY` on TCP; [`Event::Connected`] or [`Event::Closed`] follows. Fails at once
-    /// only without a free slot or file descriptor, or for an invalid path (`InvalidInput`). A TCP connection to
-    /// itself, which the kernel can make on an ephemeral port without a listener, counts as refused. A Unix socket with
-    /// a full queue fails with [`CloseReason::QueueFull`], whereas the kernel would retry TCP.
+    /// only without a free slot or file descriptor, or for an invalid path (`InvalidInput`). Without a listener on an
+    /// ephemeral port, the kernel can connect a TCP socket to itself, which counts as refused. A Unix socket with a
+    /// full queue fails with [`CloseReason::QueueFull`], whereas the kernel would retry TCP.
     fn connect(&mut self, address: &Address) -> io::Result<Conn>;
 
     /// Sends `bytes` in order, at once or at the end of the turn. The driver copies them.
@@ -144,43 +142,42 @@ pub trait Driver {
     fn notify_when_sent(&mut self, conn: Conn);
 
     /// Stops or resumes receiving. Data that the kernel has handed over may still arrive, at most
-    /// `Config::receive_bytes` with back-pressure. While reads are paused, a closed connection is always reported, but
-    /// the end of the stream may not be.
+    /// `Config::receive_bytes` with back-pressure. Paused reads can delay the end of the stream, but not
+    /// [`Event::Closed`].
     fn pause_reads(&mut self, conn: Conn, paused: bool);
 
-    /// Sends the remaining bytes, then ends the stream (half-close); receiving continues. Once the
-    /// peer's stream has also ended, [`Event::Closed`] follows with [`CloseReason::Local`].
+    /// Sends the remaining bytes, then ends the stream (half-close). Receiving continues. Once the peer's stream has
+    /// also ended, [`Event::Closed`] follows with [`CloseReason::Local`].
     fn end_stream(&mut self, conn: Conn);
 
     /// Closes an open connection. Only [`Event::Closed`] with [`CloseReason::Local`] follows.
     fn close(&mut self, conn: Conn, how: Close);
 
-    /// Submits pending operations, then waits for an event until `until` (`None` waits without limit; a past time
-    /// polls). Does not wait if events remain from earlier, and may return after a signal. Fails if the backend cannot
-    /// continue.
+    /// Submits pending operations, then waits for an event until `until` (`None`: without limit; a past time polls).
+    /// Does not wait if events remain from earlier. May return after a signal. Fails if the backend cannot continue.
     fn turn(&mut self, until: Option<Nanos>) -> io::Result<()>;
 
-    /// The next event; `None` at the end of the turn. Invalidates the bytes of the previous event.
+    /// Returns the next event; `None` at the end of the turn. Invalidates the bytes of the previous event.
     fn next_event(&mut self) -> Option<Event>;
 
-    /// The bytes of the latest [`Event::Data`].
+    /// Returns the bytes of the latest [`Event::Data`].
     fn bytes(&self, data: Data) -> &[u8];
 }
 
 /// Additional operations of drivers with real sockets.
 pub trait KernelDriver: Driver {
-    /// A handle to end the wait in [`Driver::turn`] from any thread, with [`Event::Woken`].
+    /// Returns a handle that ends the wait in [`Driver::turn`] from any thread, with [`Event::Woken`].
     fn waker(&self) -> Waker;
 
-    /// Releases the socket of an accepted connection for another driver to [`adopt`](Self::adopt), while its
-    /// [`Event::Accepted`] is the latest event. Its slot becomes free and no event follows. `None` if `conn` is closed.
+    /// Releases an accepted connection for another driver to [`adopt`](Self::adopt). Its [`Event::Accepted`] must be
+    /// the latest event. Its slot becomes free and no event follows. `None` if `conn` is closed.
     fn release(&mut self, conn: Conn) -> Option<OwnedFd>;
 
-    /// Takes over a connected socket, blocking or not, without an event. Fails and closes it if no slot is free.
+    /// Takes over a connected socket, blocking or not, without an event. Fails without a free slot, and closes it.
     fn adopt(&mut self, socket: OwnedFd) -> io::Result<Conn>;
 }
 
-/// Ends a driver's wait from any thread. An early wake is not lost; wakes before a turn give one [`Event::Woken`].
+/// Ends a driver's wait from any thread. An early wake is not lost; wakes before a turn cause one [`Event::Woken`].
 #[derive(Clone, Debug)]
 pub struct Waker(pub(crate) Arc<OwnedFd>);
 

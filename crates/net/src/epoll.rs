@@ -1,8 +1,7 @@
-//! The epoll driver: level-triggered readiness and one `recv` per ready socket.
-//!
-//! A ping-pong costs one `recv`, one `send` and its share of an `epoll_pwait2`. `epoll_ctl` is
-//! called only when a connection starts or ends, or when a peer reads too slowly. Data is received
-//! while events are taken, into one buffer, so that it is in the cache when the caller reads it.
+//! The epoll driver: level-triggered readiness and one `recv` per ready socket. A ping-pong costs one `recv`, one
+//! `send` and its share of an `epoll_pwait2`. `epoll_ctl` is called only when a connection starts or ends, or when a
+//! peer reads too slowly. Data is received into one buffer while events are taken, so the caller reads it from the
+//! cache.
 
 use std::collections::VecDeque;
 use std::io;
@@ -28,7 +27,6 @@ use crate::thread_and_process::monotonic_ns;
 const READY_MAX: usize = 1024;
 /// The upper half of a listener's notification data. Slot numbers are always smaller.
 const LISTENER: u32 = u32::MAX;
-/// The upper half of the waker's notification data.
 const WAKER: u32 = u32::MAX - 1;
 
 /// The epoll driver. It stays on the thread that created it, and sets its timer slack to 1 ns.
@@ -146,7 +144,7 @@ impl Epoll {
             match accepted {
                 Ok(socket) => match self.insert_connection(socket, Phase::Open) {
                     Ok(conn) => return Some(Event::Accepted(Listener(index), conn)),
-                    Err(_) => continue, // No memory to watch it; the connection was closed.
+                    Err(_) => continue, // The kernel had no memory to watch it, so it was closed.
                 },
                 Err(Errno::AGAIN) => return None,
                 Err(error) if socket::is_out_of_room(error) => {
@@ -154,7 +152,7 @@ impl Epoll {
                     listening.paused =
                         epoll::modify(&self.epoll, &listening.bound.socket, note(LISTENER, index), none).is_ok();
                     if self.connections.is_empty() && !full {
-                        self.out_of_room = Some(error); // Closing a connection cannot make room.
+                        self.out_of_room = Some(error); // No connection is open that could make room.
                     }
                     return None;
                 }
@@ -163,7 +161,7 @@ impl Epoll {
         }
     }
 
-    /// Handles the readiness of a connection with at most one event. Unhandled conditions make the socket ready again.
+    /// Returns at most one event for a ready connection. Unhandled conditions make the socket ready again.
     #[inline]
     fn attend(&mut self, conn: Conn, flags: EventFlags) -> Option<Event> {
         let connection = self.connections.get_mut(conn)?;
@@ -273,7 +271,7 @@ const SEND: SendFlags = SendFlags::DONTWAIT.union(SendFlags::NOSIGNAL);
 
 /// Shuts the socket down but keeps it open, so that received data can be read before the end is reported.
 fn give_up(socket: impl AsFd, error: Errno) -> CloseReason {
-    let _ = rustix::net::shutdown(socket, Shutdown::Both); // Fails if the kernel has already shut it down.
+    let _ = rustix::net::shutdown(socket, Shutdown::Both); // Fails if the socket is already shut down.
     socket::reason(error)
 }
 

@@ -18,7 +18,7 @@
 //!                 Event::Data(conn, data) => {
 //!                     let bytes = driver.bytes(data).to_vec();
 //!                     if driver.send(conn, &bytes).is_err() {
-//!                         driver.close(conn, Close::Reset); // It does not read.
+//!                         driver.close(conn, Close::Reset); // The peer does not read.
 //!                     }
 //!                 }
 //!                 Event::EndOfStream(conn) => driver.close(conn, Close::Graceful),

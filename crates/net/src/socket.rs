@@ -56,7 +56,7 @@ pub(crate) fn connecting(address: &Address) -> io::Result<(OwnedFd, Option<Close
     Ok((socket, failed))
 }
 
-/// Whether the kernel connects `socket` to itself, to receive its own data (simultaneous open, RFC 9293, section 3.5).
+/// Whether the kernel connected `socket` to itself, by a simultaneous open (RFC 9293, section 3.5).
 fn is_connected_to_itself(socket: &OwnedFd, to: SocketAddr) -> bool {
     let own = rustix::net::getsockname(socket).ok().and_then(|own| SocketAddr::try_from(own).ok());
     own.is_some_and(|own| own.port() == to.port() && own.ip() == to.ip())

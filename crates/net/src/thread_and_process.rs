@@ -39,7 +39,7 @@ pub fn affinity() -> io::Result<Vec<u32>> {
 
 /// Runs this thread only on idle CPUs (`SCHED_IDLE`). Older kernels need privileges to undo it.
 pub fn sched_idle() -> io::Result<()> {
-    // From linux/sched.h and the C library. Both are stable and the same on every architecture.
+    // The constant and the function are from linux/sched.h and the C library, and the same on every architecture.
     const SCHED_IDLE: c_int = 5;
     #[repr(C)]
     struct SchedParam {
@@ -94,8 +94,8 @@ fn clock(id: ClockId) -> Nanos {
     time.tv_sec as Nanos * 1_000_000_000 + time.tv_nsec as Nanos
 }
 
-/// Peak resident memory of this process in bytes, from `VmHWM`; `None` if it cannot be read. `getrusage` would
-/// include the program before `exec`.
+/// Peak resident memory in bytes: `VmHWM`, because `getrusage` includes the program before `exec`. `None` if
+/// unreadable.
 pub fn process_peak_rss() -> Option<u64> {
     peak_rss(&std::fs::read_to_string("/proc/self/status").ok()?)
 }

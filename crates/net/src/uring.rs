@@ -2,14 +2,13 @@
 //!
 //! A multishot receive per connection stays active and uses buffers of a shared pool. With back-pressure
 //! (`Config::pause_reads_above_bytes`), each receive is submitted separately instead, which costs a submission per
-//! receive but no additional system calls. Sends wait until the turn. The kernel completes each send while it takes
 //! receive but no additional system calls. Sends wait until the turn. The kernel completes each send while it takes the
 //! entry, so afterwards it only holds memory of the pool. If a socket accepts no more, the remaining bytes wait in the
 //! connection until a poll reports room.
 //!
 //! Sockets are not registered with the ring: an experiment gained 0.1 % per ping-pong at 40 connections and 0.3 % at
-//! 400, less than the noise. A slot becomes free only when the kernel has no operation left for its connection. Tags
-//! contain its generation.
+//! 400, less than the noise. A slot becomes free only when the kernel has no operation left for its connection. A tag
+//! contains the generation of its connection.
 
 mod connection;
 mod listening;
@@ -41,8 +40,8 @@ use crate::precise_waits;
 use crate::socket;
 use crate::thread_and_process::monotonic_ns;
 
-/// Maximum total size of the receive buffers in bytes, unless 8 buffers are larger. The kernel cycles through them,
-/// so all are resident and exceed the L1 cache.
+/// Maximum total size of the receive buffers in bytes, unless 8 buffers are larger. The kernel cycles through them, so
+/// all are resident, and together they exceed the L1 cache.
 const RECEIVE_BYTES_MAX: usize = 2 << 20;
 /// Maximum size of a send in bytes. The kernel sends just under 2 GiB at once, and does not report that it sent less.
 const SEND_BYTES_MAX: usize = 1 << 30;
@@ -156,7 +155,7 @@ impl Uring {
     fn remove(&mut self, conn: Conn) -> Option<OwnedFd> {
         let mut connection = self.connections.remove(conn)?;
         assert!(connection.armed == 0, "the kernel still has operations on this connection");
-        // After a failure the kernel may still use the buffer until the ring is dropped.
+        // After a failure, the kernel may still use the buffer until the ring is dropped.
         let capacity = connection.outgoing.capacity();
         if capacity > 0 && (capacity <= OUTGOING_KEPT_BYTES || self.failed) {
             connection.outgoing.clear();
@@ -168,7 +167,7 @@ impl Uring {
         connection.socket
     }
 
-    /// Closes the connection if the peer's stream has also ended.
+    /// Ends the stream once all bytes are sent, and closes the connection if the peer's stream has also ended.
     fn end_stream_if_due(&mut self, conn: Conn) {
         let Some(connection) = self.connections.get_mut(conn) else { return };
         if connection.phase != Phase::Open || !connection.end_sent || !connection.outgoing.is_empty() {
@@ -287,7 +286,7 @@ impl Uring {
             connection.outgoing.clear();
             if connection.phase == Phase::Open && connection.armed & operation(Kind::Receive) != 0 {
                 if let Some(socket) = &connection.socket {
-                    let _ = rustix::net::shutdown(socket, Shutdown::Both); // Fails if the kernel has already shut it down.
+                    let _ = rustix::net::shutdown(socket, Shutdown::Both); // Fails if the socket is already shut down.
                 }
             } else {
                 let local = connection.phase == Phase::Closing;
@@ -399,7 +398,7 @@ impl Uring {
         let connection = self.connections.get_mut(conn)?;
         let flags = PollFlags::from_bits_truncate(done.result as u16);
         if done.error().is_some() || !flags.intersects(PollFlags::HUP | PollFlags::ERR) {
-            return None; // Canceled, or the end of the peer's stream, already known.
+            return None; // Canceled, or the peer's stream ended, which is known.
         }
         let reason = connection.socket.as_ref().and_then(socket::pending_error).or(connection.broken);
         let in_order = connection.end_received && connection.shut;

@@ -12,7 +12,7 @@ struct Counting;
 
 thread_local! {
     static COUNT: Cell<usize> = const { Cell::new(0) };
-    /// Bytes held by this thread, which frees only its own allocations here.
+    /// Number of bytes allocated and not freed by this thread, which frees only its own allocations here.
     static HELD: Cell<isize> = const { Cell::new(0) };
 }
 
@@ -42,7 +42,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Allocations during `rounds` responses over 20 connections, after a warm-up of 2,000.
+/// Number of allocations during `rounds` responses over 20 connections, after a warm-up of 2,000.
 fn allocations<O: Opener>(open: &O, pause_reads_above_bytes: usize, rounds: usize) -> usize {
     let mut driver = open.open(&Config { connections: 40, pause_reads_above_bytes, ..CONFIG });
     let (_, at) = driver.listen(&address(), 64).unwrap();
@@ -88,7 +88,7 @@ fn io_uring_allocates_nothing_in_steady_state() {
     }
 }
 
-/// Bytes held after 200 connections have sent 40,000 bytes each, one after another.
+/// Number of bytes still allocated after 200 connections have sent 40,000 bytes each, one after another.
 fn held_after_large_sends<O: Opener>(open: &O) -> isize {
     const COUNT: usize = 200;
     const LEN: usize = 40_000;

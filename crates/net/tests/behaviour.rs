@@ -320,7 +320,7 @@ fn a_slow_reader_fills_the_sender<O: Opener>(open: &O) {
 fn a_slow_reader_pauses_reads<O: Opener>(open: &O) {
     let config = Config { send_bytes_max: 1 << 20, receive_bytes: 1_000, pause_reads_above_bytes: 10_000, ..CONFIG };
     let mut pair = Pair::new(open, &config);
-    // The responses exceed the limit of unsent bytes in any case.
+    // The responses exceed the limit of unsent bytes on every backend.
     let asked = if O::IS_SIMULATED { 2_500 } else { 10_000 };
     pair.driver.send(pair.client, &vec![7; asked]).unwrap();
     let (mut taken, mut answered) = (0, 0);
@@ -459,7 +459,7 @@ fn waiting_in_the_sim() {
 }
 
 fn many_connections<O: Opener>(open: &O) {
-    const COUNT: usize = 500; // A thousand ends.
+    const COUNT: usize = 500; // Both ends of each connection are in this driver.
     let mut driver = open.open(&Config { connections: 2 * COUNT, receive_bytes: 512, ..CONFIG });
     let (_, at) = driver.listen(&open.address(), 1024).unwrap();
     let clients: Vec<Conn> = (0..COUNT).map(|_| driver.connect(&at).unwrap()).collect();

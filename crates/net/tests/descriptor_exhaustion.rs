@@ -6,7 +6,7 @@ use harness::{CONFIG, OpenEpoll, OpenUring, Opener, address, has_uring, until};
 use net::{Close, Config, Driver, Event};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// The limit that allows `free` more descriptors. Each new one gets the lowest free number.
+/// Returns the limit that allows `free` more descriptors. A new descriptor gets the lowest free number.
 fn limit_for(free: usize) -> u64 {
     let number = |entry: std::fs::DirEntry| entry.file_name().to_str().unwrap().parse::<u64>().unwrap();
     let listed: Vec<u64> = std::fs::read_dir("/proc/self/fd").unwrap().map(|entry| number(entry.unwrap())).collect();

@@ -50,7 +50,7 @@ struct End {
     closed: bool,
 }
 
-/// A byte of the pattern, from position 4 for a client, which sends its name first, and from 0 for a server.
+/// The byte of a side's pattern at `position`. A client sends its name before its pattern.
 fn pattern(is_client: bool, position: usize) -> u8 {
     (if is_client { position * 7 } else { position * 11 } % 251) as u8
 }
@@ -61,10 +61,10 @@ const SLOTS: usize = 6;
 struct Model<D> {
     driver: D,
     at: net::Address,
-    /// Whether a reset is distinguishable from an orderly end, which is not the case for Unix sockets.
+    /// Whether a reset is distinguishable from an orderly end. For Unix sockets it is not.
     has_resets: bool,
     ends: HashMap<Conn, End>,
-    /// Number of bytes sent before the end of a connection and received before that end, by client name and side.
+    /// Number of pattern bytes sent, by client name and whether the client sent them.
     sent: HashMap<(u32, bool), usize>,
     ended: Vec<(Option<u32>, Conn, bool, usize)>,
     servers: HashMap<Conn, u32>,

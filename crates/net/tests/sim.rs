@@ -91,7 +91,7 @@ fn endless_data_stops_at_close() {
         count += driver.bytes(data).len();
         count >= 10_000
     });
-    // The first chunk left at 5 us, when the connection was established at that end.
+    // The first chunk left at 5 us, when the connection was established at the peer's end.
     assert_eq!(driver.now(), 10_000 + 99 * 1_000);
     driver.close(conn, Close::Reset);
     let mut told = Vec::new();
@@ -178,7 +178,7 @@ fn scripted_client_tests_server() {
             match event {
                 Event::Data(conn, data) => {
                     let word = u32::from_be_bytes(driver.bytes(data).try_into().unwrap());
-                    driver.send(conn, &(word + word).to_be_bytes()).unwrap(); // Correct for 1, wrong for 2.
+                    driver.send(conn, &(word + word).to_be_bytes()).unwrap(); // Correct for word 1, wrong for word 2.
                 }
                 Event::EndOfStream(conn) => driver.end_stream(conn),
                 _ => {}

@@ -109,7 +109,7 @@ impl Sim {
         }
         if end.reset_arrived {
             self.finish(conn, CloseReason::Reset);
-            return None; // The next note reports it.
+            return None; // The event follows later in this turn.
         }
         if end.end_arrived && !end.end_told {
             end.end_told = true;

@@ -1,5 +1,4 @@
-//! Ready-made peers for volley's protocol: a word of 32 bits in network byte order, answered with
-//! the word plus one. There are valid and faulty servers, and a client for listening drivers.
+//! Ready-made peers for volley's protocol: valid and faulty servers, and a client for listening drivers.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -59,7 +58,7 @@ pub fn ping_pong(mut delay: impl FnMut(Request) -> Nanos + 'static) -> impl Peer
     })
 }
 
-/// A delay of `service` ns, interrupted by a pause of `pause` ns every `period` ns, first after one period.
+/// Returns delays of `service` ns, plus the rest of a pause of `pause` ns that starts every `period` ns.
 pub fn pauses(period: Nanos, pause: Nanos, service: Nanos) -> impl FnMut(Request) -> Nanos + Clone {
     move |request| {
         let into = request.at % period;
@@ -76,19 +75,19 @@ pub fn wrong_every(period: u64) -> impl Peer {
     })
 }
 
-/// Answers `count` requests and resets the connection on the next.
+/// Answers `count` requests, then resets the connection on the next.
 pub fn reset_after(count: u64) -> impl Peer {
     word_server(move |request, to| if request.number < count { to.send(0, request.answer()) } else { to.reset(0) })
 }
 
-/// Answers `count` requests and closes the connection in order on the next.
+/// Answers `count` requests, then closes the connection in order on the next.
 pub fn end_after(count: u64) -> impl Peer {
     word_server(
         move |request, to| if request.number < count { to.send(0, request.answer()) } else { to.end_of_stream(0) },
     )
 }
 
-/// Answers byte by byte, one every `gap` ns.
+/// Answers each request byte by byte, one byte every `gap` ns.
 pub fn drip(gap: Nanos) -> impl Peer {
     let mut last = 0;
     word_server(move |request, to| {
@@ -99,12 +98,12 @@ pub fn drip(gap: Nanos) -> impl Peer {
     })
 }
 
-/// Accepts connections, but never answers.
+/// Accepts connections but never answers.
 pub fn silent() -> impl Peer {
     word_server(|_, _| ())
 }
 
-/// Accepts, but never reads, so requests accumulate at the sender. Never answers.
+/// Accepts connections but never reads or answers, so requests accumulate at the sender.
 pub fn never_reads() -> impl Peer {
     struct NeverReads;
     impl Peer for NeverReads {

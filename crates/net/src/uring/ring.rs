@@ -1,5 +1,4 @@
-//! The queues shared with the kernel. Comments here and in [`super::receive_buffers`] show that no freed memory is
-//! used.
+//! The queues shared with the kernel. `SAFETY` comments here and in `receive_buffers` rule out use of freed memory.
 
 use std::io;
 use std::mem::ManuallyDrop;
@@ -100,14 +99,14 @@ impl Ring {
     }
 
     /// Sends as much as the socket accepts at once. If that is all of `bytes`, a completion follows only if `told`.
-    /// Otherwise the completion gives the count or the error.
+    /// Otherwise, a completion reports the number of bytes or the error.
     ///
     /// # Safety
     ///
     /// `bytes` must not change until [`Ring::enter`] has returned `Ok`.
     pub(super) unsafe fn send(&mut self, socket: BorrowedFd<'_>, bytes: &[u8], told: bool, tag: u64) -> io::Result<()> {
-        // DONTWAIT: the kernel completes or fails the send while it takes the entry, so nothing
-        // stays in the kernel. WAITALL: a partial send counts as a failure and is reported.
+        // DONTWAIT: the kernel completes or fails the send while it takes the entry, so nothing stays in the kernel.
+        // WAITALL: a partial send counts as a failure and is reported.
         let flags = (SendFlags::DONTWAIT | SendFlags::NOSIGNAL).bits() | RecvFlags::WAITALL.bits();
         let len = u32::try_from(bytes.len()).expect("the caller checks the kernel's limit");
         let entry = opcode::Send::new(Fd(socket.as_raw_fd()), bytes.as_ptr(), len).flags(flags as i32).build();
@@ -127,7 +126,7 @@ impl Ring {
         self.start(entry, tag)
     }
 
-    /// Polls `fd` for `flags`, on each change if `again` and otherwise once.
+    /// Polls `fd` for `flags`: once, or on each change if `again`.
     pub(super) fn poll(&mut self, fd: BorrowedFd<'_>, flags: PollFlags, again: bool, tag: u64) -> io::Result<()> {
         let flags = u32::from(flags.bits());
         self.start(opcode::PollAdd::new(Fd(fd.as_raw_fd()), flags).multi(again).build(), tag)
