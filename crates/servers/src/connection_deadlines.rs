@@ -92,7 +92,7 @@ mod tests {
         for now in 0..100_000u64 {
             timers.schedule(0, now + 60_000); // Accepted.
             timers.schedule(0, now + 10_000); // The head begins.
-            timers.schedule(0, now + 2_000); // It closes, and lingers.
+            timers.schedule(0, now + 2_000); // The connection lingers.
             assert!(timers.heap.len() <= 63, "{} at {now}", timers.heap.len());
             while let Some(slot) = timers.pop(now) {
                 timers.schedule(slot, now + 60_000);

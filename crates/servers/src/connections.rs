@@ -101,7 +101,6 @@ impl<S: State> Connections<S> {
         self.timers.next().unwrap_or(NEVER).min(ending)
     }
 
-    /// Pauses reads on `conn` if its input is full, and resumes them otherwise.
     #[inline]
     pub(crate) fn pace<D: Driver>(&mut self, driver: &mut D, conn: Conn, is_full: bool) {
         let connection = &mut self.slots[conn.index()];
@@ -117,7 +116,7 @@ impl<S: State> Connections<S> {
         driver.notify_when_sent(conn);
     }
 
-    /// Ends the stream and discards input until the client ends its own.
+    /// Ends the stream and discards input until the client ends its stream.
     pub(crate) fn linger<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
         let most = if self.ending.is_some() { ENDING_LINGER_NS } else { NEVER };
         let connection = &mut self.slots[conn.index()];

@@ -13,7 +13,7 @@ pub(crate) struct Due {
     number: u64,
     pub(crate) conn: Conn,
     pub(crate) received: Nanos,
-    /// The request if it is a ping-pong word, or the HTTP/2 stream of the request.
+    /// The word of a ping-pong request, or the stream of an HTTP/2 request.
     pub(crate) word: u32,
 }
 
@@ -42,7 +42,7 @@ impl DelayQueue {
         self.due.peek().map(|Reverse(due)| due.at)
     }
 
-    /// Removes and returns the first response that is due; `None` if there is none. Its connection may have ended.
+    /// Removes and returns the first response that is due; `None` if none is. Its connection may have ended.
     pub(crate) fn pop(&mut self, now: Nanos) -> Option<Due> {
         self.next().filter(|at| *at <= now)?;
         self.due.pop().map(|Reverse(due)| due)

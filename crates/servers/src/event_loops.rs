@@ -126,7 +126,7 @@ pub trait Handler {
         driver.end_stream(conn);
     }
 
-    /// Handles a connection over the limit, which counts like any other until it is closed. By default, closes it now.
+    /// Handles a connection over the limit, which counts like any other until it is closed. By default, closes it.
     fn refused<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
         self.accepted(driver, conn);
         driver.close(conn, Close::Reset);
@@ -143,7 +143,7 @@ pub trait Handler {
         None
     }
 
-    /// Starts the drain; called once if [`Handler::DRAINS`]. No connections are accepted, but some may be on their way.
+    /// Starts the drain; called once if [`Handler::DRAINS`]. No connections are accepted, but a few may still arrive.
     fn end<D: Driver>(&mut self, _driver: &mut D) {}
 
     /// Whether the drain is complete.
@@ -152,8 +152,8 @@ pub trait Handler {
     }
 }
 
-/// Waits for events until `wake` at the latest, and passes them to `handler`. `accept` places new connections. Returns
-/// the latest time of the next turn, and whether a client requested termination.
+/// Passes events to `handler`, waiting until `wake` at most. Returns the time of the next turn, and whether to
+/// terminate.
 pub(crate) fn turn<D: Driver, H: Handler>(
     driver: &mut D,
     handler: &mut H,
@@ -186,9 +186,9 @@ pub(crate) fn turn<D: Driver, H: Handler>(
     Ok((handler.turned(driver), next))
 }
 
-/// Serves until a client or `shutdown` ends it, with one handler per thread, and returns the handlers. Calls `ready`
-/// with the bound address once connections are accepted. The first thread accepts. Each connection goes to the thread
-/// with the fewest connections and stays there. Only the system causes a [`ServeError`], never a client.
+/// Serves until a client or `shutdown` ends the server, with one handler per thread, and returns the handlers. Calls
+/// `ready` with the bound address once connections are accepted. The first thread accepts. Each connection goes to the
+/// thread with the fewest connections and stays there. Only the system causes a [`ServeError`], never a client.
 pub fn serve<H: Handler + Send>(
     listen: &Listen,
     handler: impl Fn(u32) -> H + Sync,
@@ -317,8 +317,8 @@ impl<R: FnOnce(&Address)> Front<'_, R> {
         self.threads.iter().for_each(Thread::wake);
     }
 
-    /// Hands a new connection to the thread with the fewest connections; among equals, threads take turns. `handler`
-    /// gets the connections of this thread and those over the limit.
+    /// Hands a connection to the thread with the fewest connections (in turn among equals), or refuses it over the
+    /// limit.
     fn accept<D: KernelDriver, H: Handler>(&mut self, driver: &mut D, handler: &mut H, conn: Conn) {
         let open: usize = self.threads.iter().map(Thread::connections).sum();
         if self.listen.connections.is_some_and(|most| open >= most) {
@@ -416,7 +416,7 @@ impl Worker<'_> {
             match self.given.try_recv() {
                 Ok(socket) => match driver.adopt(socket) {
                     Ok(conn) => handler.accepted(driver, conn),
-                    // A full server closes the connection.
+                    // Without a free slot, the driver closes the connection.
                     Err(_) => _ = self.thread.connections.fetch_sub(1, Ordering::Relaxed),
                 },
                 Err(TryRecvError::Empty) => return false,

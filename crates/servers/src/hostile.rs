@@ -94,7 +94,7 @@ impl Handler for Hostile {
 
     fn closed(&mut self, conn: Conn) {
         self.open.retain(|(other, _)| *other != conn);
-        // A connection that only probed the port was not the first one.
+        // A connection that closes, such as a probe of the port, no longer counts as the first.
         if self.frozen == Some(conn) {
             (self.frozen, self.answered) = (None, 0);
         }
@@ -109,7 +109,7 @@ impl Handler for Hostile {
             self.step_at = now + STEP_NS;
             for (conn, waiting) in &mut self.open {
                 match self.kind {
-                    // Bytes that do not fit wait for the next step.
+                    // If the bytes do not fit, the next step tries again.
                     Kind::EndlessData => drop(driver.send(*conn, &FLOOD)),
                     _ => {
                         if let Some(byte) = waiting.pop_front() {

@@ -46,7 +46,7 @@ const OUT_BYTES_MAX: usize = 32 << 10;
 /// Size in bytes of each piece in which a long body is sent. A driver keeps send buffers of up to 64 KiB. A piece with
 /// a head is less than half of that, so the buffer is reused no matter how it has grown.
 const PIECE_BYTES: u64 = 31 << 10;
-/// Excess of delayed responses over twice the open connections above which responses of closed ones are removed.
+/// Number by which delayed responses may exceed twice the open connections before those of closed ones are removed.
 const LEFT_OVER_MAX: usize = 1024;
 
 const ENDING: &str = "the server is shutting down";
@@ -70,8 +70,7 @@ pub struct HttpLimits {
     pub body_bytes_per_s: u64,
     /// Maximum time that a client may take to read 31 KiB of a response before the connection is cut off.
     pub send_ns: Nanos,
-    /// Maximum time to linger after a response that closes the connection, so that the client gets the response and
-    /// not a reset. Source: RFC 9112, section 9.6.
+    /// Maximum time to linger after the last response, so that the client receives it. Source: RFC 9112, section 9.6.
     pub linger_ns: Nanos,
     /// Maximum number of open streams of an HTTP/2 connection. The server refuses further ones.
     pub streams: u32,
@@ -128,8 +127,7 @@ pub struct Http {
 }
 
 impl Http {
-    /// Creates the handler of one thread. `seed` and the thread number seed the delays. `wall_s` returns the seconds
-    /// since 1970 for `Date`; it is called once per second.
+    /// Creates the handler of one thread. `seed` and `thread` seed the delays. `wall_s` returns Unix time in seconds.
     pub fn new(limits: &HttpLimits, seed: u64, thread: u32, wall_s: fn() -> u64) -> Self {
         let HttpLimits { idle_ns, send_ns, linger_ns, .. } = *limits;
         Self {
@@ -279,7 +277,7 @@ impl Http {
         }
     }
 
-    /// Sends the delayed response to a request received at `received`, then continues.
+    /// Sends the delayed response to a request received at `received`, then continues with buffered input.
     fn answer_due<D: Driver>(&mut self, driver: &mut D, conn: Conn, asked: ParsedRequest, received: Nanos) {
         let slot = conn.index();
         let reply = asked.reply(self.connections.is_ending());

@@ -1,5 +1,4 @@
-//! Reference servers with one event loop per thread. The first thread accepts and hands each connection to the thread
-//! with the fewest connections, which may be itself. A [`Handler`] serves the connections.
+//! Reference servers with one event loop per thread. A [`Handler`] serves the connections of a thread.
 
 mod cache;
 mod connection_deadlines;

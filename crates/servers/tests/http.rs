@@ -375,7 +375,7 @@ fn an_orderly_end_answers_what_was_asked(backend: Choice) {
     let mut long = server.client();
     long.write_all(&get("/bytes/30000000")).unwrap();
     long.read_exact(&mut [0; 100]).unwrap();
-    // One loop serves both, so another response proves that the earlier requests were read.
+    // One loop serves all clients, so these responses prove that the earlier requests were read.
     late.iter_mut().for_each(|stream| stream.set_nonblocking(true).unwrap());
     (0..4).for_each(|_| is_served(&mut server.client()));
     server.shutdown.ask();

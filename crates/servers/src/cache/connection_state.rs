@@ -52,7 +52,7 @@ pub(super) struct Redis {
 
 #[derive(Default)]
 pub(super) struct Http {
-    /// Size of the input in bytes at which an incomplete head is parsed again, which keeps parses few.
+    /// Size of the input in bytes at which an incomplete head is parsed again, to limit the number of parses.
     pub(super) parse_at: usize,
     /// Number of bytes already searched for the end of the head.
     pub(super) seen: usize,
@@ -64,7 +64,7 @@ pub(super) struct Http {
 pub(super) enum CloseState {
     #[default]
     No,
-    /// The last response is written. With `linger` the client may still be sending.
+    /// The last response is written. With `linger`, the client may still be sending.
     Answered { linger: bool },
     /// Everything is sent. Input is discarded until the client ends its stream.
     Lingering,
@@ -129,7 +129,7 @@ impl Connection {
         self.state.over != CloseState::No
     }
 
-    /// Buffers input, without allocating an announced size at once.
+    /// Buffers input without allocating an announced size at once.
     pub(super) fn keep(&mut self, bytes: &[u8]) {
         let room = self.input.capacity() - self.input.len();
         if room < bytes.len() {

@@ -95,7 +95,7 @@ impl Executor {
         }
     }
 
-    /// Reserves memory for a partly received request. Returns false if there is not enough.
+    /// Reserves memory for a partly received request. Returns whether there was enough.
     #[inline]
     pub(super) fn reserve(&self, connection: &mut Connection, bytes: usize) -> bool {
         if bytes <= INPUT_BYTES_MAX {

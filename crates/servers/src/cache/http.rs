@@ -81,7 +81,7 @@ impl Executor {
                     self.http_failure(503, "out of memory", on, false);
                 }
                 Ok(operation) => self.http_answer(operation, keep_alive),
-                // The final response replaces `100 Continue`. The client may or may not send the body.
+                // The final response replaces `100 Continue`. The client may still send the body, so close.
                 Err(refusal) if request.expect_continue && at == bytes.len() => {
                     self.http_failure(refusal.status(), refusal, false, is_head);
                     connection.state.over = CloseState::Answered { linger: true };

@@ -102,13 +102,12 @@ impl Executor {
         let mut held = shared.cache.hold(key);
         held.get(*now_ms, write);
         if let Some(expires_ms) = expires_ms {
-            // Like memcached, returns an item that this touch expires. Without memory for the expiry, the item is
-            // dropped.
+            // Like memcached, returns an item that this touch expires. Without memory for the expiry, drops it.
             let _ = held.expire(expires_ms, *now_ms);
         }
     }
 
-    /// Unix time of expiration in ms; 0 means never.
+    /// Returns the Unix time of expiration in ms; 0 means never.
     pub(super) fn expires_ms(&self, expiry: Expiry) -> u64 {
         match expiry {
             Expiry::Never => 0,
@@ -207,7 +206,7 @@ fn mode(verb: Verb, cas: Option<u64>) -> Mode {
     }
 }
 
-/// The result of `incr`, which wraps at 2^64, or `decr`, which stops at 0. `None` if `value` is not a number.
+/// Returns the result of `incr`, which wraps at 2^64, or `decr`, which stops at 0. `None` if `value` is not a number.
 fn counted(value: &[u8], delta: u64, down: bool) -> Option<u64> {
     let value = decimal::unsigned_of_c(value)?;
     Some(if down { value.saturating_sub(delta) } else { value.wrapping_add(delta) })

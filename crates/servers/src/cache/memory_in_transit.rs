@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Memory for incomplete requests and unsent responses of all threads. A request reserves its announced size first, so
-/// a value is received whole or refused at its first bytes.
+/// Memory of unfinished requests and unsent responses. A value is reserved first, so it is received whole or refused
+/// early.
 pub(super) struct InFlight {
     bytes: AtomicUsize,
     max: usize,
@@ -29,7 +29,7 @@ impl InFlight {
         *reserved = bytes;
     }
 
-    /// Changes a reservation to `bytes`, or returns false if that would exceed the bound.
+    /// Changes a reservation to `bytes` if the bound allows it. Returns whether it does.
     pub(super) fn try_set(&self, reserved: &mut usize, bytes: usize) -> bool {
         let more = bytes.saturating_sub(*reserved);
         if more > 0 && self.bytes.fetch_add(more, Ordering::Relaxed) + more > self.max {

@@ -70,7 +70,7 @@ impl Http {
         if let Err(refusal) = asked.route
             && (waits || refusal == Refusal::NotImplemented)
         {
-            // The response is final. The client may or may not send the body.
+            // The response is final. The client may still send the body, so the connection closes.
             return self.refuse(slot, refusal, asked.head_only);
         }
         if waits {

@@ -56,7 +56,6 @@ impl Http {
         Some(run(session, &mut context))
     }
 
-    /// Processes frames and returns the number of bytes used.
     pub(super) fn take_frames(&mut self, slot: usize, bytes: &[u8]) -> usize {
         let taken = self.with_session(slot, |session, context| {
             let used = session.read(bytes, context);
@@ -75,7 +74,7 @@ impl Http {
         }
     }
 
-    /// Ends the connection with GOAWAY, whose code is that of `error`, or NO_ERROR if there is none.
+    /// Ends the connection with GOAWAY and the code of `error`, or with NO_ERROR if there is none.
     #[cold]
     fn leave(&mut self, slot: usize, error: Option<ConnectionError>) {
         let code = error.map_or(ErrorCode::NO_ERROR, |error| error.code());

@@ -34,7 +34,6 @@ pub(super) struct Answers {
     root_close: Vec<u8>,
     pub(super) plaintext: Prebuilt,
     pub(super) json: Prebuilt,
-    /// The shared parts of HTTP/2 responses.
     pub(super) frames: Frames,
 }
 
@@ -154,7 +153,7 @@ pub(super) fn end_chunk(out: &mut Vec<u8>, start: usize) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// The bodies of `/bytes` and `/chunked`: 64 characters that repeat for 64 KiB from any of the first 64 positions.
+/// The bodies of `/bytes` and `/chunked`: 64 characters repeated so that 64 KiB follow each of the first 64 positions.
 static PATTERN: [[u8; 64]; 1025] = [*b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"; 1025];
 
 /// Up to `count` bytes of the body from `position` on, at most 64 KiB.

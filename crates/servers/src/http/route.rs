@@ -7,7 +7,7 @@ pub(super) const BODY_BYTES_MAX: u64 = 1 << 40;
 pub(super) const CHUNK_BYTES_MAX: u32 = 65_536;
 const CHUNK_BYTES: u32 = 8192;
 
-/// A route of the server. [`Route::Options`] has the allowed methods of any target.
+/// A route of the server. [`Route::Options`] contains the allowed methods.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Route {
     Root,

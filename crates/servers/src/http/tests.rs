@@ -147,7 +147,7 @@ impl World {
         }
     }
 
-    /// Shuts the server down as the pool does, and runs it until it is done or the time is `until`.
+    /// Shuts the server down as an event loop does, and runs it until it is done or the time is `until`.
     fn end(&mut self, until: Nanos) {
         self.driver.stop_listening(self.listener);
         self.http.end(&mut self.driver);
@@ -233,7 +233,7 @@ fn get(target: &str) -> String {
     format!("GET {target} HTTP/1.1\nHost: a\n\n")
 }
 
-/// Checks `text` sent at once, split at every byte, and byte by byte over a bad network.
+/// Checks the responses to `text` sent at once, split at every byte, and byte by byte over a bad network.
 #[track_caller]
 fn check(name: &str, text: &str, expected: &str) {
     check_bytes(name, &crlf(text), expected);

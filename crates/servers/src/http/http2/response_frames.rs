@@ -1,5 +1,5 @@
-//! Response frames. Fields never enter the client's table, so heads do not depend on earlier ones.
-//! The parts that all responses share are composed once per second.
+//! Response frames. Shared parts are rebuilt once per second. No field enters the client's table: heads are
+//! independent.
 
 use wire::decimal;
 use wire::http2::hpack::{self, Indexing};
@@ -7,7 +7,7 @@ use wire::http2::{FRAME_HEAD_BYTES, FrameKind, flags, push_data, push_frame_head
 
 /// Index of `:status: 200` in the static table.
 const STATUS_200: usize = 8;
-/// Literal without indexing, whose name is in the static table. Source: RFC 7541, section 6.2.2.
+/// Start of a literal field without indexing, whose name is in the static table. Source: RFC 7541, section 6.2.2.
 const CONTENT_TYPE: [u8; 2] = [0x0f, 31 - 0x0f];
 const CONTENT_LENGTH: [u8; 2] = [0x0f, 28 - 0x0f];
 /// Update of the dynamic table's size to 0. Source: RFC 7541, section 6.3.

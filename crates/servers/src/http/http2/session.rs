@@ -53,7 +53,7 @@ pub(super) struct Exchanges {
     receive: ReceiveWindow,
     /// Streams without a complete request and response, in ascending order.
     streams: Vec<Stream>,
-    /// Streams that were reset here before their requests were complete. More frames may be on their way.
+    /// Streams that were reset here before their requests were complete. More frames may still arrive.
     rejected: Vec<u32>,
     highest: u32,
     /// Whether the client skipped a stream identifier.
@@ -65,7 +65,7 @@ pub(super) struct Exchanges {
     /// The stream that sent the last frame of a body.
     last_sender: u32,
     resets: u32,
-    /// Start of the wait for the client's credit, or the latest progress; [`NEVER`] if no body waits.
+    /// Start of the wait for the client's credit, or time of the latest progress since; [`NEVER`] if no body waits.
     stalled_since: Nanos,
     progress_bytes: u64,
 }
@@ -516,12 +516,11 @@ impl Exchanges {
         stream.incoming = Incoming::request(None, true).unwrap_or_default();
         self.respond_with_text(stream, status, text, "", context);
         let Some(at) = self.position(id) else { return self.reject(id, false, ErrorCode::NO_ERROR, context) };
-        // The client's window has no room for the response.
+        // The client's window has no room for the response, so it is dropped.
         self.streams.remove(at);
         self.reject(id, false, ErrorCode::CANCEL, context)
     }
 
-    /// Resets a stream without a response.
     #[cold]
     fn reset(&mut self, at: usize, code: ErrorCode, context: &mut Context<'_>) -> Result<(), ConnectionError> {
         let stream = self.streams.remove(at);

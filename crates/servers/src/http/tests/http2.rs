@@ -160,7 +160,7 @@ fn talk2(network: Network, limits: &HttpLimits, pieces: &[&[u8]], head_streams: 
     render_with(&seen, head_streams)
 }
 
-/// Checks frames sent at once, split at every byte, byte by byte, and over a bad network.
+/// Checks the responses to frames sent at once, split at every byte, byte by byte, and over a bad network.
 #[track_caller]
 fn check2(name: &str, frames: &[u8], expected: &str) {
     check_with(name, &HttpLimits::DEFAULT, frames, &[], expected);
@@ -713,7 +713,7 @@ fn shutdown_ends_http2_after_its_streams() {
     let idle = world.client(vec![Step::Send(0, opening())]);
     let late = world.client(vec![
         Step::Send(0, [opening(), get2(1, "/delay?mean=400ms")].concat()),
-        // The requests are in time, on their way, and too late.
+        // The first request is in time, the second arrives in the grace period, and the third is too late.
         Step::Send(150 * MS, get2(3, "/health")),
         Step::Send(220 * MS, get2(5, "/")),
     ]);
