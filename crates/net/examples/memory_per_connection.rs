@@ -1,11 +1,10 @@
 //! Measures the anonymous memory of a driver when created, with connections open, and after small and large responses.
+//! A separate process sends the responses, so that only the client's memory is counted.
 //!
 //! ```text
 //! cargo run --release -p net --example memory_per_connection -- epoll 400
 //! backend connections  made KiB  open KiB  small KiB  large KiB  bytes/connection
 //! ```
-//!
-//! A separate process sends the responses, so that only the client's side is counted.
 
 #![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "a tool that ends its own processes")]
 

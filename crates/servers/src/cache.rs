@@ -1,8 +1,7 @@
 //! A cache server: one cache shared by all threads, over memcached's text protocol, RESP2, RESP3 and the HTTP of small
 //! teaching caches. The first bytes of a connection select the protocol. Only the commands that cache clients and
-//! benchmarks send are supported. Requests from one read are executed in order, and one write sends all their
-//! responses. Values are copied into that write under the lock of their shard; a hit allocates nothing. [`CacheLimits`]
-//! bounds every wait for a client.
+//! benchmarks send are supported. One write answers all requests from one read, in order. Values are copied into that
+//! write under the lock of their shard; a hit allocates nothing. [`CacheLimits`] bounds every wait for a client.
 //!
 //! # Differences from memcached and Redis
 //!
@@ -90,7 +89,6 @@ impl CacheLimits {
 pub struct CacheShared {
     /// The cache, whose items all connections share.
     pub cache: Cache,
-    /// Memory of unfinished requests and unsent responses of all connections.
     in_flight: InFlight,
     config: cache::Config,
     protocol: CacheProtocol,

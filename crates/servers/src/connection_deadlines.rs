@@ -1,7 +1,6 @@
-//! Tracks connection deadlines at the cost of one store per request. Each request moves its deadline, so the deadline
-//! is kept in the connection. A heap entry per slot only says when to check it, no later than the deadline. An early
-//! check is repeated at the deadline, so a busy connection costs one entry per timeout, not per request. Entries belong
-//! to slots and outlive connections; a slot has at most one entry per timeout length.
+//! Tracks connection deadlines at the cost of one store per request, which moves the deadline in the connection. A heap
+//! entry says when to check a slot, at its deadline or earlier. An early check is repeated at the deadline, so a busy
+//! connection costs one entry per timeout. Entries outlive connections; a slot has at most one per timeout length.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -8,7 +8,6 @@ use crate::connection_deadlines::{NEVER, Timers};
 pub(crate) const INPUT_KEPT_BYTES: usize = 4 << 10;
 /// Time that a server waits on shutdown for requests on their way, in ns.
 const GRACE_NS: Nanos = 100_000_000;
-/// Maximum time to linger during shutdown, in ns.
 const ENDING_LINGER_NS: Nanos = 500_000_000;
 
 #[derive(Default)]
@@ -21,7 +20,6 @@ pub(crate) struct Connection<S> {
     pub(crate) input: Vec<u8>,
     /// Whether requests wait until the kernel has taken the sent bytes.
     pub(crate) blocked: bool,
-    /// Whether reads are paused because `input` is full.
     pub(crate) paused: bool,
     pub(crate) end_received: bool,
     pub(crate) state: S,

@@ -120,7 +120,6 @@ pub struct Http {
     connections: Connections<HttpState>,
     /// Response bytes for the current connection; empty between events.
     out: Vec<u8>,
-    /// The latest request head over HTTP/2.
     request_head: RequestHead,
     /// Streams of the current connection whose delays must be drawn; empty between events.
     undrawn: Vec<(u32, Law)>,

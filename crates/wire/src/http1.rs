@@ -48,8 +48,7 @@ pub use response::{Memo, RequestMethod, Response, ResponseReader};
 /// Limits on the head of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Maximum size of a head in bytes, with start line, fields and empty line. Interim responses (1xx) count toward
-    /// the final head. The trailer section of a chunked body has a separate limit of the same size.
+    /// Maximum size in bytes of a head, including interim heads (1xx) before it, and of a trailer section.
     pub head_bytes: usize,
     /// Maximum number of fields in a head, or in a trailer section. See also [`Limits::REQUEST_HEADERS_MAX`].
     pub headers: usize,

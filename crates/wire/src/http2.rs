@@ -1,7 +1,6 @@
-//! HTTP/2 codec: frames, HPACK and field rules for both roles. Source: RFC 9113 and RFC 7541.
-//!
-//! [`Reader`] turns a stream of bytes into [`Event`]s, wherever the stream is cut. A field block must be decoded by the
-//! [`hpack::Decoder`] of its connection, exactly once and in order of arrival.
+//! HTTP/2 codec: frames, HPACK and field rules for both roles. Source: RFC 9113 and RFC 7541. [`Reader`] turns a stream
+//! of bytes into [`Event`]s, wherever the stream is cut. A field block must be decoded by the [`hpack::Decoder`] of its
+//! connection, exactly once and in order of arrival.
 //!
 //! ```
 //! use wire::http2::{self, Event, Limits, Reader, ResponseHead, Role, hpack};

@@ -89,8 +89,7 @@ impl BlockReader {
         error
     }
 
-    /// Passes the parts of a message to `take`. Returns the message with the number of bytes used, or `None` if it is
-    /// incomplete and all bytes were used. Fails on every call after an error.
+    /// Passes the parts of a message to `take`. Returns the message and the number of bytes used; `None` if incomplete.
     #[inline]
     pub(crate) fn read<T, S: FnMut(Event<'_>)>(
         &mut self,

@@ -1,5 +1,4 @@
-//! memcached's text protocol, client and server side. Source: protocol.txt of 1.6 and, where it is silent, the behavior
-//! of 1.6.18.
+//! memcached's text protocol, client and server side. Source: protocol.txt of 1.6, otherwise the behavior of 1.6.18.
 //!
 //! ```
 //! use wire::memcached::{Command, Limits, Read, RequestReader};
@@ -58,7 +57,7 @@ pub struct Limits {
     pub value_bytes: usize,
     /// Maximum length of a line in bytes, including its end. Also bounds a client's buffer for an incomplete line.
     pub line_bytes: usize,
-    /// Maximum length of a `get`, `gets`, `gat` or `gats` line in bytes, because such a line may have many keys.
+    /// Maximum length of a `get`, `gets`, `gat` or `gats` line in bytes. Such a line may have many keys.
     pub get_line_bytes: usize,
     /// Maximum size in bytes of a block that is skipped to reach the next request. A larger one closes the connection.
     pub swallow_bytes: u64,

@@ -26,8 +26,7 @@
 //!
 //! - **Empty requests** (`*0`, `*-1`, an empty line) are skipped without a response, as in Redis.
 //! - **A null argument** (`$-1`) is an invalid length, as in Redis; `$0` is an **empty argument**.
-//! - **Lines** of arrays end in CRLF; inline requests may end in LF.
-//! - **Command names** ignore case.
+//! - **Lines** of arrays end in CRLF; inline requests may end in LF. **Command names** ignore case.
 
 mod command;
 mod compose;

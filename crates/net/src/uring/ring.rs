@@ -98,8 +98,7 @@ impl Ring {
         Ok(Self { queues: ManuallyDrop::new(queues), buffers: ManuallyDrop::new(buffers), in_kernel: 0 })
     }
 
-    /// Sends as much as the socket accepts at once. If that is all of `bytes`, a completion follows only if `told`.
-    /// Otherwise, a completion reports the number of bytes or the error.
+    /// Sends as much as the socket accepts at once. A completion follows if that is not all of `bytes`, or if `told`.
     ///
     /// # Safety
     ///
@@ -164,8 +163,8 @@ impl Ring {
         Ok(())
     }
 
-    /// Submits all entries, then waits for a completion or `wait` (`None` waits without limit). Returns early on a
-    /// signal. Makes no system call if there is nothing to submit, fetch or wait for.
+    /// Submits all entries, then waits for a completion, a signal or `wait` (`None`: no limit). Makes no needless
+    /// system call.
     pub(super) fn enter(&mut self, wait: Option<Nanos>) -> io::Result<()> {
         if wait == Some(0) {
             let queue = self.queues.submission();

@@ -19,7 +19,6 @@ pub(super) struct CacheState {
     /// A long response, whose bytes from `unsent_from` on have not been sent.
     pub(super) unsent: Vec<u8>,
     pub(super) unsent_from: usize,
-    /// Number of bytes reserved for the input in `InFlight`.
     pub(super) input_reserved: usize,
     pub(super) unsent_reserved: usize,
     /// Keys of a request that still need a lookup.

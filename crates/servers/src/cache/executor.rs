@@ -116,7 +116,6 @@ impl Executor {
         self.shared.cache.hold(key).peek(self.now_ms, |item| item.value.len()) > Some(PIECE_BYTES)
     }
 
-    /// Whether responses must be sent before more requests are executed.
     #[inline]
     pub(super) fn is_full(&self) -> bool {
         self.out.len() >= OUT_BYTES_MAX

@@ -88,7 +88,6 @@ impl Executor {
         rest
     }
 
-    /// Appends `VALUE …` for one key if it is present.
     #[inline]
     pub(super) fn text_value(&mut self, key: &[u8], with_cas: bool, touch: Option<Expiry>) {
         let expires_ms = touch.map(|expiry| self.expires_ms(expiry));

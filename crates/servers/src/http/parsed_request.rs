@@ -5,7 +5,6 @@ use wire::http1::{Body, Limits, MessageError, parse_request};
 use super::route::{Refusal, Route, route};
 use crate::response_head::{KeepAlive, Reply};
 
-/// Maximum size of a remembered head, in bytes.
 const MEMO_BYTES_MAX: usize = 2 << 10;
 
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -53,7 +53,6 @@ impl Answers {
         Self { wall_s, made_until: 0, minimal: false, stamp, root, root_close, plaintext, json, frames }
     }
 
-    /// Rebuilds the shared parts if they are too old at `now`.
     #[inline]
     pub(super) fn refresh(&mut self, now: Nanos) {
         if now >= self.made_until {

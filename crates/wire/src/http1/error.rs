@@ -69,7 +69,6 @@ pub enum MessageError {
     /// A body that exceeds the limit. Contains the limit, in bytes.
     #[error("a body of more than {0} bytes")]
     BodyTooLarge(u64),
-    // The errors from here on occur only in responses.
     /// A response that does not start with `HTTP/`, such as HTTP/2, TLS, or the rest of a body longer than announced.
     #[error("the response does not start with `HTTP/`: another protocol, or a body longer than announced")]
     NotHttp,

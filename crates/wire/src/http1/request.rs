@@ -31,9 +31,8 @@ type Parsed<'a> = Result<Option<(Request<'a>, usize)>, MessageError>;
 const PARTIAL_SEARCHED_BYTES: usize = 1024;
 
 /// Parses the request at the start of `bytes` and returns it with the size of its head, or `None` if it is incomplete.
-/// A [`BodyReader`] reads the body; another request may follow (pipelining). Pass all received bytes of the request:
-/// each call parses from its start. Fails if the request violates RFC 9112 or exceeds `limits`. The first error wins,
-/// however the head is split, and is returned once its bytes arrive or, in a partial head over 1 KiB, once that ends.
+/// A [`BodyReader`] reads the body. Each call needs all received bytes of the request. Fails if these violate RFC 9112
+/// or `limits`. The first error wins, however the head is split, but waits for the end of a partial head over 1 KiB.
 pub fn parse_request<'a>(bytes: &'a [u8], limits: &Limits) -> Parsed<'a> {
     let mut start = 0;
     while bytes[start..].starts_with(b"\r\n") {

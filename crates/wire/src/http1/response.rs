@@ -33,8 +33,7 @@ impl RequestMethod {
 pub struct Response {
     /// The status code, which may be any three digits.
     pub status: u16,
-    /// Whether the connection can carry a further request. It cannot if the body ended with the stream, or after a 2xx
-    /// response to CONNECT. Source: RFC 9112, section 9.3.
+    /// Whether another request can follow; not after the end of stream or a 2xx to CONNECT (RFC 9112, section 9.3).
     pub keep_alive: bool,
     /// Size of the head and of any interim heads before it, in bytes.
     pub head_bytes: u64,
@@ -101,7 +100,6 @@ pub struct ResponseReader {
     limits: Limits,
     state: State,
     head: Head,
-    /// Size in bytes of all heads of this response so far.
     head_bytes: u64,
     body_bytes: u64,
     partial: Vec<u8>,
@@ -211,9 +209,9 @@ impl ResponseReader {
         Ok(taken.map(|taken| (used + taken, self.finish())))
     }
 
-    /// Ends the stream. Returns the response whose body ended with it, or `None` between responses. On TLS, such a body
-    /// may be truncated unless the peer sent `close_notify` (RFC 9112, section 9.8). Fails with
-    /// [`MessageError::Truncated`] inside any other response, or with an earlier error.
+    /// Ends the stream. Returns the response that it completes, or `None` between responses. On TLS without
+    /// `close_notify`, its body may be truncated (RFC 9112, section 9.8). Fails within any other response, or after an
+    /// error.
     pub fn end(&mut self) -> Result<Option<Response>, MessageError> {
         match self.state {
             State::Head if self.partial.is_empty() && self.head_bytes == 0 => Ok(None),

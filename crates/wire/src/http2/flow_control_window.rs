@@ -55,15 +55,14 @@ impl ReceiveWindow {
         ReceiveWindow { size, received: 0, consumed: 0 }
     }
 
-    /// Counts received bytes that are consumed at once. Returns the credit to give, as [`consume`](Self::consume) does.
-    /// Fails if the peer sent more than the window.
+    /// Counts bytes as received and consumed. Returns credit like [`consume`](Self::consume). Fails beyond the window.
     #[inline]
     pub fn receive(&mut self, bytes: u32) -> Result<u32, ConnectionError> {
         self.count_received(bytes)?;
         Ok(self.consume(bytes))
     }
 
-    /// Counts received bytes that are consumed later. Fails if the peer sent more than the window.
+    /// Counts received bytes that are consumed later. Fails if the peer sent more than the window allows.
     #[inline]
     pub fn count_received(&mut self, bytes: u32) -> Result<(), ConnectionError> {
         self.received = self.received.saturating_add(bytes);

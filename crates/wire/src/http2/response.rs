@@ -71,11 +71,9 @@ fn parse_status(value: &[u8]) -> Option<u16> {
 pub struct ResponseDecoder {
     decoder: Decoder,
     known: [KnownBlock; KNOWN_BLOCKS],
-    /// Index of the latest hit or insertion in `known`.
     recent: usize,
     /// Indices of known blocks whose fields are not in the table yet. Servers often insert fields but never use them.
     skipped: VecDeque<usize>,
-    /// Size of the fields that the skipped blocks insert, in bytes.
     skipped_bytes: usize,
 }
 

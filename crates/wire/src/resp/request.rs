@@ -173,7 +173,7 @@ impl RequestReader {
     /// Creates a reader for a new connection. The first request allocates.
     pub fn new(limits: Limits) -> RequestReader {
         let state = State::Start(0);
-        // Positions are 31-bit numbers.
+        // These caps keep positions below 2^31.
         let limits = Limits {
             request_bytes: limits.request_bytes.min(1 << 29),
             arguments: limits.arguments.min(1 << 24),
@@ -257,7 +257,6 @@ impl RequestReader {
                     if &rest[end..end + 2] != b"\r\n" {
                         return self.close(bytes, Refusal::NoEnd);
                     }
-                    // The limits in `new` keep positions below 2^31.
                     self.places.push(at as u32..end as u32);
                     self.argument_bytes += length;
                     self.state = State::Array { left: left - 1, at: end + 2 };

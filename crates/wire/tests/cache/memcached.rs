@@ -10,14 +10,13 @@ fn check(limits: Limits, cases: &[Case]) {
 }
 
 // Each case of the first three tables was sent to memcached 1.6.18 (Debian 12, `memcached -u nobody -p 21211 -l
-// 127.0.0.1 -U 0`), then `version\r\n`, on its own connection. It gave these responses and stayed in step, except:
-//
+// 127.0.0.1 -U 0`), then `version\r\n`, on its own connection. memcached sent these responses and its version, except:
 // - a storage command with an invalid key, flags, exptime, cas or number of words: it skips only the line and parses
 //   the block as a command (`CLIENT_ERROR bad command line format`, then `END` for the `get x` in the block);
 // - "a length with a sign": it accepts the plus sign and waits for 5 bytes;
 // - "gat without a key": `END`; "cas with noreply for it": no response;
-// - "a length beyond the skip limit", "a length of 64 bits": `CLIENT_ERROR bad command line
-//   format`; it skips only the line and keeps the connection open.
+// - "a length beyond the skip limit", "a length of 64 bits": `CLIENT_ERROR bad command line format`; it skips only the
+//   line and keeps the connection open.
 #[rustfmt::skip]
 const RETRIEVAL: &[Case] = &[
     ("get", b"get k\r\n", r#"get "k""#),

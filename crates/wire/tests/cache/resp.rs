@@ -15,7 +15,6 @@ fn check(limits: Limits, cases: &[Case]) {
 // Each case of the first two tables was sent to Redis 7.0.15 (Debian 12, `redis-server --port 26379 --save ''
 // --appendonly no`), followed by `*2\r\n$4\r\nECHO\r\n$3\r\nEND\r\n`. Redis sent the same replies with the same texts,
 // except:
-//
 // - "quotes that do not close" and the next three: Redis sends the same error but closes the connection;
 // - "a count over the limit", "a huge count": Redis has a limit of 2^31 - 1;
 // - "a count without an end", "a length without an end": Redis has a limit of 64 KiB and reports an invalid number;

@@ -44,7 +44,6 @@ impl Prebuilt {
     }
 }
 
-/// The parts that all responses within a second share.
 #[derive(Debug, Default)]
 pub(in super::super) struct Frames {
     /// The encoded fields `server` and `date`; empty if the server is minimal.

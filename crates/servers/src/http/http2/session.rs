@@ -22,7 +22,6 @@ use crate::connection_deadlines::NEVER;
 const RECEIVE_BYTES: u32 = 1 << 20;
 /// Number of resets in excess of completed responses after which a connection ends.
 const RESETS_MAX: u32 = 1_000;
-/// Maximum size of a remembered head, in bytes.
 const MEMO_BYTES_MAX: usize = 2 << 10;
 
 /// The parts of the server that a connection needs for its responses.

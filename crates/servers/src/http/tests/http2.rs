@@ -66,7 +66,6 @@ struct Responses {
     reader: Reader,
     decoder: ResponseDecoder,
     open: BTreeMap<u32, (Incoming, String, Vec<u8>)>,
-    /// Responses and other frames, in order.
     rendered: Vec<String>,
     /// Stream of each DATA frame, in order.
     turns: Vec<u32>,

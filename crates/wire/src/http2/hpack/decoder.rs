@@ -26,7 +26,6 @@ pub struct Decoder {
     must_shrink: bool,
     changes: u64,
     last: BlockUse,
-    /// Name and value of the current field.
     scratch: Vec<u8>,
 }
 

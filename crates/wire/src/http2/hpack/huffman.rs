@@ -30,7 +30,6 @@ const LENGTHS: [u8; SYMBOLS] = [
 
 struct Code {
     codes: [u32; SYMBOLS],
-    /// Symbols in order of their codes.
     symbols: [u16; SYMBOLS],
     /// First code of each length, and the position of its symbol in `symbols`.
     first: [(u32, u32); LENGTH_MAX + 2],
