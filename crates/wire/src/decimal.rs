@@ -1,6 +1,6 @@
 //! Parses and writes the decimal numbers of the cache protocols.
 
-/// Parses digits. `None` if `text` is empty, has more than 20 bytes or other bytes than digits, or exceeds 64 bits.
+/// Parses digits. `None` if `text` is empty, longer than 20 bytes, not only digits, or above 2^64 - 1.
 #[inline]
 pub fn unsigned(text: &[u8]) -> Option<u64> {
     if text.len() > 20 { None } else { unsigned_of_any_length(text) }
@@ -31,7 +31,7 @@ pub fn signed(text: &[u8]) -> Option<i64> {
     }
 }
 
-/// Parses a number like Redis 7.0.15's `string2ll`. `None` also for leading zeros and `-0`.
+/// Parses a signed number as Redis 7.0.15's `string2ll` does, which rejects leading zeros and `-0`.
 #[inline]
 pub fn canonical(text: &[u8]) -> Option<i64> {
     match text {

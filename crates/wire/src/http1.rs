@@ -50,7 +50,7 @@ pub use response::{Memo, RequestMethod, Response, ResponseReader};
 pub struct Limits {
     /// Maximum size in bytes of a head, including interim heads (1xx) before it, and of a trailer section.
     pub head_bytes: usize,
-    /// Maximum number of fields in a head, or in a trailer section. See also [`Limits::REQUEST_HEADERS_MAX`].
+    /// Maximum number of fields in a head or a trailer section. [`Limits::REQUEST_HEADERS_MAX`] also limits requests.
     pub headers: usize,
 }
 

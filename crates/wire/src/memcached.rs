@@ -1,4 +1,4 @@
-//! memcached's text protocol, client and server side. Source: protocol.txt of 1.6, otherwise the behavior of 1.6.18.
+//! memcached's text protocol. Source: protocol.txt of 1.6 and, where it is silent, the behavior of memcached 1.6.18.
 //!
 //! ```
 //! use wire::memcached::{Command, Limits, Read, RequestReader};

@@ -6,7 +6,7 @@ use super::fields::{FieldError, is_control, is_token_byte};
 /// Maximum length of a chunk line in bytes, with size, extensions and CRLF.
 pub(super) const LINE_BYTES_MAX: u32 = 4096;
 
-/// Maximum total excess of chunk lines, in bytes. Each line may have 16 bytes plus twice the size of its chunk.
+/// Maximum total excess of chunk lines over 16 bytes plus twice the data per chunk, in bytes. Stops long extensions.
 pub(super) const EXCESS_BYTES_MAX: u64 = 16 * 1024;
 
 /// An error in a chunked body.

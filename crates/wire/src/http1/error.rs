@@ -95,7 +95,7 @@ pub enum MessageError {
     /// A change of protocol (status 101) that the client did not request. Source: RFC 9110, section 15.2.2.
     #[error("status 101: the server switched protocols without being asked")]
     SwitchingProtocols,
-    /// A stream that ends too early: in or between heads (`true`), or in a body. Source: RFC 9112, section 8.
+    /// A stream that ends too early: in or between heads (`true`), or in a body (`false`). Source: RFC 9112, section 8.
     #[error("the stream ended in the middle of {}", if *.0 { "a head" } else { "a body" })]
     Truncated(bool),
 }

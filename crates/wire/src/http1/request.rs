@@ -27,12 +27,13 @@ pub struct Request<'a> {
 
 type Parsed<'a> = Result<Option<(Request<'a>, usize)>, MessageError>;
 
-/// Size in bytes above which a partial head is only parsed once it ends, so that 64 KiB do not cause 65,536 parses.
+/// Size in bytes above which a partial head is parsed only once it ends. 64 KiB byte by byte would take 65,536 parses.
 const PARTIAL_SEARCHED_BYTES: usize = 1024;
 
 /// Parses the request at the start of `bytes` and returns it with the size of its head, or `None` if it is incomplete.
 /// A [`BodyReader`] reads the body. Each call needs all received bytes of the request. Fails if these violate RFC 9112
-/// or `limits`. The first error wins, however the head is split, but waits for the end of a partial head over 1 KiB.
+/// or `limits`. The first error wins, however the head is split, and is returned at the end of a partial head over 1
+/// KiB.
 pub fn parse_request<'a>(bytes: &'a [u8], limits: &Limits) -> Parsed<'a> {
     let mut start = 0;
     while bytes[start..].starts_with(b"\r\n") {
@@ -248,7 +249,7 @@ enum BodyState {
 }
 
 impl BodyReader {
-    /// Creates a reader that limits the body to `limit_bytes` and trailers to `limits`. [`BodyReader::read`] reports
+    /// Creates a reader that limits the body to `limit_bytes` and trailers to `limits`. [`BodyReader::read`] checks both.
     /// excess.
     pub fn new(body: Body, limits: &Limits, limit_bytes: u64) -> BodyReader {
         let state = match body {
@@ -260,9 +261,9 @@ impl BodyReader {
         BodyReader { limits: *limits, limit_bytes, read_bytes: 0, state }
     }
 
-    /// Reads the next `bytes` and passes data to `sink` as slices of them. Returns the number of bytes used once the
-    /// body is complete, after which no call may follow; `None` if all were used. Fails if the chunked coding is
-    /// invalid or the body exceeds the limit, and then on every call.
+    /// Reads the next `bytes` and passes data to `sink` as slices of them. Returns the number of bytes used if the body
+    /// is complete, or `None` if all were used. Must not be called after the end of the body. Fails if the chunked
+    /// coding is invalid or the body exceeds the limit, and then on every call.
     pub fn read(&mut self, bytes: &[u8], mut sink: impl FnMut(&[u8])) -> Result<Option<usize>, MessageError> {
         match &mut self.state {
             BodyState::Length(left) => {

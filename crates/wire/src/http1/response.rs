@@ -33,7 +33,7 @@ impl RequestMethod {
 pub struct Response {
     /// The status code, which may be any three digits.
     pub status: u16,
-    /// Whether another request can follow; not after the end of stream or a 2xx to CONNECT (RFC 9112, section 9.3).
+    /// Whether another request can follow: not after the stream's end or a 2xx to CONNECT (RFC 9112, section 9.3).
     pub keep_alive: bool,
     /// Size of the head and of any interim heads before it, in bytes.
     pub head_bytes: u64,
@@ -135,7 +135,7 @@ impl ResponseReader {
 
     /// Reads `bytes`, the next part of the response to `asked`, and passes body data to `body` as slices of `bytes`.
     /// Skips interim responses (1xx). Returns a complete response with the number of bytes used, or `None` if all were
-    /// used; the next call must get the rest. The split of the stream has no effect. Fails from the first violation of
+    /// used; the next call must get the rest. Splits have no effect. A violation of RFC 9112 fails all later calls too.
     /// RFC 9112 on.
     #[inline]
     pub fn read(
@@ -364,7 +364,7 @@ struct Pending {
 }
 
 impl Parser {
-    /// Parses `bytes`, which start with those of the previous call, up to `room`. Returns the size of a complete head.
+    /// Parses up to `room` of `bytes`, which extend the previous call's bytes. Returns the size of a complete head.
     fn advance(&mut self, bytes: &[u8], limits: &Limits, room: usize) -> Result<Option<usize>, MessageError> {
         // Ignore bytes beyond the limit, so that results do not depend on how the stream is split.
         let shown = &bytes[..bytes.len().min(room)];

@@ -55,7 +55,7 @@ impl ReceiveWindow {
         ReceiveWindow { size, received: 0, consumed: 0 }
     }
 
-    /// Counts bytes as received and consumed. Returns credit like [`consume`](Self::consume). Fails beyond the window.
+    /// Calls [`count_received`](Self::count_received) and [`consume`](Self::consume), for bytes consumed at once.
     #[inline]
     pub fn receive(&mut self, bytes: u32) -> Result<u32, ConnectionError> {
         self.count_received(bytes)?;

@@ -1,4 +1,4 @@
-//! The fields of a client's requests, shared ones in the HPACK table. Source: RFC 9113, section 8.3.1.
+//! The fields of a client's requests, and the HPACK table entries that they share. Source: RFC 9113, section 8.3.1.
 
 use super::hpack::{self, Indexing};
 use crate::http1;

@@ -54,7 +54,7 @@ impl ResponseHead {
         }))
     }
 
-    /// Whether the head of another response follows. Source: RFC 9110, section 15.2.
+    /// Whether this is an interim head, which another head follows. Source: RFC 9110, section 15.2.
     pub fn is_interim(&self) -> bool {
         self.status < 200
     }
@@ -122,7 +122,7 @@ impl ResponseDecoder {
     fn skip(&mut self, index: usize) {
         self.skipped.push_back(index);
         self.skipped_bytes += self.known[index].inserted_bytes;
-        // Once later blocks fill the table, no field of the oldest block would remain in it.
+        // If later blocks fill the table, no field of the oldest skipped block would remain in it.
         while let Some(&oldest) = self.skipped.front()
             && self.skipped_bytes - self.known[oldest].inserted_bytes >= self.decoder.table_bytes_max()
         {

@@ -3,7 +3,7 @@
 use super::Limits;
 use crate::decimal;
 
-/// Checks a key. Fails if it is invalid, as servers disagree on the block after a bad key (protocol.txt, "Keys").
+/// Checks a key. Fails if it is invalid: servers disagree on the block after a bad key (protocol.txt, "Keys").
 #[inline]
 fn check_key(key: &[u8]) -> Result<(), String> {
     let limit = Limits::DEFAULT.key_bytes;

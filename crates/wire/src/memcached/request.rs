@@ -187,7 +187,7 @@ pub enum Read<'a> {
         noreply: bool,
         /// Whether to close after the response, because the end of the request is unknown. Later bytes are skipped.
         close: bool,
-        /// The key whose old value must be removed because a `set` would have replaced it; `None` if there is none.
+        /// The key whose old value must be removed because a `set` would have replaced it; otherwise, `None`.
         outdated: Option<&'a [u8]>,
     },
 }

@@ -60,7 +60,7 @@ static CODES: [u32; SYMBOLS] = CODE.codes;
 static BY_CODE: [u16; SYMBOLS] = CODE.symbols;
 static FIRST: [(u32, u32); LENGTH_MAX + 2] = CODE.first;
 
-/// For each value of the next eight bits, the symbol and its length in bits; 0 if its code is longer.
+/// Symbol and code length in bits for each value of the next eight bits; length 0 if the code is longer.
 static SHORT: [(u8, u8); 256] = {
     let mut table = [(0, 0); 256];
     let mut symbol = 0;
