@@ -52,7 +52,7 @@ impl Drop for Peer {
     }
 }
 
-/// Answers a request byte `n` with 100 `n` bytes, or 0 with 60,000 bytes.
+/// Answers a request byte `n` with 100 * `n` bytes, and 0 with 60,000 bytes.
 fn serve(connections: usize) -> io::Result<()> {
     let config =
         Config { connections, receive_bytes: RECEIVE_BYTES, send_bytes_max: 1 << 20, pause_reads_above_bytes: 65_536 };

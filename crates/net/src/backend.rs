@@ -25,9 +25,9 @@ pub enum Choice {
 /// The backend that [`choose`] selected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backend {
-    /// Readiness notifications, epoll(7).
+    /// Readiness notifications by epoll(7).
     Epoll,
-    /// Asynchronous operations, io_uring(7).
+    /// Asynchronous operations by io_uring(7).
     Uring,
 }
 

@@ -173,11 +173,11 @@ pub trait KernelDriver: Driver {
     /// the latest event. Its slot becomes free and no event follows. `None` if `conn` is closed.
     fn release(&mut self, conn: Conn) -> Option<OwnedFd>;
 
-    /// Takes over a connected socket, blocking or not, without an event. Fails without a free slot, and closes it.
+    /// Takes over a connected socket, blocking or not, without an event. Without a free slot, closes it and fails.
     fn adopt(&mut self, socket: OwnedFd) -> io::Result<Conn>;
 }
 
-/// Ends a driver's wait from any thread. An early wake is not lost; wakes before a turn cause one [`Event::Woken`].
+/// Ends a driver's wait from any thread. An early wake is not lost; all wakes before a turn cause one [`Event::Woken`].
 #[derive(Clone, Debug)]
 pub struct Waker(pub(crate) Arc<OwnedFd>);
 

@@ -201,7 +201,7 @@ impl Sim {
 
     fn connect_arrives(&mut self, link: usize, address: SocketAddr, tries: u32) {
         if self.links[link].is_none() {
-            return; // Abandoned in the meantime.
+            return; // The connect was abandoned.
         }
         let listening = |place: &Option<Listening>| place.as_ref().is_some_and(|l| l.address == address);
         if let Some(index) = self.listeners.iter().position(listening) {

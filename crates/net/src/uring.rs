@@ -38,8 +38,7 @@ use crate::precise_waits;
 use crate::socket;
 use crate::thread_and_process::monotonic_ns;
 
-/// Maximum total size of the receive buffers in bytes, unless 8 buffers are larger. The kernel cycles through them, so
-/// all are resident, and together they exceed the L1 cache.
+/// Maximum total size of receive buffers in bytes, or 8 buffers if larger. All are resident and exceed the L1 cache.
 const RECEIVE_BYTES_MAX: usize = 2 << 20;
 /// Maximum size of a send in bytes. The kernel sends just under 2 GiB at once, and does not report that it sent less.
 const SEND_BYTES_MAX: usize = 1 << 30;
@@ -242,7 +241,7 @@ impl Uring {
             self.submit(Some(wait))?;
             let goes_on = wait != left && !self.has_events() && monotonic_ns() >= until - (left - wait);
             if !goes_on {
-                return Ok(()); // Done, or a signal.
+                return Ok(()); // An event or a signal ended the wait.
             }
         }
     }
@@ -373,7 +372,7 @@ impl Uring {
     fn writable(&mut self, conn: Conn, done: Completion) -> Option<Event> {
         let connection = self.connections.get_mut(conn)?;
         if done.error().is_some() {
-            return None; // Canceled.
+            return None; // The poll was canceled.
         }
         connection.blocked = false;
         if connection.phase == Phase::Open && connection.notify_when_sent && connection.outgoing.is_empty() {
@@ -396,7 +395,7 @@ impl Uring {
         let connection = self.connections.get_mut(conn)?;
         let flags = PollFlags::from_bits_truncate(done.result as u16);
         if done.error().is_some() || !flags.intersects(PollFlags::HUP | PollFlags::ERR) {
-            return None; // Canceled, or the peer's stream ended, which is known.
+            return None; // The poll was canceled, or the peer's stream ended, which is known.
         }
         let reason = connection.socket.as_ref().and_then(socket::pending_error).or(connection.broken);
         let in_order = connection.end_received && connection.shut;

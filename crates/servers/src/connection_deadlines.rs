@@ -89,7 +89,7 @@ mod tests {
     fn short_connections_do_not_accumulate_entries() {
         let mut timers = Timers::default();
         for now in 0..100_000u64 {
-            timers.schedule(0, now + 60_000); // Accepted.
+            timers.schedule(0, now + 60_000); // The connection is accepted.
             timers.schedule(0, now + 10_000); // The head begins.
             timers.schedule(0, now + 2_000); // The connection lingers.
             assert!(timers.heap.len() <= 63, "{} at {now}", timers.heap.len());

@@ -344,7 +344,6 @@ impl<R: FnOnce(&Address)> Front<'_, R> {
 
 struct Worker<'a> {
     thread: &'a Thread,
-    /// Connections on their way to this thread.
     given: Receiver<OwnedFd>,
     shutdown: &'a Shutdown,
     drain_ns: Nanos,

@@ -46,7 +46,7 @@ const OUT_BYTES_MAX: usize = 32 << 10;
 /// Size in bytes of each piece in which a long body is sent. A driver keeps send buffers of up to 64 KiB. A piece with
 /// a head is less than half of that, so the buffer is reused no matter how it has grown.
 const PIECE_BYTES: u64 = 31 << 10;
-/// Number by which delayed responses may exceed twice the open connections before those of closed ones are removed.
+/// Number by which delayed responses may exceed twice the open connections before responses of closed ones are removed.
 const LEFT_OVER_MAX: usize = 1024;
 
 const ENDING: &str = "the server is shutting down";

@@ -300,7 +300,6 @@ fn a_reader_at_its_own_pace_gets_all(backend: Choice) {
     let server = Running::http(listen(backend, 1, 10), HttpLimits::DEFAULT);
     let mut stream = server.client();
     stream.write_all(&get(&format!("/bytes/{BYTES}"))).unwrap();
-    // Read nothing while another client is served.
     let mut other = server.client();
     (0..100).for_each(|_| is_served(&mut other));
     let (_, body) = answer(&mut stream);

@@ -160,7 +160,7 @@ impl Driver for Sim {
         if self.listeners.iter().flatten().any(|listening| listening.address == address) {
             return Err(io::ErrorKind::AddrInUse.into());
         }
-        let backlog = (backlog as usize).saturating_add(1); // Linux counts this way.
+        let backlog = (backlog as usize).saturating_add(1); // As in Linux, the queue holds one more.
         self.listeners.push(Some(Listening { address, backlog, queue: Default::default() }));
         Ok((Listener(self.listeners.len() as u32 - 1), address.into()))
     }

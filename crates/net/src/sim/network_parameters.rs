@@ -13,7 +13,7 @@ pub struct Network {
     pub segment_bytes: RangeInclusive<usize>,
     /// Maximum size of a receive in bytes, uniformly distributed and limited by `Config::receive_bytes`.
     pub read_bytes: RangeInclusive<usize>,
-    /// Maximum number of untaken bytes per direction. Further bytes wait at the sender.
+    /// Maximum number of bytes per direction that the receiver has not taken. Further bytes wait at the sender.
     pub window_bytes: usize,
     /// Probability that a segment is lost, which resets the connection at both sides.
     pub reset_share: f64,

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use io_uring::types::BufRingEntry;
 use rustix::mm::{MapFlags, ProtFlags};
 
-/// Receive buffers of all connections. A buffer handed over is the kernel's, except between completion and `give_back`.
+/// Receive buffers of all connections. The kernel owns each handed-over buffer, except from completion to `give_back`.
 pub(super) struct Buffers {
     /// Memory of the ring, whose tail is stored in its first entry.
     ring: Mapping,
@@ -32,7 +32,7 @@ impl Buffers {
         Ok(Self { ring, bytes, count, size, handed_over: 0, tail: 0 })
     }
 
-    /// Hands buffers to the kernel until it has `wanted`. The kernel cycles through its buffers, so all get resident.
+    /// Hands buffers to the kernel until it has `wanted`. The kernel cycles through them, so all become resident.
     pub(super) fn hand_over(&mut self, wanted: usize) {
         while self.handed_over < self.count && usize::from(self.handed_over) < wanted {
             self.handed_over += 1;

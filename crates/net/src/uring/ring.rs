@@ -163,7 +163,7 @@ impl Ring {
         Ok(())
     }
 
-    /// Submits all entries, then waits for a completion, a signal or `wait` (`None`: no limit). Makes no needless
+    /// Submits entries and waits up to `wait` ns (`None`: no limit) for a completion or signal. Makes no needless call.
     /// system call.
     pub(super) fn enter(&mut self, wait: Option<Nanos>) -> io::Result<()> {
         if wait == Some(0) {

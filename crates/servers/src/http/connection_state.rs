@@ -28,10 +28,13 @@ pub(super) enum Phase {
     /// There is no request, or only an incomplete head.
     #[default]
     Ready,
+    /// The body of a request is arriving.
     Body(Incoming),
     /// The response will be delayed; the delay has not been drawn yet.
     Undrawn(ParsedRequest, Law),
+    /// The response is due later.
     Delayed(ParsedRequest),
+    /// The body of the response is being sent.
     Streaming(Stream),
     /// The connection uses HTTP/2 and has not ended.
     Http2(Box<Session>),

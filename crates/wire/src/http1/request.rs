@@ -249,7 +249,7 @@ enum BodyState {
 }
 
 impl BodyReader {
-    /// Creates a reader that limits the body to `limit_bytes` and trailers to `limits`. [`BodyReader::read`] checks both.
+    /// Creates a reader that limits the body to `limit_bytes` and trailers to `limits`. [`Self::read`] checks both.
     /// excess.
     pub fn new(body: Body, limits: &Limits, limit_bytes: u64) -> BodyReader {
         let state = match body {

@@ -144,6 +144,7 @@ enum State {
     Start(usize),
     /// Within an array with `left` arguments to come; parsed up to `at`.
     Array { left: usize, at: usize },
+    /// Within an argument of an array.
     Argument { left: usize, at: usize, bytes: usize },
     /// An array is skipped, and rejected at its end.
     Skip { left: usize, refusal: Refusal },

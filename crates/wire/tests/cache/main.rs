@@ -1,4 +1,4 @@
-//! Table tests: a case has a name, a stream, and its meaning in words, for any split and with any cases around it.
+//! Table tests: a case has a name, a stream, and its meaning in words, which holds for any split and surrounding cases.
 
 #[path = "../../../../fuzz/cache.rs"]
 #[allow(

@@ -1,4 +1,4 @@
-//! Table tests: a case has a name, a stream, and its meaning in words, for any split and with known or unknown heads.
+//! Table tests: a case has a name, a stream, and its meaning in words, which holds for any split and any memo.
 
 mod compose;
 mod describe_stream;

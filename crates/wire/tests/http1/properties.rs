@@ -69,7 +69,6 @@ fn pieces<'a>(mut stream: &'a [u8], sizes: &[usize]) -> Vec<&'a [u8]> {
 }
 
 proptest! {
-    /// The connections share one memo, so each may find the heads of an earlier one.
     #[test]
     fn written_responses_parse_back(
         connections in prop::collection::vec(prop::collection::vec(meant(), 1..5), 1..4),

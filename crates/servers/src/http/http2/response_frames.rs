@@ -1,4 +1,4 @@
-//! Response frames. Shared parts are rebuilt once per second. No field enters the client's table: heads are
+//! Response frames. Shared parts are rebuilt each second. No field enters the client's table, so heads are independent.
 //! independent.
 
 use wire::decimal;
