@@ -1,7 +1,6 @@
 //! The epoll driver: level-triggered readiness and one `recv` per ready socket. A ping-pong costs one `recv`, one
 //! `send` and its share of an `epoll_pwait2`. `epoll_ctl` is called only when a connection starts or ends, or when a
-//! peer reads too slowly. Data is received into one buffer while events are taken, so the caller reads it from the
-//! cache.
+//! peer reads too slowly. Data is received into one buffer while events are taken, so it is read from the cache.
 
 use std::collections::VecDeque;
 use std::io;

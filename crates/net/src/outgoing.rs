@@ -30,8 +30,8 @@ impl Outgoing {
         &self.bytes[self.sent..]
     }
 
-    /// Removes the first `count` bytes. The rest moves to the front once it is the smaller half, to bound memory and
-    /// copies.
+    /// Removes the first `count` bytes. Moves the rest to the front once it is the smaller half, so that memory stays
+    /// within twice the waiting bytes and each byte is moved at most once on average.
     pub(crate) fn consume(&mut self, count: usize) {
         self.sent += count;
         assert!(self.sent <= self.bytes.len(), "more was sent than was queued");

@@ -94,8 +94,8 @@ fn clock(id: ClockId) -> Nanos {
     time.tv_sec as Nanos * 1_000_000_000 + time.tv_nsec as Nanos
 }
 
-/// Peak resident memory in bytes: `VmHWM`, because `getrusage` includes the program before `exec`. `None` if
-/// unreadable.
+/// Peak resident memory of this process in bytes, from `VmHWM`; `None` if it cannot be read. `getrusage` would
+/// include the program before `exec`.
 pub fn process_peak_rss() -> Option<u64> {
     peak_rss(&std::fs::read_to_string("/proc/self/status").ok()?)
 }

@@ -38,7 +38,8 @@ use crate::precise_waits;
 use crate::socket;
 use crate::thread_and_process::monotonic_ns;
 
-/// Maximum total size of receive buffers in bytes, or 8 buffers if larger. All are resident and exceed the L1 cache.
+/// Maximum total size of the receive buffers in bytes, unless 8 buffers are larger. The kernel cycles through them, so
+/// all are resident, and together they exceed the L1 cache.
 const RECEIVE_BYTES_MAX: usize = 2 << 20;
 /// Maximum size of a send in bytes. The kernel sends just under 2 GiB at once, and does not report that it sent less.
 const SEND_BYTES_MAX: usize = 1 << 30;

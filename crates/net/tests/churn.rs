@@ -179,8 +179,7 @@ impl<O: Opener> Check for O {
     }
 }
 
-/// Reads a size from the environment, for benchmarks: `NET_CHURN=100000 NET_HELD=9900 cargo test -r -p net --test
-/// churn`.
+/// Reads a size from the environment, as in `NET_CHURN=100000 NET_HELD=9900 cargo test -r -p net --test churn`.
 #[expect(clippy::disallowed_methods, reason = "a test has no flags")]
 fn scale(name: &str, otherwise: usize) -> usize {
     std::env::var(name).ok().map_or(otherwise, |text| text.parse().expect("a number"))

@@ -98,7 +98,8 @@ impl Ring {
         Ok(Self { queues: ManuallyDrop::new(queues), buffers: ManuallyDrop::new(buffers), in_kernel: 0 })
     }
 
-    /// Sends as much as the socket accepts at once. A completion follows if that is not all of `bytes`, or if `told`.
+    /// Sends as much as the socket accepts at once. If that is all of `bytes`, a completion follows only if `told`.
+    /// Otherwise, a completion reports the number of bytes or the error.
     ///
     /// # Safety
     ///
@@ -163,8 +164,8 @@ impl Ring {
         Ok(())
     }
 
-    /// Submits entries and waits up to `wait` ns (`None`: no limit) for a completion or signal. Makes no needless call.
-    /// system call.
+    /// Submits all entries, then waits up to `wait` ns (`None`: without limit) for a completion or a signal. Makes no
+    /// system call if there is nothing to submit, fetch or wait for.
     pub(super) fn enter(&mut self, wait: Option<Nanos>) -> io::Result<()> {
         if wait == Some(0) {
             let queue = self.queues.submission();

@@ -18,7 +18,6 @@ pub(super) struct Executor {
     pub(super) unix_ns: u64,
     pub(super) now_ms: u64,
     pub(super) now_s: u32,
-    /// The header field `Date` with its line end.
     pub(super) date: Vec<u8>,
     pub(super) is_ending: bool,
 }

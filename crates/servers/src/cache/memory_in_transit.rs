@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Memory of unfinished requests and unsent responses. A value is reserved first, so it is received whole or refused
-/// early.
+/// Memory for incomplete requests and unsent responses of all threads. A request reserves its announced size first, so
+/// a value is received whole or refused at its first bytes.
 pub(super) struct InFlight {
     bytes: AtomicUsize,
     max: usize,

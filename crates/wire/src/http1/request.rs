@@ -32,8 +32,7 @@ const PARTIAL_SEARCHED_BYTES: usize = 1024;
 
 /// Parses the request at the start of `bytes` and returns it with the size of its head, or `None` if it is incomplete.
 /// A [`BodyReader`] reads the body. Each call needs all received bytes of the request. Fails if these violate RFC 9112
-/// or `limits`. The first error wins, however the head is split, and is returned at the end of a partial head over 1
-/// KiB.
+/// or `limits`. The first error wins, however the head is split, but waits for the end of a partial head over 1 KiB.
 pub fn parse_request<'a>(bytes: &'a [u8], limits: &Limits) -> Parsed<'a> {
     let mut start = 0;
     while bytes[start..].starts_with(b"\r\n") {
@@ -250,7 +249,6 @@ enum BodyState {
 
 impl BodyReader {
     /// Creates a reader that limits the body to `limit_bytes` and trailers to `limits`. [`Self::read`] checks both.
-    /// excess.
     pub fn new(body: Body, limits: &Limits, limit_bytes: u64) -> BodyReader {
         let state = match body {
             Body::Length(bytes) if bytes > limit_bytes => BodyState::Failed(MessageError::BodyTooLarge(limit_bytes)),

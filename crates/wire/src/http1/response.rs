@@ -136,7 +136,6 @@ impl ResponseReader {
     /// Reads `bytes`, the next part of the response to `asked`, and passes body data to `body` as slices of `bytes`.
     /// Skips interim responses (1xx). Returns a complete response with the number of bytes used, or `None` if all were
     /// used; the next call must get the rest. Splits have no effect. A violation of RFC 9112 fails all later calls too.
-    /// RFC 9112 on.
     #[inline]
     pub fn read(
         &mut self,
@@ -209,9 +208,9 @@ impl ResponseReader {
         Ok(taken.map(|taken| (used + taken, self.finish())))
     }
 
-    /// Ends the stream. Returns the response that it completes, or `None` between responses. On TLS without
-    /// `close_notify`, its body may be truncated (RFC 9112, section 9.8). Fails within any other response, or after an
-    /// error.
+    /// Ends the stream. Returns the response that its end completes, or `None` between responses. On TLS without
+    /// `close_notify`, the body may be truncated (RFC 9112, section 9.8). Fails inside any other response with
+    /// [`MessageError::Truncated`], or with an earlier error.
     pub fn end(&mut self) -> Result<Option<Response>, MessageError> {
         match self.state {
             State::Head if self.partial.is_empty() && self.head_bytes == 0 => Ok(None),

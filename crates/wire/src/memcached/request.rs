@@ -237,7 +237,8 @@ impl RequestReader {
         self.read_any(bytes)
     }
 
-    /// Rejects the incomplete block in `bytes` for lack of memory, after [`Read::Need`]. `None` if there is none.
+    /// Rejects the incomplete block at the start of `bytes` and skips the rest of the block. Call it after
+    /// [`Read::Need`] if the server has no memory for the value. Returns `None` if no block is incomplete.
     pub fn refuse_unfinished<'a>(&mut self, bytes: &'a [u8]) -> Option<Read<'a>> {
         let State::Block(total) = self.state else { return None };
         let line = &bytes[..memchr::memchr(b'\n', bytes)?];

@@ -1,5 +1,4 @@
 //! Response frames. Shared parts are rebuilt each second. No field enters the client's table, so heads are independent.
-//! independent.
 
 use wire::decimal;
 use wire::http2::hpack::{self, Indexing};
