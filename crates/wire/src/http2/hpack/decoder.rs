@@ -67,8 +67,8 @@ impl Decoder {
         self.table.max
     }
 
-    /// Decodes a complete field block and passes each name and value to `field`. An error makes the connection unusable,
-    /// because later blocks depend on this one.
+    /// Decodes a complete field block and passes each name and value to `field`. An error makes the connection
+    /// unusable, because later blocks depend on this one.
     pub fn decode(
         &mut self,
         block: &[u8],
