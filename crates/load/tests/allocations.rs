@@ -39,8 +39,8 @@ fn serve() -> String {
                         return serve_http2(&mut socket, &mut bytes, count);
                     }
                     let answer: &[u8] = match bytes[0] {
-                        b'g' => b"END\r\n",
-                        b's' => b"STORED\r\n",
+                        b's' if !bytes.starts_with(b"stats") => b"STORED\r\n",
+                        b'g' | b's' => b"END\r\n",
                         _ => ANSWER,
                     };
                     if socket.write_all(answer).is_err() {

@@ -134,6 +134,7 @@ fn is_lost_and_goes_on(folder: &Folder, child: std::process::Child, why: &str) {
 }
 
 #[test]
+#[ignore = "slow: waits until a node counts as dead"]
 fn killed_node_ends_the_run() {
     let folder = Folder::new();
     let child = long_run(&folder);
@@ -168,6 +169,7 @@ fn nodes_exit_without_their_lab() {
 }
 
 #[test]
+#[ignore = "slow: a run per stop rule"]
 fn one_remote_generator_accepts_any_stop_rule() {
     let folder = Folder::new();
     let text = study("100ms", 1).replace("stop = \"100ms\"", "stop = { requests = 500 }");
@@ -229,6 +231,7 @@ fn load_runs_on_several_machines() {
 }
 
 #[test]
+#[ignore = "slow: calibrates two generators"]
 fn calibrate_runs_on_several_machines() {
     let folder = Folder::new();
     let flags = ["calibrate", "--protocol", "http", "-d", "100ms", "--hosts", "subject=local,load=local,local"];
@@ -297,6 +300,7 @@ fn nodes_started_by_one_command_join() {
 }
 
 #[test]
+#[ignore = "slow: a whole run"]
 fn nodes_started_by_mpirun_join() {
     let folder = Folder::new();
     if !folder.shell("mpirun --version").output().unwrap().status.success() {
@@ -313,6 +317,7 @@ fn nodes_started_by_mpirun_join() {
 }
 
 #[test]
+#[ignore = "slow: waits for nodes until the timeout"]
 fn reports_nodes_that_do_not_join() {
     let folder = Folder::new();
     let fails = |head: &str, expected: &[&str]| {

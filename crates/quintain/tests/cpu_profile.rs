@@ -26,6 +26,7 @@ fn run_json(folder: &Folder) -> Value {
 }
 
 #[test]
+#[ignore = "slow: profiles two servers"]
 fn profile_is_stored_and_is_not_a_trial() {
     let folder = Folder::new();
     folder.write("mini.toml", STUDY);

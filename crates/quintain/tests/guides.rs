@@ -296,16 +296,19 @@ fn two_versions() {
 }
 
 #[test]
+#[ignore = "slow: a guide that measures"]
 fn log_in_then_load() {
     follow("guides/log-in-then-load.md");
 }
 
 #[test]
+#[ignore = "slow: a guide that measures"]
 fn from_a_recording() {
     follow("guides/from-a-recording.md");
 }
 
 #[test]
+#[ignore = "slow: a guide that measures"]
 fn requests_that_differ() {
     follow("guides/requests-that-differ.md");
 }

@@ -42,6 +42,7 @@ policies = ["lru", "belady", "belady-size"]
 "#;
 
 #[test]
+#[ignore = "slow: a run of 18 trials"]
 fn miss_ratio_of_an_lru_cache_matches_its_replay() {
     let folder = Folder::new();
     folder.write("curves.toml", STUDY);

@@ -119,6 +119,7 @@ fn runs_are_listed_exported_and_removed() {
 
 /// Two runs leave a difference undecided. The suggested command must work and use an equal load.
 #[test]
+#[ignore = "slow: three comparisons"]
 fn suggested_comparison_uses_the_same_load() {
     let folder = Folder::new();
     let loads = [

@@ -113,6 +113,7 @@ fn calibrating_a_busy_machine_is_declined() {
 }
 
 #[test]
+#[ignore = "slow: calibrates four protocols"]
 fn run_uses_the_calibration_of_its_protocol() {
     let folder = Folder::new();
     let cpus = std::thread::available_parallelism().unwrap().get();
