@@ -29,8 +29,17 @@ pub(crate) fn query_memory_limit(address: SocketAddr, dialect: Dialect) -> Optio
         if let Some(limit) = number_behind(label, &answer) {
             return Some(limit).filter(|limit| *limit > 0);
         }
+        if is_end_without_limit(&answer) {
+            return None;
+        }
     }
     None
+}
+
+/// Whether `answer` is an error or a complete list of statistics.
+fn is_end_without_limit(answer: &[u8]) -> bool {
+    let is_error = answer.starts_with(b"-") || answer.starts_with(b"ERROR");
+    answer.ends_with(b"\r\n") && is_error || answer.ends_with(b"END\r\n")
 }
 
 fn number_behind(label: &[u8], answer: &[u8]) -> Option<u64> {
@@ -42,6 +51,19 @@ fn number_behind(label: &[u8], answer: &[u8]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn errors_and_complete_lists_end_the_query() {
+        for (answer, expected) in [
+            ("ERROR\r\n", true),
+            ("-ERR unk", false),
+            ("-ERR unknown\r\n", true),
+            ("STAT a 1\r\nEND\r\n", true),
+            ("STAT a", false),
+        ] {
+            assert_eq!(is_end_without_limit(answer.as_bytes()), expected, "{answer}");
+        }
+    }
 
     #[test]
     fn parses_numbers_of_complete_lines() {

@@ -183,6 +183,7 @@ fn one_remote_generator_accepts_any_stop_rule() {
 }
 
 #[test]
+#[ignore = "slow: a run with failing trials"]
 fn crashed_server_only_fails_its_trial() {
     let folder = Folder::new();
     let text = study("100ms", 1).replace("quintain serve pingpong --host", "sh -c 'echo dead >&2; exit 7'");
@@ -284,6 +285,7 @@ fn joining(folder: &Folder, head: &str) {
 const SHELL: &str = "start = \"sh -c 'for rank in 0 1 2; do {node} --rank $rank & done; wait'\"";
 
 #[test]
+#[ignore = "slow: a whole run"]
 fn nodes_started_by_one_command_join() {
     let folder = Folder::new();
     joining(&folder, SHELL);

@@ -96,6 +96,7 @@ fn a_study_runs_from_file_to_every_form_of_report() {
 }
 
 #[test]
+#[ignore = "slow: five runs"]
 fn the_same_seed_gives_the_same_plan_and_the_same_order() {
     let order_with = |seed: &str| {
         let folder = Folder::new();
@@ -260,6 +261,7 @@ fn interrupt_shuts_down_cleanly() {
 }
 
 #[test]
+#[ignore = "slow: interrupts a run"]
 fn every_format_shows_that_a_run_was_interrupted() {
     let folder = Folder::new();
     let run = begin(&folder);
@@ -293,6 +295,7 @@ fn every_format_shows_that_a_run_was_interrupted() {
 }
 
 #[test]
+#[ignore = "slow: waits for the end of a run"]
 fn run_is_locked_until_its_process_ends() {
     let folder = Folder::new();
     let mut run = begin(&folder);

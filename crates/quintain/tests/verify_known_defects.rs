@@ -121,6 +121,7 @@ fn finds_and_ends_processes_in_other_sessions() {
 
 /// Even if a defect fails nearly every case, the case written for it reports the reason.
 #[test]
+#[ignore = "slow: some cases wait until a timeout"]
 fn each_case_reports_its_defect() {
     let rows = [
         ("adds-two", "answers", "bytes: expected `"),

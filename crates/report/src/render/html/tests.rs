@@ -154,6 +154,7 @@ fn made(servers: usize, cores: i64, clients: i64, draw: &mut dyn FnMut() -> f64)
 }
 
 #[test]
+#[ignore = "slow: a page of 800 rows"]
 fn pages_of_any_study_list_their_omissions() {
     let mut rng = Rng::new(3);
     let mut f = made(40, 5, 4, &mut || 1e3 + 1e3 * rng.unit_f64());
@@ -485,6 +486,7 @@ fn hostile_names_stay_text() {
 }
 
 #[test]
+#[ignore = "slow: a page of 500 points"]
 fn five_hundred_points_fit() {
     let mut rng = Rng::new(7);
     let f = made(5, 10, 10, &mut || 1e5 * (1.0 + rng.unit_f64()));
