@@ -1,8 +1,7 @@
 //! Suggestions for misspelled words.
 
-/// The candidate closest to `word`; `None` if none is close. The maximum distance is a third of the word's length, at
-/// least 1, and less than the length of the longer word. An insertion, deletion, substitution or swap counts as 1
-/// (optimal string alignment). If candidates tie, the first wins.
+/// The candidate closest to `word` by optimal string alignment, or the first if several tie. `None` if the distance
+/// exceeds a third of the word's length (at least 1), or is not less than the length of the longer word.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_lowercase();
     let length = word.chars().count();
