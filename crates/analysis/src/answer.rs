@@ -434,7 +434,6 @@ impl<'a> Contest<'a> {
     }
 }
 
-/// Describes the change from the first to the last level of one factor, at each combination of the other factors.
 fn trend_words(findings: &Findings, trends: &[&Trend], is_asked: bool) -> Option<String> {
     let first = trends.first()?;
     let metric = findings.metric_info(&first.metric)?;
@@ -478,7 +477,6 @@ fn trend_words(findings: &Findings, trends: &[&Trend], is_asked: bool) -> Option
     Some(format!("{from_to} {parts}, in {}.", number::count(blocks, "block")))
 }
 
-/// Formats a change as a factor, or in percent if it is small: `×4.90 [4.80, 5.00]`, `by 11 % [9, 13]`.
 fn times(ratio: &Estimate) -> String {
     let words = relation(ratio);
     match words.strip_suffix(" that of") {

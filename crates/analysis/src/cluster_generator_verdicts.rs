@@ -105,7 +105,6 @@ pub(crate) fn worst(mut of_all: Verdict, record: &Record, nodes: &[Node]) -> Ver
     of_all
 }
 
-/// Judges a load whose server was not observed, by the rules for trials.
 pub(crate) fn of_load(
     of_all: Verdict,
     measurement: &Measurement,
@@ -385,7 +384,6 @@ fn lossy(agents: &[Agent], at: usize) -> Option<String> {
         .then(|| format!("its link loses segments, {own} retransmitted, {usual:.0} elsewhere"))
 }
 
-/// Describes how one generator differs: `its p50 is 1.8 times that of l1 and l2`.
 fn difference_text(agents: &[Agent], at: usize, measure: Measure, ratio: f64) -> String {
     let others = others(agents, at).map(|agent| agent.node.as_str()).collect::<Vec<_>>();
     let others = if others.len() <= 3 { all_of(&others, "and") } else { "the others".to_owned() };
@@ -401,7 +399,6 @@ fn times(ratio: f64) -> String {
     }
 }
 
-/// Describes how two generators differ: `l1 and l2 differ, p50 28.0 µs and 2.13 ms`.
 fn pair(agents: &[Agent], measure: Measure) -> Option<String> {
     let names = agents.iter().map(|agent| agent.node.as_str()).collect::<Vec<_>>();
     let (what, unit) = match (measure, agents.first()?.measurement.offered_per_s) {
@@ -652,7 +649,6 @@ mod tests {
         assert_eq!(limits(&record, &known), expected, "all generators send late");
         let (limit, reason) = judge(&record, &known);
         assert_eq!(limit, Limit::Network, "{reason}");
-        // A problem that all three generators have does not explain the difference.
         let mut late = record.clone();
         *late.agents[1].measurement = lag(*late.agents[1].measurement.clone());
         assert_eq!(judge(&late, &known), (limit, reason.clone()));

@@ -7,7 +7,6 @@ use crate::findings::{HostedFinding, MedianRange, Row};
 /// Number of digits of a container ID that reports show; container engines show as many.
 const ID_DIGITS: usize = 12;
 
-/// Whether a trial had a container or companion. The report lists all rows if any trial had one.
 pub(crate) fn is_hosted(record: &Record) -> bool {
     record.subject.container.is_some() || !record.companions.is_empty()
 }

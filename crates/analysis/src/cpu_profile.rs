@@ -49,7 +49,6 @@ fn finding(profile: &CpuProfile, row: &Row) -> ProfileFinding {
     finding
 }
 
-/// Summarizes a profile: `1,234 samples (cpu-clock, 997 Hz) in 2 s; throughput while profiled 3.1 % below ...`.
 fn sentence(finding: &ProfileFinding, profile: &CpuProfile) -> String {
     if finding.samples == 0 {
         return format!("no profile: {}", finding.problem.as_deref().unwrap_or("no sample was taken"));

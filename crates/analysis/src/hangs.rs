@@ -39,9 +39,8 @@ const CAUSE_SHARE_AT_END: f64 = 0.5;
 /// Minimum ratio of a pause to the mean time between responses.
 const SELDOM: f64 = 20.0;
 
-/// Returns how long the server had been silent at the end of a hung trial, ns; `None` if it did not hang. A trial is
-/// hung if all connections with requests in flight were silent for more than five times the longest response, 100 ms,
-/// and a tenth of the trial. Waiting for a CPU (`waits`) can excuse a silence.
+/// Returns how long the server had been silent at the end of a hung trial, ns; `None` if it did not hang. Waiting for a
+/// CPU (`waits`) can excuse a silence.
 pub(crate) fn hung(measurement: &Measurement, waits: Waits) -> Option<u64> {
     let censored = measurement.censored.as_deref()?;
     let silent_ns = Some(censored.silent_ns).filter(|ns| *ns as f64 > hung_from_ns(measurement))?;
@@ -130,7 +129,6 @@ fn pause(measurement: &Measurement) -> Option<String> {
     })
 }
 
-/// Merges the unanswered requests of several trials; `None` without trials.
 pub(crate) fn censored<'a>(parts: impl Iterator<Item = &'a Censored> + Clone) -> Option<Box<Censored>> {
     parts.clone().next()?;
     let all = |part: fn(&Censored) -> &study::record::Histogram| {

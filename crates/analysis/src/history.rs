@@ -128,7 +128,6 @@ fn is_wanted(point: &Point, wanted: &[Levels]) -> bool {
     wanted.is_empty() || wanted.iter().any(|levels| levels.iter().all(has))
 }
 
-/// Finds runs of a new revision whose interval does not overlap the interval of the previous comparable run.
 fn steps(entries: &[Entry], runs: &[HistoryRun], index: usize, point: &HistoryPoint, metric: &Metric) -> Vec<Step> {
     let sound = |at: usize| {
         let value = point.values[at].as_ref()?;
@@ -271,7 +270,6 @@ pub fn side_by_side(runs: &[(Run, Vec<Record>); 2]) -> SideBySide {
     SideBySide { version: HISTORY_VERSION, headline, runs: heads, machines, metrics, points, reasons, command, note }
 }
 
-/// Describes differences between the runs besides time, most serious first.
 fn headline(heads: &[RunHead; 2], machines: &[Machine; 2]) -> String {
     let [first, second] = heads;
     let mut parts = Vec::new();

@@ -154,7 +154,6 @@ pub struct StageReport {
 
 const PARTS_MAX: usize = 20;
 
-/// Results of each stage of a load; empty if the load did not change.
 pub(crate) fn stages(measurement: &Measurement) -> Vec<StageReport> {
     let report = |(stage, windows): (Stage, &[Window])| {
         let over_time = stage_parts(stage, windows, PARTS_MAX).map(|(stage, windows)| part(windows, stage)).collect();

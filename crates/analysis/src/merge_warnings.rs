@@ -29,7 +29,6 @@ pub(crate) fn of_row(records: &[&Record]) -> Vec<Warning> {
     groups.into_iter().map(one).collect()
 }
 
-/// Merges the warnings of several rows into lines with details: `no steady state in 24 of 96 trials (3 design points)`.
 pub(crate) fn of_report<'a>(rows: impl Iterator<Item = &'a Row> + Clone) -> Vec<Warning> {
     let all = rows.clone().map(|row| row.trials.len()).sum::<usize>();
     let told = rows.flat_map(|row| row.warnings.iter().map(move |warning| (row, warning)));

@@ -55,7 +55,6 @@ fn pairs(row: &Row, policy: &str, run: &Run, trials: &[Kept]) -> Vec<(f64, f64)>
     of_row.filter_map(pair).collect()
 }
 
-/// Creates one panel per combination of the factors that are neither memory limit nor series.
 fn panels(findings: &Findings, run: &Run, trials: &[Kept], index: usize, figure: &Figure) -> Vec<MissRatios> {
     let Some(x) = figure.x.as_ref() else { return Vec::new() };
     let is_axis = |name: &String| name == x || Some(name) == figure.series.as_ref();

@@ -31,7 +31,6 @@ pub(crate) fn scope(started: Option<(String, String)>, rows: &[Row], level: f64)
     Some(Scope { from, until, starts_min: fewest, unseen_share, times, sentence })
 }
 
-/// Formats a period. A common date appears once: `2026-11-20 21:05 to 21:31 UTC`.
 fn period(from: &str, until: &str) -> String {
     let parts = |text: &str| {
         let (date, time) = text.strip_suffix('Z')?.split_once('T')?;

@@ -44,7 +44,6 @@ struct Measured<'a> {
 }
 
 impl Measured<'_> {
-    /// Returns the marks that exclude the point from the fit; `None` without marks.
     fn left_out(&self) -> Option<String> {
         let marks = self.row.marks.iter().map(|mark| mark.text()).collect::<Vec<_>>();
         (!marks.is_empty()).then(|| marks.join(", "))

@@ -111,7 +111,6 @@ fn found(search: &SearchPlan, trials: &[Trial], steps: Vec<SearchStep>, is_over:
     let (objective, rules) = (&search.objective, rules(search));
     let (found, finished) = match search::next(&rules, trials, is_over) {
         search::Next::Done(found) => (found, true),
-        // An interrupted search ends with the trials so far.
         _ => match search::next(&rules, trials, true) {
             search::Next::Done(found) => (found, false),
             _ => unreachable!("a search without time has ended"),

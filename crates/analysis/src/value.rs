@@ -65,7 +65,6 @@ enum Reader {
     Exact(fn(&Trial) -> Option<f64>),
     /// Value that may be a lower bound because requests were still waiting when the trial ended.
     Bounded(fn(&Trial) -> Option<Bound>),
-    /// Latency quantile, if there are enough responses for it.
     Quantile(f64),
 }
 use Reader::{Bounded, Exact, Quantile};
@@ -85,7 +84,6 @@ pub fn values(record: &Record, level: f64) -> MetricValues {
     values_and_bounds(record, level).0
 }
 
-/// Returns all values of a trial and the names of lower bounds, which waiting requests could have raised.
 pub(crate) fn values_and_bounds(record: &Record, level: f64) -> Values {
     values_of(record, record.measurement().and_then(Latency::of).as_ref(), level)
 }

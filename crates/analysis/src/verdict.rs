@@ -1,16 +1,5 @@
-//! Determines the bottleneck of a trial and its warnings.
-//!
-//! Rules in order of precedence (docs/method/bottleneck.md gives the reasons):
-//! 1. Server and generator share a CPU, or another process took the CPU of one of them: `shared`.
-//! 2. A server that hung is the limit. Otherwise, a generator that was held up is the limit.
-//! 3. Open loop: a generator whose own lag exceeds a tenth of the latency at p99 is the limit. If the offered load was
-//!    met, the limit is `neither`. If not, the server is the limit if it was saturated, caused errors or left no
-//!    connection free. Otherwise, the generator is the limit.
-//! 4. Closed loop: a saturated server is the limit. Otherwise, a generator that is busy, kept waiting for a CPU, or
-//!    close to its calibrated maximum is the limit. If nothing is busy, clients just wait: `latency`. If most clients
-//!    are in back-off, the limit is the server that loses their connections.
-//! 5. A proxy with busy CPUs replaces the server, `latency` or `neither` as the limit.
-//! 6. Each of several generators has a verdict, and the worst one becomes the verdict of the trial (`agents`).
+//! Determines the bottleneck of a trial and its warnings. docs/method/bottleneck.md gives the rules in order of
+//! precedence.
 
 use study::record::{Calibration, Limit, Measurement, Node, ProxyUse, Record, Run, Verdict, Worker};
 use study::{Warning, WarningKind};

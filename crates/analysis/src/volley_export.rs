@@ -6,8 +6,7 @@ use study::record::{Measurement, Record, Run};
 use crate::merge_histograms;
 
 /// Returns one line per measured design point, in plan order, with its trials combined. With volley's own stop rule,
-/// the numbers match volley's output; otherwise they are the mean and deviation of all latencies. The server is the
-/// level of the factor `server`, or else of the first text factor, or else the study's name.
+/// the numbers match volley's output; otherwise they are the mean and deviation of all latencies.
 pub fn volley(run: &Run, records: &[Record]) -> String {
     let mut out = String::new();
     for point in 0..run.plan.points.len() {

@@ -8,7 +8,6 @@ fn curves(measured: impl Fn(&str, usize, u32) -> i64) -> Findings {
     analyze(&run, &records)
 }
 
-/// Symmetric noise of about 1 miss in 10,000.
 fn noise(block: u32) -> i64 {
     i64::from(block * 31 % 7) * 4 - 12
 }

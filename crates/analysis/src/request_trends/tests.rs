@@ -94,7 +94,6 @@ fn requests_are_interpolated_within_a_window() {
     assert_eq!(answered(measurement, u64::MAX), all);
 }
 
-/// An adapter that sampled its memory every `every` calls, with `rss` bytes.
 fn through_with_memory(rss: impl Fn(u32, u64) -> u64, every: u64, processes: usize) -> Findings {
     let (run, mut records) = example::through();
     for record in records.iter_mut().filter(|record| !record.proxies.is_empty()) {
