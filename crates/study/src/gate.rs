@@ -1,15 +1,6 @@
 //! Limits that fail a candidate, such as `p99 > 1.05 or throughput < 0.97 or p99 > 5ms or errors > 0.1%`.
-//!
-//! ```text
-//! fail-if   = condition { "or" condition }
-//! condition = metric (">" | "<") bound
-//! bound     = factor | "x" factor | ("+" | "-") percentage      relative to the baseline
-//!           | value with its unit                               absolute
-//! ```
-//!
-//! `p99 > 1.05`, `p99 > x1.05` and `p99 > +5%` mean more than 1.05 times the baseline. For a share, a percentage is
-//! absolute, as in `hit_ratio < 90%`. Bounds on `errors`, the share of failed requests, are always absolute, since
-//! baselines usually have no errors, and a ratio to 0 means nothing. The sign must point to the metric's worse side.
+//! docs/reference/metrics.md describes the notation. Bounds on `errors`, the share of failed requests, are always
+//! absolute, since baselines usually have no errors, and a ratio to 0 means nothing.
 
 use std::fmt;
 use std::ops::RangeInclusive;

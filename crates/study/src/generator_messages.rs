@@ -2,14 +2,12 @@
 //! as JSON to its stdin and keeps stdin open. The generator writes one [`Told`] per line to its stdout, in order:
 //!
 //! 1. [`Told::Progress`], a few times per second, until the end.
-//! 2. [`Told::Connected`], once, if the specification has a [`gate`](crate::LoadSpec::gate); the lab responds with
+//! 2. [`Told::Connected`], if the specification has a [`gate`](crate::LoadSpec::gate); the lab responds with
 //!    [`Heard::Go`]. The generator gives up if its stdin ends before that.
-//! 3. [`Told::Announced`], once, as soon as the start of measuring is known, which is before measuring starts.
-//! 4. [`Told::Measured`], when measuring has ended. No more requests are sent. Connections stay open, so that the lab
-//!    can read the server's resource use, until it responds with [`Heard::Read`], stdin ends or [`HOLD_MAX`] passes.
-//! 5. [`Told::Measurement`], the last line.
-//!
-//! [`Told::Error`] or [`Told::Unreachable`] may replace message 5 and all other outstanding messages.
+//! 3. [`Told::Announced`], as soon as the start of measuring is known, which is before measuring starts.
+//! 4. [`Told::Measured`], after measuring. No more requests are sent. Connections stay open, so that the lab can read
+//!    the server's resource use, until it responds with [`Heard::Read`], stdin ends or [`HOLD_MAX`] passes.
+//! 5. [`Told::Measurement`], unless [`Told::Error`] or [`Told::Unreachable`] replaces it and all messages still due.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -6,9 +6,7 @@ use crate::plan::{Asked, AskedKind, Design, FigureKind, Level, Plan};
 use crate::proxy_plan::{DIRECT, THROUGH};
 
 impl Plan {
-    /// The stated question, or else the first inference that applies: the cost of proxies from a proxy factor with the
-    /// level `direct`, the capacity from searches, growth from a miss-ratio curve, effects from a one-at-a-time design
-    /// or interaction figures, the best level from a factor of words, and growth from a factor of numbers.
+    /// The stated question, or else the first one that the factors, searches and figures of the plan suggest.
     pub fn asked(&self) -> Asked {
         let of = |kind, factor: Option<&str>| Asked { kind, factor: factor.map(str::to_owned) };
         let is_varied = |name: &str| self.levels(name).len() > 1;

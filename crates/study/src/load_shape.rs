@@ -4,9 +4,6 @@
 //! shape = part { "," part } [ "for" time "each" ]
 //! part  = value [ ".." value ] [ ("for" | "over") time ]
 //! ```
-//!
-//! For example, `1k..10k over 60s` is a ramp from 1,000 to 10,000 requests per second, `1k, 2k, 5k for 20s each` are
-//! three steps, and `1k for 30s, 10k for 5s, 1k for 30s` is a spike.
 
 use config::{Invalid, units};
 use schemars::JsonSchema;

@@ -1,13 +1,6 @@
-//! Objectives of a server, such as `p99 < 5ms and errors < 0.1%`.
-//!
-//! ```text
-//! objective = condition { "and" condition }
-//! condition = metric ("<" | "<=") bound
-//! ```
-//!
-//! All conditions must hold. Latencies (`mean`, `p50` to `p99.9`) are bounded by times, `errors` by a share of all
-//! requests, and `rss` by a size such as `64MiB`. Other metrics are rejected, such as `throughput`, because the offered
-//! rate must be achieved anyway, and CPU time per request, because it need not rise with the rate.
+//! Objectives of a server, such as `p99 < 5ms and errors < 0.1%`, in which all conditions must hold.
+//! docs/method/search.md lists the metrics. Throughput is rejected, because the offered rate must be achieved anyway,
+//! and so is CPU time per request, because it need not rise with the rate.
 
 use std::fmt;
 use std::ops::Range;

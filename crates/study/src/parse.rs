@@ -1,5 +1,4 @@
-//! Parses study files (TOML) and reports all errors at once. [`crate::keys`] declares the keys. In `[subject]` and
-//! `[load]`, `{factor}` in a string stands for a level. [`crate::units`] parses times, counts, rates and fractions.
+//! Parses study files (TOML) and reports all errors at once. [`crate::keys`] declares the keys.
 
 pub use crate::journey::parse::{
     STEPS_MAX as JOURNEY_STEPS_MAX, TEXT_MAX_BYTES as JOURNEY_MAX_BYTES, parse as parse_journey,

@@ -8,9 +8,8 @@ use crate::record::{
     keep_slowest,
 };
 
-/// Pools the [parts](crate::spec::Part) of a load, in the order of their workers. Requests, errors, bytes, CPU time and
-/// requests in flight are summed; resident memory is the maximum. Examples of errors and, because clocks differ,
-/// [`Measurement::began_ns`] come from the first part. Fails if the measured times or the loads differ.
+/// Pools the [parts](crate::spec::Part) of a load, in the order of their workers. Resident memory is the maximum. Error
+/// examples and, because clocks differ, [`Measurement::began_ns`] are the first part's. Fails if times or loads differ.
 pub fn pool(parts: &[Measurement]) -> Result<Measurement, String> {
     let [first, rest @ ..] = parts else { return Err("no measurements to pool".to_owned()) };
     for (part, nth) in rest.iter().zip(2..) {

@@ -73,7 +73,6 @@ impl EngineChoice {
     }
 }
 
-/// Whether `image` is a valid image name: registry, path, tag or digest, in the characters that engines allow.
 pub(crate) fn is_image(image: &str) -> bool {
     let inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '/' | ':' | '@');
     image.starts_with(|c: char| c.is_ascii_alphanumeric())

@@ -1,20 +1,8 @@
-//! The log of a proxy's calls: CSV with a header and one line per call. Unknown columns are ignored.
+//! The log of a proxy's calls: CSV with a header and one line per call. docs/guides/adapter.md describes the columns.
+//! `operation` and `own_ns` are required; other missing columns are unknown, and unknown columns are ignored.
 //!
-//! | Column | Meaning |
-//! |---|---|
-//! | `operation` | name of the operation |
-//! | `own_ns`, `waited_ns` | self time of the proxy, and time waiting for its upstream, ns |
-//! | `side` | `client` or `server`, the party of this proxy; `end` for the state once all calls are stored |
-//! | `whip_bytes`, `whip_bytes_with_peers` | metadata by Whip's formula, without and with peer addresses (M1a, M1b) |
-//! | `metadata_bytes` | own metadata on the wire, both directions, with its framing (M2), bytes |
-//! | `extra_bytes` | all bytes between proxies minus the original request and reply (M3) |
-//! | `entries` | service entries after the call |
-//! | `store_bytes`, `store_file_bytes` | size of the store's content and, with `rss_bytes`, of its file, bytes |
-//! | `rss_bytes`, `at_ns` | resident set, bytes, and time of the sample since a fixed moment, ns; or empty |
-//!
-//! `operation` and `own_ns` are required; other missing columns are unknown. If a file has lines of both sides, one
-//! process serves both. The nth line of each side then describes the same call: its self times are added, and the other
-//! columns are taken from the client's line, as in Whip.
+//! If a file has lines of both sides, `client` and `server`, one process serves both. The nth line of each side then
+//! describes the same call: its self times are added, and the other columns are the client's, as in Whip.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,18 +1,6 @@
-//! Parses files of weighted requests for a load on one server.
-//!
-//! Each line has a request in one of two formats: `[WEIGHT] [METHOD] URL`, separated by blanks, or a JSON object in the
-//! format of vegeta, with the body in base64. Empty lines are ignored. In the first format, a comment starts with a `#`
-//! at the beginning of a line or after a blank.
-//!
-//! ```text
-//! # weight  method  URL
-//! 8         GET     http://127.0.0.1:8080/
-//! http://127.0.0.1:8080/health
-//! ```
-//!
-//! ```text
-//! {"method": "POST", "url": "http://127.0.0.1:8080/orders", "header": {"X-Id": ["{{seq}}"]}, "weight": 8}
-//! ```
+//! Parses files of weighted requests for a load on one server. Each line is `[WEIGHT] [METHOD] URL`, separated by
+//! blanks, or a JSON object in the format of vegeta, with the body in base64. Empty lines are ignored. In the first
+//! format, a comment starts with a `#` at the beginning of a line or after a blank.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -128,7 +116,6 @@ fn entry(line: &str, start: usize, number: usize, first: Option<&Entry>, report:
     Some(Entry { weight, method, url, headers: Vec::new(), body: None, name: None, line: number })
 }
 
-/// Parses a URL. Fails if its origin differs from the origin of the first entry.
 fn url_beside(text: &str, first: Option<&Entry>) -> Result<Url, Invalid> {
     let url = url::parse(text)?;
     if !url.protocol.has_path() {

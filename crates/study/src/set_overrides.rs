@@ -82,7 +82,6 @@ fn set_value(root: &mut Table, key: &str, index: usize, node: Node, report: &Rep
     if last == 2 && segments[0] == "load" && chooses(segments[1], segments[last]) {
         table.retain(|entry| entry.node.place.set.is_some() && !chooses(segments[1], &entry.key));
     }
-    // A new target for the trials replaces `comparison` and `relative` of the study.
     const TARGETS: [&str; 2] = ["comparison", "relative"];
     if last == 2 && segments[..2] == ["trials", "stop"] && TARGETS.contains(&segments[last]) {
         table.retain(|entry| entry.node.place.set.is_some() || !TARGETS.contains(&entry.key.as_str()));

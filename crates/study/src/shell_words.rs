@@ -28,9 +28,8 @@ pub fn arguments(text: &str) -> Result<Vec<String>, Invalid> {
     if text.trim().is_empty() { Ok(Vec::new()) } else { split(text) }
 }
 
-/// Splits a command at blanks. `'...'` is literal, `"..."` allows `\"` and `\\`, and a backslash outside of quotes
-/// makes the next character literal. Variables, globs, pipes and redirections are literal too; [`check`] reports them.
-/// Fails on an unterminated quote, a backslash at the end, or a command without a word.
+/// Splits a command by a shell's quoting rules, but `"..."` only allows the escapes `\"` and `\\`. Variables, globs,
+/// pipes and redirections are literal; [`check`] reports them. Fails on an open quote, a final backslash, or no word.
 pub fn split(command: &str) -> Result<Vec<String>, Invalid> {
     Ok(scan(command)?.into_iter().map(|word| word.text).collect())
 }

@@ -1,8 +1,6 @@
 //! Cache workloads: operations, keys, lengths of keys and values, or a trace ([`crate::keys`] declares the TOML keys).
-//!
 //! A trace supplies operations, keys, times to live (not over HTTP) and lengths; `fill` is `true` if its format has no
-//! writes. `keys.size` and `values.size` apply to keys and values without a recorded length. By default, keys are then
-//! as short as possible and values empty; `plain` requires `values.size`. Keys too short to be distinct are lengthened.
+//! writes. `keys.size` and `values.size` apply to keys and values without a recorded length.
 
 mod presets;
 pub mod trace;

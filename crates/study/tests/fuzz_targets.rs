@@ -88,7 +88,6 @@ fn bodies_accept_truncated_seeds() {
     }
 }
 
-/// A mutated seed: one piece comes from a different seed, and some bytes are changed.
 fn bent() -> impl Strategy<Value = (usize, Vec<u8>)> {
     let edits = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4);
     let pieces = any::<[prop::sample::Index; 6]>();

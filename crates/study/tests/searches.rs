@@ -127,7 +127,6 @@ fn estimates_the_duration_of_searches() {
     let effort = plan_of(SEARCH, Profile::Default, &[("load.search.max_time", "1m")]).estimate();
     assert!((effort.seconds_max - 2.0 * 66.3).abs() < 1e-6, "{effort:?}");
     assert_eq!(effort.trials_max, 2 * 10);
-    // Searches for capacities run before the points with shares.
     let effort = self::plan(SHARES).estimate();
     assert_eq!((effort.trials_min, effort.trials_max), (12 * 12 + 4 * 4, 12 * 30 + 4 * 30));
 }

@@ -11,7 +11,6 @@ use super::{Connection, Split};
 
 pub(super) const REPEAT_MAX: u64 = 1000;
 pub(super) const TIMES_MAX: u64 = 10_000;
-/// Maximum length of a random string.
 pub(super) const LETTERS_MAX: u64 = 65_536;
 /// Maximum body length in `expect`, bytes.
 pub(super) const LENGTH_MAX: u64 = 16 << 20;

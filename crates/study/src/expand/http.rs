@@ -80,7 +80,6 @@ fn check_grpc(load: &Section, requests: &mut [HttpRequestPlan]) {
     }
 }
 
-/// The requests of `[[load.request]]`, or else the single request in `[load]` itself.
 fn mix(load: &Section, values: &BTreeMap<String, String>, connection: Connection) -> Vec<HttpRequestPlan> {
     if !load.has("request") {
         return vec![request(load, &[], values, connection)];
@@ -254,7 +253,6 @@ fn expect(load: &Section, values: &BTreeMap<String, String>, requests: &[HttpReq
     Expect { status: statuses(load), body, json, matches, length, check_one_in, grpc: false }
 }
 
-/// Reads the valid statuses: a number, a string with several, or a list of both.
 fn statuses(load: &Section) -> Option<Vec<u16>> {
     let node = &load.table.get("expect_status")?.node;
     if let Value::Text(_) = &node.value {

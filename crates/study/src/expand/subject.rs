@@ -38,7 +38,6 @@ pub(super) enum Cpus {
     Exactly(u32),
     /// This many CPUs, or fewer if the generator leaves fewer.
     UpTo(u32),
-    /// All CPUs that the generator leaves.
     All,
 }
 

@@ -48,12 +48,11 @@ pub(super) fn read(load: &Section) -> Option<Workload> {
 fn workload(section: &Section) -> Workload {
     section.check_keys();
     let base = base(section);
-    // Keys that an invalid preset would have set must not be reported as missing.
+    // Keys that an invalid preset or trace would have set must not be reported as missing.
     let is_lost = section.has("preset") && base.is_none();
     let base = base.as_ref();
     let trace = trace_of(section);
     let traced = section.has("trace");
-    // Keys that an invalid trace would have set must not be reported as missing.
     let has_lengths = traced && trace.as_ref().is_none_or(|trace| trace.format.has_lengths());
     let operations = operations(section, base, traced || is_lost);
     let workload = Workload {
@@ -162,7 +161,6 @@ fn keys(section: &Section, base: Option<&Keys>, is_optional: bool) -> Keys {
     }
 }
 
-/// Reads the distribution from the words and parameters in `table`. Keys that `table` lacks come from `base`.
 fn popularity(table: &Section, base: Option<Popularity>) -> Option<Popularity> {
     const PARAMETERS: [(&str, &str, &str); 3] =
         [("exponent", "zipf", "exponent"), ("hot_keys", "hot-set", "keys"), ("hot_share", "hot-set", "share")];

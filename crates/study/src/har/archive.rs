@@ -123,7 +123,6 @@ impl Entry {
 }
 
 impl PostData {
-    /// The body of the request; empty if there is none.
     pub(super) fn text(&self) -> Cow<'_, str> {
         if !self.text.is_empty() {
             return self.text.as_str().into();

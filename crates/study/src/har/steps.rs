@@ -10,7 +10,6 @@ use crate::journey::placeholders;
 use crate::url::Url;
 use crate::validate_http;
 
-/// Shortest pause between requests that counts as think time, ms.
 const THINK_LEAST_MS: f64 = 300.0;
 const THINK_MOST_MS: f64 = 3.6e6;
 const NAME_MAX_BYTES: usize = 150;
@@ -45,7 +44,6 @@ const OWN_HEADERS: [&str; 26] = [
     "x-client-data",
 ];
 
-/// A recorded request that becomes a step.
 #[derive(Debug)]
 pub(super) struct Kept<'h> {
     pub(super) entry: &'h Entry,
@@ -56,7 +54,6 @@ pub(super) struct Kept<'h> {
 /// A step without the values that later steps take from its response.
 #[derive(Debug, Default)]
 struct Draft {
-    /// Comments above the step, one line each.
     notes: Vec<String>,
     name: Option<String>,
     url: String,
@@ -219,7 +216,6 @@ fn json_template(text: &str, json: &Value, tokens: &mut Tokens) -> (String, Vec<
     (out, values.into_iter().map(|value| value.0).collect())
 }
 
-/// Collects the scalar values of a JSON value, each with the name of its field.
 fn leaves<'j>(json: &'j Value, key: &str, found: &mut Vec<(String, &'j Value)>) {
     match json {
         Value::Object(fields) => fields.iter().for_each(|(key, value)| leaves(value, key, found)),

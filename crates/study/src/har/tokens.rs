@@ -52,12 +52,10 @@ pub(super) struct Wanted<'w> {
 }
 
 impl Tokens {
-    /// Creates an empty collection, which gives no value a name in `reserved`.
     pub(super) fn new(reserved: Vec<String>) -> Tokens {
         Tokens { reserved, ..Tokens::default() }
     }
 
-    /// Adds the response to the request of `step`, whose path is `url_path`.
     pub(super) fn add(&mut self, step: usize, url_path: &str, response: &Response) {
         let body = response.text();
         match serde_json::from_str::<Value>(&body) {
@@ -138,7 +136,6 @@ impl Tokens {
         Some(self.take(step, source, &name, wanted.value))
     }
 
-    /// Takes a value from a known source and returns its name.
     pub(super) fn take(&mut self, step: usize, source: String, name: &str, value: &str) -> String {
         if let Some(known) = self.taken.iter().find(|taken| taken.step == step && taken.source == source) {
             return known.name.clone();
@@ -165,7 +162,6 @@ impl Tokens {
     fn in_json(&self, wanted: Wanted<'_>) -> Option<(usize, String, String)> {
         let is_source = |leaf: &&Leaf| is_distinctive(wanted.value) || leaf.is_about(wanted.hint);
         let leaf = self.by_value.get(wanted.value)?.iter().rev().find(is_source)?;
-        // If the response contains the value several times, take its first occurrence.
         let leaves = || self.by_value[wanted.value].iter().filter(|other| other.step == leaf.step);
         let leaf = leaves().find(is_source).unwrap_or(leaf);
         let name = match (leaf.key.as_str(), singular(&leaf.parent)) {
@@ -240,7 +236,6 @@ fn pattern(text: &str, at: usize, wanted: Wanted<'_>) -> Option<String> {
     if !is_distinctive(wanted.value) && !is_about {
         return None;
     }
-    // Choose the shortest context that starts after a space and finds this value.
     let starts = (begin..at).rev().filter(|start| *start == begin || text.as_bytes()[*start - 1] == b' ');
     starts.filter(|start| at - start >= *CONTEXT_BYTES.start()).find_map(|start| {
         let context = &text[start..at];

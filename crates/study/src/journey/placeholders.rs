@@ -24,7 +24,6 @@ pub enum Part {
     },
 }
 
-/// Name that stands for an opening brace in a template from [`literal`].
 pub(crate) const OPEN: &str = "open";
 
 /// A template that yields `text` unchanged: `{open}` replaces each brace that would start a placeholder.

@@ -59,7 +59,6 @@ const LEVELS: Kind =
             { "type": "array", "minItems": 1, "items": { "type": ["string", "number", "boolean"] } },
         ] })
     });
-/// Tables of a profile, which override the tables of the study.
 const PROFILE: Kind = Other("tables by name", || json!({ "type": "object" }));
 
 /// Keys of a study.

@@ -66,7 +66,6 @@ fn ranges_are_formatted_with_units() {
     }
 }
 
-/// The beginning of a key's text decides where the key is allowed.
 #[test]
 fn texts_sort_load_keys_by_kind_of_load() {
     let keys = |kind| load_keys(kind).collect::<Vec<_>>().join(" ");
