@@ -30,7 +30,6 @@ pub(crate) struct Body {
     watch: Option<Watch>,
 }
 
-/// Receives the complete body, or the reason why it was not collected.
 type Done = Box<dyn FnOnce(Result<Bytes, Skip>) + Send>;
 
 /// Collects a copy of a body while it is forwarded.

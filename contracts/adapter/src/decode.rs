@@ -50,7 +50,6 @@ impl Reply<'_> {
 
 pub(crate) enum RequestKind<'m> {
     Known(Arc<Op>, Request<'m>),
-    /// The name of an operation that the contract does not list.
     Unlisted(String),
     Unreadable,
 }

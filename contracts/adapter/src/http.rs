@@ -276,7 +276,6 @@ impl Exchange {
         self.unchecked(parts, body).await
     }
 
-    /// Forwards a request that was not checked completely, and its response.
     async fn unchecked(self, parts: Parts, body: Body) -> Answer {
         let (response, _) = self.send(parts, body, None).await?;
         if let (StatusCode::SWITCHING_PROTOCOLS, Some(upgrade)) = (response.status(), self.upgrade) {

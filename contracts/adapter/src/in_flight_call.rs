@@ -16,7 +16,6 @@ use crate::shared_monitor::Judged;
 use crate::shared_state::App;
 use crate::unchecked_and_refusal_reasons::Refusal;
 
-/// A call that the contract lists, from its request until its reply.
 pub(crate) struct InFlightCall {
     pub(crate) app: Arc<App>,
     hop: Arc<Hop>,
@@ -30,7 +29,6 @@ pub(crate) struct InFlightCall {
 }
 
 impl InFlightCall {
-    /// Starts a call whose request arrived at `since`.
     pub(crate) fn new(
         app: &Arc<App>,
         hop: &Arc<Hop>,
@@ -133,7 +131,6 @@ impl InFlightCall {
         may_be && metadata.invoked.iter().all(|label| metadata::is_label(label)) && has_labels(&metadata.entries)
     }
 
-    /// Whether the reply must be read because a clause refers to it.
     pub(crate) fn reads_reply(&self) -> bool {
         self.ticket.is_some() && self.op.reads_reply
     }

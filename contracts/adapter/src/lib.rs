@@ -1,5 +1,4 @@
 //! An adapter: a proxy next to one party that checks the messages of the party and its services against a contract.
-//!
 //! The adapter forwards calls from and to the party unchanged and shows every message to the monitor of `contract`. Two
 //! adapters exchange a small block of metadata with each message. By default, broken clauses are only reported. If the
 //! adapter itself fails (an unreadable message, a broken store, a lost adapter), the party sees the same as without an

@@ -15,7 +15,6 @@ use crate::unchecked_and_refusal_reasons::{UNCHECKED, Unchecked};
 /// The reason why a call was not checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Skip {
-    /// The contract does not list the call.
     Unlisted,
     /// The body exceeds `limits.body`.
     Size,
@@ -25,9 +24,7 @@ pub(crate) enum Skip {
     Slow,
     Unreadable,
     Sample,
-    /// The call passed encrypted, in a tunnel.
     Encrypted,
-    /// The adapter itself failed.
     Failed,
     /// Another adapter responded instead of its service.
     Peer,

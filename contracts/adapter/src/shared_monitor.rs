@@ -27,7 +27,6 @@ pub(crate) struct Watch {
     pub(crate) checks: CheckSettings,
     /// Bound of the random 64-bit draws. A call with a lower draw is checked.
     sample_below: u64,
-    /// Number of calls so far.
     pub(crate) numbers: AtomicU64,
 }
 

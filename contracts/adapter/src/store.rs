@@ -73,7 +73,6 @@ struct Waiting {
     entries: MemoryStore,
     /// Expected growth of the file's content by the next batch, in bytes.
     change_bytes: i64,
-    /// Whether the writer must write the next batch at once.
     is_urgent: bool,
     names: Vec<String>,
     contract_hash: Option<u64>,

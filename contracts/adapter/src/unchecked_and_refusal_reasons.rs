@@ -9,7 +9,6 @@ pub(crate) enum Unchecked {
     Memory,
     Slow,
     Encoding,
-    /// Bytes that are not a message of the service's protocol.
     Unreadable,
     /// A clause whose verdict is unknown or an error.
     Undecided,
@@ -17,7 +16,6 @@ pub(crate) enum Unchecked {
     Protocol,
     /// A tunnel to a known endpoint whose TLS the adapter cannot terminate.
     Encrypted,
-    /// An endpoint that was introduced as two services.
     Conflict,
 }
 
@@ -34,7 +32,6 @@ pub(crate) const UNCHECKED: [(&str, &str, StatusCode); Unchecked::Conflict as us
     ("conflict", "the endpoint was introduced as two services", StatusCode::FORBIDDEN),
 ];
 
-/// The reason why a message is not forwarded.
 pub(crate) enum Refusal {
     Violated(String),
     Undecided(String),

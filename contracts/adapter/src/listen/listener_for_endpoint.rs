@@ -15,7 +15,6 @@ use crate::shared_state::App;
 #[derive(serde::Serialize)]
 pub(crate) struct Resolved {
     pub(crate) endpoint: String,
-    /// Whether the address leads through the adapter.
     pub(crate) intercepted: bool,
     /// Address to connect to, `host:port`.
     pub(crate) address: String,
@@ -28,8 +27,7 @@ pub(crate) struct Resolved {
     pub(crate) service: Option<String>,
 }
 
-/// Finds or opens the listener for an endpoint. An endpoint that is unknown, forbidden, or without room for a listener
-/// is reached directly. Fails if `endpoint` is not a valid endpoint.
+/// Finds or opens an endpoint's listener. If none is possible, returns the endpoint itself. Fails if it is invalid.
 pub(crate) async fn resolve(app: &Arc<App>, endpoint: &str) -> Result<Resolved, String> {
     let parsed = Endpoint::parse(endpoint).ok_or_else(|| format!("`{endpoint}` is not a valid endpoint"))?;
     let authority = parsed.authority();

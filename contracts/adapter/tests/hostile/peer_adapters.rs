@@ -63,7 +63,6 @@ fn certified_adapters_act_for_the_name_in_their_certificate() {
     assert!(told.contains("Blaming: client (precondition failure)"), "{told}");
     // No message introduces a member of the service, so the configuration vouches for all members.
     assert!(client.told().contains("vouched for by unknown"), "{}", client.told());
-    // A false claim is rejected; the call passes.
     let (_other, at) = world.liar("mallory", "honest", &world.authority.make("mallory").peers());
     post(&at, br#"{"who": "y", "a": 0}"#);
     let told = world.server.told();
@@ -172,7 +171,6 @@ fn checks_all_clauses_without_the_other_adapter() {
     call("while");
     assert!(running.told().contains("Blaming: client"), "{}", running.told());
     assert_eq!(client.told().matches("Failed precondition").count(), 1);
-    // The adapter ends while the connection is idle, and the next call still passes.
     drop(running);
     for who in ["after", "later"] {
         call(who);

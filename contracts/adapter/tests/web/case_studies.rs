@@ -111,7 +111,6 @@ fn twitter_by_rest() {
     assert!(told.contains("rfc822_date(t.created_at)"), "{told}");
     assert!(told.contains("authorization") && !told.contains("oauth_consumer_key"), "{told}");
     assert_eq!(pair.server.told(), "");
-    // The server's adapter checks preconditions and blames the client.
     ask("/1.1/friends/list.json", r#"{"users":[]}"#);
     let told = pair.server.told();
     assert!(told.contains("Failed precondition") && told.contains("Blaming: client (precondition failure)"), "{told}");

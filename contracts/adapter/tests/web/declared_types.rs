@@ -353,7 +353,6 @@ fn mistyped_thrift_blames_the_sender() {
             assert!(told.contains("Contract Failure: Failed postcondition -> int: `result` is "), "{told}");
         }
     }
-    // The client is blamed for arguments of the wrong type.
     let at = format!("127.0.0.1:{}", parrot(frame(&nothing)));
     let more =
         format!("[checks]\nenforce = true\n[[consuming]]\nservice = 'Adder'\nendpoint = '{at}'\nlabels = ['adder']");
