@@ -13,9 +13,8 @@
 //! assert_eq!((message.header.sequence, arguments.get("b").and_then(|b| b.as_i64())), (7, Some(3)));
 //! ```
 //! # How a message is read
-//! [`detect`] finds protocol and framing from a connection's first bytes, and [`MessageReader`] finds where each
-//! message ends. [`Message::decode`] walks through its structure once, checks all limits and allocates nothing. A
-//! [`View`] then reads fields and elements in place. Unread and unknown fields are skipped.
+//! [`detect`] finds protocol and framing from a connection's first bytes, and [`MessageReader`] each message's end.
+//! [`Message::decode`] checks structure and limits once and allocates nothing. A [`View`] then reads values in place.
 //! # Choices that the protocols leave open
 //! - **A field whose type differs from the schema's** counts as absent; Apache Thrift's libraries also skip it.
 //! - **A repeated field** has its last value, as in those libraries.

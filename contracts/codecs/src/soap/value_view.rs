@@ -8,8 +8,7 @@ use crate::value::Value;
 
 const XSI: &str = "http://www.w3.org/2001/XMLSchema-instance";
 
-/// A value in place in an envelope. Fields are read by name or position. A repeatable field is a list, and so is a type
-/// whose only field is repeatable ([`Complex::array`]).
+/// A value in place in an envelope. Repeatable fields are lists, as are types that only wrap one ([`Complex::array`]).
 #[derive(Clone, Copy)]
 pub struct View<'e> {
     document: &'e Document<'e>,

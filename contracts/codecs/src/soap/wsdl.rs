@@ -34,8 +34,7 @@ const FIELDS_MAX: usize = 1 << 16;
 const LIMITS: Limits =
     Limits { document_bytes: 4 << 20, depth: DEPTH_MAX, elements: 1 << 17, attributes: 64, text_bytes: 1 << 20 };
 
-/// Parses the WSDL `text`; `source` is its name in error messages. `import` returns the text of an imported file by its
-/// location. Fails with all errors of the file and its imports.
+/// Parses the WSDL `text`, called `source` in errors. `import` gets a file's text by location. Fails with all errors.
 pub fn parse(source: &str, text: &str, import: ReadFile<'_>) -> Result<Wsdl, Mistakes> {
     let mut mistakes = Vec::new();
     let texts = load(source, text, import, &mut mistakes);

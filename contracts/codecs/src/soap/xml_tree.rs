@@ -1,5 +1,4 @@
-//! A tree of an XML document with borrowed names and text, read within limits. Document types are rejected, so the only
-//! entities are XML's five and character references.
+//! A tree of an XML document with borrowed names and text, read within limits. Document types are rejected.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write};

@@ -69,8 +69,7 @@ pub(super) struct Resolver<'f> {
     methods_left: usize,
 }
 
-/// Parses the IDL file `text`; `source` is its name in error messages. `include` returns the text of an included file
-/// by its path. Fails with all errors of the file and its includes.
+/// Parses the IDL file `text`, called `source` in errors. `include` gets a file's text by path. Fails with all errors.
 pub fn parse(source: &str, text: &str, include: ReadFile<'_>) -> Result<Schema, Mistakes> {
     let mut mistakes = Vec::new();
     let files = load(source, text, include, &mut mistakes);
