@@ -11,7 +11,6 @@ pub struct Contract {
     pub(crate) services: Vec<Service>,
     /// A hash of the contract's content, unaffected by layout and comments.
     pub hash: u64,
-    /// Distinguishes successive contracts of one monitor.
     pub(crate) generation: u16,
     /// Operation (`Adder.add`) and name (`Adder.add.sum`) of every clause, indexed by its number.
     pub(crate) clause_names: Vec<(String, String)>,

@@ -46,7 +46,6 @@ pub(crate) struct Row {
     pub(crate) takes: &'static [ArgKind],
     /// Whether the last argument may be repeated.
     pub(crate) more: bool,
-    /// Returns the type of the result for arguments of these types.
     pub(crate) gives: fn(&[Type]) -> Type,
 }
 

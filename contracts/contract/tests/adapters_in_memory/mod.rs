@@ -58,7 +58,6 @@ pub struct Seen {
     pub block_bytes: usize,
 }
 
-/// Settings with the defaults of an adapter.
 pub fn settings(label: &str) -> Settings {
     let (label, steps_max) = (label.to_owned(), contract::STEPS_MAX);
     Settings { label, requires: Side::Receiver, ensures: Side::Receiver, steps_max, show_secrets: false }
