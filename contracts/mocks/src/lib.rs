@@ -1,8 +1,7 @@
 //! Mocks: a shop for trying journeys, and the services in Whip's benchmark, for measuring proxies. Evernote uses Thrift
 //! over HTTPS, chess uses SOAP, and Twitter uses REST over HTTPS. Source: the case studies of "Whip: higher-order
 //! contracts for modern services" (ICFP 2017). The mocks use hyper on tokio with rustls, because a proxy's test partner
-//! must implement the corner cases of HTTP; a few microseconds do not matter. A [`Service`] computes a reply from the
-//! request and a little state; [`serve_mock`] does all networking.
+//! must implement the corner cases of HTTP; a few microseconds do not matter.
 
 mod certificate;
 mod chess;
