@@ -2,19 +2,11 @@
 //!
 //! The textbook method doubles the batch length until the von Neumann ratio of the batch means is not significant. With
 //! few batches, this test rarely detects correlation, and stopping at the first length that passes selects lucky ones.
-//! In simulated AR(1) series, nominal 95 % intervals then cover 77 to 92 % when data is scarce. Therefore:
-//!
-//! 1. Estimate the autocorrelation time τ (the number of windows worth one independent window) from the initial
-//!    monotone sequence of autocovariances (Geyer 1992), corrected for the estimated mean.
-//! 2. Decline if the series is worth fewer than [`FEWEST_EFFECTIVE`] independent windows, even if τ is uncertain.
-//! 3. Form at most [`MOST_BATCHES`] batches of at least 2.5 τ. All windows are used, so lengths differ by up to 1.
-//! 4. Lengthen the batches by half until the von Neumann ratio test (5 %, one-sided) accepts their means, or decline if
-//!    fewer than [`FEWEST_BATCHES`] remain.
-//! 5. Apply Student's t with k - 1 degrees of freedom to the batch means. Their variance is corrected for the remaining
-//!    correlation in an AR(1) process and for the uncertainty of τ.
-//!
-//! `docs/results/coverage.md` has the simulated coverage. Sources: von Neumann 1941; Law & Carson 1979; Geyer 1992,
-//! Practical Markov Chain Monte Carlo; Steiger et al. 2005 (ASAP3) for correcting the remaining correlation.
+//! In simulated AR(1) series, nominal 95 % intervals then cover 77 to 92 % when data is scarce. This module therefore
+//! derives the batch length from the autocorrelation time τ, the number of windows worth one independent window.
+//! `docs/method/trial.md` lists the steps, and `docs/results/coverage.md` has the simulated coverage. Sources: von
+//! Neumann 1941; Law & Carson 1979; Geyer 1992, Practical Markov Chain Monte Carlo; Steiger et al. 2005 (ASAP3) for
+//! correcting the correlation that remains between batches.
 
 use crate::histogram::Histogram;
 use crate::interval::{self, Estimate};
@@ -182,9 +174,8 @@ pub(crate) fn autocorrelation_time(series: &[f64]) -> f64 {
 /// Minimum number of windows of a single trial before it may stop early.
 const FIRST_LOOK: usize = 50;
 
-/// Number of windows at the next look: 50, then half as many again each time. Each look is a chance to stop because the
-/// interval happens to be narrow. In simulations, nominal 95 % intervals cover 85 to 92 % with a look every ten
-/// windows, and 93 to 95 % with this schedule (`docs/results/coverage.md`).
+/// Number of windows at the next look: 50, then half as many again each time. More looks would more often stop because
+/// the interval happens to be narrow (simulations are in `docs/results/coverage.md`).
 pub fn next_look(windows: usize) -> usize {
     if windows < FIRST_LOOK { FIRST_LOOK } else { windows.saturating_mul(3) / 2 }
 }

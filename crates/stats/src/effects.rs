@@ -5,20 +5,6 @@
 //! effects, interactions and changes are contrasts of the point means, estimated by least squares. With equal numbers
 //! of trials, they match Jain 1991, The Art of Computer Systems Performance Analysis, chapters 17, 18 and 22. If trials
 //! are lost, levels still count equally (type III; Searle 1987, Linear Models for Unbalanced Data, chapter 4).
-//!
-//! ```
-//! use stats::effects::{Scale, Source, Trial, factorial};
-//!
-//! // Jain 1991, section 18.1: MIPS over memory (first factor) and cache (second factor), three trials each.
-//! let measured = [(0, 0, [15., 18., 12.]), (1, 0, [45., 48., 51.]), (0, 1, [25., 28., 19.]), (1, 1, [75., 75., 81.])];
-//! let trials = measured.iter().flat_map(|&(memory, cache, values)| {
-//!     values.map(|value| Trial { levels: vec![memory, cache], block: 0, value })
-//! });
-//! let found = factorial(&[2, 2], &trials.collect::<Vec<_>>(), Scale::Difference).unwrap();
-//! assert_eq!(found.terms[0].source, Source::Main);
-//! assert_eq!(format!("{:.2}", found.terms[0].share), "0.79");
-//! assert_eq!(format!("{:.1}", found.main(0, 1).point), "21.5");
-//! ```
 
 use std::collections::BTreeMap;
 
@@ -193,8 +179,7 @@ pub struct Factorial {
     pub trials: usize,
     /// Number of blocks separated from the error; 1 if there are none or if trials are too few.
     pub blocks: usize,
-    /// Whether all points have equally many trials. Sums of squares then match the textbook, and they add up if every
-    /// block has every point.
+    /// Whether all points have equally many trials. Sums of squares then match the textbook's.
     pub is_equal: bool,
     /// Standard deviation and trials of each point; the last factor changes fastest. Pooling assumes equal deviations.
     pub spreads: Vec<(f64, usize)>,
@@ -206,8 +191,7 @@ struct Datum {
     value: f64,
 }
 
-/// Analyzes the trials of a full factorial; `levels` has the number of levels of each factor. Fails with a [`Refusal`]
-/// that states the reason. Panics if a trial has an unknown factor or level.
+/// Analyzes the trials of a full factorial; `levels` has each factor's number of levels. Panics for an unknown level.
 pub fn factorial(levels: &[usize], trials: &[Trial], scale: Scale) -> Result<Factorial, Refusal> {
     let points = levels.iter().try_fold(1usize, |product, &count| product.checked_mul(count)).unwrap_or(usize::MAX);
     if points > POINTS_MAX {

@@ -22,8 +22,7 @@ pub const FIRST_LOOK: u32 = LOOKS[0];
 /// Maximum number of pairs of a gate.
 pub const PAIRS_MAX: u32 = LOOKS[LOOKS.len() - 1];
 
-/// Returns the looks of a gate of at most `pairs_max` pairs, each with its share of the error. The more pairs a gate
-/// may take, the smaller each share is. Later looks get more, and the last one gets the rest.
+/// Returns the looks of a gate of at most `pairs_max` pairs, each with its share of the error. Later looks get more.
 pub fn looks(pairs_max: u32) -> Vec<(u32, f64)> {
     let mut pairs = LOOKS.into_iter().filter(|pairs| *pairs < pairs_max).collect::<Vec<_>>();
     pairs.push(pairs_max);

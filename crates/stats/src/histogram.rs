@@ -161,9 +161,8 @@ impl Histogram {
         Histogram { counts: Box::default(), listed, ..*self }
     }
 
-    /// Adds the counts to wider `classes`. Each of the ascending `bounds`, in ns, is the inclusive end of a class, and
-    /// the last class takes the larger values. A bucket that contains a bound counts as below it. Panics unless there
-    /// is one class more than bounds.
+    /// Adds the counts to wider `classes`. Each of the ascending `bounds`, in ns, is the inclusive end of a class. A
+    /// bucket that contains a bound counts as below it. Panics unless there is one class more than bounds.
     pub fn classify(&self, bounds: &[u64], classes: &mut [u64]) {
         assert_eq!(classes.len(), bounds.len() + 1, "one class for each bound, and one for the rest");
         let mut class = 0;
@@ -376,8 +375,7 @@ impl Histogram {
         Ok(histogram)
     }
 
-    /// Whether values in these buckets can have the stored sums. `sum` and `squares` are the sums over the buckets'
-    /// lowest values.
+    /// Whether the stored sums are possible, given the sum and the sum of squares of the buckets' lowest values.
     fn has_possible_sums(&self, [sum, squares]: [f64; 2]) -> bool {
         let (count, low, high) = (self.saturated as f64, (HIGHEST_NS + 1).max(self.min) as f64, self.max as f64);
         // The highest value of a bucket exceeds its lowest by at most this factor.

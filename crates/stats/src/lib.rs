@@ -1,7 +1,6 @@
 //! Statistics of measurements as pure functions: histograms, quantiles, intervals, steady state, stop rules, fits and
 //! random numbers. They panic if a `level` or `error` is not strictly between 0 and 1, if a quantile `q` or `p` is not
 //! a fraction, or if an index, such as the level of a factor, does not exist.
-//!
 //! ```
 //! let latency_ms_of_trials = [1.21, 1.17, 1.24, 1.19, 1.20, 1.22, 1.18, 1.23];
 //! let estimate = stats::interval::mean(&latency_ms_of_trials, 0.95).unwrap();

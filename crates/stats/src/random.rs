@@ -90,8 +90,7 @@ impl Rng {
         -mean * (1.0 - self.unit_f64()).ln()
     }
 
-    /// Draws a normal number with mean 0 and standard deviation 1, by the polar method (Marsaglia & Bray 1964).
-    /// Discards the second number, so that a generator has no other state.
+    /// Draws a standard normal number by the polar method (Marsaglia & Bray 1964). Keeps no second number as state.
     pub fn normal(&mut self) -> f64 {
         loop {
             let x = 2.0 * self.unit_f64() - 1.0;

@@ -67,8 +67,7 @@ impl Pair {
         (self.blocks >= BLOCKS_MIN && self.p_adjusted <= error).then_some(typical.point > 1.0)
     }
 
-    /// Whether typical ratio and mean contradict each other: one interval excludes 1, the other does not, and the mean
-    /// is outside the typical ratio's interval.
+    /// Whether mean and typical ratio disagree: only one interval excludes 1, and the ratio's interval lacks the mean.
     pub fn disagrees(&self) -> bool {
         let excludes = |ratio: &Estimate| ratio.low > 1.0 || ratio.high < 1.0;
         let (Some(typical), Some(mean)) = (&self.typical, &self.mean) else { return false };

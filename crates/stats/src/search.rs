@@ -4,26 +4,11 @@
 //! not part of its input: each trial has an [`Outcome::Judged`] *excess*, the natural logarithm of value over bound. A
 //! negative excess keeps the objective; with several conditions, the largest excess counts.
 //!
-//! # Method
-//!
-//! The search looks for the rate at which half of all fresh starts of the server would keep the objective, the goal of
-//! RFC 9971 (MLRsearch) with a goal exceed ratio of one half.
-//!
-//! 1. **Start** at the lowest allowed rate, or at half the rate of a short closed loop (the pilot).
-//! 2. **Bracket**: double the rate while it holds, or halve it while it fails.
-//! 3. **Bisect** by the geometric mean until the range is within the resolution.
-//! 4. **Confirm** the upper end with at least [`FIRM`] trials, then the lower end with fresh trials, each of which must
-//!    hold. If an end is not confirmed, the search continues at the next rate.
-//!
-//! One trial decides a rate if its own interval excludes the bound: few trials far from the bound, more near it (Shivam
-//! et al. 2008, Cutting Corners). Otherwise, and at both ends of the range, the rate is repeated, up to [`MOST_TRIALS`]
-//! times. It is decided when most trials agree and Student's t interval over at least [`FIRM`] trials excludes the
-//! bound. Excesses are first clamped to ±[`LIMIT`], because latency above the capacity grows without bound. A rate that
-//! stays undecided lies inside the range: the lower end is below it, even if a higher rate holds.
-//!
-//! Contradictions count against the server, as in RFC 9971: rates above the lowest failing rate are ignored. Trials
-//! that the generator spoiled do not count. If the generator spoiled most trials at a rate, the search goes no higher
-//! and has no upper end. `docs/results/coverage.md` lists the share of simulated searches that find the true rate.
+//! `docs/method/search.md` describes the method: start, bracket, bisect, confirm. The search looks for the rate at
+//! which half of all fresh starts of the server would keep the objective (RFC 9971, MLRsearch, with a goal exceed ratio
+//! of one half). One trial decides a rate far from the bound; near it, a rate needs more (Shivam et al. 2008, Cutting
+//! Corners). Excesses are clamped to ±[`LIMIT`], because latency above the capacity grows without bound. If the
+//! generator spoiled most trials at a rate, the search goes no higher and has no upper end.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

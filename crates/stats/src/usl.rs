@@ -13,7 +13,7 @@ pub struct Point {
     pub throughputs: Vec<f64>,
 }
 
-/// The law `X(N) = λN / (1 + σ(N-1) + κN(N-1))` with its parameters (Gunther 2007).
+/// The law `X(N) = λN / (1 + σ(N-1) + κN(N-1))` with its parameters (Gunther 2007, Guerrilla Capacity Planning).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Law {
     /// Throughput λ at N = 1, in the unit of the points.
@@ -167,8 +167,7 @@ fn short(value: f64) -> String {
 
 /// Fits the law by bounded least squares (Levenberg 1944, Marquardt 1963) and bootstraps its intervals. The weight of a
 /// point is one over the variance of its mean. The relative variance is similar at all N, so it is moderated by the
-/// variance of all points. Source of the law: Gunther 2007, Guerrilla Capacity Planning. Points with equal N are
-/// merged. Equal seeds give equal intervals. Fails with the reason.
+/// variance of all points. Points with equal N are merged. Equal seeds give equal intervals. Fails with the reason.
 pub fn fit(points: &[Point], level: f64, seed: u64) -> Result<Fit, String> {
     assert!(level > 0.0 && level < 1.0, "`level` is a fraction, not a percentage: {level}");
     let points = gather(points)?;

@@ -86,8 +86,7 @@ impl VolleyRule {
         Self { clients, round_requests, half_width_ns, max_ns, mean_ns: 0.0, stddev_ns: 0.0, samples: 0, rounds: 0 }
     }
 
-    /// Returns the priming round, with as many requests per client as a round allows, or [`VolleyEnd::TooManyClients`]
-    /// if there are 10 or fewer. Volley includes its latencies.
+    /// Returns the priming round, whose latencies count, or [`VolleyEnd::TooManyClients`] if it would be too short.
     pub fn first(&self) -> Next {
         match self.round_requests / u64::from(self.clients) {
             0..=TOO_FEW => Next::Done(VolleyEnd::TooManyClients),
@@ -95,9 +94,8 @@ impl VolleyRule {
         }
     }
 
-    /// Adds the latencies of each client in the finished round; `elapsed_ns` counts from the start of the priming
-    /// round. Like volley, it pools squared deviations within clients and divides by n, so differences between clients
-    /// and rounds add nothing to the standard deviation.
+    /// Adds each client's latencies in the finished round; `elapsed_ns` counts from the start of the priming round.
+    /// Like volley, pools squared deviations within clients and divides by n. Differences between clients add nothing.
     pub fn finish_round(&mut self, clients: &[Moments], elapsed_ns: u64) -> Next {
         self.rounds += 1;
         let mut pooled = self.stddev_ns.powi(2) * self.samples as f64;
