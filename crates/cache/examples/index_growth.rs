@@ -1,5 +1,4 @@
 //! Measures the times of a million stores into an empty cache and of a million overwrites: maximum and quantiles.
-//!
 //! Usage: `cargo run --release -p cache --example index_growth -- [ITEMS [VALUE_BYTES [THREADS]]]`. The defaults are
 //! 1,000,000 items, values of 20 bytes, and shards for one thread. Times are CPU times, so other processes do not
 //! affect them; reading the clock takes part of a microsecond. The shortest time of five rounds counts.

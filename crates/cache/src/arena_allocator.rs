@@ -156,8 +156,7 @@ impl Memory {
         words
     }
 
-    /// Frees the block of `words` words at `block` and returns it, joined with its free neighbors. Its first word must
-    /// still describe the words below it.
+    /// Frees a block and returns it, joined with its free neighbors. Its first word must still describe those below.
     pub(crate) fn release(&mut self, block: u32, words: u32) -> u32 {
         let below = self.free_below(block);
         let (mut block, mut words, above) = (block, words, block + words);

@@ -16,7 +16,6 @@ struct Locked(Mutex<Shard>);
 ///
 /// The upper bits of a key's hash select its shard, and every operation holds the shard's lock. Operations on a key
 /// therefore have a total order, and items are read and written whole.
-///
 /// ```
 /// let cache = cache::Cache::new(cache::Config::new(1 << 20)).unwrap();
 /// let (key, now_ms) = (b"answer", 0);

@@ -31,7 +31,6 @@ impl Evictor {
     pub const ALL: [Evictor; 7] =
         [Evictor::None, Evictor::Fifo, Evictor::Lru, Evictor::Clock, Evictor::Sieve, Evictor::S3Fifo, Evictor::Density];
 
-    /// Names of the policies, in the order of [`Evictor::ALL`].
     const NAMES: [&str; 7] = ["none", "fifo", "lru", "clock", "sieve", "s3-fifo", "density"];
 
     /// Name of the policy in flags and studies, such as `s3-fifo`.

@@ -219,7 +219,6 @@ impl Index {
         }
         let wrapping = words[fit..end].to_vec();
 
-        // Moves the packed slots up, then each to its new slot.
         let mut from = start + 2 * slots as usize - (fit - low);
         words.copy_within(low..fit, from);
         let mut next = start;

@@ -186,7 +186,6 @@ fn write_key<'t>(text: &'t mut [u8], request: &Request) -> &'t [u8] {
 /// Computes the hit ratio of a clairvoyant policy. If there is no room, the policy evicts the item whose next request
 /// is farthest in the future, possibly the new one (Belady 1966). An item takes its key, its value and
 /// `overhead_bytes`. Items that are overwritten or deleted before their next read are not kept.
-///
 /// With `by_size`, the policy evicts the item with the largest product of bytes and time until its next use. If sizes
 /// differ, neither rule gives an upper bound on hits, but `by_size` comes far closer.
 pub fn clairvoyant<O: Into<Operation>>(

@@ -291,7 +291,6 @@ impl Shard {
         found.is_some()
     }
 
-    /// Sets an item's expiry and returns whether the item exists. Counts a use if `is_use`.
     pub(crate) fn expire(&mut self, key: Key<'_>, expires_ms: u64, now_ms: u64, is_use: bool) -> Result<bool, Refusal> {
         let Some(at) = self.find_live(key, now_ms) else { return Ok(false) };
         let block = if is_use { self.used(at) } else { self.index.slot(&self.memory, at).block };
@@ -314,7 +313,6 @@ impl Shard {
         Ok(true)
     }
 
-    /// Replaces an item's value with the one that `change` returns; `None` keeps the old value.
     pub(crate) fn update<R>(
         &mut self,
         key: Key<'_>,
@@ -460,8 +458,7 @@ impl Shard {
         }
     }
 
-    /// Enlarges one of the largest free blocks by moving the items above it into other free blocks, and allocates it.
-    /// `None` if no block reaches `words` words.
+    /// Allocates one of the largest free blocks after moving items above it away. `None` if none reaches `words` words.
     fn join(&mut self, words: u32) -> Option<u32> {
         for choice in 0..4 {
             // The list is queried again, because the previous choice may have moved items into this block.

@@ -25,7 +25,6 @@ pub(crate) fn more(level: u32, random: u64) -> u32 {
     below as u32 + u32::from(draw < u64::from(sum - QUARTERS[below]))
 }
 
-/// The level of half the uses, rounded down.
 #[inline]
 pub(crate) fn half(level: u32) -> u32 {
     match level {

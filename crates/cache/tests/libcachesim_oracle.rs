@@ -47,8 +47,7 @@ fn fifo_lru_clock_and_sieve_match_libcachesim() {
     }
 }
 
-/// Ghosts are 27-bit tags here and expire by eviction count. In libCacheSim, a ghost that returns extends the life of
-/// the others. Misses differ by at most 0.15 %.
+/// Ghosts are 27-bit tags here and, unlike libCacheSim's, expire by eviction count. Misses differ by at most 0.15 %.
 #[test]
 fn s3_fifo_matches_libcachesim_except_for_ghosts() {
     for (at, items) in ITEMS.into_iter().enumerate() {
@@ -131,7 +130,6 @@ fn replay_matches_hand_computed_hits() {
     ] {
         assert_eq!(hits(text, items, fill, clients), found, "{text} {items} {fill} {clients}");
     }
-    // Stores caused by the warm-up finish before counting starts.
     let cache = Cache::with_shards(Config { accounting, evictor: Evictor::Lru, ..Config::new(9) }, 1).unwrap();
     let ratio = replay(&cache, operations("ga ga"), Rules { fill: true, warm_up: 1, clients: 2, flags: 0 });
     assert_eq!((ratio.requests, ratio.hits), (1, 1));

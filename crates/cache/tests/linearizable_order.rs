@@ -59,10 +59,8 @@ enum Defect {
     None,
     /// A deleted value is sometimes found again.
     Resurrects,
-    /// The previous value is sometimes found.
     GoesBack,
     Tears,
-    /// A value of a different key is found.
     Mixes,
 }
 

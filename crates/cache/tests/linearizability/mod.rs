@@ -1,5 +1,4 @@
 //! Checks the history of a cache for linearizability (Herlihy and Wing 1990), key by key.
-//!
 //! Each write has a unique value, so zones decide linearizability (Gibbons and Korach 1997, Testing shared memories,
 //! theorem 4.2). A value's zone spans from the first end to the last start of its write and reads; if that is forward
 //! in time, the key had the value throughout. Such zones must not overlap or contain any zone of a different value.
