@@ -1,5 +1,4 @@
 //! Creates a large store and measures commands that read it. Arguments: `BINARY FOLDER [long|wide] [DIVISOR]`.
-//!
 //! `long` is one run of 200 design points and 500 blocks, and `wide` is 1,000 runs of 100 trials. The divisor makes
 //! both smaller. Each line shows the wall time and peak resident memory of a command of BINARY, a built `quintain`.
 

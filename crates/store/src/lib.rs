@@ -1,12 +1,10 @@
 //! Stores runs and trials in an SQLite file, one transaction per trial, as JSON that anyone can query.
-//!
 //! ```
 //! # let folder = tempfile::tempdir().unwrap();
 //! let store = store::Store::open(folder.path().join("quintain.db"))?;
 //! assert!(store.runs()?.is_empty());
 //! # Ok::<(), store::StoreError>(())
 //! ```
-//!
 //! With the `sqlite3` shell: `select run, point, json_extract(record, '$.outcome.measured.requests') from trials`.
 
 mod check_printable;

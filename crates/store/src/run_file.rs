@@ -1,12 +1,10 @@
 //! Run files: one run with its trials as JSON lines, compressed with gzip; `zcat FILE | jq .` reads them.
-//!
 //! ```text
 //! {"format":"quintain-run","version":1,"quintain":"0.1.0"}
 //! {"run":{...}}                      as stored
 //! {"trial":{...}}                    one line per trial, in execution order
 //! {"end":{"trials":12,"bytes":N,"sha256":"..."}}   of all bytes before this line, uncompressed
 //! ```
-//!
 //! A file may be untrusted: only a few lines are in memory at a time, and every length has a limit.
 
 use std::collections::HashSet;

@@ -149,8 +149,7 @@ impl Store {
         }
     }
 
-    /// Inserts a new run and locks it until the returned owner is dropped. If the run's name is taken, appends the
-    /// first free suffix: `-2`, `-3` and so on. Fails with [`StoreError::Lock`].
+    /// Inserts and locks a new run. A taken name gets a free suffix, such as `-2`. Fails with [`StoreError::Lock`].
     pub fn begin_new(&self, run: &mut Run) -> Result<Owner> {
         let name = run.id.clone();
         for number in 2.. {
@@ -361,9 +360,8 @@ impl Store {
     }
 
     /// Removes runs and their trials, all or none, and returns their space to the disk. This takes time proportional to
-    /// the removed or the remaining data, whichever is smaller. The space is kept for later trials while a run of the
-    /// store is in progress, or if the file has an older layout and over 512 MiB of other data, which only
-    /// [`Store::rewrite`] shrinks. Fails with [`StoreError::Owned`].
+    /// the removed or the remaining data, whichever is smaller. The file keeps the space while a run is in progress, or
+    /// if it has an older layout and over 512 MiB of other data. Fails with [`StoreError::Owned`].
     pub fn remove(&self, runs: &[String]) -> Result<Freed> {
         // Keeps other processes from resuming one of the runs.
         let _owners = runs.iter().map(|run| self.own(run)).collect::<Result<Vec<_>>>()?;
@@ -448,9 +446,8 @@ impl Store {
     }
 
     /// Inserts the run of a [`run_file`] and all its trials, or nothing, and returns its full name. Changes only the
-    /// name to `name`, if given, and the time of the import to `now` (UTC, RFC 3339). One thread decompresses, one
-    /// checks, and the calling thread writes while other writers wait. Fails with [`StoreError::RunFile`] or
-    /// [`StoreError::RunExists`].
+    /// name to `name`, if given, and the time of the import to `now` (UTC, RFC 3339). Other writers wait meanwhile.
+    /// Fails with [`StoreError::RunFile`] or [`StoreError::RunExists`].
     pub fn import(&self, file: impl Read + Send, name: Option<&str>, now: &str) -> Result<String> {
         std::thread::scope(|scope| {
             let (sender, entries) = sync_channel(run_file::LINES_AHEAD);
