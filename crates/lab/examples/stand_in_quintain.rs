@@ -207,12 +207,10 @@ fn serve(kind: &str, rest: &[&str]) -> Done {
             LAST_WORDS.get_or_init(|| "something is rotten");
             answer(&listen()?)
         }
-        // The first start reports that its port is in use.
         ("taken-once", [file]) => match std::fs::OpenOptions::new().write(true).create_new(true).open(file) {
             Ok(_) => Err("Error: bind: Address already in use (os error 98)".into()),
             Err(_) => answer(&listen()?),
         },
-        // Proxies forward to a different port, some of them with side effects.
         ("forward", [next] | [next, _, _]) => forward(&listen()?, next),
         ("forward-file", [file]) => {
             let text = std::fs::read_to_string(file)?;

@@ -187,7 +187,6 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// No sample is lost and every frame is valid, for any input in any pieces.
         #[test]
         fn samples_add_up(
             lines in proptest::collection::vec(

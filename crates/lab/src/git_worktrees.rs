@@ -120,7 +120,6 @@ fn remove(repository: &Path, place: &Path) {
     }
 }
 
-/// Runs git and returns its trimmed output. Fails with its error output.
 fn git(directory: &Path, words: &[&str]) -> Result<String, String> {
     let mut git: Command = command("git");
     // Hooks of the repository and variables of an outer hook must not apply here.

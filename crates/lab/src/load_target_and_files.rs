@@ -93,7 +93,6 @@ fn journey(plan: &JourneyPlan, front: SocketAddr, ports: Standing, directory: &P
     })
 }
 
-/// Reads a journey and its schemas. Fails with all errors.
 fn read_journey(source: &str, directory: &Path) -> Result<Journey, Vec<String>> {
     if let Some(journey) = study::preset_journey(source) {
         return Ok(journey);

@@ -32,7 +32,6 @@ pub(crate) struct Sampler {
     members: Vec<u32>,
     members_at: Option<Instant>,
     strangers: BTreeSet<u32>,
-    /// Time at which the next sample is due.
     pub(crate) next: Instant,
     next_costly: Instant,
     next_threads: Instant,

@@ -50,9 +50,8 @@ pub(crate) type NotStarted = (End, Box<Stopped>);
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Seen {
-    /// Whether the reading at the start of measuring has been taken.
+    /// Whether the readings at the start and at the end of measuring have been taken.
     pub(crate) began: bool,
-    /// Whether the reading at the end of measuring has been taken.
     pub(crate) ended: bool,
     pub(crate) exited: bool,
     /// Latest sample of the server; `None` if there is none yet or the server runs on another machine.
@@ -294,7 +293,6 @@ impl Readings {
 }
 
 struct UsageSnapshot {
-    /// Readings of processes, one per sampler.
     usage: Vec<Reading>,
     /// Byte counts of the proxies' connections; `None` without proxies.
     wire: Option<proxy_tcp_byte_counts::Table>,

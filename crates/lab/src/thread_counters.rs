@@ -84,7 +84,6 @@ impl Threads {
         self.see(now);
     }
 
-    /// Sum of the counters of all threads, including ended ones.
     pub(crate) fn total(&self) -> Counts {
         self.alive.values().fold(self.ended, |sum, thread| sum.plus(thread.counts))
     }

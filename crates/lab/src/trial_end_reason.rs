@@ -7,7 +7,6 @@ const UNRUNNABLE: &str = "cannot run here:";
 
 #[derive(Debug)]
 pub(crate) enum End {
-    /// The trial failed, and its record has the reason.
     Failed(Failure),
     /// The lab was interrupted, so there is no record.
     Interrupted,

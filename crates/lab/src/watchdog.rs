@@ -1,10 +1,9 @@
-//! `quintain watchdog`: kills everything that the lab has started when the lab dies, however that happens. The kernel
-//! already kills the lab's children (see [`crate::exec`]); the watchdog kills their descendants. It reads a pipe that
-//! only the lab writes to. Each line is `+` and a thing to clean up, or `-` and a thing that has ended: `group PGID`
-//! for a process group, `mark NAME=VALUE` for the mark in the environment of all processes of the lab, `container NAME
-//! CLIENT` for a container, `scratch PATH` for a directory, or `worktrees REPOSITORY PATH` for git worktrees. At the
-//! end of the pipe it kills the remaining groups, then all marked processes. A process in its own session has left its
-//! group but kept its environment. Containers are removed last, when their processes are dead.
+//! `quintain watchdog`: kills everything that the lab has started when the lab dies. The kernel already kills the lab's
+//! children (see [`crate::exec`]); the watchdog kills their descendants. It reads a pipe that only the lab writes to.
+//! Each line is `+` and a thing to clean up, or `-` and a thing that has ended: `group PGID`, `mark NAME=VALUE` (in the
+//! environment of all processes of the lab), `container NAME CLIENT`, `scratch PATH` or `worktrees REPOSITORY PATH`. At
+//! the end of the pipe it kills the remaining groups, then all marked processes, because a process in its own session
+//! has left its group but kept its environment. Containers are removed last, when their processes are dead.
 
 use std::collections::BTreeSet;
 use std::io::{self, BufRead, BufReader, Read};

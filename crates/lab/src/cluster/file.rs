@@ -160,7 +160,6 @@ pub fn parse(text: &str, needed: &[Role]) -> Result<Hosts, Vec<Diagnostic>> {
     let deploy = section.flag("deploy").unwrap_or(false);
     let sections = section.tables("host", "host");
     let hosts = sections.iter().map(|host| host.as_ref().and_then(read)).collect::<Vec<_>>();
-    // Relations between machines are only checked if every machine is valid.
     if hosts.iter().all(Option::is_some) && !hosts.is_empty() {
         let hosts = hosts.iter().flatten().cloned().collect::<Vec<_>>();
         // Only the first error of each position is reported.

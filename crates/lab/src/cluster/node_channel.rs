@@ -24,7 +24,6 @@ pub(crate) struct Link {
     pub(crate) name: String,
     pub(crate) writer: Writer,
     lines: RefCell<Lines>,
-    /// Handle of the pipe behind `lines`, for polling.
     handle: OwnedFd,
     said: RefCell<VecDeque<Said>>,
     heard: Cell<Instant>,

@@ -89,7 +89,6 @@ fn successful_trial_leaves_a_complete_record() {
     assert!(!alive_on(subject.port.unwrap()));
 }
 
-/// Probes run before the server starts and after it ends. A trial without probes is valid.
 #[test]
 fn probes_cpus_around_a_trial() {
     let folder = tempfile::tempdir().unwrap();
@@ -496,7 +495,6 @@ fn runs_each_build_once_and_classifies_failures() {
     assert_eq!(build_all(&slow, &options, &mut |_| {}, &interrupted).unwrap(), [], "interrupted at once");
 }
 
-/// Kills the lab during its second trial, which leaves it no chance to clean up.
 #[test]
 fn killed_lab_leaves_records_but_no_processes() {
     let folder = tempfile::tempdir().unwrap();
@@ -505,7 +503,6 @@ fn killed_lab_leaves_records_but_no_processes() {
     let mut slow = point(&format!("quintain serve with-stray {{port}} {}", file("stray").display()));
     slow.load.stop = study::spec::Stop::Duration { duration_ns: 60_000_000_000 };
     let plan = plan(vec![point("quintain serve well {port}"), slow], 2);
-    // This seed runs the successful point first.
     let plan = (0..).map(|seed| Plan { seed, ..plan.clone() }).find(|plan| plan.order_of_block(0) == [0, 1]).unwrap();
     std::fs::write(file("plan"), serde_json::to_string(&plan).unwrap()).unwrap();
     let mut lab = command(&exe).arg("lab").arg(file("plan")).arg(file("records")).spawn().unwrap();

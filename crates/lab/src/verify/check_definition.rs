@@ -9,7 +9,6 @@ use super::unsuccessful_check_reason::Trouble;
 pub(super) type Run = Box<dyn Fn(&mut Server<'_>) -> Result<(), Trouble>>;
 
 pub(super) struct Check {
-    /// Name of the check in the table and in `--case`.
     pub(super) name: String,
     pub(super) promise: String,
     /// Whether a successful check ends the server.

@@ -44,7 +44,6 @@ fn connections(server: &mut Server<'_>) -> Result<(), Trouble> {
         clients.push(server.connect().map_err(|why| format!("connection {}: {why}", index + 1))?);
     }
     for round in [1_u32, 1 << 16] {
-        // Every request is sent before the first response is read.
         for (index, client) in clients.iter_mut().enumerate() {
             client.send(&client.speech.clone().question(round + index as u32))?;
         }

@@ -99,7 +99,6 @@ type Ask<'q, 'c> = &'q dyn Fn(usize) -> Result<Question<'c>, Trouble>;
 impl Talk<'_, '_> {
     fn in_turn(&self, count: usize, question: Ask<'_, '_>) -> Result<(), Trouble> {
         let mut client = self.server.dial()?;
-        // The server may have closed the connection after its last response.
         let mut may_be_closed = false;
         for number in 0..count {
             let asked = question(number)?;
@@ -159,7 +158,6 @@ impl Talk<'_, '_> {
         });
         let request_ends: Vec<usize> = request_ends.collect();
         for end in ends.into_iter().filter(|end| *end >= first) {
-            // Complete requests must be answered before the next piece is sent.
             let whole = request_ends.partition_point(|request| *request <= end);
             let half_close = self.case.half_close && end == bytes.len();
             // The writer does not wait for responses, so another thread must read them.

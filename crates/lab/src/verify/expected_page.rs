@@ -5,7 +5,6 @@ use study::verification::Miss;
 use super::http_response_parser::Response;
 use super::unsuccessful_check_reason::excerpt;
 
-/// A path and the properties that its responses share.
 pub(super) struct Page {
     path: String,
     pub(super) status: u16,
@@ -32,7 +31,6 @@ impl Page {
         Ok(Page { path: path.to_owned(), status: first.status, body })
     }
 
-    /// Builds a short request, similar to the requests of browsers and load generators.
     pub(super) fn request(&self) -> Vec<u8> {
         get(&self.path)
     }

@@ -169,7 +169,6 @@ impl<'a> Server<'a> {
         Ok(self.process()?.wait_gone(END).map_err(|why| format!("after SIGTERM {why}"))?)
     }
 
-    /// Process ID and descriptor of each open socket of the server's processes.
     pub(super) fn sockets(&self) -> Vec<(Pid, i32)> {
         let of_process = |pid: u32| {
             let process = pid_of(pid);

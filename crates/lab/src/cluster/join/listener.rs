@@ -261,7 +261,6 @@ impl Door {
         Ok(())
     }
 
-    /// Refuses a connection, and sends the reason if the handshake is complete.
     fn turn_away(&mut self, half_open: HalfOpen, why: Why) {
         half_open.opening.close(&Err::<(), _>(why.to_string()));
         self.refuse(half_open.from, why);

@@ -72,9 +72,8 @@ struct Pump {
     tls: Connection,
     pending: Vec<u8>,
     written: usize,
-    /// Pipe that our side reads from; `None` once either end is closed.
+    /// Pipes that our side reads from and writes to; each is `None` once either end is closed.
     to: Option<File>,
-    /// Pipe that our side writes to; `None` once either end is closed.
     from: Option<File>,
     chunk: Vec<u8>,
     peer: Peer,

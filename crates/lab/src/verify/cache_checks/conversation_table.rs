@@ -42,7 +42,6 @@ pub(super) struct Answer {
     pub(super) reason: Option<String>,
 }
 
-/// HTTP requests and the status of each response.
 #[derive(Deserialize)]
 pub(super) struct HttpRow {
     pub(super) name: String,
