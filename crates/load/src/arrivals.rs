@@ -74,7 +74,6 @@ impl Timetable {
         Some(Self::drawn(arrivals, gap_ns, None, seed, index, workers, start))
     }
 
-    /// Creates the schedule of worker `index` like [`Self::new`], for a rate that changes.
     pub(crate) fn shaped(
         arrivals: Arrivals,
         stages: &[Stage],

@@ -1,15 +1,9 @@
-//! The load engine: runs a [`study::LoadSpec`] and returns a [`study::Measurement`].
-//!
-//! ```text
-//! load::run(&spec, &mut |progress| ..., &abort)?
-//! ```
-//!
-//! Each worker is a thread with its own driver, connections and histograms ([`worker`]). While requests are in flight,
-//! workers share only a few numbers, such as the start and end of measuring. The [`coordinator`] sets these numbers,
-//! and each worker reads them in [`coordinator_exchange`]. Histograms are merged once, at the end.
-//!
-//! Each protocol implements [`protocol::Protocol`]; arrivals and stop rules are data. Journeys, which are operations
-//! that depend on each other, have their own engine ([`journey`]).
+//! The load engine: [`run()`] carries out a [`study::LoadSpec`] and returns a [`study::Measurement`]. Each worker is a
+//! thread with its own driver, connections and histograms ([`worker`]). While requests are in flight, workers share
+//! only a few numbers, such as the start and end of measuring. The [`coordinator`] sets these numbers, and each worker
+//! reads them in [`coordinator_exchange`]. Histograms are merged once, at the end. Each protocol implements
+//! [`protocol::Protocol`]; arrivals and stop rules are data. Journeys, which are operations that depend on each other,
+//! have their own engine ([`journey`]).
 
 mod arrivals;
 mod cache_outcome;

@@ -1,10 +1,9 @@
 //! The operation stream of a workload: operations, keys and value lengths. The seed determines the stream, whatever the
-//! server responds. A stream allocates nothing after its creation.
-//!
-//! Each connection or worker uses one stream, one of `partitions`. Streams draw their operations independently, so none
-//! waits for another; together they have the workload's shares. Every stream requests all keys of a fixed population. A
-//! key created later (reuse, one-hit keys) belongs to the partition that created it: after the population, partition p
-//! of P creates the keys p, p + P, p + 2P, and reuses only its own.
+//! server responds. A stream allocates nothing after its creation. Each connection or worker uses one stream, one of
+//! `partitions`. Streams draw their operations independently, so none waits for another; together they have the
+//! workload's shares. Every stream requests all keys of a fixed population. A key created later (reuse, one-hit keys)
+//! belongs to the partition that created it: after the population, partition p of P creates the keys p, p + P, p + 2P,
+//! and reuses only its own.
 
 use stats::popularity::log_uniform_age;
 use stats::random::mix;

@@ -37,7 +37,6 @@ use crate::server_endpoint::Server;
 /// Arrival and length of the last response.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Last {
-    /// Arrival of the first part of the response.
     pub(crate) first_at: Nanos,
     /// Length of the response body, bytes.
     pub(crate) bytes: u64,
@@ -165,7 +164,6 @@ pub(crate) trait Protocol {
         0
     }
 
-    /// Whether requests have trace ids.
     fn has_traces(&self) -> bool {
         false
     }

@@ -63,7 +63,6 @@ pub(crate) type OrFault<T> = Result<T, (Fault, String)>;
 pub(crate) struct Completed {
     pub(crate) journey: usize,
     pub(crate) elapsed_ns: Nanos,
-    /// Number of calls that the session skipped.
     pub(crate) skipped: u32,
 }
 
@@ -91,7 +90,6 @@ pub(crate) struct Slice {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answered {
-    /// Intended send time; in a closed loop, the actual one.
     pub(crate) intended: Nanos,
     pub(crate) free_since: Nanos,
     pub(crate) sent_at: Nanos,
@@ -268,7 +266,6 @@ pub(crate) struct Recorder {
     last_error: Nanos,
     pub(crate) connect: Histogram,
     pub(crate) handshake: Option<Box<Histogram>>,
-    /// Requests and responses of a traced session.
     pub(crate) transcript: String,
     pub(crate) sessions: Vec<CompletedSessions>,
     pub(crate) resumed: u64,
@@ -347,7 +344,6 @@ pub(crate) struct Operation {
     pub(crate) requests: u64,
     pub(crate) errors: u64,
     pub(crate) latency: Histogram,
-    /// Time to the first part of responses that arrived in several parts, ns.
     pub(crate) first_byte: Option<Box<Histogram>>,
 }
 

@@ -59,7 +59,6 @@ const CONTENT_TYPES: RangeInclusive<u8> = 20..=24;
 /// Maximum number of handshake bytes from the server. Real certificate chains take 2 to 10 KiB.
 const HANDSHAKE_BYTES_MAX: usize = 256 << 10;
 
-/// Name of the phase before application data can be exchanged, for error messages.
 const HANDSHAKE: &str = "handshake";
 const FAILED: &str = "the TLS session has failed or is closed";
 

@@ -1,7 +1,6 @@
-//! Distributes a recorded trace to the workers. One thread reads the trace, numbers its keys and deals out its
-//! operations: operation i goes to worker i modulo the number of workers. So the file and that number determine each
-//! worker's stream, whatever the cache responds. No worker is more than [`BATCHES`] batches ahead of another. Memory
-//! holds the batches and one [`TracedKey`] per distinct key, never the whole file.
+//! Distributes a recorded trace to the workers. One thread reads it, numbers its keys, and gives operation i to worker
+//! i modulo the number of workers. So the file and that number determine each worker's stream. No worker is more than
+//! [`BATCHES`] batches ahead of another. Memory holds the batches and one [`TracedKey`] per key, never the whole file.
 
 use std::collections::{HashMap, VecDeque};
 use std::fs::File;

@@ -33,7 +33,6 @@ const WARMUP_POLL_NS: Nanos = 10_000_000;
 pub(crate) struct Task<'a> {
     pub(crate) spec: &'a LoadSpec,
     pub(crate) server: Server,
-    /// Index of the worker among all workers of the load.
     pub(crate) index: u32,
     pub(crate) workers: u32,
     pub(crate) place: u32,
@@ -611,7 +610,6 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
     }
 }
 
-/// The first unexpected bytes, escaped for a message.
 #[cold]
 pub(crate) fn escaped_start(bytes: &[u8]) -> String {
     const SHOWN: usize = 40;

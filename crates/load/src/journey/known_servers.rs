@@ -72,7 +72,6 @@ impl Servers {
         Ok(index)
     }
 
-    /// Index of the server that the resolver gave for a URL without its query; `None` if unknown.
     pub(crate) fn resolved(&self, url: &str) -> Option<u32> {
         self.resolved.get(url).copied()
     }

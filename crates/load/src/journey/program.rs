@@ -92,7 +92,6 @@ impl Step {
         relation.holds(&left, &right).map_err(|why| (Fault::Value, format!("`when` of the next step: {why}")))
     }
 
-    /// Whether the journey needs the body of the step's response.
     pub(crate) fn reads_body(&self) -> bool {
         !matches!(self.body, Body::Rest { .. }) || !self.take.is_empty() || !self.expect.is_empty()
     }
@@ -106,7 +105,6 @@ enum Body {
 }
 
 impl Program {
-    /// Prepares a journey. Fails with all its problems, each in one sentence.
     pub(crate) fn new(journey: &Journey, targets: &BTreeMap<String, String>) -> Result<Program, Vec<String>> {
         let mut mistakes = Vec::new();
         let mut names = Names::default();
@@ -197,7 +195,6 @@ impl Program {
         self.steps.iter().take_while(|step| step.once).count()
     }
 
-    /// Slots of the values that `once` steps take.
     pub(crate) fn kept_slots(&self) -> impl Iterator<Item = usize> {
         self.steps.iter().filter(|step| step.once).flat_map(|step| step.take.iter().map(|take| take.slot))
     }

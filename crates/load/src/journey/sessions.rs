@@ -1,6 +1,5 @@
-//! Journeys in the workers' event loop. A client is not a thread, only the step and the values of its session.
-//!
-//! A session's first call waits for its turn like any request. Each response causes the next call, which counts as a
+//! Journeys in the workers' event loop. A client is not a thread, only the step and the values of its session. A
+//! session's first call waits for its turn like any request. Each response causes the next call, which counts as a
 //! request but needs no budget. An error ends the session, and the client begins a new one. Before it calls a URL that
 //! a resolver may list, the client queries the resolver; these queries are not counted.
 
@@ -60,7 +59,6 @@ struct PlannedJourney {
     targets: Vec<PlannedTarget>,
     /// Sum of the weights of all journeys up to and including this one.
     weight_until: u64,
-    /// Number of steps of all earlier journeys.
     steps_before: usize,
 }
 
@@ -84,7 +82,6 @@ pub(crate) struct Sessions {
     memo: Memo,
     problem: Option<String>,
     last: Last,
-    /// Session that the last response completed, if any.
     completed: Option<Completed>,
     transcript: String,
 }
@@ -152,7 +149,6 @@ struct Session {
     values: Values,
     cookies: Jar,
     due: Nanos,
-    /// Time at which the next call is due, after the think time.
     thinks_until: Nanos,
 }
 
@@ -245,7 +241,6 @@ impl Plan {
         Ok(servers)
     }
 
-    /// Maximum number of open connections that a client needs.
     pub(crate) fn connections_per_client(&self, servers: &Servers) -> usize {
         if self.learns { CONNECTIONS_MAX } else { servers.len() }
     }
@@ -569,7 +564,6 @@ impl Sessions {
         stream.session = Some(Box::new(session));
     }
 
-    /// Ends the session whose call was in flight on a lost connection.
     fn end_lost(stream: &mut Stream) {
         if std::mem::take(&mut stream.is_in_flight) {
             stream.end_session();
@@ -644,7 +638,6 @@ fn without_query(url: &str) -> &str {
     url.split(['?', '#']).next().unwrap_or(url)
 }
 
-/// Path and query of a composed request.
 fn target_of(request: &[u8]) -> &str {
     let line = request.split(|byte| *byte == b'\r').next().unwrap_or_default();
     std::str::from_utf8(line).unwrap_or_default().split(' ').nth(1).unwrap_or("/")

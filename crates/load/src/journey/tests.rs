@@ -497,7 +497,6 @@ fn responses_name_a_limited_number_of_servers() {
     assert!(failed.unwrap().to_string().contains("more than 1024 servers"));
 }
 
-/// The server responds to five calls and then only reads.
 #[test]
 fn call_without_response_counts_as_left_in_flight() {
     use std::io::{Read, Write};

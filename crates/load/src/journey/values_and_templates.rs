@@ -108,7 +108,6 @@ impl Values {
         Values { slots: vec![Value::Null; count], number, rng: Rng::stream(seed, number) }
     }
 
-    /// Returns a random number below `count`.
     pub(crate) fn pick(&mut self, count: u64) -> u64 {
         self.rng.below(count)
     }

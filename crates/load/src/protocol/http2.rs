@@ -111,7 +111,6 @@ impl Stream {
         self.ids.iter().position(|other| *other == id)
     }
 
-    /// Removes the request at `place`, which the last request then takes.
     fn remove(&mut self, place: usize) -> (u32, Open) {
         (self.ids.swap_remove(place), self.open.swap_remove(place))
     }
@@ -137,7 +136,6 @@ impl Stream {
         Some([0, bytes as usize])
     }
 
-    /// Sends as much of the waiting bodies as the windows allow.
     fn send_bodies(&mut self) {
         let Some(peer) = self.peer else { return };
         for (id, open) in self.ids.iter().zip(&mut self.open).filter(|(_, open)| !open.unsent.is_empty()) {

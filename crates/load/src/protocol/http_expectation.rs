@@ -53,7 +53,6 @@ impl Expectation {
         })
     }
 
-    /// Whether the response to this request needs a check of its whole body.
     #[inline]
     pub(super) fn checks_whole(&self, sent: Sent) -> bool {
         self.checks.as_ref().is_some_and(|checks| checks.applies_to(sent.number))
@@ -75,7 +74,6 @@ impl Expectation {
         }
     }
 
-    /// Judges a complete response with a body of `bytes` bytes.
     #[inline]
     pub(super) fn judge(
         &mut self,

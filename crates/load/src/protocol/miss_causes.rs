@@ -1,7 +1,6 @@
-//! The generator's knowledge of each key, two bytes per key, which explains why a GET missed.
-//!
-//! Requests on other connections may overtake a response. A miss that a deletion may explain counts as an invalidation,
-//! and a miss before any SET completed counts as compulsory. Only unexplained misses count as capacity misses.
+//! The generator's knowledge of each key, two bytes per key, which explains why a GET missed. Requests on other
+//! connections may overtake a response. A miss that a deletion may explain counts as an invalidation, and a miss before
+//! any SET completed counts as compulsory. Only unexplained misses count as capacity misses.
 
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};

@@ -213,7 +213,6 @@ impl Varied {
         Ok(Some(varied))
     }
 
-    /// Compiles a string of this syntax, such as the value of a header field.
     pub(crate) fn of_text(text: &str, syntax: Syntax, values: &mut Values<'_>) -> Result<Varied, String> {
         let mut varied = Varied { bytes: Vec::new(), head: Vec::new(), body: Vec::new(), values: Vec::new() };
         varied.head = varied.pieces(text, syntax, values)?;
@@ -402,7 +401,6 @@ mod tests {
         String::from_utf8(out).unwrap()
     }
 
-    /// The values of `field` in the first `count` requests of one worker.
     fn values(field: &str, count: usize) -> Vec<String> {
         let mut http = compiled(&format!("/{field}"), "", "", Path::new("")).unwrap();
         let value = |text: String| text["POST /".len()..text.find(" HTTP").unwrap()].to_owned();

@@ -270,7 +270,6 @@ fn requests_after_last_response_are_resent() {
     }
 }
 
-/// Each connection ends after four responses, with eight requests in flight.
 #[test]
 fn resent_requests_have_the_same_bytes() {
     let mut spec = LoadSpec { pipeline: 8, stop: Stop::Requests { requests: 1_000, max_ns: 60 * S }, ..http() };

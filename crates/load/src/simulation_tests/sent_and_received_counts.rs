@@ -33,7 +33,6 @@ fn loads() -> Vec<LoadSpec> {
 #[test]
 fn each_sent_request_is_counted_once() {
     type Delay = fn(ready_made_peers::Request) -> u64;
-    // The servers are healthy, sometimes late, often late, sometimes wrong, or silent from some request on.
     let behaviours: [(&str, Delay, u64); 5] = [
         ("healthy", |_| MS, u64::MAX),
         ("late", |request| if request.number % 20 == 7 { 70 * MS } else { MS }, u64::MAX),

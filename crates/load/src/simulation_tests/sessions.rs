@@ -129,7 +129,6 @@ fn sessions_call_in_order_with_values_of_replies() {
     assert_eq!((session.min, session.max), (Some(3 * (MS + ROUND_TRIP)), Some(3 * (MS + ROUND_TRIP))));
 }
 
-/// A shop whose login is on a separate server.
 fn two_servers() -> LoadSpec {
     let mut spec = shop();
     let text = SHOP.replace("targets = { ", "targets = { accounts = \"http://10.0.0.2:7\", ");
@@ -215,7 +214,6 @@ fn with_several_servers_a_lost_connection_ends_only_its_session() {
 #[test]
 fn an_error_ends_only_its_session() {
     let stop = Stop::Requests { requests: 3_000, max_ns: 60 * S };
-    // Every 50th list is short, and every 70th order is refused.
     let spoil = |number: u64, call: &str, _: &mut Nanos, reply: &mut Vec<u8>| match call {
         "list" if number.is_multiple_of(50) => *reply = self::reply("{\"items\": [1]}"),
         "order" if number.is_multiple_of(70) => *reply = b"HTTP/1.1 409 Conflict\r\nContent-Length: 0\r\n\r\n".to_vec(),
@@ -261,7 +259,6 @@ fn a_lost_connection_ends_the_session_in_flight() {
 fn sessions_start_at_their_rate_and_count_from_when_they_were_due() {
     let stop = Stop::Duration { duration_ns: 10 * S };
     let arrivals = Arrivals::Constant { rate_per_s: 50.0 };
-    // All connections hang for a second once.
     let stalled = |number: u64, _: &str, delay: &mut Nanos, _: &mut Vec<u8>| {
         if (600..604).contains(&number) {
             *delay += S;

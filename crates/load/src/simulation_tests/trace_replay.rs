@@ -114,7 +114,6 @@ fn short_keys_are_lengthened_until_distinct() {
 
 #[test]
 fn recorded_gaps_are_exact() {
-    // There are four operations in the first second, none in the second and two in the third.
     let text = "100,a,5,1,7,set,0\n100,a,5,1,7,get,0\n100,a,5,1,7,get,0\n100,b,5,1,7,set,0\n102,a,5,1,7,get,0\n102,b,5,1,7,get,0\n";
     let times = |speed: &str| {
         let spec = replaying(workload(&format!(

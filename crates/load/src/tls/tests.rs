@@ -523,7 +523,6 @@ fn hostile_server_causes_only_errors() {
         let error = (0..100_000).find_map(|_| session.read(record, &mut Vec::new()).err());
         assert!(error.is_some(), "{record:?} can be repeated for ever");
     }
-    // One corrupted byte in a real handshake causes an error or a wait for more data.
     let server = Arc::new(authority.leaf(&leaf_params(&["localhost"])).server(&BOTH));
     let mut pair = Pair::new(&connector, &server);
     let (mut hello, mut flight) = (Vec::new(), Vec::new());

@@ -26,7 +26,6 @@ pub(super) struct Budget {
     of_warmup: Option<u64>,
     of_measured: Option<u64>,
     reported_spent: bool,
-    /// Whether the trace or a file of values is used up.
     exhausted: bool,
     reported_exhausted: bool,
     due: u64,

@@ -69,7 +69,6 @@ pub(super) struct Client<S> {
     /// First unsolicited bytes on this connection, escaped; `None` if there were none.
     pub(super) unsolicited: Option<Box<str>>,
     pub(super) server: u32,
-    /// Connections to other servers that the client has called.
     others: Vec<Parked>,
 }
 
@@ -102,7 +101,6 @@ pub(super) struct Flight<E> {
     pub(super) sent_at: Nanos,
     pub(super) is_measured: bool,
     pub(super) timed_out: bool,
-    /// Number of times that the server refused to process the request.
     pub(super) refusals: u8,
     pub(super) wait: Wait,
 }

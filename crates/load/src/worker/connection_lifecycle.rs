@@ -74,7 +74,6 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         }
     }
 
-    /// Closes a parked connection. The next request to its server opens a new one.
     #[cold]
     fn end_parked(&mut self, conn: Conn) {
         let Some(parked) = self.connections.parked(conn) else { return };
