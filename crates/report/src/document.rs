@@ -48,8 +48,7 @@ pub(crate) enum Block {
     Code(String),
     /// Blocks under a title, collapsed if the form supports it.
     Fold(String, Vec<Block>),
-    /// Figures of the metrics that the study asks about, or supporting ones: distributions, trials over time, probes
-    /// and flame graphs. Omitted if the form cannot show figures.
+    /// Figures of the metrics that the study asks about, or supporting ones. Omitted if the form cannot show figures.
     Figures {
         supporting: bool,
     },

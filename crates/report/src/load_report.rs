@@ -218,7 +218,6 @@ fn spread_words(spread: &SpreadNs, noun: &str) -> String {
     format!("{} of {}", points.collect::<Vec<_>>().join(", "), number::count(spread.count, noun))
 }
 
-/// Describes HTTP/2 streams and the time that requests waited for room on a connection.
 fn stream_words(streams: &StreamsReport) -> Vec<String> {
     let bytes = |mean: Option<f64>| mean.map_or("none".to_owned(), |mean| quantity(mean, "bytes"));
     let mut words = vec![format!(

@@ -306,7 +306,6 @@ impl Panel {
 
     fn draw_axes(&self, svg: &mut Svg, frame: &Frame, named: bool) {
         let lying = self.lying();
-        // There are grid lines only for values.
         let (mut major, mut minor) = (Path::default(), Path::default());
         let values = if lying { &self.x } else { &self.y };
         let line = |path: &mut Path, value: f64| {

@@ -24,7 +24,6 @@ use crate::document::{Block, Document, Section};
 /// Sections with the results. Forms that can fold show only these sections and the figures at first.
 const RESULTS: [fn(&Findings) -> Option<Section>; 3] = [gate::section, results::section, proxy_overhead::section];
 
-/// Sections about details and trust, folded if the form can fold.
 const DETAILS: [fn(&Findings) -> Option<Section>; 14] = [
     failures::section,
     warnings::section,

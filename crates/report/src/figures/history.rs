@@ -25,7 +25,6 @@ fn drawing(history: &History, machine: &MachineHistory, index: usize, points: us
     let shown = machine.points.iter().take(points).collect::<Vec<_>>();
     for (place, point) in shown.iter().enumerate() {
         let aside = (place as f64 - (shown.len() as f64 - 1.0) / 2.0) * ASIDE;
-        // Quick runs have separate lines with different dashes.
         for quick in [false, true] {
             let series = style::dashed(place, usize::from(quick));
             let of_runs = machine.runs.iter().zip(&point.values).enumerate();

@@ -22,8 +22,7 @@ const ROOM: f64 = 0.05;
 const LOG_FROM: f64 = 25.0;
 
 impl Axis {
-    /// Creates an axis for measured values: log if the largest is at least `LOG_FROM` times the smallest, else linear,
-    /// from zero if the smallest is relatively small. The label says if it starts above zero.
+    /// Creates an axis for measured values, log or linear (see [`LOG_FROM`]). The label says if it starts above zero.
     pub(crate) fn of_values(values: impl Iterator<Item = f64>, unit: &str, label: &str) -> Axis {
         let (low, high) = values
             .filter(|value| number::drawable(*value))

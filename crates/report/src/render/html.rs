@@ -39,7 +39,6 @@ pub fn figure_svgs(findings: &Findings, background: Background) -> Vec<(String, 
 }
 
 /// Renders the report as one page of at most [`PAGE_LIMIT`] bytes, without external resources. It needs no scripts.
-///
 /// Studies with very many design points lose tooltips and curve points, then figures, then rows; the page lists the
 /// omissions. Other forms of the report have no limit. Fails with [`HtmlError`] if the template fails.
 pub fn html(findings: &Findings) -> Result<String, HtmlError> {
