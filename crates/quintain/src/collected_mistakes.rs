@@ -44,7 +44,6 @@ where
 
 type Parsed<T> = Result<T, Invalid>;
 
-/// Errors of one command line, in the order in which they were found.
 #[derive(Debug, Default)]
 pub(crate) struct Mistakes {
     problems: Vec<Problem>,

@@ -277,7 +277,6 @@ fn of_study(args: &CompareArgs, study: &str, levels: [&String; 2], mut mistakes:
             (Some(metric), _) => vec![metric.clone()],
             (None, Some(gate)) => gate.metrics,
             (None, None) => {
-                // The study's own metric comes first.
                 let own = Some(plan.trials.metric.as_str()).filter(|own| *own != "latency_mean");
                 let others = COMPARED.into_iter().filter(|name| Some(*name) != own);
                 own.into_iter().chain(others).map(str::to_owned).collect()

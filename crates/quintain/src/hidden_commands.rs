@@ -25,7 +25,6 @@ pub(crate) fn exec(cpus: Option<Cpus>, parent: Option<u32>, command: &[OsString]
     Err(because(Exit::Machine, format!("cannot start `{name}`"))(error))
 }
 
-/// Kills the processes of a lab once the lab dies.
 pub(crate) fn watchdog() -> Done {
     // The signals that end the lab must not end its cleanup.
     signals::ignore()?;
@@ -55,7 +54,6 @@ pub(crate) fn spin(cpus: Cpus) -> Done {
 /// Time limit for joining a lab, which does not listen for longer.
 const JOINING: Duration = Duration::from_secs(60);
 
-/// Carries out the orders of a lab until the lab is gone.
 pub(crate) fn node(args: &NodeArgs) -> Done {
     let exe = exe()?;
     // The lab is waiting, so connecting comes before slower work.

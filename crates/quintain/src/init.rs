@@ -34,7 +34,6 @@ struct Draft {
     path: String,
     request: HttpArgs,
     objective: String,
-    /// Whether the server and the generator must share one CPU.
     share_cpus: bool,
 }
 

@@ -9,7 +9,6 @@ use crate::command_result::{Exit, Problem};
 use crate::live_chart::{Strip, clipped};
 use crate::output;
 
-/// Explains why a load has no measurement, with a hint.
 pub(crate) fn problem(error: &LoadError, target: &Target) -> Problem {
     let (exit, hint) = match error {
         LoadError::Unreachable { has_responded: true, .. } => (Exit::Subject, None),

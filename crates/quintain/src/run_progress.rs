@@ -55,7 +55,6 @@ impl Bar {
             failures: BTreeSet::new(),
             pairs: analysis::gate::Live::new(plan),
         };
-        // A study with a fixed number of trials has no range.
         let range = |least: String, most: String| if least == most { least } else { format!("{least} to {most}") };
         let trials = range(estimate.trials_min.to_string(), estimate.trials_max.to_string());
         let time = range(output::time_words(estimate.seconds_min), output::time_words(estimate.seconds_max));

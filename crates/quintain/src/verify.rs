@@ -163,7 +163,6 @@ fn own_cases(files: &[PathBuf]) -> Result<Vec<Case>> {
 fn check_names(args: &VerifyArgs, orders: &[&Order]) -> Result<()> {
     let known: Vec<String> = orders.iter().flat_map(|order| lab::verify::names(order)).map(|(name, _)| name).collect();
     let Some(unknown) = args.names.iter().find(|name| !known.contains(name)) else {
-        // Without a suite or a file of cases, there is nothing to check.
         let hint =
             "add a file with `--cases FILE`, or name the server's protocol: `--protocol http`, `pingpong`, `cache`";
         let is_empty = known.is_empty() && !orders.is_empty();

@@ -187,7 +187,6 @@ impl LengthLaw<'_> {
     }
 
     fn mean(&self) -> f64 {
-        // Shorter lengths move up to the minimum.
         let moved = |least: u64| (0..least).map(|size| self.sizes.cdf(size)).sum::<f64>();
         self.sizes.mean() + self.least.iter().map(|(least, share)| share * moved(*least)).sum::<f64>()
     }

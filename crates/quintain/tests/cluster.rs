@@ -74,7 +74,6 @@ fn merges_the_load_of_several_generators() {
         assert_eq!(sum(whole["windows"].as_array().unwrap(), |window| &window["requests"]), part("requests"));
         assert_eq!(whole["service"]["count"].as_u64(), Some(part("requests")));
         assert_eq!(whole["workers"].as_array().unwrap().len(), 3);
-        // All generators began together, within the error of their clocks.
         let began = agents.iter().map(|agent| agent["measurement"]["began_ns"].as_i64().unwrap()).collect::<Vec<_>>();
         let doubt: i64 = agents.iter().map(|agent| agent["clock"]["error_ns"].as_i64().unwrap()).sum();
         let apart = began.iter().max().unwrap() - began.iter().min().unwrap();

@@ -103,7 +103,6 @@ fn runs_are_listed_exported_and_removed() {
     folder.quintain(&["runs", "import", "run.gz", "--as", "theirs"]).expect(0);
     assert_eq!(runs(&folder, &[]).len(), 4);
 
-    // Removing runs also shrinks the file.
     let before = std::fs::metadata(folder.path().join("quintain.db")).unwrap().len();
     let dry = folder.quintain(&["runs", "rm", "theirs", id(1), "--dry-run"]).expect(0);
     assert!(dry.out.contains("would remove theirs  ") && runs(&folder, &[]).len() == 4, "{}", dry.out);

@@ -189,7 +189,6 @@ fn each_flaw_fails_the_case_made_for_it() {
     });
 }
 
-/// No case ran, so the server neither passed nor failed.
 #[test]
 fn server_that_does_not_start_has_no_results() {
     let rows = [("echo cannot run here: no moon >&2; exit 69", 4, "no moon"), ("echo broken >&2; exit 1", 3, "broken")];

@@ -22,7 +22,6 @@ pub enum Does {
     AnswerAndWait(&'static [u8]),
     /// Responds with the head and body of the request as the body.
     Echo,
-    /// Reads requests and never responds.
     Silence,
 }
 
