@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use stats::Rng;
 
-/// Number of client threads, which divide the connections among themselves.
 pub(super) const THREADS: usize = 2;
 const BATCH: usize = 16;
 /// Number of batches per phase. Values are small, mixed, large and mixed in turn; the index grows, shrinks and grows.

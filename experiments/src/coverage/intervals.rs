@@ -1,5 +1,4 @@
-//! Coverage of the intervals that reports compute, in simulated studies with a known truth. Trials have levels of their
-//! own, windows within a trial are autocorrelated, and latencies have a distribution.
+//! Coverage of the intervals that reports compute, in simulated studies with a known truth.
 
 use stats::batch_means;
 use stats::distribution::Distribution;
@@ -77,7 +76,6 @@ pub struct Outcome {
     pub studies: u32,
     /// Number of studies with an interval.
     pub answered: u32,
-    /// Number of intervals that contain the truth.
     pub covered: u32,
     /// Mean relative half-width of the intervals.
     pub width: f64,

@@ -1,5 +1,4 @@
-//! Whole reports on simulated machines: shares of false statements and of intervals that contain the truth. Studies run
-//! in whole blocks at several places. Machines may slow down in spells, vary between starts, or have outliers.
+//! Whole reports on simulated machines: shares of false statements and of intervals that contain the truth.
 
 use stats::gate;
 use stats::ranking::{self, Claims, Place};
