@@ -52,12 +52,10 @@ pub(crate) fn thrift_idl(bytes: &[u8]) {
     }
 }
 
-/// Checks messages of the binary protocol; see [`thrift_messages`].
 pub(crate) fn thrift_binary(bytes: &[u8]) {
     thrift_messages(Protocol::Binary, bytes);
 }
 
-/// Checks messages of the compact protocol; see [`thrift_messages`].
 pub(crate) fn thrift_compact(bytes: &[u8]) {
     thrift_messages(Protocol::Compact, bytes);
 }
