@@ -1,5 +1,4 @@
 //! `cargo xtask dist`: a release archive with the static binary, manual pages, completions, licences and a checksum.
-//!
 //! The build is reproducible: the binary contains no paths of this machine, and the archive no times or owners.
 
 use std::fs;
@@ -34,7 +33,6 @@ pub(crate) fn run(target: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Builds the binary without paths of this machine and returns its path.
 fn build(root: &Path, target: &str, place: &Path, epoch: &str) -> Result<PathBuf, String> {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| Some(Path::new(&std::env::var_os("HOME")?).join(".cargo"))).ok_or("error: no HOME")?;

@@ -1,6 +1,5 @@
-//! Finds import cycles between the files of a crate: to change one file of a cycle, a reader needs all of them.
-//!
-//! A file may import from its parent modules (`super::`); these imports do not count.
+//! Finds import cycles between the files of a crate: to change one file of a cycle, a reader needs all of them. A file
+//! may import from its parent modules (`super::`); these imports do not count.
 
 use std::collections::{BTreeMap, BTreeSet};
 

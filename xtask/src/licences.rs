@@ -1,6 +1,5 @@
-//! Licences of the packages linked into the binary: a check against `deny.toml`, and their texts.
-//!
-//! `cargo deny check` checks more, but CI would need minutes to install it.
+//! Licences of the packages linked into the binary: a check against `deny.toml`, and their texts. `cargo deny check`
+//! checks more, but CI would need minutes to install it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

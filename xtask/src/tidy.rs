@@ -1,6 +1,5 @@
-//! `cargo xtask tidy`: automatic checks of the architecture, the documents and the sources.
-//!
-//! Each check is a function from text to complaints, so that the tests can make it fail.
+//! `cargo xtask tidy`: automatic checks of the architecture, the documents and the sources. Each check is a function
+//! from text to complaints, so that the tests can make it fail.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
