@@ -446,7 +446,7 @@ impl Store {
     }
 
     /// Inserts the run of a [`run_file`] and all its trials, or nothing, and returns its full name. Changes only the
-    /// name to `name`, if given, and the time of the import to `now` (UTC, RFC 3339). Other writers wait meanwhile.
+    /// name to `name`, if given, and the time of the import to `now` (UTC, RFC 3339). Other writers wait.
     /// Fails with [`StoreError::RunFile`] or [`StoreError::RunExists`].
     pub fn import(&self, file: impl Read + Send, name: Option<&str>, now: &str) -> Result<String> {
         std::thread::scope(|scope| {
