@@ -272,8 +272,14 @@ mod tests {
                 name: None,
             };
             let expect = study::spec::Expect { status: Some(vec![200, 201]), ..Default::default() };
-            point.load.http =
-                Some(HttpPlan { requests: vec![request], tls: None, http2: false, expect, values: [].into() });
+            point.load.http = Some(HttpPlan {
+                requests: vec![request],
+                tls: None,
+                http2: false,
+                expect,
+                proto: None,
+                values: [].into(),
+            });
         };
         assert_eq!(
             flags(http).unwrap(),

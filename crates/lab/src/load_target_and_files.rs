@@ -10,7 +10,7 @@ use study::load_limits_and_defaults::BODY_MAX_BYTES;
 use study::node_messages::Standing;
 use study::plan::{BodyPlan, HttpPlan, HttpRequestPlan, JourneyPlan, JourneySource, LoadPlan, Plan};
 use study::request_values::{self, Field, Part};
-use study::spec::{HttpRequest, Protocol, Target, WeightedJourney};
+use study::spec::{Expect, HttpRequest, Protocol, Target, WeightedJourney};
 
 use crate::size_limited_reads::{read_limited, read_text};
 
@@ -39,8 +39,9 @@ pub(crate) fn target(load: &LoadPlan, host: IpAddr, ports: Standing, directory: 
         Protocol::Http | Protocol::Https => {
             let http = load.http.as_ref().ok_or_else(lacks)?;
             let host = self::host(http, front);
-            let requests = http.requests.iter().map(|request| self::request(request, &host, http, directory));
-            let requests = requests.collect::<Result<Vec<_>, _>>()?;
+            let schema = schema(http, directory)?;
+            let request = |request| self::request(request, &host, http, schema.as_ref(), directory);
+            let requests = http.requests.iter().map(request).collect::<Result<Vec<_>, _>>()?;
             // A generator on another machine has a different working directory.
             let directory = std::path::absolute(directory).unwrap_or_default().display().to_string();
             Ok(Target::Http {
@@ -48,7 +49,7 @@ pub(crate) fn target(load: &LoadPlan, host: IpAddr, ports: Standing, directory: 
                 requests,
                 tls: http.tls.clone(),
                 http2: http.http2,
-                expect: http.expect.clone(),
+                expect: Expect { grpc_schema: schema.map(|schema| schema.encode()), ..http.expect.clone() },
                 directory,
             })
         }
@@ -131,6 +132,7 @@ fn request(
     plan: &HttpRequestPlan,
     host: &str,
     HttpPlan { values, expect, .. }: &HttpPlan,
+    schema: Option<&grpc::Schema>,
     directory: &Path,
 ) -> Result<HttpRequest, String> {
     let mut headers = plan.headers.clone();
@@ -148,7 +150,17 @@ fn request(
     };
     let HttpRequestPlan { weight, method, path, name, .. } = plan.clone();
     let request = HttpRequest { weight, method, target: path, headers, body, name };
-    if expect.grpc { study::grpc::prepare(request).map_err(|error| error.in_one_line()) } else { Ok(request) }
+    match schema {
+        Some(schema) => study::grpc::prepare_json(request, |path, json| schema.method(path)?.encode(json)),
+        None if expect.grpc => study::grpc::prepare(request),
+        None => Ok(request),
+    }
+    .map_err(|error| error.in_one_line())
+}
+
+/// Reads the schema of gRPC calls; `None` if messages are already encoded.
+fn schema(http: &HttpPlan, directory: &Path) -> Result<Option<grpc::Schema>, String> {
+    http.proto.as_ref().map(|file| grpc::Schema::read(&directory.join(file))).transpose()
 }
 
 fn body(path: &Path) -> Result<Vec<u8>, String> {
@@ -159,7 +171,8 @@ fn body(path: &Path) -> Result<Vec<u8>, String> {
 pub fn missing_files(plan: &Plan, directory: &Path) -> Vec<String> {
     let mut missing = crate::proxy::missing_files(plan, directory);
     for http in plan.points.iter().filter_map(|point| point.load.http.as_ref()) {
-        let requests = http.requests.iter().map(|plan| request(plan, "", http, directory));
+        let schema = schema(http, directory).map_err(|why| missing.push(why)).ok().flatten();
+        let requests = http.requests.iter().map(|plan| request(plan, "", http, schema.as_ref(), directory));
         missing.extend(requests.filter_map(|request| match request {
             Ok(request) => unreadable_value(&request, directory),
             Err(why) => Some(why),
@@ -313,6 +326,25 @@ mod tests {
         let fixed = "targets = { user = \"https://localhost:{port}\" }\nresolve = \"http://127.0.0.1:5000\"";
         let asker = Some("http://127.0.0.1:5000".to_owned());
         assert_eq!(asked(fixed, direct(9000)), ("https://localhost:9000".to_owned(), asker));
+    }
+
+    #[test]
+    fn encodes_grpc_messages_by_their_schema() {
+        let folder = tempfile::tempdir().unwrap();
+        let schema =
+            "syntax = \"proto3\"; package a; message In { string x = 1; } service B { rpc C(In) returns (In); }";
+        std::fs::write(folder.path().join("a.proto"), schema).unwrap();
+        let lines = |body: &str| {
+            format!("protocol = \"http\"\ngrpc = true\nproto = \"a.proto\"\npath = \"/a.B/C\"\nbody = '{body}'")
+        };
+        let Target::Http { requests, expect, .. } = target_of(&lines("{\"x\": \"y\"}"), folder.path()).unwrap() else {
+            unreachable!()
+        };
+        assert_eq!(requests[0].body, b"\0\0\0\0\x03\x0a\x01y");
+        assert!(grpc::Schema::decode(&expect.grpc_schema.unwrap()).unwrap().method("/a.B/C").is_ok());
+        let wrong = "message `a.In`: unrecognized field name 'z'";
+        assert_eq!(target_of(&lines("{\"z\": 1}"), folder.path()).unwrap_err(), wrong);
+        assert_eq!(missing_files(&plan(&lines("{\"z\": 1}")), folder.path()), [wrong]);
     }
 
     #[test]

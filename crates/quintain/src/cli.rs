@@ -896,9 +896,12 @@ pub(crate) struct HttpArgs {
     /// Send HTTP/2: by ALPN to https://, by prior knowledge to http://
     #[arg(long, conflicts_with = "pipeline", help_heading = REQUESTS)]
     pub(crate) http2: bool,
-    /// Send unary gRPC calls to http://host:port/package.Service/Method; --body or --body-file is the encoded message
+    /// Send gRPC calls to http://host:port/package.Service/Method; --body or --body-file is the encoded message
     #[arg(long, help_heading = REQUESTS)]
     pub(crate) grpc: bool,
+    /// Messages of --grpc are JSON, by this .proto file or descriptor set; a list for a stream of the client
+    #[arg(long, value_name = "FILE", requires = "grpc", help_heading = REQUESTS)]
+    pub(crate) proto: Option<PathBuf>,
     /// Maximum requests in flight per HTTP/2 connection [default: 1]
     #[arg(short = 'm', long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<u32>("load.streams"), help_heading = REQUESTS)]
     pub(crate) streams: Option<u32>,

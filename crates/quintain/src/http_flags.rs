@@ -70,10 +70,23 @@ pub(crate) fn asked(url: Option<&str>, args: &HttpArgs, caches: &CacheArgs, mist
 
     let (entries, first) = (entries?, first?);
     let mut requests = parts.requests(&entries, connection, mistakes);
+    let schema = args
+        .proto
+        .as_deref()
+        .and_then(|path| mistakes.ok(grpc::Schema::read(path).map_err(|error| usage(format!("`--proto`: {error}")))));
     if args.grpc {
-        let calls = requests.into_iter().map(|call| study::grpc::prepare(call).map_err(|error| error.of("`--grpc`")));
+        let call = |request| match &schema {
+            Some(schema) => study::grpc::prepare_json(request, |path, json| schema.method(path)?.encode(json)),
+            None => study::grpc::prepare(request),
+        };
+        let calls = requests.into_iter().map(|request| call(request).map_err(|error| error.of("`--grpc`")));
         requests = calls.filter_map(|call| mistakes.ok(call)).collect();
     }
+    if schema.is_some() && expect.body.is_some() {
+        let message = "`--expect-body` compares encoded messages, but `--proto` makes them JSON";
+        mistakes.add(usage(message).hint("use `--expect-json`"));
+    }
+    let expect = Expect { grpc_schema: schema.map(|schema| schema.encode()), ..expect };
     let http2 = args.http2 || args.grpc;
     if args.streams.is_some() && !http2 {
         mistakes.add(usage("`--streams` needs HTTP/2").hint("add `--http2` or `--grpc`"));
@@ -173,6 +186,7 @@ pub(crate) fn given_flags(args: &HttpArgs) -> Vec<&'static str> {
         ("`--pipeline`", args.pipeline.is_some()),
         ("`--http2`", args.http2),
         ("`--grpc`", args.grpc),
+        ("`--proto`", args.proto.is_some()),
         ("`--streams`", args.streams.is_some()),
         ("`--connection`", args.connection.is_some()),
         ("`--no-keepalive`", args.no_keepalive),
@@ -210,7 +224,7 @@ pub(crate) fn expect(args: &HttpArgs, mistakes: &mut Mistakes) -> Expect {
     let matches = mistakes.flag("`--expect-matches`", &args.expect_matches, validate_http::regex);
     let length = mistakes.flag("`--expect-length`", &args.expect_length, validate_http::length_range);
     let check_one_in = args.check.map_or(0, validate_http::one_in);
-    Expect { status, body, json, matches, length, check_one_in, grpc: args.grpc }
+    Expect { status, body, json, matches, length, check_one_in, grpc: args.grpc, grpc_schema: None }
 }
 
 fn body(text: &Option<String>, flag: &str, file: Option<&Path>, mistakes: &mut Mistakes) -> Option<Vec<u8>> {
@@ -490,6 +504,7 @@ mod tests {
             (&["https://h", "--cert", "/no/such"], "`--cert`: cannot read"),
             (&["https://h", "--cert", "/dev/null", "--key", "/no/such"], "`--key`: cannot read"),
             (&["http://h", "--cert", "/dev/null"], "`--cert` needs `https://`"),
+            (&["http://h/a.B/C", "--grpc", "--proto", "/no/such"], "`--proto`: schema `/no/such`: No such file"),
             (&["http://h", "--connect-to", "h"], "`--connect-to`: `h` is not `HOST:PORT`"),
             (&["http://h", "--connect-to", "h:1/x"], "`--connect-to`: `h:1/x` is not `HOST:PORT`"),
             (&["pingpong://h:1", "-k", "-X", "GET"], "`--method`, `--insecure` are HTTP only"),

@@ -1,11 +1,8 @@
-//! Unary gRPC calls as HTTP/2 requests. Source: gRPC over HTTP2 (grpc/grpc, doc/PROTOCOL-HTTP2.md).
+//! gRPC calls as HTTP/2 requests. Source: gRPC over HTTP2 (grpc/grpc, doc/PROTOCOL-HTTP2.md).
 
 use config::Invalid;
 
 use crate::spec::HttpRequest;
-
-/// Length of the prefix of a message, bytes: a compression flag and the length of the message.
-const PREFIX_BYTES: usize = 5;
 
 /// Names of the status codes, in order. Source: grpc/grpc, doc/statuscodes.md.
 const STATUS_NAMES: [&str; 17] = [
@@ -34,9 +31,27 @@ pub fn status_text(status: u32) -> String {
     format!("grpc-status {status}{name}")
 }
 
-/// Turns a request whose body is a message into a unary call: adds the message's prefix, `content-type` and `te`. Fails
-/// if the method is not `POST`, the path lacks a service or method, or values would make encoded lengths wrong.
+/// Turns a request whose body is an encoded message into a call that sends it. Fails as [`prepare_messages`] does.
 pub fn prepare(mut request: HttpRequest) -> Result<HttpRequest, Invalid> {
+    let message = std::mem::take(&mut request.body);
+    prepare_messages(request, &[message])
+}
+
+/// Turns a request whose body is JSON into a call. `encode` encodes the messages in a JSON text for a path. Fails as
+/// [`prepare_messages`] does, and for a body that is not UTF-8 or that `encode` refuses.
+pub fn prepare_json(
+    mut request: HttpRequest,
+    encode: impl FnOnce(&str, &str) -> Result<Vec<Vec<u8>>, String>,
+) -> Result<HttpRequest, Invalid> {
+    let json = String::from_utf8(std::mem::take(&mut request.body));
+    let json = json.map_err(|_| Invalid::new("a message in JSON must be UTF-8"))?;
+    let messages = encode(&request.target, &json).map_err(Invalid::new)?;
+    prepare_messages(request, &messages)
+}
+
+/// Turns a request into a call that sends `messages`: adds their prefixes, `content-type` and `te`. Fails if the method
+/// is not `POST`, the path lacks a service or method, or a message has values, which would make encoded lengths wrong.
+pub fn prepare_messages(mut request: HttpRequest, messages: &[Vec<u8>]) -> Result<HttpRequest, Invalid> {
     let path = request.target.strip_prefix('/').and_then(|path| path.split_once('/'));
     if !path.is_some_and(|(service, method)| !service.is_empty() && !method.is_empty() && !method.contains('/')) {
         let text = format!("`{}` does not name a gRPC method", request.target.escape_debug());
@@ -46,24 +61,26 @@ pub fn prepare(mut request: HttpRequest) -> Result<HttpRequest, Invalid> {
         let text = format!("a gRPC call is a `POST`, not a `{}`", request.method);
         return Err(Invalid::new(text).hint("drop the method"));
     }
-    if request.body.windows(2).any(|two| two == b"{{") {
+    if messages.iter().any(|message| message.windows(2).any(|two| two == b"{{")) {
         let text = "a gRPC message cannot have values in `{{…}}`";
-        return Err(
-            Invalid::new(text).hint("put values into headers, or encode several messages and name them in a mix")
-        );
+        let hint = "put values into headers, or name several messages in a mix";
+        return Err(Invalid::new(text).hint(hint));
     }
     for (name, value) in [("content-type", "application/grpc"), ("te", "trailers")] {
         if !request.headers.iter().any(|(known, _)| known.eq_ignore_ascii_case(name)) {
             request.headers.push((name.to_owned(), value.to_owned()));
         }
     }
-    let length = u32::try_from(request.body.len());
-    let length = length.map_err(|_| Invalid::new(format!("a gRPC message of {} bytes", request.body.len())))?;
-    let mut framed = Vec::with_capacity(PREFIX_BYTES + request.body.len());
-    framed.push(0);
-    framed.extend_from_slice(&length.to_be_bytes());
-    framed.append(&mut request.body);
-    Ok(HttpRequest { body: framed, ..request })
+    let mut body = Vec::new();
+    for message in messages {
+        let length = u32::try_from(message.len());
+        let length = length.map_err(|_| Invalid::new(format!("a gRPC message of {} bytes", message.len())))?;
+        // A message's prefix: the flag of compression, and the length.
+        body.push(0);
+        body.extend_from_slice(&length.to_be_bytes());
+        body.extend_from_slice(message);
+    }
+    Ok(HttpRequest { body, ..request })
 }
 
 #[cfg(test)]

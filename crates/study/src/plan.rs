@@ -240,6 +240,9 @@ pub struct HttpPlan {
     pub http2: bool,
     /// Conditions of a valid response.
     pub expect: Expect,
+    /// Schema file of gRPC calls, whose bodies are then JSON; `None` for encoded bodies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proto: Option<String>,
     /// Named values for body files. In other strings, the forms of the values already replace the names.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub values: BTreeMap<String, String>,

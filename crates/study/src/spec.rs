@@ -338,6 +338,9 @@ pub struct Expect {
     /// Whether a response also needs `grpc-status: 0`, in its trailers or in a head without a body.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub grpc: bool,
+    /// Descriptor set of the gRPC messages, to check responses as JSON; `None` checks encoded messages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grpc_schema: Option<Vec<u8>>,
 }
 
 /// I/O backend of the generator.

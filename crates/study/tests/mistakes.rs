@@ -847,6 +847,7 @@ fn grpc_needs_a_method_and_http2() {
         ("path = \"/a.B/C\"\nhttp = \"1.1\"", "gRPC needs HTTP/2"),
         ("path = \"/a.B/C\"\nmethod = \"PUT\"", "a gRPC call is a `POST`, not a `PUT`"),
         ("path = \"/a.B/C\"\nbody = \"{{seq}}\"", "a gRPC message cannot have values"),
+        ("path = \"/a.B/C\"\nproto = \"a.proto\"\nexpect_body = \"x\"", "but `proto` makes them JSON"),
     ] {
         let found = mistakes(&study(lines));
         assert!(found.contains(expected), "{lines}: {found}");

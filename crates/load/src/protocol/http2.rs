@@ -274,7 +274,7 @@ impl Http2 {
                 Err(error) => mistakes.push(format!("request `{}`: {error}", request.kind())),
             }
         }
-        let expectation = Expectation::new(expect, &mut values).map_err(|found| mistakes.extend(found));
+        let expectation = Expectation::new(expect, requests, &mut values).map_err(|found| mistakes.extend(found));
         let mix = Mix::new(requests, values.requests_max()).map_err(|mistake| mistakes.push(mistake));
         let (Ok(expectation), Ok(mix), true) = (expectation, mix, mistakes.is_empty()) else { return Err(mistakes) };
         Ok(Self {
@@ -370,10 +370,10 @@ impl Http2 {
         self.facts = facts;
         self.last = Last { first_at, bytes: incoming.body_bytes };
         let fault = match result {
-            Ok(()) => {
-                let fault = self.expectation.judge(&mut body, self.mix.asked(sent), sent, status, incoming.body_bytes);
-                fault.or_else(|| self.expectation.judge_grpc(grpc))
-            }
+            Ok(()) => self
+                .expectation
+                .judge_grpc(status, grpc)
+                .or_else(|| self.expectation.judge(&mut body, self.mix.asked(sent), sent, status, incoming.body_bytes)),
             Err(error) => {
                 self.expectation.note(Some(error.to_string()));
                 Some(Fault::Framing)

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use study::spec::Expect;
+use study::spec::{Expect, HttpRequest};
 use wire::http1::RequestMethod;
 
 use super::Difference;
@@ -17,6 +17,8 @@ pub(super) struct Expectation {
     body: Option<Vec<u8>>,
     checks: Option<Arc<Checks>>,
     is_grpc: bool,
+    /// The method of each request in the mix, to check messages as JSON; empty without a schema.
+    methods: Arc<[grpc::Method]>,
     problem: Option<Problem>,
 }
 
@@ -41,14 +43,19 @@ pub(super) struct Body {
 }
 
 impl Expectation {
-    pub(super) fn new(expect: &Expect, values: &mut Values<'_>) -> Result<Self, Vec<String>> {
+    pub(super) fn new(expect: &Expect, requests: &[HttpRequest], values: &mut Values<'_>) -> Result<Self, Vec<String>> {
         let checks = Checks::new(expect, values.seed(), values)?;
+        let methods = expect.grpc_schema.as_ref().map_or(Ok(Vec::new()), |set| {
+            let schema = grpc::Schema::decode(set)?;
+            requests.iter().map(|request| schema.method(&request.target)).collect()
+        });
         Ok(Self {
             statuses: expect.status.clone(),
             // A body with values is compared as a whole, by `checks`.
             body: expect.body.clone().filter(|_| checks.as_ref().is_none_or(|checks| !checks.has_body())),
             checks: checks.map(Arc::new),
             is_grpc: expect.grpc,
+            methods: methods.map_err(|error: String| vec![error])?.into(),
             problem: None,
         })
     }
@@ -86,11 +93,7 @@ impl Expectation {
         let as_expected = std::mem::take(&mut so_far.as_expected);
         let difference = so_far.difference.take();
         let whole = std::mem::take(&mut so_far.whole);
-        let good_status = match &self.statuses {
-            None => (200..=299).contains(&status),
-            Some(statuses) => statuses.contains(&status),
-        };
-        if !good_status {
+        if !self.accepts(status) {
             self.problem = Some(Problem::Status(status));
             return Some(Fault::Status);
         }
@@ -105,7 +108,11 @@ impl Expectation {
         if self.checks_whole(sent)
             && let Some(checks) = &self.checks
         {
-            let problem = checks.problem(sent.number, bytes, &whole);
+            let problem = match self.methods.get(sent.index as usize).map(|method| method.decode(&whole)) {
+                None => checks.problem(sent.number, bytes, &whole),
+                Some(Ok(json)) => checks.problem(sent.number, bytes, json.to_string().as_bytes()),
+                Some(Err(error)) => Some(error),
+            };
             self.problem = problem.map(Problem::Text);
             return self.problem.as_ref().map(|_| Fault::Body);
         }
@@ -117,10 +124,17 @@ impl Expectation {
         self.is_grpc
     }
 
+    fn accepts(&self, status: u16) -> bool {
+        match &self.statuses {
+            None => (200..=299).contains(&status),
+            Some(statuses) => statuses.contains(&status),
+        }
+    }
+
     /// Judges the status of a gRPC call. Any response is valid if the load has no gRPC calls.
     #[inline]
-    pub(super) fn judge_grpc(&mut self, grpc: Option<GrpcStatus>) -> Option<Fault> {
-        if !self.is_grpc || matches!(grpc, Some((0, _))) {
+    pub(super) fn judge_grpc(&mut self, status: u16, grpc: Option<GrpcStatus>) -> Option<Fault> {
+        if !self.is_grpc || matches!(grpc, Some((0, _))) || !self.accepts(status) {
             return None;
         }
         self.note(Some(match grpc {

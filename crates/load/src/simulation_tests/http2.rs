@@ -7,7 +7,7 @@ use std::rc::Rc;
 use net::Nanos;
 use net::sim::{Actions, Answer, Network, Peer};
 use study::Measurement;
-use study::spec::{Arrivals, Connection, LoadSpec, Stop, Target, Warmup};
+use study::spec::{Arrivals, Connection, Expect, LoadSpec, Stop, Target, Warmup};
 use wire::http2::hpack::{self, Decoder, Indexing};
 use wire::http2::{
     ErrorCode, Event, Limits, Reader, RequestHead, Role, STREAM_MAX, Settings, push_data, push_go_away, push_headers,
@@ -460,6 +460,54 @@ fn a_grpc_call_needs_status_zero() {
             assert!(measurement.requests == 0 && measurement.errors[kind] > 100, "{example}");
             let seen = &measurement.error_examples[kind];
             assert!(seen.contains(example), "{seen}, expected {example}");
+        }
+    }
+}
+
+#[test]
+fn grpc_messages_are_checked_as_json() {
+    const SCHEMA: &str = "syntax = \"proto3\"; package a; message In {} message Out { uint32 id = 1; } \
+                          service B { rpc C(In) returns (Out); rpc D(In) returns (stream Out); }";
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.proto");
+    std::fs::write(&path, SCHEMA).unwrap();
+    let schema = grpc::Schema::read(&path).unwrap();
+    for (method, path, status, messages, fault) in [
+        ("C", "$.id", "0", &b"\0\0\0\0\x02\x08\x07"[..], ""),
+        ("D", "$[1].id", "0", b"\0\0\0\0\0\0\0\0\0\x02\x08\x07", ""),
+        ("C", "$.id", "0", b"\0\0\0\0\x02\x08\x08", "`$.id` is `8`, expected `7`"),
+        ("C", "$.id", "0", b"\0\0\0\0\x02\x08", "message `a.Out` is truncated"),
+        ("C", "$.id", "5", b"", "grpc-status 5 (NOT_FOUND)"),
+    ] {
+        let mut spec = http2();
+        let Target::Http { requests, expect, .. } = &mut spec.target else { unreachable!() };
+        (requests[0].method, requests[0].target) = ("POST".to_owned(), format!("/a.B/{method}"));
+        requests[0] = study::grpc::prepare(requests[0].clone()).unwrap();
+        *expect = Expect {
+            grpc: true,
+            grpc_schema: Some(schema.encode()),
+            json: vec![(path.to_owned(), "7".to_owned())],
+            ..Expect::default()
+        };
+        let measurement = measure(&spec, move |_| {
+            server(move |request, to| {
+                let stream = request.stream;
+                let message = made(|out| {
+                    let fields = |name: &[u8], value: &str| {
+                        made(|out| hpack::push_field(out, name, value.as_bytes(), Indexing::Skip))
+                    };
+                    push_headers(out, stream, &fields(b":status", "200"), false, 16_384);
+                    push_data(out, stream, messages, false);
+                    push_headers(out, stream, &fields(b"grpc-status", status), true, 16_384);
+                });
+                to.send(MS, message);
+            })
+        });
+        if fault.is_empty() {
+            assert!(errors(&measurement).is_empty() && measurement.requests > 100, "{measurement:?}");
+        } else {
+            let seen = measurement.error_examples.values().cloned().collect::<String>();
+            assert!(measurement.requests == 0 && seen.contains(fault), "{seen}, expected {fault}");
         }
     }
 }

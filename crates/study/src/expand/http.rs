@@ -58,7 +58,20 @@ pub(super) fn read(load: &Section, protocol: Protocol) -> (Option<HttpPlan>, u32
         check_grpc(load, &mut requests);
     }
     let expect = Expect { grpc, ..expect(load, &values, &requests) };
-    (Some(HttpPlan { requests, tls: tls(load, protocol), http2, expect, values }), pipeline, connection)
+    let proto = proto(load, grpc);
+    (Some(HttpPlan { requests, tls: tls(load, protocol), http2, expect, proto, values }), pipeline, connection)
+}
+
+fn proto(load: &Section, grpc: bool) -> Option<String> {
+    let proto = load.text("proto")?;
+    if !grpc {
+        load.mistake("proto", "`proto` needs gRPC", "set `grpc = true`, or drop it".to_owned());
+    }
+    if load.has("expect_body") {
+        let hint = "use `expect_json`".to_owned();
+        load.mistake("expect_body", "`expect_body` compares encoded messages, but `proto` makes them JSON", hint);
+    }
+    Some(proto)
 }
 
 /// Makes `POST` the default method of gRPC calls, and checks their paths and messages.
@@ -250,7 +263,7 @@ fn expect(load: &Section, values: &BTreeMap<String, String>, requests: &[HttpReq
     let matches = load.text_as("expect_matches", validate_http::regex);
     let length = load.text_as("expect_length", validate_http::length_range);
     let check_one_in = load.fraction("check").filter(|share| *share < 1.0).map_or(0, validate_http::one_in);
-    Expect { status: statuses(load), body, json, matches, length, check_one_in, grpc: false }
+    Expect { status: statuses(load), body, json, matches, length, check_one_in, grpc: false, grpc_schema: None }
 }
 
 fn statuses(load: &Section) -> Option<Vec<u16>> {

@@ -254,9 +254,10 @@ pub static LOAD: Keys = Keys {
             .text("HTTP and caches: requests in flight per connection"),
         key("http", Word("HTTP version", allowed_words::http_versions), "\"2\"", Is("\"1.1\""))
             .text("HTTP: its version"),
-        key("grpc", Flag, "true", Is("false")).text(
-            "HTTP: unary gRPC calls over HTTP/2; `path` is `/package.Service/Method`, the body is the encoded message",
-        ),
+        key("grpc", Flag, "true", Is("false"))
+            .text("HTTP: gRPC calls over HTTP/2; `path` is `/package.Service/Method`, the body is the encoded message"),
+        key("proto", Text, "\"shop.proto\"", NONE)
+            .text("gRPC: the `.proto` file or descriptor set of the messages; bodies and checks are then JSON"),
         key("streams", Count(1, STREAMS_MAX as u64), "10", Is("1"))
             .text("HTTP: requests in flight per HTTP/2 connection"),
         key("connection", Word("connection use", allowed_words::connections), "\"per-request\"", Is("\"keep-alive\""))
