@@ -50,6 +50,10 @@ pub struct StreamsReport {
     pub bytes_ahead_mean: Option<f64>,
     /// Number of requests whose body waited for flow-control credit from the server.
     pub stalled_uploads: u64,
+    /// Mean number of gRPC messages per response; `null` without messages.
+    pub messages_per_response: Option<f64>,
+    /// Time between consecutive messages of one gRPC response, ns; `null` if no response had two.
+    pub message_gap_ns: Option<SpreadNs>,
     /// Time from when a request was due until a connection had room for it, ns, in an open loop. Covers the requests
     /// limited by the load's own stream limit; `null` if there are none.
     pub wait_own_ns: Option<SpreadNs>,
@@ -68,6 +72,8 @@ pub(crate) fn streams(measured: &StreamsMeasurement) -> StreamsReport {
         header_bytes_mean: per_response(measured.header_bytes),
         bytes_ahead_mean: per_response(measured.bytes_ahead),
         stalled_uploads: measured.stalled_uploads,
+        messages_per_response: per_response(measured.messages).filter(|mean| *mean > 0.0),
+        message_gap_ns: measured.message_gap.as_ref().map(spread),
         wait_own_ns: measured.wait_own.as_ref().map(spread),
         wait_server_ns: measured.wait_server.as_ref().map(spread),
         wait_connection_ns: measured.wait_connection.as_ref().map(spread),

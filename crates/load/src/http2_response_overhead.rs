@@ -7,6 +7,8 @@ pub(crate) struct StreamFacts {
     pub(crate) header_bytes: u64,
     /// Bytes of other responses between the request and the first byte of this response.
     pub(crate) bytes_ahead: u64,
+    /// Number of gRPC messages in the response.
+    pub(crate) messages: u64,
     /// Whether the body of the request waited for flow-control credit.
     pub(crate) has_stalled: bool,
 }

@@ -117,6 +117,8 @@ fn streams(done: &[Done]) -> Option<Box<StreamsMeasurement>> {
         header_bytes: sum(|part| part.header_bytes),
         bytes_ahead: sum(|part| part.bytes_ahead),
         stalled_uploads: sum(|part| part.stalled_uploads),
+        messages: sum(|part| part.messages),
+        message_gap: merged(parts.iter().filter_map(|part| part.message_gap.as_ref())),
         wait_own: wait(Wait::Own),
         wait_server: wait(Wait::Server),
         wait_connection: wait(Wait::Connection),

@@ -3,6 +3,7 @@
 mod body_pattern_and_json_checks;
 mod byte_difference;
 mod cache;
+mod grpc_messages;
 mod http;
 mod http2;
 mod http_cache;
@@ -110,6 +111,12 @@ pub(crate) trait Protocol {
     #[inline]
     fn stream_facts(&self) -> Option<StreamFacts> {
         None
+    }
+
+    /// Times between the messages of the last gRPC response, ns.
+    #[inline]
+    fn message_gaps_ns(&self) -> &[Nanos] {
+        &[]
     }
 
     /// Whether the server accepts no more requests on this connection but still responds.

@@ -139,6 +139,10 @@ pub(crate) struct StreamsRecorder {
     pub(crate) header_bytes: u64,
     pub(crate) bytes_ahead: u64,
     pub(crate) stalled_uploads: u64,
+    /// Number of gRPC messages in the responses.
+    pub(crate) messages: u64,
+    /// Time between consecutive messages of a response, ns; `None` until a response has several.
+    pub(crate) message_gap: Option<Histogram>,
     /// Time from when a request was due until a place was free, ns, by reason; open loop only.
     pub(crate) slot_wait: [Histogram; Wait::COUNT],
 }
@@ -154,6 +158,8 @@ impl Default for StreamsRecorder {
             header_bytes: 0,
             bytes_ahead: 0,
             stalled_uploads: 0,
+            messages: 0,
+            message_gap: None,
             slot_wait,
         }
     }
@@ -161,11 +167,17 @@ impl Default for StreamsRecorder {
 
 impl StreamsRecorder {
     #[inline]
-    pub(crate) fn answer(&mut self, facts: StreamFacts) {
+    pub(crate) fn answer(&mut self, facts: StreamFacts, message_gaps_ns: &[Nanos]) {
         self.responses += 1;
         self.header_bytes += facts.header_bytes;
         self.bytes_ahead += facts.bytes_ahead;
         self.stalled_uploads += u64::from(facts.has_stalled);
+        self.messages += facts.messages;
+        if !message_gaps_ns.is_empty() {
+            let coarse = || Histogram::with_precision(Histogram::WINDOW_PRECISION);
+            let gaps = self.message_gap.get_or_insert_with(coarse);
+            message_gaps_ns.iter().for_each(|gap| gaps.record(*gap));
+        }
     }
 }
 

@@ -225,6 +225,10 @@ fn stream_words(streams: &StreamsReport) -> Vec<String> {
         bytes(streams.header_bytes_mean),
         bytes(streams.bytes_ahead_mean)
     )];
+    if let Some(gap) = &streams.message_gap_ns {
+        let mean = streams.messages_per_response.map_or(String::new(), |mean| quantity(mean, ""));
+        words.push(format!("{mean} messages per response, time between them: {}", spread_words(gap, "message")));
+    }
     let waits = [
         ("own limit", &streams.wait_own_ns),
         ("server's limit", &streams.wait_server_ns),
@@ -708,6 +712,8 @@ mod tests {
                 header_bytes: 18_041 * 40,
                 bytes_ahead: 18_041 * 2048,
                 stalled_uploads: 0,
+                messages: 18_041 * 3,
+                message_gap: waits(1_000),
                 wait_own: waits(0),
                 wait_server: waits(1_000),
                 wait_connection: None,
@@ -718,6 +724,8 @@ mod tests {
         let lines = lines.take_while(|line| !line.starts_with("  connect")).collect::<Vec<_>>();
         assert_snapshot!(lines.join("\n"), @"
         streams      heads of 40.0 B per response as sent, 2.00 KiB of other responses before it
+                     3.00 messages per response, time between them: mean 99.5 µs, p50 98.8 µs, p99 197.6
+                     µs, max 199.0 µs of 200 messages
                      wait for a place (server's limit): mean 99.5 µs, p50 98.8 µs, p99 197.6 µs, max 199.0
                      µs of 200 requests
                      18 connections ended by the server with GOAWAY

@@ -115,6 +115,8 @@ fn streams(parts: &[Measurement]) -> Result<StreamsMeasurement, String> {
         header_bytes: sum(|part| part.header_bytes),
         bytes_ahead: sum(|part| part.bytes_ahead),
         stalled_uploads: sum(|part| part.stalled_uploads),
+        messages: sum(|part| part.messages),
+        message_gap: wait("time between messages", |part| part.message_gap.as_ref())?,
         wait_own: wait("wait for a place", |part| part.wait_own.as_ref())?,
         wait_server: wait("wait for the server's limit", |part| part.wait_server.as_ref())?,
         wait_connection: wait("wait for a connection", |part| part.wait_connection.as_ref())?,

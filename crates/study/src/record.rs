@@ -916,6 +916,12 @@ pub struct StreamsMeasurement {
     pub bytes_ahead: u64,
     /// Number of requests whose body waited for flow-control credit from the server.
     pub stalled_uploads: u64,
+    /// Number of gRPC messages in these responses.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub messages: u64,
+    /// Time between consecutive messages of one gRPC response, ns, as coarse as windows; `None` if no response had two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message_gap: Option<Histogram>,
     /// Time from when a request was due until a connection had room for it, ns, as coarse as windows. Only for requests
     /// held back by the load's own stream limit; `None` in a closed loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]

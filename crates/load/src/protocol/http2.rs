@@ -13,6 +13,7 @@ use wire::http2::{
     read_trailers,
 };
 
+use super::grpc_messages::Messages;
 use super::http_expectation::{Body, Expectation, GrpcStatus};
 use super::request_mix::{Mix, Sent};
 use super::varied_requests::{Values, Varied};
@@ -61,6 +62,7 @@ pub(crate) struct Http2 {
     value: Vec<u8>,
     last: Last,
     facts: StreamFacts,
+    message_gaps_ns: Vec<Nanos>,
 }
 
 /// A request in flight.
@@ -74,6 +76,7 @@ struct Open {
     /// Value of [`Stream::received`] when the request was sent.
     received_before: u64,
     facts: StreamFacts,
+    messages: Messages,
     body: Body,
     window: SendWindow,
     receive: ReceiveWindow,
@@ -287,6 +290,7 @@ impl Http2 {
             value: Vec::new(),
             last: Last::default(),
             facts: StreamFacts::default(),
+            message_gaps_ns: Vec::new(),
         })
     }
 
@@ -348,6 +352,7 @@ impl Http2 {
             first_at: 0,
             received_before: stream.received,
             facts: StreamFacts::default(),
+            messages: Messages::default(),
             body: Body::default(),
             window: SendWindow::new(peer.initial_window_size),
             receive: ReceiveWindow::new(OWN.initial_window_size),
@@ -366,14 +371,17 @@ impl Http2 {
     #[inline]
     fn answer(&mut self, stream: &mut Stream, place: usize, used: usize, result: Result<(), FieldError>) -> Parsed {
         let code = if result.is_ok() { ErrorCode::NO_ERROR } else { ErrorCode::PROTOCOL_ERROR };
-        let Open { sent, incoming, status, grpc, first_at, facts, mut body, .. } = stream.finish(place, code);
-        self.facts = facts;
+        let Open { sent, incoming, status, grpc, first_at, facts, messages, mut body, .. } = stream.finish(place, code);
+        let messages_are_complete = messages.is_complete();
+        self.facts = StreamFacts { messages: messages.count, ..facts };
+        self.message_gaps_ns = messages.gaps_ns;
         self.last = Last { first_at, bytes: incoming.body_bytes };
         let fault = match result {
-            Ok(()) => self
-                .expectation
-                .judge_grpc(status, grpc)
-                .or_else(|| self.expectation.judge(&mut body, self.mix.asked(sent), sent, status, incoming.body_bytes)),
+            Ok(()) => {
+                let asked = self.mix.asked(sent);
+                let fault = self.expectation.judge_grpc(status, grpc, messages_are_complete);
+                fault.or_else(|| self.expectation.judge(&mut body, asked, sent, status, incoming.body_bytes))
+            }
             Err(error) => {
                 self.expectation.note(Some(error.to_string()));
                 Some(Fault::Framing)
@@ -460,6 +468,9 @@ impl Http2 {
                     let Some(place) = stream.ids.iter().position(|other| *other == id) else { continue };
                     let open = &mut stream.open[place];
                     self.expectation.compare(&mut open.body, self.expectation.checks_whole(open.sent), data);
+                    if self.expectation.is_grpc() {
+                        open.messages.take(data, at);
+                    }
                     let result = open.incoming.data(data.len(), ends);
                     if result.is_err() || open.incoming.is_complete() {
                         return Ok(self.answer(stream, place, used, result));
@@ -563,6 +574,11 @@ impl Protocol for Http2 {
     #[inline]
     fn stream_facts(&self) -> Option<StreamFacts> {
         Some(self.facts)
+    }
+
+    #[inline]
+    fn message_gaps_ns(&self) -> &[Nanos] {
+        &self.message_gaps_ns
     }
 
     fn take_unprocessed(&self, stream: &mut Stream) -> Option<u32> {

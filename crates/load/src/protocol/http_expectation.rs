@@ -131,17 +131,21 @@ impl Expectation {
         }
     }
 
-    /// Judges the status of a gRPC call. Any response is valid if the load has no gRPC calls.
+    /// Judges the status of a gRPC call, and whether the last message `is_complete`. Any response is valid if the load has
+    /// no gRPC calls.
     #[inline]
-    pub(super) fn judge_grpc(&mut self, status: u16, grpc: Option<GrpcStatus>) -> Option<Fault> {
-        if !self.is_grpc || matches!(grpc, Some((0, _))) || !self.accepts(status) {
+    pub(super) fn judge_grpc(&mut self, status: u16, grpc: Option<GrpcStatus>, is_complete: bool) -> Option<Fault> {
+        if !self.is_grpc || !self.accepts(status) {
             return None;
         }
-        self.note(Some(match grpc {
-            None => "a response without `grpc-status`".to_owned(),
-            Some((status, text)) => text.unwrap_or_else(|| study::grpc::status_text(status)),
-        }));
-        Some(Fault::GrpcStatus)
+        let (fault, problem) = match grpc {
+            Some((0, _)) if is_complete => return None,
+            Some((0, _)) => (Fault::Truncated, "the last message of the response is truncated".to_owned()),
+            Some((status, text)) => (Fault::GrpcStatus, text.unwrap_or_else(|| study::grpc::status_text(status))),
+            None => (Fault::GrpcStatus, "a response without `grpc-status`".to_owned()),
+        };
+        self.note(Some(problem));
+        Some(fault)
     }
 
     /// Stores `problem` for [`Expectation::explain`]. `None` removes an earlier problem.

@@ -476,7 +476,7 @@ fn grpc_messages_are_checked_as_json() {
         ("C", "$.id", "0", &b"\0\0\0\0\x02\x08\x07"[..], ""),
         ("D", "$[1].id", "0", b"\0\0\0\0\0\0\0\0\0\x02\x08\x07", ""),
         ("C", "$.id", "0", b"\0\0\0\0\x02\x08\x08", "`$.id` is `8`, expected `7`"),
-        ("C", "$.id", "0", b"\0\0\0\0\x02\x08", "message `a.Out` is truncated"),
+        ("C", "$.id", "0", b"\0\0\0\0\x02\x08", "the last message of the response is truncated"),
         ("C", "$.id", "5", b"", "grpc-status 5 (NOT_FOUND)"),
     ] {
         let mut spec = http2();
@@ -510,6 +510,33 @@ fn grpc_messages_are_checked_as_json() {
             assert!(measurement.requests == 0 && seen.contains(fault), "{seen}, expected {fault}");
         }
     }
+}
+
+#[test]
+fn times_between_grpc_messages_are_exact() {
+    let mut spec = http2();
+    let Target::Http { requests, expect, .. } = &mut spec.target else { unreachable!() };
+    (requests[0].method, requests[0].target) = ("POST".to_owned(), "/a.B/C".to_owned());
+    requests[0] = study::grpc::prepare(requests[0].clone()).unwrap();
+    *expect = Expect { grpc: true, ..Expect::default() };
+    // A response has a message after 1 ms, two more 2 ms later, and its end 4 ms after them.
+    let measurement = measure(&spec, |_| {
+        server(|request, to| {
+            let stream = request.stream;
+            let field = |name: &[u8], value: &[u8]| made(|out| hpack::push_field(out, name, value, Indexing::Skip));
+            let message = |count: usize| made(|out| push_data(out, stream, &[0; 5].repeat(count), false));
+            let head = made(|out| push_headers(out, stream, &field(b":status", b"200"), false, 16_384));
+            to.send(MS, [head, message(1)].concat());
+            to.send(3 * MS, message(2));
+            to.send(7 * MS, made(|out| push_headers(out, stream, &field(b"grpc-status", b"0"), true, 16_384)));
+        })
+    });
+    assert!(errors(&measurement).is_empty() && measurement.requests > 100, "{measurement:?}");
+    let streams = measurement.streams.as_ref().unwrap();
+    assert_eq!((streams.responses, streams.messages), (measurement.requests, 3 * measurement.requests));
+    let gap = streams.message_gap.as_ref().unwrap();
+    assert_eq!((gap.count, gap.min, gap.max), (2 * measurement.requests, Some(0), Some(2 * MS)));
+    near(gap.mean().unwrap(), MS as f64, 1e-9);
 }
 
 #[test]

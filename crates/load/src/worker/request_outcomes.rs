@@ -115,7 +115,7 @@ impl<'a> Tally<'a> {
                     self.recorder.slowest.add(SlowResponse { latency_ns, trace_id, request, ended_ns });
                 }
                 if let Some((facts, streams)) = protocol.stream_facts().zip(self.recorder.streams.as_mut()) {
-                    streams.answer(facts);
+                    streams.answer(facts, protocol.message_gaps_ns());
                 }
                 let last = protocol.last().filter(|last| last.first_at < at);
                 let first_byte_ns = last.map(|last| last.first_at.saturating_sub(sent_at));
