@@ -8,6 +8,7 @@ mod common;
 mod compare;
 mod cpu_profile;
 mod generator_process;
+mod grpc_interop;
 mod guides;
 mod http_studies;
 mod init;

@@ -48,7 +48,7 @@ pub use frame_head::{FRAME_HEAD_BYTES, FrameKind, PREFACE, STREAM_MAX, flags};
 pub use message_state::Incoming;
 pub use request::RequestHead;
 pub use request_fields::{SharedFields, TableUse, request_fields};
-pub use response::{ResponseDecoder, ResponseHead, parse_grpc_status};
+pub use response::{ResponseDecoder, ResponseHead};
 pub use settings::Settings;
 
 /// Limits on the messages of a peer.

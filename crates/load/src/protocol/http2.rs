@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use net::Nanos;
+use percent_encoding::percent_decode;
 use stats::Rng;
 use study::request_values::has_values;
 use study::spec::{Expect, HttpRequest};
 use wire::http2::hpack::{self, HpackError, Indexing};
 use wire::http2::{
     self, ConnectionError, ErrorCode, Event, FieldError, Incoming, Limits, PREFACE, Reader, ReceiveWindow,
-    ResponseDecoder, Role, STREAM_MAX, SendWindow, Settings, SharedFields, TableUse, WINDOW_MAX, parse_grpc_status,
+    ResponseDecoder, ResponseHead, Role, STREAM_MAX, SendWindow, Settings, SharedFields, TableUse, WINDOW_MAX,
     read_trailers,
 };
 
@@ -343,7 +344,12 @@ impl Http2 {
         let id = stream.next_id;
         stream.next_id += 2;
         stream.reader.open_stream(id);
-        http2::push_headers(out, id, block, body.is_empty(), peer.max_frame_size);
+        let is_grpc = self.expectation.is_grpc();
+        http2::push_headers(out, id, block, body.is_empty() && !is_grpc, peer.max_frame_size);
+        if body.is_empty() && is_grpc {
+            // gRPC over HTTP2: a request without messages ends with an empty DATA frame.
+            http2::push_data(out, id, &[], true);
+        }
         let mut open = Open {
             sent,
             incoming: Incoming::default(),
@@ -439,10 +445,17 @@ impl Http2 {
                             open.first_at = at;
                             open.facts.bytes_ahead = received - open.received_before;
                         }
-                        let head = stream.decoder.read(block, &Limits::DEFAULT)?;
+                        // A gRPC response without messages has its status in the head.
+                        let head = if ends && self.expectation.is_grpc() {
+                            let decoder = stream.decoder.decoder(&Limits::DEFAULT)?;
+                            ResponseHead::read(decoder, block, &Limits::DEFAULT, |name, value| {
+                                read_grpc_trailer(&mut open.grpc, name, value);
+                            })?
+                        } else {
+                            stream.decoder.read(block, &Limits::DEFAULT)?
+                        };
                         head.and_then(|head| {
                             open.status = head.status;
-                            open.grpc = head.grpc_status.map(|status| (status, None));
                             open.incoming.response(head, self.mix.asked(open.sent), ends)
                         })
                     } else {
@@ -510,10 +523,13 @@ impl Http2 {
 /// Keeps the status and the message of a gRPC call, but no message of a successful call.
 fn read_grpc_trailer(grpc: &mut Option<GrpcStatus>, name: &[u8], value: &[u8]) {
     match name {
-        b"grpc-status" => *grpc = parse_grpc_status(value).map(|status| (status, None)),
+        b"grpc-status" => {
+            let status = wire::decimal::unsigned(value).and_then(|status| u32::try_from(status).ok());
+            *grpc = status.map(|status| (status, None));
+        }
         b"grpc-message" => {
             if let Some((status, message)) = grpc.as_mut().filter(|(status, _)| *status != 0) {
-                let text = String::from_utf8_lossy(&value[..value.len().min(DEBUG_MAX_BYTES)]);
+                let text = percent_decode(&value[..value.len().min(DEBUG_MAX_BYTES)]).decode_utf8_lossy();
                 *message = Some(format!("{}: {}", study::grpc::status_text(*status), text.escape_debug()));
             }
         }

@@ -435,7 +435,7 @@ fn a_grpc_call_needs_status_zero() {
         (&ok, &not_found, "grpc-status", "grpc-status 5 (NOT_FOUND): no such thing"),
         (&ok, &[("grpc-status", "x")], "grpc-status", "a response without `grpc-status`"),
         (&ok, &[("x", "0")], "grpc-status", "a response without `grpc-status`"),
-        (&head_only, &[], "grpc-status", "grpc-status 12 (UNIMPLEMENTED)"),
+        (&head_only, &[], "grpc-status", "grpc-status 12 (UNIMPLEMENTED): what?"),
         (&[(":status", "503")], &[("grpc-status", "0")], "status", "503"),
     ] {
         let (head, trailers) = (fields(head), fields(trailers));

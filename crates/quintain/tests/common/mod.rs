@@ -87,7 +87,12 @@ pub struct Server {
 
 impl Server {
     pub fn start(args: &[&str]) -> Self {
-        let mut child = Command::new(QUINTAIN).arg("serve").args(args).stdout(Stdio::piped()).spawn().unwrap();
+        Self::spawn(Command::new(QUINTAIN).arg("serve").args(args))
+    }
+
+    /// Starts a server that prints `ready PORT`.
+    pub fn spawn(command: &mut Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut out = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
         out.read_line(&mut line).unwrap();

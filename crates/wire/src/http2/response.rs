@@ -6,7 +6,6 @@ use super::Limits;
 use super::error::ConnectionError;
 use super::field_rules::{FieldError, FieldRules};
 use super::hpack::{BlockUse, Decoder};
-use crate::decimal;
 
 /// The head of a response, final or interim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -15,13 +14,6 @@ pub struct ResponseHead {
     pub status: u16,
     /// The declared length of the body in bytes; `None` if undeclared.
     pub content_length: Option<u64>,
-    /// Value of gRPC's `grpc-status`, which is in the head of a response without a body; `None` if absent.
-    pub grpc_status: Option<u32>,
-}
-
-/// Parses the value of `grpc-status`, a decimal number. `None` if `value` is not a number below 2^32.
-pub fn parse_grpc_status(value: &[u8]) -> Option<u32> {
-    decimal::unsigned(value)?.try_into().ok()
 }
 
 impl ResponseHead {
@@ -34,12 +26,8 @@ impl ResponseHead {
     ) -> Result<Result<ResponseHead, FieldError>, ConnectionError> {
         let mut rules = FieldRules::default();
         let mut status = None;
-        let mut grpc_status = None;
         decoder.decode(block, limits, |name, value| {
             if !rules.is_pseudo(name, value) {
-                if name == b"grpc-status" {
-                    grpc_status = parse_grpc_status(value);
-                }
                 return field(name, value);
             }
             match (name, parse_status(value)) {
@@ -50,7 +38,7 @@ impl ResponseHead {
             }
         })?;
         Ok(rules.finish().and_then(|content_length| {
-            Ok(ResponseHead { status: status.ok_or(FieldError::MissingPseudo)?, content_length, grpc_status })
+            Ok(ResponseHead { status: status.ok_or(FieldError::MissingPseudo)?, content_length })
         }))
     }
 

@@ -173,7 +173,7 @@ fn known_blocks_insert_their_fields() {
 fn messages_have_their_declared_length() {
     use FieldError::{BodyLength, EarlyData, Ending};
     let get = RequestMethod::Get;
-    let head = |status, content_length| ResponseHead { status, content_length, grpc_status: None };
+    let head = |status, content_length| ResponseHead { status, content_length };
     let run = |asked, heads: &[(ResponseHead, bool)], data: &[(usize, bool)]| {
         let mut message = Incoming::default();
         assert!(message.awaits_head());

@@ -1,0 +1,89 @@
+//! Calls of gRPC's interoperability tests against grpc-go's server. Source: grpc/grpc,
+//! doc/interop-test-descriptions.md.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::common::{Folder, Server};
+
+/// Messages as JSON with payloads of zeros, which base64 writes as `A`. `sizes` are multiples of 3, bytes.
+fn payload(size: usize) -> String {
+    assert!(size.is_multiple_of(3));
+    format!(r#"{{"payload": {{"body": "{}"}}}}"#, "A".repeat(size / 3 * 4))
+}
+
+#[test]
+#[ignore = "slow: builds a Go server"]
+fn grpc_calls_interoperate_with_grpc_go() {
+    let subjects = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../subjects/grpc-go").canonicalize().unwrap();
+    let made = Command::new("make").arg("-C").arg(&subjects).arg("grpc-go").output().unwrap();
+    let text = String::from_utf8_lossy(&made.stderr);
+    if let Some(reason) = text.lines().find(|line| line.starts_with("missing toolchain:")) {
+        return println!("gRPC interoperability not checked: {reason}");
+    }
+    assert!(made.status.success(), "{text}");
+    let server = Server::spawn(Command::new(subjects.join("grpc-go")).args(["-p", "0"]));
+    let folder = Folder::new();
+    let proto = subjects.join("test.proto").display().to_string();
+    let call = |path: &str, body: &str, more: &[&str]| {
+        let url = format!("http://127.0.0.1:{}/grpc.testing.{path}", server.port);
+        folder.write("body.json", body);
+        let args = ["load", "--grpc", "--proto", &proto, "--body-file", "body.json", "-c", "2", "-m", "2", "-n", "40"];
+        let more = [&args, &["--warmup", "0s", "-t", "1", "--json", &url][..], more].concat();
+        folder.quintain(&more).json()
+    };
+
+    let inputs = [27_183, 9, 1_827, 45_903].map(payload).join(", ");
+    let outputs = r#"{"responseParameters": [{"size": 31415}, {"size": 9}, {"size": 2653}, {"size": 58979}]}"#;
+    let large = payload(271_827).replacen('{', r#"{"responseSize": 314159, "#, 1);
+    let sum = "$.aggregatedPayloadSize == 74922";
+    for (name, path, body, messages, more) in [
+        ("empty_unary", "TestService/EmptyCall", "", 1.0, &["--expect-length", "5..5"][..]),
+        ("large_unary", "TestService/UnaryCall", &large, 1.0, &["--expect-length", "314172..314172"]),
+        ("client_streaming", "TestService/StreamingInputCall", &format!("[{inputs}]"), 1.0, &["--expect-json", sum]),
+        ("server_streaming", "TestService/StreamingOutputCall", outputs, 4.0, &["--expect-length", "93102..93102"]),
+        // All requests are sent at once; `ping_pong` would wait for each response.
+        ("full_duplex", "TestService/FullDuplexCall", &format!("[{outputs}, {outputs}]"), 8.0, &[]),
+        ("custom_metadata", "TestService/EmptyCall", "", 1.0, &["-H", "x-grpc-test-echo-initial: value"]),
+    ] {
+        let json = call(path, body, more);
+        assert_eq!((&json["requests"], &json["errors"]), (&40.into(), &serde_json::json!({})), "{name}: {json}");
+        assert_eq!(json["streams"]["messages_per_response"], messages, "{name}: {json}");
+    }
+    let empty = call("TestService/FullDuplexCall", "[]", &[]);
+    assert_eq!((&empty["requests"], &empty["errors"]), (&40.into(), &serde_json::json!({})), "empty_stream: {empty}");
+
+    let status = |message: &str| format!(r#"{{"responseStatus": {{"code": 2, "message": "{message}"}}}}"#);
+    let special = r"\t\ntest with whitespace\r\nand Unicode BMP ☺ and non-BMP 😈\t\n";
+    let slow = r#"[{"responseParameters": [{"size": 1, "intervalUs": 20000}]}]"#;
+    for (name, path, body, more, expected) in [
+        (
+            "status_code_and_message",
+            "TestService/UnaryCall",
+            status("test message").as_str(),
+            &[][..],
+            "grpc-status 2 (UNKNOWN): test message",
+        ),
+        (
+            "special_status_message",
+            "TestService/UnaryCall",
+            &status(special),
+            &[],
+            &format!("grpc-status 2 (UNKNOWN): {special}"),
+        ),
+        ("unimplemented_method", "TestService/UnimplementedCall", "", &[], "grpc-status 12 (UNIMPLEMENTED)"),
+        ("unimplemented_service", "UnimplementedService/UnimplementedCall", "", &[], "grpc-status 12 (UNIMPLEMENTED)"),
+        (
+            "timeout_on_sleeping_server",
+            "TestService/FullDuplexCall",
+            slow,
+            &["-H", "grpc-timeout: 1m"],
+            "grpc-status 4 (DEADLINE_EXCEEDED)",
+        ),
+    ] {
+        let json = call(path, body, more);
+        assert_eq!(json["errors"]["grpc-status"], 40, "{name}: {json}");
+        let example = json["error_examples"]["grpc-status"].as_str().unwrap();
+        assert!(example.contains(expected), "{name}: {example}");
+    }
+}
