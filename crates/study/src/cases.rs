@@ -27,7 +27,7 @@ pub struct Case {
     pub pipelined: bool,
     /// Whether the sending side is shut down after the last request.
     pub half_close: bool,
-    /// Status of the first response for which the case is skipped; `None` if no status skips the case.
+    /// Status that skips the case if the first response has it; `None` if no status skips the case.
     pub skip_status: Option<u16>,
     /// The requests, at least one.
     pub requests: Vec<Request>,
@@ -36,7 +36,7 @@ pub struct Case {
 /// Distribution of a random value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Draw {
-    /// A whole number from the first to the second, both included.
+    /// A whole number between these two, both included.
     Integer(i64, i64),
     /// A string of this many letters and digits.
     Letters(u32),
@@ -49,7 +49,7 @@ pub enum Draw {
 pub enum Split {
     /// Each request is sent whole.
     No,
-    /// Each request is cut in two at every position in turn, then byte by byte.
+    /// Each request is cut in two at every position in turn, then sent byte by byte.
     All,
     /// Each request is sent byte by byte.
     Bytes,
@@ -231,7 +231,7 @@ pub fn bytes_of_hex(text: &str) -> Option<Vec<u8>> {
     (digits.len() % 2 == 0).then(|| digits.chunks(2).map(|pair| (pair[0] * 16 + pair[1]) as u8).collect())
 }
 
-/// Maximum total length of a case's requests that are cut at every position, bytes. Each cut takes a connection.
+/// Maximum total length of a case's requests if they are cut at every position, bytes. Each cut takes a connection.
 pub const SPLIT_MAX_BYTES: usize = 4096;
 
 /// One way to cut a request.
@@ -270,7 +270,7 @@ impl Cut {
     }
 }
 
-/// The cuts of a request of `length` bytes, one per connection. `None` for [`Split::All`] above [`SPLIT_MAX_BYTES`].
+/// The cuts of a request of `length` bytes, one per connection. `None` if `length` is too large for [`Split::All`].
 pub fn cuts(split: &Split, length: usize) -> Option<Vec<Cut>> {
     match split {
         Split::No => Some(vec![Cut::Whole]),

@@ -11,7 +11,7 @@ pub struct CpuProfile {
     /// Why the profile or some samples are missing; `None` if nothing is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
-    /// The event counted between samples, `cycles` or `cpu-clock`; empty without samples.
+    /// The event that triggers samples, `cycles` or `cpu-clock`; empty without samples.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub event: String,
     /// Requested samples per second and CPU.

@@ -61,7 +61,7 @@ impl ExpandOptions {
     }
 }
 
-/// Expands a study. Equal arguments give equal plans. Fails with errors in `--set` and the errors that they cause.
+/// Expands a study. Equal arguments give equal plans. Fails with the errors that `--set` flags contain or cause.
 pub fn expand(study: &Study, options: &ExpandOptions) -> Result<Plan, Vec<Diagnostic>> {
     let set_texts = options.sets.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>();
     let report = Report::new("the study", &study.text, &set_texts);
@@ -197,7 +197,7 @@ fn changed(factors: &[Factor], index: usize) -> usize {
     settings(factors, index).iter().zip(factors).filter(|pair| !first((pair.0, pair.1))).count()
 }
 
-/// The number of CPUs of the server, and the requested number if this machine has fewer left.
+/// The number of CPUs of the server and, if this machine has fewer left than requested, the requested number.
 fn cpus(wanted: Cpus, generator: u32, machine_cpus: u32) -> (u32, Option<u32>) {
     // At least one, because `unrunnable` reports machines that are too small.
     let left = machine_cpus.saturating_sub(generator).max(1);
@@ -263,7 +263,7 @@ fn texts<'a>(root: &'a Table) -> Vec<(Spot, &'a str, Place)> {
     nodes.into_iter().flat_map(of_node).collect()
 }
 
-/// Reports templates that name no factor, and templates such as `{port}` in keys in which the lab does not fill them.
+/// Reports templates that name no factor, and templates such as `{port}` in keys that the lab does not fill in.
 fn check_templates(root: &Table, factors: &[Factor], companions: &[(String, Section)], report: &Report) {
     let ports = companions.iter().map(|(name, _)| factor_placeholders::port_of(name)).collect::<BTreeSet<_>>();
     let texts = texts(root);

@@ -8,7 +8,7 @@ pub(crate) const PORT: &str = "port";
 /// Names that the lab fills in for the server: the address, the port, and a second port for servers that listen on two.
 pub(crate) const SUBJECT: [&str; 3] = ["address", PORT, "second_port"];
 
-/// Ports of proxies, besides `{port}`, that the lab fills in commands and files when it starts a proxy.
+/// Names of ports, besides `{port}`, that the lab fills into the commands and files of proxies.
 pub(crate) const PROXY_PORTS: [&str; 6] =
     ["next_port", "subject_port", "second_port", "admin_port", "peer_port", "second_peer_port"];
 
@@ -23,7 +23,7 @@ pub(crate) fn is_reserved(name: &str) -> bool {
     ["address", PORT, "folder"].contains(&name) || name.ends_with(PORT_OF)
 }
 
-/// Each `{...}` without a brace inside, as the byte range with its braces and the string between them.
+/// Finds each `{...}` without inner braces. Returns its byte range, with the braces, and the string between them.
 pub(crate) fn braced(text: &str) -> impl Iterator<Item = (Range<usize>, &str)> {
     text.match_indices('{').filter_map(|(open, _)| {
         let inner = &text[open + 1..];

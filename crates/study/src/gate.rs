@@ -32,10 +32,10 @@ pub struct Gate {
     pub base: Level,
     /// Conditions that fail a candidate; `None` reports differences in [`Gate::metrics`] instead.
     pub fail_if: Option<FailIf>,
-    /// The metrics compared without conditions. Old stores have none and use the metric of [`crate::plan::TrialRule`].
+    /// The metrics compared without conditions. If empty, as in older stores, [`crate::plan::TrialRule`] names one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub metrics: Vec<String>,
-    /// Share of requests that a candidate may fail in addition to the baseline's share, from 0 to 1.
+    /// Share of requests, from 0 to 1, that may fail at a candidate in addition to the baseline's share.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub allow_errors: f64,
     /// Outcome of a candidate that remains undecided.
@@ -69,7 +69,7 @@ impl Undecided {
     }
 }
 
-/// Conditions, each of which fails a candidate. Serialized as a string in the notation of a study.
+/// Conditions, any of which fails a candidate. Serialized as a string in the notation of a study.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]

@@ -78,7 +78,7 @@ pub const LATENCY_BOUNDS_NS: [u64; 22] = {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Latencies {
-    /// Number of valid responses per class, one per bound in [`LATENCY_BOUNDS_NS`] (exact to 0.1 %) and one above them.
+    /// Valid responses per class: one class up to each of [`LATENCY_BOUNDS_NS`] (exact to 0.1 %) and one above them.
     pub counts: [u64; LATENCY_BOUNDS_NS.len() + 1],
     /// Sum of the latencies, ns.
     pub sum_ns: f64,

@@ -31,14 +31,14 @@ pub fn status_text(status: u32) -> String {
     format!("grpc-status {status}{name}")
 }
 
-/// Turns a request whose body is an encoded message into a call that sends it. Fails as [`prepare_messages`] does.
+/// Turns a request whose body is an encoded message into a gRPC call. Fails as [`prepare_messages`] does.
 pub fn prepare(mut request: HttpRequest) -> Result<HttpRequest, Invalid> {
     let message = std::mem::take(&mut request.body);
     prepare_messages(request, &[message])
 }
 
-/// Turns a request whose body is JSON into a call. `encode` encodes the messages in a JSON text for a path. Fails as
-/// [`prepare_messages`] does, and for a body that is not UTF-8 or that `encode` refuses.
+/// Turns a request whose body is JSON into a gRPC call. `encode` takes the path and the body, and returns the encoded
+/// messages. Fails if the body is not UTF-8, if `encode` fails, or as [`prepare_messages`] does.
 pub fn prepare_json(
     mut request: HttpRequest,
     encode: impl FnOnce(&str, &str) -> Result<Vec<Vec<u8>>, String>,
@@ -75,7 +75,7 @@ pub fn prepare_messages(mut request: HttpRequest, messages: &[Vec<u8>]) -> Resul
     for message in messages {
         let length = u32::try_from(message.len());
         let length = length.map_err(|_| Invalid::new(format!("a gRPC message of {} bytes", message.len())))?;
-        // A message's prefix: the flag of compression, and the length.
+        // A message's prefix: the compression flag and the length.
         body.push(0);
         body.extend_from_slice(&length.to_be_bytes());
         body.extend_from_slice(message);

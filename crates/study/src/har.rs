@@ -34,8 +34,8 @@ pub struct Imported {
     pub values: usize,
 }
 
-/// Writes a recording as the journey `name`, without static files and other sites. Values from earlier responses become
-/// `take` entries, and hosts become targets. Fails at the first error, or if none or too many requests remain.
+/// Writes a recording as the journey `name`, without requests for static files or other sites. Hosts become targets,
+/// and values from earlier responses become `take` entries. Fails at the first error, or unless 1 to 1000 steps remain.
 pub fn import(name: &str, text: &str) -> Result<Imported, Invalid> {
     let save = "save the recording again with its contents: \"Save all as HAR with content\"";
     let archive = serde_json::from_str::<Archive>(text).map_err(|error| Invalid::new(error.to_string()).hint(save))?;

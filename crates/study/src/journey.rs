@@ -1,4 +1,4 @@
-//! Journeys: a user's operations in sequence, with values from replies used in later requests. [`crate::keys::JOURNEY`]
+//! Journeys: a user's operations in sequence. Requests can use values from earlier replies. [`crate::keys::JOURNEY`]
 //! declares their keys. A call fails if the reply does not belong to its operation, is an exception, has an invalid
 //! status or lacks a needed value. A failed call ends the journey, because later steps depend on it.
 
@@ -87,7 +87,7 @@ fn is_one(count: &u32) -> bool {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "codec", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Call {
-    /// An HTTP request, sent as written, whose replies are JSON.
+    /// A plain HTTP request. Its reply must be JSON if the step uses paths into the body.
     Rest {
         /// HTTP method, such as `GET`.
         method: String,

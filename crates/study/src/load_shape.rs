@@ -61,7 +61,7 @@ pub fn clients_max(stages: &[Stage]) -> u32 {
     stages.iter().map(|stage| stage.from.max(stage.to)).fold(0.0, f64::max).ceil() as u32
 }
 
-/// First time from `since_ns` on at which the value reaches `level`, ns from the start; `None` if it never does.
+/// First time at or after `since_ns` at which the value is at least `level`, ns from the start; `None` if it never is.
 pub fn time_of_level(stages: &[Stage], level: f64, since_ns: u64) -> Option<u64> {
     let mut end_ns = 0u64;
     for stage in stages {

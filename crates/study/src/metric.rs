@@ -9,7 +9,7 @@ use serde::Serialize;
 pub struct Metric {
     /// Name in studies, tables and exports, such as `latency_p99`.
     pub name: &'static str,
-    /// Unit of stored values: `1/s`, `ns`, `bytes`, `bytes/s` or `1`.
+    /// Unit of stored values: `1/s`, `ns`, `bytes`, `bytes/s`, or `1` for a pure number.
     pub unit: &'static str,
     /// Whether higher values are better.
     pub higher_is_better: bool,
@@ -159,7 +159,7 @@ impl Metric {
         self.short_names.first().copied().unwrap_or(self.name)
     }
 
-    /// Parses a value in the metric's unit, such as `5ms`, `64MiB`, `10k/s` or `0.1%`. `None` for other units.
+    /// Parses a value in the metric's unit, such as `5ms`, `64MiB` or `0.1%`. `None` for metrics in other units.
     pub(crate) fn read_value(&self, text: &str) -> Option<Result<f64, Invalid>> {
         Some(match self.unit {
             "ns" => units::duration_ns(text).map(|ns| ns as f64),

@@ -58,7 +58,7 @@ pub enum Order {
         /// Whether the trial failed; the node then first checks whether the server is about to exit.
         failed: bool,
     },
-    /// Starts a generator on the CPUs of its specification. Its messages arrive as [`Said::Generator`].
+    /// Starts a generator on the CPUs of its specification. The generator's messages arrive as [`Said::Generator`].
     Load(Box<LoadSpec>),
     /// Passes a message on to the generator.
     Heard(Heard),
@@ -119,7 +119,7 @@ pub enum Said {
     },
     /// Response to [`Order::Spin`]: the reason why the CPUs cannot be kept awake; `None` on success.
     Spinning(Option<String>),
-    /// Reason why an order was not understood; the node ends.
+    /// Reason why an order was not understood; the node then ends.
     Refused(String),
 }
 

@@ -37,16 +37,16 @@ pub struct Plan {
     /// Tables of the report in addition to the standard one.
     #[serde(default)]
     pub tables: Vec<Table>,
-    /// Which combinations of levels are design points, and the metrics whose effects are reported.
+    /// Combinations of levels that are design points, and metrics whose effects are reported.
     #[serde(default)]
     pub effects: EffectsPlan,
     /// Series whose trend over the requests of a trial is reported, by their names in [`crate::metric::OVER_REQUESTS`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slopes: Vec<String>,
-    /// The question that the study states; `None` if [`Plan::asked`] infers it.
+    /// The question that the study states; `None` if it states none and [`Plan::asked`] infers one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<Asked>,
-    /// Baseline and limits for its candidates, compared in pairs until each candidate is decided; `None` for no gate.
+    /// Baseline, and limits for the candidates that are compared with it; `None` for no gate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate: Option<Gate>,
 }
@@ -56,7 +56,7 @@ pub struct Plan {
 pub struct Asked {
     /// Kind of question, such as which level is best.
     pub kind: AskedKind,
-    /// The factor in question, with contenders, routes through proxies or numbers as levels; `None` without a factor.
+    /// The factor in question, whose levels are contenders, routes through proxies or numbers; `None` if there is none.
     pub factor: Option<String>,
 }
 
@@ -80,10 +80,10 @@ pub enum AskedKind {
     Gate,
 }
 
-/// Which combinations of levels are design points, and the metrics whose effects are reported.
+/// Combinations of levels that are design points, and metrics whose effects are reported.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EffectsPlan {
-    /// Which combinations of levels are design points.
+    /// Rule that selects the combinations of levels.
     pub design: Design,
     /// The metrics whose effects are reported; `None` for the metrics of the stop rule and the figures.
     pub metrics: Option<Vec<String>>,
@@ -137,7 +137,7 @@ impl Point {
     }
 }
 
-/// The server under test. `{port}` and `{second_port}` are the only templates left in its command.
+/// The server under test. Its command may contain only templates that the lab fills in, such as `{port}`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SubjectPlan {
     /// How the server is built, started and stopped.
@@ -158,7 +158,7 @@ pub struct SubjectPlan {
 /// Verification of a server before its trials, in addition to the cases of its protocol.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct VerifyPlan {
-    /// A case file, relative to the working directory of `run`; `None` for only the protocol's cases.
+    /// A case file, relative to the working directory of `quintain run`; `None` for only the protocol's cases.
     pub cases: Option<String>,
 }
 
@@ -243,7 +243,7 @@ pub struct HttpPlan {
     /// Schema file of gRPC calls, whose bodies are then JSON; `None` for encoded bodies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proto: Option<String>,
-    /// Named values for body files. In other strings, the forms of the values already replace the names.
+    /// Named values for body files. In all other strings, the form of each value has replaced its name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub values: BTreeMap<String, String>,
 }
@@ -262,7 +262,7 @@ pub struct JourneySource {
 pub struct JourneyPlan {
     /// The journeys, at least one.
     pub journeys: Vec<JourneySource>,
-    /// URLs of the targets by name. Unlisted ones are on `{port}`, the port to load. `{subject_port}` bypasses proxies.
+    /// URLs of the targets by name. Unlisted ones use `{port}`, the port under load. `{subject_port}` bypasses proxies.
     pub targets: BTreeMap<String, String>,
     /// URL of the resolver of endpoints, unused at `direct`; `None` for none. `{admin_port}` is the first proxy's port.
     pub resolve: Option<String>,
@@ -309,13 +309,13 @@ pub enum BodyPlan {
 }
 
 impl LoadPlan {
-    /// The path and query of the first HTTP request; `/` without one.
+    /// The path and query of the first HTTP request; `/` if there is none.
     pub fn path(&self) -> &str {
         let first = self.http.as_ref().and_then(|http| http.requests.first());
         first.map_or("/", |request| request.path.as_str())
     }
 
-    /// The load of one trial: at the rate of `step`, or unchanged if `None`.
+    /// The load of one trial: at the rate of `step`, or unchanged if `step` is `None`.
     pub fn at(&self, step: Option<Step>) -> LoadPlan {
         let mut load = self.clone();
         match (step.map(|step| step.rate_per_s), load.arrivals) {
@@ -389,7 +389,7 @@ pub struct CapacityShare {
 pub struct TrialRule {
     /// Target relative half-width of each point's interval. Without it and `comparison`, each point has `min` trials.
     pub relative: Option<f64>,
-    /// Target half-width, as a fraction, of contenders' typical ratios to the best, or of values if nothing competes.
+    /// Target relative half-width of intervals of contenders' ratios to the best, or of values if nothing competes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comparison: Option<f64>,
     /// Confidence level, a fraction.
@@ -467,7 +467,7 @@ impl Figure {
     }
 }
 
-/// A table with one row per design point and these metrics.
+/// A table with one row per design point.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Table {
     /// Kind of table, which determines the columns.

@@ -139,7 +139,7 @@ fn add_operations<'m>(
     Ok(())
 }
 
-/// The part of generator `nth` (`workers` of `of` workers) with coarse histograms. Fails at a malformed histogram.
+/// Reduces generator `nth`'s part (`workers` of `of` workers) to coarse histograms. Fails if a histogram is malformed.
 pub fn outline(part: &Measurement, nth: usize, workers: u32, of: u32) -> Result<Measurement, String> {
     let coarse = |what, stored: &Histogram| {
         let fine = live(stored, nth, what)?;

@@ -11,7 +11,7 @@ pub enum Protocol {
     Pingpong,
     /// HTTP without encryption: HTTP/1.1 or, if the load selects it, HTTP/2.
     Http,
-    /// HTTP in TLS: HTTP/1.1 or, if the load selects it, HTTP/2.
+    /// HTTP over TLS: HTTP/1.1 or, if the load selects it, HTTP/2.
     Https,
     /// Journeys, whose operations may be REST, Thrift or SOAP calls.
     Journey,

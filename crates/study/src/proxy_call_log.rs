@@ -1,5 +1,5 @@
 //! The log of a proxy's calls: CSV with a header and one line per call. docs/guides/adapter.md describes the columns.
-//! `operation` and `own_ns` are required; other missing columns are unknown, and unknown columns are ignored.
+//! `operation` and `own_ns` are required. Other columns may be missing; unrecognized columns are ignored.
 //!
 //! If a file has lines of both sides, `client` and `server`, one process serves both. The nth line of each side then
 //! describes the same call: its self times are added, and the other columns are the client's, as in Whip.

@@ -22,7 +22,7 @@ pub struct ProxyPlan {
     /// How the proxy is built, started and stopped.
     #[serde(flatten)]
     pub process: ProcessPlan,
-    /// Names of the files in the proxy's directory, each with its template in the study's. Templates may name factors.
+    /// Files of the proxy's directory, each with its template in the study's directory. Templates may name factors.
     pub files: BTreeMap<String, String>,
     /// Name of the call log that the proxy writes to its directory ([`crate::Calls`]); `None` for no log.
     pub calls: Option<String>,

@@ -33,7 +33,7 @@ pub struct Run {
     pub command: Vec<String>,
     /// Version of the quintain that started the run.
     pub quintain: String,
-    /// Git revision of the study's directory, with `-dirty` if changed, or `built-in-HASH`; `None` if unknown.
+    /// Git revision of the study's directory (`-dirty` if changed), or `built-in-HASH` if built in; `None` if unknown.
     pub revision: Option<String>,
     /// Git commit of the working directory, in which servers are built, with `-dirty` if changed; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -58,7 +58,7 @@ pub struct Run {
     /// Machines of the cluster; empty if everything ran on [`Run::host`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<Node>,
-    /// Time at which the run was imported from a file, UTC, RFC 3339; empty if it was run with this store.
+    /// Time at which the run was imported from a file, UTC, RFC 3339; empty if it was not imported.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub imported: String,
     /// CPU profiles of the servers, one per design point; empty unless requested.
@@ -84,7 +84,7 @@ pub struct Node {
     /// Network interface with [`Node::address`]; `None` if not found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interface: Option<Interface>,
-    /// Path to the server's machine, measured before the first trial. `None` on that machine or if not measured.
+    /// Network path to the server's machine before the first trial. `None` for the server's machine or if not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<Link>,
 }
@@ -141,7 +141,7 @@ pub struct Link {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunState {
-    /// The run has started and not ended. If no process owns the run, it was killed.
+    /// The run has started but not ended. If no process owns the run, it was killed.
     Running,
     /// Every design point has enough trials, or the maximum number.
     Complete,
@@ -178,7 +178,7 @@ pub struct Reference {
     pub gets: u64,
     /// Number of GETs after the warm-up that missed in the simulation.
     pub misses: u64,
-    /// Why the policy was not simulated, in which case the counts are 0; `None` if it was.
+    /// Why the policy was not simulated, in which case the counts are 0; `None` if it was simulated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
@@ -197,7 +197,7 @@ pub struct Build {
     pub command: String,
     /// Indices of the design points that need the build.
     pub points: Vec<usize>,
-    /// Whether the build is ready, or why it is missing.
+    /// Outcome of building and verifying the server.
     pub outcome: BuildOutcome,
     /// Wall time of the build, ns.
     pub elapsed_ns: u64,
@@ -214,7 +214,7 @@ pub enum BuildOutcome {
         /// Which toolchain is missing, in one line.
         reason: String,
     },
-    /// The build found that this machine cannot run the server. The report shows this, but not as a failure.
+    /// The build found that this machine cannot run the server. The report does not show the server as failed.
     Unrunnable {
         /// Why the server cannot run here, in one line.
         reason: String,
@@ -246,7 +246,7 @@ pub struct Host {
     pub cpu_model: String,
     /// Name of the hypervisor; `None` if none was detected.
     pub hypervisor: Option<String>,
-    /// CPUs available to this process, in ascending order.
+    /// CPUs available to quintain, in ascending order.
     pub cpus: Vec<Cpu>,
     /// Caches of CPU 0 as the kernel reports them, such as `L1d 48 KiB`, `L2 1 MiB`, `L3 32 MiB`.
     pub caches: Vec<String>,
@@ -262,13 +262,13 @@ pub struct Host {
     pub smt: Option<bool>,
     /// Clock source of the kernel, such as `tsc`; `None` if unknown.
     pub clocksource: Option<String>,
-    /// Driver and governor of idle CPUs, such as `haltpoll/menu`; `None` if the kernel has none.
+    /// Driver and governor of the kernel's CPU idle subsystem, such as `haltpoll/menu`; `None` if the kernel has none.
     pub idle: Option<String>,
     /// State of the mitigation of each vulnerability, such as `spectre_v2`.
     pub mitigations: BTreeMap<String, String>,
     /// Values of the relevant kernel settings, by sysctl name.
     pub sysctls: BTreeMap<String, String>,
-    /// Versions of compilers and runtimes; empty if the run started only servers of quintain.
+    /// Versions of compilers and runtimes; empty if the run started only quintain's own servers.
     pub versions: BTreeMap<String, String>,
     /// Load average over the last minute; `None` if unknown.
     pub load_average: Option<f64>,
@@ -298,7 +298,7 @@ pub struct Finding {
     pub state: FindingState,
     /// What the check observed.
     pub text: String,
-    /// Suggestion to the user; `None` if there is none.
+    /// Suggestion for the user; `None` if there is none.
     pub hint: Option<String>,
 }
 
@@ -312,7 +312,7 @@ pub enum FindingState {
     Warning,
     /// The observation makes measurements here impossible or worthless.
     Bad,
-    /// The check could not be made.
+    /// The check could not be performed.
     NotChecked,
 }
 
@@ -373,7 +373,7 @@ pub struct Record {
     pub order: u32,
     /// Random seed of the trial.
     pub seed: u64,
-    /// Step of a search or capacity share that set the rate of the trial; `None` if the plan sets it.
+    /// Step of a search or capacity share that determined the trial's rate; `None` if the plan states the rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<Step>,
     /// Start of the trial, UTC, RFC 3339.
@@ -407,7 +407,7 @@ pub struct Record {
     pub probes: Probes,
     /// Warnings about this trial.
     pub warnings: Vec<Warning>,
-    /// The generators of a load from several machines, whose measurements the outcome pools; empty for one machine.
+    /// The generators, whose measurements are pooled in the outcome; empty if only one machine generated the load.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<Agent>,
 }
@@ -464,8 +464,8 @@ impl Probes {
     }
 }
 
-/// A few million dependent operations in registers on one CPU, about 10 ms. Every probe does the same work, so its
-/// times are comparable between trials, and between runs on one CPU model. A probe never corrects a result.
+/// Times of a few million dependent operations in registers on one CPU, about 10 ms. Every probe does the same work, so
+/// the times are comparable between trials, and between runs on one CPU model. They are never used to correct results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Probe {
     /// Number of the probed CPU.
@@ -564,7 +564,7 @@ pub struct ProxyUse {
     pub shares_cpus: bool,
     /// Wall time from starting the process until it listened on its port, ns; `None` if it never did.
     pub ready_ns: Option<u64>,
-    /// Bytes on the proxy's connections while measured; `None` for companions, or if some could not be read.
+    /// Bytes on the proxy's connections while measured; `None` for companions, or if a counter could not be read.
     pub wire: Option<WireUse>,
     /// The process's log of calls; `None` unless the study requests one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -600,16 +600,16 @@ pub struct SubjectUse {
     /// Time from starting the server to the start of measuring, ns.
     #[serde(default)]
     pub measured_from_ns: u64,
-    /// Fraction of the measured time that lies between the two readings of CPU times; `None` in older stores.
+    /// Fraction of the measured time that lies between the two readings of the CPU times; `None` in older stores.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured_share: Option<f64>,
     /// Time that the server's threads were ready but did not run between the two readings, summed over threads, ns
     /// (`/proc/PID/task/TID/schedstat`). `None` if the kernel does not report it, and in older stores.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_queue_ns: Option<u64>,
-    /// Time between the two readings during which the server's CPUs worked for processes other than server and proxies,
-    /// or were taken by the host of this virtual machine, ns, summed over CPUs (`/proc/stat`, in ticks). `None` in
-    /// older stores, and if the generator shares these CPUs or spinners keep them awake.
+    /// CPU time of the server's CPUs between the two readings that went to processes other than server and proxies, or
+    /// to the host of this virtual machine, ns, summed over CPUs (`/proc/stat`, in ticks). `None` in older stores, and
+    /// if the generator shares these CPUs or spinners keep them awake.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub others_ns: Option<u64>,
     /// Longest time that a thread of the server had been ready without running when measuring ended, ns: an ongoing
@@ -640,8 +640,8 @@ pub struct SubjectUse {
 }
 
 impl SubjectUse {
-    /// Share of the measured time that the server waited for a CPU because other processes had it. It is the smaller of
-    /// the waits of the server's threads and the time that other processes had its CPUs. `None` if either is unknown.
+    /// Share of the measured time that the server waited for a CPU because other processes had it: the smaller of its
+    /// threads' waits and the time that other processes used its CPUs. `None` if either is unknown.
     pub fn waiting_share(&self) -> Option<f64> {
         // `/proc/stat` counts ticks, usually of 10 ms, which are truncated at both ends of measuring.
         const OTHERS_DOUBT_NS: u64 = 20_000_000;
@@ -669,11 +669,11 @@ pub struct ContainerUse {
     pub image_id: String,
     /// Port in the container that the server's port on the host is forwarded to; `None` in the host's network.
     pub published: Option<u16>,
-    /// Counters of the container's control group; `None` if unreadable, so that its processes were counted instead.
+    /// Counters of the container's control group; `None` if unreadable, in which case its processes were counted.
     pub cgroup: Option<CgroupUse>,
 }
 
-/// Counters of a control group and their files. The server's CPU times, threads and memory cover the whole group.
+/// Counters of a control group and their sources. The server's CPU times, threads and memory cover the whole group.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CgroupUse {
     /// Version of the control group interface, 1 or 2.
@@ -743,7 +743,7 @@ pub enum Limit {
     Generator,
     /// Neither server nor generator, since the offered load was met.
     Neither,
-    /// Competition for CPUs between server and generator, or with another process that took the server's.
+    /// Competition for CPUs between server and generator, or with another process that used the server's CPUs.
     Shared,
     /// A proxy, whose CPUs were busy.
     Proxy,
@@ -790,14 +790,14 @@ pub struct Measurement {
     pub requests: u64,
     /// Number of errors while measured, by kind: `wrong-answer`, `reset`, `timeout`, `refused`, `closed`,
     /// `closed-between` (closed after earlier responses and before any byte of this one), `connect-timeout`, `os`,
-    /// `truncated`. For HTTP also `status`, `body`, `framing`, `head-too-large`, `tls`, `stream-reset` (HTTP/2) and
-    /// `grpc-status` (gRPC). For a cache also `value` (a value or flags other than those set, or a different key's) and
+    /// `truncated`; for HTTP, also `status`, `body`, `framing`, `head-too-large`, `tls`, `stream-reset` (HTTP/2) and
+    /// `grpc-status` (gRPC); for a cache, also `value` (a value or flags that were not set for the key) and
     /// `error-answer`.
     pub errors: BTreeMap<String, u64>,
     /// Description of the first error of each kind that has details.
     #[serde(default)]
     pub error_examples: BTreeMap<String, String>,
-    /// Number of responses among `requests`, `errors` or `late_answers` by HTTP status, while measured.
+    /// Number of responses by HTTP status while measured, each also counted in `requests`, `errors` or `late_answers`.
     #[serde(default)]
     pub statuses: BTreeMap<u16, u64>,
     /// Number of errors before measuring started, by kind.
@@ -824,9 +824,9 @@ pub struct Measurement {
     pub left_in_flight: u64,
     /// Offered rate, requests per second; `None` in a closed loop.
     pub offered_per_s: Option<f64>,
-    /// Intended sends that were never written, because no connection was free until the end.
+    /// Number of intended sends that were never written, because no connection became free before the end.
     pub unsent: u64,
-    /// Requests in flight when measuring ended whose responses would have counted. Overdue ones are also errors.
+    /// Requests in flight when measuring ended whose responses would have counted. Overdue requests are also errors.
     pub unfinished: u64,
     /// How long pending requests had waited when measuring ended; `None` in older records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -884,14 +884,14 @@ pub struct Measurement {
     /// Number of responses whose whole body was checked ([`crate::spec::Expect::check_one_in`]).
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub checked: u64,
-    /// Time from the write of a request to the first part of its response, as coarse as windows, ns. Covers only
-    /// responses that arrived in several parts, since for all others it equals the latency. `None` if there are none.
+    /// Time from the write of a request to the first part of its response, in coarse buckets, ns. Covers only responses
+    /// that arrived in several parts, since for all others the time equals the latency. `None` without such responses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_byte: Option<Histogram>,
     /// Results by kind of request, in the order of the mix; empty for other loads and for more than 64 kinds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub by_request: Vec<OperationMeasurement>,
-    /// Planned rate of an open loop, or clients of a closed loop, over the measured time; empty for a constant load.
+    /// Planned rate of an open loop, or planned clients of a closed loop, over the measured time; empty if constant.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shape: Vec<Stage>,
     /// HTTP/2 results; `None` for other protocols.
@@ -908,11 +908,11 @@ pub struct StreamsMeasurement {
     pub goaways: u64,
     /// Number of requests that the server refused to process, which were sent again.
     pub refused: u64,
-    /// Number of responses that the byte counts below cover.
+    /// Number of responses that `header_bytes` and `bytes_ahead` cover.
     pub responses: u64,
-    /// Size of the encoded heads and trailers of these responses, bytes.
+    /// Size of the encoded heads and trailers of all `responses`, bytes.
     pub header_bytes: u64,
-    /// Bytes of other responses received between each request and the first byte of its response, summed.
+    /// Total number of bytes of other responses that arrived between each request and its first response byte.
     pub bytes_ahead: u64,
     /// Number of requests whose body waited for flow-control credit from the server.
     pub stalled_uploads: u64,
@@ -922,8 +922,8 @@ pub struct StreamsMeasurement {
     /// Time between consecutive messages of one gRPC response, ns, as coarse as windows; `None` if no response had two.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message_gap: Option<Histogram>,
-    /// Time from when a request was due until a connection had room for it, ns, as coarse as windows. Only for requests
-    /// held back by the load's own stream limit; `None` in a closed loop.
+    /// Time from when a request was due until a connection had room for it, in coarse buckets, ns. Covers only requests
+    /// that the load's own stream limit held back; `None` in a closed loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_own: Option<Histogram>,
     /// Time as in `wait_own`, for requests held back by the server's stream limit.
@@ -938,13 +938,13 @@ pub struct StreamsMeasurement {
 /// would have counted just before the end. Its latency is only known to exceed its wait.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Censored {
-    /// Waits of written requests, ns, by the clock of [`Measurement::latency`].
+    /// Time that each written request had waited, ns, counted from the same start as [`Measurement::latency`].
     pub in_flight: Histogram,
-    /// Waits of unsent requests, ns; empty in a closed loop.
+    /// Time that each unsent request had waited, ns; empty in a closed loop.
     pub unsent: Histogram,
-    /// Number of unsent requests that had waited longer than the timeout. Written ones are errors of kind `timeout`.
+    /// Number of unsent requests that had waited for over the timeout. Overdue written requests are `timeout` errors.
     pub unsent_overdue: u64,
-    /// Ages of the oldest request on each connection with requests in flight, ns.
+    /// Age of the oldest request on each connection with requests in flight, ns.
     pub connections: Histogram,
     /// Time that the server had been silent on all connections with requests in flight, ns. It starts at the first
     /// pending request written after the last response, valid or not, or after the end of a connection.
@@ -977,7 +977,7 @@ pub struct JourneyMeasurement {
     /// Duration of completed journeys from the time each was due, ns; `None` if none was completed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<Histogram>,
-    /// Requests, responses and values taken, if a transcript was requested; otherwise empty.
+    /// Transcript of requests, responses and taken values; empty unless requested.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub transcript: String,
 }
@@ -991,14 +991,14 @@ pub struct OperationMeasurement {
     pub requests: u64,
     /// Number of calls without a valid response.
     pub errors: u64,
-    /// Latency, as coarse as windows, ns: for a journey, from the write of the request; for a mix, as for the load.
+    /// Latency in coarse buckets, ns: in a mix, as in [`Measurement::latency`]; in a journey, from the request's write.
     pub service: Histogram,
     /// Time to the first part of the response, as in [`Measurement::first_byte`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_byte: Option<Histogram>,
 }
 
-/// Maximum number of [`Measurement::slowest`].
+/// Maximum length of [`Measurement::slowest`].
 pub const SLOWEST_MAX: usize = 20;
 
 /// A slow response to a request with a trace id.
@@ -1011,7 +1011,7 @@ pub struct SlowResponse {
     pub trace_id: String,
     /// Name of the request, or else its method and target.
     pub request: String,
-    /// End of the response since measuring began, ns.
+    /// Time from the start of measuring to the end of the response, ns.
     pub ended_ns: u64,
 }
 
@@ -1021,10 +1021,10 @@ pub fn keep_slowest(all: &mut Vec<SlowResponse>) {
     all.truncate(SLOWEST_MAX);
 }
 
-/// A request of the log. Times are in ns since measuring began.
+/// A request in the log. Times are in ns since measuring began.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LoggedRequest {
-    /// Intended send time, ns; in a closed loop, the actual one.
+    /// Intended send time, ns; in a closed loop, the actual send time.
     pub intended_ns: i64,
     /// Time at which the request was written, ns.
     pub sent_ns: i64,
@@ -1058,11 +1058,11 @@ pub struct LoggedSession {
 /// Cache results. [`Measurement::requests`] counts operations of the workload, without fills and rewrites.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CacheMeasurement {
-    /// Numbers of responses while measured.
+    /// Counts of operations while measured.
     pub counts: CacheCounts,
-    /// Numbers of responses before measuring started.
+    /// Counts of operations before measuring started.
     pub warmup: CacheCounts,
-    /// Service time of GETs that hit, from write to response, ns. All histograms here are as coarse as windows.
+    /// Service time of GETs that hit, from write to response, ns. All histograms here have coarse buckets.
     pub get_hit: Histogram,
     /// Service time of GETs that missed, ns.
     pub get_miss: Histogram,
@@ -1113,7 +1113,7 @@ pub struct TraceReplay {
     pub keys_lengthened: u64,
     /// Whether the load reached the end of the trace.
     pub ended: bool,
-    /// Time that workers waited for the trace to be read, ns, summed over workers. The load was late by this much.
+    /// Time that workers waited for the trace to be read, which delayed their sends, ns, summed over workers.
     pub stalled_ns: u64,
 }
 
@@ -1161,11 +1161,11 @@ fn ratio(part: u64, whole: u64) -> Option<f64> {
 /// Number of missed GETs by cause, derived from the generator's earlier requests and responses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MissCauses {
-    /// Misses of keys under which no value was ever stored: first request, first value still on its way, or no fills.
+    /// Misses of keys under which no value was stored before the GET. The first SET may still have been in flight.
     pub compulsory: u64,
     /// Misses of keys that were deleted before or during the GET.
     pub invalidation: u64,
-    /// Misses of values whose time to live had elapsed, to the second.
+    /// Misses of values whose time to live had elapsed, with a precision of 1 s.
     pub expiry: u64,
     /// Misses of keys whose last SET was rejected.
     pub refused: u64,
@@ -1208,12 +1208,12 @@ impl Measurement {
     }
 }
 
-/// Line that volley would print: `<mean>us <stddev>us <samples>`.
+/// Numbers in the line that volley would print: `<mean>us <stddev>us <samples>`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Volley {
     /// Mean latency, us.
     pub mean_us: f64,
-    /// Standard deviation, pooled within clients as volley does it, us.
+    /// Standard deviation, pooled within clients as in volley, us.
     pub stddev_us: f64,
     /// Number of latencies in the mean.
     pub samples: u64,
@@ -1249,7 +1249,7 @@ impl Histogram {
     }
 }
 
-/// A slice of the measured time, over all workers.
+/// Results of one slice of the measured time, over all workers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Window {
     /// Number of valid responses in the window.
@@ -1269,7 +1269,7 @@ pub struct Worker {
     pub requests: u64,
     /// CPU time of the worker's thread while measured, ns.
     pub cpu_ns: u64,
-    /// CPU time spent polling for the next intended send, ns, a part of `cpu_ns`; 0 in a closed loop.
+    /// CPU time spent polling for the next intended send, ns, included in `cpu_ns`; 0 in a closed loop.
     pub spin_ns: u64,
     /// Time that the thread was ready but did not run (`/proc/self/schedstat`), ns; `None` if not reported.
     pub run_queue_ns: Option<u64>,
@@ -1277,7 +1277,7 @@ pub struct Worker {
     pub wall_ns: u64,
     /// Number of turns of the worker's event loop.
     pub turns: u64,
-    /// Time lost while measured to wake-ups at least 50 ms after their timer, ns; 0 in older stores.
+    /// Total delay of wake-ups that came at least 50 ms after their timer while measured, ns; 0 in older stores.
     #[serde(default)]
     pub stalled_ns: u64,
 }

@@ -1,6 +1,6 @@
-//! Parses files of weighted requests for a load on one server. Each line is `[WEIGHT] [METHOD] URL`, separated by
-//! blanks, or a JSON object in the format of vegeta, with the body in base64. Empty lines are ignored. In the first
-//! format, a comment starts with a `#` at the beginning of a line or after a blank.
+//! Parses files of weighted requests for a load on one server. Each line is `[WEIGHT] [METHOD] URL`, with parts
+//! separated by blanks, or a JSON object in vegeta's format, with the body in base64. Empty lines are ignored. In the
+//! first format, a comment starts with a `#` at the beginning of a line or after a blank.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -144,7 +144,7 @@ struct JsonEntry {
     name: Option<String>,
 }
 
-/// Parses a JSON object in a line that begins at byte `start`. `None` if the line is empty, or invalid and reported.
+/// Parses a JSON object in a line that begins at byte `start`. `None` if it is empty or has errors, which are reported.
 fn json_entry(line: &str, start: usize, number: usize, first: Option<&Entry>, report: &Report) -> Option<Entry> {
     if line.trim().is_empty() {
         return None;

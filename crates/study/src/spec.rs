@@ -13,7 +13,7 @@ use crate::workload::Workload;
 /// The version of [`LoadSpec`] and [`crate::record::Measurement`] that this build supports.
 pub const SPEC_VERSION: u32 = 1;
 
-/// One load: what is sent to which server, by how many clients, how often and for how long.
+/// One load: its server, requests, clients, arrivals and length.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LoadSpec {
@@ -45,11 +45,11 @@ pub struct LoadSpec {
     pub window_ns: u64,
     /// Timeout of a response, ns. If the response still arrives later, its latency is recorded.
     pub timeout_ns: u64,
-    /// Time before a send of an open loop in which workers poll instead of sleeping, ns; 0 spares the server's CPU.
+    /// Time before each intended send during which workers poll instead of sleeping, ns; 0 to always sleep.
     pub spin_ns: u64,
     /// Random seed of requests and arrivals.
     pub seed: u64,
-    /// The part of a larger load's workers that this process runs; `None` for all workers. [`LoadSpec::clients`] and
+    /// The workers of a larger load that this process runs; `None` for all workers. [`LoadSpec::clients`] and
     /// the rate describe the whole load. Together, the processes send the same requests as one process would.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<Part>,
@@ -60,7 +60,7 @@ pub struct LoadSpec {
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub log_one_in: u32,
     /// The stages of a changing load; empty if constant. They set the rate of an open loop, whose mean is in
-    /// `arrivals`, or the number of clients of a closed loop, at most `clients`. The warm-up has the first value.
+    /// `arrivals`, or the number of clients of a closed loop, at most `clients`. The warm-up uses the first value.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shape: Vec<Stage>,
 }
@@ -114,7 +114,7 @@ pub struct Part {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "protocol", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Target {
-    /// A server of volley's ping-pong of 32-bit words.
+    /// A server for volley's ping-pong of 32-bit words.
     Pingpong {
         /// Address `host:port`, resolved by the generator's process.
         address: String,
@@ -146,8 +146,8 @@ pub enum Target {
         /// Workload, of which each worker samples a partition. Seed and number of threads determine the operations.
         workload: Box<Workload>,
     },
-    /// Journeys of several operations, with values from replies used in later requests. Every reply is verified, and
-    /// each client has a connection per endpoint. Limits on requests count calls, but never cut a journey.
+    /// Journeys of several operations. Requests can use values from earlier replies. Every reply is verified, and
+    /// each client has a connection per endpoint. Limits on requests count calls, but never cut a journey short.
     Journey {
         /// The journeys, at least one. Clients choose each next journey by weight.
         journeys: Vec<WeightedJourney>,
@@ -216,7 +216,7 @@ impl Target {
         calls.max(1) as f64 / weights.max(1) as f64
     }
 
-    /// Name of the request at an index in the mix, or of the step at an index over all journeys; otherwise empty.
+    /// Name of the request at an index in the mix, or of the step at an index over all journeys; empty if unknown.
     pub fn request_name(&self, index: u32) -> String {
         match self {
             Target::Http { requests, .. } => requests.get(index as usize).map_or_else(String::new, HttpRequest::kind),
@@ -323,7 +323,7 @@ pub struct Expect {
     pub status: Option<Vec<u16>>,
     /// Expected body, which may contain values; `None` accepts any.
     pub body: Option<Vec<u8>>,
-    /// Expected values in a JSON body, each with its path (RFC 9535) and a string, which may contain fields.
+    /// Paths (RFC 9535) into a JSON body, each with the expected value as a string, which may contain fields.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub json: Vec<(String, String)>,
     /// Regular expression that the body must match; `None` accepts any body.
@@ -424,7 +424,7 @@ pub enum Warmup {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "rule", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Stop {
-    /// Ends after a time.
+    /// Ends after a fixed time.
     Duration {
         /// Length of the measured time, ns.
         duration_ns: u64,
@@ -446,7 +446,7 @@ pub enum Stop {
         /// Maximum measured time, ns.
         max_ns: u64,
     },
-    /// Volley's stop rule, which counts its priming round, so there is no warm-up.
+    /// Volley's stop rule. Latencies of its priming round count, so there is no warm-up.
     Volley {
         /// Maximum number of requests in a round, over all clients (volley: 1,000,000).
         round_requests: u64,

@@ -30,7 +30,7 @@ pub struct Effort {
 }
 
 impl Plan {
-    /// Indices of all points, even unrunnable ones, in a block's order, shuffled so that drift affects points alike.
+    /// Shuffles the indices of all points, even unrunnable ones, for a block, so that drift affects all points alike.
     pub fn order_of_block(&self, block: u32) -> Vec<usize> {
         let mut order = (0..self.points.len()).collect::<Vec<_>>();
         stats::Rng::stream(self.seed, stream(block, u32::MAX)).shuffle(&mut order);

@@ -168,7 +168,7 @@ fn status(text: &str) -> Option<u16> {
 }
 
 /// Finds errors in a request whose parts are valid: fields that contradict its framing or the use of the connection.
-/// Each error has the name of its field, which may be empty. `to_close` is the hint for closing connections.
+/// Each error has the name of its field, empty for too many fields. `to_close` is the hint for `Connection: close`.
 pub fn mistakes<'r>(request: &'r HttpRequest, connection: Connection, to_close: &str) -> Vec<(&'r str, Invalid)> {
     let mut mistakes = Vec::new();
     let mut add = |field: &'r str, error: Invalid| mistakes.push((field, error));
@@ -260,7 +260,7 @@ pub fn length_range(text: &str) -> Result<(u64, u64), Invalid> {
     }
 }
 
-/// Converts the fraction of responses to check to the `n` of "one in `n`", which is `u32::MAX` for 0.
+/// Converts the fraction of responses to check to the `n` of "one in `n`". The fraction 0 gives `u32::MAX`.
 pub fn one_in(fraction: f64) -> u32 {
     if fraction > 0.0 { (1.0 / fraction).round().min(f64::from(u32::MAX)) as u32 } else { u32::MAX }
 }

@@ -66,7 +66,7 @@ pub enum WarningKind {
     BackOff,
     /// Requests were sent again.
     AskedAgain,
-    /// The server allows fewer requests in flight than the load.
+    /// The server allows fewer requests in flight than the load would use.
     StreamLimit,
     /// Latencies exceeded the range of the histogram.
     Saturated,

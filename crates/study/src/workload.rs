@@ -85,7 +85,7 @@ pub struct Keys {
     pub shift_every: Option<u64>,
     /// Probability of using an earlier key instead of a new one; `None` for a fixed set of keys.
     pub reuse: Option<f64>,
-    /// First operation on a new key, which only `reuse` creates.
+    /// Rule for the first operation on a new key. Only `reuse` creates new keys.
     #[serde(default)]
     pub new: NewKey,
     /// Share of operations on keys that are used only once, a fraction.
@@ -94,7 +94,7 @@ pub struct Keys {
     /// Probability that a DELETE replaces an operation on an existing key.
     #[serde(default)]
     pub invalidation: f64,
-    /// Whether popular keys are neighbors; otherwise a keyed bijection scatters them.
+    /// Whether popular keys have adjacent numbers; otherwise, a keyed bijection scatters them.
     #[serde(default)]
     pub neighbours_hot: bool,
     /// Distribution of key lengths, bytes. A key is longer if it would otherwise not be distinct.
@@ -234,7 +234,7 @@ pub struct Trace {
     /// Whether operations keep the recorded gaps or follow the load's arrivals.
     #[serde(default)]
     pub gaps: Gaps,
-    /// Factor by which the replay is faster than the recorded gaps.
+    /// Factor by which the recorded gaps are shortened.
     #[serde(default = "recorded_speed")]
     pub speed: f64,
 }
@@ -261,7 +261,7 @@ pub struct Problem {
     pub key: &'static str,
     /// Error message without a full stop.
     pub message: String,
-    /// Suggestion to the user; `None` if there is none.
+    /// Suggestion for the user; `None` if there is none.
     pub hint: Option<&'static str>,
 }
 
@@ -277,7 +277,7 @@ impl Workload {
     }
 
     /// The hit ratio that the mix determines. Without fills, the last write to a frequently used key was a SET with
-    /// probability set / (set + delete). `None` with fills, with expiry, or if nothing is set or deleted.
+    /// probability set / (set + delete). `None` with fills, expiry or a trace, or if nothing is set or deleted.
     pub fn hit_ratio_of_mix(&self) -> Option<f64> {
         let (total, changed) = (self.operations.total(), self.keys.invalidation);
         let sets = (1.0 - changed) * (self.operations.set + self.operations.read_modify_write) / total;

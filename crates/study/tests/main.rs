@@ -1,4 +1,4 @@
-//! Tests of studies as users write them. One test binary for all, since each takes time to link.
+//! Tests of studies as users write them. All share one test binary, since each binary takes time to link.
 
 mod containers;
 mod effects;

@@ -121,7 +121,7 @@ fn rates_and_shares_can_be_mixed() {
 fn estimates_the_duration_of_searches() {
     let plan = plan(SEARCH);
     let effort = plan.estimate();
-    // With `from` there is no pilot. The minimum is one trial, and then the trials that confirm it.
+    // With `from` there is no pilot. At least one trial finds a rate, and three more confirm it.
     assert_eq!((effort.trials_min, effort.trials_max), (2 * 4, 2 * 60));
     assert!((effort.seconds_max - 120.0 * 6.3).abs() < 1e-6, "{effort:?}");
     let effort = plan_of(SEARCH, Profile::Default, &[("load.search.max_time", "1m")]).estimate();

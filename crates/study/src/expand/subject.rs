@@ -209,7 +209,7 @@ fn container(section: &Section) -> Option<ContainerPlan> {
     Some(ContainerPlan { image, engine, publish: port(section, "publish"), options })
 }
 
-/// Container options that the lab sets and a study cannot, each with an alternative if there is one.
+/// Container options that only the lab may set, each with an alternative for studies if there is one.
 const OWN: [(&str, Option<&str>); 12] = [
     ("--name", None),
     ("--rm", None),

@@ -17,7 +17,7 @@ fn headers(headers: &[(&str, &str)]) -> Value {
     headers.iter().map(|(name, value)| json!({ "name": name, "value": value })).collect()
 }
 
-/// A request at this second of the recording, which took 100 ms, and its JSON response.
+/// Returns the entry of a request that started at `second` and took 100 ms, with its JSON response.
 fn call(second: u32, method: &str, url: &str, own: &[(&str, &str)], body: &str, answer: &str) -> Value {
     json!({
         "startedDateTime": format!("2026-11-20T09:00:{second:02}.500+01:00"),

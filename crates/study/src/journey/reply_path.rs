@@ -29,7 +29,7 @@ pub fn optional(text: &str) -> (&str, bool) {
     text.strip_suffix('?').map_or((text, false), |text| (text, true))
 }
 
-/// The expression of `match(REGEX)`, whose first group or else whole match is the value. `None` for other sources.
+/// The expression of `match(REGEX)`, whose first group, or else whole match, is the value. `None` for other sources.
 pub fn pattern(text: &str) -> Option<&str> {
     text.strip_prefix("match(")?.strip_suffix(')')
 }
