@@ -107,7 +107,7 @@ pub enum Expect {
     Line(Regex),
 }
 
-/// Requirements of an HTTP response.
+/// Requirements for an HTTP response.
 #[derive(Clone, Debug, Default)]
 pub struct ExpectHttp {
     /// Allowed statuses; any if empty.

@@ -23,7 +23,7 @@ pub const COMPARED: [&str; 5] = ["latency_p50", "throughput", "subject_cpu_per_r
 
 const FACTORS: RangeInclusive<f64> = 0.01..=100.0;
 
-/// A baseline and limits for its candidates. The study runs until each candidate is decided or all pairs are used.
+/// A baseline, and limits for candidates. The study runs until each candidate is decided or all pairs are used.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Gate {
     /// Name of the factor whose levels are compared.

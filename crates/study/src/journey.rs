@@ -10,7 +10,7 @@ pub(crate) mod parse;
 pub mod placeholders;
 pub mod reply_path;
 
-/// The sequence of operations of a user.
+/// A user's sequence of operations.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Journey {
@@ -103,7 +103,7 @@ pub enum Call {
         schema: String,
         /// Service and method, written `Service.method`.
         method: String,
-        /// Record of the arguments by name.
+        /// Arguments by name, as a record.
         arguments: Argument,
     },
     /// A SOAP 1.1 call.
@@ -112,7 +112,7 @@ pub enum Call {
         schema: String,
         /// Name of the operation in the WSDL.
         operation: String,
-        /// Record of the arguments by name.
+        /// Arguments by name, as a record.
         arguments: Argument,
     },
 }

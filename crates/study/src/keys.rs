@@ -57,7 +57,7 @@ pub fn schema() -> Value {
     render_keys::schema(&STUDY, "Study", is_always)
 }
 
-/// Whether every study needs this required key. Variants may supply keys of their table, and a journey its protocol.
+/// Whether every study needs this required key; in some tables, variants or a journey may supply keys.
 fn is_always(keys: &Keys, key: &Key) -> bool {
     !(keys.get("variants").is_some() || key.name == "stop" && keys.name == "trials")
 }

@@ -94,7 +94,7 @@ pub const METRICS: &[Metric] = &[
     bytes("store_bytes", "store", "store size").text("size of a proxy's store file at the end of the trial"),
 ];
 
-/// Name, unit and description of each series that a trial has over its number of requests.
+/// Name, unit and description of each series that is recorded over the requests of a trial.
 pub const OVER_REQUESTS: [(&str, &str, &str); 5] = [
     ("latency", "ns", "latency, by window"),
     ("proxy_time", "ns", "self time of the proxies per call"),

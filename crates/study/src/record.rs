@@ -33,7 +33,7 @@ pub struct Run {
     pub command: Vec<String>,
     /// Version of the quintain that started the run.
     pub quintain: String,
-    /// Git revision of the study's directory (`-dirty` if changed), or `built-in-HASH` if built in; `None` if unknown.
+    /// Git revision of the study (`-dirty` if files changed); `built-in-HASH` if it is built in; `None` if unknown.
     pub revision: Option<String>,
     /// Git commit of the working directory, in which servers are built, with `-dirty` if changed; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -127,7 +127,7 @@ pub struct Interface {
 /// A path between a generator's machine and the server's, measured with bulk transfers and single requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Link {
-    /// Rate of payload from the server's machine, bytes per second.
+    /// Rate of payload received from the server's machine, bytes per second.
     pub receive_bytes_per_s: f64,
     /// Median round-trip time of a small request on the idle path, ns.
     pub round_trip_ns_p50: f64,
@@ -354,11 +354,11 @@ pub enum IdlePolicy {
     /// CPUs become idle as configured on the machine.
     #[default]
     Machine,
-    /// A `SCHED_IDLE` spinner keeps each CPU in use awake.
+    /// A `SCHED_IDLE` spinner on each CPU in use keeps the CPU awake.
     Spin,
 }
 
-/// Stored result of one trial, with the resources it used.
+/// Stored result of one trial, with its resource use.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Record {
     /// Format version, [`RECORD_VERSION`].
@@ -458,7 +458,7 @@ impl Probes {
         self.all().next().is_none()
     }
 
-    /// All probes of the trial, starting with the probes before it.
+    /// All probes, starting with the probes before the trial.
     pub fn all(&self) -> impl Iterator<Item = &Probe> {
         self.before.iter().chain(&self.after)
     }
@@ -472,7 +472,7 @@ pub struct Probe {
     pub cpu: u32,
     /// Wall time from the start of the probe to its end, ns.
     pub wall_ns: u64,
-    /// CPU time of the probe, ns, which shows the CPU's speed. Other processes had the rest of `wall_ns`.
+    /// CPU time of the probe, ns, which shows the CPU's speed. Something else used the CPU for the rest of `wall_ns`.
     pub cpu_ns: u64,
 }
 
@@ -819,14 +819,14 @@ pub struct Measurement {
     /// Requests sent again because an earlier response was the last one on its connection, or unreadable.
     #[serde(default)]
     pub asked_again: u64,
-    /// Requests in flight when the load ended that are not counted elsewhere. The server may have received them.
+    /// Requests pending when the load ended, if not counted elsewhere. The server may have received them.
     #[serde(default)]
     pub left_in_flight: u64,
     /// Offered rate, requests per second; `None` in a closed loop.
     pub offered_per_s: Option<f64>,
     /// Number of intended sends that were never written, because no connection became free before the end.
     pub unsent: u64,
-    /// Requests in flight when measuring ended whose responses would have counted. Overdue requests are also errors.
+    /// Requests pending when measuring ended, if their responses would have counted. Overdue requests are also errors.
     pub unfinished: u64,
     /// How long pending requests had waited when measuring ended; `None` in older records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -942,7 +942,7 @@ pub struct Censored {
     pub in_flight: Histogram,
     /// Time that each unsent request had waited, ns; empty in a closed loop.
     pub unsent: Histogram,
-    /// Number of unsent requests that had waited for over the timeout. Overdue written requests are `timeout` errors.
+    /// Number of unsent requests whose wait exceeded the timeout. Overdue written requests are `timeout` errors.
     pub unsent_overdue: u64,
     /// Age of the oldest request on each connection with requests in flight, ns.
     pub connections: Histogram,
@@ -1134,9 +1134,9 @@ pub struct CacheCounts {
     pub sets: u64,
     /// DELETEs of the workload, whether or not the key existed.
     pub deletes: u64,
-    /// SETs caused by misses that were stored.
+    /// Stored SETs that were caused by misses.
     pub fills: u64,
-    /// SETs caused by the reads of read-modify-write that were stored.
+    /// Stored SETs that were caused by the reads of read-modify-write.
     pub rewrites: u64,
     /// Rejected SETs of all kinds: cache full (`SERVER_ERROR out of memory`, `-OOM`, 507) or value too large.
     pub refused_sets: u64,
@@ -1217,7 +1217,7 @@ pub struct Volley {
     pub stddev_us: f64,
     /// Number of latencies in the mean.
     pub samples: u64,
-    /// Number of rounds, without the priming one.
+    /// Number of rounds, without the priming round.
     pub rounds: u32,
 }
 
@@ -1236,9 +1236,9 @@ pub struct Histogram {
     pub min: Option<u64>,
     /// Largest value, exact; `None` if there are no values.
     pub max: Option<u64>,
-    /// Sum of the values, to the precision of a float.
+    /// Sum of the values, rounded to a 64-bit float.
     pub sum: f64,
-    /// Sum of the squared values, to the precision of a float.
+    /// Sum of the squared values, rounded to a 64-bit float.
     pub sum_of_squares: f64,
 }
 
@@ -1277,7 +1277,7 @@ pub struct Worker {
     pub wall_ns: u64,
     /// Number of turns of the worker's event loop.
     pub turns: u64,
-    /// Total delay of wake-ups that came at least 50 ms after their timer while measured, ns; 0 in older stores.
+    /// Total delay, while measured, of wake-ups that came at least 50 ms after their timer, ns; 0 in older stores.
     #[serde(default)]
     pub stalled_ns: u64,
 }

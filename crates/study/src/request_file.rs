@@ -22,7 +22,7 @@ pub const WEIGHT_MAX: u32 = 1_000_000;
 /// Maximum number of reported errors. A file with more is probably not a list of URLs.
 const MISTAKES_MAX: usize = 50;
 
-/// A request of the file, from one line.
+/// A request from one line of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// Relative frequency among the requests of the file; 1 by default.

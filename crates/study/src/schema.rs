@@ -8,7 +8,7 @@ use crate::node_messages::{Order, Said};
 use crate::verification::Verification;
 use crate::{LoadSpec, Measurement, Plan, Record, Run};
 
-/// Name and content of each schema in schemas/ that belongs to this crate; the name lacks the file's extension.
+/// Name, without the file's extension, and content of each schema in schemas/ that belongs to this crate.
 pub fn schemas() -> [(&'static str, String); 11] {
     [
         ("run", text::<Run>()),

@@ -411,7 +411,7 @@ impl Arrivals {
 pub enum Warmup {
     /// Ends after this time, ns.
     DurationNs(u64),
-    /// Ends after this many requests over all clients. For caches, the number is exact and all responses have arrived.
+    /// Ends after this many requests over all clients. For caches, the number is exact, and all responses arrive first.
     Requests(u64),
     /// Ends once the hit ratio of a cache shows no trend over the second half of the windows so far.
     Steady {

@@ -97,7 +97,7 @@ impl std::ops::Add for Effort {
     }
 }
 
-/// Bounds of a search's effort: it finds at once that the highest rate meets the objective, or uses its whole budget.
+/// Bounds of a search's effort: from finding at once that the highest rate meets the objective, to the whole budget.
 fn search_effort(point: &Point, search: &SearchPlan) -> Effort {
     let (least_s, most_s) = trial_seconds(point);
     let pilot = u64::from(search.from_per_s.is_none());

@@ -134,7 +134,7 @@ impl fmt::Display for Miss {
 }
 
 impl Verification {
-    /// Numbers of cases that hold, that fail and that were skipped, in this order.
+    /// Numbers of cases that held, failed and were skipped, in this order.
     pub fn counts(&self) -> (usize, usize, usize) {
         self.cases.iter().fold((0, 0, 0), |(hold, fail, skipped), case| match case.outcome {
             CaseOutcome::Ok => (hold + 1, fail, skipped),

@@ -58,7 +58,7 @@ pub enum WarningKind {
     WarmupErrors,
     /// Responses came after the timeout.
     LateAnswers,
-    /// Intended requests were never sent.
+    /// Requests that were due were never sent.
     Unsent,
     /// Connections were reopened.
     Reconnects,
@@ -92,7 +92,7 @@ pub enum WarningKind {
     States,
     /// Another process used a CPU before or after trials.
     Contended,
-    /// Any other warning, also in older stores.
+    /// Any other warning, including kinds that this version does not know.
     #[default]
     #[serde(other)]
     Other,

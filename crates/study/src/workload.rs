@@ -99,7 +99,7 @@ pub struct Keys {
     pub neighbours_hot: bool,
     /// Distribution of key lengths, bytes. A key is longer if it would otherwise not be distinct.
     pub size: SizeLaw,
-    /// Maximum length of a key, bytes; longer ones are cut.
+    /// Maximum length of a key, bytes. Longer samples are reduced to it.
     pub max_bytes: u64,
 }
 
@@ -144,7 +144,7 @@ pub enum NewKey {
 pub struct Values {
     /// Distribution of value lengths, bytes.
     pub size: SizeLaw,
-    /// Maximum length of a value, bytes; longer ones are cut.
+    /// Maximum length of a value, bytes. Longer samples are reduced to it.
     pub max_bytes: u64,
     /// Whether the length depends on the key or varies by SET.
     #[serde(default)]

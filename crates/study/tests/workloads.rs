@@ -1,4 +1,4 @@
-//! Parses `[load.workload]` and reports every error with its place.
+//! Tests of parsing `[load.workload]`: every error is reported with its place.
 
 use stats::Distribution;
 use study::workload::{self, NewKey, Popularity, SizeLaw, ValueLength, trace};

@@ -207,7 +207,7 @@ impl Leaf {
     }
 }
 
-/// Whether a value is unlikely to occur by chance: it has no spaces and at least 20 bytes, or at least 8 with a digit.
+/// Whether a value is unlikely to occur by chance: it has no spaces, and at least 20 bytes, or 8 including a digit.
 pub(super) fn is_distinctive(value: &str) -> bool {
     let has_digit = value.bytes().any(|byte| byte.is_ascii_digit());
     !value.contains(' ') && (value.len() >= 20 || value.len() >= 8 && has_digit)

@@ -43,7 +43,7 @@ const STATUSES: Kind = Kind::other("a string such as `\"2xx\"`");
 const STEADY: Kind = Word("warm-up", allowed_words::steady);
 const OF_CAPACITY: Kind = Kind::other("a fraction of the capacity, such as `\"80%\"`");
 const SHAPE: Kind = Kind::other("a shape, such as `\"1k..10k over 60s\"`");
-/// A fixed number of clients.
+/// Kind of a key that holds a fixed number of clients.
 pub const CLIENT_COUNT: Kind = Count(1, CLIENTS_MAX as u64);
 const CLIENTS_SHAPE: Kind = Kind::other("a shape, such as `\"1..400 over 60s\"`");
 const WEIGHTED_LENGTHS: Kind = Kind::other("lengths and ranges with weights, `[[2, 0.3], [10, 20, 0.7]]`");

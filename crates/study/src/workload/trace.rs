@@ -83,11 +83,11 @@ pub struct Access<'a> {
     pub key: &'a [u8],
     /// Length of the original key, bytes, if `key` is a stand-in for it; otherwise `None`.
     pub key_bytes: Option<u32>,
-    /// Length of the value, or of libCacheSim's whole object, bytes; `None` if it was not recorded, or for a miss.
+    /// Length of the value, or of libCacheSim's whole object, bytes; `None` for a miss or if not recorded.
     pub value_bytes: Option<u32>,
     /// Time to live in seconds; `None` if unlimited or not recorded.
     pub ttl_s: Option<u32>,
-    /// Number of times that the operation is repeated, at least 1.
+    /// Number of times that the record's operation occurs, at least 1.
     pub repeat: u64,
     /// Index of the next access to the key; `None` if not recorded or if there is none.
     pub next: Option<u64>,
