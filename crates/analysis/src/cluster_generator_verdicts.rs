@@ -14,8 +14,8 @@ use crate::trial_position_and_values::Kept;
 
 /// Ratio of two generators' values up to which the generators are considered equal.
 const FACTOR: f64 = 1.25;
-/// Share of the time, a fraction. A generator lacks CPU time if it waited for a CPU for more than `FACTOR` times this
-/// share and more than `FACTOR` times as long as any other generator.
+/// Share of the time, a fraction. A generator lacks CPU time if the share in which it waited for a CPU exceeds both
+/// this share and the share of any other generator by more than `FACTOR` times.
 const LACKED_CPU: f64 = 0.2;
 /// Half-width of the intervals that must not overlap, in standard errors.
 const ERRORS: f64 = 3.0;
@@ -23,7 +23,7 @@ const ERRORS: f64 = 3.0;
 const LEVEL: f64 = 0.997_300_203_936_740;
 /// Share of a link's receive rate, a fraction, above which the link is full.
 const FULL: f64 = 0.8;
-/// Multiple of a link's assumed capacity. A load of at least this size shows that the link is faster than assumed.
+/// Multiple of a link's assumed capacity from which a load shows that the link is faster than assumed.
 const AS_WIDE: f64 = 1.1;
 /// Share of the other links' receive rate, a fraction, below which a link is slow.
 const SLOW_LINK: f64 = 0.1;
@@ -146,8 +146,8 @@ fn of_rate(part: f64, whole: f64) -> String {
     format!("{:.2} of {:.2} {unit}", part / divisor, whole / divisor)
 }
 
-/// Explains why links limited the load although no generator differs; `None` if they did not. The path's capacity is
-/// the rate of all generators together before the trials, else the interface's speed, else the fastest generator.
+/// Explains which link limited the load although no generator differs; `None` if none did. The path's capacity is the
+/// joint rate of all generators before the trials, or else the interface's speed, or else the fastest generator's rate.
 fn full_link(record: &Record, nodes: &[Node]) -> Option<String> {
     if load_bottleneck::subject_busy(&record.subject).is_some_and(|share| share > BUSY) {
         return None;
@@ -293,7 +293,7 @@ fn differences(agents: &[Agent], nodes: &[Node]) -> Vec<Option<Difference>> {
     let round_trips = agents.iter().map(|agent| link(agent, nodes).map(|link| link.round_trip_ns_p50));
     let round_trips = round_trips.collect::<Vec<_>>();
     let shortest = round_trips.iter().flatten().copied().fold(f64::INFINITY, f64::min);
-    // The extra round trip over the nearest generator can explain a slow generator, but does not mark one as slow.
+    // A round trip longer than the shortest one can explain why a generator is slow, but is no sign that it is slow.
     let further = round_trips.iter().map(|ns| ns.map_or(0.0, |ns| (ns - shortest).max(0.0))).collect::<Vec<_>>();
     let found = [Measure::P50, Measure::Answered, Measure::P99].map(|measure| {
         let values = agents.iter().map(|agent| measure.of(&agent.measurement)).collect::<Vec<_>>();
@@ -316,7 +316,7 @@ fn differences(agents: &[Agent], nodes: &[Node]) -> Vec<Option<Difference>> {
     };
     let of_agent = |at: usize| {
         let lossy = lossy(agents, at);
-        // Losing a few segments may leave the median unchanged, so p99 counts only with losses.
+        // A few lost segments may slow p99 but not the median, so p99 counts only if segments were lost.
         let measures = found.iter().map(|of_measure| of_measure[at]);
         let seen = measures.flatten().filter(|(measure, ..)| *measure != Measure::P99 || lossy.is_some());
         let seen = seen.collect::<Vec<_>>();

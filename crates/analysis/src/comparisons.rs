@@ -88,7 +88,7 @@ pub(crate) fn is_compared(row: &Row, metric: &str) -> bool {
 }
 
 /// Finds rows that fail a larger share of requests than another contender at their place (one-sided signed rank test).
-/// They are not ranked, since a failed request may cost less. At most a share `1 - level` of reports is wrong.
+/// They are not ranked, since failing may cost less than responding. At most a share `1 - level` of reports is wrong.
 pub(crate) fn failing(findings: &Findings, plan: &Plan) -> Vec<(usize, String)> {
     let is_ranked = !matches!(plan.asked().kind, AskedKind::Added | AskedKind::Effects | AskedKind::Gate);
     let Some(factor) = plan.contender().filter(|_| is_ranked) else { return Vec::new() };

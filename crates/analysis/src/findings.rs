@@ -848,7 +848,7 @@ pub struct Effects {
     pub refused: Option<String>,
     /// Why the analysis does not measure only the server; `None` if it does.
     pub marked: Option<String>,
-    /// Analysis of ratios, if all values are above zero and no shares, then of differences. Sentences use the first.
+    /// Analyses of ratios (if all values are positive and none is a share) and of differences. Sentences use the first.
     pub analyses: Vec<EffectAnalysis>,
     /// Interpretation in sentences: shown effects first, sorted by share of the variation, largest first.
     pub sentences: Vec<String>,
@@ -867,7 +867,7 @@ pub struct EffectAnalysis {
     pub trials: usize,
     /// Whether all points have equally many trials. If not, sums of squares are of type III; shares refer to their sum.
     pub equal: bool,
-    /// Pooled standard deviation between trials of a point, in the metric's unit; for ratios, of logarithms.
+    /// Pooled standard deviation between trials of a point: of values in the metric's unit, or of logarithms of them.
     pub error: f64,
     /// Degrees of freedom of the error.
     pub error_df: usize,

@@ -201,7 +201,7 @@ pub(crate) fn needed(plan: &Plan) -> (usize, u32) {
     (pairs * asked(plan, gate).len(), gate::FIRST_LOOK)
 }
 
-/// Tests the candidates of a plan; `None` without a gate. `is_over` is whether the run ended without interruption.
+/// Tests the candidates of a plan; `None` without a gate. `is_over` means that the run ended without interruption.
 pub(crate) fn gate(findings: &Findings, plan: &Plan, records: &[Trial<'_>], is_over: bool) -> Option<GateFinding> {
     let gate = plan.gate.as_ref()?;
     let trials = Trials::new(plan, records, is_over && !plan.trials.quick);
@@ -280,7 +280,7 @@ impl Tester<'_> {
         (tests, also)
     }
 
-    /// Withdraws verdicts in favor of the side that fails more requests, since a failed request costs less.
+    /// Withdraws verdicts in favor of the side that fails more requests, since failing may cost less than responding.
     fn without_failures(&self, tests: &mut [GateTest], also: &mut [GateTest]) {
         let Some(errors) = tests.iter().find(|test| test.is_about_errors()) else { return };
         let candidate_fails = errors.verdict == GateVerdict::Worse;
@@ -312,7 +312,7 @@ impl Tester<'_> {
             (Some(_), _) => GateVerdict::NoVerdict,
             (None, Some(Verdict::Worse)) => GateVerdict::Worse,
             (None, Some(Verdict::NotWorse)) => GateVerdict::NotWorse,
-            // The candidate passes without evidence that it fails more requests than the baseline.
+            // The candidate passes unless there is some evidence that it fails more requests than the baseline.
             (None, Some(_)) if is_excess && self.gate.fail_if.is_some() => match found {
                 Some(found) if found.p_worse > SUSPICIOUS_P => GateVerdict::NotWorse,
                 _ => GateVerdict::Undecided,
@@ -585,7 +585,7 @@ impl Live {
         Some(Self { pair, asked: asked(plan, gate), rule, trials: Trials::new(plan, &[], false) })
     }
 
-    /// Adds a record. If a pair is complete, returns a line on the result and whether the gate may end; else `None`.
+    /// Adds a record. If this completes a pair, returns a line on the result and whether the gate may end; else `None`.
     pub fn recorded(&mut self, plan: &Plan, record: &Record) -> Option<(String, bool)> {
         self.trials.add(plan, &Trial::from(record));
         let has = |point: usize| self.trials.by_point[point].contains_key(&record.block);

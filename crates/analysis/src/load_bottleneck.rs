@@ -41,7 +41,7 @@ pub(crate) fn is_occupied(measurement: &Measurement) -> bool {
     generator_wanting(measurement).is_some_and(|share| share > BUSY) || own_lag(measurement).is_some()
 }
 
-/// Utilization of the server's CPUs, a fraction, or of as many of them as it has threads; `None` if not measured.
+/// Utilization, a fraction, of the server's CPUs, of which at most one per thread counts; `None` if not measured.
 pub fn subject_busy(subject: &SubjectUse) -> Option<f64> {
     let cpus = subject.cpus.len() as f64;
     let usable = if subject.threads_max > 0 { cpus.min(f64::from(subject.threads_max)) } else { cpus };

@@ -65,7 +65,7 @@ pub struct LoadReport {
     pub errors: BTreeMap<String, u64>,
     /// The first error message of each kind of error that has one.
     pub error_examples: BTreeMap<String, String>,
-    /// Number of responses by HTTP status, among `requests`, `errors` or `late_answers`; empty for other protocols.
+    /// Number of responses by HTTP status, whether valid, late or counted as errors; empty for other protocols.
     pub statuses: BTreeMap<u16, u64>,
     /// Length of the measured time, s.
     pub duration_s: f64,

@@ -78,7 +78,7 @@ pub(crate) fn relation(ratio: &Estimate) -> String {
     format!("{times}{point}{unit} [{low}, {high}]{word}")
 }
 
-/// Whether a ratio is the end of an unbounded interval, due to waiting requests. Measured ratios are below 1e9.
+/// Whether a ratio is the end of an interval that waiting requests make unbounded. Measured ratios are below 1e9.
 pub(crate) fn is_unbounded(ratio: f64) -> bool {
     ratio > 1e9
 }

@@ -209,7 +209,7 @@ fn of_calls(record: &Record, column: impl Fn(&ProxyUse) -> Option<&[u64]>) -> Op
     Some((0..shortest).map(|call| (call as f64 + 0.5, sum(call))).collect())
 }
 
-/// Sums the resident sets of all proxies by number of calls. One client's calls pass the proxies in the same order.
+/// Sums the resident sets of all proxies by number of calls. All proxies see one client's calls in the same order.
 fn resident_by_calls(record: &Record) -> Option<Vec<(f64, f64)>> {
     let looks = record.proxies.iter().map(|proxy| Some(proxy.calls.as_deref()?.memory.as_slice()));
     let all = looks.collect::<Option<Vec<&[MemoryAt]>>>()?;

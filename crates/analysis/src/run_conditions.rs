@@ -1,4 +1,4 @@
-//! Conditions that a run's absolute values depend on: its period, the machine's speed, other processes on its CPUs.
+//! Conditions that a run's absolute values depend on: its period, the machine's speed and other processes on its CPUs.
 
 use study::record::{Probe, Record};
 

@@ -29,7 +29,7 @@ pub(crate) fn reason_to_stop(plan: &Plan, point: usize, records: &[Record]) -> O
     reason(plan, &trials, mine)
 }
 
-/// Returns why a side of a comparison gets no second trial after its first failed for good; `None` if it gets one.
+/// Returns why a side of a comparison gets no second trial: its first trial failed for good. `None` if it gets one.
 fn failed_at_first(point: usize, records: &[Record]) -> Option<String> {
     let first = records.iter().find(|record| record.point == point)?;
     match &first.outcome {
@@ -54,7 +54,7 @@ pub(crate) fn stop_reason(plan: &Plan, trials: &[Trial<'_>]) -> String {
     })
 }
 
-/// Returns why the study ends, by the width of its widest interval; `None` if it goes on.
+/// Decides by the widest interval whether the study ends, and returns the reason; `None` if the study goes on.
 fn reason(plan: &Plan, trials: &[Trial<'_>], blocks: u32) -> Option<String> {
     if let Some(gate) = &plan.gate {
         return gate::reason(plan, gate, trials, blocks);

@@ -8,7 +8,7 @@ use crate::{merge_histograms, number};
 
 /// Maximum number of rows with a timeline. Timelines are shown side by side.
 pub const ROWS_MAX: usize = 12;
-/// Maximum number of columns of a trial, each of which merges windows, and of samples of a process.
+/// Maximum number of columns of a trial (a column merges adjacent windows), and of samples of a process.
 pub const COLUMNS_MAX: usize = 120;
 /// Number of latency bands per octave. Each band is about a fifth wider than the one below.
 pub const BANDS_AN_OCTAVE: f64 = 4.0;

@@ -215,7 +215,7 @@ impl Trial<'_> {
         self.a_request(bytes).filter(|_| studied && bytes > 0.0)
     }
 
-    /// Forwarded over received bytes, multiplied over all proxies; 1 without proxies, `None` if a proxy has no counts.
+    /// Product over all proxies of forwarded over received bytes; 1 without proxies, `None` if a proxy has no counts.
     fn byte_ratio(&self) -> Option<f64> {
         let shares = self.record.proxies.iter().map(|proxy| {
             let wire = proxy.wire.filter(|wire| wire.front_bytes > 0)?;
@@ -284,7 +284,7 @@ pub(crate) fn window_values(metric: &str, measurement: &Measurement) -> Option<V
     }
 }
 
-/// Returns mean latency per window, ns, or else throughput if a window is empty, to detect a steady state.
+/// Returns the mean latency per window, ns, or the throughput if a window is empty, to detect a steady state.
 pub fn series(measurement: &Measurement) -> Vec<f64> {
     window_values("latency_mean", measurement).or_else(|| window_values("throughput", measurement)).unwrap_or_default()
 }

@@ -189,7 +189,7 @@ fn little_warning(measurement: &Measurement) -> Option<String> {
         return None;
     }
     let (caused_ns, caused) = crate::load_cache_report::caused(measurement);
-    // Requests that waited at the end were in flight too: in an open loop, one per connection, since its write.
+    // Requests without a response were in flight too. In an open loop, each connection counts one, from its write on.
     let waited_ns = measurement.censored.as_deref().map_or(0.0, |censored| match measurement.offered_per_s {
         Some(_) => censored.connections.sum,
         None => censored.in_flight.sum,
@@ -239,7 +239,7 @@ mod tests {
         record
     }
 
-    /// An open loop that answers the share `answered` of 50,000 requests per second. Latency and lags are constant, ns.
+    /// An open loop with responses to the share `answered` of 50,000 requests/s. Latency and lags are constant, in ns.
     fn open(subject: f64, answered: f64, latency: u64, lag_thread: u64, lag_connection: u64) -> Record {
         let mut record = closed(subject, 0.3);
         let all = |value: u64| {

@@ -69,7 +69,7 @@ pub struct GateTest {
     pub open: bool,
     /// Number of pairs of trials that the test uses.
     pub pairs: u64,
-    /// One-sided p-value of the outcome closer to being shown; `None` if the pairs were not tested.
+    /// One-sided p-value of the outcome that is closer to being shown; `None` if the pairs were not tested.
     pub p: Option<f64>,
     /// Significance level of the test at this number of pairs; `None` if the pairs were not tested.
     pub level: Option<f64>,
@@ -80,12 +80,12 @@ pub struct GateTest {
     /// Typical value of the candidate in the metric's unit, with its interval; `None` unless the bound is absolute.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<Estimate>,
-    /// Failed share of the candidate's requests minus the baseline's, with its interval; `None` for other metrics.
+    /// Failed share of the candidate minus failed share of the baseline, with its interval; `None` for other metrics.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub difference: Option<Estimate>,
-    /// Typical value of the baseline, in the metric's unit, or mean failed share; `None` if the pairs were not tested.
+    /// Typical value of the baseline in the metric's unit, or its mean share of failed requests; `None` if not tested.
     pub base_value: Option<f64>,
-    /// Typical value of the candidate, defined like `base_value`; if there is a ratio, exactly `base_value` times it.
+    /// Typical value of the candidate, defined like `base_value`; exactly `base_value` times `ratio` if that exists.
     pub candidate_value: Option<f64>,
     /// Most frequent kind of failed request of baseline and candidate, such as `status 503`; empty if none failed.
     #[serde(skip_serializing_if = "study::is_default")]

@@ -95,7 +95,7 @@ pub struct HistoryRun {
     /// Name, start, revision and state of the run.
     #[serde(flatten)]
     pub head: RunHead,
-    /// Machine speed relative to the median of its runs, by the probes: 0.08 is 8 % faster. `None` without probes.
+    /// Speed by the probes, relative to the median of the machine's runs: 0.08 means 8 % faster. `None` without probes.
     pub speed: Option<f64>,
 }
 

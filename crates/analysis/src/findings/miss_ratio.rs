@@ -65,7 +65,7 @@ pub struct MissRatioPoint {
     pub p_adjusted: Option<f64>,
     /// Whether the point deviates from the policy by more than chance and by more than 0.1 percentage points.
     pub strays: bool,
-    /// Whether the difference is shown to be below 0.1 percentage points either way (two one-sided tests, Holm).
+    /// Whether the difference is shown to be within ±0.1 percentage points (two one-sided tests, Holm).
     pub keeps: bool,
 }
 

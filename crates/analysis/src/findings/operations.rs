@@ -35,7 +35,7 @@ pub struct OperationFinding {
     pub latency_p50: OverTrials,
     /// 99th percentile of the latency per trial, ns.
     pub latency_p99: OverTrials,
-    /// Median time per trial to the first part of a response, ns, for responses that arrived in several parts.
+    /// Median of the time to the first part of a response, per trial, ns. Only responses in several parts count.
     pub first_byte_p50: OverTrials,
     /// Achieved requests per second in a stage of a changing rate; `null` for other operations.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -4,7 +4,7 @@ use super::*;
 use crate::example;
 use study::record::Outcome;
 
-/// The example's run with a different name and commit, `times` the latency, and no failed points.
+/// The example's run with a different name and commit, latencies multiplied by `times`, and no failed points.
 fn run(id: &str, started: &str, commit: &str, times: f64) -> (Run, Vec<Record>) {
     let (mut run, mut records) = example::volley();
     run.plan.points.truncate(3);

@@ -77,7 +77,7 @@ impl Search {
         line
     }
 
-    /// Returns the result so far. `time_is_over` is whether no further step can follow.
+    /// Returns the result so far. `time_is_over` means that no further step can follow.
     pub fn finding(&self, time_is_over: bool) -> SearchFinding {
         found(&self.plan, &self.trials, self.steps.clone(), time_is_over, Mark::GeneratorBound)
     }

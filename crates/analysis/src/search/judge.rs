@@ -1,4 +1,4 @@
-//! Judges one trial by an objective: by the distance of its values from each bound, the worst of which counts.
+//! Judges one trial by an objective. Of several conditions, the one whose value is worst relative to its bound decides.
 
 use stats::search::Outcome;
 use stats::{Bound, batch_means};
