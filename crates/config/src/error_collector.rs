@@ -94,7 +94,7 @@ impl<'a> Report<'a> {
         place.set.map_or(self.text, |index| self.sets[index].as_str())
     }
 
-    /// Fails with all errors, if any: first the file's, in the order of the file, then the errors in `--set`s.
+    /// Fails if there are errors. Errors in the file come first, in its order, followed by the errors in `--set`s.
     pub fn finish(&self) -> Result<(), Vec<Diagnostic>> {
         let found = self.found.take();
         let diagnostics = found.into_iter().map(|((place, message), hint)| {

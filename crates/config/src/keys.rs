@@ -49,19 +49,19 @@ pub enum Kind {
     Text,
     /// `true` or `false`.
     Flag,
-    /// A whole number or a string such as `50k`; minimum and maximum.
+    /// A whole number or a string such as `50k`, from a minimum to a maximum.
     Count(u64, u64),
-    /// A number of bytes or a string such as `64KiB`; minimum and maximum.
+    /// A number of bytes or a string such as `64KiB`, from a minimum to a maximum.
     Bytes(u64, u64),
-    /// A string such as `300ms`; minimum and maximum in ns.
+    /// A string such as `300ms`, from a minimum to a maximum in ns.
     Duration(u64, u64),
-    /// A string such as `300ms` or, in days, `30d`; minimum and maximum in ns.
+    /// A string such as `300ms` or, in days, `30d`, from a minimum to a maximum in ns.
     LongDuration(u64, u64),
     /// A number per second or a string such as `50k`.
     Rate,
-    /// A fraction or a string such as `3%`; minimum and maximum.
+    /// A fraction or a string such as `3%`, from a minimum to a maximum.
     Fraction(f64, f64),
-    /// A number without a unit; minimum and maximum.
+    /// A number without a unit, from a minimum to a maximum.
     Number(f64, f64),
     /// One word of a set. The fields are the noun for such a word, and the set.
     Word(&'static str, fn() -> Vec<&'static str>),

@@ -42,7 +42,7 @@ pub enum Value {
     List(Vec<Node>),
     /// A table, inline or with a header.
     Table(Table),
-    /// The name of the type, for a date or a number out of range. Only the number is already reported.
+    /// The name of the type of a date or of a number out of range. Only the number was already reported as an error.
     Other(&'static str),
 }
 
@@ -113,7 +113,7 @@ impl Table {
         if let Value::Table(table) = &mut self.get_mut(key)?.node.value { Some(table) } else { None }
     }
 
-    /// Replaces the entry that has the same key, or else appends the entry.
+    /// Replaces the entry with the same key, or appends `entry` if there is none.
     pub fn put(&mut self, entry: Entry) {
         match self.get_mut(&entry.key) {
             Some(old) => *old = entry,

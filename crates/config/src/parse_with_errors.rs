@@ -39,7 +39,7 @@ fn broken_lines(text: &str, stumbled: usize) -> RangeInclusive<usize> {
         let key = line.split_once('=').map(|(key, _)| key.trim());
         key.is_some_and(|key| !key.is_empty() && !key.contains(['[', '{', ',', '#']))
     };
-    // Number of brackets that a line leaves open. Brackets in strings and multi-line strings are too rare to matter.
+    // Number of brackets that a line leaves open. Brackets in strings also count, but are too rare to matter.
     let opens = |line: &str| {
         let code = line.split('#').next().unwrap_or_default();
         code.matches(['[', '{']).count() as i64 - code.matches([']', '}']).count() as i64

@@ -146,7 +146,7 @@ pub fn help(root: &'static Keys, name: Option<&str>, heading: fn(&Keys) -> Strin
     (!chosen.is_empty()).then_some(text)
 }
 
-/// Renders the JSON Schema of a JSON or TOML file. `is_needed` says whether each such file must have a required key.
+/// Renders the JSON Schema of a JSON or TOML file. `is_needed` decides which keys without a default are required.
 pub fn schema(root: &'static Keys, title: &str, is_needed: fn(&Keys, &Key) -> bool) -> Value {
     let definitions = tables(root).into_iter().skip(1).map(|keys| (reference(keys), object(keys, is_needed)));
     let mut schema = object(root, is_needed);

@@ -12,8 +12,8 @@ use crate::units;
 
 /// Replaces names in strings by their values, such as the levels of factors in a study. `()` leaves strings unchanged.
 pub trait Fill: Copy {
-    /// Replaces the names in `text`, the value of `key`. Fails with a message that will follow the value's name, or
-    /// with `None` if the error is already reported.
+    /// Replaces the names in `text`, the value of `key`. Fails with a message that callers put after the value's name,
+    /// or with `None` if the error is already reported.
     fn fill(&self, key: &str, text: &str) -> Result<Filled, Option<Invalid>>;
 }
 
@@ -380,7 +380,7 @@ impl<'a, F: Fill> Section<'a, F> {
         self.section_of(key, keys)
     }
 
-    /// The table at `key`. If there is none, an empty table, in which every key has its default.
+    /// The table at `key`, or an empty table, in which every key has its default, if there is none.
     pub fn section_or_empty(&self, key: &str) -> Section<'_, F> {
         self.section(key).unwrap_or_else(|| {
             let (name, table, keys) = (self.called(key), Cow::Owned(Table::default()), self.kind(key, Kind::table));
