@@ -139,8 +139,8 @@ fn neighbours_alike(values: &[f64]) -> bool {
     squares > 0.0 && 1.0 - steps / (2.0 * squares) > NEIGHBOURS_BOUND * ((m - 2.0) / (m * m - 1.0)).sqrt()
 }
 
-/// Share of the long-run variance visible in the means of batches of `batch_len` windows of an AR(1) process with
-/// autocorrelation time `tau`: `1 - 2ρ/((1 - ρ²)·length)`, at least one half.
+/// Share of the long-run variance that batch means show, if batches have `batch_len` windows and the windows are an
+/// AR(1) process with autocorrelation time `tau`: `1 - 2ρ/((1 - ρ²)·length)`, at least one half.
 pub(crate) fn shortfall(tau: f64, batch_len: usize) -> f64 {
     1.0 - ((tau - 1.0 / tau) / (2.0 * batch_len as f64)).min(0.5)
 }
@@ -174,8 +174,8 @@ pub(crate) fn autocorrelation_time(series: &[f64]) -> f64 {
 /// Minimum number of windows of a single trial before it may stop early.
 const FIRST_LOOK: usize = 50;
 
-/// Number of windows at the next look: 50, then half as many again each time. More looks would more often stop because
-/// the interval happens to be narrow (simulations are in `docs/results/coverage.md`).
+/// Number of windows at the next look: 50, then half as many again each time. With more looks, more trials would stop
+/// only because the interval happens to be narrow (simulations are in `docs/results/coverage.md`).
 pub fn next_look(windows: usize) -> usize {
     if windows < FIRST_LOOK { FIRST_LOOK } else { windows.saturating_mul(3) / 2 }
 }

@@ -67,7 +67,7 @@ pub enum Distribution {
         location: f64,
         /// Scale σ, in the unit of the values.
         scale: f64,
-        /// Shape ξ, without a unit. The tail is heavy if it is positive and exponential if it is 0.
+        /// Shape ξ, without a unit. A positive shape means a heavy tail; 0 means an exponential tail.
         shape: f64,
     },
 }

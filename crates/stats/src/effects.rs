@@ -112,7 +112,7 @@ pub struct Term {
     pub squares: f64,
     /// Degrees of freedom of the source.
     pub df: usize,
-    /// Share of the variation: `squares` over their sum for all terms. Exceeds 0 even without an effect; see `p_value`.
+    /// Share of the variation: `squares` over its sum for all terms. Exceeds 0 even without an effect; see `p_value`.
     pub share: f64,
     /// Mean square over the mean square of the error; `None` for the error.
     pub f: Option<f64>,
@@ -181,7 +181,7 @@ pub struct Factorial {
     pub blocks: usize,
     /// Whether all points have equally many trials. Sums of squares then match the textbook's.
     pub is_equal: bool,
-    /// Standard deviation and trials of each point; the last factor changes fastest. Pooling assumes equal deviations.
+    /// Standard deviation and trial count per point; the last factor changes fastest. Pooling assumes equal deviations.
     pub spreads: Vec<(f64, usize)>,
 }
 
@@ -500,7 +500,7 @@ impl Factorial {
         Contrast { point, standard_error, df: self.error_df as f64, n: self.trials as u64 }
     }
 
-    /// Weight of each point: the product over all factors of `of(factor, level)`, or of 1/levels if that is `None`.
+    /// Weight of each point: the product over all factors of `of(factor, level)`. A `None` counts as 1/levels.
     fn weights(&self, of: impl Fn(usize, usize) -> Option<f64>) -> Vec<f64> {
         let weight = |mut point: usize| {
             let mut product = 1.0;
@@ -814,7 +814,7 @@ mod tests {
         factorial(&[2, 2], &workstation(), Scale::Difference).unwrap().contrast(&[1.0, 0.0, 0.0, 0.0]);
     }
 
-    /// Designs of up to four factors, some of which randomly lost trials.
+    /// Designs of up to four factors. Some designs have lost random trials.
     fn designs() -> impl Strategy<Value = (Vec<usize>, Vec<Trial>)> {
         let sizes = prop::collection::vec(1usize..4, 1..5);
         (sizes, 2u32..4, any::<u64>(), any::<bool>()).prop_map(|(levels, blocks, seed, lossy)| {
@@ -852,7 +852,7 @@ mod tests {
             let df = found.terms.iter().map(|term| term.df).sum::<usize>();
             prop_assert_eq!(df, trials.len() - 1);
             // The textbook's sums add up if every block has every point, or if blocks are not separated. Equal numbers
-            // are not enough: each of three points may lack a different one of three blocks.
+            // of trials are not enough: each of three points may lack a different one of three blocks.
             let points = levels.iter().product::<usize>();
             if found.is_equal && (found.blocks == 1 || found.blocks * points == trials.len()) {
                 let values = trials.iter().map(|trial| trial.value).collect::<Vec<_>>();

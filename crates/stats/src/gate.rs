@@ -46,7 +46,7 @@ pub fn looks(pairs_max: u32) -> Vec<(u32, f64)> {
 /// Share of the error for tests of failed requests. It can be small, because the p-values of n pairs fall as 2^-n.
 pub const ERRORS_PART: f64 = 0.2;
 
-/// Largest p-value at which an excess of errors delays a verdict. Two trials with errors against none have this value.
+/// Largest p-value at which an excess of errors delays a verdict: that of errors in two trials of only one side.
 pub const SUSPICIOUS_P: f64 = 0.25;
 
 /// Number of pairs after which a comparison only waits for the first difference to be decided.
@@ -67,7 +67,7 @@ pub enum Asked {
     Excess(f64),
 }
 
-/// A question with the values that answer it, in order of time.
+/// A question with the values that answer it, in chronological order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Question {
     /// Question that the values answer.
@@ -161,8 +161,8 @@ pub struct Examined {
 }
 
 /// Answers all questions at the first look that ends the comparison. If no look does, all verdicts are undecided,
-/// unless `is_over`: no pair will follow, for a reason independent of the values, such as the time limit. All pairs
-/// then form the last look, with all of the unspent error. All sides have one value per pair. `None` without pairs.
+/// unless `is_over` is set because no pair will follow, for a reason independent of the values, such as the time limit.
+/// All pairs then form the last look, with the unspent error. All sides have one value per pair. `None` without pairs.
 pub fn examine(questions: &[Question], rule: &Rule, is_over: bool) -> Option<Examined> {
     let pairs = questions.first()?.base.least.len();
     if pairs == 0 {
@@ -246,7 +246,7 @@ fn look_at(questions: &[Question], pairs: usize, error: f64) -> Vec<Option<Decid
         (true, true) => 1.0,
     };
     let rest = error * (1.0 - of_errors);
-    // Holm (1979): the smallest p-value has the strictest level, and the first failure ends the claims.
+    // Holm (1979): the smallest p-value has the strictest level. The first p-value above its level ends the claims.
     let p = |at: usize| seen[at].as_ref().map(Seen::p_two_sided);
     let is_difference = |&at: &usize| questions[at].asked == Asked::Difference && p(at).is_some();
     let mut order = (0..questions.len()).filter(is_difference).collect::<Vec<_>>();

@@ -230,7 +230,7 @@ impl Histogram {
     }
 
     /// Quantile `q` in ns: the value at rank `⌈q·n⌉`, not interpolated (Hyndman & Fan 1996, definition 1). Returns the
-    /// midpoint of its bucket within the exact extremes, or the maximum if it is saturated. `None` if empty.
+    /// midpoint of the value's bucket within the exact extremes, or the maximum for a saturated value. `None` if empty.
     pub fn quantile(&self, q: f64) -> Option<f64> {
         assert!((0.0..=1.0).contains(&q), "`q` is a fraction, not a percentage: {q}");
         // 0.07 · 100 is 7.000000000000001 in binary, whose rank would be 8 without the allowance.

@@ -72,8 +72,8 @@ pub fn variance(values: &[f64]) -> Option<f64> {
 }
 
 /// Mean of independent values with its Student t interval: `mean ± t(n-1, 1-a/2)·s/√n`. `None` for fewer than two
-/// values, or if a value is not finite. The level is exact for normal values, and nearly exact for other means (Georges
-/// et al. 2007; simulations are in `docs/results/coverage.md`).
+/// values, or if a value is not finite. The level is exact for normal values and nearly exact for values that are means
+/// (Georges et al. 2007; simulations are in `docs/results/coverage.md`).
 pub fn mean(values: &[f64], level: f64) -> Option<Estimate> {
     if !values.iter().all(|value| value.is_finite()) {
         return None;

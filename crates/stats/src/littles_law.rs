@@ -1,7 +1,7 @@
 //! Little's law as a check that counts, rate and latency agree.
 
-/// Ratio of the mean number of requests in flight to the one that rate and mean latency imply: `L / (λ·W)`. It is 1 if
-/// all three cover one span in steady state (Little 1961). Otherwise one of the three is wrong: latencies may miss part
+/// Ratio of the mean number of requests in flight to the number that rate and mean latency imply: `L / (λ·W)`. It is 1
+/// if all three values cover the same steady state (Little 1961). Otherwise a value is wrong: latencies may miss part
 /// of the wait (coordinated omission), or unsolicited responses may count. `None` if rate or latency is not positive.
 pub fn ratio(in_flight_mean: f64, rate_per_s: f64, latency_mean_ns: f64) -> Option<f64> {
     let implied = rate_per_s * latency_mean_ns / 1e9;

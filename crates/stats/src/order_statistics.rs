@@ -2,7 +2,7 @@
 
 use crate::special_functions;
 
-/// Quantile `q` of an ascending sample, interpolated (Hyndman & Fan 1996, definition 7). `None`, never zero, if empty.
+/// Quantile `q` of an ascending sample, interpolated (Hyndman & Fan 1996, definition 7); `None` for an empty sample.
 pub fn quantile(sorted: &[f64], q: f64) -> Option<f64> {
     assert!((0.0..=1.0).contains(&q), "`q` is a fraction, not a percentage: {q}");
     debug_assert!(sorted.is_sorted(), "the sample must ascend");
@@ -23,8 +23,8 @@ pub fn samples_needed(q: f64, level: f64) -> u64 {
 }
 
 /// Returns the two ranks, from 1, whose values enclose quantile `q` in at least `level` of all samples of `n`
-/// independent values. On each side, at most half of the others miss it, since the number of values below it is
-/// binomial(n, q). Source: David & Nagaraja, Order Statistics, 3rd ed. 2003, section 7.1. Fails if no ranks do.
+/// independent values. On each side, at most `(1 - level) / 2` of all samples miss the quantile. The number of values
+/// below it is binomial(n, q) (David & Nagaraja, Order Statistics, 3rd ed. 2003, section 7.1). Fails if `n` is too low.
 pub fn ranks(n: u64, q: f64, level: f64) -> Result<(u64, u64), String> {
     assert!((0.0..=1.0).contains(&q), "`q` is a fraction, not a percentage: {q}");
     assert!(level > 0.0 && level < 1.0, "`level` is a fraction, not a percentage: {level}");

@@ -48,7 +48,7 @@ fn farthest(values: &[(usize, f64)]) -> Option<(usize, f64)> {
         return None;
     }
     let n = all.len() as f64;
-    // The deviation from the others' mean, in their standard deviations, follows Student's t (Grubbs 1950).
+    // The deviation from the mean of the other values, over its standard error, follows Student's t (Grubbs 1950).
     let square = ((all[place] - mean) / sd).powi(2);
     let room = (n - 1.0).powi(2) - n * square;
     let t = if room > 0.0 { ((n - 2.0) * n * square / room).sqrt() } else { f64::INFINITY };
@@ -69,7 +69,7 @@ mod tests {
         assert_eq!(outliers(std::slice::from_ref(&values), 0.05), [expected], "{values:?}");
     }
 
-    // Rosner 1983, example (Vitamin E): three outliers of 54 mask each other in Grubbs' test; 13 steps at 5 % each.
+    // Rosner 1983, Vitamin E: three outliers in 54 values mask each other in Grubbs' test; 13 steps at 5 % each.
     #[test]
     fn matches_example_of_rosner() {
         let data = [

@@ -11,7 +11,7 @@ pub struct Bound {
     pub at_least: bool,
 }
 
-/// Maximum relative change of a mean when the part beyond the last value is doubled, at which the mean counts as known.
+/// Relative change up to which a mean counts as known if its part beyond the last value is doubled.
 const MEAN_SHARE: f64 = 0.005;
 
 /// Product-limit estimate of a distribution from complete and censored values, such as requests without a response when

@@ -67,7 +67,7 @@ impl Pair {
         (self.blocks >= BLOCKS_MIN && self.p_adjusted <= error).then_some(typical.point > 1.0)
     }
 
-    /// Whether mean and typical ratio disagree: only one interval excludes 1, and the ratio's interval lacks the mean.
+    /// Whether mean and typical ratio disagree: only one interval excludes 1, and the mean is outside the ratio's.
     pub fn disagrees(&self) -> bool {
         let excludes = |ratio: &Estimate| ratio.low > 1.0 || ratio.high < 1.0;
         let (Some(typical), Some(mean)) = (&self.typical, &self.mean) else { return false };
@@ -110,8 +110,8 @@ pub fn with_changes(places: &[Vec<Side>], changes: &[Vec<Side>], rule: &Rule) ->
     (out, changed.into_iter().map(|pairs| pairs.into_iter().next().map(|(pair, _)| pair)).collect())
 }
 
-/// Widest half-width, a fraction, of the typical ratio of any contender to the best of its place, for the stop rule of
-/// comparing studies. `None` without comparisons, or if a pair has too few blocks.
+/// Widest half-width, a fraction, of the typical ratio of any contender to the best of its place, used by the stop
+/// rule. `None` without comparisons, or if a pair has too few blocks.
 pub fn comparison_width(claims: &[Claims]) -> Option<f64> {
     let of_best = claims.iter().filter_map(|claims| Some((claims.best?, &claims.pairs)));
     let widths = of_best.flat_map(|(best, pairs)| {

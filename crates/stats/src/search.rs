@@ -264,7 +264,7 @@ impl Found {
         match (self.low, self.high, self.no_low, self.no_high) {
             (Some(_), Some(_), ..) | (Some(_), None, _, Some(Missing::Asked(_))) => Bound::Found,
             (None, Some(_), Some(Missing::Asked(_)), _) => Bound::Subject,
-            // A server that breaks down fails a rate; a failed trial is no evidence.
+            // A server that breaks down fails a rate. A failed trial says nothing about the server.
             (None, Some(_), ..) if self.ended == Ended::Broken => Bound::Subject,
             _ => Bound::Measuring,
         }
@@ -286,7 +286,7 @@ impl Rules {
     }
 }
 
-/// Decides the next action from the time limit and the trials, whose order only matters for failed ones at the end.
+/// Decides the next action from the time limit and the trials. Only the order of failed trials at the end matters.
 pub fn next(rules: &Rules, trials: &[Trial], time_is_over: bool) -> Next {
     let board = Board::new(rules, trials);
     let budget = |ended| Next::Done(board.found(ended));
@@ -359,7 +359,7 @@ impl<'a> Board<'a> {
         self.with(Verdict::Fails).next()
     }
 
-    /// Lowest rate too high for the generator, above all rates that hold (else a hiccup) and below all that fail.
+    /// Lowest rate too high for the generator. Ignores hiccups below a rate that holds, and rates above one that fails.
     fn wall(&self) -> Option<&Rate> {
         let high = self.high().map_or(f64::INFINITY, |high| high.rate_per_s);
         let holds = self.with(Verdict::Holds).rfind(|rate| rate.rate_per_s < high).map_or(0.0, |rate| rate.rate_per_s);
@@ -423,7 +423,7 @@ impl<'a> Board<'a> {
         None
     }
 
-    /// Middle of the widest gap above the resolution, between both ends or between an end and undecided rates, if any.
+    /// Middle of the widest gap between the ends, without the undecided rates; `None` if it is within the resolution.
     fn gap(&self) -> Option<f64> {
         let ceiling = self.ceiling()?;
         // A rate at or below one with too few responses cannot be judged.

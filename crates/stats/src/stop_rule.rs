@@ -121,7 +121,7 @@ pub fn decide(width: Option<f64>, blocks: u32, rule: &Rule) -> Decision {
     }
 }
 
-/// Number of trials likely to reach the target if widths shrink as `t/√n`. `None` below two trials or if none suffices.
+/// Number of trials likely to reach the target if widths shrink as `t/√n`; `None` if unknown or above a billion.
 pub fn trials_needed(relative: f64, trials: u32, target: f64, level: f64) -> Option<u32> {
     if trials < 2 || target.is_nan() || target <= 0.0 || !relative.is_finite() {
         return None;

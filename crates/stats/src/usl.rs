@@ -85,7 +85,7 @@ impl Law {
 }
 
 impl Fit {
-    /// Throughput at N with the interval of the mean of many trials; single trials scatter more. `None` without one.
+    /// Throughput at N with the interval for the mean of many trials; `None` if the fit has no intervals.
     pub fn band(&self, n: f64) -> Option<Estimate> {
         let Intervals { lambda: Estimate { level, n: trials, .. }, .. } = self.intervals?;
         let mut values = self.resampled.iter().map(|law| law.throughput(n)).collect::<Vec<_>>();
@@ -392,7 +392,7 @@ fn central(values: &mut [f64], level: f64) -> (f64, f64) {
 
 /// Resamples the trials of a point, with replacement. Samples from few trials vary too little, so deviations are scaled
 /// by √(n/(n-1)) (Davison & Hinkley 1997, section 2.4) and by the ratio of Student's t, with the moderated variance's
-/// degrees of freedom, to the normal quantile. Without the latter, 95 % intervals of 5 trials cover 90 to 93 %.
+/// degrees of freedom, to the normal quantile. Without that ratio, 95 % intervals of 5 trials cover 90 to 93 %.
 fn resample(point: &Point, level: f64, rng: &mut Rng) -> Point {
     let n = point.throughputs.len();
     let mean = interval::average(&point.throughputs).expect("gathered points have trials");
@@ -691,7 +691,7 @@ mod tests {
         assert!(miss.relative.abs() > 0.1, "{miss:?}");
         let law = Law { lambda: 10.0, sigma: 0.1, kappa: 0.01 };
         assert_eq!(fit(&exact(law, &[1.0, 2.0, 4.0, 8.0]), 0.95, 1).unwrap().miss, None);
-        // These points are equally far from the law, but only by chance, because their trials scatter more.
+        // These points are as far from the law as the plateau, but only by chance, because their trials scatter more.
         let mut rng = Rng::new(3);
         let wild = [1.0, 2.0, 4.0, 8.0, 16.0].map(|n| Point {
             n,

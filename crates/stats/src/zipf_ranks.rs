@@ -17,9 +17,9 @@ struct Block {
     least: f64,
 }
 
-/// Zipf's law over a fixed population, sampled by alias and rejection. A sample draws a block by its width times the
-/// popularity of its first rank (Walker 1977), and then a rank in it. It accepts the rank with its relative popularity
-/// (von Neumann 1951). Exact for every exponent, and fast, because the block's bound accepts nearly every rank.
+/// Zipf's law over a fixed population, sampled by alias and rejection. A sample draws a block, weighted by its width
+/// times the popularity of its first rank (Walker 1977), and then any of its ranks. The rank is accepted with its
+/// popularity relative to the first rank (von Neumann 1951). Exact for every exponent; rejections are rare.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ZipfRanks {
     exponent: f64,
