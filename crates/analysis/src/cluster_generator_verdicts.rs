@@ -14,8 +14,8 @@ use crate::trial_position_and_values::Kept;
 
 /// Ratio of two generators' values up to which the generators are considered equal.
 const FACTOR: f64 = 1.25;
-/// Share of the time, a fraction. A generator lacks CPU time if the share in which it waited for a CPU exceeds both
-/// this share and the share of any other generator by more than `FACTOR` times.
+/// Share of the time, a fraction. A generator lacks CPU time if the share in which it waited for a CPU is more than
+/// `FACTOR` times this share, and more than `FACTOR` times the share of any other generator.
 const LACKED_CPU: f64 = 0.2;
 /// Half-width of the intervals that must not overlap, in standard errors.
 const ERRORS: f64 = 3.0;

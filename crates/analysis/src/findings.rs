@@ -867,7 +867,7 @@ pub struct EffectAnalysis {
     pub trials: usize,
     /// Whether all points have equally many trials. If not, sums of squares are of type III; shares refer to their sum.
     pub equal: bool,
-    /// Pooled standard deviation between trials of a point: of values in the metric's unit, or of logarithms of them.
+    /// Pooled standard deviation between trials of a point, in the metric's unit or, for ratios, of the logarithms.
     pub error: f64,
     /// Degrees of freedom of the error.
     pub error_df: usize,

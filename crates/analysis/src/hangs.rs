@@ -32,9 +32,9 @@ const SHORTEST_NS: f64 = 100e6;
 const FAR_BEYOND: f64 = 5.0;
 /// Minimum share of a hung trial, at its end, during which all connections were silent.
 const HUNG_SHARE: f64 = 0.1;
-/// Share of a silence above which the generator's or the server's waits for a CPU in the whole trial excuse it.
+/// Share of a silence above which waits of the generator or server for a CPU in the whole trial excuse the silence.
 const CAUSE_SHARE: f64 = 0.8;
-/// Share of a silence above which it is excused by a server's wait for a CPU that lasts until measuring ends.
+/// Share of a silence above which a server's wait for a CPU, if it lasts until measuring ends, excuses the silence.
 const CAUSE_SHARE_AT_END: f64 = 0.5;
 /// Minimum ratio of a pause to the mean time between responses.
 const SELDOM: f64 = 20.0;

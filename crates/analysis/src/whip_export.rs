@@ -11,7 +11,7 @@ use crate::label::label;
 /// - `clientcalls`: milliseconds per call, self time plus wait of the proxy next to the generator. Without a proxy,
 ///   the values are from the generator's histograms, by window and ascending within a window.
 /// - `times`: milliseconds that the proxy waited for the next hop.
-/// - `memory`: `seconds,rss_kB,store_kB,requests` per sample. Either the proxy sampled itself, after a fixed number of
+/// - `memory`: `seconds,rss_kB,store_kB,requests` per sample. Either the proxy sampled itself, at fixed intervals of
 ///   calls and after the last store write, or the lab sampled the proxy.
 pub fn raw_whip(run: &Run, records: &[Record]) -> Vec<(String, String)> {
     let mut files = Vec::new();

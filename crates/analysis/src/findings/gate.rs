@@ -22,7 +22,7 @@ pub struct GateFinding {
     pub undecided: Undecided,
     /// Overall verdict, the worst of `tests`.
     pub verdict: GateVerdict,
-    /// Tests per candidate, combination of other factors, and condition or failed requests; all share an error level.
+    /// Tests of conditions and failed requests per candidate and combination of other factors, at a joint error level.
     pub tests: Vec<GateTest>,
     /// Tests of other metrics on the same pairs, each with its own error level: about 1 in 20 is significant by chance.
     pub also: Vec<GateTest>,
@@ -85,7 +85,7 @@ pub struct GateTest {
     pub difference: Option<Estimate>,
     /// Typical value of the baseline in the metric's unit, or its mean share of failed requests; `None` if not tested.
     pub base_value: Option<f64>,
-    /// Typical value of the candidate, defined like `base_value`; exactly `base_value` times `ratio` if that exists.
+    /// Typical value of the candidate, defined like `base_value`; exactly `base_value` times `ratio`, if there is one.
     pub candidate_value: Option<f64>,
     /// Most frequent kind of failed request of baseline and candidate, such as `status 503`; empty if none failed.
     #[serde(skip_serializing_if = "study::is_default")]

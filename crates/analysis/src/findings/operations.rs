@@ -23,7 +23,7 @@ pub struct RowOperations {
 /// Results of one operation over all trials.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct OperationFinding {
-    /// Name of the operation, method and target of the request, or number and rates of the stage.
+    /// Name of the operation, or method and target of the request, or number and rates of the stage.
     pub name: String,
     /// Number of calls with a valid response over all trials.
     pub requests: u64,

@@ -37,7 +37,7 @@ pub struct AddedMetric {
     /// Typical ratio of through to direct with its interval; `None` without a `difference`, or if a value is at most 0.
     pub ratio: Option<Estimate>,
     /// Probability of such a clear difference by chance (Wilcoxon's exact signed rank test), adjusted (Holm) for all
-    /// points and for the metrics that sentences mention with this one. `None` without common blocks.
+    /// points and, for a metric that sentences mention, for all such metrics. `None` without common blocks.
     pub p_adjusted: Option<f64>,
     /// Whether a difference is shown at the run's confidence level; requires at least 12 blocks.
     pub shown: bool,
