@@ -13,7 +13,7 @@ pub struct Fit {
     pub p: f64,
 }
 
-/// Minimum expected count of a cell. Smaller cells are merged with the next. Source: Cochran 1954.
+/// Minimum expected count of a cell. Smaller cells are merged with the next cell. Source: Cochran 1954.
 const CELL_MIN: f64 = 5.0;
 
 /// Tests counts against the shares of a discrete distribution, which add up to 1, by Pearson's χ². Merges neighboring

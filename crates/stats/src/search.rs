@@ -64,17 +64,17 @@ pub struct Step {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Purpose {
-    /// Search: a closed loop to find the starting rate.
+    /// A closed loop that finds the starting rate of a search.
     Pilot,
-    /// Search: a rate beyond all tried so far.
+    /// A rate beyond all rates that the search has tried so far.
     Bracket,
-    /// Search: a rate between one that meets and one that misses the objective.
+    /// A rate between one that meets and one that misses the search's objective.
     Bisect,
-    /// Search: a repeat of a rate that could not be judged.
+    /// A repeat of a rate that the search could not judge.
     Repeat,
-    /// Search: a repeat of an end of the range.
+    /// A repeat of an end of the search's range.
     Confirm,
-    /// Not a search: a fraction of a capacity found before.
+    /// A fraction of a capacity that an earlier search found.
     Share,
 }
 
@@ -423,7 +423,7 @@ impl<'a> Board<'a> {
         None
     }
 
-    /// Middle of the widest gap between the ends, without the undecided rates; `None` if it is within the resolution.
+    /// Middle of the widest gap between ends, or between an end and undecided rates; `None` if all gaps are narrow.
     fn gap(&self) -> Option<f64> {
         let ceiling = self.ceiling()?;
         // A rate at or below one with too few responses cannot be judged.

@@ -2,7 +2,7 @@
 
 use crate::growth_in_trials::{self, Growth, Series, Shown};
 
-/// Largest relative change between a trial's halves that counts as steady. It moves the mean by less than half as much.
+/// Largest relative change between a trial's halves that counts as steady. The mean moves by less than half as much.
 pub const MARGIN: f64 = 0.02;
 const FEWEST: usize = 3;
 

@@ -105,7 +105,7 @@ impl Fit {
 
     /// Describes the fit in words; `resource` names N in the plural, for example `cores`. A statement without
     /// "(uncertain)" holds for `among` fits in one report together (Bonferroni), up to 12 with 500 resamplings. A peak
-    /// beyond the largest measured N is reported as such; no peak is reported if κ's interval leaves it open.
+    /// beyond the largest measured N is reported as such; no peak is reported if its interval is unbounded.
     pub fn sentence(&self, resource: &str, among: usize) -> String {
         let Law { sigma, kappa, .. } = self.law;
         let n_max = self.n_max;
@@ -691,7 +691,7 @@ mod tests {
         assert!(miss.relative.abs() > 0.1, "{miss:?}");
         let law = Law { lambda: 10.0, sigma: 0.1, kappa: 0.01 };
         assert_eq!(fit(&exact(law, &[1.0, 2.0, 4.0, 8.0]), 0.95, 1).unwrap().miss, None);
-        // These points are as far from the law as the plateau, but only by chance, because their trials scatter more.
+        // These points are about as far from the law as the plateau, but only by chance: their trials scatter more.
         let mut rng = Rng::new(3);
         let wild = [1.0, 2.0, 4.0, 8.0, 16.0].map(|n| Point {
             n,
