@@ -1,7 +1,7 @@
 //! Suggestions for misspelled words.
 
 /// The candidate closest to `word` by optimal string alignment, or the first if several tie. `None` if the distance
-/// exceeds both 1 and a third of the length of `word`, or is not less than the length of the longer of both words.
+/// exceeds both 1 and a third of the length of `word`, or is not less than the length of the longer word.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_lowercase();
     let length = word.chars().count();
