@@ -293,7 +293,7 @@ fn differences(agents: &[Agent], nodes: &[Node]) -> Vec<Option<Difference>> {
     let round_trips = agents.iter().map(|agent| link(agent, nodes).map(|link| link.round_trip_ns_p50));
     let round_trips = round_trips.collect::<Vec<_>>();
     let shortest = round_trips.iter().flatten().copied().fold(f64::INFINITY, f64::min);
-    // A round trip longer than the shortest one can explain why a generator is slow, but is no sign that it is slow.
+    // A round trip longer than the shortest one can explain a slow generator, but does not mark a generator as slow.
     let further = round_trips.iter().map(|ns| ns.map_or(0.0, |ns| (ns - shortest).max(0.0))).collect::<Vec<_>>();
     let found = [Measure::P50, Measure::Answered, Measure::P99].map(|measure| {
         let values = agents.iter().map(|agent| measure.of(&agent.measurement)).collect::<Vec<_>>();

@@ -87,7 +87,7 @@ pub struct GateTest {
     pub base_value: Option<f64>,
     /// Typical value of the candidate, defined like `base_value`; exactly `base_value` times `ratio`, if there is one.
     pub candidate_value: Option<f64>,
-    /// Most frequent kind of failed request of baseline and candidate, such as `status 503`; empty if none failed.
+    /// Most frequent failure of the baseline and of the candidate, such as `status 503`; empty if no request failed.
     #[serde(skip_serializing_if = "study::is_default")]
     pub failed_by: [String; 2],
     /// Number of additional pairs that would probably decide; `None` if decided or unknown.
