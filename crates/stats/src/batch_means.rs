@@ -1,7 +1,7 @@
 //! Confidence intervals of one trial from the batch means of its windows, which are correlated.
 //!
 //! The textbook method doubles the batch length until the von Neumann ratio of the batch means is not significant. With
-//! few batches, this test rarely detects correlation, and stopping at the first length that passes selects lucky ones.
+//! few batches, this test rarely detects correlation, and stopping at the first length that passes favors lucky ones.
 //! In simulated AR(1) series, nominal 95 % intervals then cover 77 to 92 % when data is scarce. This module therefore
 //! derives the batch length from the autocorrelation time τ, the number of windows worth one independent window.
 //! `docs/method/trial.md` lists the steps, and `docs/results/coverage.md` has the simulated coverage. Sources: von

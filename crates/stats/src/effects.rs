@@ -500,7 +500,7 @@ impl Factorial {
         Contrast { point, standard_error, df: self.error_df as f64, n: self.trials as u64 }
     }
 
-    /// Weight of each point: the product over all factors of `of(factor, level)`. A `None` counts as 1/levels.
+    /// Weight of each point: the product of `of(factor, level)` over all factors. `None` counts as 1/(level count).
     fn weights(&self, of: impl Fn(usize, usize) -> Option<f64>) -> Vec<f64> {
         let weight = |mut point: usize| {
             let mut product = 1.0;
@@ -532,7 +532,7 @@ impl Factorial {
         }))
     }
 
-    /// Change between levels of a factor, at a level of a second one or on average. Panics if both factors are equal.
+    /// Change between levels of a factor, on average or at a level of a second factor. Panics if the factors are equal.
     pub fn change(&self, factor: usize, from: usize, to: usize, at: Option<(usize, usize)>) -> Contrast {
         assert!(at.is_none_or(|(other, _)| other != factor), "a factor has one level");
         at.into_iter().chain([(factor, from.max(to))]).for_each(|(factor, level)| self.check(factor, level));

@@ -17,7 +17,7 @@ pub struct Fit {
 const CELL_MIN: f64 = 5.0;
 
 /// Tests counts against the shares of a discrete distribution, which add up to 1, by Pearson's χ². Merges neighboring
-/// cells that expect fewer than 5. `None` if fewer than two cells remain or if there is not one share per count.
+/// cells with an expected count below 5. `None` if fewer than two cells remain, or unless there is one share per count.
 pub fn chi_square(counts: &[u64], shares: &[f64]) -> Option<Fit> {
     let n = counts.iter().sum::<u64>();
     if n == 0 || counts.len() != shares.len() {
@@ -109,7 +109,7 @@ mod tests {
         ];
         for (law, other) in table {
             let values = drawn(&law, 20);
-            // The cumulative distribution function of a distribution maps its values to uniform ones.
+            // The cumulative distribution function of a distribution maps its values to uniformly distributed values.
             let test = |law: &Distribution| {
                 let cells = counted(values.iter().map(|x| (law.cdf(*x) * 100.0) as u64), 99);
                 chi_square(&cells, &[0.01; 100])

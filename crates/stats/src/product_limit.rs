@@ -67,8 +67,8 @@ impl<'a> ProductLimit<'a> {
         found
     }
 
-    /// Quantile `q`: the smallest complete value that at least a share `q` of all values does not exceed. If more than
-    /// `1 - q` are beyond the last complete value, the longest one is a lower bound. `None` for an empty sample.
+    /// Quantile `q`: the smallest complete value that at least a share `q` of all values does not exceed. If a share of
+    /// more than `1 - q` is beyond the last complete value, the longest value is a lower bound. `None` without values.
     pub fn quantile(&self, q: f64) -> Option<Bound> {
         assert!((0.0..=1.0).contains(&q), "`q` is a fraction, not a percentage: {q}");
         let Some(cut_max) = self.cut_max else {

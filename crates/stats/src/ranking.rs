@@ -67,7 +67,7 @@ impl Pair {
         (self.blocks >= BLOCKS_MIN && self.p_adjusted <= error).then_some(typical.point > 1.0)
     }
 
-    /// Whether mean and typical ratio disagree: only one interval excludes 1, and the mean is outside the ratio's.
+    /// Whether the interval of the typical ratio excludes the mean, and only one of the two intervals excludes 1.
     pub fn disagrees(&self) -> bool {
         let excludes = |ratio: &Estimate| ratio.low > 1.0 || ratio.high < 1.0;
         let (Some(typical), Some(mean)) = (&self.typical, &self.mean) else { return false };
@@ -292,7 +292,7 @@ mod tests {
 
     #[test]
     fn only_common_blocks_count() {
-        // The second contender also ran in slow blocks, which the first one lacks.
+        // The second contender also ran in slow blocks, in which the first one did not run.
         let (mut first, mut second) = (vec![Some(1.0); 12], vec![Some(1.0); 12]);
         first.extend([None; 18]);
         second.extend([Some(2.0); 18]);

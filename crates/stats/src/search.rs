@@ -60,7 +60,7 @@ pub struct Step {
     pub rate_per_s: Option<f64>,
 }
 
-/// Purpose of a trial within a search, or `share` outside of one.
+/// Purpose of a trial within a search, or `share` outside of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Purpose {
