@@ -98,7 +98,7 @@ impl Table {
         self.0.iter().find(|entry| entry.key == key)
     }
 
-    /// Finds an entry by key in order to change it; `None` if there is none.
+    /// Finds an entry by key and returns it mutably; `None` if there is none.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Entry> {
         self.0.iter_mut().find(|entry| entry.key == key)
     }
@@ -108,7 +108,7 @@ impl Table {
         if let Value::Table(table) = &self.get(key)?.node.value { Some(table) } else { None }
     }
 
-    /// The table at `key`, to change it; `None` if the key is missing or its value is not a table.
+    /// The table at `key`, mutably; `None` if the key is missing or its value is not a table.
     pub fn table_mut(&mut self, key: &str) -> Option<&mut Table> {
         if let Value::Table(table) = &mut self.get_mut(key)?.node.value { Some(table) } else { None }
     }
