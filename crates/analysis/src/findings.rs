@@ -116,7 +116,7 @@ pub struct Findings {
     pub scalability: Vec<Scalability>,
     /// Effects and interactions of the factors by metric and idle policy; empty if fewer than two factors vary.
     pub effects: Vec<Effects>,
-    /// Resource usage of servers in containers and of companions; empty if no trial had one.
+    /// Resource usage of servers in containers and of companions; empty if no trial had either.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hosted: Vec<HostedFinding>,
     /// CPU profiles of the servers; empty unless requested.
@@ -417,7 +417,7 @@ pub struct Row {
 pub struct SteadyFinding {
     /// Whether a steady state was reached: the halves of a trial differ by at most 2 %, or by no more than chance.
     pub reached: bool,
-    /// Ratio of a trial's mean latencies, second half to first half: mean over the trials with its interval.
+    /// Ratio of the mean latencies of a trial's second and first half, averaged over the trials, with its interval.
     pub change: Estimate,
     /// Probability of such a large change by chance, adjusted for all rows (Holm).
     pub p_adjusted: f64,

@@ -293,7 +293,7 @@ impl Tester<'_> {
         for test in tests.iter_mut().chain(also).filter(|test| !test.is_about_errors()) {
             let is_claim = match (test.verdict, test.bound) {
                 (GateVerdict::NotWorse, Some(_)) => candidate_fails,
-                // An absolute limit holds whatever the baseline does.
+                // An absolute limit applies whatever the baseline does.
                 (GateVerdict::Worse, Some(bound)) => !candidate_fails && !matches!(bound, Bound::Absolute(_)),
                 (GateVerdict::Worse | GateVerdict::NotWorse, None) => true,
                 (GateVerdict::Undecided | GateVerdict::NoVerdict, _) => false,

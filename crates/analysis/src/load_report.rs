@@ -59,7 +59,7 @@ pub struct LoadReport {
     pub sent: u64,
     /// Number of requests resent because their connection closed after the response to an earlier request; not errors.
     pub asked_again: u64,
-    /// Number of requests in flight when the load ended and not counted elsewhere. The server may have received them.
+    /// Number of otherwise uncounted requests in flight when the load ended. The server may have received them.
     pub left_in_flight: u64,
     /// Number of errors while measuring, by kind of error.
     pub errors: BTreeMap<String, u64>,

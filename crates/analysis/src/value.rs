@@ -270,7 +270,7 @@ pub(crate) fn timed_windows(measurement: &Measurement) -> Option<Vec<(&Window, f
     Some(measurement.windows.iter().enumerate().map(|(index, window)| (window, length_s(index))).collect())
 }
 
-/// Values of a metric in the whole windows; `None` if they differ by design because the rate changes.
+/// Values of a metric in the complete windows; `None` if the values differ by design because the rate changes.
 pub(crate) fn window_values(metric: &str, measurement: &Measurement) -> Option<Vec<f64>> {
     if !measurement.shape.is_empty() {
         return None;

@@ -42,7 +42,7 @@ pub struct GateFinding {
 pub enum GateVerdict {
     /// Shown to meet the condition or, if the study has none, to be better than the baseline.
     NotWorse,
-    /// Neither outcome was shown by the pairs so far.
+    /// The pairs so far show neither outcome.
     Undecided,
     /// No pairs of trials, or pairs that allow no verdict; the test gives the reason.
     NoVerdict,

@@ -182,7 +182,7 @@ pub struct SideBySide {
 /// Values of a design point in two runs.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SidePoint {
-    /// Label of the design point: its levels.
+    /// Label of the design point, made of its levels.
     pub label: String,
     /// Values in both runs, by metric name; `None` for a run without a value.
     pub values: BTreeMap<String, [Option<PointValue>; 2]>,
