@@ -52,7 +52,7 @@ pub enum Distribution {
         scale: f64,
     },
     /// Generalized extreme value distribution, for the largest of many values. Source: Jenkinson 1955. A positive shape
-    /// has a heavy upper tail, as in the key sizes of Atikoglu et al. 2012; scipy's `genextreme` has the opposite sign.
+    /// gives a heavy upper tail, as for key sizes in Atikoglu et al. 2012; scipy's `genextreme` has the opposite sign.
     Gev {
         /// Location μ, in the unit of the values.
         location: f64,

@@ -426,14 +426,14 @@ impl<'a> Board<'a> {
     /// Middle of the widest gap between ends, or between an end and undecided rates; `None` if all gaps are narrow.
     fn gap(&self) -> Option<f64> {
         let ceiling = self.ceiling()?;
-        // A rate at or below one with too few responses cannot be judged.
+        // A rate at or below a rate with too few responses cannot be judged.
         let floor = match self.low() {
             Some(low) => low.rate_per_s,
             None => self.with(Verdict::TooFew).rfind(|rate| rate.rate_per_s < ceiling)?.rate_per_s,
         };
         let between = |rate: &&Rate| floor < rate.rate_per_s && rate.rate_per_s < ceiling;
         let undecided = self.rates.iter().filter(between).map(|rate| rate.rate_per_s).collect::<Vec<_>>();
-        // A rate between undecided ones would also stay undecided.
+        // A rate between undecided rates would also stay undecided.
         let gaps = match (undecided.first(), undecided.last()) {
             (Some(first), Some(last)) => vec![(floor, *first), (*last, ceiling)],
             _ => vec![(floor, ceiling)],
