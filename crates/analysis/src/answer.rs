@@ -353,7 +353,7 @@ impl<'a> Contest<'a> {
         place.rows.iter().copied().filter(|row| place.may_be_best.contains(row) || also.contains(row)).collect()
     }
 
-    /// Names the contenders that may be best, and adds a note such as `a difference of about 3 % would have shown`.
+    /// Names the contenders that may be best and, if known, the size of a difference that would have shown.
     fn undecided(&self, place: &ComparedPlace) -> (String, Option<String>) {
         let candidates = self.candidates(place);
         let names = candidates.iter().map(|&row| self.name(row)).collect::<Vec<_>>();

@@ -54,7 +54,7 @@ pub(crate) fn stop_reason(plan: &Plan, trials: &[Trial<'_>]) -> String {
     })
 }
 
-/// Decides by the widest interval whether the study ends, and returns the reason; `None` if the study goes on.
+/// Returns why the study ends, based on its gate or its widest interval; `None` if the study goes on.
 fn reason(plan: &Plan, trials: &[Trial<'_>], blocks: u32) -> Option<String> {
     if let Some(gate) = &plan.gate {
         return gate::reason(plan, gate, trials, blocks);
