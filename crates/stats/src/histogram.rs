@@ -361,7 +361,7 @@ impl Histogram {
             return if blank { Ok(histogram) } else { Err(range_error()) };
         }
         histogram.min = parts.min;
-        // The first bucket has the minimum and the last the maximum, unless all values or the largest are saturated.
+        // The first bucket has the minimum and the last the maximum, unless the largest or all values are saturated.
         let has_buckets = histogram.saturated < len;
         let is_in_range = (has_buckets || histogram.min > HIGHEST_NS)
             && histogram.min <= histogram.max
