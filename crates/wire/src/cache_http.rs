@@ -25,7 +25,7 @@
 //! # Target syntax
 //!
 //! - The key is between the first and the second `/`; the value is **everything** after the second: `PUT /k/a/b` stores
-//!   `a/b`. A slash in a key must be written `%2F`; in a value it may be.
+//!   `a/b`. A slash in a key must be written as `%2F`; in a value, this is optional.
 //! - `PUT /k/` stores the **empty value**. `PUT /k` has **no value**, which is an error (400).
 //! - An empty key is an error, except in `HEAD /`. `reset` is an ordinary key except in `POST`.
 //! - A target of `GET`, `HEAD` or `DELETE` has one segment: `GET /a/b` is an error, not the key `a/b`.
@@ -90,7 +90,7 @@ impl<'a> Encoded<'a> {
     }
 }
 
-/// An operation that a valid request asks for.
+/// The operation that a valid request specifies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation<'a> {
     /// Reads the value of a key, or only its presence and size with `HEAD`.

@@ -40,7 +40,7 @@ pub fn canonical(text: &[u8]) -> Option<i64> {
     }
 }
 
-/// Returns whether a number in C's syntax, such as ` -05 more`, is negative, and its digits without leading zeros.
+/// Splits a number in C's syntax, such as ` -05 more`, into whether it is negative, and digits without leading zeros.
 fn c_digits(text: &[u8]) -> Option<(bool, &[u8])> {
     let is_space = |byte: &u8| matches!(byte, b' ' | b'\t'..=b'\r');
     let text = &text[text.iter().position(|byte| !is_space(byte))?..];
@@ -57,7 +57,7 @@ fn c_digits(text: &[u8]) -> Option<(bool, &[u8])> {
     (end > 0).then(|| (is_negative, &digits[zeros.min(end - 1)..]))
 }
 
-/// Parses an unsigned number like C's `strtoull`, such as `+5`, ` 5` or `5 and more`. A negative number wraps, and is
+/// Parses an unsigned number, such as `+5`, ` 5` or `5 and more`, like C's `strtoull`. A negative number wraps, and is
 /// rejected if the result is 2^63 or more. Source: memcached 1.6.18, `safe_strtoull`.
 #[inline]
 pub fn unsigned_of_c(text: &[u8]) -> Option<u64> {

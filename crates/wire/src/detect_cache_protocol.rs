@@ -35,7 +35,7 @@ pub enum Detected {
     Unknown,
 }
 
-/// Number of bytes after which the protocol is always known: empty lines, a word, and one more byte for GET.
+/// Number of bytes after which the protocol is always known: empty lines, the longest word, and the byte after it.
 pub const DETECT_MAX_BYTES: usize = 2 * EMPTY_LINES_MAX + WORD_MAX_BYTES + 1;
 
 const EMPTY_LINES_MAX: usize = 8;

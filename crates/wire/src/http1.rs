@@ -1,4 +1,4 @@
-//! HTTP/1.1 codec: client and server side, framed exactly as RFC 9112 and RFC 9110 require.
+//! HTTP/1.1 codec for clients and servers, with exactly the framing that RFC 9112 and RFC 9110 require.
 //!
 //! ```
 //! use wire::http1::{RequestMethod, Limits, Memo, ResponseReader};
@@ -15,16 +15,16 @@
 //! # Choices that the RFCs leave open
 //!
 //! A benchmark of servers must not accept input that would confuse a proxy. If the RFCs permit two readings, the
-//! stricter one applies, and an invalid message counts as an error. Numbers without an RFC are sections of RFC 9112:
+//! stricter one applies, and an invalid message counts as an error. Section numbers without an RFC refer to RFC 9112:
 //!
-//! - **Bare LF** at the end of a line is an error, although a recipient may accept it (2.2): parsers that disagree on
-//!   it disagree on the end of a head. **Bare CR** is an error (2.2).
-//! - **`Transfer-Encoding` with `Content-Length`** is an error (6.3: "ought to be handled as an error"): smuggling
-//!   relies on parsers that pick different ones. `Transfer-Encoding` in HTTP/1.0 is also an error (6.1).
+//! - **Bare LF** at the end of a line is an error, although a recipient may accept it (2.2), because parsers that
+//!   disagree on bare LF disagree on the end of a head. **Bare CR** is an error (2.2).
+//! - **`Transfer-Encoding` with `Content-Length`** is an error (6.3: "ought to be handled as an error"), because
+//!   smuggling relies on parsers that use different fields. `Transfer-Encoding` in HTTP/1.0 is also an error (6.1).
 //! - **`Content-Length`** may repeat the same value (6.3, RFC 9110, section 8.6). Different values are an error.
 //! - **Empty lines** are skipped before a request (2.2: SHOULD). Before a response they are an error, because a body
 //!   two bytes longer than announced looks the same.
-//! - **Folded lines** count as spaces in a response (5.2: MUST for a user agent) and are an error in a request (5.2).
+//! - **Line folding** counts as spaces in a response (5.2: MUST for a user agent) and is an error in a request (5.2).
 //! - **The reason phrase** may be missing together with its space. Some servers omit both, and the line is unambiguous.
 //! - **Control characters** in values and reason phrases are errors, except HTAB (RFC 9110, section 5.5).
 //! - **HTTP/1.2** to HTTP/1.9 are undefined and count as HTTP/1.1 (RFC 9110, section 2.5).
@@ -48,9 +48,9 @@ pub use response::{Memo, RequestMethod, Response, ResponseReader};
 /// Limits on the head of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Maximum size in bytes of a head, including interim heads (1xx) before it, and of a trailer section.
+    /// Maximum size of a head, including interim heads (1xx) before it, and of a trailer section, in bytes.
     pub head_bytes: usize,
-    /// Maximum number of fields in a head or a trailer section. [`Limits::REQUEST_HEADERS_MAX`] also limits requests.
+    /// Maximum number of fields in a head or a trailer section. Requests have at most [`Limits::REQUEST_HEADERS_MAX`].
     pub headers: usize,
 }
 

@@ -1,6 +1,6 @@
 //! HTTP/2 codec: frames, HPACK and field rules for both roles. Source: RFC 9113 and RFC 7541. [`Reader`] turns a stream
-//! of bytes into [`Event`]s, wherever the stream is cut. A field block must be decoded by the [`hpack::Decoder`] of its
-//! connection, exactly once and in order of arrival.
+//! of bytes into [`Event`]s, however the stream is split. The [`hpack::Decoder`] of a connection must decode each field
+//! block exactly once, in order of arrival.
 //!
 //! ```
 //! use wire::http2::{self, Event, Limits, Reader, ResponseHead, Role, hpack};
@@ -18,7 +18,7 @@
 //!
 //! # Choices that the RFCs leave open
 //!
-//! - A stream error that [`Reader`] finds is a connection error (RFC 9113, section 5.4.1: MAY).
+//! - [`Reader`] treats stream errors as connection errors (RFC 9113, section 5.4.1: MAY).
 //! - Server push is an error in both roles: clients of this codec disable it (RFC 9113, section 8.4).
 //! - PRIORITY frames are checked and skipped, as are frames of unknown types (RFC 9113, sections 5.3.2 and 5.5).
 //! - Control characters in field values are errors, except HTAB (RFC 9110, section 5.5), as in [`http1`](crate::http1).
@@ -62,14 +62,14 @@ pub struct Limits {
     pub continuations: u32,
     /// Maximum number of fields per block.
     pub fields: usize,
-    /// Maximum decoded size of a block in bytes: names, values and 32 per field. Source: RFC 9113, section 6.5.2.
+    /// Maximum decoded size of a block in bytes: names, values and 32 bytes per field. Source: RFC 9113, section 6.5.2.
     pub list_bytes: usize,
     /// Maximum number of consecutive frames without message data (SETTINGS, PING, PRIORITY, unknown, empty DATA).
     pub idle_frames: u32,
 }
 
 impl Limits {
-    /// Default limits: the smallest frame limit, 64 KiB and 256 fields as in HTTP/1.1, and 10,000 frames without data.
+    /// Default limits: the smallest frame limit, blocks of 64 KiB and 256 fields, and 10,000 frames without data.
     pub const DEFAULT: Limits = Limits {
         frame_bytes: 16_384,
         block_bytes: 64 * 1024,

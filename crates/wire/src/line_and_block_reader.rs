@@ -1,4 +1,4 @@
-//! Reads messages from pieces of a stream. A message has lines, and blocks whose lengths the lines announce.
+//! Reads messages, which can arrive in pieces. A message has lines, and blocks whose lengths the lines announce.
 
 /// A part of a response, passed on as it arrives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,7 +66,7 @@ enum State {
     Line,
     /// Within a block; this many bytes of it are left.
     Data(u64),
-    /// CRLF after a block, of which this many bytes have arrived.
+    /// Within the CRLF after a block; this many of its bytes have arrived.
     DataEnd(usize),
     Failed(StreamError),
 }

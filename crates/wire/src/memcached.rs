@@ -25,8 +25,8 @@
 //! | a line over the limit | `CLIENT_ERROR line too long` | the line; for a storage command everything, see below |
 //!
 //! A value over the limit invalidates the stored one: as in memcached 1.6.18, the rejection of a `set` names the key to
-//! remove. Two errors have no known extent, so the connection is closed after the response: a storage command whose
-//! line is over the limit, because its length was not read, and one that announces more than [`Limits::swallow_bytes`].
+//! remove. After two errors, the connection must be closed: a storage command whose line is over the limit, because the
+//! block's length is unknown, and a storage command that announces more than [`Limits::swallow_bytes`].
 //!
 //! memcached 1.6.18 differs: in the second and third rows, it skips only the line and parses the block as commands. In
 //! the last row, it closes the connection without a response. If over 2 GiB are announced, it skips only the line.
@@ -35,8 +35,8 @@
 //!
 //! - A line ends in LF or CRLF. Words are separated only by spaces, one or more. Command names are case-sensitive.
 //! - A key is any bytes except space and LF. Unlike protocol.txt, control characters are allowed.
-//! - `noreply` is the last word of any command that supports it, even of an invalid line, which then gets no response.
-//! - Numbers are parsed as in C, with an optional sign; a length has only digits. Exptimes and flags keep 32 bits.
+//! - `noreply` ends any command that supports it. With `noreply`, even an invalid line gets no response.
+//! - Numbers are parsed as in C, with an optional sign; a length has only digits. Exptimes and flags wrap at 32 bits.
 
 mod compose;
 mod request;

@@ -15,12 +15,12 @@
 //! | error | response | skipped |
 //! |---|---|---|
 //! | unknown command, wrong number of arguments | `-ERR …` | the request |
-//! | an argument, or all of them, over the limit | `-ERR …` | the request, argument by argument |
+//! | an argument, or all arguments together, over the limit | `-ERR …` | the request, argument by argument |
 //! | unclosed quotes in an inline request | `-ERR Protocol error: …` | the line |
 //! | an invalid length, a line over its limit, too many arguments, a missing `$` | `-ERR Protocol error: …` | everything |
 //!
 //! An error in the last row closes the connection, as in Redis, because the start of the next request is unknown. Redis
-//! also closes it after unclosed quotes and a length over `proto-max-bulk-len` (512 MB), its only limit on lengths.
+//! also closes connections after unclosed quotes and lengths over `proto-max-bulk-len` (512 MB), its limit on lengths.
 //!
 //! # Choices that the protocol leaves open
 //!
@@ -49,14 +49,14 @@ pub struct Limits {
     pub bulk_bytes: usize,
     /// Maximum total size of a request's arguments, in bytes; capped at 512 MiB.
     pub request_bytes: usize,
-    /// Maximum number of arguments of a request, including its name; capped at 2^24.
+    /// Maximum number of arguments of a request, including the command's name; capped at 2^24.
     pub arguments: usize,
-    /// Maximum length in bytes of a line with its end: an inline request (capped at 512 MiB), a length or an error.
+    /// Maximum length of an inline request (capped at 512 MiB), a length or an error, including its line end, in bytes.
     pub line_bytes: usize,
 }
 
 impl Limits {
-    /// Default limits: 1 MiB per argument, 8 MiB and 65,536 arguments per request, and lines of 64 KiB, as in Redis.
+    /// Default limits: 1 MiB per argument, 8 MiB and 65,536 arguments per request and, as in Redis, lines of 64 KiB.
     pub const DEFAULT: Limits =
         Limits { bulk_bytes: 1 << 20, request_bytes: 8 << 20, arguments: 1 << 16, line_bytes: 64 << 10 };
 }

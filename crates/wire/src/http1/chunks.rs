@@ -6,7 +6,7 @@ use super::fields::{FieldError, is_control, is_token_byte};
 /// Maximum length of a chunk line in bytes, with size, extensions and CRLF.
 pub(super) const LINE_BYTES_MAX: u32 = 4096;
 
-/// Maximum total excess of chunk lines over 16 bytes plus twice the data per chunk, in bytes. Stops long extensions.
+/// Maximum excess of chunk lines over their allowance, in bytes. Each chunk allows 16 bytes plus twice its data size.
 pub(super) const EXCESS_BYTES_MAX: u64 = 16 * 1024;
 
 /// An error in a chunked body.
@@ -24,7 +24,7 @@ pub enum ChunkError {
     /// A chunk line that exceeds the limit. Contains the limit, in bytes.
     #[error("a chunk-size line of more than {0} bytes")]
     LineTooLong(u32),
-    /// Chunk lines that exceed, in total, 16 bytes plus twice the data per chunk by more than this limit, in bytes.
+    /// Chunk extensions that are too long for the amount of data. Contains the maximum excess, in bytes.
     #[error("chunk extensions of more than {0} bytes")]
     TooMuchExtension(u64),
     /// A chunk whose data is longer or shorter than its size, so that no CRLF follows. Contains the byte found.
@@ -44,7 +44,7 @@ pub enum ChunkError {
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Chunks {
     state: State,
-    /// The size while its digits are read, then the bytes of data left.
+    /// The chunk's size while its digits are read; afterwards, the number of data bytes left.
     size: u64,
     line_bytes: u32,
     trailer_fields: u32,

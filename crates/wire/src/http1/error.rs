@@ -6,7 +6,7 @@ use super::fields::FieldError;
 /// An error in a request or a response. The connection is unusable after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum MessageError {
-    /// A request line that is not a method, a target and a version with single spaces. Source: RFC 9112, section 3.
+    /// A request line other than a method, a target and a version with single spaces. Source: RFC 9112, section 3.
     #[error("a request line that is not a method, a target and a version")]
     BadRequestLine,
     /// A major version of HTTP other than 1. Source: RFC 9112, section 2.3.
@@ -18,7 +18,7 @@ pub enum MessageError {
     /// A request line that exceeds the limit on heads. Contains the limit, in bytes. Source: RFC 9112, section 3.
     #[error("a target of more than {0} bytes")]
     TargetTooLong(usize),
-    /// A folded line, or no token before the colon. Source: RFC 9112, sections 5.1 and 5.2, and RFC 9110, section 5.1.
+    /// A folded line, or one without a token before the colon. Source: RFC 9112, section 5, and RFC 9110, section 5.1.
     #[error("a header whose name is not a token followed by a colon, or a folded line")]
     BadFieldName,
     /// A control character in a value. Source: RFC 9110, section 5.5.
@@ -101,7 +101,7 @@ pub enum MessageError {
 }
 
 impl MessageError {
-    /// The status of the response to a bad request: 400, 413, 414, 431, 501 or 505. The connection must close after it.
+    /// The status of the response to a bad request: 400, 413, 414, 431, 501 or 505. Then the connection must be closed.
     pub fn status(&self) -> u16 {
         match self {
             MessageError::BodyTooLarge(_) => 413,

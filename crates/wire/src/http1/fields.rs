@@ -24,7 +24,7 @@ pub enum FieldError {
     /// White space between name and colon. Source: RFC 9112, section 5.1.
     #[error("white space between a header name and its colon")]
     SpaceBeforeColon,
-    /// A folded line in a request, or without a field to continue. Source: RFC 9112, sections 2.2 and 5.2.
+    /// A folded line in a request, or one without a field to continue. Source: RFC 9112, sections 2.2 and 5.2.
     #[error("an unexpected folded line")]
     Fold,
 }
@@ -50,7 +50,7 @@ fn wrong_name(rest: &[u8], end: usize) -> Result<Option<usize>, FieldError> {
     }
 }
 
-/// Returns the position of the CRLF after HTAB, SP, visible characters and obs-text, or `None` if it is not there yet.
+/// Returns the position of the CRLF that ends a text (HTAB, SP, visible characters, obs-text); `None` if incomplete.
 #[inline]
 pub(super) fn text_end(bytes: &[u8]) -> Result<Option<usize>, FieldError> {
     let mut at = control_at(bytes);
@@ -70,7 +70,7 @@ pub(super) fn text_end(bytes: &[u8]) -> Result<Option<usize>, FieldError> {
     }
 }
 
-/// Returns the position of the first control character, or the length if there is none. Examines eight bytes at a time.
+/// Returns the position of the first control character, or the input's length. Examines eight bytes at a time.
 #[inline]
 fn control_at(bytes: &[u8]) -> usize {
     const ONES: u64 = 0x0101_0101_0101_0101;

@@ -143,10 +143,10 @@ impl Field {
     }
 }
 
-/// Whether `name` equals `expect` ignoring case. `expect` is in lower case and has the same length, 8 to 24 bytes.
+/// Whether `name` equals `expect`, ignoring case. `expect` must be in lower case and as long as `name`: 8 to 24 bytes.
 #[inline]
 fn is_token_of(name: &[u8], expect: &[u8]) -> bool {
-    // In tokens, this bit changes only upper-case letters. The loop compares eight bytes at a time.
+    // Setting this bit makes upper-case letters lower-case and turns no other byte of a token into a letter or hyphen.
     const SMALL: u64 = 0x2020_2020_2020_2020;
     let word = |bytes: &[u8], at: usize| bytes[at..].first_chunk().map(|word| u64::from_le_bytes(*word) | SMALL);
     let last = expect.len() - 8;

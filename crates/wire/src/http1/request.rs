@@ -27,12 +27,12 @@ pub struct Request<'a> {
 
 type Parsed<'a> = Result<Option<(Request<'a>, usize)>, MessageError>;
 
-/// Size in bytes above which a partial head is parsed only once it ends. 64 KiB byte by byte would take 65,536 parses.
+/// Size in bytes above which an incomplete head is not parsed. Otherwise, 64 KiB in single bytes take 65,536 parses.
 const PARTIAL_SEARCHED_BYTES: usize = 1024;
 
 /// Parses the request at the start of `bytes` and returns it with the size of its head, or `None` if it is incomplete.
-/// A [`BodyReader`] reads the body. Each call needs all received bytes of the request. Fails if these violate RFC 9112
-/// or `limits`. The first error wins, however the head is split, but waits for the end of a partial head over 1 KiB.
+/// A [`BodyReader`] reads the body. Each call needs all received bytes of the request. Fails with the first violation
+/// of RFC 9112 or `limits`, however the head is split. An incomplete head over 1 KiB is checked only for its size.
 pub fn parse_request<'a>(bytes: &'a [u8], limits: &Limits) -> Parsed<'a> {
     let mut start = 0;
     while bytes[start..].starts_with(b"\r\n") {
@@ -124,7 +124,7 @@ fn later_minor(error: httparse::Error, bytes: &[u8]) -> Option<usize> {
     (error == httparse::Error::Version && is_later).then_some(digit)
 }
 
-/// Parses a request as HTTP/1.1 if the minor version, at position `digit`, is higher. Source: RFC 9110, section 2.5.
+/// Parses a request with a higher minor version, at position `digit`, as HTTP/1.1. Source: RFC 9110, section 2.5.
 #[cold]
 fn parse_as_1_1<'a>(bytes: &'a [u8], start: usize, digit: usize, limits: &Limits) -> Parsed<'a> {
     let mut changed = bytes[..bytes.len().min(limits.head_bytes + 1)].to_vec();
@@ -161,7 +161,7 @@ fn request_error(error: httparse::Error, bytes: &[u8], headers_max: usize) -> Me
     }
 }
 
-/// Whether the request line has an HTTP version other than 1.0 and 1.1. Bytes after an invalid one have no effect.
+/// Whether the version that httparse rejected is an unsupported HTTP version; otherwise, it is malformed.
 fn names_other_version(bytes: &[u8]) -> bool {
     let version = bytes.trim_ascii_start().splitn(3, |&byte| byte == b' ').nth(2).unwrap_or_default();
     match version.strip_prefix(b"HTTP/") {
@@ -259,9 +259,9 @@ impl BodyReader {
         BodyReader { limits: *limits, limit_bytes, read_bytes: 0, state }
     }
 
-    /// Reads the next `bytes` and passes data to `sink` as slices of them. Returns the number of bytes used if the body
-    /// is complete, or `None` if all were used. Must not be called after the end of the body. Fails if the chunked
-    /// coding is invalid or the body exceeds the limit, and then on every call.
+    /// Reads `bytes`, the next part of the body, and passes its data to `sink` as slices of `bytes`. Returns the number
+    /// of bytes used if the body is complete, or `None` if it is not. Must not be called after the end of the body.
+    /// Fails, also on all later calls, if the chunked coding is invalid or the body exceeds the limit.
     pub fn read(&mut self, bytes: &[u8], mut sink: impl FnMut(&[u8])) -> Result<Option<usize>, MessageError> {
         match &mut self.state {
             BodyState::Length(left) => {

@@ -1,4 +1,4 @@
-//! Reads responses on the client side, from pieces of a stream.
+//! Reads responses on the client side. Responses can arrive in pieces.
 
 use super::chunks::Chunks;
 use super::error::MessageError;
@@ -28,12 +28,12 @@ impl RequestMethod {
     }
 }
 
-/// Status, reusability and sizes of a complete response.
+/// Status and sizes of a complete response, and whether the connection can be reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Response {
     /// The status code, which may be any three digits.
     pub status: u16,
-    /// Whether another request can follow: not after the stream's end or a 2xx to CONNECT (RFC 9112, section 9.3).
+    /// Whether the connection can be reused: not after the stream's end or a 2xx to CONNECT (RFC 9112, section 9.3).
     pub keep_alive: bool,
     /// Size of the head and of any interim heads before it, in bytes.
     pub head_bytes: u64,
@@ -49,12 +49,12 @@ pub struct Memo {
     recent: usize,
 }
 
-/// Number of remembered heads, enough for a few URLs and statuses. Searching more would cost more than it saves.
+/// Number of remembered heads, enough for a few URLs and statuses. Searching more heads would take longer than parsing.
 const MEMO_HEADS: usize = 4;
 
 #[derive(Debug, Clone, Default)]
 struct KnownHead {
-    /// Bytes of the head with the final empty line, so only an identical head matches. Empty if the slot is unused.
+    /// The head, including its final empty line, so that only an identical head matches. Empty if the slot is unused.
     bytes: Vec<u8>,
     asked: Option<RequestMethod>,
     head: Head,
@@ -94,7 +94,7 @@ struct Head {
     body: Option<Body>,
 }
 
-/// Reads a connection's responses from pieces. Buffers incomplete heads, but no bodies.
+/// Reads a connection's responses, which can arrive in pieces. Buffers incomplete heads, but no bodies.
 #[derive(Debug, Clone)]
 pub struct ResponseReader {
     limits: Limits,
@@ -120,7 +120,7 @@ enum State {
 const PARTIAL_KEPT_BYTES: usize = 4096;
 
 impl ResponseReader {
-    /// Creates a reader for a new connection. Allocates only when a head is split.
+    /// Creates a reader for a new connection. The reader allocates only if a head is split.
     pub fn new(limits: Limits) -> ResponseReader {
         ResponseReader {
             limits,
@@ -134,8 +134,8 @@ impl ResponseReader {
     }
 
     /// Reads `bytes`, the next part of the response to `asked`, and passes body data to `body` as slices of `bytes`.
-    /// Skips interim responses (1xx). Returns a complete response with the number of bytes used, or `None` if all were
-    /// used; the next call must get the rest. Splits have no effect. A violation of RFC 9112 fails all later calls too.
+    /// Skips interim responses (1xx). Returns the number of bytes used and the response, or `None` if it is incomplete.
+    /// The next call must start with the first unused byte. Fails, also on all later calls, if RFC 9112 is violated.
     #[inline]
     pub fn read(
         &mut self,
@@ -208,9 +208,9 @@ impl ResponseReader {
         Ok(taken.map(|taken| (used + taken, self.finish())))
     }
 
-    /// Ends the stream. Returns the response that its end completes, or `None` between responses. On TLS without
-    /// `close_notify`, the body may be truncated (RFC 9112, section 9.8). Fails inside any other response with
-    /// [`MessageError::Truncated`], or with an earlier error.
+    /// Ends the stream. Returns the response that the end completes, or `None` if no response has started. Fails with
+    /// [`MessageError::Truncated`] if a response is incomplete, or with an earlier error. If TLS ended without
+    /// `close_notify`, the returned response may also be truncated (RFC 9112, section 9.8).
     pub fn end(&mut self) -> Result<Option<Response>, MessageError> {
         match self.state {
             State::Head if self.partial.is_empty() && self.head_bytes == 0 => Ok(None),
@@ -363,7 +363,7 @@ struct Pending {
 }
 
 impl Parser {
-    /// Parses up to `room` of `bytes`, which extend the previous call's bytes. Returns the size of a complete head.
+    /// Parses up to `room` of `bytes`, which start with the previous call's bytes. Returns the head's size if complete.
     fn advance(&mut self, bytes: &[u8], limits: &Limits, room: usize) -> Result<Option<usize>, MessageError> {
         // Ignore bytes beyond the limit, so that results do not depend on how the stream is split.
         let shown = &bytes[..bytes.len().min(room)];
@@ -443,7 +443,7 @@ impl Parser {
         Ok(Some(end))
     }
 
-    /// Applies the pending field, which no further line continues.
+    /// Applies the pending field once no further line can continue it.
     fn settle(&mut self, shown: &[u8]) {
         let Some(Pending { field, start, end, is_folded }) = self.pending.take() else { return };
         let value = &shown[start..end];
@@ -479,7 +479,7 @@ impl Parser {
     }
 }
 
-/// Fails with the error of an invalid status line, or returns `None` if the line is only too short.
+/// Fails with the error in a status line, or returns `None` if the line is only too short.
 #[cold]
 fn wrong_status_line(line: &[u8]) -> Result<Option<usize>, MessageError> {
     for (at, &byte) in line.iter().enumerate().take(12) {

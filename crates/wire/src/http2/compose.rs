@@ -32,7 +32,7 @@ pub fn push_ping(out: &mut Vec<u8>, payload: [u8; 8], is_ack: bool) {
     out.extend_from_slice(&payload);
 }
 
-/// Appends WINDOW_UPDATE, for the connection if `stream` is 0. `bytes` must be above 0.
+/// Appends WINDOW_UPDATE with a credit of `bytes`, which must be above 0. A `stream` of 0 means the connection.
 pub fn push_window_update(out: &mut Vec<u8>, stream: u32, bytes: u32) {
     push_frame_head(out, 4, FrameKind::WINDOW_UPDATE, 0, stream);
     out.extend_from_slice(&bytes.to_be_bytes());

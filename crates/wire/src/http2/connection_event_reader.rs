@@ -1,4 +1,4 @@
-//! Reads frames from pieces of a stream, and checks their order.
+//! Reads frames, which can arrive in pieces, and checks their order.
 
 use std::ops::Range;
 
@@ -31,7 +31,7 @@ pub enum Event<'a> {
     Headers {
         /// Identifier of the stream with the message.
         stream: u32,
-        /// Whether the block opens the stream, which happens only at a server.
+        /// Whether the block opens the stream; always false for a client, which opens all streams itself.
         opens: bool,
         /// The encoded fields, for the decoder of the connection.
         block: &'a [u8],
@@ -74,7 +74,7 @@ pub enum Event<'a> {
     },
 }
 
-/// Reads one connection's frames from pieces. Buffers incomplete frames and field blocks, but no bodies.
+/// Reads one connection's frames, which can arrive in pieces. Buffers incomplete frames and blocks, but no bodies.
 #[derive(Debug, Clone)]
 pub struct Reader {
     role: Role,
@@ -95,7 +95,7 @@ enum State {
     /// The preface is incomplete. Contains the number of matching bytes so far.
     Preface(usize),
     Frame,
-    /// The frame in `partial`, or the block in `block`, was returned.
+    /// The last call returned the frame in `partial` or the block in `block`.
     Returned,
     PadLength(FrameHead),
     Data {
@@ -137,7 +137,7 @@ enum Found {
 const KEPT_BYTES: usize = 4096;
 
 impl Reader {
-    /// Creates a reader for a new connection. Allocates only if a frame or a field block is split.
+    /// Creates a reader for a new connection. The reader allocates only if a frame or a field block is split.
     pub fn new(role: Role, limits: Limits) -> Reader {
         Reader {
             role,
@@ -169,9 +169,9 @@ impl Reader {
         &self.peer
     }
 
-    /// Reads up to the next event. Returns the number of bytes used and the event, or no event if all bytes were used
-    /// before one was complete. The next call must get the remaining bytes. Events do not depend on how the stream is
-    /// split, except that DATA arrives in pieces. Fails if the bytes violate RFC 9113, and then on every call.
+    /// Reads up to the next event. Returns the number of bytes used and the event, or `None` if it is incomplete. The
+    /// next call must start with the first unused byte. Events do not depend on how the stream is split, except that
+    /// DATA arrives in pieces. Fails, also on all later calls, if the bytes violate RFC 9113.
     #[inline]
     pub fn read<'a>(&'a mut self, bytes: &'a [u8]) -> Result<(usize, Option<Event<'a>>), ConnectionError> {
         let (used, found) = match self.find(bytes) {
@@ -322,7 +322,7 @@ impl Reader {
         }
     }
 
-    /// Checks the head of a frame. If the frame is split, this happens more than once.
+    /// Checks the head of a frame. The head of a split frame may be checked more than once.
     #[inline]
     fn check(&self, head: &FrameHead) -> Result<(), ConnectionError> {
         let &FrameHead { length: bytes, kind, stream, .. } = head;
@@ -372,7 +372,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Enters the state that processes the payload in pieces, if the frame's type allows it. Returns whether it does.
+    /// Starts to process the payload in pieces, if the frame's type allows this. Returns whether the type allows this.
     #[inline]
     fn streams(&mut self, head: &FrameHead) -> Result<bool, ConnectionError> {
         self.state = match head.kind {
@@ -463,7 +463,7 @@ impl Reader {
                 let range = start + 8..start + payload.len();
                 return Ok(Some(Found::GoAway { last, code, place, range }));
             }
-            // Only WINDOW_UPDATE is left, because frames of all other types are processed in pieces.
+            // Only WINDOW_UPDATE is left, because frames of the types not listed above are processed in pieces.
             _ => {
                 let bytes = number(0) & super::WINDOW_MAX;
                 if bytes == 0 {
@@ -477,7 +477,7 @@ impl Reader {
     }
 }
 
-/// Extends `buffer` to `size` bytes, or by all of `bytes` if they are fewer. Returns the number of bytes used.
+/// Appends `bytes` to `buffer`, up to a total length of `size`. Returns the number of bytes used.
 fn fill(buffer: &mut Vec<u8>, bytes: &[u8], size: usize) -> usize {
     let count = bytes.len().min(size.saturating_sub(buffer.len()));
     buffer.extend_from_slice(&bytes[..count]);

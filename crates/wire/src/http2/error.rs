@@ -8,11 +8,11 @@ use super::hpack::HpackError;
 pub struct ErrorCode(pub u32);
 
 impl ErrorCode {
-    /// The end is not due to an error.
+    /// The stream or the connection ends without an error.
     pub const NO_ERROR: ErrorCode = ErrorCode(0x0);
     /// A violation of the protocol without a code of its own.
     pub const PROTOCOL_ERROR: ErrorCode = ErrorCode(0x1);
-    /// A fault of the endpoint itself.
+    /// An internal fault of the endpoint that sends the code.
     pub const INTERNAL_ERROR: ErrorCode = ErrorCode(0x2);
     /// More data than the window allows, or a window that is too large.
     pub const FLOW_CONTROL_ERROR: ErrorCode = ErrorCode(0x3);
@@ -93,7 +93,7 @@ pub enum ConnectionError {
         /// Size of the payload, in bytes.
         bytes: u32,
     },
-    /// A frame for the connection on a stream, or a frame for a stream on stream 0. Source: RFC 9113, section 6.
+    /// A connection frame on a stream other than 0, or a stream frame on stream 0. Source: RFC 9113, section 6.
     #[error("{kind} on stream {stream}, which its type does not allow")]
     BadStream {
         /// Type of the rejected frame.
@@ -109,7 +109,7 @@ pub enum ConnectionError {
         /// Identifier of the stream that the frame names.
         stream: u32,
     },
-    /// A frame on a stream that the peer had ended. Contains the stream. Source: RFC 9113, section 5.1.
+    /// A frame on a stream that the peer has ended. Contains the stream. Source: RFC 9113, section 5.1.
     #[error("a frame on stream {0}, which is closed")]
     StreamClosed(u32),
     /// More streams were reset than the limit allows. Contains the limit. Source: RFC 9113, section 10.5.
@@ -127,7 +127,7 @@ pub enum ConnectionError {
     /// CONTINUATION outside a field block. Source: RFC 9113, section 6.10.
     #[error("CONTINUATION outside a field block")]
     NoBlock,
-    /// PUSH_PROMISE, although the client disabled push and clients never push. Source: RFC 9113, section 8.4.
+    /// A PUSH_PROMISE: clients never send one, and clients of this codec disable push. Source: RFC 9113, section 8.4.
     #[error("PUSH_PROMISE, although push is disabled")]
     Push,
     /// A setting with a value outside its range. Source: RFC 9113, section 6.5.2.

@@ -18,7 +18,7 @@ pub enum FieldError {
     /// A field that belongs to HTTP/1.1 connections. Source: RFC 9113, section 8.2.2.
     #[error("a field of HTTP/1.1 connections, such as `connection` or `transfer-encoding`")]
     Connection,
-    /// A pseudo-header field that is unknown, in trailers, or of the opposite direction. Source: RFC 9113, section 8.3.
+    /// A pseudo-header field that is unknown, in trailers, or for the other direction. Source: RFC 9113, section 8.3.
     #[error("a pseudo-header field that this message cannot have")]
     UnknownPseudo,
     /// A pseudo-header field after a regular field. Source: RFC 9113, section 8.3.

@@ -10,7 +10,7 @@ pub const WINDOW_MAX: u32 = u32::MAX >> 1;
 pub struct SendWindow(i64);
 
 impl SendWindow {
-    /// Creates a window of this many bytes.
+    /// Creates a window with a credit of `bytes`.
     pub fn new(bytes: u32) -> SendWindow {
         SendWindow(i64::from(bytes))
     }
@@ -44,7 +44,7 @@ impl SendWindow {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReceiveWindow {
     size: u32,
-    /// Number of received bytes for which no credit was given yet, whether consumed or not.
+    /// Number of received bytes for which no credit has been given yet, whether consumed or not.
     received: u32,
     consumed: u32,
 }
@@ -55,7 +55,7 @@ impl ReceiveWindow {
         ReceiveWindow { size, received: 0, consumed: 0 }
     }
 
-    /// Calls [`count_received`](Self::count_received) and [`consume`](Self::consume), for bytes consumed at once.
+    /// Counts bytes that are consumed at once. Fails like [`Self::count_received`] and returns like [`Self::consume`].
     #[inline]
     pub fn receive(&mut self, bytes: u32) -> Result<u32, ConnectionError> {
         self.count_received(bytes)?;
@@ -69,7 +69,7 @@ impl ReceiveWindow {
         if self.received > self.size { Err(ConnectionError::WindowExceeded) } else { Ok(()) }
     }
 
-    /// Counts consumed bytes. Returns the credit to give, in bytes: 0 until more than half of the window is consumed.
+    /// Counts consumed bytes. Returns the credit for the peer, in bytes: 0 until over half of the window is consumed.
     #[inline]
     pub fn consume(&mut self, bytes: u32) -> u32 {
         self.consumed += bytes;

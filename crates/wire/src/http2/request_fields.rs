@@ -4,8 +4,8 @@ use super::hpack::{self, Indexing};
 use crate::http1;
 use crate::http1::fields::trim;
 
-/// The fields of a request, pseudo-header fields first. `headers` includes `Host`. Adds `content-length` and fails like
-/// [`http1::compose_request`]. Also fails for CONNECT and for headers of HTTP/1.1 connections.
+/// Returns a request's fields, pseudo-header fields first. `headers` must have `Host`. Adds `content-length` and fails
+/// like [`http1::compose_request`]. Also fails for CONNECT and for fields that belong to HTTP/1.1 connections.
 pub fn request_fields(
     scheme: &str,
     method: &str,
@@ -63,7 +63,7 @@ pub struct SharedFields(Vec<(String, String)>);
 const UNSHARED: [&str; 2] = [":path", "content-length"];
 
 impl SharedFields {
-    /// Selects the fields that all requests share, that fit into a table of `table_bytes`, and whose values are fixed.
+    /// Selects fields that are in all requests, have a fixed value and together fit into a table of `table_bytes`.
     pub fn new(
         requests: &[Vec<(String, String)>],
         table_bytes: usize,

@@ -60,7 +60,7 @@ pub struct ResponseDecoder {
     decoder: Decoder,
     known: [KnownBlock; KNOWN_BLOCKS],
     recent: usize,
-    /// Indices of known blocks whose fields are not in the table yet. Servers often insert fields but never use them.
+    /// Indices of known blocks whose fields are not inserted yet. Servers often insert fields that they never refer to.
     skipped: VecDeque<usize>,
     skipped_bytes: usize,
 }

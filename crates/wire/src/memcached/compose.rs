@@ -1,4 +1,4 @@
-//! Writes requests of a client and values of a server.
+//! Writes a client's requests and a server's values.
 
 use super::Limits;
 use crate::decimal;
@@ -56,8 +56,8 @@ pub fn compose_number(out: &mut Vec<u8>, value: u64) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends the line `VALUE key flags bytes [cas]`. The caller appends the data and [`compose_value_end`], so a server
-/// can copy the data from where it is stored. `key` must come from a parsed request.
+/// Appends the line `VALUE key flags bytes [cas]`. The caller appends the data, without an intermediate copy, and calls
+/// [`compose_value_end`]. `key` must come from a parsed request.
 #[inline]
 pub fn compose_value(out: &mut Vec<u8>, key: &[u8], client_flags: u32, data_bytes: usize, cas: Option<u64>) {
     push_words(out, &[b"VALUE ", key, b" "]);

@@ -1,4 +1,4 @@
-//! Reads requests on the server side, from pieces of a stream.
+//! Reads requests on the server side. Requests can arrive in pieces.
 
 use super::Limits;
 use crate::decimal;
@@ -68,9 +68,9 @@ pub enum Verb {
     Add,
     /// Stores if the key is present (`replace`).
     Replace,
-    /// Adds after the existing value and ignores flags and exptime (`append`).
+    /// Appends to the existing value and ignores flags and exptime (`append`).
     Append,
-    /// Adds before the existing value and ignores flags and exptime (`prepend`).
+    /// Prepends to the existing value and ignores flags and exptime (`prepend`).
     Prepend,
     /// Stores if the item has not changed since it was read (`cas`).
     Cas,
@@ -113,7 +113,7 @@ pub enum Command<'a> {
     Count {
         /// Key of the item that contains the number.
         key: &'a [u8],
-        /// The amount of the change. Increments wrap at 2^64, decrements stop at 0.
+        /// The amount of the change. Increments wrap at 2^64, and decrements stop at 0.
         delta: u64,
         /// Whether to decrement instead of increment.
         down: bool,
@@ -138,7 +138,7 @@ pub enum Command<'a> {
     },
     /// Requests the server's version (`version`).
     Version,
-    /// Requests a log level (`verbosity`), which is ignored with the response `OK`. Contains `noreply`.
+    /// Requests a log level (`verbosity`); has no effect except the response `OK`. Contains the `noreply` flag.
     Verbosity(bool),
     /// Requests statistics (`stats`). Contains the rest of the line; empty for general statistics.
     Stats(&'a [u8]),
@@ -177,7 +177,7 @@ pub enum Read<'a> {
         /// Minimum number of additional bytes that the next call of `read` needs.
         more: usize,
     },
-    /// A bad request, whose missing bytes will be skipped.
+    /// A bad request, whose remaining bytes will be skipped.
     Refused {
         /// Number of input bytes that can be discarded.
         used: usize,
@@ -185,7 +185,7 @@ pub enum Read<'a> {
         reply: &'static [u8],
         /// Whether to send no response, not even the error.
         noreply: bool,
-        /// Whether to close after the response, because the end of the request is unknown. Later bytes are skipped.
+        /// Whether to close after the response, because the next request cannot be found. Later bytes are ignored.
         close: bool,
         /// The key whose old value must be removed because a `set` would have replaced it; otherwise, `None`.
         outdated: Option<&'a [u8]>,
@@ -204,7 +204,7 @@ enum State {
     Closed,
 }
 
-/// Reads a connection's requests. Keeps a position but no bytes, so each byte is scanned once.
+/// Reads a connection's requests. Keeps no bytes, only a position, so that each byte is scanned only once.
 #[derive(Debug, Clone)]
 pub struct RequestReader {
     limits: Limits,
@@ -300,7 +300,7 @@ impl RequestReader {
         }
     }
 
-    /// Reads the request whose line starts at `at`. Its first `scanned` bytes contain no line end.
+    /// Reads the request whose line starts at `at`. The line's first `scanned` bytes contain no line end.
     fn read_line<'a>(&mut self, bytes: &'a [u8], at: usize, scanned: usize) -> Read<'a> {
         let rest = &bytes[at..];
         let limit = self.line_limit(rest);
@@ -355,7 +355,7 @@ impl RequestReader {
         Read::Command { used: at + total, command: Command::Store(store) }
     }
 
-    /// Returns the maximum size of the line at `rest`, in bytes. Examines only bytes within the smaller limit.
+    /// Returns the maximum size in bytes of the line that starts `rest`. Examines only bytes within the smaller limit.
     fn line_limit(&self, rest: &[u8]) -> usize {
         let Limits { line_bytes, get_line_bytes, .. } = self.limits;
         if rest.len() < line_bytes || get_line_bytes <= line_bytes {

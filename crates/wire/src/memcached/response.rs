@@ -1,4 +1,4 @@
-//! Reads a client's responses to `get` with one key, `set` and `delete` from one connection.
+//! Reads the responses to a client's requests on one connection: `get` with one key, `set` and `delete`.
 
 use super::Limits;
 use crate::decimal;
@@ -36,7 +36,7 @@ pub enum Outcome {
     ServerError,
 }
 
-/// Reads a connection's responses from pieces. Buffers at most [`Limits::line_bytes`] and no value.
+/// Reads a connection's responses, which can arrive in pieces. Buffers at most [`Limits::line_bytes`] and no value.
 #[derive(Debug, Clone)]
 pub struct ResponseReader {
     limits: Limits,
@@ -56,8 +56,8 @@ impl ResponseReader {
     }
 
     /// Reads the next `bytes` of the response to `expected`, which must not change within a response, and passes events
-    /// to `sink`. Returns a complete response with the number of bytes used, or `None` if all were used. Results do not
-    /// depend on how the stream is split. Fails if the bytes do not fit the request, and then on every call.
+    /// to `sink`. Returns the response and the number of bytes used, or `None` if it is incomplete. Results do not
+    /// depend on how the stream is split. Fails, also on all later calls, if the bytes do not fit the request.
     #[inline]
     pub fn read(
         &mut self,

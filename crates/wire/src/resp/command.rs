@@ -15,7 +15,7 @@ macro_rules! names {
             /// All supported commands.
             pub const ALL: &[Name] = &[$(Name::$name),*];
 
-            /// The name in lower case, as in Redis' errors.
+            /// The name in lower case, as in Redis errors.
             pub fn text(self) -> &'static str {
                 match self { $(Name::$name => $text),* }
             }

@@ -32,7 +32,7 @@ pub fn compose_bulk(out: &mut Vec<u8>, data: &[u8]) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends `-` and `text`, which must start with a code in capitals. Line breaks become spaces to keep the reply whole.
+/// Appends an error: `-` and `text`, which must start with a code in capitals. Line breaks in `text` become spaces.
 pub fn compose_error(out: &mut Vec<u8>, text: &str) {
     out.push(b'-');
     out.extend(text.bytes().map(|byte| if matches!(byte, b'\r' | b'\n') { b' ' } else { byte }));

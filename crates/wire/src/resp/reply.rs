@@ -19,7 +19,7 @@ pub enum Reply {
     Null,
 }
 
-/// Reads a connection's replies from pieces. Buffers at most [`Limits::line_bytes`] and no string.
+/// Reads a connection's replies, which can arrive in pieces. Buffers at most [`Limits::line_bytes`] and no string.
 #[derive(Debug, Clone)]
 pub struct ReplyReader {
     limits: Limits,
@@ -38,8 +38,8 @@ impl ReplyReader {
         self.blocks.is_at_line()
     }
 
-    /// Reads `bytes` and passes parts of the reply to `sink`. Returns a complete reply with the number of bytes used,
-    /// or `None` if all were used. The split of the stream has no effect. Fails on every call after invalid bytes.
+    /// Reads `bytes` and passes parts of the reply to `sink`. Returns the reply and the number of bytes used, or `None`
+    /// if it is incomplete. Results do not depend on how the stream is split. Fails on and after invalid bytes.
     pub fn read(
         &mut self,
         bytes: &[u8],

@@ -1,4 +1,4 @@
-//! Reads requests on the server side, from pieces of a stream.
+//! Reads requests on the server side. Requests can arrive in pieces.
 
 use std::ops::Range;
 
@@ -142,13 +142,13 @@ pub enum Read<'b, 'r> {
 enum State {
     /// Before a request, or within an inline one. Contains the number of bytes that were searched for a line end.
     Start(usize),
-    /// Within an array with `left` arguments to come; parsed up to `at`.
+    /// Within an array that is parsed up to `at`, with `left` arguments to come.
     Array { left: usize, at: usize },
-    /// Within an argument of an array.
+    /// Within an argument of `bytes` bytes in an array.
     Argument { left: usize, at: usize, bytes: usize },
-    /// An array is skipped, and rejected at its end.
+    /// An array is being skipped and is rejected at its end.
     Skip { left: usize, refusal: Refusal },
-    /// An argument of a rejected array is skipped, including its CRLF.
+    /// An argument of a rejected array is being skipped, including its CRLF.
     SkipArgument { left: usize, bytes: u64, refusal: Refusal },
     /// The connection must be closed, and input is ignored.
     Closed,
@@ -157,7 +157,7 @@ enum State {
 /// Maximum size of an argument that is skipped, in bytes: Redis' `proto-max-bulk-len`.
 const SKIPPED_MAX_BYTES: u64 = 512 << 20;
 
-/// Maximum length in bytes of a line with a valid count or length. Longer ones are rejected before their end.
+/// Maximum length in bytes of a line with a valid count or length. Longer lines are rejected before they end.
 const LENGTH_LINE_MAX_BYTES: usize = 32;
 
 /// Reads the requests of one connection. Keeps argument positions, 8 bytes each, and unquoted text.
@@ -171,7 +171,7 @@ pub struct RequestReader {
 }
 
 impl RequestReader {
-    /// Creates a reader for a new connection. The first request allocates.
+    /// Creates a reader for a new connection. The reader allocates at the first request.
     pub fn new(limits: Limits) -> RequestReader {
         let state = State::Start(0);
         // These caps keep positions below 2^31.

@@ -1,4 +1,4 @@
-//! Table tests: a case has a name, a stream, and its meaning in words, which holds for any split and surrounding cases.
+//! Table tests: a case has a name, a stream, and its meaning in words, which must hold for any split and any neighbors.
 
 #[path = "../../../../fuzz/cache.rs"]
 #[allow(

@@ -10,7 +10,7 @@ fn check(limits: Limits, cases: &[Case]) {
 }
 
 // Each case of the first three tables was sent to memcached 1.6.18 (Debian 12, `memcached -u nobody -p 21211 -l
-// 127.0.0.1 -U 0`), then `version\r\n`, on its own connection. memcached sent these responses and its version, except:
+// 127.0.0.1 -U 0`), followed by `version\r\n`, on its own connection. memcached sent these responses, except:
 // - a storage command with an invalid key, flags, exptime, cas or number of words: it skips only the line and parses
 //   the block as a command (`CLIENT_ERROR bad command line format`, then `END` for the `get x` in the block);
 // - "a length with a sign": it accepts the plus sign and waits for 5 bytes;
@@ -73,7 +73,7 @@ const STORAGE: &[Case] = &[
     ("LF ends the line", b"set k 0 0 1\na\r\n", r#"set "k" 0 Never "a""#),
     ("a value that has not come", b"set k 0 0 5\r\nhel", "more"),
     ("its CRLF has not come", b"set k 0 0 5\r\nhello\r", "more"),
-    // The extent is known, so the block is skipped.
+    // The block's length is known, so the block is skipped.
     ("flags over 32 bits", b"set k 4294967296 0 5\r\nget x\r\n", r#"set "k" 0 Never "get x""#),
     ("negative flags", b"set k -1 0 5\r\nget x\r\n", "refused CLIENT_ERROR bad command line format"),
     ("flags that are none", b"set k x 0 5\r\nget x\r\n", "refused CLIENT_ERROR bad command line format"),
@@ -88,7 +88,7 @@ const STORAGE: &[Case] = &[
     ("a shorter value", b"set k 0 0 5\r\nabc\r\nget x\r\n", "refused CLIENT_ERROR bad data chunk; refused ERROR"),
     ("a value of the wrong end", b"set k 0 0 3\r\nabc\n\n", "refused CLIENT_ERROR bad data chunk"),
     ("the same silently", b"set k 0 0 3 noreply\r\nabc\n\n", "refused CLIENT_ERROR bad data chunk silent"),
-    // The extent is unknown, so only the line is skipped.
+    // The block's length is unknown, so only the line is skipped.
     ("no length", b"set k 0 0\r\n", "refused ERROR"),
     ("no words", b"set\r\n", "refused ERROR"),
     ("a negative length", b"set k 0 0 -1\r\n", "refused CLIENT_ERROR bad command line format"),
@@ -134,7 +134,7 @@ const OTHERS: &[Case] = &[
     ("other meta commands", b"mg k v\r\n", "refused ERROR"),
 ];
 
-/// Cases with limits: keys of 10 bytes, values of 40, lines of 48 (`get`: 64), skipped blocks of 100.
+/// Cases with limits in bytes: keys 10, values 40, lines 48 (`get`: 64), and skipped blocks 100.
 #[rustfmt::skip]
 const NARROW: &[Case] = &[
     ("a key of the limit", b"get 1234567890\r\n", r#"get "1234567890""#),

@@ -221,7 +221,7 @@ fn floods_end_in_an_error() {
         frame(2, 0, 1, b"12345"),
         frame(0x20, 0, 0, b""),
     ] {
-        // The limit includes the first SETTINGS.
+        // The first SETTINGS frame also counts toward the limit.
         check_all(&vec![frame.clone(); 5], flood);
         assert!(events(Role::Client, limits, &[&[settings(), frame.repeat(4)].concat()]).is_ok());
         let response = [frame.repeat(4), self::frame(1, 4, 1, b"\x88"), frame.repeat(5)].concat();

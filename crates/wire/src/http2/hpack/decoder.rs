@@ -16,7 +16,7 @@ pub(in crate::http2) struct BlockUse {
     pub(in crate::http2) depends_on_table: bool,
 }
 
-/// Decoder of one direction of a connection. Its memory is at most twice the dynamic table plus the largest field.
+/// Decoder of one direction of a connection. Its memory is at most the largest field plus twice the dynamic table.
 #[derive(Debug, Clone)]
 pub struct Decoder {
     table: Table,
@@ -30,7 +30,7 @@ pub struct Decoder {
 }
 
 impl Default for Decoder {
-    /// Creates a decoder with a table of 4,096 bytes, as at the start of each connection.
+    /// Creates a decoder with a table of 4,096 bytes, the initial size in each connection.
     fn default() -> Self {
         let table = Table { max: TABLE_BYTES_DEFAULT, ..Table::default() };
         Decoder {
@@ -45,8 +45,8 @@ impl Default for Decoder {
 }
 
 impl Decoder {
-    /// Applies SETTINGS_HEADER_TABLE_SIZE of this endpoint. Call it when the peer has acknowledged the setting. For a
-    /// larger table, call it as soon as the setting is sent, because the peer may use the table before it acknowledges.
+    /// Applies this endpoint's SETTINGS_HEADER_TABLE_SIZE. Call this function when the peer has acknowledged the
+    /// setting. For a larger table, call it when the setting is sent, because the peer may use the table at once.
     pub fn allow_table(&mut self, bytes: u32) {
         self.allowed = bytes as usize;
         self.must_shrink = self.table.max > self.allowed;
@@ -177,7 +177,7 @@ fn string(rest: &mut &[u8], out: &mut Vec<u8>) -> Result<(), HpackError> {
 /// The dynamic table. Source: RFC 7541, section 2.3.2.
 #[derive(Debug, Clone, Default)]
 struct Table {
-    /// Names and values, oldest first. Older bytes in front of them are free.
+    /// Names and values, oldest first. Bytes before the oldest field are free.
     bytes: Vec<u8>,
     entries: VecDeque<Entry>,
     size: usize,
@@ -209,7 +209,7 @@ impl Table {
     fn insert(&mut self, name: &[u8], value: &[u8]) {
         let bytes = name.len() + value.len();
         let size = bytes + FIELD_OVERHEAD_BYTES;
-        // A field larger than the table empties it (RFC 7541, section 4.4).
+        // A field larger than the table empties the table (RFC 7541, section 4.4).
         self.evict(self.max.saturating_sub(size));
         if size > self.max {
             return;

@@ -1,5 +1,5 @@
-//! The Huffman code. Source: RFC 7541, section 5.2 and appendix B. The code is canonical: codes of one length are
-//! consecutive in order of their symbols, so the lengths define it.
+//! The Huffman code. Source: RFC 7541, section 5.2 and appendix B. The lengths of the codes determine their values,
+//! because codes of equal length are consecutive in order of their symbols (canonical code).
 
 use super::HpackError;
 
