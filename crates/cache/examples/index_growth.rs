@@ -1,7 +1,7 @@
-//! Measures the times of a million stores into an empty cache and of a million overwrites: maximum and quantiles.
+//! Measures the maximum and quantiles of the times of a million stores into an empty cache and a million overwrites.
 //! Usage: `cargo run --release -p cache --example index_growth -- [ITEMS [VALUE_BYTES [THREADS]]]`. The defaults are
 //! 1,000,000 items, values of 20 bytes, and shards for one thread. Times are CPU times, so other processes do not
-//! affect them; reading the clock takes part of a microsecond. The shortest time of five rounds counts.
+//! affect them; they include part of a microsecond for the clock. The shortest time of five rounds counts.
 
 #![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "it measures time and prints it")]
 
@@ -14,7 +14,7 @@ fn own_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Runs all operations and lowers each entry of `least_ns` to the CPU time of its operation, in ns.
+/// Runs all operations and lowers each entry of `least_ns` to the CPU time of its operation in ns, if that is less.
 fn measure(least_ns: &mut [u32], mut operation: impl FnMut(usize)) {
     for (number, least) in least_ns.iter_mut().enumerate() {
         let start_ns = own_ns();

@@ -1,4 +1,4 @@
-//! Measures the time in ns of a get that hits and of a set that evicts, for each policy, on one thread.
+//! Measures, for each policy on one thread, the time in ns of a get that hits and of a set that evicts.
 //! Usage: `cargo run --release -p cache --example speed [-- POLICY...]`. The cache has 10 MiB, keys of 28 bytes and
 //! values of 200 bytes. Prints the median of 1,400 rounds of 1,000 operations, including hashing the key and copying
 //! the value. Rounds are short so that most are not interrupted.

@@ -156,7 +156,7 @@ impl Memory {
         words
     }
 
-    /// Frees a block and returns it, joined with its free neighbors. Its first word must still describe those below.
+    /// Frees a block, joins it with free neighbors and returns the joined block. Bits 1 to 3 of `block` must be valid.
     pub(crate) fn release(&mut self, block: u32, words: u32) -> u32 {
         let below = self.free_below(block);
         let (mut block, mut words, above) = (block, words, block + words);

@@ -42,7 +42,7 @@ impl Cache {
     }
 
     /// Creates a cache with `count` shards instead of [`Config::shards`], to measure the cost of shards. Fails like
-    /// [`Cache::new`]. Panics if `count` is not a power of two or the memory is too small for it.
+    /// [`Cache::new`]. Panics if `count` is not a power of two or the memory is too small for that many shards.
     pub fn with_shards(config: Config, count: usize) -> Result<Cache, ConfigError> {
         config.check()?;
         assert!(count.is_power_of_two(), "the number of shards must be a power of two, not {count}");
@@ -78,8 +78,8 @@ impl Cache {
         self.shards.len()
     }
 
-    /// Locks the shard of a key for one or more operations, which are then atomic. Dropping the result unlocks the
-    /// shard. A `match` on an operation's result holds the lock in all arms, so bind the result to a variable first.
+    /// Locks the shard of a key for one or more operations, which are atomic together. Dropping the result unlocks the
+    /// shard. A `match` on an operation's result holds the lock in all arms, so bind that result to a variable first.
     #[inline]
     pub fn hold<'c, 'k>(&'c self, key: &'k [u8]) -> LockedKey<'c, 'k> {
         let hash = rapidhash_v3_seeded(key, &self.secrets);
@@ -152,7 +152,7 @@ impl LockedKey<'_, '_> {
         self.count_refusal(stored)
     }
 
-    /// Removes the key's item, for callers that rejected its new value as too long, and counts a refused store.
+    /// Removes the key's item and counts a refused store, for callers that rejected the key's new value as too long.
     pub fn outdate(&mut self, now_ms: u64) {
         self.shard.outdate(self.key, now_ms);
         self.shard.stats.refused += 1;
@@ -198,7 +198,7 @@ impl LockedKey<'_, '_> {
     }
 }
 
-/// Locks a shard. Ignores poisoning: a shard itself does not panic, and a panic in `use_it` only skips use marks.
+/// Locks a shard. Ignores poisoning: shards do not panic, and callbacks run while it is in a valid state.
 fn lock(shard: &Locked) -> MutexGuard<'_, Shard> {
     shard.0.lock().unwrap_or_else(PoisonError::into_inner)
 }

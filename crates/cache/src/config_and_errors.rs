@@ -77,7 +77,7 @@ impl Config {
     }
 
     /// Number of shards, a power of two: at least one per 8 MiB, and at least 16 per thread if there are several
-    /// threads. There are fewer if a shard would have less than 1 MiB or no room for four of the largest values.
+    /// threads. There are fewer if shards would otherwise have under 1 MiB or no room for four of the largest values.
     pub fn shards(&self) -> usize {
         let least = SHARD_BYTES_MIN.max(4 * self.value_bytes_max as u64);
         let may = (self.memory_bytes().min(self.capacity_bytes) / least).max(1);
@@ -137,7 +137,7 @@ pub enum Refusal {
         /// Maximum size of a key in this cache, in bytes.
         limit: usize,
     },
-    /// The value exceeds the limit. A [`Mode::Set`] has removed the key's older value.
+    /// The value exceeds the limit. If the mode was [`Mode::Set`], the key's older value has been removed.
     #[error("value of {bytes} bytes: the limit is {limit} bytes")]
     ValueTooLong {
         /// Size of the value, in bytes.

@@ -59,7 +59,7 @@ pub(crate) fn remember(table: &mut [u32], slots: u32, tag: u32, level: u32, rand
     }
 }
 
-/// Halves the uses of a slot's entry, and empties the entry if none are left.
+/// Halves the uses of a slot's entry, and empties the entry if no uses are left.
 #[inline]
 pub(crate) fn halve(table: &mut [u32], slot: u32) {
     let found = read(table, slot);
@@ -74,7 +74,7 @@ pub(crate) fn stretch(old: &[u32], old_slots: u32, new: &mut [u32], slots: u32) 
     for bucket in 0..to {
         let first = (bucket * from / to) as u32 * BUCKET;
         let last = (((bucket + 1) * from - 1) / to) as u32 * BUCKET + BUCKET;
-        // This is an array because a vector would be allocated for every bucket, one per eight slots.
+        // This is an array because a vector would be allocated for every bucket of eight slots.
         let mut best = [0; BUCKET as usize];
         for entry in (first..last).map(|entry| read(old, entry)).filter(|entry| entry & 15 != 0) {
             let place = best.iter().position(|other| other & 15 < entry & 15);

@@ -8,9 +8,9 @@
 use crate::arena_allocator::{Memory, NO_BLOCK};
 
 pub(crate) const TAG_BITS: u32 = 27;
-/// Divisor of the number of slots of every index.
+/// The number of slots of every index is a multiple of this number.
 pub(crate) const SLOTS_STEP: u32 = 16;
-/// Load in percent above which the index grows. The index shrinks below `LOAD_MIN`; a resize leads to `LOAD_NEW`.
+/// Load in percent above which the index grows. It shrinks below `LOAD_MIN`. A resized index has the load `LOAD_NEW`.
 const LOAD_MAX: u64 = 88;
 const LOAD_MIN: u64 = 55;
 const LOAD_NEW: u64 = 82;

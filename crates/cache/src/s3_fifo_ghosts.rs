@@ -10,7 +10,7 @@ fn bucket(table: &mut [u32], slots: u32, tag: u32) -> &mut [u32] {
     &mut table[start..start + 2 * BUCKET as usize]
 }
 
-/// An empty entry of the bucket, or else its oldest one.
+/// An empty entry of the bucket, or else the bucket's oldest entry.
 fn oldest(bucket: &mut [u32], last: u32) -> &mut [u32] {
     let age_or_max = |entry: &&mut [u32]| if entry[0] == 0 { u32::MAX } else { age(entry[1], last) };
     bucket.chunks_exact_mut(2).max_by_key(age_or_max).expect("a bucket has entries")

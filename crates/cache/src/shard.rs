@@ -17,7 +17,7 @@ const KEY_MASK: u32 = 0xffff;
 const EXPIRES: u32 = 1 << 16;
 const FLAGS: u32 = 1 << 17;
 const VERSION: u32 = 1 << 18;
-/// Marks an expiry of two words in milliseconds, for times other than whole seconds of 32 bits. Implies [`EXPIRES`].
+/// Marks an expiry of two words in milliseconds, which is not a whole second below 2^32 s. Implies [`EXPIRES`].
 const WIDE: u32 = 1 << 22;
 const LAYOUT: u32 = EXPIRES | WIDE | FLAGS | VERSION;
 /// Marks an item in the main queue of S3-FIFO.
@@ -30,13 +30,13 @@ const USES: u32 = 3 << USES_SHIFT;
 const SAMPLE: u32 = 64;
 /// Maximum number of attempts to draw a taken slot. At least half the slots are taken unless many items were deleted.
 const STARTS: u32 = 16;
-/// Number of accesses per item after which `density` has halved all uses. A longer memory suits fixed popularity; a
-/// shorter one suits drift. Hit ratios of the workloads H1, H5 and H6 (one seed) were .853, .777 and .867 with 3, and
+/// Number of accesses per item after which `density` has halved all uses. Slow fading suits fixed popularity; fast
+/// fading suits drift. Hit ratios of the workloads H1, H5 and H6 (one seed) were .853, .777 and .867 with 3, and
 /// .8645, .782 and .8555 with 5; H5 and H6 had .7775 and .842 with 7.
 const FADE: u64 = 5;
 /// Number of slots checked for expired items before each eviction.
 const EXPIRY_LOOK: u32 = 8;
-/// Divisor of the arena's size: if free space exceeds a new block by that part, a free block's neighbors are evicted.
+/// Divisor of the arena's size: if this share would still be free after an allocation, `clear_run` makes room for it.
 const SLACK_SHARE: u32 = 64;
 #[derive(Clone, Copy)]
 pub(crate) struct Key<'k> {
@@ -458,7 +458,7 @@ impl Shard {
         }
     }
 
-    /// Allocates one of the largest free blocks after moving items above it away. `None` if none reaches `words` words.
+    /// Enlarges one of the largest free blocks to `words` words by moving items, and allocates it. `None` on failure.
     fn join(&mut self, words: u32) -> Option<u32> {
         for choice in 0..4 {
             // The list is queried again, because the previous choice may have moved items into this block.
@@ -536,7 +536,7 @@ impl Shard {
         }
         let end = (all - words - 1) as u32;
         if self.evictor != Evictor::None {
-            // Evicts the items in the way of the index, including one that extends into it.
+            // Evicts the items in words that the index needs, including one that is only partly in them.
             let mut leaving = Vec::new();
             let mut below = (0, NO_BLOCK);
             for at in 0..self.index.slots {
@@ -668,7 +668,7 @@ impl Shard {
         self.memory.release(block, words);
     }
 
-    /// Evicts an expired item of the next [`EXPIRY_LOOK`] slots or the policy's choice. Returns false if none exists.
+    /// Evicts an expired item in the next [`EXPIRY_LOOK`] slots, or else the policy's choice. Returns false if none.
     fn evict(&mut self, now_ms: u64) -> bool {
         if self.index.items == 0 {
             return false;

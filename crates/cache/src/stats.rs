@@ -38,7 +38,7 @@ pub struct Stats {
     pub policy_bytes: u64,
     /// Free bytes between items.
     pub free_bytes: u64,
-    /// Bytes of the shards' bookkeeping, the remainder of their memory.
+    /// Bytes of the shards' bookkeeping, which is the rest of the memory.
     pub fixed_bytes: u64,
 }
 

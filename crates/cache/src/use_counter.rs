@@ -1,5 +1,5 @@
 //! A 4-bit counter of uses. Higher levels stand for more uses and are reached at random (Morris 1978, Counting large
-//! numbers of events in small registers). Low levels are parts of a use, so that fading does not forget a key at once.
+//! numbers of events in small registers). Low levels are fractions of a use, so that fading forgets keys gradually.
 
 /// Number of uses that each level stands for, in quarters of a use.
 const QUARTERS: [u32; 16] = [0, 1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384];

@@ -56,7 +56,7 @@ fn s3_fifo_matches_libcachesim_except_for_ghosts() {
     }
 }
 
-/// Quintain's Belady policy may bypass items, unlike libCacheSim's, and misses .17 % (100 items) or .02 % (1000) less.
+/// Quintain's Belady policy can also bypass items, so it has 0.17 % (100 items) and 0.02 % (1,000) fewer misses.
 #[test]
 fn belady_matches_libcachesim_except_for_bypassed_items() {
     let requests = requests();
@@ -148,7 +148,7 @@ fn clairvoyant_operations_match_hand_computed_hits() {
         // Room for one item: a is set again before it is read, so b is kept.
         ("sa sb sa gb ga", 1, false, (2, 1)),
         ("sa sb gb ga", 1, false, (2, 1)),
-        // a is deleted before it is read and so not kept.
+        // a is deleted before it is read, so it is not kept.
         ("sa sb da gb ga", 1, false, (2, 1)),
         ("ma ma ga", 1, false, (3, 2)),
     ] {

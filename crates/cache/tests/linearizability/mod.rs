@@ -1,7 +1,7 @@
 //! Checks the history of a cache for linearizability (Herlihy and Wing 1990), key by key.
 //! Each write has a unique value, so zones decide linearizability (Gibbons and Korach 1997, Testing shared memories,
-//! theorem 4.2). A value's zone spans from the first end to the last start of its write and reads; if that is forward
-//! in time, the key had the value throughout. Such zones must not overlap or contain any zone of a different value.
+//! theorem 4.2). A value's zone goes from the first end to the last start of its write and reads. In a zone that goes
+//! forward in time, the key had the value throughout. Such zones must not overlap or contain a different value's zone.
 //!
 //! A cache may evict at any moment. A miss therefore shows that the key was emptied at some moment, after which no
 //! older value may return. A deletion and a refused store also count as emptying the key.
