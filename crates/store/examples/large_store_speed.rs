@@ -117,7 +117,7 @@ fn write(file: &Path, run: &Run, blocks: u32) -> Result<()> {
     Ok(())
 }
 
-/// The JSON of a record after its seed, with fewer windows: about 30 KB, as in the study `volley`.
+/// The part of a record's JSON after the seed, with fewer windows: about 30 KB, as in the study `volley`.
 fn tail(record: &Record) -> Result<String> {
     let mut record = record.clone();
     if let Outcome::Measured(measurement) = &mut record.outcome {

@@ -3,7 +3,7 @@
 use serde::de::Error;
 use serde_json::Value;
 
-/// Keys of strings from servers and builds, which may contain any character. Reports escape them.
+/// JSON keys of strings from servers and builds, which may contain any character. Reports escape these strings.
 const ESCAPED: [&str; 4] = ["builds", "error_examples", "message", "warnings"];
 
 /// Checks that JSON is valid and that its keys and strings are printable, except strings below the keys [`ESCAPED`].

@@ -85,7 +85,7 @@ pub enum StoreError {
     Unreadable {
         /// Path of the store.
         path: PathBuf,
-        /// What the JSON contains, such as `run x` or `trial 3 of run x`.
+        /// Content of the JSON, such as `run x` or `trial 3 of run x`.
         what: String,
         /// Format version of the JSON; `?` if missing.
         version: String,
@@ -120,7 +120,7 @@ fn unopenable(path: &Path) -> String {
     }
 }
 
-/// Time to wait until the file is unlocked, in seconds.
+/// Maximum time to wait until the file is unlocked, in seconds.
 pub(crate) const BUSY_S: u64 = 10;
 
 impl StoreError {

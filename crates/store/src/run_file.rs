@@ -47,7 +47,7 @@ pub enum RunFileError {
         "not a run file: expected gzip with `{{\"format\":\"quintain-run\"` in its first line; `quintain runs export` writes one"
     )]
     Foreign,
-    /// The compressed data is damaged after the complete line with this number, counted from 1.
+    /// The compressed data is damaged. Contains the number of the last complete line, counted from 1; 0 if none.
     #[error("damaged after line {0}: {1}")]
     Damaged(u64, #[source] io::Error),
     /// A later version of quintain wrote the file.
@@ -68,7 +68,7 @@ pub enum RunFileError {
         /// The limit, with its unit.
         limit: String,
     },
-    /// The file ends after the complete line with this number, counted from 1, before its last line.
+    /// The file is truncated. Contains the number of the last complete line, counted from 1; 0 if none.
     #[error("ends after line {0}, before its checksum: the file is incomplete")]
     Incomplete(u64),
     /// The content does not match its checksum, length or number of trials.
@@ -127,7 +127,7 @@ pub struct Writer<W: Write> {
 }
 
 impl<W: Write> Writer<W> {
-    /// Creates a writer and writes the first line with the version `quintain`. Like all methods, fails if `out` does.
+    /// Creates a writer and writes the first line; `quintain` is the program's version. All methods fail if `out` does.
     pub fn new(out: W, quintain: &str) -> Result<Self> {
         let mut writer = Self::bare(out);
         let head = Head { format: FORMAT.to_owned(), version: RUN_FILE_VERSION, quintain: quintain.to_owned() };
@@ -324,7 +324,7 @@ pub struct Check {
 }
 
 impl Check {
-    /// Checks the next line. Returns its trial, or `None` if the line is the run. Fails if it is invalid or misplaced.
+    /// Checks the next line and returns its trial, or `None` for the run. Fails if the line is invalid or misplaced.
     pub fn line(&mut self, number: u64, line: Line<'_>) -> Result<Option<Record>> {
         let invalid = |why: String| RunFileError::Invalid(number, why);
         match line {

@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use crate::error::StoreError;
 
-/// Number of attempts of `take`, since `is_taken` holds the lock for a moment.
+/// Maximum number of attempts to take the lock. `is_taken` also holds the lock for a moment.
 const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// The right to add to a run, until this value is dropped or the process ends. The file only names the flock(2) lock.
+/// The right to change a run, until this value is dropped or the process ends. The file only carries a flock(2) lock.
 #[derive(Debug)]
 pub struct Owner {
     _file: File,
@@ -21,7 +21,7 @@ pub struct Owner {
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        // The file is removed while locked, so it is still ours. A leftover file is harmless.
+        // The file is still locked, so no other process owns it. A leftover file is harmless.
         let _ = std::fs::remove_file(&self.path);
     }
 }

@@ -91,7 +91,7 @@ impl Store {
     fn open_read_only(path: &Path, why: String) -> Result<Store> {
         let sqlite = |error| StoreError::from_sqlite(path, error);
         let log = PathBuf::from(format!("{}-wal", path.display()));
-        // A running or killed process leaves a log. Without one, `immutable` keeps SQLite from creating other files.
+        // A running or killed process leaves a log. Without a log, `immutable` keeps SQLite from creating more files.
         let logged = std::fs::metadata(&log).is_ok_and(|log| log.len() > 0);
         let uri = uri(path, if logged { "mode=ro" } else { "immutable=1" });
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -244,14 +244,14 @@ impl Store {
         self.query(sql, [], read)
     }
 
-    /// The run with this name or unique prefix, or the latest (`latest`). Also fails with [`StoreError::AmbiguousRun`].
+    /// The run with this name or unique prefix; `latest` is the latest. Also fails with [`StoreError::AmbiguousRun`].
     pub fn run(&self, name: &str) -> Result<Run> {
         self.read_run(&self.resolve(name)?)
     }
 
     /// Full name of the run that [`Store::run`] would read.
     pub fn resolve(&self, name: &str) -> Result<String> {
-        // LIKE would treat characters of names as wildcards.
+        // LIKE would treat some characters of names as wildcards.
         let sql = "SELECT id FROM runs WHERE substr(id, 1, length(?1)) = ?1 ORDER BY started DESC";
         let ids: Vec<String> = match name {
             "latest" => self.latest(1)?,
@@ -320,7 +320,7 @@ impl Store {
         Ok(records)
     }
 
-    /// Calls `each` with the number and the JSON of the trials whose IDs `sql` selects.
+    /// Calls `each` with the position and the JSON of each trial whose ID `sql` selects.
     fn for_each_trial(
         &self,
         sql: &str,
@@ -379,7 +379,7 @@ impl Store {
         self.freed(before_bytes, false)
     }
 
-    /// Rewrites the file without unused space (SQLite's VACUUM), which takes as long as copying it twice.
+    /// Rewrites the file without unused space (SQLite's VACUUM). This takes as long as copying the file twice.
     pub fn rewrite(&self) -> Result<Freed> {
         self.freed(self.file_bytes(), true)
     }
@@ -554,7 +554,7 @@ impl Store {
     }
 }
 
-/// Maximum remaining data, in bytes, for which a removal rewrites a store of an older layout, within a few seconds.
+/// Maximum remaining data, in bytes, for which a removal rewrites a store of an older layout. That takes seconds.
 const REWRITE_MAX: u64 = 512 << 20;
 
 /// SQL query for the row IDs of the trials of a run, in execution order.

@@ -88,7 +88,7 @@ fn active_runs_are_neither_exported_nor_removed() {
     assert!(matches!(store.export(&run.id, Vec::new(), ""), Err(StoreError::Owned { .. })));
     assert!(matches!(store.remove(std::slice::from_ref(&run.id)), Err(StoreError::Owned { .. })));
     drop(owner);
-    // A killed run has no owner; once imported, it is interrupted.
+    // A killed run has no owner; once imported, its state is `Interrupted`.
     let file = export(&store, &run.id);
     store.remove(std::slice::from_ref(&run.id)).unwrap();
     import(&store, &file, None).unwrap();

@@ -230,7 +230,7 @@ fn copied(path: &Path, cut_log_at: Option<u64>) -> Place {
 fn a_killed_writer_leaves_all_finished_trials() {
     let place = place();
     let (store, run, records) = filled(&place.path);
-    // Opens a transaction with a cache so small that its pages are already in the log.
+    // Opens a transaction with a page cache so small that changed pages are already in the log.
     let connection = rusqlite::Connection::open(&place.path).unwrap();
     connection.execute_batch("PRAGMA cache_size = 1; PRAGMA cache_spill = 1; BEGIN IMMEDIATE").unwrap();
     let before = std::fs::metadata(format!("{}-wal", place.path.display())).unwrap().len();
