@@ -31,7 +31,7 @@
 //! - A target of `GET`, `HEAD` or `DELETE` has one segment: `GET /a/b` is an error, not the key `a/b`.
 //! - `%` and two hexadecimal digits encode one byte; other uses of `%` are errors. `+` is a plus sign.
 //! - `?` is an error, because no request has a query; write `%3F`. In absolute form, the authority is ignored.
-//! - A nonempty or chunked body is an error (400). The server reads past it.
+//! - A nonempty or chunked body is an error (400). The server skips the body.
 
 use std::borrow::Cow;
 

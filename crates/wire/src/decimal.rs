@@ -40,7 +40,7 @@ pub fn canonical(text: &[u8]) -> Option<i64> {
     }
 }
 
-/// Splits a number in C's syntax, such as ` -05 more`, into whether it is negative, and digits without leading zeros.
+/// Returns the sign (`true` if negative) and digits without leading zeros of a number in C's syntax, as in ` -05 more`.
 fn c_digits(text: &[u8]) -> Option<(bool, &[u8])> {
     let is_space = |byte: &u8| matches!(byte, b' ' | b'\t'..=b'\r');
     let text = &text[text.iter().position(|byte| !is_space(byte))?..];

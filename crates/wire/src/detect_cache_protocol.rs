@@ -13,8 +13,8 @@
 //! | anything else, and words over 32 bytes | unknown |
 //!
 //! Up to 8 empty lines at the start are skipped, because RESP and HTTP allow them. Ambiguous input has one fixed
-//! meaning. `get k` and `quit` in lower case are memcached's, so such inline commands do not work in RESP. `GET /k` is
-//! HTTP, so a RESP client must use an array to get the key `/k`. A decision never changes when more bytes arrive.
+//! meaning. `get k` and `quit` in lower case are memcached commands, so they do not work as inline commands of RESP.
+//! `GET /k` is HTTP, so a RESP client must use an array to get the key `/k`. More bytes never change a decision.
 
 /// The result of detection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -50,7 +50,7 @@ pub use response::{Memo, RequestMethod, Response, ResponseReader};
 pub struct Limits {
     /// Maximum size of a head, including interim heads (1xx) before it, and of a trailer section, in bytes.
     pub head_bytes: usize,
-    /// Maximum number of fields in a head or a trailer section. Requests have at most [`Limits::REQUEST_HEADERS_MAX`].
+    /// Maximum number of fields in a head or a trailer section; for requests, at most [`Limits::REQUEST_HEADERS_MAX`].
     pub headers: usize,
 }
 

@@ -35,7 +35,7 @@
 //!
 //! - A line ends in LF or CRLF. Words are separated only by spaces, one or more. Command names are case-sensitive.
 //! - A key is any bytes except space and LF. Unlike protocol.txt, control characters are allowed.
-//! - `noreply` ends any command that supports it. With `noreply`, even an invalid line gets no response.
+//! - Any command that supports `noreply` can end in it, and then gets no response even if its line is invalid.
 //! - Numbers are parsed as in C, with an optional sign; a length has only digits. Exptimes and flags wrap at 32 bits.
 
 mod compose;

@@ -20,7 +20,7 @@
 //! | an invalid length, a line over its limit, too many arguments, a missing `$` | `-ERR Protocol error: …` | everything |
 //!
 //! An error in the last row closes the connection, as in Redis, because the start of the next request is unknown. Redis
-//! also closes connections after unclosed quotes and lengths over `proto-max-bulk-len` (512 MB), its limit on lengths.
+//! also closes connections after unclosed quotes and lengths over `proto-max-bulk-len` (512 MB), its only length limit.
 //!
 //! # Choices that the protocol leaves open
 //!

@@ -7,7 +7,7 @@ use crate::decimal;
 const MARKS: &str = "!#$%&'*+-.^_`|~";
 
 /// Appends an HTTP/1.1 request to `out`. `headers` must have `Host`. Adds fields that `headers` lacks: `Content-Length`
-/// for POST, PUT, PATCH or a nonempty body (RFC 9110, section 8.6), and `Connection: close` if `close` is set.
+/// for POST, PUT, PATCH and nonempty bodies (RFC 9110, section 8.6), and `Connection: close` if `close` is set.
 /// Fails with the reason, and leaves `out` unchanged, if a server would read the request differently: the method or a
 /// name is not a token (RFC 9110, sections 5.1 and 9.1), the target or `Host` is invalid (RFC 9112, section 3.2), a
 /// value has control characters (RFC 9110, section 5.5), or `Content-Length` is wrong (RFC 9112, section 6.2).

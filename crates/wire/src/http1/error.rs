@@ -6,7 +6,7 @@ use super::fields::FieldError;
 /// An error in a request or a response. The connection is unusable after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum MessageError {
-    /// A request line other than a method, a target and a version with single spaces. Source: RFC 9112, section 3.
+    /// A request line other than method, target and version, separated by single spaces. Source: RFC 9112, section 3.
     #[error("a request line that is not a method, a target and a version")]
     BadRequestLine,
     /// A major version of HTTP other than 1. Source: RFC 9112, section 2.3.
@@ -84,7 +84,7 @@ pub enum MessageError {
     /// An invalid line of the head.
     #[error("{error} in line {line} of the head")]
     Field {
-        /// Number of the line; the status line is 1. Folded lines count.
+        /// Number of the line in the head; the status line is 1. Folded lines are counted too.
         line: usize,
         /// Error in the line.
         error: FieldError,

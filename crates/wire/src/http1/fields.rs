@@ -70,7 +70,7 @@ pub(super) fn text_end(bytes: &[u8]) -> Result<Option<usize>, FieldError> {
     }
 }
 
-/// Returns the position of the first control character, or the input's length. Examines eight bytes at a time.
+/// Returns the first control character's position, or the input's length if it has none. Reads eight bytes at a time.
 #[inline]
 fn control_at(bytes: &[u8]) -> usize {
     const ONES: u64 = 0x0101_0101_0101_0101;

@@ -124,7 +124,7 @@ fn later_minor(error: httparse::Error, bytes: &[u8]) -> Option<usize> {
     (error == httparse::Error::Version && is_later).then_some(digit)
 }
 
-/// Parses a request with a higher minor version, at position `digit`, as HTTP/1.1. Source: RFC 9110, section 2.5.
+/// Parses a request with a minor version above 1, at position `digit`, as HTTP/1.1. Source: RFC 9110, section 2.5.
 #[cold]
 fn parse_as_1_1<'a>(bytes: &'a [u8], start: usize, digit: usize, limits: &Limits) -> Parsed<'a> {
     let mut changed = bytes[..bytes.len().min(limits.head_bytes + 1)].to_vec();
@@ -185,7 +185,7 @@ pub(crate) fn check_target(method: &str, target: &str) -> Result<(), MessageErro
     if is_visible && is_of_method { Ok(()) } else { Err(MessageError::BadTarget) }
 }
 
-/// Whether `target` is `scheme://host` without a user. Source: RFC 3986, sections 3 and 4.3, RFC 9110, section 4.2.4.
+/// Whether `target` starts with `scheme://host`, without a user. Source: RFC 3986, section 3; RFC 9110, section 4.2.4.
 fn is_absolute(target: &str) -> bool {
     let Some((scheme, rest)) = target.split_once("://") else { return false };
     let is_scheme = scheme.starts_with(|c: char| c.is_ascii_alphabetic())

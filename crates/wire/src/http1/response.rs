@@ -363,7 +363,7 @@ struct Pending {
 }
 
 impl Parser {
-    /// Parses up to `room` of `bytes`, which start with the previous call's bytes. Returns the head's size if complete.
+    /// Parses up to `room` of `bytes`, which start with the previous call's bytes. Returns the size of a complete head.
     fn advance(&mut self, bytes: &[u8], limits: &Limits, room: usize) -> Result<Option<usize>, MessageError> {
         // Ignore bytes beyond the limit, so that results do not depend on how the stream is split.
         let shown = &bytes[..bytes.len().min(room)];

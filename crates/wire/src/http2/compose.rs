@@ -26,7 +26,7 @@ pub fn push_settings_ack(out: &mut Vec<u8>) {
     push_frame_head(out, 0, FrameKind::SETTINGS, flags::ACK, 0);
 }
 
-/// Appends PING, or an acknowledgement of PING if `is_ack`.
+/// Appends PING, or an acknowledgement of PING if `is_ack` is set.
 pub fn push_ping(out: &mut Vec<u8>, payload: [u8; 8], is_ack: bool) {
     push_frame_head(out, payload.len(), FrameKind::PING, if is_ack { flags::ACK } else { 0 }, 0);
     out.extend_from_slice(&payload);
@@ -51,7 +51,7 @@ pub fn push_go_away(out: &mut Vec<u8>, last: u32, code: ErrorCode) {
     out.extend_from_slice(&code.0.to_be_bytes());
 }
 
-/// Appends a field block as HEADERS, and CONTINUATION if it exceeds `frame_bytes`, the peer's SETTINGS_MAX_FRAME_SIZE.
+/// Appends a field block: HEADERS, then CONTINUATION for bytes over `frame_bytes`, the peer's SETTINGS_MAX_FRAME_SIZE.
 #[inline]
 pub fn push_headers(out: &mut Vec<u8>, stream: u32, block: &[u8], ends: bool, frame_bytes: u32) {
     let mut flag = if ends { flags::END_STREAM } else { 0 };

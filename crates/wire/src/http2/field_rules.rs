@@ -30,10 +30,10 @@ pub enum FieldError {
     /// A message without a required pseudo-header field. Source: RFC 9113, sections 8.3.1, 8.3.2 and 8.5.
     #[error("a pseudo-header field is missing")]
     MissingPseudo,
-    /// A `:path` that is not a path, or `*` without OPTIONS. Source: RFC 9113, section 8.3.1.
+    /// A `:path` that is not a path, or that is `*` without OPTIONS. Source: RFC 9113, section 8.3.1.
     #[error("a `:path` that is not a path")]
     Path,
-    /// A `host` other than `:authority`. Source: RFC 9113, section 8.3.1.
+    /// A `host` that differs from `:authority`. Source: RFC 9113, section 8.3.1.
     #[error("a `host` other than `:authority`")]
     Host,
     /// A `:status` that is not three digits, or that is 101. Source: RFC 9113, sections 8.3.2 and 8.6.
@@ -105,7 +105,7 @@ impl FieldRules {
     }
 }
 
-/// Decodes trailers and passes each field to `field`. The inner error ends only the stream.
+/// Decodes trailers and passes each field to `field`. An inner [`FieldError`] ends only the stream.
 pub fn read_trailers(
     decoder: &mut Decoder,
     block: &[u8],

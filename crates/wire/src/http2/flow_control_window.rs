@@ -55,7 +55,7 @@ impl ReceiveWindow {
         ReceiveWindow { size, received: 0, consumed: 0 }
     }
 
-    /// Counts bytes that are consumed at once. Fails like [`Self::count_received`] and returns like [`Self::consume`].
+    /// Counts bytes consumed on arrival. Fails like [`Self::count_received`] and returns credit like [`Self::consume`].
     #[inline]
     pub fn receive(&mut self, bytes: u32) -> Result<u32, ConnectionError> {
         self.count_received(bytes)?;

@@ -33,7 +33,7 @@ pub enum HpackError {
     /// A table size above the setting. Contains the size, in bytes. Source: RFC 7541, section 6.3.
     #[error("a dynamic table of {0} bytes, more than the setting allows")]
     TableSize(usize),
-    /// A table size after the first field, or a missing one after a reduced setting. Source: RFC 7541, section 4.2.
+    /// A table size after the first field, or none after the setting was reduced. Source: RFC 7541, section 4.2.
     #[error("a change of the dynamic table size at the wrong place, or missing")]
     TableSizePlace,
     /// More fields than the limit. Contains the limit. Source: RFC 9113, section 10.5.1.

@@ -48,7 +48,7 @@ impl Incoming {
         self.advance(ends)
     }
 
-    /// Takes a piece of the body. Fails before the response head, or if the body is not as long as declared.
+    /// Takes a piece of the body. Fails if no final head has arrived, or if the body is not as long as declared.
     #[inline]
     pub fn data(&mut self, bytes: usize, ends: bool) -> Result<(), FieldError> {
         if self.phase == Phase::Head {

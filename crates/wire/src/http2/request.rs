@@ -24,7 +24,7 @@ pub struct RequestHead {
 }
 
 impl RequestHead {
-    /// Decodes a field block and passes each regular field to `field`. The inner error ends only the stream.
+    /// Decodes a field block and passes each regular field to `field`. An inner [`FieldError`] ends only the stream.
     pub fn read(
         &mut self,
         decoder: &mut Decoder,

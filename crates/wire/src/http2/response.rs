@@ -17,7 +17,7 @@ pub struct ResponseHead {
 }
 
 impl ResponseHead {
-    /// Decodes a field block and passes each regular field to `field`. The inner error ends only the stream.
+    /// Decodes a field block and passes each regular field to `field`. An inner [`FieldError`] ends only the stream.
     pub fn read(
         decoder: &mut Decoder,
         block: &[u8],
@@ -60,7 +60,7 @@ pub struct ResponseDecoder {
     decoder: Decoder,
     known: [KnownBlock; KNOWN_BLOCKS],
     recent: usize,
-    /// Indices of known blocks whose fields are not inserted yet. Servers often insert fields that they never refer to.
+    /// Indices of known blocks whose fields are not in the table yet. Servers often insert fields but never use them.
     skipped: VecDeque<usize>,
     skipped_bytes: usize,
 }

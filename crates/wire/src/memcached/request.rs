@@ -194,11 +194,11 @@ pub enum Read<'a> {
 
 #[derive(Debug, Clone, Copy)]
 enum State {
-    /// No line end was found yet. Contains the number of bytes searched.
+    /// No line end has been found yet. Contains the number of bytes searched.
     Line(usize),
     /// A storage command whose line and block take this many bytes.
     Block(usize),
-    /// A rejected block is skipped; this many bytes of it are left.
+    /// A rejected block is being skipped; this many bytes of it are left.
     Swallow(u64),
     SwallowLine,
     Closed,

@@ -39,7 +39,7 @@ impl ReplyReader {
     }
 
     /// Reads `bytes` and passes parts of the reply to `sink`. Returns the reply and the number of bytes used, or `None`
-    /// if it is incomplete. Results do not depend on how the stream is split. Fails on and after invalid bytes.
+    /// if it is incomplete. Results do not depend on how the stream is split. After invalid bytes, all calls fail.
     pub fn read(
         &mut self,
         bytes: &[u8],
