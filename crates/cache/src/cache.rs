@@ -198,7 +198,7 @@ impl LockedKey<'_, '_> {
     }
 }
 
-/// Locks a shard. Ignores poisoning: shards do not panic, and callbacks run while it is in a valid state.
+/// Locks a shard. Ignores poisoning: shards do not panic, and callbacks run while the shard is in a valid state.
 fn lock(shard: &Locked) -> MutexGuard<'_, Shard> {
     shard.0.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -159,7 +159,7 @@ impl Index {
         }
     }
 
-    /// Empties a slot and shifts the following slots towards their homes.
+    /// Empties a slot and shifts the following slots toward their homes.
     pub(crate) fn remove(&mut self, memory: &mut Memory, at: u32) {
         let mut hole = at;
         loop {

@@ -45,8 +45,8 @@ pub struct Rules {
     pub fill: bool,
     /// Number of operations before counting starts.
     pub warm_up: u64,
-    /// Number of clients that take turns, one operation each. A client stores a missed item in its next turn, after
-    /// one operation of each other client. [`clairvoyant`] ignores the number and stores immediately.
+    /// Number of clients that take turns, one operation each. A client stores a missed item in its next turn, after all
+    /// other clients have had a turn. [`clairvoyant`] ignores the number and stores immediately.
     pub clients: usize,
     /// Flags of every stored item. Nonzero flags take 4 bytes per item.
     pub flags: u32,

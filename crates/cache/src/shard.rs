@@ -508,7 +508,7 @@ impl Shard {
         self.stats.moved += 1;
     }
 
-    /// Evicts the items above one of the largest free blocks until it has `words` words. Returns false if that fails.
+    /// Evicts items above one of the largest free blocks until the block has `words` words. Returns false on failure.
     fn clear_run(&mut self, words: u32) -> bool {
         for choice in 0..4 {
             let block = self.memory.largest()[choice];
@@ -668,7 +668,7 @@ impl Shard {
         self.memory.release(block, words);
     }
 
-    /// Evicts an expired item in the next [`EXPIRY_LOOK`] slots, or else the policy's choice. Returns false if none.
+    /// Evicts an expired item in the next [`EXPIRY_LOOK`] slots, or else the policy's choice. Returns false on failure.
     fn evict(&mut self, now_ms: u64) -> bool {
         if self.index.items == 0 {
             return false;
