@@ -149,7 +149,7 @@ impl Store {
         }
     }
 
-    /// Inserts and locks a new run. A taken name gets a free suffix, such as `-2`. Fails with [`StoreError::Lock`].
+    /// Inserts and locks a new run. Adds a suffix such as `-2` if the name is taken. Fails with [`StoreError::Lock`].
     pub fn begin_new(&self, run: &mut Run) -> Result<Owner> {
         let name = run.id.clone();
         for number in 2.. {
@@ -446,7 +446,7 @@ impl Store {
     }
 
     /// Inserts the run of a [`run_file`] and all its trials, or nothing, and returns its full name. Changes only the
-    /// name to `name`, if given, and the time of the import to `now` (UTC, RFC 3339). Other writers wait.
+    /// name to `name`, if given, and the time of the import to `now` (UTC, RFC 3339). Blocks other writers.
     /// Fails with [`StoreError::RunFile`] or [`StoreError::RunExists`].
     pub fn import(&self, file: impl Read + Send, name: Option<&str>, now: &str) -> Result<String> {
         std::thread::scope(|scope| {
