@@ -1,4 +1,4 @@
-//! HTTP/1.1 codec for clients and servers, with exactly the framing that RFC 9112 and RFC 9110 require.
+//! HTTP/1.1 codec for clients and servers. The framing follows RFC 9112 and RFC 9110 exactly.
 //!
 //! ```
 //! use wire::http1::{RequestMethod, Limits, Memo, ResponseReader};

@@ -25,8 +25,8 @@
 //! | a line over the limit | `CLIENT_ERROR line too long` | the line; for a storage command everything, see below |
 //!
 //! A value over the limit invalidates the stored one: as in memcached 1.6.18, the rejection of a `set` names the key to
-//! remove. After two errors, the connection must be closed: a storage command whose line is over the limit, because the
-//! block's length is unknown, and a storage command that announces more than [`Limits::swallow_bytes`].
+//! remove. Two kinds of storage command end the connection after the error response: one whose line is over the limit,
+//! because the block's length is unknown, and one that announces more than [`Limits::swallow_bytes`].
 //!
 //! memcached 1.6.18 differs: in the second and third rows, it skips only the line and parses the block as commands. In
 //! the last row, it closes the connection without a response. If over 2 GiB are announced, it skips only the line.

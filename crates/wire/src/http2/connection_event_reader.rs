@@ -372,7 +372,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Starts to process the payload in pieces, if the frame's type allows this. Returns whether the type allows this.
+    /// Starts to process the payload in pieces if the frame's type allows this; otherwise, returns false.
     #[inline]
     fn streams(&mut self, head: &FrameHead) -> Result<bool, ConnectionError> {
         self.state = match head.kind {
