@@ -108,8 +108,8 @@ impl HitRatio {
     }
 }
 
-/// Replays operations against `cache` and counts reads. Stores caused by the warm-up finish before counting starts.
-/// A key starts with its number and values are zeros, because contents do not affect the memory needed.
+/// Replays operations against `cache` and counts reads. As in a measured load, stores caused by the warm-up finish
+/// before counting starts. A key starts with its number and values are zeros, as contents do not affect memory use.
 pub fn replay<O: Into<Operation>>(cache: &Cache, operations: impl IntoIterator<Item = O>, rules: Rules) -> HitRatio {
     let mut replay = Replay::new(cache, rules.flags);
     let mut ratio = HitRatio::default();

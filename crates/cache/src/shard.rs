@@ -536,7 +536,7 @@ impl Shard {
         }
         let end = (all - words - 1) as u32;
         if self.evictor != Evictor::None {
-            // Evicts the items in words that the index needs, including one that is only partly in them.
+            // Evicts the items in the words that the index needs, including an item that is only partly in these words.
             let mut leaving = Vec::new();
             let mut below = (0, NO_BLOCK);
             for at in 0..self.index.slots {
