@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::error::StoreError;
 
-/// Maximum number of attempts to take the lock. `is_taken` also holds the lock for a moment.
+/// Maximum number of attempts to take the lock, because `is_taken` also holds the lock for a moment.
 const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(5);
 
