@@ -1,4 +1,4 @@
-//! Measures the anonymous memory of a driver when created, with connections open, and after small and large responses.
+//! Measures a driver's anonymous memory after its creation, with open connections, and after small and large responses.
 //! A separate process sends the responses, so that only the client's memory is counted.
 //!
 //! ```text
@@ -52,7 +52,7 @@ impl Drop for Peer {
     }
 }
 
-/// Answers a request byte `n` with 100 * `n` bytes, and 0 with 60,000 bytes.
+/// Answers a request byte of 0 with 60,000 bytes, and any other request byte `n` with 100 * `n` bytes.
 fn serve(connections: usize) -> io::Result<()> {
     let config =
         Config { connections, receive_bytes: RECEIVE_BYTES, send_bytes_max: 1 << 20, pause_reads_above_bytes: 65_536 };

@@ -52,7 +52,7 @@ impl From<SocketAddr> for Address {
     }
 }
 
-/// Writes the format that [`Address::resolve`] parses, if the path is UTF-8.
+/// Writes the format that [`Address::resolve`] parses. In a path, bytes that are not UTF-8 are replaced.
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

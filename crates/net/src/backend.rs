@@ -47,7 +47,7 @@ pub fn choose(choice: Choice) -> io::Result<(Backend, Option<String>)> {
     }
 }
 
-/// Tests over loopback all io_uring features that the driver uses, with a slow peer and a reset. Fails with the reason.
+/// Tests all io_uring features of the driver, over loopback, with a slow peer and with a reset. Fails with the reason.
 pub fn probe() -> Result<(), String> {
     let config =
         Config { connections: 2, receive_bytes: 4096, send_bytes_max: BULK, pause_reads_above_bytes: usize::MAX };
@@ -55,7 +55,7 @@ pub fn probe() -> Result<(), String> {
     try_out(uring).map_err(|error| format!("its self-test failed: {error}"))
 }
 
-/// Size of a transfer in bytes, more than the sockets buffer while the peer does not read.
+/// Size of a transfer in bytes, larger than the socket buffers, so that the sender must wait for the peer to read.
 const BULK: usize = 512 << 10;
 const PATIENCE_NS: Nanos = 5_000_000_000;
 

@@ -50,7 +50,7 @@ pub enum Event {
     /// The connection is closed and its slot is free. This is its last event, even after a failed connect. After
     /// [`Driver::close`], it follows once the kernel has no operation left for the connection.
     Closed(Conn, CloseReason),
-    /// All bytes of the connection are sent. Reported once per call of [`Driver::notify_when_sent`].
+    /// All bytes of the connection have been sent. Reported once per call of [`Driver::notify_when_sent`].
     Sent(Conn),
     /// Another thread called the waker.
     Woken,
@@ -93,7 +93,7 @@ pub enum Close {
 /// Why a send was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {
-    /// The connection is closed; its [`Event::Closed`] was or will be delivered.
+    /// The connection is closed; its [`Event::Closed`] has been or will be delivered.
     #[error("the connection is closed")]
     Closed,
     /// The peer reads too slowly: more than `Config::send_bytes_max` bytes would wait to be sent. Nothing was queued.
@@ -102,7 +102,7 @@ pub enum SendError {
     Full(usize),
 }
 
-/// Sizes of a driver, fixed at its creation.
+/// Size limits of a driver, fixed at its creation.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Maximum number of open connections; slots are `0..connections`.
@@ -111,7 +111,7 @@ pub struct Config {
     pub receive_bytes: usize,
     /// Maximum number of bytes that wait to be sent on one connection.
     pub send_bytes_max: usize,
-    /// Number of unsent bytes above which a connection is not read (back-pressure). Clients use `usize::MAX`.
+    /// Number of unsent bytes above which a connection is not read (back-pressure); `usize::MAX` for no limit.
     pub pause_reads_above_bytes: usize,
 }
 
@@ -132,7 +132,7 @@ pub trait Driver {
     /// Starts a connection, with `TCP_NODELAY` on TCP; [`Event::Connected`] or [`Event::Closed`] follows. Fails at once
     /// only without a free slot or file descriptor, or for an invalid path (`InvalidInput`). Without a listener on an
     /// ephemeral port, the kernel can connect a TCP socket to itself, which counts as refused. A Unix socket with a
-    /// full queue fails with [`CloseReason::QueueFull`], whereas the kernel would retry TCP.
+    /// full queue fails with [`CloseReason::QueueFull`], whereas the kernel retries a TCP connect.
     fn connect(&mut self, address: &Address) -> io::Result<Conn>;
 
     /// Sends `bytes` in order, at once or at the end of the turn. The driver copies them.
@@ -153,7 +153,7 @@ pub trait Driver {
     fn close(&mut self, conn: Conn, how: Close);
 
     /// Submits pending operations, then waits for an event until `until` (`None`: without limit; a past time polls).
-    /// Does not wait if events remain from earlier. May return after a signal. Fails if the backend cannot continue.
+    /// Does not wait if earlier events remain. May return early after a signal. Fails if the backend cannot continue.
     fn turn(&mut self, until: Option<Nanos>) -> io::Result<()>;
 
     /// Returns the next event; `None` at the end of the turn. Invalidates the bytes of the previous event.

@@ -1,6 +1,6 @@
 //! The epoll driver: level-triggered readiness and one `recv` per ready socket. A ping-pong costs one `recv`, one
 //! `send` and its share of an `epoll_pwait2`. `epoll_ctl` is called only when a connection starts or ends, or when a
-//! peer reads too slowly. Data is received into one buffer while events are taken, so it is read from the cache.
+//! peer reads too slowly. Each `recv` runs when its event is taken, into one shared buffer that stays in the CPU cache.
 
 use std::collections::VecDeque;
 use std::io;
@@ -186,7 +186,7 @@ impl Epoll {
         if flags.contains(EventFlags::OUT) {
             connection.flush(&self.epoll, conn, &self.config);
             if connection.notify_when_sent && connection.outgoing.is_empty() && connection.broken.is_none() {
-                // Keep watching, because most callers send more. Otherwise, the next readiness ends the watch.
+                // Keep watching, because most callers send more. For others, the next readiness ends the watch.
                 connection.notify_when_sent = false;
                 return Some(Event::Sent(conn));
             }
@@ -214,7 +214,7 @@ impl Epoll {
         if !failed {
             return None;
         }
-        // Reads are off and the connection is over: a reset, or both streams have ended.
+        // Reads are off, and the connection is over because of a reset or because both streams have ended.
         let reason = socket::pending_error(socket).or(connection.broken);
         let in_order = connection.end_received && connection.end_sent;
         let reason = reason.unwrap_or(if in_order { CloseReason::Local } else { CloseReason::Reset });
@@ -232,7 +232,7 @@ impl Connection {
         if !self.outgoing.is_empty() || (self.notify_when_sent && self.phase == Phase::Open) {
             wanted |= EventFlags::OUT;
         }
-        // A pending connect completes first.
+        // While a connect is pending, the watch must not change.
         if self.phase != Phase::Connecting
             && wanted != self.watched
             && let Some(socket) = &self.socket
@@ -424,7 +424,7 @@ impl Driver for Epoll {
             let flags = ready.flags;
             let (upper, lower) = ((data >> 32) as u32, data as u32);
             if upper == LISTENER {
-                // The entry stays until the accept queue is empty, so that one turn accepts all connections.
+                // Advance only once the accept queue is empty, so that one turn accepts all connections.
                 if let Some(event) = self.accept(lower) {
                     return Some(event);
                 }

@@ -1,15 +1,15 @@
 //! The only interface to the kernel: one [`Driver`] trait with three backends.
 //!
 //! * `sim`: a network with a virtual clock and a seed, for tests of whole engines;
-//! * `epoll`: readiness, works everywhere;
-//! * `io_uring`: completions, if the kernel supports the required features.
+//! * `epoll`: notifications of readiness, available everywhere;
+//! * `io_uring`: notifications of completions, available if the kernel supports the required features.
 //!
 //! A caller turns the driver and takes events until none is left:
 //!
 //! ```
 //! use net::{Address, Close, Config, Driver, Event};
 //!
-//! /// A server that sends back what it gets, until a connection closes.
+//! /// Sends received bytes back until a connection closes.
 //! fn echo<D: Driver>(driver: &mut D) -> std::io::Result<()> {
 //!     loop {
 //!         driver.turn(None)?; // One submit, one wait.

@@ -1,4 +1,4 @@
-//! A simulated network with virtual clock and seed, for tests of whole engines: the same seed gives the same events, to
+//! A simulated network with a virtual clock and a seed, for tests of whole engines. Equal seeds give equal events, to
 //! the nanosecond. A test defines servers ([`Sim::serve`]) and clients that connect to the driver ([`Sim::client`]). A
 //! driver can also connect to itself. Time advances only in [`Driver::turn`](crate::Driver::turn).
 //!
@@ -41,9 +41,9 @@ use self::peer::Action;
 use crate::connection_slots::Slots;
 use crate::driver::{CloseReason, Config, Conn, Event, Nanos};
 
-/// Timeout of an unanswered connect in ns, the same as Linux's with six retries.
+/// Timeout of an unanswered connect, in ns. Linux takes this long for its default of six retries.
 pub const CONNECT_TIMEOUT_NS: Nanos = 127_000_000_000;
-/// Delay in ns before a connect that found the queue full is first retried, as in Linux.
+/// Delay in ns, as in Linux, before the first retry of a connect that found the queue full.
 const CONNECT_AGAIN_NS: Nanos = 1_000_000_000;
 
 /// A driver for a simulated network; see the [module](self).
@@ -52,7 +52,7 @@ pub struct Sim {
     network: Network,
     dice: Dice,
     now: Nanos,
-    /// Scheduled changes, sorted by time and then in the order of scheduling, which `written` counts.
+    /// Scheduled changes, sorted by time and then by the order of scheduling, which `written` counts.
     agenda: BTreeMap<(Nanos, u64), Change>,
     written: u64,
     /// Both ends of each connection: 0 is the connecting side, 1 the accepting side.

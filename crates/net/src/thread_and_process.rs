@@ -67,7 +67,7 @@ pub fn release_memory() {
     }
 }
 
-/// Time of the monotonic clock in ns, which drivers with real sockets use.
+/// Time in ns of the monotonic clock, which drivers with real sockets use.
 #[inline]
 pub fn monotonic_ns() -> Nanos {
     clock(ClockId::Monotonic)
@@ -106,8 +106,8 @@ fn peak_rss(status: &str) -> Option<u64> {
     kib.checked_mul(1024)
 }
 
-/// Raises the limit of open files (`RLIMIT_NOFILE`) to at least `needed`, with privileges if the hard limit is lower.
-/// Never lowers it. Returns the limit (`u64::MAX` if unlimited), as an error if it is still below `needed`.
+/// Raises the limit of open files (`RLIMIT_NOFILE`) to at least `needed`, which requires privileges if the hard limit
+/// is lower. Returns the limit (`u64::MAX` if unlimited), as an error if it is still below `needed`.
 pub fn raise_open_files(needed: u64) -> Result<u64, u64> {
     let have = getrlimit(Resource::Nofile);
     let enough = |limit: Option<u64>| limit.is_none_or(|limit| limit >= needed);

@@ -83,7 +83,7 @@ impl Uring {
         let most = (RECEIVE_BYTES_MAX / receive_bytes).clamp(8, 4096);
         let count = connections.clamp(8, most).next_power_of_two().min(usize::from(Buffers::COUNT_MAX));
         let submissions = connections.clamp(16, 1024).next_power_of_two() as u32;
-        // One completion for each buffer and for two operations per connection.
+        // Room for one completion per buffer and two per connection.
         let completions = (count + 2 * connections + 16).min(1 << 15).next_power_of_two() as u32;
         let mut ring = Ring::new(submissions, completions, Buffers::new(count as u16, receive_bytes)?)?;
         if receives_again(config) {
@@ -508,7 +508,7 @@ impl Driver for Uring {
             }
             connection.end_sent |= how == Close::GracefulThenReset;
             if !connection.outgoing.is_empty() {
-                // A pending connect completes first.
+                // A pending connect must complete before the bytes are sent.
                 connection.blocked |= connection.phase == Phase::Connecting;
                 connection.phase = Phase::Closing;
                 return self.change(conn);
@@ -595,6 +595,6 @@ impl KernelDriver for Uring {
 impl Drop for Uring {
     fn drop(&mut self) {
         self.inbox.drain(self.read..).for_each(|done| drop(done.accepted()));
-        // The ring is the first field: its operations end before sockets and buffers are dropped.
+        // The ring is the first field, so its operations end before sockets and buffers are dropped.
     }
 }

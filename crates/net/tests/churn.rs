@@ -1,11 +1,11 @@
-//! Thousands of short connections and many long ones must leave nothing behind. Counts the descriptors of its process.
+//! Checks that many short and long connections leave no slot, buffer or descriptor of this process in use.
 
 mod harness;
 
 use harness::{CONFIG, OnUnix, OpenEpoll, OpenUring, Opener, has_uring, until};
 use net::{Address, Close, Config, Conn, Driver, Event};
 
-/// How a client ends its connection after the response, in rotation.
+/// Ways to end a connection after the response, used in rotation.
 const ENDINGS: [Ending; 4] =
     [Ending::ClientResets, Ending::ServerCloses, Ending::ClientCloses, Ending::ClientEndsItsStream];
 
@@ -91,7 +91,7 @@ fn nothing_is_left<O: Opener>(open: &O, total: usize) {
     let idle = descriptors();
     assert_eq!(churn(&mut driver, &at, total, AT_ONCE), total);
     assert_eq!(descriptors(), idle, "a descriptor was left open");
-    // All slots are free and all receive buffers returned: every slot at once gets a response.
+    // All slots are free and all receive buffers have been returned, so a connection in every slot gets a response.
     let conns: Vec<Conn> = (0..AT_ONCE).map(|_| driver.connect(&at).unwrap()).collect();
     let mut is_client = [false; 2 * AT_ONCE];
     conns.iter().for_each(|conn| is_client[conn.index()] = true);

@@ -10,7 +10,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 fn limit_for(free: usize) -> u64 {
     let number = |entry: std::fs::DirEntry| entry.file_name().to_str().unwrap().parse::<u64>().unwrap();
     let listed: Vec<u64> = std::fs::read_dir("/proc/self/fd").unwrap().map(|entry| number(entry.unwrap())).collect();
-    // One of the listed descriptors was the directory itself, which is closed again.
+    // One of the listed descriptors was that of the directory itself, which has been closed since.
     let is_open =
         |&number: &u64| listed.contains(&number) && std::fs::exists(format!("/proc/self/fd/{number}")).unwrap();
     (0..).filter(|number| !is_open(number)).nth(free).unwrap()
@@ -21,7 +21,7 @@ fn limit_descriptors(current: Option<u64>) {
     setrlimit(Resource::Nofile, Rlimit { current, maximum }).unwrap();
 }
 
-/// The third connection waits in the kernel's queue until one of the others closes.
+/// The third connection waits in the kernel's queue until an earlier one closes.
 fn accepting_waits_for_a_close<O: Opener>(open: &O) {
     let before = getrlimit(Resource::Nofile).current;
     let mut server = open.open(&CONFIG);

@@ -61,7 +61,7 @@ const SLOTS: usize = 6;
 struct Model<D> {
     driver: D,
     at: net::Address,
-    /// Whether a reset is distinguishable from an orderly end. For Unix sockets it is not.
+    /// Whether a reset is distinguishable from an orderly end; false for Unix sockets.
     has_resets: bool,
     ends: HashMap<Conn, End>,
     /// Number of pattern bytes sent, by client name and whether the client sent them.

@@ -1,5 +1,5 @@
 //! Tests of drivers with real sockets and of the simulated network, in one binary, because each binary is linked and
-//! run separately. Tests that observe or change the whole process have their own.
+//! run separately. Tests that observe or change the whole process have their own binaries.
 
 mod behaviour;
 mod driver_model;

@@ -21,7 +21,7 @@ pub(super) struct End {
     pub(super) who: Owner,
     pub(super) outgoing: VecDeque<u8>,
     pub(super) stands: bool,
-    /// Number of bytes from this end that are in transit, or have arrived but were not taken yet.
+    /// Number of bytes from this end that are in transit, or have arrived but have not been taken yet.
     pub(super) in_flight: usize,
     pub(super) arrives: Nanos,
     pub(super) end_wanted: bool,

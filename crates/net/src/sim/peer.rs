@@ -10,7 +10,7 @@ pub trait Peer {
     /// Called when bytes arrive from the driver.
     fn on_data(&mut self, bytes: &[u8], now: Nanos, to: &mut Actions);
 
-    /// Called when the driver sends no more. By default, the peer ends its own stream at once.
+    /// Called when the driver has ended its stream. By default, the peer ends its own stream at once.
     fn on_end_of_stream(&mut self, _now: Nanos, to: &mut Actions) {
         to.end_of_stream(0);
     }
@@ -18,7 +18,7 @@ pub trait Peer {
     /// Called at the time given to [`Actions::wake`].
     fn on_wake(&mut self, _now: Nanos, _to: &mut Actions) {}
 
-    /// Called when the connection is closed, either by a reset or refusal (`reset`) or in order.
+    /// Called when the connection is closed. `reset` is true for a reset or refusal and false for an orderly close.
     fn on_closed(&mut self, _reset: bool, _now: Nanos) {}
 }
 
@@ -41,7 +41,7 @@ impl Actions {
         self.0.push((after, Action::Send(bytes.into())));
     }
 
-    /// Ends the stream (half-close) after a delay of `after` ns, behind all bytes that were sent before.
+    /// Ends the stream (half-close) after a delay of `after` ns, but not before all earlier bytes have been sent.
     pub fn end_of_stream(&mut self, after: Nanos) {
         self.0.push((after, Action::EndOfStream));
     }

@@ -58,7 +58,8 @@ pub fn ping_pong(mut delay: impl FnMut(Request) -> Nanos + 'static) -> impl Peer
     })
 }
 
-/// Returns delays of `service` ns, plus the rest of a pause of `pause` ns that starts every `period` ns.
+/// Returns each request's delay: `service` ns, plus the rest of the pause if the request arrives during one. A pause
+/// of `pause` ns starts every `period` ns.
 pub fn pauses(period: Nanos, pause: Nanos, service: Nanos) -> impl FnMut(Request) -> Nanos + Clone {
     move |request| {
         let into = request.at % period;
@@ -80,7 +81,7 @@ pub fn reset_after(count: u64) -> impl Peer {
     word_server(move |request, to| if request.number < count { to.send(0, request.answer()) } else { to.reset(0) })
 }
 
-/// Answers `count` requests, then closes the connection in order on the next.
+/// Answers `count` requests, then closes the connection gracefully on the next.
 pub fn end_after(count: u64) -> impl Peer {
     word_server(
         move |request, to| if request.number < count { to.send(0, request.answer()) } else { to.end_of_stream(0) },
