@@ -48,7 +48,7 @@ const INPUT_BYTES_MAX: usize = 16 << 10;
 const LARGEST_REQUESTS_IN_FLIGHT: usize = 4;
 /// Interval at which connections that wait for memory are retried, in ns.
 const MEMORY_RETRY_NS: Nanos = 1_000_000;
-/// Maximum size of a head in bytes, in addition to key and value.
+/// Maximum number of bytes of a request or head in addition to its key and value.
 const HEAD_BYTES: usize = 8 << 10;
 /// Maximum size of an HTTP head in bytes. An encoded value may not fit if it is over a third of this size.
 const HEAD_BYTES_MAX: usize = 1 << 20;
@@ -149,7 +149,7 @@ impl CacheShared {
 pub struct CacheServer {
     core: Executor,
     connections: Connections<CacheState>,
-    /// Connections whose next response waits for memory.
+    /// Connections whose next response is waiting for memory.
     waiting: Vec<Conn>,
 }
 

@@ -1,6 +1,6 @@
 //! Tracks connection deadlines at the cost of one store per request, which moves the deadline in the connection. A heap
 //! entry says when to check a slot, at its deadline or earlier. An early check is repeated at the deadline, so a busy
-//! connection costs one entry per timeout. Entries outlive connections; a slot has at most one per timeout length.
+//! connection costs one entry per timeout. Entries outlive connections, but a slot has at most one per kind of timeout.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

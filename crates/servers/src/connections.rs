@@ -6,7 +6,7 @@ use crate::connection_deadlines::{NEVER, Timers};
 
 /// Maximum capacity of an empty input buffer that is kept, in bytes.
 pub(crate) const INPUT_KEPT_BYTES: usize = 4 << 10;
-/// Time that a server waits on shutdown for requests on their way, in ns.
+/// Time for which a server that shuts down waits for requests in transit, in ns.
 const GRACE_NS: Nanos = 100_000_000;
 const ENDING_LINGER_NS: Nanos = 500_000_000;
 
@@ -16,7 +16,7 @@ pub(crate) struct Connection<S> {
     pub(crate) conn: Option<Conn>,
     /// Time at which the current wait of the connection times out.
     pub(crate) deadline: Nanos,
-    /// Unused input: an incomplete request, or requests after pending responses.
+    /// Input not processed yet: an incomplete request, or requests that wait for earlier responses.
     pub(crate) input: Vec<u8>,
     /// Whether requests wait until the kernel has taken the sent bytes.
     pub(crate) blocked: bool,
@@ -141,7 +141,7 @@ impl<S: State> Connections<S> {
     #[cold]
     pub(crate) fn undeliverable<D: Driver>(&mut self, driver: &mut D, conn: Conn, error: SendError) {
         match error {
-            // The `closed` event is on its way.
+            // The `closed` event will follow.
             SendError::Closed => {
                 let connection = &mut self.slots[conn.index()];
                 connection.state.set_closing();

@@ -42,13 +42,13 @@ impl DelayQueue {
         self.due.peek().map(|Reverse(due)| due.at)
     }
 
-    /// Removes and returns the first response that is due; `None` if none is. Its connection may have ended.
+    /// Removes and returns the first response that is due; `None` if none is. The response's connection may have ended.
     pub(crate) fn pop(&mut self, now: Nanos) -> Option<Due> {
         self.next().filter(|at| *at <= now)?;
         self.due.pop().map(|Reverse(due)| due)
     }
 
-    /// Removes responses of ended connections if the queue exceeds `most` and twice its length after the last removal.
+    /// Removes responses of ended connections if the queue exceeds both `most` and twice its length after the last removal.
     pub(crate) fn remove_ended(&mut self, most: usize, is_open: impl Fn(&Due) -> bool) {
         if self.due.len() > most.max(2 * self.kept) {
             self.due.retain(|Reverse(due)| is_open(due));

@@ -25,7 +25,7 @@ pub struct Listen {
     pub address: Address,
     /// Number of threads, each with one event loop.
     pub threads: u32,
-    /// The kernel interface of all threads.
+    /// Choice of the kernel interface that all threads use.
     pub backend: net::Choice,
     /// Maximum number of open connections in all threads together; [`Handler::refused`] handles further ones. `None`
     /// allows 16,384 per thread; further ones wait to be accepted.
@@ -342,7 +342,7 @@ impl<R: FnOnce(&Address)> Front<'_, R> {
 
 struct Worker<'a> {
     thread: &'a Thread,
-    /// Connections on their way to this thread.
+    /// Connections that the first thread has given to this one.
     given: Receiver<OwnedFd>,
     shutdown: &'a Shutdown,
     drain_ns: Nanos,

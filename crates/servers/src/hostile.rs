@@ -37,7 +37,7 @@ pub struct Hostile {
     words: Words,
     open: Vec<(Conn, VecDeque<u8>)>,
     step_at: Nanos,
-    /// Number of correct responses of the freezing kinds: on all connections, or on the one that freezes.
+    /// Number of correct responses so far, for the freezing kinds: on all connections, or on the one that freezes.
     answered: u64,
     frozen: Option<Conn>,
 }

@@ -46,7 +46,7 @@ const OUT_BYTES_MAX: usize = 32 << 10;
 /// Size in bytes of each piece in which a long body is sent. A driver keeps send buffers of up to 64 KiB. A piece with
 /// a head is less than half of that, so the buffer is reused no matter how it has grown.
 const PIECE_BYTES: u64 = 31 << 10;
-/// Number by which delayed responses may exceed twice the open connections before responses of closed ones are removed.
+/// Number of delayed responses, added to two per open connection, above which those of closed connections are removed.
 const LEFT_OVER_MAX: usize = 1024;
 
 const ENDING: &str = "the server is shutting down";
@@ -92,7 +92,7 @@ impl HttpLimits {
         streams: 100,
     };
 
-    /// Time by which a body that began at `since` must end if it has `bytes` bytes.
+    /// Time by which a body that began at `since` must end if only `bytes` bytes of it arrive.
     fn body_until(&self, since: Nanos, bytes: u64) -> Nanos {
         let earned = u128::from(bytes) * 1_000_000_000;
         let earned_ns = match self.body_bytes_per_s {

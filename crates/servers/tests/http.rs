@@ -187,7 +187,7 @@ fn connections_are_spread_evenly(backend: Choice) {
     let all_open = || open.iter().map(|count| count.load(Ordering::SeqCst)).sum::<usize>();
     let is_even = |counts: [usize; THREADS]| counts.iter().max().unwrap() - counts.iter().min().unwrap() <= 1;
 
-    // Short connections in between do not matter: every other one closes immediately.
+    // Short connections must not affect the distribution, so every other connection closes immediately.
     let mut staying = Vec::new();
     for _ in 0..40 {
         staying.push(connect());
@@ -230,7 +230,7 @@ fn one_too_many_is_refused(backend: Choice) {
 fn flood(stream: &mut TcpStream, bytes: &[u8], most: usize) -> usize {
     let mut written = 0;
     while written < most {
-        // A busy kernel may accept only a part, so continue from there.
+        // A busy kernel may accept only a part of the bytes, so continue after that part.
         match stream.write(&bytes[written % bytes.len()..]) {
             Ok(count) => written += count,
             Err(error) if error.kind() == ErrorKind::Interrupted => {}

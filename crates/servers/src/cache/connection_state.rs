@@ -21,7 +21,7 @@ pub(super) struct CacheState {
     pub(super) unsent_from: usize,
     pub(super) input_reserved: usize,
     pub(super) unsent_reserved: usize,
-    /// Keys of a request that still need a lookup.
+    /// Keys of a request that still need a lookup; `None` if no keys remain.
     pub(super) rest: Option<Box<PendingMultiGet>>,
     pub(super) over: CloseState,
     /// Whether the next response waits for memory. Implies `blocked`.
@@ -55,7 +55,7 @@ pub(super) struct Http {
     pub(super) parse_at: usize,
     /// Number of bytes already searched for the end of the head.
     pub(super) seen: usize,
-    /// The reader that skips a body, the refusal to send afterwards, and whether the connection then stays open.
+    /// While a body is skipped: its reader, the refusal to send afterwards, and whether the connection then stays open.
     pub(super) body: Option<(BodyReader, wire::cache_http::Refusal, bool)>,
 }
 
@@ -63,9 +63,9 @@ pub(super) struct Http {
 pub(super) enum CloseState {
     #[default]
     No,
-    /// The last response is written. With `linger`, the client may still be sending.
+    /// The last response has been written. With `linger`, the client may still be sending.
     Answered { linger: bool },
-    /// Everything is sent. Input is discarded until the client ends its stream.
+    /// Everything has been sent. Input is discarded until the client ends its stream.
     Lingering,
     /// The connection is closed, and its remaining bytes are being sent.
     Closing,
@@ -74,7 +74,7 @@ pub(super) enum CloseState {
 /// The rest of a request for many values whose responses exceed the output limit.
 pub(super) struct PendingMultiGet {
     pub(super) kind: MultiGetKind,
-    /// Keys, each after its length in 4 bytes.
+    /// Keys, each preceded by its length in 4 bytes.
     pub(super) keys: Vec<u8>,
     pub(super) from: usize,
 }

@@ -181,7 +181,7 @@ impl Executor {
                 compose_integer(&mut self.out, items as i64);
             }
             Name::Config => self.redis_config(request, *version),
-            // Clients accept an empty reply as missing documentation.
+            // Clients take an empty reply to mean that no documentation is available.
             Name::Command => compose_array(&mut self.out, 0),
             Name::Hello => self.redis_hello(request, version, id),
             // Clients send their name and library on connecting.

@@ -148,7 +148,7 @@ fn show(bytes: &[u8]) -> String {
 /// Checks that a conversation with a new server has the same responses however it is split.
 #[track_caller]
 fn check(asked: &[u8], answered: &[u8]) {
-    // The clock does not begin at the start of a second, because a remaining time of 10 s would soon read as 9.
+    // The clock begins in mid-second. At the start of a second, a remaining time of 10 s would soon read as 9.
     let world = || {
         let mut world = World::new();
         world.run(1);

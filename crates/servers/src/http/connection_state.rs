@@ -19,7 +19,7 @@ pub(super) struct HttpState {
     pub(super) read_at: Option<Nanos>,
     /// Whether the deadline is for a partly received head.
     pub(super) head_begun: bool,
-    /// Whether there was a request over HTTP/1.1.
+    /// Whether the connection has had a request over HTTP/1.1.
     pub(super) has_requests: bool,
 }
 
@@ -38,9 +38,9 @@ pub(super) enum Phase {
     Streaming(Stream),
     /// The connection uses HTTP/2 and has not ended.
     Http2(Box<Session>),
-    /// All requests are answered. With `linger`, the client may still send.
+    /// All requests have been answered. With `linger`, the client may still be sending.
     Answered { linger: bool },
-    /// Everything is sent. Input is discarded until the client ends its stream.
+    /// Everything has been sent. Input is discarded until the client ends its stream.
     Lingering,
     /// The connection is closed, and its remaining bytes are being sent.
     Closing,

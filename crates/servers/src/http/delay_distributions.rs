@@ -23,7 +23,7 @@ const FORMS: &str = "/delay takes `mean=TIME` with `dist=constant` or `dist=expo
 
 const NAMES: [&str; 6] = ["mean", "median", "sigma", "low", "high", "share"];
 
-/// Parses the query of `/delay`, such as `mean=1ms&dist=exponential`. Fails with the valid forms.
+/// Parses the query of `/delay`, such as `mean=1ms&dist=exponential`. The error lists the valid forms.
 pub(super) fn law(query: &str) -> Result<Law, &'static str> {
     let (mut dist, mut seed) = (None, None);
     let mut values = [None; NAMES.len()];
@@ -59,7 +59,7 @@ pub(super) fn law(query: &str) -> Result<Law, &'static str> {
     if fine { Ok(Law { delay_ns, seed }) } else { Err(FORMS) }
 }
 
-/// Parses a time such as `250us`, `1.5ms`, `2s` or `0` into ns.
+/// Parses a time such as `250us`, `1.5ms`, `2s` or `0` into ns; `None` if it is invalid.
 fn time_ns(text: &str) -> Option<f64> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);

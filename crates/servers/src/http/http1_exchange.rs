@@ -1,4 +1,4 @@
-//! Requests and responses of HTTP/1.1 connections: reads requests, and answers each.
+//! Reads the requests of HTTP/1.1 connections and answers them.
 
 use net::Nanos;
 use wire::http1::{Body, BodyReader, MessageError};

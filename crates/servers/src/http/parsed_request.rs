@@ -1,4 +1,4 @@
-//! A parsed request head, remembered if the next one has the same bytes.
+//! A parsed request head, remembered in case the next one has the same bytes.
 
 use wire::http1::{Body, Limits, MessageError, parse_request};
 
@@ -28,7 +28,7 @@ impl ParsedRequest {
 /// A request and the size of its head in bytes; `None` if the head is incomplete.
 type ParsedHead = Result<Option<(ParsedRequest, usize)>, MessageError>;
 
-/// The latest head and its meaning, because a load generator repeats identical heads.
+/// The latest head and its meaning, kept because a load generator repeats identical heads.
 #[derive(Debug, Default)]
 pub(super) struct Memo {
     head: Vec<u8>,
@@ -38,7 +38,7 @@ pub(super) struct Memo {
 impl Memo {
     #[inline]
     pub(super) fn parse_head(&mut self, bytes: &[u8], limits: &Limits) -> ParsedHead {
-        // Heads end in an empty line, so no head is a prefix of another.
+        // Heads end in an empty line, so no head is a proper prefix of another one.
         match self.asked {
             Some(asked) if bytes.starts_with(&self.head) => Ok(Some((asked, self.head.len()))),
             _ => self.parse_and_keep(bytes, limits),

@@ -138,7 +138,7 @@ pub(super) fn begin_chunk(out: &mut Vec<u8>) -> usize {
     out.len()
 }
 
-/// Ends the chunk at `start`, which has less than 65,536 bytes. Removes an empty chunk, because it would end the body.
+/// Ends the chunk at `start`, which has fewer than 65,536 bytes. Removes it if it is empty, as it would end the body.
 pub(super) fn end_chunk(out: &mut Vec<u8>, start: usize) {
     let size = out.len() - start;
     if size == 0 {

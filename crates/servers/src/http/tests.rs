@@ -559,7 +559,7 @@ fn each_head_has_its_own_timeout() {
     let head = crlf(&get("/"));
     let mut steps = Vec::new();
     for round in 0..5 {
-        // Each first half arrives with the end of the previous head.
+        // The first half of each head arrives with the end of the previous head.
         steps.push(Step::Send(round * 9 * S, [if round > 0 { &head[10..] } else { &[] }, &head[..10]].concat()));
     }
     let seen = world.client(steps);

@@ -20,7 +20,7 @@ use crate::connection_deadlines::NEVER;
 
 /// Maximum number of bytes of request bodies that wait to be echoed on one connection.
 const RECEIVE_BYTES: u32 = 1 << 20;
-/// Number of resets in excess of completed responses after which a connection ends.
+/// Number by which resets may exceed completed responses before the connection ends.
 const RESETS_MAX: u32 = 1_000;
 const MEMO_BYTES_MAX: usize = 2 << 10;
 
@@ -50,7 +50,7 @@ pub(super) struct Exchanges {
     shrinks_table: bool,
     window: SendWindow,
     receive: ReceiveWindow,
-    /// Streams without a complete request and response, in ascending order.
+    /// Streams whose request or response is incomplete, in ascending order.
     streams: Vec<Stream>,
     /// Streams that were reset here before their requests were complete. More frames may still arrive.
     rejected: Vec<u32>,
@@ -61,7 +61,7 @@ pub(super) struct Exchanges {
     last: u32,
     /// Whether either side sent GOAWAY, so that the connection ends with its streams.
     is_leaving: bool,
-    /// The stream that sent the last frame of a body.
+    /// The stream that sent the latest body frame. The next stream in order continues.
     last_sender: u32,
     resets: u32,
     /// Start of the wait for the client's credit, or time of the latest progress since; [`NEVER`] if no body waits.
@@ -69,12 +69,12 @@ pub(super) struct Exchanges {
     progress_bytes: u64,
 }
 
-/// The latest head and its meaning, because a load generator repeats identical heads.
+/// The latest head and its meaning, kept because a load generator repeats identical heads.
 #[derive(Default)]
 struct Memo {
     block: Vec<u8>,
     request: Option<Request>,
-    /// Number of table changes when the block was decoded, because the block may refer to the table.
+    /// Number of table changes when the block was decoded. The memo is valid only until the next change.
     changes: u64,
 }
 
@@ -472,14 +472,14 @@ impl Exchanges {
         self.respond(stream, &head, Body::Buffer { bytes, sent: 0 }, context);
     }
 
-    /// Sends the response of a stream that is not in the table, or as much of it as the windows allow.
+    /// Sends the response of a stream that is not in `streams`, or as much of the response as the windows allow.
     fn respond(&mut self, mut stream: Stream, head: &Head, body: Body, context: &mut Context<'_>) {
         let is_empty = stream.request.head_only || body.left() == 0;
         self.push_head(stream.id, head, is_empty, context);
         stream.begun = true;
         if !is_empty {
             stream.body = body;
-            // Sending the first frame here keeps short responses out of the table.
+            // Sending the first frame here keeps short responses out of `streams`.
             stream.send_frame(context.out, &mut self.window);
         }
         if stream.body.left() > 0 {
@@ -527,7 +527,7 @@ impl Exchanges {
         self.reject(stream.id, !stream.is_receiving(), code, context)
     }
 
-    /// Sends RST_STREAM for a stream that is not in the table. If `has_ended`, the client sends no more frames on it.
+    /// Sends RST_STREAM for a stream that is not in `streams`. If `has_ended`, the client sends no more frames on it.
     #[cold]
     fn reject(
         &mut self,
@@ -644,7 +644,7 @@ impl Exchanges {
 }
 
 impl Stream {
-    /// Number of received body bytes that wait to be echoed and have no new credit yet.
+    /// Number of received body bytes that wait to be echoed and for which no credit has been returned yet.
     fn body_to_echo(&self) -> u32 {
         if self.is_echo() { self.body.left() as u32 } else { 0 }
     }

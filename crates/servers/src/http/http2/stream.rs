@@ -7,7 +7,7 @@ use wire::http2::{Incoming, ReceiveWindow, SendWindow, push_data};
 use super::super::prebuilt_responses;
 use super::super::route::{Refusal, Route};
 
-/// Maximum size of a DATA frame in bytes, which every client accepts.
+/// Maximum size of a DATA frame, in bytes. Every client accepts frames of this size.
 pub(super) const FRAME_BYTES: u32 = 16_384;
 
 /// The part of a request that determines its response.
@@ -56,7 +56,7 @@ impl Body {
         }
     }
 
-    /// The next `count` bytes, at most [`FRAME_BYTES`].
+    /// Removes and returns the next `count` bytes; `count` is at most [`FRAME_BYTES`].
     fn take(&mut self, count: u32) -> &[u8] {
         match self {
             Body::Pattern { position, left } => {
@@ -118,7 +118,7 @@ impl Stream {
         self.begun && !self.is_receiving() && self.body.left() == 0
     }
 
-    /// Takes up to `wanted` bytes for a frame from the windows, and returns how many they allow.
+    /// Takes credit for up to `wanted` bytes of a frame from both windows. Returns the number of bytes that they allow.
     pub(super) fn grant(&mut self, wanted: u64, connection: &mut SendWindow) -> u32 {
         let most = self.frame_bytes.min(self.window.available()).min(u32::try_from(wanted).unwrap_or(u32::MAX));
         let granted = connection.take(most);

@@ -411,7 +411,7 @@ fn responses_wait_for_the_windows() {
         Step::Send(10 * MS, credit(1, 3)),
         Step::Send(20 * MS, credit(3, 100)),
         Step::Send(30 * MS, credit(1, 1)),
-        // Streams 7 and 9 share the connection's window of 65,535, of which 104 bytes are used.
+        // Streams 7 and 9 share the connection's window of 65,535 bytes, of which 104 are used.
         Step::Send(40 * MS, [get2(7, "/bytes/65000"), get2(9, "/bytes/1000")].concat()),
         Step::Send(50 * MS, made(|out| push_settings(out, &settings(65_000)))),
         Step::Send(60 * MS, credit(0, 569)),
