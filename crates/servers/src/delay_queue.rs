@@ -48,7 +48,7 @@ impl DelayQueue {
         self.due.pop().map(|Reverse(due)| due)
     }
 
-    /// Removes responses of ended connections if the queue exceeds both `most` and twice its length after the last removal.
+    /// Removes responses of ended connections if the queue exceeds `most` and twice its length after the last removal.
     pub(crate) fn remove_ended(&mut self, most: usize, is_open: impl Fn(&Due) -> bool) {
         if self.due.len() > most.max(2 * self.kept) {
             self.due.retain(|Reverse(due)| is_open(due));

@@ -101,7 +101,7 @@ impl Executor {
         let mut held = shared.cache.hold(key);
         held.get(*now_ms, write);
         if let Some(expires_ms) = expires_ms {
-            // As in memcached, the item is returned even if this touch expires it. Without memory for the expiry, it is dropped.
+            // Like memcached, return an item that this touch expires. If there is no memory for the expiry, drop the item.
             let _ = held.expire(expires_ms, *now_ms);
         }
     }

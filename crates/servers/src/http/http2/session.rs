@@ -615,7 +615,6 @@ impl Exchanges {
         is_full && is_waiting
     }
 
-    /// Time at which the streams must be checked next.
     pub(super) fn deadline(&self, limits: &HttpLimits) -> Nanos {
         let bodies = self.streams.iter().filter(|stream| stream.is_receiving());
         let body = bodies.map(|stream| limits.body_until(stream.since, stream.incoming.body_bytes)).min();
