@@ -84,7 +84,7 @@ impl Checks {
         self.body.is_some()
     }
 
-    /// Whether the response to this request is checked. With equal seeds, equal requests are checked.
+    /// Whether the response to this request is checked. Equal seeds select the same requests.
     #[inline]
     pub(super) fn applies_to(&self, number: u64) -> bool {
         self.one_in == 1 || mix(self.key ^ number).is_multiple_of(self.one_in)

@@ -27,7 +27,7 @@ pub(crate) enum Verb {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Piece<'a> {
-    /// The length of the value, in bytes, which arrives before the data.
+    /// The length of the value, in bytes. It arrives before the data.
     Length(u64),
     Flags(u32),
     Data(&'a [u8]),
@@ -338,7 +338,7 @@ impl Value {
         }
         let start = match &self.expectation {
             Some(expectation) if expectation.bytes() == self.bytes => return None,
-            // The length is known, but no byte arrived, so there is no expectation yet.
+            // The length is known, but no byte has arrived, so there is no expectation yet.
             None if known.is_none_or(|known| u64::from(known) == self.bytes) => {
                 &self.start[..self.bytes.min(8) as usize]
             }

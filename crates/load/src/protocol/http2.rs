@@ -99,14 +99,14 @@ pub(crate) struct Stream {
     open: Vec<Open>,
     window: SendWindow,
     receive: ReceiveWindow,
-    /// Bytes of all responses so far on this connection.
+    /// Number of bytes of all responses so far on this connection.
     received: u64,
     table: TableUse,
     /// Size of the server's table as of the last block, bytes.
     table_bytes: u32,
     /// Unsent frames other than requests.
     owed: Vec<u8>,
-    /// Error code of the last frame, which ends the connection.
+    /// Error code to send in GOAWAY, the last frame of the connection.
     end: ErrorCode,
 }
 

@@ -90,7 +90,7 @@ impl Codec for Memcached {
     }
 }
 
-/// Whether a SET was rejected for lack of memory; `SERVER_ERROR ` is optional (memcached 1.6: items.c, proto_text.c).
+/// Whether memory was lacking for a SET. The prefix `SERVER_ERROR ` is optional (memcached 1.6: items.c, proto_text.c).
 fn refuses(said: &[u8]) -> bool {
     let has = |words: &[u8]| said.windows(words.len()).any(|window| window == words);
     has(b"out of memory") || has(b"too large")

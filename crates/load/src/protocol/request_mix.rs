@@ -50,7 +50,7 @@ pub(super) struct Mix {
     /// Number of the next request in the whole load, and number of workers that take turns.
     number: u64,
     workers: u64,
-    /// Number of requests left for this worker until a file of values ends; `None` if none ends.
+    /// Number of requests left for this worker until a file of values ends; `None` if no file ends.
     left: Option<u64>,
 }
 

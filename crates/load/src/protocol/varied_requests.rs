@@ -55,7 +55,7 @@ struct Value {
     source: Source,
 }
 
-/// Creates the values of a load. Equal fields share one value, so each CSV column is in memory once.
+/// Creates the values of a load. Equal fields share one value, so each CSV column is in memory only once.
 pub(crate) struct Values<'a> {
     /// Directory of CSV files; empty for the working directory.
     directory: &'a str,
@@ -65,7 +65,7 @@ pub(crate) struct Values<'a> {
     rows_once: Option<u64>,
 }
 
-/// Maps `bits` to a number below `count`, which is above 0. The bias is below `count / 2^64`.
+/// Maps `bits` to a number below `count`, which must not be 0. The bias is below `count / 2^64`.
 fn below(bits: u64, count: u64) -> u64 {
     ((u128::from(bits) * u128::from(count)) >> 64) as u64
 }
@@ -270,7 +270,7 @@ impl Varied {
         self.bytes_of(&self.head).0 + self.body_bytes().0
     }
 
-    /// The trace id of the request with this number, if it has a `{{trace}}`.
+    /// The trace id of the request with this number; `None` if the request has no `{{trace}}`.
     pub(crate) fn trace_id(&self, number: u64) -> Option<String> {
         self.values.iter().find_map(|value| value.trace_id(number))
     }
