@@ -63,7 +63,7 @@ pub(crate) struct Stalls(Vec<(Nanos, Nanos)>);
 impl Stalls {
     /// Minimum delay that counts as a stall, ns. A shorter one may be a slow turn or a scheduler slice.
     const SHORTEST_NS: Nanos = 50_000_000;
-    /// Maximum number of stalls kept, which only a load of hours can exceed.
+    /// Maximum number of stalls kept, which only a load of several hours can exceed.
     const MOST: usize = 10_000;
 
     #[inline]

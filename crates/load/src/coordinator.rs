@@ -1,5 +1,5 @@
-//! Decides when measuring starts and ends, and gives orders to the workers through [`Control`], which is all they
-//! share. The thread that called [`crate::run`], or a simulation, steps the coordinator with the current time.
+//! Decides when measuring starts and ends, and gives orders to the workers through [`Control`], their only shared
+//! state. The thread that called [`crate::run`], or a simulation, steps the coordinator with the current time.
 
 use std::ops::AddAssign;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -34,7 +34,7 @@ const QUIET_GAPS: f64 = 10.0;
 /// Maximum time that connections stay open after the end, even if the coordinator fails.
 const HOLD: Duration = HOLD_MAX.saturating_mul(2);
 
-/// The coordinator's orders to the workers. Workers only write the tickets.
+/// The coordinator's orders to the workers. The tickets are the only part that workers change.
 #[derive(Debug)]
 pub(crate) struct Control {
     pub(crate) start: AtomicU64,
@@ -68,7 +68,7 @@ pub(crate) struct Gauge {
     /// Whether this worker has sent its whole share of a limited number of requests.
     pub(crate) all_sent: AtomicBool,
     pub(crate) round_done: AtomicU32,
-    /// Whether every warm-up request of a cache load has its response.
+    /// Whether every warm-up request of a cache load has received its response.
     pub(crate) rested: AtomicBool,
     /// Whether this worker's trace or file of values is exhausted and all its responses have arrived.
     pub(crate) exhausted: AtomicBool,
@@ -86,9 +86,9 @@ pub(crate) struct Live {
     pub(crate) latencies: Latencies,
     /// Sum of latencies (ns) and number of responses per finished window.
     pub(crate) windows: Vec<(f64, f64)>,
-    /// GET hits and GETs of a cache load per finished window of the warm-up.
+    /// Number of GET hits and number of GETs of a cache load, per finished window of the warm-up.
     pub(crate) transient: Vec<(u64, u64)>,
-    /// Moments of the last round's latencies, one entry per client.
+    /// Statistical moments of the last round's latencies, one entry per client.
     pub(crate) rounds: Vec<Moments>,
     pub(crate) last_problem: Option<(Fault, String)>,
     pub(crate) slowest: Vec<SlowResponse>,
@@ -222,7 +222,7 @@ struct Rounds {
 pub struct Gate(OnceLock<Nanos>);
 
 impl Gate {
-    /// Lets the load start at `at_ns` of the monotonic clock, or at once if that is past. Later calls have no effect.
+    /// Lets the load start at `at_ns` of the monotonic clock, or at once if it has passed. Later calls have no effect.
     pub fn open(&self, at_ns: Nanos) {
         let _ = self.0.set(at_ns);
     }
@@ -291,13 +291,13 @@ impl<'a> Coordinator<'a> {
         };
         let patience = self.spec.timeout_ns.saturating_mul(QUIET_TIMEOUTS).saturating_add(gaps_ns);
         let quiet = now.saturating_sub(self.quiet.since);
-        // Some requests may time out after the last send, while other responses are still on their way.
+        // Some requests may time out after the last send, while the responses to others are still in transit.
         let all_sent = || self.control.gauges.iter().all(|gauge| gauge.all_sent.load(Relaxed));
         let is_vain = in_vain > self.quiet.in_vain || in_vain > 0 && all_sent();
         (is_vain && quiet >= patience).then_some(quiet)
     }
 
-    /// Advances the load to `now`. Returns `Some` once, at the end, after the workers were ordered to stop.
+    /// Advances the load to `now`. Returns `Some` once, at the end, after ordering the workers to stop.
     pub(crate) fn step(&mut self, now: Nanos, aborted: bool) -> Option<Outcome> {
         if let State::Ended = self.state {
             return None;

@@ -7,7 +7,7 @@ pub(crate) const FEWEST: usize = 20;
 /// Number of batches of windows in the second half. Neighboring batches are less correlated than neighboring windows.
 const BATCHES: usize = 10;
 const P_VALUE: f64 = 0.05;
-/// Change of the hit ratio over the second half below which a trend is negligible even if significant.
+/// Change in the hit ratio over the second half of the windows below which even a significant trend is negligible.
 const MOVE: f64 = 0.001;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -18,7 +18,7 @@ pub(crate) struct Steadiness {
     windows: usize,
 }
 
-/// Returns the number of windows at the next check, a quarter more: with few checks, noise rarely looks steady.
+/// Number of windows at the next check, a quarter more than `seen`. Frequent checks would mistake noise for steadiness.
 pub(crate) fn next_look(seen: usize) -> usize {
     (seen + seen / 4).max(FEWEST)
 }

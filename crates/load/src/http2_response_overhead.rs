@@ -5,7 +5,7 @@
 pub(crate) struct StreamFacts {
     /// Size of the response's encoded heads and trailers, bytes.
     pub(crate) header_bytes: u64,
-    /// Bytes of other responses between the request and the first byte of this response.
+    /// Number of bytes of other responses that arrived between the request and the first byte of this response.
     pub(crate) bytes_ahead: u64,
     /// Number of gRPC messages in the response.
     pub(crate) messages: u64,

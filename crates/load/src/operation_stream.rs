@@ -1,7 +1,7 @@
 //! The operation stream of a workload: operations, keys and value lengths. The seed determines the stream, whatever the
-//! server responds. A stream allocates nothing after its creation. Each connection or worker uses one stream, one of
-//! `partitions`. Streams draw their operations independently, so none waits for another; together they have the
-//! workload's shares. Every stream requests all keys of a fixed population. A key created later (reuse, one-hit keys)
+//! server responds. A stream allocates nothing after its creation. Each connection or worker uses one stream, which is
+//! one of `partitions`. Streams draw their operations independently and never wait; together they have the workload's
+//! shares. Every stream requests all keys of a fixed population. A key created later (reuse, one-hit keys)
 //! belongs to the partition that created it: after the population, partition p of P creates the keys p, p + P, p + 2P,
 //! and reuses only its own.
 
@@ -20,7 +20,7 @@ const FILLER_STARTS: u64 = 4096;
 const STAMP_BYTES: usize = 8;
 /// Number of the first one-hit key.
 pub(crate) const ONCE_FROM: u64 = 1 << 48;
-/// Maximum length of a key, bytes, which is memcached's limit.
+/// Maximum length of a key in bytes, the same as memcached's limit.
 pub const KEY_MAX_BYTES: usize = 250;
 
 /// Kind of operation, by its effect on the key.
@@ -60,7 +60,7 @@ enum Choice {
     Growing(Age),
 }
 
-/// Distribution of the ages of reused keys. `Zipf` covers a power of two of ages and rejects ages that do not exist.
+/// Distribution of the ages of reused keys. `Zipf` draws ages below a power of two and rejects ages that do not exist.
 #[derive(Clone, Debug)]
 enum Age {
     Uniform,
@@ -213,7 +213,7 @@ impl Stream {
     #[inline]
     fn key(&mut self) -> (u64, bool) {
         if self.one_hit > 0.0 && self.rng.unit_f64() < self.one_hit {
-            // Numbers of one-hit keys start at 2^48, outside the range of earlier keys.
+            // Numbers of one-hit keys start at 2^48, above the numbers of all other keys.
             let key = ONCE_FROM + self.made_once * self.partitions + self.partition;
             self.made_once += 1;
             return (key, true);
@@ -305,7 +305,7 @@ impl Texts {
         self.key_of_bytes(key, 0, buffer)
     }
 
-    /// Writes a key like [`Texts::key`], with `told` bytes as recorded in a trace, or its usual length if `told` is 0.
+    /// Writes a key like [`Texts::key`], with the length `told` from a trace, or with its usual length if `told` is 0.
     #[inline]
     pub fn key_of_bytes<'a>(&self, key: u64, told: u8, buffer: &'a mut [u8; KEY_MAX_BYTES]) -> &'a [u8] {
         let mut rest = key;
@@ -325,7 +325,7 @@ impl Texts {
         &buffer[..length]
     }
 
-    /// Length of a key's code, bytes: the minimum that distinguishes it from all other keys.
+    /// Length of a key's code in bytes, the minimum that distinguishes the key from all other keys.
     pub(crate) fn least_key_bytes(key: u64) -> u32 {
         (64 - key.leading_zeros()).div_ceil(5).max(1)
     }

@@ -73,7 +73,7 @@ pub(crate) trait Protocol {
     type Stream;
 
     /// Whether responses arrive in the order of requests. If not, a stream numbers its requests in flight by place,
-    /// from 0 in the order they were sent. When a request ends, the last one takes its place.
+    /// from 0 in the order they were sent. When a request ends, the request at the last place takes its place.
     const ORDERED: bool = true;
 
     /// Facts kept for each request in flight, to validate its response.
@@ -197,7 +197,7 @@ pub(crate) trait Protocol {
         wanted
     }
 
-    /// Time of the trace's next request, ns after its first; `None` at its end or without recorded times.
+    /// Time of a trace's next request, ns after its first one; `None` at the trace's end or without recorded times.
     fn next_at(&mut self) -> Option<Nanos> {
         None
     }
@@ -237,7 +237,7 @@ pub(crate) trait Protocol {
     /// request counts as in flight from the connect, before it is appended.
     fn request(&mut self, stream: &mut Self::Stream, now: Nanos, rng: &mut Rng, out: &mut Vec<u8>) -> Self::Expected;
 
-    /// Appends a request that was already sent on an earlier connection and expects the same response.
+    /// Appends a request that was already sent on an earlier connection. Its response must match `expected`.
     fn again(
         &mut self,
         stream: &mut Self::Stream,
@@ -246,8 +246,8 @@ pub(crate) trait Protocol {
         out: &mut Vec<u8>,
     ) -> Self::Expected;
 
-    /// Parses the response to the oldest request in flight or, if unordered, to any request. [`Protocol::end`]
-    /// completes a response at the end of the stream.
+    /// Parses the response to the oldest request in flight or, in an unordered protocol, to any request.
+    /// [`Protocol::end`] completes a response at the end of the stream.
     fn read(&mut self, stream: &mut Self::Stream, expected: Self::Expected, bytes: &[u8], now: Nanos) -> Parsed;
 
     fn end(&mut self, stream: &mut Self::Stream, expected: Self::Expected) -> Parsed;

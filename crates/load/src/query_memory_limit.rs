@@ -9,7 +9,7 @@ use study::spec::Dialect;
 const PATIENCE: Duration = Duration::from_secs(1);
 const ANSWER_BYTES: usize = 64 * 1024;
 
-/// Queries the server's memory limit, in bytes of its own accounting. `None` if unknown or unlimited.
+/// Queries the server's memory limit, in bytes as counted by the server. `None` if unknown or unlimited.
 pub(crate) fn query_memory_limit(address: SocketAddr, dialect: Dialect) -> Option<u64> {
     let (request, label): (&[u8], &[u8]) = match dialect {
         Dialect::Memcached => (b"stats\r\n", b"STAT limit_maxbytes "),

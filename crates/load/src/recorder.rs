@@ -336,7 +336,7 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// Adds one of `one_in` requests on average.
+    /// Logs one in `one_in` requests on average.
     pub(crate) fn add(&mut self, entry: impl FnOnce() -> LoggedRequest) {
         self.ended += 1;
         if self.one_in > 1 && !mix(self.ended).is_multiple_of(self.one_in.into()) {

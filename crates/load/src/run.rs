@@ -268,7 +268,7 @@ fn invalid(error: WorkloadError) -> LoadError {
     LoadError::Spec(vec![error.to_string()])
 }
 
-/// Resolves a name to its first address that accepts: `localhost` may be `::1` while the server is on 127.0.0.1.
+/// Resolves a name to its first address that accepts, as `localhost` may be `::1` while the server is on 127.0.0.1.
 pub(crate) fn resolve(address: &str) -> Result<Address, LoadError> {
     let mut found =
         Address::resolve(address).map_err(|source| LoadError::Resolve { address: address.to_owned(), source })?;

@@ -209,7 +209,7 @@ fn closed_loop_hides_server_pauses() {
 
 #[test]
 fn excessive_offered_rate_shows_in_response_time_and_unsent() {
-    // At 1 ms per request, one client can send 990 per second; 2,000 are offered.
+    // At 1 ms per request, one client can send 990 requests per second; 2,000 are offered.
     let spec = LoadSpec {
         clients: 1,
         arrivals: Arrivals::Constant { rate_per_s: 2000.0 },
@@ -253,7 +253,7 @@ fn lost_connections_are_counted_by_kind_and_reopened() {
     assert_eq!(errors(&reset).iter().map(|(kind, _)| *kind).collect::<Vec<_>>(), ["reset"]);
     near(reset.requests as f64, 100.0 * reset.errors["reset"] as f64, 0.05);
     let closed = measure(&spec(), |_| ready_made_peers::end_after(100).into());
-    // The server had responded before, so it may have closed while the request was on its way.
+    // The server had responded before, so it may have closed the connection while the request was in transit.
     assert_eq!(errors(&closed).iter().map(|(kind, _)| *kind).collect::<Vec<_>>(), ["closed-between"]);
     assert!(closed.reconnects > 0 && closed.requests > 1000);
 }

@@ -21,7 +21,7 @@ use study::workload::{Gaps, Trace};
 use crate::operation_stream::{Kind, Texts, WorkloadError};
 
 const BATCH: usize = 512;
-/// Maximum number of batches that wait for a worker, which take 256 KiB.
+/// Maximum number of batches that wait for a worker; together they take 256 KiB.
 const BATCHES: usize = 16;
 const READ_BYTES: usize = 256 * 1024;
 /// Maximum number of keys. With 64-bit hashes, the probability that any two of them collide is 1 in 30.
@@ -119,7 +119,7 @@ fn unreadable(file: &str, error: impl std::fmt::Display) -> String {
     format!("cannot read the trace `{file}`: {error}")
 }
 
-/// Opens a trace, which may be zstd whatever its name. Fails unless it is a regular file with content.
+/// Opens a trace, which may be compressed with zstd, whatever its name. Fails unless it is a regular, nonempty file.
 pub(crate) fn open(file: &str) -> Result<Box<dyn BufRead + Send>, String> {
     let wrong = |error| unreadable(file, error);
     let opened = File::open(file).map_err(wrong)?;
@@ -334,7 +334,7 @@ impl<'a> TraceDistributor<'a> {
         })
     }
 
-    /// Spreads the operations of a second evenly. Traces record whole seconds, so each would begin with a burst.
+    /// Spreads the operations of a second evenly. Traces record whole seconds, so they would arrive in a burst otherwise.
     fn end_second(&mut self) -> Dealt {
         let mut second = std::mem::take(&mut self.in_second);
         let all = second.iter().map(|(_, repeat)| u128::from(*repeat)).sum::<u128>();
@@ -442,7 +442,7 @@ mod tests {
         let compress = |bytes: &[u8]| compress_to_vec(bytes, CompressionLevel::Fastest);
         assert_eq!(read(plain.as_bytes()).unwrap(), plain.as_bytes());
         assert_eq!(read(&compress(plain.as_bytes())).unwrap(), plain.as_bytes());
-        // Several frames, one of which can be skipped (RFC 8878, section 3.1.2), as pzstd writes them.
+        // As written by pzstd, there are several frames, one of which can be skipped (RFC 8878, section 3.1.2).
         let skipped = [&[0x5a, 0x2a, 0x4d, 0x18, 3, 0, 0, 0][..], b"abc"].concat();
         let frames = [compress(begin), skipped, compress(end), compress(b"")].concat();
         assert_eq!(read(&frames).unwrap(), plain.as_bytes());

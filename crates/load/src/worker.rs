@@ -428,7 +428,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         }
     }
 
-    /// When a client may send, if the number of clients changes: `None` for now, [`NEVER`] if its last turn is over.
+    /// Time of a client's next turn, if the number of clients changes: `None` for now, [`NEVER`] after its last turn.
     #[inline]
     fn next_turn(&self, id: u32, now: Nanos) -> Option<Nanos> {
         let Task { spec, index, workers, .. } = self.task;
@@ -441,7 +441,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         let at = match now.checked_sub(from) {
             Some(since_ns) => turn(since_ns).map_or(NEVER, |ns| from.saturating_add(ns)),
             None if turn(0) == Some(0) => now,
-            // The start of measuring may not be decided yet.
+            // The start of measuring may not have been decided yet.
             None => from.min(now + WARMUP_POLL_NS),
         };
         (at > now).then_some(at)
@@ -529,7 +529,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         }
     }
 
-    /// Whether the first idle place of an unordered protocol still exists. Drops it if the server reduced its limit.
+    /// Whether the first idle place of an unordered protocol still exists. Drops it if the server reduced the limit.
     fn has_place(&mut self, id: u32) -> bool {
         let depth = self.connections.depth;
         let client = self.connections.client(id);
@@ -562,7 +562,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
                 }
                 State::Down if needs_none => self.go_on(id, now, 1),
                 State::Down => self.connections.queue(id),
-                // The connection ended and is open again, or about to be.
+                // The connection ended, and a new one is open or about to be opened.
                 _ => {}
             }
         }

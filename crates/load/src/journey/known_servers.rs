@@ -1,4 +1,4 @@
-//! The servers of a journey: the servers of its targets, and others that responses or a resolver name.
+//! The servers of a journey: the servers of its targets, and servers that responses or a resolver name.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -19,7 +19,7 @@ const SERVERS_MAX: usize = 1024;
 /// Maximum number of URLs whose resolved addresses are kept. Once this many are kept, all are forgotten.
 const RESOLVED_MAX: usize = 1024;
 
-/// Servers by index, including servers named in responses. Names at one address are separate, as certificates differ.
+/// Servers by index, including servers named in responses. Each name of an address counts, as certificates differ.
 #[derive(Clone, Debug)]
 pub(crate) struct Servers {
     /// TLS settings; their server name is ignored.

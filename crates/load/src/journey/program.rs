@@ -453,7 +453,7 @@ fn compose_thrift(
         .map_err(|error| error.to_string())
 }
 
-/// Finds the arguments that a step omits. Thrift allows that, but servers then read unintended defaults.
+/// Finds the arguments that a step omits. Thrift allows omissions, but servers then read unintended defaults.
 fn unset(schema: &thrift::Schema, method: &thrift::Method, arguments: &Given) -> Vec<String> {
     let Given::Record(given) = arguments else { return Vec::new() };
     let all = schema.structure(method.arguments).in_order();

@@ -1,4 +1,4 @@
-//! Journeys in the workers' event loop. A client is not a thread, only the step and the values of its session. A
+//! Journeys in the workers' event loop. A client is not a thread but only the step and the values of its session. A
 //! session's first call waits for its turn like any request. Each response causes the next call, which counts as a
 //! request but needs no budget. An error ends the session, and the client begins a new one. Before it calls a URL that
 //! a resolver may list, the client queries the resolver; these queries are not counted.
@@ -36,7 +36,7 @@ const HEADS_BYTES_MAX: usize = 64 * 1024;
 /// Maximum length of a head or body that a transcript shows in full, bytes.
 const SHOWN_BYTES_MAX: usize = 2000;
 const TRANSCRIPT_BYTES_MAX: usize = 1 << 20;
-/// Sequence number of every Thrift call: each response belongs to the only call in flight.
+/// Sequence number of every Thrift call. One number suffices, because a connection has at most one call in flight.
 const SEQUENCE: i32 = 1;
 /// Maximum number of open connections per client, if URLs come from responses or a resolver.
 const CONNECTIONS_MAX: usize = 16;
@@ -224,7 +224,7 @@ impl Plan {
         LoadSpec { stop, ..spec.clone() }
     }
 
-    /// Resolves the addresses of all targets and first calls or, if the journeys use a resolver, only its address.
+    /// Resolves the addresses of all targets and first calls or, if the journeys use a resolver, only the resolver's.
     pub(crate) fn servers(&self) -> Result<Servers, LoadError> {
         let mut servers = Servers::new(self.tls.clone());
         if let Some(resolver) = &self.resolver {
@@ -302,7 +302,7 @@ impl Plan {
         if is_short { Ok(()) } else { Err(wrong(format!("a request above {MESSAGE_BYTES_MAX} bytes"))) }
     }
 
-    /// Adds the results of journeys and operations; recorders count steps as operations. Converts sessions to calls.
+    /// Adds the results of the journeys to `measurement`. Converts its rates from sessions to calls.
     pub(crate) fn add_results(&self, measurement: &mut Measurement, spec: &LoadSpec, done: &[Done]) {
         measurement.journeys = self.journeys.iter().enumerate().map(|(nth, one)| one.measured(nth, done)).collect();
         measurement.journeys[0].transcript = done.iter().map(|worker| worker.recorder.transcript.as_str()).collect();
@@ -355,7 +355,7 @@ impl PlannedJourney {
         self.program.steps.iter().any(|step| self.program.target(step).is_none())
     }
 
-    /// Whether a URL is on a target that the journey calls.
+    /// Whether a URL has the same origin as a target that the journey calls.
     fn calls(&self, url: &Url) -> bool {
         self.targets.iter().any(|target| target.is_called && target.url.same_origin(url))
     }
@@ -491,7 +491,7 @@ impl Sessions {
         let journey = &plan.journeys[session.journey];
         let step = &journey.program.steps[session.step];
         let url = session.values.text(&step.url);
-        // Most URLs begin with a target, and need no parsing.
+        // Most URLs begin with a target and need no parsing.
         if let Some(target) = journey.program.target(step)
             && let Some(server) = self.servers.of_target(session.journey, target)
         {
@@ -605,7 +605,7 @@ fn next_step<'s>(steps: &'s [Step], session: &mut Session) -> OrFault<Option<&'s
     Ok(None)
 }
 
-/// Finds errors that only a combination of journeys has.
+/// Finds errors that only a combination of journeys can have.
 fn mistakes_of_all(journeys: &[WeightedJourney], targets: &BTreeMap<String, String>) -> Vec<String> {
     let names = journeys.iter().map(|one| one.journey.name.as_str()).collect::<Vec<_>>();
     let known = || journeys.iter().flat_map(|one| one.journey.targets.iter().map(|target| target.0.as_str()));
@@ -781,7 +781,7 @@ impl Protocol for Sessions {
 
     fn end(&mut self, stream: &mut Stream, _: Call) -> Parsed {
         match stream.reader.end() {
-            // Use the arrival of the last part, because the end of the stream has no time here.
+            // The time at which the stream ended is unknown, so use the arrival of the last part.
             Ok(Some(response)) => self.answered(stream, response, &[], 0, stream.last_at),
             Ok(None) => {
                 self.problem = None;

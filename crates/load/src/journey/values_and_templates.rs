@@ -54,7 +54,7 @@ impl Names {
         self.0.len() - 1
     }
 
-    /// The slot of a name, which is added if it is new.
+    /// Returns the slot of a name. Adds the name if it is new.
     pub(crate) fn slot(&mut self, name: &str) -> usize {
         self.0.iter().position(|known| known == name).unwrap_or_else(|| self.add(name))
     }

@@ -308,7 +308,7 @@ fn steady_warm_up_waits_for_steady_state() {
     filling.keys.count = 8_000;
     let stop = Stop::Duration { duration_ns: S };
     let steady = |max_ns| Warmup::Steady { max_ns };
-    // 4 clients send 4,000 GETs per second: after 5 s, nine in ten keys are filled.
+    // With 4,000 GETs per second from 4 clients, nine in ten keys are filled after 5 s.
     let spec = LoadSpec { stop, warmup: steady(100 * S), ..cache(filling, 1) };
     let (measurement, _) = measure(&spec, Store::default());
     let words = of(&measurement).steadiness.clone().unwrap();

@@ -68,7 +68,7 @@ fn hung_server_in_closed_loop() {
 #[test]
 fn hung_server_in_open_loop() {
     for duration_ns in LENGTHS {
-        // The load offers 4,000 requests per second, and the server is silent after a quarter of the trial.
+        // The load offers 4,000 requests per second, and the server falls silent after a quarter of the trial.
         let gap = S / 4_000;
         let hangs_at = std::rc::Rc::new(std::cell::Cell::new(None));
         let serve = {
@@ -97,7 +97,7 @@ fn hung_server_in_open_loop() {
         let last_sign_of_life = (answered - 1) * gap + TRIP;
         assert_eq!(left.silent_ns, duration_ns - last_sign_of_life.next_multiple_of(gap));
         assert_eq!((left.unsent.max, left.unsent.min), (Some(waited - 20 * gap), Some(gap)));
-        // Requests that waited less than a response takes carry no information.
+        // A request that had waited for less than the time of a response carries no information.
         let at_risk = all - TRIP / gap;
         let known = answered as f64 / at_risk as f64;
         let found = quantiles(&measurement, &[known - 1e-4, known + 1e-4, 0.5, 0.99]);
@@ -185,7 +185,7 @@ fn open_loop_charges_pause_to_all_due_requests() {
         let left = censored(&measurement);
         assert_eq!((left.unsent.count, measurement.requests + left.in_flight.count), (0, duration_ns / gap));
         assert!(left.in_flight.max.unwrap() < TRIP);
-        // Request k of the 800 sent during the pause waits for its end; all others take one trip.
+        // Request k of the 800 sent during the pause waits until the pause ends; all other requests take one trip.
         let mut truth = vec![TRIP; measurement.requests as usize - 800];
         truth.extend((0..800).map(|k| 200 * MS - k * gap + TRIP));
         truth.sort_unstable();

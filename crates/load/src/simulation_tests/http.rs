@@ -229,7 +229,7 @@ fn announced_close_is_not_an_error() {
 
 pub(super) const LAST: &[u8] = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 4\r\n\r\ntest";
 
-/// Closes after response number `last_number`, which is `last`, and ignores later requests.
+/// Closes after response number `last_number`, whose bytes are `last`, and ignores later requests.
 pub(super) fn ends_after(last_number: u64, last: &'static [u8], answered: &Rc<Cell<u64>>) -> Answer {
     let answered = answered.clone();
     server(move |number, _, to| {

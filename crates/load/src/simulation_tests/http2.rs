@@ -86,7 +86,7 @@ fn server(script: impl FnMut(Request, &mut Actions) + 'static) -> Answer {
 }
 
 impl<F: FnMut(Request, &mut Actions)> Peer for Server<F> {
-    /// Gives five bytes of credit to each request with a body after a millisecond.
+    /// Gives each request with a body five bytes of credit, a millisecond after the request.
     fn on_data(&mut self, bytes: &[u8], _: Nanos, to: &mut Actions) {
         if !std::mem::replace(&mut self.has_started, true) {
             to.send(0, made(|out| push_settings(out, &self.settings)));
@@ -280,7 +280,7 @@ fn requests_that_a_leaving_server_did_not_process_are_resent() {
                     }
                     counter.set(counter.get() + 1);
                     if request.number == last {
-                        // RFC 9113, section 6.8: a server may first warn with the highest possible stream.
+                        // RFC 9113, section 6.8: a server may first warn with the highest possible stream identifier.
                         to.send(0, if warns { go_away(STREAM_MAX) } else { Vec::new() });
                         to.send(MS / 2, go_away(request.stream));
                     }

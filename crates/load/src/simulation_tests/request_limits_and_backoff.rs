@@ -98,7 +98,7 @@ fn waits_for_slow_responses_and_rare_requests() {
         };
         ready_made_peers::ping_pong(delay).into()
     });
-    // All 40 were sent, and the wait for the 13 missing responses is limited.
+    // All 40 requests were sent, and the wait for the 13 missing responses is limited.
     assert_eq!((measurement.requests, errors(&measurement)), (27, vec![("timeout", 13)]));
     assert!(measurement.stop_reason.starts_with("requests: gave up"), "{}", measurement.stop_reason);
     assert!((20 * S..60 * S).contains(&measurement.duration_ns), "{}", measurement.duration_ns);

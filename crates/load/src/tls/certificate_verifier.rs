@@ -77,7 +77,7 @@ impl ServerCertVerifier for CertificateVerifier {
             let (parsed, all) = (ParsedCertificate::try_from(end_entity)?, self.algorithms.all);
             match verify_server_cert_signed_by_trust_anchor(&parsed, roots, intermediates, now, all) {
                 // `openssl req -x509` marks certificates as authorities. Accept a server that presents exactly the
-                // certificate named by the user; its dates were checked before.
+                // certificate named by the user; its dates have already been checked.
                 Err(rustls::Error::InvalidCertificate(error)) if is_authority(&error) && named.contains(end_entity) => {
                 }
                 other => other?,

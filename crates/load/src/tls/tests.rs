@@ -323,7 +323,7 @@ fn unknown_issuer_error_names_issuer() {
     let expected = "the certificate of `a.example` leads to an issuer with the right name but another key: is the root \
                     in `ca_file` (`--cacert`) outdated?";
     assert_eq!(said, expected);
-    // The right root, but without the intermediate certificate.
+    // The root is right, but the intermediate certificate is missing.
     let mut leaf = authority.leaf(&leaf_params(&["a.example"]));
     leaf.chain.truncate(1);
     let said = fare(&authority.root_pem, "a.example", leaf);
@@ -365,7 +365,7 @@ fn insecure_accepts_any_certificate_but_checks_key() {
             let mut pair = Pair::new(&connector, &Arc::new(identity.server(&[version])));
             pair.converse().unwrap();
         }
-        // A different server's certificate, presented without its key.
+        // The server presents a different server's certificate without having the key.
         let provider = rustls::crypto::ring::default_provider();
         let key = provider.key_provider.load_private_key(Identity::self_signed(&params).private_key()).unwrap();
         let certified = rustls::sign::CertifiedKey::new(Identity::self_signed(&params).chain, key);

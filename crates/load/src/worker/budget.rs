@@ -14,13 +14,13 @@ use crate::coordinator_exchange::PhaseTracker;
 use crate::protocol::Protocol;
 use crate::recorder::Recorder;
 
-/// The requests that any stop rule leaves: unlimited, or the rest of a number of requests, a trace or a volley round.
+/// The requests that the stop rule still allows: no limit, or what remains of a limit, a trace or a volley round.
 #[derive(Default)]
 pub(super) struct Budget {
     pub(super) has_started: bool,
     pub(super) timetable: Option<Timetable>,
     pub(super) think_ns: Nanos,
-    /// Number of requests that may still be sent; `None` if unlimited. A limit of 0 is final.
+    /// Number of requests that may still be sent; `None` if unlimited. Once it is 0, it remains 0.
     left: Option<u64>,
     /// Number of operations of this worker in the warm-up of a cache load; `None` for other loads.
     of_warmup: Option<u64>,
@@ -132,7 +132,7 @@ impl Budget {
         self.exhausted |= there < wanted && !self.is_spent();
         let Some(left) = &mut self.left else { return there };
         if phase.is_measuring && phase.control.limited {
-            // Refill from the number that all workers share. This budget ends when the shared number does.
+            // Refill from the number that all workers share. This budget is used up once the shared number is.
             while *left <= u64::from(there) {
                 match phase.control.take_tickets() {
                     0 => break,
@@ -156,7 +156,7 @@ impl Budget {
         true
     }
 
-    /// Takes one request from the client's share of a round. False if the share is used up; always true without rounds.
+    /// Takes one request from the client's share of a round. Returns false if none is left; always true without rounds.
     #[inline]
     pub(super) fn take_of_round(&mut self, id: u32, now: Nanos, gauge: &Gauge) -> bool {
         if self.round == 0 {
@@ -194,7 +194,7 @@ impl Budget {
         !self.has_started || control.has_rounds && self.round_open == 0
     }
 
-    /// Notifies the coordinator that all permitted requests are sent, once none is in flight.
+    /// Notifies the coordinator that all permitted requests have been sent, once none is in flight.
     #[inline]
     pub(super) fn report_spent(&mut self, phase: &PhaseTracker<'_>, recorder: &Recorder) {
         let gauge = phase.gauge;
@@ -214,7 +214,7 @@ impl Budget {
 
     /// Adds due but unsent requests to `waits`. Returns the number of recorded operations due while measuring.
     pub(super) fn finish(mut self, end: Nanos, limited: bool, waits: &mut Waits, protocol: &mut impl Protocol) -> u64 {
-        // Any worker might have taken more from the shared number.
+        // Any worker might have taken more requests from the shared number.
         let mut left = match self.left {
             None | Some(1..) if limited => u64::MAX,
             left => left.unwrap_or(u64::MAX),

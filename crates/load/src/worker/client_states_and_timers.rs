@@ -14,7 +14,7 @@ use crate::tls::Session;
 
 /// Maximum number of connects in progress per worker, limited so that no accept queue overflows.
 const CONNECTING_MAX: usize = 64;
-/// First and longest pause before a lost connection is reopened, ns. The pause doubles from one to the other.
+/// First and longest pause before a lost connection is reopened, ns. Each pause is twice as long as the previous one.
 pub(super) const BACKOFF_NS: (Nanos, Nanos) = (1_000_000, 100_000_000);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +83,7 @@ pub(super) struct Parked {
 }
 
 impl<S> Client<S> {
-    /// Place in the ring of the request in flight that has `nth` older ones; `nth` must be less than `depth`.
+    /// Place in the ring of the request in flight with `nth` older requests; `nth` must be less than `depth`.
     #[inline]
     fn place(&self, nth: u32, depth: u32) -> u32 {
         let place = self.head + nth;
@@ -126,7 +126,7 @@ impl Integral {
         &mut self.count
     }
 
-    /// Removes from the integral the requests with these send times, which the server did not process. Like latency, a
+    /// Removes requests that the server did not process from the integral, given their send times. As in latencies, a
     /// request counts only from the write that gets a response.
     fn forget(&mut self, sent_at: &[Nanos], at: Nanos, phase: &PhaseTracker<'_>) {
         let until = at.min(phase.until);
@@ -235,7 +235,7 @@ impl<S, E: Copy + Default> Connections<S, E> {
         self.clients.get_mut(id as usize)?.others.iter_mut().find(|other| other.conn == Some(conn))
     }
 
-    /// Parks a client's connection and resumes the one to `server`, if any. Returns one to close if there are too many.
+    /// Parks a client's connection; resumes the one to `server`, if any. Returns one to close if too many are parked.
     pub(super) fn switch(&mut self, id: u32, server: u32) -> Option<Conn> {
         let others_max = self.others_max;
         let client = &mut self.clients[id as usize];
@@ -338,7 +338,7 @@ impl<S, E: Copy + Default> Connections<S, E> {
     }
 
     pub(super) fn move_to_next_connection(&mut self, id: u32, caused: u32, at: Nanos, phase: &PhaseTracker<'_>) {
-        // Timed-out requests are the oldest, and were already counted.
+        // Timed-out requests are the oldest and have already been counted.
         while self.client(id).in_flight > 0 && self.flight(id, 0).1.timed_out {
             self.pop(id, at, phase);
         }

@@ -55,7 +55,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         true
     }
 
-    /// Processes data on a parked connection. Only TLS messages are allowed: application data or an error ends it.
+    /// Processes data on a parked connection, where only TLS messages are allowed. Anything else ends the connection.
     #[cold]
     pub(super) fn parked_data(&mut self, conn: Conn, data: Data) {
         let Some(parked) = self.connections.parked(conn) else { return };

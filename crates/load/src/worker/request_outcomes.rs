@@ -176,7 +176,7 @@ impl<'a> Tally<'a> {
         let span = self.span(flight.is_measured, at);
         self.recorder.example(fault, || protocol.explain());
         if flight.timed_out {
-            // The request is already counted as a timeout.
+            // The request has already been counted as a timeout.
             match span {
                 Span::Warmup => {}
                 Span::Measured => self.recorder.timed_out_request_ended(at),
