@@ -18,7 +18,7 @@ use crate::hit_ratio_steadiness;
 use crate::recorder::{Fault, Faults};
 
 pub(crate) const NEVER: Nanos = Nanos::MAX;
-/// Time between announcing a moment and the moment itself, ns, so that every worker knows it early enough.
+/// Time between announcing a moment and the moment itself, ns, so that workers can learn of it in time.
 const NOTICE_NS: Nanos = 2_000_000;
 /// Timeout of the first connects, ns, unless the request timeout is longer.
 const CONNECT_NS: Nanos = 5_000_000_000;

@@ -199,7 +199,7 @@ impl Stream {
         Operation { kind, key, value_bytes, ttl_s, new }
     }
 
-    /// Length of the key's value, bytes; `None` if every SET draws a new one.
+    /// Length of the key's value, bytes; `None` if every SET draws a new length.
     pub fn value_bytes(&self, key: u64) -> Option<u32> {
         (!self.per_set).then(|| self.value_sizes.at(mix(self.value_seed ^ key)) as u32)
     }

@@ -441,7 +441,7 @@ impl Recorder {
         latency_ns
     }
 
-    /// Counts an error, which is measured if it occurs after [`Recorder::from`].
+    /// Counts an error. Errors before [`Recorder::from`] are counted separately, as errors of the warm-up.
     pub(crate) fn fault(&mut self, fault: Fault, at: Nanos) {
         if at < self.from {
             self.warmup_faults[fault as usize] += 1;

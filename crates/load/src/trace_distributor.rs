@@ -334,7 +334,7 @@ impl<'a> TraceDistributor<'a> {
         })
     }
 
-    /// Spreads the operations of a second evenly. Traces record whole seconds, so they would arrive in a burst otherwise.
+    /// Spreads the operations of a second evenly. Traces record whole seconds, so all would otherwise be due at once.
     fn end_second(&mut self) -> Dealt {
         let mut second = std::mem::take(&mut self.in_second);
         let all = second.iter().map(|(_, repeat)| u128::from(*repeat)).sum::<u128>();

@@ -39,7 +39,7 @@ pub struct Epoll {
     next: usize,
     ended: VecDeque<(Conn, CloseReason)>,
     received: Box<[u8]>,
-    /// Error for the next turn to return, because no connection can be accepted and none is open.
+    /// Error for the next turn to return if no connection can be accepted and none is open; otherwise `None`.
     out_of_room: Option<Errno>,
     _stays_on_its_thread: PhantomData<*const ()>,
 }
@@ -73,7 +73,7 @@ struct Listening {
 }
 
 impl Epoll {
-    /// Creates a driver. Fails if the kernel lacks `epoll_pwait2` (Linux 5.11).
+    /// Creates a driver. Fails if the kernel lacks `epoll_pwait2`, which Linux has had since 5.11.
     pub fn new(config: &Config) -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         if config.connections >= WAKER as usize {

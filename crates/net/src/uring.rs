@@ -41,7 +41,7 @@ use crate::thread_and_process::monotonic_ns;
 /// Maximum total size of the receive buffers in bytes, unless 8 buffers are larger. The kernel cycles through them, so
 /// all are resident, and together they exceed the L1 cache.
 const RECEIVE_BYTES_MAX: usize = 2 << 20;
-/// Maximum size of a send in bytes. The kernel sends just under 2 GiB at once, and does not report that it sent less.
+/// Maximum size of a send in bytes. The kernel sends at most just under 2 GiB at once and does not report short sends.
 const SEND_BYTES_MAX: usize = 1 << 30;
 /// Maximum capacity of an outgoing buffer that is kept for reuse, in bytes.
 const OUTGOING_KEPT_BYTES: usize = 64 << 10;
@@ -65,7 +65,7 @@ pub struct Uring {
     /// Unused outgoing buffers. A connection has a buffer only while it sends, so there is one per sender in a turn.
     spare: Vec<Outgoing>,
     lent_buffer: Option<u16>,
-    /// Error for the next turn to return, because no connection can be accepted and none is open.
+    /// Error for the next turn to return if no connection can be accepted and none is open; otherwise `None`.
     out_of_room: Option<Errno>,
     /// Whether a turn failed, so that the queue may contain entries that the kernel has not taken.
     failed: bool,
@@ -73,7 +73,7 @@ pub struct Uring {
 }
 
 impl Uring {
-    /// Creates a driver. Fails if the kernel lacks or forbids required features, which Linux 6.1 has.
+    /// Creates a driver. Fails if the kernel lacks or forbids required features, all of which Linux 6.1 has.
     pub fn new(config: &Config) -> io::Result<Self> {
         let connections = config.connections;
         if connections > tag::SLOTS_MAX || u32::try_from(config.receive_bytes).is_err() {

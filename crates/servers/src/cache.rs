@@ -44,13 +44,13 @@ const OUT_BYTES_MAX: usize = 32 << 10;
 const PIECE_BYTES: usize = 64 << 10;
 /// Size of unserved input, in bytes, above which a connection with pending responses is no longer read.
 const INPUT_BYTES_MAX: usize = 16 << 10;
-/// Number of requests of maximum size for which the memory for values in flight suffices.
+/// Number of requests of maximum size that the memory for values in flight can always hold.
 const LARGEST_REQUESTS_IN_FLIGHT: usize = 4;
 /// Interval at which connections that wait for memory are retried, in ns.
 const MEMORY_RETRY_NS: Nanos = 1_000_000;
 /// Maximum number of bytes of a request or head in addition to its key and value.
 const HEAD_BYTES: usize = 8 << 10;
-/// Maximum size of an HTTP head in bytes. An encoded value may not fit if it is over a third of this size.
+/// Maximum size of an HTTP head in bytes. A value over a third of this size may be too long once percent-encoded.
 const HEAD_BYTES_MAX: usize = 1 << 20;
 
 /// The protocol that a cache server accepts.
@@ -71,7 +71,7 @@ pub enum CacheProtocol {
 pub struct CacheLimits {
     /// Maximum time without a request before a connection is closed.
     pub idle_ns: Nanos,
-    /// Maximum time without a byte within a request.
+    /// Maximum time between two pieces of a request.
     pub request_ns: Nanos,
     /// Maximum time that a client may take to read 64 KiB of responses before the connection is cut off.
     pub send_ns: Nanos,

@@ -152,7 +152,7 @@ pub trait Handler {
     }
 }
 
-/// Passes events to `handler`, waiting until `wake` at most. Returns the next `wake`, and whether to terminate.
+/// Waits until `wake` at most and passes events to `handler`. Returns the next `wake` and whether to terminate.
 pub(crate) fn turn<D: Driver, H: Handler>(
     driver: &mut D,
     handler: &mut H,
@@ -316,7 +316,7 @@ impl<R: FnOnce(&Address)> Front<'_, R> {
         self.threads.iter().for_each(Thread::wake);
     }
 
-    /// Hands a connection to the thread with the fewest connections (in turn among equals). Refuses it over the limit.
+    /// Hands `conn` to the thread with the fewest connections (in turn among equals), or refuses it above the limit.
     fn accept<D: KernelDriver, H: Handler>(&mut self, driver: &mut D, handler: &mut H, conn: Conn) {
         let open: usize = self.threads.iter().map(Thread::connections).sum();
         if self.listen.connections.is_some_and(|most| open >= most) {

@@ -8,7 +8,7 @@ use crate::driver::{Conn, Nanos};
 #[derive(Default)]
 pub(super) enum Owner {
     Driver(Conn),
-    /// No listener of the driver has accepted the connection, or this end has no owner yet.
+    /// No listener of the driver has accepted the connection yet, or this end has no owner yet.
     #[default]
     Waiting,
     Peer(Box<dyn Peer>),

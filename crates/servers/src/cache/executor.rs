@@ -94,7 +94,7 @@ impl Executor {
         }
     }
 
-    /// Reserves memory for a partly received request. Returns whether there was enough.
+    /// Reserves memory for a partly received request. Returns whether there was enough memory.
     #[inline]
     pub(super) fn reserve(&self, connection: &mut Connection, bytes: usize) -> bool {
         if bytes <= INPUT_BYTES_MAX {
@@ -165,7 +165,7 @@ impl Executor {
         None
     }
 
-    /// Continues a request for many values. Returns whether it is done.
+    /// Continues a request for many values. Returns whether the request is complete.
     fn take_rest(&mut self, connection: &mut Connection) -> bool {
         let Some(mut rest) = connection.state.rest.take() else { return true };
         let kind = rest.kind;

@@ -77,7 +77,7 @@ impl Executor {
         at
     }
 
-    /// Answers `get` and its variants. Returns the remaining keys if responses must be sent first.
+    /// Answers `get` and its variants. Returns the remaining keys if responses must be sent first, otherwise `None`.
     #[inline]
     fn text_get(&mut self, get: Get<'_>) -> Option<Box<PendingMultiGet>> {
         let kind = MultiGetKind::Memcached { with_cas: get.with_cas, touch: get.touch };
@@ -101,7 +101,7 @@ impl Executor {
         let mut held = shared.cache.hold(key);
         held.get(*now_ms, write);
         if let Some(expires_ms) = expires_ms {
-            // Like memcached, return an item that this touch expires. If there is no memory for the expiry, drop the item.
+            // Like memcached, return an item that this touch expires. Without memory for the expiry, drop the item.
             let _ = held.expire(expires_ms, *now_ms);
         }
     }

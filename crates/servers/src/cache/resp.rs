@@ -300,7 +300,7 @@ impl Executor {
         }
     }
 
-    /// Handles `SETEX` and `PSETEX`, whose time is in units of `unit_ms`.
+    /// Handles `SETEX` and `PSETEX`, whose time is in units of `unit_ms` milliseconds.
     fn redis_setex(&mut self, request: &Request<'_, '_>, unit_ms: u64) {
         let Some(time) = decimal::canonical(request.argument(2)) else {
             return self.out.extend_from_slice(NOT_AN_INTEGER);
@@ -327,7 +327,7 @@ impl Executor {
         self.out.extend_from_slice(OK);
     }
 
-    /// Handles `EXPIRE` and `PEXPIRE`, whose time is in units of `unit_ms`.
+    /// Handles `EXPIRE` and `PEXPIRE`, whose time is in units of `unit_ms` milliseconds.
     fn redis_expire(&mut self, request: &Request<'_, '_>, unit_ms: i64) {
         let key = request.argument(1);
         let Some(time) = decimal::canonical(request.argument(2)) else {

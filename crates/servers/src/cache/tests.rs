@@ -145,7 +145,7 @@ fn show(bytes: &[u8]) -> String {
     bytes.escape_ascii().to_string()
 }
 
-/// Checks that a conversation with a new server has the same responses however it is split.
+/// Checks that a new server gives the same responses no matter how the requests are split.
 #[track_caller]
 fn check(asked: &[u8], answered: &[u8]) {
     // The clock begins in mid-second. At the start of a second, a remaining time of 10 s would soon read as 9.

@@ -23,7 +23,7 @@ struct Seen {
     /// Arrival times in ns and sizes in bytes of the received pieces.
     came: Vec<(Nanos, usize)>,
     ended: Option<Nanos>,
-    /// Time at which the connection closed, and whether by a reset.
+    /// Time at which the connection closed, and whether a reset closed it.
     closed: Option<(Nanos, bool)>,
 }
 
