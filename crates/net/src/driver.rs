@@ -48,7 +48,7 @@ pub enum Event {
     /// The peer sends no more bytes, but may still read (half-close).
     EndOfStream(Conn),
     /// The connection is closed and its slot is free. This is its last event, even after a failed connect. After
-    /// [`Driver::close`], it follows once the kernel has no operation left for the connection.
+    /// [`Driver::close`], the event follows once the kernel has no operation left for the connection.
     Closed(Conn, CloseReason),
     /// All bytes of the connection have been sent. Reported once per call of [`Driver::notify_when_sent`].
     Sent(Conn),
@@ -172,7 +172,7 @@ pub trait KernelDriver: Driver {
     /// the latest event. Its slot becomes free and no event follows. `None` if `conn` is closed.
     fn release(&mut self, conn: Conn) -> Option<OwnedFd>;
 
-    /// Takes over a connected socket, blocking or not, without an event. Without a free slot, closes it and fails.
+    /// Takes over a connected socket, blocking or not, without an event. Closes it and fails if no slot is free.
     fn adopt(&mut self, socket: OwnedFd) -> io::Result<Conn>;
 }
 
@@ -186,7 +186,7 @@ impl Waker {
         Ok(Self(Arc::new(rustix::event::eventfd(0, flags)?)))
     }
 
-    /// Ends the driver's current wait, or its next one if it is not waiting.
+    /// Ends the driver's current wait or, if the driver is not waiting, its next wait.
     pub fn wake(&self) {
         // The only possible error is a counter at its maximum, which also wakes the driver.
         let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());

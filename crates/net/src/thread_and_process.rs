@@ -9,7 +9,7 @@ use rustix::time::ClockId;
 
 use crate::driver::Nanos;
 
-/// Pins this thread, and threads that it starts later, to these CPUs. Fails if none of them is available.
+/// Pins this thread, and threads that it starts later, to these CPUs. Fails if none of the CPUs is available.
 pub fn set_affinity(cpus: &[u32]) -> io::Result<()> {
     let mut set = CpuSet::new();
     for &cpu in cpus {
@@ -37,7 +37,7 @@ pub fn affinity() -> io::Result<Vec<u32>> {
     Ok((0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).map(|cpu| cpu as u32).collect())
 }
 
-/// Runs this thread only on idle CPUs (`SCHED_IDLE`). Older kernels need privileges to undo it.
+/// Runs this thread only on idle CPUs (`SCHED_IDLE`). Older kernels require privileges to undo this.
 pub fn sched_idle() -> io::Result<()> {
     // The constant and the function are from linux/sched.h and the C library, and the same on every architecture.
     const SCHED_IDLE: c_int = 5;

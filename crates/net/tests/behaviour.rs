@@ -371,7 +371,7 @@ fn slots_are_used_again<O: Opener>(open: &O) {
         }
         pair.driver.send(pair.client, &[round]).unwrap();
         assert_eq!(pair.receive(pair.server, 1), [round]);
-        // Bytes in transit when the slot is freed must not reach its next owner.
+        // Bytes in transit when a slot is freed must not reach the slot's next connection.
         pair.driver.send(pair.server, b"stale").unwrap();
         pair.driver.turn(Some(0)).unwrap();
         pair.driver.close(pair.client, Close::Reset);

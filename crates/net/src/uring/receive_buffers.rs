@@ -8,14 +8,14 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use io_uring::types::BufRingEntry;
 use rustix::mm::{MapFlags, ProtFlags};
 
-/// Receive buffers of all connections. The kernel owns each one handed over, except from its completion to `give_back`.
+/// Receive buffers of all connections. The kernel owns each handed-over one, except from its completion to `give_back`.
 pub(super) struct Buffers {
     /// Memory of the ring, whose tail is stored in its first entry.
     ring: Mapping,
     bytes: Mapping,
     pub(super) count: u16,
     size: usize,
-    /// Number of buffers handed to the kernel so far. The others use no memory.
+    /// Number of buffers handed to the kernel so far. The remaining buffers use no memory.
     handed_over: u16,
     tail: u16,
 }
@@ -32,7 +32,7 @@ impl Buffers {
         Ok(Self { ring, bytes, count, size, handed_over: 0, tail: 0 })
     }
 
-    /// Hands buffers to the kernel until it has `wanted`. The kernel cycles through them, so all become resident.
+    /// Hands buffers to the kernel until it has `wanted` of them. It uses them in turn, so all become resident.
     pub(super) fn hand_over(&mut self, wanted: usize) {
         while self.handed_over < self.count && usize::from(self.handed_over) < wanted {
             self.handed_over += 1;

@@ -40,7 +40,7 @@ impl Completion {
         cqueue::buffer_select(self.flags)
     }
 
-    /// Returns the accepted socket. Call it only once, since the result owns the descriptor.
+    /// Returns the accepted socket. Must be called only once, since the result owns the descriptor.
     pub(super) fn accepted(&self) -> Option<OwnedFd> {
         let is_accept = super::tag::split(self.tag).0 == Kind::Accept;
         // SAFETY: the kernel has just opened this descriptor for this process, and it has no other owner.
@@ -202,7 +202,7 @@ impl Ring {
         }
     }
 
-    /// Takes all completions: passes completions of sends to `sent` and appends the others to `inbox`.
+    /// Takes all completions. Passes completions of sends to `sent` and appends all other completions to `inbox`.
     #[inline]
     pub(super) fn reap(&mut self, inbox: &mut Vec<Completion>, mut sent: impl FnMut(Completion)) -> io::Result<()> {
         loop {
