@@ -114,7 +114,7 @@ impl<S: State> Connections<S> {
         driver.notify_when_sent(conn);
     }
 
-    /// Ends the stream and discards input until the client ends its stream.
+    /// Ends the server's stream and discards input until the client ends its stream.
     pub(crate) fn linger<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
         let most = if self.ending.is_some() { ENDING_LINGER_NS } else { NEVER };
         let connection = &mut self.slots[conn.index()];

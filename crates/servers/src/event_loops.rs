@@ -408,7 +408,7 @@ impl Worker<'_> {
         Ok(wake)
     }
 
-    /// Adopts the connections given to this thread. Returns whether no more will follow.
+    /// Adopts the connections given to this thread. Returns whether no more connections will follow.
     fn adopt<D: KernelDriver, H: Handler>(&self, driver: &mut D, handler: &mut H) -> bool {
         loop {
             match self.given.try_recv() {

@@ -23,7 +23,7 @@ pub enum Kind {
     CloseAtOnce,
     /// Responds correctly this many times, then never again on any connection.
     Freeze(u64),
-    /// Freezes the first connection that has had this many correct responses; others continue.
+    /// Freezes the first connection that has had this many correct responses; other connections continue.
     FreezeOne(u64),
 }
 

@@ -21,7 +21,7 @@ struct Kind {
     name: &'static str,
     request: Vec<u8>,
     begins: &'static str,
-    /// End of the response, which occurs nowhere else in it.
+    /// Last bytes of the response, which occur nowhere else in the response.
     ends: Vec<u8>,
 }
 

@@ -343,7 +343,7 @@ fn many_short_connections(backend: Choice) {
     }
 }
 
-/// A hundred clients that stall after one byte get a timeout; others are still served.
+/// A hundred clients that stall after one byte get a timeout; other clients are still served.
 fn slow_clients_do_not_hold_up_others(backend: Choice) {
     let limits = HttpLimits { head_ns: 300_000_000, ..HttpLimits::DEFAULT };
     let server = Running::http(listen(backend, 1, 200), limits);

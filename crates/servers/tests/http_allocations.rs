@@ -102,7 +102,7 @@ fn count(backend: net::Choice) -> Vec<(&'static str, usize)> {
                 stream.set_nodelay(true).unwrap();
                 stream
             };
-            // The first response ends with the server's stream, which shows its size. Later ones have the same size.
+            // The server ends its stream after the first response, which shows the size of all responses of this kind.
             let mut first = connect();
             request.iter().for_each(|piece| first.write_all(piece).unwrap());
             first.shutdown(Shutdown::Write).unwrap();

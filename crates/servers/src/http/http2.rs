@@ -157,7 +157,7 @@ impl Http {
         }
     }
 
-    /// Ends a connection that is idle or whose client makes no progress, and streams with slow bodies.
+    /// Ends streams with slow bodies, and the connection if it is idle or its client makes no progress.
     pub(super) fn expire_http2<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
         let slot = conn.index();
         let expired = self.with_session(slot, |session, context| match session.exchanges.is_empty() {

@@ -52,7 +52,7 @@ pub(super) struct Exchanges {
     receive: ReceiveWindow,
     /// Streams whose request or response is incomplete, in ascending order.
     streams: Vec<Stream>,
-    /// Streams that were reset here before their requests were complete. More frames may still arrive.
+    /// Streams that the server reset before their requests were complete. More frames may still arrive.
     rejected: Vec<u32>,
     highest: u32,
     /// Whether the client skipped a stream identifier.
@@ -368,7 +368,7 @@ impl Exchanges {
         self.position(id).filter(|&at| self.streams[at].is_receiving())
     }
 
-    /// Takes a frame on a closed stream, which is an error unless the stream was reset here.
+    /// Takes a frame on a closed stream. The frame is an error unless the server had reset the stream.
     fn ignore(&mut self, id: u32, ends: bool, kind: FrameKind) -> Result<(), ConnectionError> {
         match self.rejected.iter().position(|rejected| *rejected == id) {
             Some(at) if ends => _ = self.rejected.remove(at),
@@ -515,7 +515,7 @@ impl Exchanges {
         stream.incoming = Incoming::request(None, true).unwrap_or_default();
         self.respond_with_text(stream, status, text, "", context);
         let Some(at) = self.position(id) else { return self.reject(id, false, ErrorCode::NO_ERROR, context) };
-        // The client's window has no room for the response, so it is dropped.
+        // The client's window has no room for the response, so drop the response.
         self.streams.remove(at);
         self.reject(id, false, ErrorCode::CANCEL, context)
     }
