@@ -16,7 +16,7 @@ impl HttpCache {
     pub(crate) fn new(host: &str) -> Self {
         Self {
             rest: format!(" HTTP/1.1\r\nHost: {host}\r\n\r\n").into_bytes(),
-            // RFC 9110, section 8.6: a request whose method allows a body must state if it has none.
+            // RFC 9110, section 8.6: a request without a body must state a length of 0 if its method allows a body.
             rest_of_put: format!(" HTTP/1.1\r\nHost: {host}\r\nContent-Length: 0\r\n\r\n").into_bytes(),
             memo: Memo::default(),
         }
