@@ -330,7 +330,7 @@ impl Texts {
         (64 - key.leading_zeros()).div_ceil(5).max(1)
     }
 
-    /// Length of a key as [`Texts::key`] writes it, bytes.
+    /// Length, in bytes, of a key as written by [`Texts::key`].
     pub fn key_bytes(&self, key: u64) -> u32 {
         self.key_sizes.at(mix(self.seed ^ key)).max(u64::from(Texts::least_key_bytes(key))) as u32
     }

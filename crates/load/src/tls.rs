@@ -140,7 +140,7 @@ fn trusted_roots(ca_file: Option<&str>) -> Result<TrustedRoots, String> {
     Ok(TrustedRoots { roots, named: certificates })
 }
 
-/// Reads the certificates of a PEM file. Fails if there are none or they are invalid. Errors call them `what`.
+/// Reads the certificates of a PEM file, which errors call `what`. Fails if there are none or one is invalid.
 fn certificates(what: &str, path: &str) -> Result<Vec<CertificateDer<'static>>, String> {
     let failed = |reason: String| format!("cannot read the {what} in `{path}`: {reason}");
     let bytes = std::fs::read(path).map_err(|error| failed(error.to_string()))?;

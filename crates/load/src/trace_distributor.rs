@@ -1,6 +1,6 @@
 //! Distributes a recorded trace to the workers. One thread reads it, numbers its keys, and gives operation i to worker
 //! i modulo the number of workers. So the file and that number determine each worker's stream. No worker is more than
-//! [`BATCHES`] batches ahead of another. Memory holds the batches and one [`TracedKey`] per key, never the whole file.
+//! [`BATCHES`] batches ahead of any other. Memory holds batches and one [`TracedKey`] per key, never the whole file.
 
 use std::collections::{HashMap, VecDeque};
 use std::fs::File;

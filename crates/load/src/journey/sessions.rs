@@ -153,7 +153,7 @@ struct Session {
 }
 
 impl Plan {
-    /// Prepares the journeys of a target; `None` for other kinds of target. Fails with all problems.
+    /// Prepares the journeys of a target; `None` for a target without journeys. Fails with all problems.
     pub(crate) fn of(target: &Target, seed: u64) -> Result<Option<Plan>, Vec<String>> {
         let Target::Journey { journeys, targets, resolve, insecure, ca_file, client, identities, is_traced } = target
         else {
@@ -302,7 +302,7 @@ impl Plan {
         if is_short { Ok(()) } else { Err(wrong(format!("a request above {MESSAGE_BYTES_MAX} bytes"))) }
     }
 
-    /// Adds the results of the journeys to `measurement`. Converts its rates from sessions to calls.
+    /// Adds the results of the journeys to `measurement`, and converts its offered rates from sessions to calls.
     pub(crate) fn add_results(&self, measurement: &mut Measurement, spec: &LoadSpec, done: &[Done]) {
         measurement.journeys = self.journeys.iter().enumerate().map(|(nth, one)| one.measured(nth, done)).collect();
         measurement.journeys[0].transcript = done.iter().map(|worker| worker.recorder.transcript.as_str()).collect();

@@ -270,7 +270,7 @@ fn sessions_start_at_their_rate_and_count_from_when_they_were_due() {
     let journey = &measurement.journeys[0];
     assert!((495..=500).contains(&journey.completed), "{journey:?}");
     let session = stats::Histogram::try_from(journey.session.as_ref().unwrap()).unwrap();
-    // 50 of 500 sessions were due during that second, and half of them waited for more than half of it.
+    // 50 of 500 sessions were due during that second, and half of these sessions waited for more than 0.5 s.
     let quantile = |q| session.quantile(q).unwrap();
     assert!(quantile(0.93) < 0.5e9 && quantile(0.955) > 0.5e9, "{} {}", quantile(0.93), quantile(0.955));
 }
