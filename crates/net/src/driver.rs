@@ -81,7 +81,7 @@ pub enum Close {
     /// Sends the remaining bytes, then closes. The kernel resets the connection if received bytes were not read. A peer
     /// that never reads keeps the connection open until a second close with [`Close::Reset`].
     Graceful,
-    /// Closes like [`Close::Graceful`], but then sends a reset, which the peer reads after the end of the stream. The
+    /// Closes like [`Close::Graceful`], but then sends a reset, which the peer sees after the end of the stream. The
     /// reset frees the port, which Linux otherwise keeps in `TIME_WAIT` for a minute at the side that closes TCP first.
     /// Suits only a few last bytes, because the kernel drops any that it cannot send at once.
     GracefulThenReset,

@@ -293,7 +293,7 @@ impl Driver for Epoll {
     }
 
     fn stop_listening(&mut self, listener: Listener) {
-        // Listener identifiers are never reused, so a leftover notification finds nothing.
+        // Listener identifiers are never reused, so a leftover notification finds no listener.
         if let Some(place) = self.listeners.get_mut(listener.0 as usize) {
             *place = None;
         }

@@ -1,4 +1,4 @@
-//! Behavior without free file descriptors. A separate binary, since the limit is per process.
+//! Tests of the behavior without free file descriptors. They have their own binary, since the limit is per process.
 
 mod harness;
 
