@@ -46,7 +46,7 @@ const OUT_BYTES_MAX: usize = 32 << 10;
 /// Size in bytes of each piece in which a long body is sent. A driver keeps send buffers of up to 64 KiB. A piece with
 /// a head is less than half of that, so the buffer is reused no matter how it has grown.
 const PIECE_BYTES: u64 = 31 << 10;
-/// Number of delayed responses, added to two per open connection, above which those of closed connections are removed.
+/// Number of delayed responses allowed beyond two per open connection before those of closed connections are removed.
 const LEFT_OVER_MAX: usize = 1024;
 
 const ENDING: &str = "the server is shutting down";

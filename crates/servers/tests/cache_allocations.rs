@@ -35,7 +35,7 @@ fn kinds() -> Vec<Kind> {
     };
     let http = |method: &str, path: &str| format!("{method} {path} HTTP/1.1\r\nHost: a\r\n\r\n");
     vec![
-        // The first kind of write stores the value that all others hit.
+        // The first kind of write stores the value that all other kinds hit.
         kind("text set", format!("set key 0 0 {VALUE_BYTES}\r\n{value}\r\n"), "STORED", "\r\n"),
         kind("text get", "get key\r\n".to_owned(), "VALUE key 0 200\r\n", "END\r\n"),
         kind("text get of two", "get key key\r\n".to_owned(), "VALUE key 0 200\r\n", "END\r\n"),

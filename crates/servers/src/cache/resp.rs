@@ -336,7 +336,7 @@ impl Executor {
         let Some(ends) = time.checked_mul(unit_ms).and_then(|ms| ms.checked_add(self.now_ms as i64)) else {
             return self.invalid_expire(if unit_ms == 1 { Name::Pexpire } else { Name::Expire });
         };
-        // Items that expire at once are deleted, so that times of 0 and less need no representation.
+        // An item whose expiry has already passed is deleted, so expiry times of 0 or less need no representation.
         let expires_ms = u64::try_from(ends).unwrap_or(0);
         let mut held = self.shared.cache.hold(key);
         let done = match expires_ms <= self.now_ms {
@@ -383,7 +383,7 @@ impl Executor {
         *version = wanted;
         let out = &mut self.out;
         compose_map(out, wanted, 7);
-        // Clients decide what to send by the first two fields.
+        // Clients use the first two fields to decide what to send.
         let texts = [("server", "redis"), ("version", REDIS_VERSION), ("mode", "standalone"), ("role", "master")];
         for text in texts.into_iter().flat_map(|(name, value)| [name, value]) {
             compose_bulk(out, text.as_bytes());

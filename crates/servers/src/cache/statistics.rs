@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use super::executor::Executor;
 
-/// The emulated version of memcached, by which clients decide what to send, followed by quintain's own version.
+/// The emulated version of memcached, which tells clients what they can send, followed by quintain's own version.
 pub(super) const MEMCACHED_VERSION: &str = concat!("1.6.18 (quintain ", env!("CARGO_PKG_VERSION"), ")");
 pub(super) const REDIS_VERSION: &str = "7.0.15";
 

@@ -408,7 +408,7 @@ fn values_over_the_limit_are_skipped() {
     assert!(world.largest_input < 64 << 10, "{}", world.largest_input);
 }
 
-/// memcached 1.6.18 gives the same responses. No client can read the value that was to be replaced.
+/// memcached 1.6.18 gives the same responses. Afterwards, no client can read the old value.
 #[test]
 fn value_over_the_limit_drops_the_old_value() {
     let config = cache::Config { value_bytes_max: 1000, ..config() };

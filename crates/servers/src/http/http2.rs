@@ -12,7 +12,7 @@ use super::connection_state::Phase;
 use super::{Http, HttpLimits, LEFT_OVER_MAX};
 use crate::delay_queue::Due;
 
-/// Limits of the codec, about twice the server's own, so that heads slightly above the server's get an error response.
+/// Limits of the codec, about twice the server's own. A head between the two gets an error response.
 pub(super) fn codec_limits(limits: &HttpLimits) -> Limits {
     let bytes = 2 * limits.head_bytes + Limits::DEFAULT.frame_bytes as usize;
     Limits {

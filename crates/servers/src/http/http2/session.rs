@@ -1,4 +1,4 @@
-//! The state of an HTTP/2 connection: frames in, frames out.
+//! The state of an HTTP/2 connection, which takes frames of requests and appends frames of responses.
 
 use std::fmt::Display;
 

@@ -438,7 +438,7 @@ fn long_bodies_take_turns() {
     assert!(world.largest_out <= 140_000, "{}", world.largest_out);
 }
 
-/// A client that sends a body while the server gives credit, and gives credit for the echo.
+/// A client that sends a body as the server gives credit, and that gives credit for the echo.
 struct Uploader {
     body: Vec<u8>,
     sent: usize,
@@ -513,7 +513,7 @@ fn an_upload_of_any_length_is_echoed() {
     }
 }
 
-/// Credit for an echo follows only when the client has read it.
+/// The server gives further credit for an upload only after the client has read the echo.
 #[test]
 fn an_echo_that_is_not_read_stops_its_upload() {
     let mut world = World::new(Network::PERFECT, &HttpLimits::DEFAULT);
