@@ -473,7 +473,7 @@ mod tests {
 
     #[test]
     fn course_mix_without_fills_has_hit_ratio_080() {
-        // Two independent simulations gave 0.81 (a million operations) and 0.80 (the simulation of the course).
+        // Two independent simulations gave 0.81 (with a million operations) and 0.80 (the course's own simulation).
         let ratio = boundless(&preset("course-no-fill").unwrap(), 1_000_000);
         assert!((0.80..0.82).contains(&ratio), "{ratio}");
         // With fills, everything hits except first accesses and deleted keys.

@@ -345,7 +345,7 @@ impl<'a> TraceDistributor<'a> {
             self.deal_out(operation, repeat, || {
                 let at = begins + index * SECOND_NS / all;
                 index += 1;
-                // The time is exact at the recorded speed; the cast from float saturates.
+                // At the recorded speed, the time is exact. The cast from a float saturates.
                 if speed == 1.0 { u64::try_from(at).unwrap_or(u64::MAX) } else { (at as f64 / speed) as u64 }
             })?;
         }
@@ -442,7 +442,7 @@ mod tests {
         let compress = |bytes: &[u8]| compress_to_vec(bytes, CompressionLevel::Fastest);
         assert_eq!(read(plain.as_bytes()).unwrap(), plain.as_bytes());
         assert_eq!(read(&compress(plain.as_bytes())).unwrap(), plain.as_bytes());
-        // As written by pzstd, there are several frames, one of which can be skipped (RFC 8878, section 3.1.2).
+        // pzstd writes several frames, one of which can be skipped (RFC 8878, section 3.1.2).
         let skipped = [&[0x5a, 0x2a, 0x4d, 0x18, 3, 0, 0, 0][..], b"abc"].concat();
         let frames = [compress(begin), skipped, compress(end), compress(b"")].concat();
         assert_eq!(read(&frames).unwrap(), plain.as_bytes());

@@ -1,4 +1,4 @@
-//! Generators with the parts of a load send the same requests as one with the whole load, on real sockets.
+//! Generators with the parts of a load send the same requests as one generator with the whole load, on real sockets.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};

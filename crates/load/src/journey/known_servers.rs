@@ -19,7 +19,7 @@ const SERVERS_MAX: usize = 1024;
 /// Maximum number of URLs whose resolved addresses are kept. Once this many are kept, all are forgotten.
 const RESOLVED_MAX: usize = 1024;
 
-/// Servers by index, including servers named in responses. Each name of an address counts, as certificates differ.
+/// Servers by index, including servers named in responses. Names of one address have their own certificates.
 #[derive(Clone, Debug)]
 pub(crate) struct Servers {
     /// TLS settings; their server name is ignored.

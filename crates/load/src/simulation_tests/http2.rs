@@ -582,7 +582,7 @@ fn bytes_ahead_are_those_of_other_responses() {
     near(streams.bytes_ahead as f64, 1_001.0 * measurement.requests as f64 / 2.0, 0.002);
 }
 
-/// Of three requests per millisecond, only two get a place; in the last case, the first connection ends instead.
+/// Of three requests per millisecond, only two get a place. In the last case, requests wait for a new connection.
 #[test]
 fn waits_for_a_place_have_their_reason() {
     for (pipeline, allowed, rate_per_s) in [(2, u32::MAX, 3_000.0), (8, 2, 3_000.0), (64, u32::MAX, 30_000.0)] {

@@ -1,4 +1,4 @@
-//! Limits on requests that only errors can reach, and clients in back-off.
+//! Limits on the number of requests that are reached only through errors, and clients in back-off.
 
 use std::cell::Cell;
 use std::rc::Rc;
