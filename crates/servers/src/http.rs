@@ -54,7 +54,7 @@ const ENDING: &str = "the server is shutting down";
 /// Limits on clients. Times are in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HttpLimits {
-    /// Maximum size of a request head in bytes. A larger head gets 431, or 414 if the target alone exceeds the limit.
+    /// Maximum size of a request head in bytes. A larger head gets 431, or 414 if the target itself exceeds the limit.
     pub head_bytes: usize,
     /// Maximum number of fields of a head, at most 256. A head with more gets 431.
     pub headers: usize,
