@@ -18,11 +18,11 @@ pub(crate) struct Cgroup {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Usage {
-    /// CPU time in user mode and in the kernel, ns. The sum is exact; the split is an estimate.
+    /// CPU time in user mode and in the kernel, ns. The sum is exact, the split an estimate. `None` if unreadable.
     pub(crate) cpu_ns: Option<(u64, u64)>,
     memory_bytes: Option<u64>,
     memory_max_bytes: Option<u64>,
-    /// Bytes read from and written to block devices.
+    /// Bytes read from and written to block devices; `None` if unreadable.
     io_bytes: Option<(u64, u64)>,
 }
 
@@ -33,7 +33,7 @@ const FILES: [[&str; 4]; 2] = [
 ];
 
 impl Cgroup {
-    /// Finds the control group of process `pid`. `None` if it is unreadable or the root, which all processes share.
+    /// Finds the control group of process `pid`. `None` if it is unreadable or the root group, which all share.
     pub(crate) fn of(proc: &Path, pid: u32) -> Option<Self> {
         let memberships = fs::read_to_string(proc.join(pid.to_string()).join("cgroup")).ok()?;
         let mounts = fs::read_to_string(proc.join("self/mountinfo")).ok()?;

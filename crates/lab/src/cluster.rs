@@ -53,7 +53,7 @@ pub struct Generators {
     _beats: mpsc::Sender<()>,
     /// Command that started several nodes at once, if any. It ends by itself after the nodes have ended.
     _gang: Option<launch_by_mpirun::Gang>,
-    /// Owner of the processes that run the nodes, and therefore dropped last.
+    /// Owner of the processes that run the nodes. It is the last field, so that it is dropped last.
     _supervisor: Supervisor,
 }
 
@@ -162,7 +162,7 @@ impl Cluster {
         self.members().map(node).collect()
     }
 
-    /// Compares machines' clocks, paths and configurations. Fails with one line if interrupted or a machine is lost.
+    /// Compares the machines' clocks, paths and settings. Fails with one line if interrupted or a machine is lost.
     pub fn examine(&self, interrupted: &dyn Fn() -> bool) -> Result<Vec<Finding>, String> {
         let look = || {
             let one = |(_, member): (Role, &Member)| Ok((lab_clocks::monotonic_ns(), member.link.offset(interrupted)?));
@@ -211,7 +211,7 @@ impl Cluster {
         }
     }
 
-    /// Starts spinners, or checks that they run, on the CPUs in `subject` and on all generator machines.
+    /// Starts spinners on the CPUs in `subject` and on all generator machines, or checks that they are still running.
     pub(crate) fn spin(&self, subject: &[u32]) -> Result<(), String> {
         for (role, member) in self.members() {
             let cpus = match role {
@@ -283,7 +283,7 @@ impl Generators {
         let mut engines: Vec<(Box<dyn Engine + 'a>, Option<Part>)> = Vec::new();
         let mut error_ns = 0;
         for (nth, member) in (0..).zip(members) {
-            // All parts are equal: a generator with more workers would carry more load.
+            // All generators have the same number of workers: one with more workers would carry more load.
             let part = (count > 1).then_some(Part { first: nth * threads, of: count * threads });
             let spec = LoadSpec {
                 threads,
@@ -301,7 +301,7 @@ impl Generators {
     }
 }
 
-/// Prefixes `text` with the machine that has been silent the longest, if that is longer than two beats.
+/// Prefixes `text` with the machine that has been silent the longest, if its silence exceeds two beats.
 fn silent_first<'a>(nodes: impl Iterator<Item = (&'a str, Duration)>, text: &str) -> String {
     match nodes.max_by_key(|(_, silent)| *silent) {
         Some((name, silent)) if silent > BEAT * 2 && !text.starts_with(&format!("lost {name}:")) => {

@@ -1,5 +1,5 @@
 //! Containers: finds an engine that can start one, builds command lines and removes leftovers. The engine's client is a
-//! child. After its death, leftovers are found by name, in the engine's records and among podman's monitors.
+//! child. Once it is dead, leftovers are found by name, in the engine's records and among podman's monitors.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -97,7 +97,7 @@ fn find_with(engine: &str, image: &str, supervisor: &Supervisor) -> Result<Image
     let id = id.ok_or_else(|| {
         format!("{engine} has no image `{image}`: pull it with `{engine} pull {image}`, or build it, which `build` does before the first trial")
     })?;
-    // Without systemd, podman must manage control groups itself. Some runtimes do not support version 1 of them.
+    // Without systemd, podman must manage control groups itself. Some runtimes do not support their version 1.
     let tries: &[(&[&str], &[&'static str])] = match engine {
         "podman" => &[
             (&["podman"], &[]),
@@ -182,7 +182,7 @@ impl Image {
 }
 
 impl Job {
-    /// Removes the container; returns whether it is gone. Looks repeatedly if `killed`, as a container may appear late.
+    /// Removes the container and returns whether it is gone. If its client was `killed`, also looks for a late start.
     pub(crate) fn remove(&self, killed: bool) -> bool {
         let client = |arguments: &[&str]| run_client(&self.client, arguments, TO_REMOVE);
         let filter = format!("name=^{}$", self.name);
@@ -238,8 +238,8 @@ fn is_monitor(proc: &Path, pid: u32, name: &str) -> bool {
     words.next().is_some_and(|program| Path::new(program).ends_with("conmon")) && words.any(|word| word == name)
 }
 
-/// Limits of this process in the form of `--ulimit`. An engine's defaults may exceed the limits that it can grant or
-/// differ from those of a process outside containers. Process limits are capped at `pid_max`, as engines cap their own.
+/// Returns the limits of this process as values of `--ulimit`. An engine's default limits may exceed what it can grant
+/// or differ from this process's limits. Limits on processes are capped at `pid_max`, as engines do by default.
 fn ulimits(limits: &str, pid_max: Option<u64>) -> Vec<String> {
     let limit = |(line, name, most): (&str, &str, Option<u64>)| {
         let mut values = limits.lines().find_map(|text| text.strip_prefix(line))?.split_whitespace();

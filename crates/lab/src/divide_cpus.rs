@@ -17,8 +17,8 @@ pub struct Share {
 
 /// Divides `cpus`: the server gets `subject` of them; the generator gets `generator` or, if that is `None`, the rest.
 /// Physical cores come before their siblings. Both sides share one NUMA node if they fit, and whole cores go to one
-/// side if possible. With `None`, the generator also avoids siblings of the server's cores if it has others. A CPU
-/// serves both sides only if `may_share` is set and CPUs are too few. Fails with the numbers needed and available.
+/// side if possible. If `generator` is `None`, the generator also avoids siblings of the server's CPUs if
+/// others are left. A CPU serves both sides only if `may_share` is set and CPUs are too few. Fails with both numbers.
 pub fn share(cpus: &[Cpu], subject: u32, generator: Option<u32>, may_share: bool) -> Result<Share, String> {
     let (subject, wanted, total) = (subject as usize, generator.map(|count| count as usize), cpus.len());
     let least = wanted.unwrap_or(1);
@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn prefers_a_node_with_room() {
         let mut cpus = machine(2, 4, 1);
-        cpus.retain(|cpu| cpu.index > 1); // 2 of node 0, 4 of node 1.
+        cpus.retain(|cpu| cpu.index > 1); // leaves 2 CPUs of node 0 and 4 of node 1
         check(&cpus, 2, Some(2), false, "subject 4-5 generator 6-7");
     }
 

@@ -116,7 +116,7 @@ pub(crate) fn patience(spec: &LoadSpec, margin: Duration) -> Duration {
     let (warmup, stop) = match spec.stop {
         Stop::Duration { duration_ns } => (warmup, duration_ns),
         Stop::Requests { max_ns, .. } | Stop::Interval { max_ns, .. } => (warmup, max_ns),
-        // The priming round replaces the warm-up and has as many requests as any round.
+        // The priming round replaces the warm-up and has as many requests as any other round.
         Stop::Volley { max_ns, .. } => (WARMUP_MAX, max_ns),
     };
     let stop = Duration::from_nanos(stop).saturating_add(Duration::from_nanos(spec.timeout_ns));

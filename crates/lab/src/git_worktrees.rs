@@ -82,7 +82,7 @@ impl Worktrees {
         Ok(Self { repository, folder, _watchdog: watchdog })
     }
 
-    /// Checks out a commit as `name`, replacing an earlier one. Returns the repository's directory in that worktree.
+    /// Checks out a commit as worktree `name`, replacing any earlier one. Returns [`Repository::of`]'s directory in it.
     pub fn check_out(&self, name: &str, commit: &str) -> Result<PathBuf, WorktreeError> {
         let place = self.folder.join(name);
         let refused = |message| WorktreeError::Refused(commit.to_owned(), message);

@@ -269,7 +269,7 @@ impl Files {
 /// Network interfaces of this machine, each with its addresses.
 pub fn interfaces() -> Vec<(Interface, Vec<String>)> {
     let mut addresses: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    // An unreadable list of addresses gives an empty result: the interface in use could not be identified.
+    // If the addresses cannot be read, the result is empty, because the interface in use could not be identified.
     for interface in if_addrs::get_if_addrs().unwrap_or_default() {
         addresses.entry(interface.name.clone()).or_default().push(interface.ip().to_string());
     }
@@ -311,7 +311,7 @@ mod tests {
         fs::write(path, text).unwrap();
     }
 
-    /// Two packages of 20 cores with two threads: 80 CPUs numbered as in Linux, with gaps and repeated core numbers.
+    /// Writes files for 2 packages of 20 cores with 2 threads each, with gaps and repeated numbers as in Linux.
     fn two_sockets(root: &Path) {
         for index in 0..80_u32 {
             let (package, core) = (index / 20 % 2, index % 20);

@@ -64,7 +64,7 @@ pub(crate) enum Event {
 }
 
 impl<'a> Load<'a> {
-    /// Combines generators; a single generator has no part. `round_trip` is the longest time to a generator and back.
+    /// Combines generators; a single one has no [`Part`]. `round_trip` is the longest time to a generator and back.
     pub(crate) fn new(engines: Vec<(Box<dyn Engine + 'a>, Option<Part>)>, round_trip: Duration) -> Self {
         let running =
             |(engine, part)| Running { engine, part, connected: false, live: None, span: None, measurement: None };

@@ -101,7 +101,7 @@ pub struct Ended {
 /// Why a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// Every point has the trials that it needs or may have.
+    /// Every point has all trials that it needs or is allowed.
     Complete,
     /// The plan's time limit was reached.
     OutOfTime,

@@ -24,7 +24,7 @@ const SETTLE: Duration = Duration::from_millis(50);
 const FLUSH: Duration = Duration::from_secs(10);
 const SCRIPT: Duration = Duration::from_secs(60);
 const SCRIPT_MAX_BYTES: usize = 512 << 20;
-/// Maximum size of the file of samples, which is removed at the end.
+/// Option that limits the size of perf's output file, which is removed at the end.
 const FILE_MAX: &str = "--max-size=128M";
 /// Maximum number of server processes that `perf` attaches to. Children that they start later are included.
 const PROCESSES_MAX: usize = 256;

@@ -290,7 +290,7 @@ impl Child {
         self.pid.as_raw_pid().cast_unsigned()
     }
 
-    /// Process IDs of child and descendants, by mark or group: programs such as nginx overwrite their environment.
+    /// IDs of the child and its descendants, found by mark or by group: programs such as nginx overwrite the mark.
     pub(crate) fn family(&self) -> Vec<u32> {
         let mut family = vec![self.pid()];
         if let Some((_, mark)) = &self.family {

@@ -18,7 +18,7 @@ const EVERY: Duration = Duration::from_millis(100);
 const EVERY_COSTLY: Duration = Duration::from_secs(1);
 /// Maximum age of the list of members at the start and end of measuring.
 const FRESH: Duration = Duration::from_millis(50);
-/// Time for which unfinished waits are followed after measuring, as real-time tasks run for at most 0.95 s (sched(7)).
+/// Time for which unfinished waits are followed after measuring. Real-time tasks run for at most 0.95 s (sched(7)).
 const FOLLOWED: Duration = Duration::from_secs(1);
 /// Minimum interval between costly reads, as a multiple of the CPU time that the last one took.
 const COST_SHARE: u32 = 200;
@@ -56,8 +56,8 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
-    /// CPU time in user mode and in the kernel since `begin`, ns. A control group reports both exactly. Otherwise, both
-    /// come in ticks, and the sum of the threads' exact times scales them if it agrees within the rounding.
+    /// CPU time in user mode and in the kernel since `begin`, ns. A control group reports both in ns. Otherwise, both
+    /// are in ticks, and are scaled to the sum of the threads' exact times if it agrees within the rounding.
     fn cpu_since(&self, begin: &Self) -> (u64, u64) {
         let counted = |reading: &Self| reading.cgroup.and_then(|usage| usage.cpu_ns);
         if let Some((begin, end)) = counted(begin).zip(counted(self)) {
@@ -188,7 +188,7 @@ impl Sampler {
         reading.waits = self.threads.waits(self.started + Duration::from_nanos(reading.at_ns), FOLLOWED);
     }
 
-    /// Writes the results to `used`. Requests were counted during `span`, and `measured` has the readings at its ends.
+    /// Writes the results to `used`. Requests were counted during `span`, and `measured` has the readings at both ends.
     pub(crate) fn finish(
         self,
         measured: Option<(Reading, Reading)>,
@@ -262,7 +262,7 @@ impl Sampler {
     }
 }
 
-/// Share of `span` covered by the time between `readings`; `None` if `span` is empty or they do not overlap.
+/// Share of `span` covered by the time between `readings`; `None` if `span` is empty or the two do not overlap.
 fn share_within(readings: (Instant, Instant), span: (Instant, Instant)) -> Option<f64> {
     let whole = span.1.saturating_duration_since(span.0);
     let part = readings.1.min(span.1).saturating_duration_since(readings.0.max(span.0));

@@ -121,7 +121,7 @@ fn not_runnable(plan: &Plan, builds: &[Build]) -> Vec<Option<String>> {
     ends
 }
 
-/// Returns the hook's decision, unless the point is abandoned. A search goes on unless its server cannot run here.
+/// Returns the hook's decision, unless the point is abandoned. A search is abandoned only if its server cannot run.
 fn next(plan: &Plan, point: usize, records: &[Record], hooks: &mut Hooks<'_>) -> Next {
     let mine = records.iter().rev().filter(|record| record.point == point);
     let failures: Vec<_> = mine

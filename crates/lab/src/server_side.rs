@@ -200,7 +200,7 @@ impl Side for Subject<'_> {
         let failure = self.failure(if has_failed { EXITING } else { Duration::ZERO });
         let Self { mut server, proxies, mut companions, samplers, readings, before, mut known, .. } = *self;
         known.failure = failure;
-        // This process has the counters of an ended server, unless the server had its own network namespace.
+        // If the server has ended, this process's counters are read: usually, both share a network namespace.
         let after = network_counters::read(Path::new(&format!("/proc/{}/net", server.pid)));
         match before.zip(after.or_else(|| network_counters::read(Path::new("/proc/self/net")))) {
             Some((before, after)) => known.network = network_counters::between(before, after),
@@ -258,7 +258,7 @@ struct Readings {
     begins: Option<Instant>,
     ends: Option<Instant>,
     span: Option<(Instant, Instant)>,
-    /// Latest connection table before the end, in case a generator has disconnected before the final reading.
+    /// Latest connection table before the end, in case a generator disconnects before the final reading.
     between: Option<(Instant, Option<proxy_tcp_byte_counts::Table>)>,
 }
 

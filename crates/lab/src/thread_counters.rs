@@ -88,7 +88,7 @@ impl Threads {
         self.alive.values().fold(self.ended, |sum, thread| sum.plus(thread.counts))
     }
 
-    /// Waits that were unfinished at the latest sample, which was taken at `at`. Blocks up to `limit` until they end.
+    /// Returns the waits that were unfinished at the latest sample, taken at `at`. Blocks up to `limit` until they end.
     pub(crate) fn waits(&self, at: Instant, limit: Duration) -> Waits {
         const STEP: Duration = Duration::from_millis(5);
         let mut waits = Waits { total_ns: 0, longest_ns: self.recent_ns };

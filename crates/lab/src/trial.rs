@@ -163,7 +163,7 @@ impl Trial<'_> {
         record.companions = stopped.companions;
         record.warnings.extend(stopped.warnings);
         settle_others(record);
-        // A crash of the server takes precedence, whichever side noticed its failure first.
+        // A crash of the server takes precedence, whichever side noticed a failure first.
         if let Some(failure) = stopped.failure {
             return Err(End::Failed(failure));
         }
@@ -352,7 +352,7 @@ fn answered(measurement: Measurement, subject: &SubjectUse) -> Result<Measuremen
 }
 
 /// Explains a trial without valid responses. `stalled` is the share of time in which the generator did not run,
-/// `starved` the share in which the server waited for a CPU. `is_silent` is whether all errors were timeouts.
+/// `starved` the share in which the server waited for a CPU. `is_silent` means that all errors were timeouts.
 fn blame(stalled: f64, starved: f64, is_silent: bool) -> (FailureKind, String) {
     let percent = |share: f64| format!("{:.0} %", share * 100.0);
     match is_silent {

@@ -39,11 +39,11 @@ pub struct Hosts {
 /// Program that starts a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Launcher {
-    /// mpirun, if it is installed, in an allocation or for more than two machines; otherwise ssh.
+    /// mpirun if it is installed and there is an allocation or more than two machines; otherwise ssh.
     Auto,
-    /// One mpirun of Open MPI for all nodes, which join over TLS.
+    /// One command, Open MPI's mpirun, that starts all nodes, which join over TLS.
     Mpirun,
-    /// One command of the user for all nodes, which join over TLS.
+    /// One user-defined command that starts all nodes, which join over TLS.
     Start,
     /// One ssh session per node, which is also the node's channel.
     Ssh,
@@ -56,7 +56,7 @@ pub enum Launcher {
 pub struct HostPlan {
     /// Name of the machine in tables and messages.
     pub name: String,
-    /// Address in the network of the load: an IP address or a host name.
+    /// IP address or host name of the machine in the network that carries the load.
     pub address: String,
     /// Role of the machine in a trial: server or generator.
     pub role: Role,
@@ -66,9 +66,9 @@ pub struct HostPlan {
     pub quintain: Option<String>,
     /// Base of relative paths in commands; `None` for the same directory as on the lab's machine.
     pub directory: Option<String>,
-    /// Destination for ssh, a name from its configuration or `user@host`; `None` for the address.
+    /// Destination for ssh: a name from ssh's configuration, or `user@host`; `None` for [`HostPlan::address`].
     pub ssh: Option<String>,
-    /// Launcher of this node; `None` for the cluster's.
+    /// Launcher of this node; `None` for [`Hosts::launcher`].
     pub launcher: Option<Launcher>,
 }
 
@@ -126,7 +126,7 @@ static HOST: Keys = Keys {
     ],
 };
 
-/// Whether `text` is an address or host name. A leading `-` would be an option of ssh.
+/// Whether `text` is an address or host name. ssh would parse a leading `-` as an option.
 fn is_name(text: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | ':');
     !text.is_empty() && text.len() <= 255 && !text.starts_with('-') && text.chars().all(plain)
@@ -162,7 +162,7 @@ pub fn parse(text: &str, needed: &[Role]) -> Result<Hosts, Vec<Diagnostic>> {
     let hosts = sections.iter().map(|host| host.as_ref().and_then(read)).collect::<Vec<_>>();
     if hosts.iter().all(Option::is_some) && !hosts.is_empty() {
         let hosts = hosts.iter().flatten().cloned().collect::<Vec<_>>();
-        // Only the first error of each position is reported.
+        // Only the first error at each position is reported.
         let mistakes = mistakes(&hosts, launcher, needed);
         if !mistakes.is_empty() {
             section.mistake("host", mistakes.join("; "), None);

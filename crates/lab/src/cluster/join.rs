@@ -25,7 +25,7 @@ pub use node_side::{JoinError, join};
 pub struct Pipes {
     /// Data from the other side.
     pub input: File,
-    /// Data to the other side. Closing only `output` ends the `input` of the other side.
+    /// Data for the other side. Closing only `output` ends the `input` of the other side.
     pub output: File,
 }
 

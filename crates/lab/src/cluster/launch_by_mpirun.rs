@@ -29,7 +29,7 @@ const SETTINGS: &[(&str, &str)] = &[
         "-o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=2 -o ServerAliveCountMax=3",
     ),
     ("OMPI_MCA_orte_keep_fqdn_hostnames", "1"),
-    // Otherwise mpirun takes minutes to notice a lost machine. Only the lab names it, so the lab must notice it first.
+    // Otherwise mpirun takes minutes to notice a lost machine. The lab, which can name it, notices sooner than this.
     ("OMPI_MCA_oob_tcp_keepalive_time", "2"),
     ("OMPI_MCA_oob_tcp_keepalive_intvl", "1"),
     ("OMPI_MCA_oob_tcp_keepalive_probes", "5"),
@@ -37,7 +37,7 @@ const SETTINGS: &[(&str, &str)] = &[
 const AS_ROOT: &[(&str, &str)] = &[("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")];
 /// Environment variables of the allocations that mpirun supports: Slurm, PBS and Grid Engine.
 const ALLOCATIONS: &[&str] = &["SLURM_JOB_ID", "PBS_JOBID", "PE_HOSTFILE"];
-/// Time for the command to end by itself, because mpirun crashes if it is stopped while it ends.
+/// Time that the command gets to end by itself. mpirun crashes if it is stopped while it is ending.
 const ENDING: Duration = Duration::from_secs(4);
 
 pub(super) struct Gang {
@@ -181,7 +181,7 @@ fn contexts(machines: &[(&HostPlan, IpAddr)], nodes: &[Vec<String>]) -> Vec<Stri
             words.push(":".to_owned());
         }
         let name = host.ssh.as_ref().unwrap_or(&host.address);
-        // `-x` passes the ticket by name, which hides its value from other users. Every context needs the option.
+        // `-x` passes the ticket by name, which hides its value from other users. Each node needs its own `-x`.
         words.extend(["-np", "1", "--host", name, "-x", TICKET, "sh", "-c"].map(str::to_owned));
         words.push(format!("cd && exec {}", shell_words::join(node)));
     }

@@ -18,14 +18,14 @@ use crate::trial_end_reason::{End, failed};
 
 /// Duration of each of the two measurements of a path, ms.
 const DURATION_MS: u64 = 200;
-/// Duration of a retry for very long paths or busy machines, if no response arrived within [`DURATION_MS`], ms.
+/// Duration of the retry if no response arrived within [`DURATION_MS`], as on very long paths or busy machines, ms.
 const LONG_MS: u64 = 3_000;
 /// Duration of the transfer to all generators at once, ms.
 const TOGETHER_MS: u64 = 400;
 const BODY_BYTES: u32 = 1 << 20;
-/// Number of connections that carry bodies, large enough that it does not limit the throughput.
+/// Number of connections that carry bodies, large enough not to limit the throughput.
 const STREAMS: u32 = 4;
-/// CPU share of the server or a generator at or above which a transfer does not show the limit of the paths.
+/// CPU usage (0 to 1) of the server or a generator at or above which a transfer does not show the limit of the paths.
 const BUSY: f64 = 0.7;
 const PATIENCE: Duration = Duration::from_secs(20);
 

@@ -17,7 +17,7 @@ const LOOK: Duration = Duration::from_millis(50);
 const ENDED: &str = "its connection ended";
 /// Time to wait for the exit status of a lost node's process.
 const LAST_WORDS: Duration = Duration::from_millis(500);
-/// Number of round trips per estimate of the clock offset. The shortest one determines it.
+/// Number of round trips per estimate of the clock offset. The shortest round trip gives the estimate.
 const PINGS: u32 = 100;
 
 pub(crate) struct Link {
@@ -88,7 +88,7 @@ impl Link {
         self.handle.as_fd()
     }
 
-    /// Reads the available messages once, and waits for one if there are none. Fails if the node is lost.
+    /// Reads the messages that have arrived, or waits for one if there are none. Fails if the node is lost.
     fn read(&self) -> Result<(), End> {
         let said = self.lines.borrow_mut().read_parsed::<Said>().map_err(|text| self.lost(&text))?;
         let Some(said) = said else { return Err(self.lost(ENDED)) };

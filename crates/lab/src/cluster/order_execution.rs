@@ -111,7 +111,7 @@ impl Node<'_> {
         let mut told = Seen::default();
         loop {
             let due = subject.prepare();
-            // The handle of an exited process would remain readable.
+            // The handle of an exited process stays readable, so waiting for it would return at once.
             let handles = if told.exited { Vec::new() } else { subject.handles() };
             let readable = self.lab.wait(&handles, due)?;
             self.tell(subject.look(&readable)?, &mut told);

@@ -224,7 +224,7 @@ fn abandons_a_hung_load() {
     let trial = Trial { bench, point: 0, block: 0, order: 0, step: None, revision: None, perf: None };
     let record = trial.run(0, &mut |_| {}).unwrap();
     let Outcome::Failed(failure) = &record.outcome else { panic!("{:?}", record.outcome) };
-    // The generator reported no responses, then nothing, so the server is at fault.
+    // The generator reported zero responses and then fell silent, so the server is at fault.
     assert_eq!(failure.kind, FailureKind::Hung, "{failure:?}");
     assert!(failure.message.contains("after 0 requests"), "{failure:?}");
 }

@@ -108,7 +108,7 @@ impl Client {
         }
     }
 
-    /// Reads until all expected bytes or a wrong one has arrived. Returns the bytes, and the reason for an early end.
+    /// Reads until all expected bytes or a wrong byte have arrived. Returns the bytes, and the reason for an early end.
     pub(super) fn receive_like(&mut self, expected: &[u8]) -> (Vec<u8>, Option<String>) {
         let (mut received, mut got, mut end) = (vec![0; expected.len()], 0, None);
         let mut is_equal = true;

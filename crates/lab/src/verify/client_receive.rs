@@ -7,7 +7,7 @@ use super::expected_page::Page;
 use super::http_response_parser::{BODY_MAX, Framing, HEAD_MAX, Response, parse, quoted};
 
 impl Client {
-    /// Reads a response; `head` is whether the request was HEAD. `None` if the connection closed before a first byte.
+    /// Reads a response; `head` says whether the request was HEAD. `None` if the connection closed before a first byte.
     pub(super) fn receive(&mut self, head: bool) -> Result<Option<Response>, String> {
         loop {
             let Some(bytes) = self.receive_until(b"\r\n\r\n", HEAD_MAX)? else { return Ok(None) };

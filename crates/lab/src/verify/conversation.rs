@@ -130,7 +130,7 @@ impl Talk<'_, '_> {
         Ok(())
     }
 
-    /// Sends all requests, then reads. If the case is cut, reads responses to complete requests before the next piece.
+    /// Sends all requests, then reads. If requests are cut, reads the due responses before the next piece.
     fn at_once(&self, count: usize, question: Ask<'_, '_>) -> Result<(), Trouble> {
         let mut all = Vec::with_capacity(count);
         for number in 0..count {

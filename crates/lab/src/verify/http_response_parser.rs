@@ -33,7 +33,7 @@ impl Response {
     }
 }
 
-/// Parses a head, given without its final empty line and the body. `head` is whether the request was HEAD.
+/// Parses a head, given without its final empty line and the body. `head` says whether the request was HEAD.
 pub(super) fn parse(bytes: &[u8], head: bool) -> Result<(Response, Framing), String> {
     let text = std::str::from_utf8(bytes).map_err(|_| format!("a head that is not text: {}", quoted(bytes)))?;
     let mut lines = text.split("\r\n");

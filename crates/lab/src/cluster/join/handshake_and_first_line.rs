@@ -44,7 +44,7 @@ pub enum Why {
     /// The cluster has no node of this rank.
     #[error("no rank {0}")]
     Rank(u32),
-    /// A node of this rank has joined already.
+    /// A node of this rank has already joined.
     #[error("rank {0} has joined already")]
     Twice(u32),
     /// An operation failed on this machine, for this reason.

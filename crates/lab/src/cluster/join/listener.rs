@@ -150,7 +150,7 @@ impl Door {
         let _ = events.send(Event::Over(refused));
     }
 
-    /// Polls the socket and half-open connections, and returns a flag for each. `None` if the lab has stopped waiting.
+    /// Polls the socket and half-open connections. Returns whether each is ready; `None` if the lab stopped waiting.
     fn wait(&self) -> Option<Vec<bool>> {
         let now = lab_clocks::now();
         let is_open = self.has_room(now) && self.paused.is_none_or(|paused| paused <= now);
