@@ -39,7 +39,7 @@ pub(crate) fn study(name: &str) -> Option<&'static str> {
     Some(FILES.get(&format!("{STUDIES}/{name}.toml"))?)
 }
 
-/// Unpacks the files to the cache directory, which also keeps build results, and returns it. Fails without `HOME`.
+/// Unpacks the files to the cache directory, which also keeps build results. Returns its path. Fails without `HOME`.
 pub(crate) fn unpack() -> Result<PathBuf> {
     let variable = |name| output::variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let caches = variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache")));

@@ -64,7 +64,7 @@ fn stop_text(plan: &Plan) -> String {
     }
 }
 
-/// Describes what the report omits with this number of design points; `None` if it omits nothing.
+/// Names the parts that a report on so many design points omits; `None` if it omits nothing.
 fn page_text(plan: &Plan) -> Option<String> {
     let (points, limit) = (plan.points.len(), report::PAGE_LIMIT / 1_000_000);
     (points > report::PAGE_POINTS).then(|| {

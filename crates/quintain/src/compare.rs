@@ -327,7 +327,7 @@ impl Trees {
             if !self.again {
                 return Ok(self.worktrees.check_out(&name, commit)?);
             }
-            // The paths in a binary shift its layout, so each round uses a path of a different length.
+            // Paths stored in a binary shift its layout, so each round uses a path of a different length.
             let real = format!("{round}{}-{name}", "x".repeat(round * 7 % 64));
             let directory = self.worktrees.check_out(&real, commit)?;
             let link = folder.join(&name);

@@ -61,7 +61,7 @@ pub(crate) fn find(args: &LoadArgs, plan: SearchPlan, spec: &LoadSpec, name: &st
             Ok(_) if signals::is_interrupted() => break,
             Ok(measurement) => search.measured(step, &measurement),
             Err(LoadError::Interrupted) => break,
-            // A server that becomes unreachable broke under the load, unless it has never responded.
+            // If an earlier trial reached the server, it has broken under the load.
             Err(error @ LoadError::Unreachable { .. }) if search.trials() > 0 => search.broke(step, &error.to_string()),
             Err(error) => return Err(problem(&error, &trial.target)),
         };

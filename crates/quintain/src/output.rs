@@ -146,7 +146,7 @@ pub(crate) fn room_on_stderr() -> (usize, usize) {
     (columns.saturating_sub(1), rows.saturating_sub(1))
 }
 
-/// Columns and rows of a terminal; `None` if the stream is not one or its size is unknown.
+/// Columns and rows of a terminal; `None` if the stream is not a terminal or its size is unknown.
 fn size_of(stream: &(impl IsTerminal + std::os::fd::AsFd)) -> Option<(usize, usize)> {
     let size = rustix::termios::tcgetwinsize(stream).ok().filter(|_| stream.is_terminal())?;
     Some((size.ws_col.into(), size.ws_row.into())).filter(|(columns, rows)| *columns > 0 && *rows > 0)
@@ -171,7 +171,7 @@ pub(crate) fn read(path: &std::path::Path) -> Result<String> {
     std::fs::read_to_string(path).map_err(cannot(Exit::Usage, "read", path))
 }
 
-/// Reads the file `name`, the value of `flag`, after no built-in preset or journey matched. Fails if it is unreadable.
+/// Reads the file `name`, the value of `flag`, which is not the name of a `built_in`. Fails if the file is unreadable.
 pub(crate) fn read_named(flag: &str, built_in: &str, name: &str, hint: String) -> Result<String> {
     if !std::path::Path::new(name).exists() && !name.contains(['/', '.']) {
         return Err(usage(format!("`{flag}`: no {built_in} or file named `{name}`")).hint(hint));

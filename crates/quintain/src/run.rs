@@ -483,7 +483,7 @@ pub(crate) fn exit(carried: &Carried) -> Done {
     } else {
         match findings.gate.as_ref().map(|gate| (gate.verdict, gate.undecided)) {
             Some((GateVerdict::NoVerdict | GateVerdict::Undecided, Undecided::Skip)) => Exit::Skip,
-            // The candidate is undecided, and more pairs would not change that.
+            // The pairs allow no verdict, and more pairs would not change that.
             Some((GateVerdict::NoVerdict, _)) if !findings.quick => Exit::Machine,
             Some((GateVerdict::Undecided, Undecided::Fail)) => Exit::Findings,
             _ => Exit::Fine,

@@ -135,7 +135,7 @@ impl Bar {
             // Later failures of the server at this point add no information.
             let is_first = self.failures.insert(record.point);
             let words = if is_first { record.subject.stderr_tail.trim() } else { "" };
-            // The message about a server that exited already includes its last output.
+            // If the server exited, the message of the failure already includes its last output.
             let said = words.lines().last().is_none_or(|last| failure.message.contains(last.trim()));
             let words = if said { String::new() } else { format!("\n  last output:\n{}", indent(words)) };
             self.note(&format!("failed: {before}{}{words}", failure.message));

@@ -141,7 +141,7 @@ fn limited(listen: ListenArgs, asked: Option<u32>, drain: Duration) -> Result<Li
     Ok(Listen { connections: Some(connections(asked)? as usize), drain_ns: nanos(drain), ..listen.into() })
 }
 
-/// Random number that clients do not know, so that they cannot choose keys with equal hashes.
+/// Returns a random number that clients cannot know, so that they cannot choose keys with equal hashes.
 fn drawn() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one(std::process::id())

@@ -53,7 +53,7 @@ struct World {
     running: Vec<Process>,
 }
 
-/// Finds a free port below the ephemeral range, which the kernel gives to no other process.
+/// Finds a free port below the ephemeral range, so that the kernel gives it to no other process.
 fn free_port() -> u16 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let own = std::process::id().wrapping_mul(131);

@@ -81,7 +81,7 @@ fn steps(block: &Block) -> Vec<Step> {
     steps
 }
 
-/// Replaces numbers with a unit, fraction or interval, so that all measured values are equal. Collapses whitespace.
+/// Masks all numbers that have a unit, fraction or interval, because they are measured. Collapses whitespace.
 fn without_measurements(line: &str) -> String {
     static MEASURED: LazyLock<Regex> = LazyLock::new(|| {
         let number = r"\d+(?:,\d{3})*(?:\.\d+)?";

@@ -107,7 +107,7 @@ fn load_and_server_counts_agree_for_every_scheme() {
 #[test]
 fn only_values_beyond_the_limit_are_refused() {
     let folder = Folder::new();
-    // Half of the keys have values of 300 bytes, but only 200 are allowed.
+    // Half of the keys have values of 300 bytes, but the limit is 200 bytes.
     let sizes = "values.size = { law = \"bimodal\", low = 50, high = 300, high_share = 0.5 }\n";
     folder.write("large.toml", &format!("[load.workload]\npreset = \"ycsb-a\"\nkeys.count = 400\n{sizes}"));
     for scheme in SCHEMES {

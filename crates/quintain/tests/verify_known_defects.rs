@@ -110,7 +110,7 @@ fn finds_and_ends_processes_in_other_sessions() {
         let of_this = format!("{}\0leaves-a-session\0", BROKEN.1.display());
         lines.filter(|line| line.starts_with(of_this.as_bytes())).count()
     };
-    // A killed process takes a moment to exit, and other tests may have killed some.
+    // A killed process takes a moment to exit, and other tests may also have killed processes.
     let mut tries = 0;
     while left() > 0 {
         tries += 1;
