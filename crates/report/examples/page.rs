@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         _ => fixtures::volley(),
     };
     if which == "one" {
-        // A machine with two CPUs only supports one level of cores.
+        // A machine with two CPUs supports only one level of cores.
         let one = |level: Option<&study::Level>| level == Some(&study::Level::Integer(1));
         records.retain(|record| one(record.factors.get("cores")));
         for point in run.plan.points.iter_mut().filter(|point| !one(point.factors.get("cores"))) {

@@ -7,7 +7,7 @@ use study::plan::Level;
 use analysis::enum_words_and_lists::serde_name;
 use analysis::findings::{EffectChange, Estimate, Findings, InteractionEffect, LevelEffect, Row, TrialFinding};
 
-/// Renders one row per design point, with `_mean`, `_low`, `_high` and `_stddev` per metric; empty if unknown.
+/// Renders one row per design point, with `_mean`, `_low`, `_high` and `_stddev` per metric. Unknown values are empty.
 pub fn csv(findings: &Findings) -> String {
     let of_metric =
         |metric: &&study::Metric| ["mean", "low", "high", "stddev"].map(|part| format!("{}_{part}", metric.name));

@@ -48,7 +48,7 @@ pub(crate) enum Block {
     Code(String),
     /// Blocks under a title, collapsed if the form supports it.
     Fold(String, Vec<Block>),
-    /// Figures of the metrics that the study asks about, or supporting ones. Omitted if the form cannot show figures.
+    /// Figures of the metrics that the study asks about, or supporting figures. Omitted if the form cannot show any.
     Figures {
         supporting: bool,
     },

@@ -11,7 +11,7 @@ use study::record::Record;
 
 pub use hdr::{LatencyFile, latency_file};
 
-/// An export format for a different tool, with its help and documentation.
+/// An export format, with the help and documentation about it.
 #[derive(Clone, Copy, Debug)]
 pub struct Export {
     /// Name of the format on the command line.
@@ -89,7 +89,7 @@ pub struct Source<'a> {
 /// One file that an export creates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct File {
-    /// File name without a directory. Only used if an export has several files.
+    /// File name without a directory. Used only if the export has several files.
     pub name: String,
     /// Complete content of the file.
     pub text: String,

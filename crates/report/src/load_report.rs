@@ -273,7 +273,7 @@ fn in_flight_words(report: &LoadReport) -> String {
     format!("{counted:.1}{most} counted, {implied:.1} by rate x mean latency{but}")
 }
 
-/// Confidence level of the intervals, and the first reason for missing ones. Other reasons only differ in numbers.
+/// Confidence level of the intervals, and the first reason for missing intervals. Other reasons differ only in numbers.
 fn about_intervals(report: &LoadReport) -> String {
     let notes = report.intervals.values().filter_map(|found| match found {
         IntervalOrNote::Note { note } => Some(note.as_str()),

@@ -477,7 +477,7 @@ impl Panel {
         svg.close();
     }
 
-    /// Draws the bar of an interval; `None` if the marker would hide all of it but its caps.
+    /// Draws the bar of an interval; `None` if the marker would hide everything except the caps.
     fn bar(&self, frame: &Frame, (low, high): (f64, f64), x: f64, y: f64) -> Option<Path> {
         let mut bar = Path::default();
         let length = if self.lying() {

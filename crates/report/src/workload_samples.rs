@@ -35,14 +35,14 @@ pub struct WorkloadDrawn {
     pub kinds: BTreeMap<String, u64>,
     /// Number of distinct keys requested.
     pub distinct_keys: u64,
-    /// Number of operations on a new key, whose reads miss in any cache.
+    /// Number of operations that are the first on their key. Reads among them miss in any cache.
     pub first_touches: u64,
     /// Total size of all requested keys and their values, bytes, each counted once. A cache of this size plus its own
     /// overhead would hold them all.
     pub footprint_bytes: u64,
     /// Share of the most popular keys; `null` if keys are created during the workload.
     pub head: Option<Head>,
-    /// Hit ratio that follows from the mix without fills, a fraction; `null` if none follows.
+    /// Hit ratio that the mix without fills implies, a fraction; `null` if it implies none.
     pub hit_ratio_of_mix: Option<f64>,
     /// Lengths of keys and values, as drawn and by their distributions.
     pub lengths: Vec<Lengths>,

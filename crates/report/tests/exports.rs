@@ -1,4 +1,4 @@
-//! Reads exports back with HdrHistogram's library and with strict types. `.ci/exports.py` reads them with the tools.
+//! Reads exports back with HdrHistogram's library and with strict types. `.ci/exports.py` runs the actual tools.
 
 use std::collections::BTreeMap;
 

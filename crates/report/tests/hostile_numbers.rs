@@ -15,7 +15,7 @@ fn numbers(value: &Value, path: &str, found: &mut Vec<String>) {
     }
 }
 
-/// Changes how histogram buckets are written: as a list, to change single numbers, or as a string, to be read.
+/// Converts histogram buckets between a list, in which single numbers can be changed, and the string that is read.
 fn write_buckets(value: &mut Value, written: fn(&Value) -> Value) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(|item| write_buckets(item, written)),

@@ -132,7 +132,7 @@ pub enum LatencyFile {
     Log,
 }
 
-/// Renders the latencies of a load; `None` if there are none. `start` is when measuring began, since 1970-01-01 UTC.
+/// Renders the latencies of a load; `None` if there are none. Measuring began at `start`, since 1970-01-01 UTC.
 pub fn latency_file(measurement: &Measurement, kind: LatencyFile, name: &str, start: Duration) -> Option<String> {
     match kind {
         LatencyFile::Percentiles => {
@@ -209,7 +209,7 @@ mod tests {
             prop_assert_eq!(theirs.len(), ours.len());
             let buckets = ours.iter_buckets().collect::<Vec<_>>();
             for (low, high, _) in buckets.iter().copied().filter(|bucket| bucket.1 <= stats::histogram::HIGHEST_NS) {
-                // Several of the finer buckets may be in one bucket of HdrHistogram.
+                // One bucket of HdrHistogram may contain several of the finer buckets.
                 let (low, high) = if precision > 10 { (theirs.lowest_equivalent(low), theirs.highest_equivalent(high)) } else { (low, high) };
                 let count = buckets.iter().filter(|bucket| low <= bucket.0 && bucket.1 <= high).map(|bucket| bucket.2).sum::<u64>();
                 prop_assert_eq!(theirs.count_between(low, high), count, "{} to {}", low, high);
@@ -217,7 +217,7 @@ mod tests {
             if precision == stats::Histogram::PRECISION {
                 for q in [0.0, 0.5, 0.9, 0.99, 1.0] {
                     let quantile = ours.quantile(q).unwrap();
-                    // Above that value, floats cannot distinguish neighboring integers.
+                    // Above `HIGHEST_NS`, floats cannot distinguish neighboring integers.
                     let is_exact = quantile <= stats::histogram::HIGHEST_NS as f64;
                     prop_assert!(!is_exact || theirs.equivalent(theirs.value_at_quantile(q), quantile as u64), "{} at {}", quantile, q);
                 }

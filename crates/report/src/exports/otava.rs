@@ -13,7 +13,7 @@ const TIME: &str = "time";
 const ATTRIBUTES: [&str; 4] = ["run", "revision", "quintain", "limited_by"];
 
 /// Creates a table per design point of `latest`, with a row per run of `history`, and `otava.yaml`, which names the
-/// tables. Otava cannot read empty numbers, so this file lists only metrics that all rows have.
+/// tables. Otava cannot read empty numbers, so `otava.yaml` lists only metrics that all rows have.
 pub(super) fn otava(latest: &Findings, history: &[Findings]) -> Vec<File> {
     let (mut files, mut tests) = (Vec::new(), Map::new());
     for (key, newest) in measured(latest) {

@@ -97,7 +97,7 @@ fn curves<'a>(grid: &Grid<'_>, facet: &Facet<'a>, each: usize, ecdf: bool, last_
         let latency = Latency::from_parts(row.latency.as_ref()?, row.censored.as_deref())?;
         let sample = Some(&latency.answered).filter(|sample| !sample.is_empty())?;
         let found = latency.estimate();
-        // A curve ends at the quantile that waiting requests leave open.
+        // A curve ends before the first quantile that is unknown because of waiting requests.
         let known = |q: f64| found.quantile(q).filter(|bound| !bound.at_least).map(|bound| bound.value.max(1.0));
         let series = grid.series_of(row)?;
         let beyond = |q: f64| (1.0 - q) * sample.len() as f64 >= BEYOND;

@@ -23,7 +23,7 @@ struct Over<'a> {
     /// Whether lines also join the levels of a text factor.
     interaction: bool,
     trials: bool,
-    /// Whether each trial is drawn as a dot, because there are many.
+    /// Whether trials are drawn as dots, because there are many.
     dust: bool,
     labels: BTreeMap<usize, String>,
     across: Across<'a>,
@@ -250,7 +250,7 @@ impl Over<'_> {
         (name, title, what + &fixed.unwrap_or_default() + &fitted + parallel)
     }
 
-    /// Marks of a row at `x`, values as `y`, trials spread over `spread` units. [`Over::panel`] may swap the axes.
+    /// Marks of a row at `x`: values are `y`, and trials spread over `spread` units. [`Over::panel`] may swap the axes.
     fn marks_of(&self, row: &Row, metric: &str, x: f64, spread: f64) -> Vec<Mark> {
         let detail = self.grid.detail;
         let place = self.metrics.iter().position(|known| known == metric).unwrap_or(0);

@@ -40,7 +40,7 @@ impl<'a> Colours<'a> {
         if factor.is_none_or(|factor| is_contender(factor) || !factor.varies()) { 0 } else { self.others() }
     }
 
-    /// Series number of the level with index `place`, counted from `first`, in the row's idle policy.
+    /// Series number of the level with index `place`, counted from `first`, for the row's idle policy.
     pub(crate) fn number(&self, first: usize, place: usize, row: &Row) -> usize {
         first + place * self.policies() + usize::from(self.idle && row.idle == Some(IdlePolicy::Spin))
     }

@@ -9,7 +9,7 @@ use analysis::trial_timeline::{band_ns, rule};
 
 const TRIALS: usize = 12;
 const BANDS_MAX: f64 = 32.0;
-/// Shares of a column's requests, fractions, from which a cell becomes one shade darker.
+/// Fractions of a column's requests at or above which a cell is one shade darker.
 const SHADES_FROM: [f64; style::SHADES - 1] = [0.003, 0.01, 0.03, 0.1, 0.3];
 
 struct Scales {

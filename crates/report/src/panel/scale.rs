@@ -9,8 +9,8 @@ pub(crate) enum Scale {
 }
 
 impl Scale {
-    /// Returns the position of a value: 0 at the start of the axis, 1 at its end, and possibly outside. `None` if the
-    /// value is not finite, or not positive on a log axis.
+    /// Returns the position of a value: 0 at the start of the axis, 1 at its end, below 0 or above 1 outside it. `None`
+    /// if the value is not finite, or not positive on a log axis.
     pub(crate) fn place(&self, value: f64) -> Option<f64> {
         let place = match *self {
             Scale::Linear { low, high } => (value - low) / (high - low),
@@ -21,7 +21,7 @@ impl Scale {
         place.is_finite().then_some(place)
     }
 
-    /// Returns the scale that best separates two or more ascending `levels`: log for 1, 2, 4, linear for 1, 2, 3.
+    /// Returns the scale that best separates two or more ascending `levels`: log for 1, 2, 4; linear for 1, 2, 3.
     pub(crate) fn for_levels(levels: &[f64]) -> Scale {
         let (low, high) = (levels[0], levels[levels.len() - 1]);
         let linear = Scale::Linear { low, high };

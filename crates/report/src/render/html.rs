@@ -26,7 +26,7 @@ const ROWS: [usize; 4] = [300, 100, 30, 10];
 #[derive(Debug, thiserror::Error)]
 #[error("the page of {what} could not be written")]
 pub struct HtmlError {
-    /// What the page reports on, such as `run volley-20261120-210500`.
+    /// Subject of the page, such as `run volley-20261120-210500`.
     pub what: String,
     /// Error of the template engine.
     pub source: askama::Error,

@@ -65,7 +65,7 @@ fn section(out: &mut String, section: &Section, style: &Style) {
 
 pub(crate) fn table(table: &Table, style: &Style) -> String {
     let paint = Paint(style);
-    // Width is measured as shown, because levels of a factor may contain anything.
+    // Columns are as wide as the escaped text, because levels of a factor may contain any characters.
     let text_of = |text: &str| visible(text).replace('\n', "\\n");
     let width_of = |at: usize| {
         let cells = table.rows.iter().map(|row| columns(&text_of(&row[at].text)));

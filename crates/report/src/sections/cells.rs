@@ -87,7 +87,7 @@ pub(crate) fn cell(f: &Findings, row: &Row, metric: &str) -> String {
     }
 }
 
-/// Cell with the limit and the marks that it does not imply. Red if the row does not measure the server.
+/// Cell with the limit and the marks that it does not imply. The cell is red if the row does not measure the server.
 pub(crate) fn limit_cell(row: &Row) -> Cell {
     let hint = row.limited_by.as_ref().map_or_else(String::new, |found| found.reasons.join("; "));
     let implied = row.limited_by.as_ref().and_then(|found| Mark::of(found.limit));
