@@ -128,7 +128,7 @@ fn compare(rival: &Rival, addresses: [SocketAddr; 2], operations: usize, rng: &m
     Ok(differences)
 }
 
-/// Whether two replies agree. Remaining times may differ by 2 s or 250 ms, because one server replies later.
+/// Whether two replies agree. Remaining times may differ by 2 (s) or 250 (ms), because one server replies later.
 fn are_alike(ours: &[u8], theirs: &[u8]) -> bool {
     let time = |reply: &[u8]| std::str::from_utf8(reply.strip_prefix(b":")?).ok()?.trim_end().parse::<i64>().ok();
     ours == theirs
@@ -147,7 +147,7 @@ fn pick(rng: &mut Rng, list: &'static str) -> &'static str {
     list.split('|').nth(rng.below(list.split('|').count() as u64) as usize).unwrap_or_default()
 }
 
-/// A number, other text or many bytes. Numbers stay below 2^63, beyond which memcached 1.6.18 looks for a minus sign.
+/// Returns a number, other text or many bytes. Numbers are below 2^63: above, memcached 1.6.18 looks for a minus sign.
 fn value(rng: &mut Rng) -> String {
     match rng.below(10) {
         0..4 => rng.below(30).to_string(),
@@ -162,7 +162,7 @@ fn value(rng: &mut Rng) -> String {
 fn memcached_command(rng: &mut Rng) -> Vec<u8> {
     let key = format!("k{}", rng.below(KEYS));
     let noreply = if rng.below(10) == 0 { " noreply" } else { "" };
-    // No item expires during a run, unless it is expired already.
+    // No item expires during a run, but some are already expired when they are stored.
     let exptime = pick(rng, "0|0|0|1000|2592001|2000000000|-1|4294967296|+1000");
     let data = value(rng);
     let bytes = data.len();

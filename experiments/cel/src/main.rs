@@ -39,7 +39,7 @@ fn compare(count: u32, mut ours: impl FnMut(), mut theirs: impl FnMut()) -> [Vec
         (0..count).for_each(|_| run());
         start.elapsed().as_nanos() as f64 / f64::from(count)
     };
-    // Discards a first round of each engine, in which caches and branch predictors are cold.
+    // Discards a first round of each engine, in which CPU caches and branch predictors are cold.
     round(&mut ours);
     round(&mut theirs);
     for at in 0..ROUNDS {

@@ -26,7 +26,7 @@ enum Kind {
     Trials { subject: Subject, trials: usize, metric: Metric },
     /// Mean of one AR(1) series by batch means.
     BatchMean { rho: f64, windows: usize },
-    /// A series that grows until its batch-means interval is narrow, at looks or, if `often`, at every ten windows.
+    /// A series that grows until a check finds its interval narrow: at looks or, if `often`, after every ten windows.
     Growing { rho: f64, often: bool },
     /// The series of `BatchMean`, wrongly treated as independent.
     Naive { rho: f64, windows: usize },
@@ -36,7 +36,7 @@ enum Kind {
     BatchQuantile { subject: Subject, q: f64 },
     /// Quantile of independent requests by order statistics.
     Order { requests: u64, q: f64 },
-    /// Saturation search on servers whose starts differ in capacity by `between`; if `blind`, by bisection instead.
+    /// Saturation search or, if `blind`, bisection, on servers whose starts differ in capacity by `between`.
     Search { between: f64, blind: bool },
     /// The law of scalability fitted to seven points that scatter alike (`even`) or eight times as much after the peak.
     Scalability { trials: usize, even: bool, of: Scaling },
@@ -488,7 +488,7 @@ impl Subject {
         }
     }
 
-    /// Windows have a third to five thirds of the usual number of requests.
+    /// Simulates windows with a third to five thirds of the usual number of requests.
     fn unequal_windows(&self, rng: &mut Rng, mut take: impl FnMut(&[f64])) {
         let mut process = Ar1::start(self.rho, rng);
         let mut latencies = Vec::new();
