@@ -132,7 +132,7 @@ pub(crate) fn histogram_from_parts(bytes: &[u8]) {
     }
 }
 
-/// Checks that a load specification is rejected or written as it was read.
+/// Checks that a load specification is rejected or survives a round trip.
 pub(crate) fn load_spec_json(bytes: &[u8]) {
     let Ok(spec) = serde_json::from_slice::<LoadSpec>(bytes) else { return };
     let written = serde_json::to_vec(&spec).expect("a parsed value can be serialized");

@@ -8,7 +8,7 @@ use wire::http1::{
 /// Maximum size of a stream that cannot reach the limits on chunk lines, chunk extensions and heads, bytes.
 const STREAM_WITHIN_LIMITS_BYTES: usize = 4000;
 
-/// Size from which a server waits for the end of a head before it parses the head again, bytes.
+/// Size of an incomplete head, in bytes, from which a server waits for its end before it parses the head again.
 const HEAD_AWAITED_BYTES: usize = 1024;
 
 /// The responses that a client read from a stream.
@@ -277,7 +277,7 @@ pub(crate) fn request(bytes: &[u8]) {
     let whole = asks(limits, &[stream]);
     for pieces in cuts(control, stream) {
         let cut = asks(limits, &pieces);
-        // A long head is checked when it is complete, but may be checked earlier.
+        // The server may check a long head only once it is complete, or earlier, depending on the cuts.
         let is_awaited = whole.end == Ok(()) && whole.head_bytes >= HEAD_AWAITED_BYTES && cut.end.is_err();
         assert_eq!(cut.complete, whole.complete, "cut {:?}", lengths(&pieces));
         assert!(cut.end == whole.end || is_awaited, "{:?} and {:?}, cut {:?}", cut.end, whole.end, lengths(&pieces));

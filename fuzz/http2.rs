@@ -122,7 +122,7 @@ pub(crate) fn blocks(bytes: &[u8]) {
                 assert_eq!(fields, theirs);
             }
             (Err(_), Err(_)) => return,
-            // The other implementation has other limits and accepts padding with zeros (RFC 7541, section 5.2).
+            // The other implementation has different limits and accepts padding with zeros (RFC 7541, section 5.2).
             (Err(HpackError::FieldsTooLarge(_) | HpackError::Integer | HpackError::Huffman), Ok(_)) => return,
             (own, theirs) => panic!("ours {own:?}, theirs {theirs:?} of {}", block.escape_ascii()),
         }
