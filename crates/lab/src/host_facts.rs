@@ -182,7 +182,7 @@ impl Files {
         cpus
     }
 
-    /// Gives cores of different dies different numbers, by their lists of siblings, because numbers repeat in each die.
+    /// Gives each core a unique number, found by its list of siblings, because core numbers repeat in each die.
     fn tell_dies_apart(&self, cpus: &mut [Cpu]) {
         let first_sibling = |cpu: &Cpu| {
             let list = self.may(&format!("sys/devices/system/cpu/cpu{}/topology/thread_siblings_list", cpu.index))?;

@@ -118,7 +118,7 @@ fn text(path: &Path) -> Result<String, String> {
     read_text(path, JOURNEY_MAX_BYTES).map_err(|error| format!("cannot read `{}`: {error}", path.display()))
 }
 
-/// Value of `Host` (RFC 9110, section 7.2): the requested address, or the name in the certificate with the port.
+/// Value of `Host` (RFC 9110, section 7.2): the requested address, or the certificate's name with the port.
 fn host(http: &HttpPlan, address: SocketAddr) -> String {
     let port = address.port();
     match &http.tls {

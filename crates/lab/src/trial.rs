@@ -25,7 +25,7 @@ use crate::{lab_clocks, load_target_and_files};
 
 const GENERATOR_MARGIN: Duration = Duration::from_secs(15);
 const LOOK: Duration = Duration::from_millis(50);
-/// Share of a trial without responses above which a stalled generator or a lack of CPU time excuses the server.
+/// Share of time above which a stalled generator or a lack of CPU time excuses a server that did not respond.
 const EXCUSE: f64 = 0.5;
 /// Silence after which a generator counts as not running. It reports five times per second.
 const PROGRESS: Duration = Duration::from_secs(2);

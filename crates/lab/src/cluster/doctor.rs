@@ -7,7 +7,7 @@ use study::record::{Finding, Node, Role};
 use crate::doctor::{Seen, findings, good, not_checked, warning};
 
 const CLOCK_ERROR_NS: u64 = 1_000_000;
-/// Maximum drift between clocks, in parts per million; their crystals cannot explain a larger one.
+/// Maximum drift between two clocks, in parts per million. Their crystals cannot explain a larger drift.
 const DRIFT_PPM: f64 = 100.0;
 /// Fraction of the median speed of all paths below which the slowest path causes a warning.
 const SLOW: f64 = 0.1;

@@ -121,7 +121,7 @@ struct HalfOpen {
 struct Door {
     socket: TcpListener,
     config: Arc<ServerConfig>,
-    /// Random key of the HMACs that tickets are compared by, so that timing reveals nothing about the ticket.
+    /// Random key of the HMACs by which tickets are compared, so that timing reveals nothing about the ticket.
     key: hmac::Key,
     tag: hmac::Tag,
     ranks: Vec<Rank>,
