@@ -44,7 +44,7 @@ pub(crate) fn adapter(path: &Path, only_check: bool) -> Result<()> {
         match asked.recv_timeout(Duration::from_secs(1)) {
             Ok(Asked::Reload) => reload(&running, &draft),
             Err(RecvTimeoutError::Timeout) => {
-                // The connections of a burst end one after another, so memory is released for five seconds.
+                // The connections of a burst end one after another, so memory is released repeatedly for five seconds.
                 releases = if running.take_burst() { 5_u32 } else { releases.saturating_sub(1) };
                 if releases > 0 {
                     net::thread_and_process::release_memory();
