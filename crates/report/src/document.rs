@@ -146,7 +146,7 @@ impl Table {
         std::iter::once(format!("{}\n{heads}", self.title)).chain(rows).collect::<Vec<_>>().join("\n")
     }
 
-    /// Creates a table without tooltips. If too wide, it omits columns from the end, except its first three and last.
+    /// Creates a table without tooltips. If it is too wide, columns between the third and the last are omitted.
     pub(crate) fn plain(
         title: impl Into<String>,
         heads: impl IntoIterator<Item = Head>,

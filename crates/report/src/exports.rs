@@ -11,7 +11,7 @@ use study::record::Record;
 
 pub use hdr::{LatencyFile, latency_file};
 
-/// An export format, with the help and documentation about it.
+/// An export format and its description for help and documentation.
 #[derive(Clone, Copy, Debug)]
 pub struct Export {
     /// Name of the format on the command line.

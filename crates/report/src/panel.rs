@@ -55,7 +55,7 @@ pub(crate) struct Panel {
     pub(crate) slot: f64,
     /// Height of the plot in a panel with vertical values, in user units.
     pub(crate) tall: f64,
-    /// Names at the ends of lines: number of the series and text.
+    /// Names at the ends of lines, each with the number of its series.
     pub(crate) names: Vec<(usize, String)>,
     /// Panels below with a common x axis and value unit, from the top. The last one has the x label.
     pub(crate) below: Vec<Panel>,
