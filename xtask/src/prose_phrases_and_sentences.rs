@@ -1,5 +1,5 @@
-//! Finds long sentences in documents, and phrases that read as translated in documents and comments. The patterns are
-//! the ones with the fewest false alarms.
+//! Finds long sentences in documents, and phrases that read as translated in documents and comments. Only
+//! patterns with few false alarms are included.
 
 /// Maximum length of a sentence in a document, in words.
 const SENTENCE_MAX: usize = 35;

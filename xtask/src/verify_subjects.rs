@@ -8,7 +8,7 @@ use crate::tidy::root;
 /// Exit code of `quintain verify` for a server that this machine cannot run.
 const UNRUNNABLE: i32 = 4;
 
-/// Builds and checks the named servers, or all without names; the error says how many break their requirements.
+/// Builds and checks the servers in `names`, or all if it is empty; the error says how many break their requirements.
 pub(crate) fn run(names: &[&str]) -> Result<(), String> {
     let root = root();
     let own = std::env::current_exe().map_err(|error| format!("error: the path of this program: {error}"))?;
