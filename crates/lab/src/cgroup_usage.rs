@@ -18,7 +18,7 @@ pub(crate) struct Cgroup {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Usage {
-    /// CPU time in user mode and in the kernel, ns. The sum is exact, the split an estimate. `None` if unreadable.
+    /// CPU time in user mode and in the kernel, ns. The sum is exact; the split is an estimate. `None` if unreadable.
     pub(crate) cpu_ns: Option<(u64, u64)>,
     memory_bytes: Option<u64>,
     memory_max_bytes: Option<u64>,

@@ -182,7 +182,7 @@ impl Image {
 }
 
 impl Job {
-    /// Removes the container and returns whether it is gone. If its client was `killed`, also looks for a late start.
+    /// Removes the container and returns whether it is gone. If its client was `killed`, checks repeatedly.
     pub(crate) fn remove(&self, killed: bool) -> bool {
         let client = |arguments: &[&str]| run_client(&self.client, arguments, TO_REMOVE);
         let filter = format!("name=^{}$", self.name);

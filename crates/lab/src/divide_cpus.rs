@@ -17,8 +17,8 @@ pub struct Share {
 
 /// Divides `cpus`: the server gets `subject` of them; the generator gets `generator` or, if that is `None`, the rest.
 /// Physical cores come before their siblings. Both sides share one NUMA node if they fit, and whole cores go to one
-/// side if possible. If `generator` is `None`, the generator also avoids siblings of the server's CPUs if
-/// others are left. A CPU serves both sides only if `may_share` is set and CPUs are too few. Fails with both numbers.
+/// side if possible. With `None`, the generator gets no siblings of the server's CPUs unless nothing else is left. A
+/// CPU serves both sides only if `may_share` is set and CPUs are too few. Fails with the numbers needed and available.
 pub fn share(cpus: &[Cpu], subject: u32, generator: Option<u32>, may_share: bool) -> Result<Share, String> {
     let (subject, wanted, total) = (subject as usize, generator.map(|count| count as usize), cpus.len());
     let least = wanted.unwrap_or(1);

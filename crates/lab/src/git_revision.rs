@@ -9,7 +9,7 @@ pub fn short(commit: &str) -> &str {
     commit.get(..12).unwrap_or(commit)
 }
 
-/// Last commit that touched `folder`: twelve digits, with `-dirty` if changed since. `None` without git or a commit.
+/// Last commit that touched `folder`: 12 digits, plus `-dirty` if there are changes. `None` without git or a commit.
 pub fn of(folder: &Path) -> Option<String> {
     let commit = capture(&["git", "log", "-1", "--format=%H", "--", "."], folder)?;
     marked(&commit, &["git", "status", "--porcelain", "--", "."], folder)

@@ -182,7 +182,7 @@ impl Files {
         cpus
     }
 
-    /// Gives each core a unique number, found by its list of siblings, because core numbers repeat in each die.
+    /// If dies repeat core numbers, gives each core a unique number: the first CPU in its list of siblings.
     fn tell_dies_apart(&self, cpus: &mut [Cpu]) {
         let first_sibling = |cpu: &Cpu| {
             let list = self.may(&format!("sys/devices/system/cpu/cpu{}/topology/thread_siblings_list", cpu.index))?;

@@ -1,5 +1,5 @@
 //! Detects other labs on this machine, because labs that run at the same time disturb each other without a trace. A
-//! running lab holds a Unix socket with an abstract name (unix(7)). The kernel lists such sockets to every user, they
+//! running lab holds a Unix socket with an abstract name (unix(7)). The kernel shows such sockets to every user, they
 //! need no writable file, and none is left when a lab ends. Labs in other network namespaces are not visible.
 
 use std::io;

@@ -16,7 +16,7 @@ use crate::process_start_and_stop::{Child, Launch, Supervisor, wait_readable};
 
 /// Samples per second of CPU time. It must not divide the kernel's tick rates, or samples would coincide with ticks.
 const FREQUENCY_HZ: u32 = 997;
-/// Time limit for `perf` to attach. The load begins only afterwards.
+/// Time limit for `perf` to attach. The load begins afterwards.
 const ATTACH: Duration = Duration::from_secs(5);
 /// Delay between the first bytes in perf's output file, which appear once the counters are open, and the first sample.
 const SETTLE: Duration = Duration::from_millis(50);

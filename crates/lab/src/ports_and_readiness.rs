@@ -18,7 +18,7 @@ pub(crate) enum NotReady {
 }
 
 /// Waits up to `timeout` until `child` or one of its descendants accepts connections on `address`. For a container,
-/// `inside` has the port inside it and a function that asks the engine for the ID of its first process.
+/// `inside` has the port inside the container, and a function that asks the engine for the ID of its first process.
 pub(crate) fn wait(
     child: &mut Child,
     address: SocketAddr,
@@ -44,7 +44,7 @@ pub(crate) fn wait(
             return Ok(());
         }
         let left = deadline.saturating_duration_since(lab_clocks::now());
-        // The pause is a wait for the server's exit, so that an early exit is noticed at once.
+        // This pause waits for the server's exit, so that an early exit is noticed at once.
         if let Some(exit) = child.wait(pause.min(left)) {
             return Err(NotReady::Exited(exit));
         }

@@ -51,7 +51,7 @@ fn listening(proc: &Path, pid: u32) -> Option<Vec<(SocketAddr, u64)>> {
     Some(tables.into_iter().flatten().flat_map(|table| listeners(io::BufReader::new(table))).collect())
 }
 
-/// Listening sockets, which come first in a table such as `/proc/net/tcp` (proc(5)). Skips up to 100,000 others.
+/// Reads only the listening sockets, which come first in `/proc/net/tcp` (proc(5)); 100,000 others may follow.
 fn listeners(table: impl io::BufRead) -> Vec<(SocketAddr, u64)> {
     const LISTEN: &str = "0A";
     let mut found = Vec::new();

@@ -359,7 +359,7 @@ impl Child {
         Ok(kill_process(self.pid, Signal::TERM)?)
     }
 
-    /// Waits up to `limit` until the child and its descendants have ended. Fails with the number left.
+    /// Waits up to `limit` until the child and its descendants have ended. Fails with the number of processes left.
     pub(crate) fn wait_gone(&mut self, limit: Duration) -> Result<(), String> {
         let deadline = lab_clocks::now() + limit;
         // `wait` would kill the descendants.

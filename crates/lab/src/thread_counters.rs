@@ -56,7 +56,7 @@ struct Thread {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Waits {
     pub(crate) total_ns: u64,
-    /// Longest unfinished wait, or the longest counted between the latest two samples if that is longer, ns.
+    /// Length of the longest wait, ns: either unfinished, or counted between the latest two samples.
     pub(crate) longest_ns: u64,
 }
 

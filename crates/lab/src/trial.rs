@@ -270,8 +270,8 @@ fn handle_server_events(
     Ok(())
 }
 
-/// Subtracts the CPU time of proxies on the server's CPUs from the time of other processes. The latter is unknown if
-/// the generator shared the CPUs or spinners ran.
+/// Subtracts the CPU time of proxies on the server's CPUs from the time of other processes. The result is unknown
+/// if the generator shared the CPUs or spinners ran.
 fn settle_others(record: &mut Record) {
     let cpu_ns = |used: &SubjectUse| used.user_ns.saturating_add(used.system_ns);
     let unknown = record.cpus_shared || record.idle == IdlePolicy::Spin;

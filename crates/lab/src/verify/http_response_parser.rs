@@ -1,4 +1,4 @@
-//! Parses HTTP/1.1 as strictly as RFC 9112 allows. Avoids the generator's codec, because it also judges quintain.
+//! Parses HTTP/1.1 as strictly as RFC 9112 allows. Shares no code with quintain's servers, which it also verifies.
 
 use super::unsuccessful_check_reason::excerpt;
 
