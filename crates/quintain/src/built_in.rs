@@ -1,4 +1,4 @@
-//! The studies embedded in the binary, with the files that they name (see `build.rs`), unpacked to a cache directory.
+//! Unpacks the studies embedded in the binary, and the files that they name (see `build.rs`), to a cache directory.
 
 use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};

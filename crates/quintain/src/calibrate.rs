@@ -17,7 +17,7 @@ use crate::load_progress_and_errors::Live;
 use crate::run::{cpus_of, run_once};
 use crate::{output, signals, start_cluster};
 
-/// Study of one protocol. The null server gets half of the CPUs. One client shows the latency, many the peak rate.
+/// Study of one protocol. The null server gets half of the CPUs. One client shows the latency; many show the peak rate.
 fn study_of((protocol, command): NullServer) -> String {
     let workload = if command.starts_with("serve cache") { WORKLOAD } else { "" };
     format!(

@@ -89,7 +89,7 @@ struct Side {
     name: Option<String>,
 }
 
-/// Converts a string to an integer if it is one, because some study keys expect numbers.
+/// Converts a string to an integer if possible, because some study keys expect numbers.
 fn value(text: &str) -> Value {
     text.parse::<i64>().map_or_else(|_| Value::String(text.to_owned()), Value::Integer)
 }

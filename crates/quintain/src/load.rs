@@ -66,7 +66,7 @@ pub(crate) fn load(args: LoadArgs) -> Done {
     }
     let has_free_port = metrics.is_some_and(|address| address.port() == 0);
     let metrics = metrics.map(|address| Metrics::start(address, spec.clients, &spec.cpus)).transpose()?;
-    // With `--quiet`, the address is only printed if the kernel chose the port.
+    // With `--quiet`, the address is printed only if the kernel chose the port.
     if let Some(metrics) = metrics.as_ref().filter(|_| !args.quiet || has_free_port) {
         output::message(&format!("metrics: http://{}/metrics", metrics.address));
     }

@@ -82,7 +82,7 @@ fn jobs<'r>(run: &Run, records: &'r [Record]) -> Vec<(Reference, &'r Record)> {
     jobs
 }
 
-/// Policy that a series is compared with: its own, or else the first that is not clairvoyant. `None` without either.
+/// Policy with which a series is compared: the series' own, otherwise the first that is not clairvoyant, if any.
 fn own_policy<'a>(figure: &'a Figure, series: Option<&study::plan::Level>) -> Option<&'a str> {
     let first = || figure.policies.iter().find(|policy| policy.parse::<cache::Evictor>().is_ok());
     figure.policy_of(series).or_else(|| first().map(String::as_str))

@@ -32,9 +32,9 @@ pub(crate) struct Job<'a> {
     pub(crate) how: &'a HowArgs,
     /// Name of the run to resume, or [`LATEST`]; `None` starts a new run.
     pub(crate) resume: Option<&'a str>,
-    /// Exclusive right to add to the run to resume; `None` if the caller has not taken it.
+    /// Exclusive right to extend the resumed run; `None` if the caller has not taken it.
     pub(crate) owner: Option<Owner>,
-    /// Whether this is a comparison, which can only resume a run with an equal plan.
+    /// Whether this is a comparison, which can resume only a run with an equal plan.
     pub(crate) is_compare: bool,
     pub(crate) host_cpus: Vec<u32>,
     pub(crate) cluster: Option<Rc<Cluster>>,
@@ -235,7 +235,7 @@ fn judge(record: &mut Record, calibration: Option<&Calibration>, nodes: &[Node])
     record.warnings.extend(warnings);
 }
 
-/// Announces this run to other labs and warns about them. If announcing fails, prints a note and returns `None`.
+/// Announces this run to other labs, and warns of any. If announcing fails, prints a note and returns `None`.
 fn present(work: &str) -> Option<std::os::unix::net::UnixListener> {
     if let Some(warning) = other_labs() {
         output::message(&format!("warning: {warning}"));

@@ -47,7 +47,7 @@ pub(crate) fn on_hangup(ask: impl Fn() + Send + 'static) -> Result<()> {
     watch(&[SIGHUP], move |_| ask())
 }
 
-/// Calls `ask` at every signal, with the number of earlier ones, in a new thread. Fails if it cannot watch.
+/// Calls `ask` in a new thread at every signal, with the number of earlier signals. Fails if signals cannot be watched.
 fn watch(signals: &[i32], ask: impl Fn(usize) + Send + 'static) -> Result<()> {
     let mut signals = Signals::new(signals).map_err(because(Exit::Machine, FAILED))?;
     let wait = move || signals.forever().enumerate().for_each(|(count, _)| ask(count));

@@ -160,7 +160,7 @@ fn named(name: &str) -> Result<BTreeSet<&'static str>> {
         (!server.is_empty()).then(|| format!("subjects/{server}/"))
     });
     let mut servers = servers.collect::<BTreeSet<_>>();
-    // The Rust servers share a workspace, which only builds with all its members.
+    // The Rust servers share a workspace, which builds only with all its members.
     let manifest =
         |path: &str| path.strip_suffix("Cargo.toml").filter(|folder| *folder != "subjects/").map(str::to_owned);
     let members = FILES

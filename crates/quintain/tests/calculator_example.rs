@@ -82,7 +82,7 @@ impl World {
         format!("127.0.0.1:{}", self.port(port))
     }
 
-    /// Starts an adapter of the example. It writes its reports to a file named after it.
+    /// Starts an adapter of the example, which writes reports to a file with the adapter's name.
     fn adapter(&mut self, name: &str, contract: &str) {
         let mut text = std::fs::read_to_string(example("calculator").join(format!("{name}.toml"))).unwrap();
         text = text.replace("plain.contract", &format!("{contract}.contract"));

@@ -34,7 +34,7 @@ fn init_tries_the_commands_of_each_kind() {
         assert_eq!(written.lines().filter(|line| line.starts_with("tried  ")).count(), tried, "{written}");
         folder.quintain(&["check", name]).expect(0);
     }
-    // A server can replace the proxy, because `init` only requires a valid response from it.
+    // A server can replace the proxy, because `init` requires only a valid response from it.
     let proxy = "quintain serve http --host 127.0.0.1 -p {port} --seed {next_port}";
     let written = folder.quintain(&["init", "in/front.toml", "--command", SERVER, "--proxy", proxy]).expect(0).out;
     assert!(
