@@ -181,7 +181,7 @@ impl<'a> Grid<'a> {
             x = free.find(|factor| factor.numeric && varies(factor)).or(first);
         }
         let is_x = |factor: &Factor| x.is_some_and(|x| x.name == factor.name);
-        // With several metrics, each metric is a series, so every varied factor except the axis makes panels.
+        // With several metrics, each is a series, so every varied factor except the axis splits the figure into panels.
         let series = named(&wanted.series).or_else(|| {
             let is_free = |factor: &&Factor| !is_x(factor) && !taken(factor) && varies(factor);
             let mut free = findings.factors.iter().filter(is_free).peekable();

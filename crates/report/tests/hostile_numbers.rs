@@ -15,7 +15,7 @@ fn numbers(value: &Value, path: &str, found: &mut Vec<String>) {
     }
 }
 
-/// Converts histogram buckets between a list, in which single numbers can be changed, and the string that is read.
+/// Converts histogram buckets between a list, whose numbers can be changed, and the string that records contain.
 fn write_buckets(value: &mut Value, written: fn(&Value) -> Value) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(|item| write_buckets(item, written)),

@@ -27,7 +27,7 @@ fn hdr(histogram: &stats::Histogram) -> Histogram<u64> {
     let mut hdr = Histogram::new_with_bounds(1, highest, SIGNIFICANT_DIGITS).expect("three digits from 1 on");
     let (min, max) = (histogram.min().unwrap_or(0), histogram.max().unwrap_or(0));
     for (low, high, count) in histogram.iter_buckets() {
-        // Saturated values are only known to be at most the maximum.
+        // The only known bound on a saturated value is the maximum.
         let value = if low > stats::histogram::HIGHEST_NS { high } else { (low + (high - low) / 2).clamp(min, max) };
         hdr.record_n(value.min(highest), count).expect("the largest value is in range");
     }

@@ -33,7 +33,7 @@ pub(super) fn throughput(findings: &Findings, wanted: &Wanted, detail: Detail) -
     Drawing { name: "throughputchart".to_owned(), title, ..drawing }
 }
 
-/// Draws the bytes per request that proxies add: their reported metadata, or else the traffic at both ends.
+/// Draws the bytes per request that proxies add: the metadata that they report, otherwise the traffic at both ends.
 pub(super) fn network(findings: &Findings, wanted: &Wanted, detail: Detail) -> Drawing {
     let told = ["m1a_bytes_per_request", "m1b_bytes_per_request", "m2_bytes_per_request", "m3_bytes_per_request"];
     let seen = ["client_bytes_per_request", "subject_bytes_per_request"];

@@ -44,7 +44,7 @@ fn em(c: char) -> f64 {
         'w' | '+' | '<' | '=' | '>' | '~' | '#' | '^' | '±' | '×' => 0.84,
         'D' | 'G' | 'H' | 'N' | 'O' | 'Q' | '&' => 0.79,
         'A'..='Z' => 0.73,
-        // These are East Asian and other wide scripts.
+        // This range contains East Asian and other wide scripts.
         '\u{1100}'.. => 1.0,
         _ => 0.64,
     }

@@ -16,7 +16,7 @@ use crate::sections;
 /// Maximum size of a page, bytes, since pages are mailed and opened on phones.
 pub const PAGE_LIMIT: usize = 1_000_000;
 
-/// Maximum number of design points with a full page. At the lowest detail, 200 points of 30 trials took 1.3 MB.
+/// Maximum number of design points on a full page. At the lowest detail, 200 points of 30 trials took 1.3 MB.
 pub const PAGE_POINTS: usize = 150;
 
 /// Row limits that are tried in turn if a page without figures is too large.

@@ -77,7 +77,7 @@ fn results(f: &Findings) -> Table {
         Head::number("n").hint("trials with a measurement").room(unless(!are_equal, 1)),
     ]);
     heads.push(Head::text("limited by"));
-    // If all rows share the reason, the note below the table has it.
+    // If all rows have the same reason, the note below the table gives it.
     let with_ends = f.rows.iter().any(|row| row.n == 0 || row.stop_reason != f.rows[0].stop_reason);
     heads.extend(with_ends.then(|| Head::text("trials ended").room(Room::Long)));
     let cells = |row: &Row| {
