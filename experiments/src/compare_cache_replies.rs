@@ -128,7 +128,7 @@ fn compare(rival: &Rival, addresses: [SocketAddr; 2], operations: usize, rng: &m
     Ok(differences)
 }
 
-/// Whether two replies agree. Remaining times may differ by 2 (s) or 250 (ms), because one server replies later.
+/// Whether two replies agree. Remaining times may differ by 2 s, or 250 ms if given in ms: one reply comes later.
 fn are_alike(ours: &[u8], theirs: &[u8]) -> bool {
     let time = |reply: &[u8]| std::str::from_utf8(reply.strip_prefix(b":")?).ok()?.trim_end().parse::<i64>().ok();
     ours == theirs

@@ -1,4 +1,4 @@
-//! Compares two load generators by CPU time per request, with the tests of `quintain compare`, which runs only its own.
+//! Compares the CPU time per request of any two load generators, with the tests of `quintain compare`.
 
 use std::process::Command;
 

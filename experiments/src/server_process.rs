@@ -50,7 +50,7 @@ impl Drop for Server {
     }
 }
 
-/// The given program or, without one, the build of quintain next to this program: optimized, otherwise for debugging.
+/// Returns `program` or, without one, the build of quintain next to this program, preferably an optimized one.
 pub(crate) fn quintain(program: Option<&Path>) -> Result<PathBuf, String> {
     if let Some(program) = program {
         return Ok(program.to_path_buf());
