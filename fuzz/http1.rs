@@ -159,7 +159,7 @@ fn trimmed(text: &str) -> &str {
 }
 
 fn naive_head(bytes: &[u8]) -> Result<NaiveHead, NaiveEnd> {
-    // httparse only accepts HTTP/1.0 and HTTP/1.1.
+    // httparse accepts only HTTP/1.0 and HTTP/1.1.
     let mut bytes = bytes.to_vec();
     if bytes.starts_with(b"HTTP/1.") && bytes.get(7).is_some_and(u8::is_ascii_digit) && bytes[7] > b'1' {
         bytes[7] = b'1';
@@ -277,7 +277,7 @@ pub(crate) fn request(bytes: &[u8]) {
     let whole = asks(limits, &[stream]);
     for pieces in cuts(control, stream) {
         let cut = asks(limits, &pieces);
-        // The server may check a long head only once it is complete, or earlier, depending on the cuts.
+        // Depending on the cuts, a long head is first checked before or after it is complete.
         let is_awaited = whole.end == Ok(()) && whole.head_bytes >= HEAD_AWAITED_BYTES && cut.end.is_err();
         assert_eq!(cut.complete, whole.complete, "cut {:?}", lengths(&pieces));
         assert!(cut.end == whole.end || is_awaited, "{:?} and {:?}, cut {:?}", cut.end, whole.end, lengths(&pieces));
