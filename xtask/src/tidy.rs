@@ -1,5 +1,5 @@
 //! `cargo xtask tidy`: automatic checks of the architecture, the documents and the sources. Each check is a function
-//! from text to complaints, so that the tests can make it fail.
+//! from text to complaints, so that tests can make each one fail.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -123,7 +123,7 @@ fn quoted_words(text: &str) -> Vec<(usize, String)> {
     words
 }
 
-/// The arrow table of docs/contributing/architecture.md: `| crate | may import | ...`.
+/// Parses the arrow table of docs/contributing/architecture.md: `| crate | may import | ...`.
 fn table_arrows(text: &str) -> Result<Arrows, String> {
     let tables = text.split("| Crate | May import").skip(1).collect::<Vec<_>>();
     if tables.is_empty() {
