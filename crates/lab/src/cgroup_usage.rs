@@ -33,7 +33,7 @@ const FILES: [[&str; 4]; 2] = [
 ];
 
 impl Cgroup {
-    /// Finds the control group of process `pid`. `None` if it is unreadable or the root group, which all share.
+    /// Finds the control group of process `pid`. `None` if it is unreadable or the root, which all processes share.
     pub(crate) fn of(proc: &Path, pid: u32) -> Option<Self> {
         let memberships = fs::read_to_string(proc.join(pid.to_string()).join("cgroup")).ok()?;
         let mounts = fs::read_to_string(proc.join("self/mountinfo")).ok()?;

@@ -182,7 +182,7 @@ impl Image {
 }
 
 impl Job {
-    /// Removes the container and returns whether it is gone. If its client was `killed`, checks repeatedly.
+    /// Removes the container and returns whether it is gone. Looks repeatedly if `killed`, because it may appear late.
     pub(crate) fn remove(&self, killed: bool) -> bool {
         let client = |arguments: &[&str]| run_client(&self.client, arguments, TO_REMOVE);
         let filter = format!("name=^{}$", self.name);

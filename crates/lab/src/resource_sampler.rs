@@ -18,7 +18,7 @@ const EVERY: Duration = Duration::from_millis(100);
 const EVERY_COSTLY: Duration = Duration::from_secs(1);
 /// Maximum age of the list of members at the start and end of measuring.
 const FRESH: Duration = Duration::from_millis(50);
-/// Time for which unfinished waits are followed after measuring. Real-time tasks run for at most 0.95 s (sched(7)).
+/// Time for which unfinished waits are followed after measuring, because real-time tasks may run for 0.95 s (sched(7)).
 const FOLLOWED: Duration = Duration::from_secs(1);
 /// Minimum interval between costly reads, as a multiple of the CPU time that the last one took.
 const COST_SHARE: u32 = 200;

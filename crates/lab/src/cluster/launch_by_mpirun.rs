@@ -37,7 +37,7 @@ const SETTINGS: &[(&str, &str)] = &[
 const AS_ROOT: &[(&str, &str)] = &[("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")];
 /// Environment variables of the allocations that mpirun supports: Slurm, PBS and Grid Engine.
 const ALLOCATIONS: &[&str] = &["SLURM_JOB_ID", "PBS_JOBID", "PE_HOSTFILE"];
-/// Time that the command gets to end by itself. mpirun crashes if it is stopped while it is ending.
+/// Time that the command gets to end by itself, because mpirun crashes if it is stopped while it is ending.
 const ENDING: Duration = Duration::from_secs(4);
 
 pub(super) struct Gang {

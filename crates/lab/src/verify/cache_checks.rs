@@ -1,5 +1,5 @@
 //! Cases for caches (subjects/REQUIREMENTS.md, "Caches"). Skips conversations in protocols that the server does not
-//! support. If memcached or Redis is known to respond differently, the row has that response and the reason.
+//! support. If memcached or Redis is known to respond differently, `rows.toml` has that response and the reason.
 
 mod conversation_table;
 
