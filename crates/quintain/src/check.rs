@@ -64,7 +64,7 @@ fn stop_text(plan: &Plan) -> String {
     }
 }
 
-/// Names the parts that a report on so many design points omits; `None` if it omits nothing.
+/// Says that the report omits figures or rows, because the plan is large; `None` if it omits nothing.
 fn page_text(plan: &Plan) -> Option<String> {
     let (points, limit) = (plan.points.len(), report::PAGE_LIMIT / 1_000_000);
     (points > report::PAGE_POINTS).then(|| {

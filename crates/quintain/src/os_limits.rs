@@ -18,7 +18,7 @@ pub(crate) fn make_room(spec: &LoadSpec) -> Result<Vec<String>> {
         + FILES_SPARE
         + FILES_A_WORKER * u64::from(spec.threads);
     if spec.connection != Connection::KeepAlive {
-        // Twice the connections is better but not required: a new connection may open before the previous one closes.
+        // Room for twice as many connections is better but not required: one may open before the previous one closes.
         let _ = net::thread_and_process::raise_open_files(others + 2 * u64::from(spec.clients));
     }
     if let Err(most) = net::thread_and_process::raise_open_files(others + u64::from(spec.clients)) {

@@ -235,7 +235,7 @@ fn judge(record: &mut Record, calibration: Option<&Calibration>, nodes: &[Node])
     record.warnings.extend(warnings);
 }
 
-/// Announces this run to other labs, and warns of any. If announcing fails, prints a note and returns `None`.
+/// Announces this run to other labs, and warns if there are any. If announcing fails, prints a note and returns `None`.
 fn present(work: &str) -> Option<std::os::unix::net::UnixListener> {
     if let Some(warning) = other_labs() {
         output::message(&format!("warning: {warning}"));

@@ -41,7 +41,7 @@ fn a_load_as_with_wrk() {
 #[test]
 fn json_has_the_keys_of_http() {
     let server = Scripted::start(Does::Answer(OK));
-    // With a time limit, requests still waiting at the end would leave maximum and deviation unknown.
+    // With a time limit, requests still waiting at the end would leave maximum and deviation unknown, so `-n` is used.
     let json = load(&server.url("/"), &["-c", "4", "-n", "2000", "--json"]).expect(0).json();
     let requests = number(&json["requests"]);
     assert_eq!(requests, 2000.0);
