@@ -132,7 +132,7 @@ pub enum LatencyFile {
     Log,
 }
 
-/// Renders the latencies of a load; `None` if there are none. Measuring began at `start`, since 1970-01-01 UTC.
+/// Renders the latencies of a load; `None` if there are none. `start` is the time from 1970-01-01 UTC to measuring.
 pub fn latency_file(measurement: &Measurement, kind: LatencyFile, name: &str, start: Duration) -> Option<String> {
     match kind {
         LatencyFile::Percentiles => {
