@@ -8,7 +8,7 @@ use wire::http1::{
 /// Maximum size of a stream that cannot reach the limits on chunk lines, chunk extensions and heads, bytes.
 const STREAM_WITHIN_LIMITS_BYTES: usize = 4000;
 
-/// Size of an incomplete head, in bytes, from which a server waits for its end before it parses the head again.
+/// Size of an incomplete head, in bytes, from which the head is parsed again only once it is complete.
 const HEAD_AWAITED_BYTES: usize = 1024;
 
 /// The responses that a client read from a stream.
