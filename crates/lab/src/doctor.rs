@@ -47,7 +47,7 @@ pub struct Noise {
     pub cpu: u32,
     /// Share of the time in which the loop did not run, from 0 to 1.
     pub lost: f64,
-    /// The longest interruption, ns.
+    /// Duration of the longest interruption, ns.
     pub longest_ns: u64,
 }
 

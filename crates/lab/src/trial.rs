@@ -27,7 +27,7 @@ const GENERATOR_MARGIN: Duration = Duration::from_secs(15);
 const LOOK: Duration = Duration::from_millis(50);
 /// Share of time above which a stalled generator or a lack of CPU time excuses a server that did not respond.
 const EXCUSE: f64 = 0.5;
-/// Silence after which a generator counts as not running. It reports five times per second.
+/// Silence after which a generator counts as not running. A generator reports five times per second.
 const PROGRESS: Duration = Duration::from_secs(2);
 /// Time for a generator to exit once the lab has its measurement.
 const EXIT: Duration = Duration::from_secs(2);
