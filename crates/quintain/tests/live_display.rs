@@ -47,7 +47,7 @@ fn run_on_a_terminal_shows_its_load_until_ctrl_c() {
         }
     });
     let mut all = String::new();
-    // This appears after a window has ended and two reports have shown the CPU time between them.
+    // The CPU use appears after a window has ended and two reports have shown the CPU time between them.
     until(&said, &mut all, "generator ");
     keys.write_all(b"\x03").unwrap();
     until(&said, &mut all, "exit 130");
