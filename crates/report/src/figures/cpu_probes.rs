@@ -1,4 +1,4 @@
-//! CPU speed over the run, measured by the fixed piece of work before and after each trial.
+//! CPU speed over the run, measured by a fixed piece of work before and after each trial.
 
 use std::collections::BTreeMap;
 
