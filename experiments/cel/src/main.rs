@@ -1,5 +1,5 @@
-//! Compares evaluation times of clauses with CEL's: `cargo run --release --manifest-path experiments/cel/Cargo.toml`.
-//! The engines take turns for eleven rounds; prints medians and ranges. Excludes converting messages to CEL's values.
+//! Compares how fast quintain and CEL evaluate clauses, in eleven rounds, not counting the conversion of messages for
+//! CEL. Prints medians and ranges. Usage: `cargo run --release --manifest-path experiments/cel/Cargo.toml`.
 #![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "an example measures and prints")]
 
 use std::collections::HashMap;

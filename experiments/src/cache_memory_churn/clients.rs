@@ -86,7 +86,7 @@ fn connect(address: SocketAddr) -> Result<TcpStream, String> {
     stream.map_err(|error| format!("a client cannot connect: {error}"))
 }
 
-/// Sends commands that end with a barrier and reads up to the barrier's response, with which no value ends.
+/// Sends commands that end with a barrier, and reads until the data ends with the barrier's response, as no value does.
 fn exchange(client: &mut TcpStream, said: &[u8], heard: &mut Vec<u8>) -> Result<(), String> {
     client.write_all(said).map_err(|error| format!("a client cannot send: {error}"))?;
     heard.clear();

@@ -14,9 +14,9 @@ pub struct World {
     pub name: &'static str,
     /// Standard deviation of the logarithm of a trial's value.
     sigma: f64,
-    /// Mean length of a slow spell in trials, its factor, and the share of time that is slow.
+    /// Mean length of a slow spell in trials, its factor, and the share of time that is slow; `None` without spells.
     spells: Option<(f64, f64, f64)>,
-    /// Share of starts that are slow, and their factor.
+    /// Share of starts that are slow, and their factor; `None` if no starts are slow.
     starts: Option<(f64, f64)>,
     /// Whether trials have the tails of Student's t with 3 degrees of freedom.
     heavy: bool,
