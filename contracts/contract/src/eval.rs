@@ -77,7 +77,7 @@ impl Why {
     }
 }
 
-/// Memory for values that clauses create, such as joined strings. Each thread has one, cleared after each clause.
+/// Memory for values that clauses create, such as joined strings. Each thread has its own, cleared after each clause.
 #[derive(Debug, Default)]
 pub struct Scratch {
     bump: Bump,
@@ -310,7 +310,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Evaluates Kleene's `&&` (`decides` is false) or `||` (true): either side can decide if the other has no value.
+    /// Evaluates Kleene's `&&` (`decides` is false) or `||` (true): one side can decide even if the other has no value.
     fn both(&mut self, a: Id, b: Id, decides: bool) -> Outcome<bool> {
         match self.truth(a) {
             Ok(value) if value == decides => Ok(decides),

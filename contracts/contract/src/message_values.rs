@@ -20,7 +20,7 @@ pub enum Value<'a> {
     Float(f64),
     /// Unicode text.
     Text(&'a str),
-    /// Bytes of any kind.
+    /// Arbitrary bytes.
     Bytes(&'a [u8]),
     /// A list inside a message.
     Array(Node<'a>),

@@ -51,7 +51,7 @@ pub struct Identified {
     pub labels: Vec<String>,
 }
 
-/// Metadata of a request: its sender, the labels behind the invoked entry, and introduced endpoints.
+/// Metadata of a request: its sender, the labels that vouch for the invoked entry, and introduced endpoints.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestMetadata {
     /// The label of the sending adapter.

@@ -1,6 +1,6 @@
 //! Checks contracts and tracks who vouched, as a state and a step function without sockets, files or clocks. Source of
-//! the rules: Waye, Chong and Dimoulas, "Whip: Higher-Order Contracts for Modern Services", ICFP 2017. Its text and
-//! pseudo-code differ for a request that introduces a known entry; the monitor follows the text.
+//! the rules: Waye, Chong and Dimoulas, "Whip: Higher-Order Contracts for Modern Services", ICFP 2017. The paper's
+//! text and pseudo-code differ for a request that introduces a known entry; the monitor follows the text.
 
 mod call_and_outcome;
 mod contract_versions_and_tallies;
@@ -64,7 +64,7 @@ pub enum EndpointState {
     Unlisted,
     /// The endpoint belongs to this service.
     Service(ServiceId),
-    /// Several services are claimed, and adapters confirm none or several of them. Messages pass unchecked.
+    /// Several services are claimed for the endpoint, and not exactly one has an adapter. Messages pass unchecked.
     Conflict,
 }
 
@@ -77,11 +77,11 @@ pub struct Counts {
     pub entries: u64,
     /// Entries of received metadata that were rejected because the message does not introduce them.
     pub refused: u64,
-    /// Entries that were evicted, expired, or not stored for lack of room for their names.
+    /// Entries that were evicted, have expired, or were not stored because there was no room for their names.
     pub forgotten: u64,
 }
 
-/// Maximum size of all names in bytes. Names are never forgotten, so a peer could invent any number of them.
+/// Maximum size of all names in bytes. Names are never forgotten, and a peer can invent any number of them.
 const NAMES_MAX_BYTES: usize = 64 << 20;
 
 /// Estimated overhead per name, in bytes: two references from a table and one from a list.
@@ -165,7 +165,7 @@ impl<S: Store> Monitor<S> {
         Counts { forgotten: self.counts.forgotten + self.store.forgotten(), ..self.counts }
     }
 
-    /// Replaces the contract with its successor ([`Contract::after`]). Entries stay; calls in flight keep the old one.
+    /// Replaces the contract with its successor ([`Contract::after`]). Entries stay, and calls in flight keep theirs.
     pub fn renew(&mut self, contract: Arc<Contract>) {
         self.contracts.renew(contract.clone());
         for promise in self.endpoints.values_mut().flatten() {

@@ -464,7 +464,7 @@ impl Parser<'_> {
     }
 }
 
-/// Closes the last open bracket of a kind and all brackets inside. Does nothing if there is none.
+/// Closes the last open bracket of this kind and all brackets inside it. Does nothing if none is open.
 fn close(open: &mut Vec<(&str, bool)>, sign: &str) {
     if let Some(at) = open.iter().rposition(|(other, _)| *other == sign) {
         open.truncate(at);

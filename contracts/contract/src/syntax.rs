@@ -17,7 +17,7 @@ pub struct Name {
 /// The syntax tree of a whole contract.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct File {
-    /// Paths of the schemas to check against.
+    /// Paths of the schemas that the contract must match.
     pub schemas: Vec<Name>,
     /// Services, in the order of the text.
     pub services: Vec<Service>,

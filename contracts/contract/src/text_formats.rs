@@ -44,8 +44,8 @@ static RFC3339: LazyLock<Regex> = LazyLock::new(|| {
     ))
 });
 
-/// Milliseconds, truncated, from 1970-01-01T00:00:00Z to a time of RFC 3339, section 5.6. `None` for other strings,
-/// and, if `zone_needed`, without a zone. Otherwise, a missing zone means UTC, as in XML Schema's `dateTime`.
+/// Milliseconds, truncated, from 1970-01-01T00:00:00Z to a time of RFC 3339, section 5.6. `None` for other strings
+/// and, if `zone_needed`, for times without a zone. Otherwise, a missing zone means UTC, as in XML Schema's `dateTime`.
 pub(crate) fn time_ms(text: &str, zone_needed: bool) -> Option<i64> {
     let found = RFC3339.captures(text)?;
     let part = |group: usize| found.get(group).map_or("", |part| part.as_str());

@@ -97,7 +97,7 @@ fn lone_braces(text: &str) -> Vec<(usize, &'static str)> {
     lone
 }
 
-/// The value of the string at the start of `rest`, or `None` if its line does not close it, and its length in bytes.
+/// Reads the string at the start of `rest`. Returns its value, or `None` if unclosed, and the number of bytes read.
 fn quoted(rest: &str, start: usize, found: &mut Findings) -> (Option<String>, usize) {
     let line = rest.find('\n').map_or(rest, |end| &rest[..end]);
     let line = line.strip_suffix('\r').unwrap_or(line);

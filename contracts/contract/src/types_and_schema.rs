@@ -42,7 +42,7 @@ pub struct Field {
     pub of: Type,
     /// Whether the field may be missing.
     pub optional: bool,
-    /// Whether a message without the field breaks its type. An IDL may require a field of writers but not of readers.
+    /// Whether a message without the field breaks its type. In an IDL, a field may be mandatory only for writers.
     pub required: bool,
 }
 

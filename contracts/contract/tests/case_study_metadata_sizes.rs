@@ -1,4 +1,4 @@
-//! Compares metadata bytes and entries of the three case studies with the original's, for one adapter on both sides.
+//! Compares metadata bytes and entries of the three case studies with Whip's. One adapter serves both sides.
 
 use crate::adapters_in_memory::{World, ask};
 use contract::metadata::whip_bytes;

@@ -62,7 +62,7 @@ fn entries_take_at_most_120_bytes_and_respect_the_bound() {
         (0..10).for_each(|number| call(&mut all, number));
         let (region, before) = (Region::new(ALLOCATOR), entries(&all));
         let mut number = 10;
-        // The table doubles between the counts of each pair, so it has the least and then the most spare room.
+        // The table doubles between the counts of each pair, so it first has the least and then the most spare room.
         for count in [1_780, 1_800, 3_570, 3_600, 14_300, 14_400, 28_600, 28_800] {
             while entries(&all) < count {
                 call(&mut all, number);

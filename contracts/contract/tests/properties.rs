@@ -229,7 +229,7 @@ proptest! {
     }
 }
 
-/// A service whose members introduce each other: calls in their arguments, replies in their results.
+/// A service whose members introduce each other, in the arguments of calls and in the results of replies.
 const CHAIN: &str = "contract 1 service K {
     give(to: text, n: int, own: int) { index own request identifies K at to index n }
     take(own: int) -> {at: text, n: int} { index own reply identifies K at result.at index result.n }

@@ -41,7 +41,7 @@ impl<'a> Run<'a> {
             Function::Min | Function::Max => self.extreme(one, first, count, matches!(function, Function::Max)),
             Function::Lower => {
                 let text = self.text(one)?;
-                // Lower-case text can have three times as many bytes.
+                // Every byte is read, and the lower-case text can have three times as many bytes.
                 self.charge_bytes(id, 4 * text.len())?;
                 let lower = text.chars().flat_map(char::to_lowercase);
                 Ok(Value::Text(bumpalo::collections::String::from_iter_in(lower, self.bump).into_bump_str()))
@@ -133,8 +133,8 @@ impl<'a> Run<'a> {
     pub(super) fn pattern(&mut self, id: Id, splits: bool, of: Id, pattern: u32) -> Outcome<Value<'a>> {
         let text = self.text(of)?;
         let pattern = &self.code.patterns[pattern as usize];
-        // Matching takes up to one step per byte and state. The pattern's length approximates the states; short
-        // repetitions with many states are bounded by the memory limit of compiled patterns.
+        // Matching takes up to one step per byte and state. The pattern's length approximates the number of states.
+        // Short repetitions can have more; the memory limit of compiled patterns bounds them.
         let states = 1 + pattern.as_str().len() / BYTES_A_STEP;
         self.charge(id, (text.len() * states) as u64)?;
         if !splits {

@@ -143,7 +143,7 @@ fn compared<'e>(operator: Binary, a: &'e Expr, b: &'e Expr) -> Option<(&'e Expr,
 /// The values of each term that satisfy all comparisons.
 #[derive(Default)]
 pub(super) struct Bounds {
-    /// Intervals by term. Terms are printed without locations, as are the keys of `texts`.
+    /// Intervals by term. Here and in `texts`, each key is a term printed without locations.
     left: BTreeMap<String, Interval>,
     texts: BTreeMap<String, String>,
 }

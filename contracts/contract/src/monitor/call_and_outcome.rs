@@ -48,7 +48,7 @@ pub struct Ticket {
     /// Whether the other side of the call has an adapter. If not, this side checks all clauses.
     pub enhanced: bool,
     pub(crate) bypassed: bool,
-    /// The number of the label or address of the other side's adapter.
+    /// The number of the label or address of the other side's adapter; `None` if unknown.
     pub(crate) other: Option<u32>,
     /// Label of the request's sender, or `unknown`. Both ends pass it as [`crate::metadata::CallContext::sender`].
     pub sender: String,

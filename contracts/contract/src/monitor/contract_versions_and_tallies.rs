@@ -29,7 +29,7 @@ impl Tallies {
     }
 }
 
-/// Maximum number of clauses, and of blamed combinations, counted separately. Other parties can invent labels.
+/// Maximum number of clauses, and of blamed combinations, to count separately, as other parties can invent labels.
 const TOLD_APART_MAX: usize = 1000;
 
 /// The name that replaces further names once 1000 are counted separately.

@@ -31,8 +31,8 @@ pub trait Store {
     fn forgotten(&self) -> u64;
 }
 
-/// A store in memory with a maximum size. Evicts by second chance: an entry stays if it was used since eviction last
-/// considered it. Source: Corbató, "A Paging Experiment with the Multics System", 1968.
+/// A store in memory with a maximum size. Evicts by second chance: an entry stays if it has been used since eviction
+/// last considered it. Source: Corbató, "A Paging Experiment with the Multics System", 1968.
 #[derive(Debug)]
 pub struct MemoryStore {
     log: Log,
@@ -87,7 +87,7 @@ impl MemoryStore {
         self.log.records().map(|record| (record.key, record.value))
     }
 
-    /// Like [`Store::put`], but evicted keys, which a file may have, go to `evict` and do not count as forgotten.
+    /// Like [`Store::put`], but evicted keys go to `evict` and do not count as forgotten, because a file may have them.
     pub fn put_evicting(&mut self, key: &Key, entry: &[u8], now_s: u64, evict: &mut dyn FnMut(&Key)) {
         self.put_within(self.bytes_max, key, entry, now_s, evict);
     }

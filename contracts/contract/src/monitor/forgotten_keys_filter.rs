@@ -57,7 +57,7 @@ impl Forgotten {
         if self.is_everything { &[1] } else { &self.bits }
     }
 
-    /// Decodes the output of [`Forgotten::encode`] for a filter of this size. Any other input counts as all keys.
+    /// Decodes the output of [`Forgotten::encode`] for a filter of this size. Any other input means all keys.
     pub fn decode(&self, bytes: &[u8]) -> Self {
         match bytes {
             [] => self.clone(),

@@ -62,8 +62,8 @@ impl Introduced {
         Kept { vouching, endpoint, service, index, secret, peer, fresh, more, origin }
     }
 
-    /// The entry for an introduced endpoint without metadata. The sender of a request vouches for it; for a reply, the
-    /// labels of the replying service vouch, and a known entry stays unchanged.
+    /// The entry for an endpoint introduced without metadata. For a request, the sender vouches. For a reply, the
+    /// labels that vouch for the replying service are used, and a known entry stays unchanged.
     fn kept_by_sender<'a>(&'a self, direction: Direction, sender: &'a [NameId; 1], ticket: &'a Ticket) -> Kept<'a> {
         if direction == Direction::Request {
             return self.kept(sender, Origin::Request(sender[0]));

@@ -1,4 +1,4 @@
-//! A log of entries in segments with an index by key. A header and a slot per entry take less than a map of boxes.
+//! A log of entries in segments, with an index by key. Its header and slot per entry are smaller than a map of boxes.
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
@@ -12,8 +12,8 @@ pub type Key = [u8; 12];
 const OFFSET_BITS: u32 = 14;
 /// Maximum size of a segment in bytes. A longer record has its own segment.
 const SEGMENT_BYTES_MAX: usize = 1 << OFFSET_BITS;
-/// Maximum size of the log in bytes, half of the address range. Segments that are not full also take address space, but
-/// each is followed by a full segment or a long record.
+/// Maximum size of the log in bytes. It is half of the address range, because partly filled segments also take address
+/// space. Each of them is followed by a full segment or a long record.
 pub(super) const BYTES_MAX: usize = 1 << 31;
 
 /// Size of a record's header in bytes: the key, the time of last use in seconds, and the value's length with two flags.
@@ -47,7 +47,7 @@ pub(super) struct Log {
 }
 
 impl Log {
-    /// Creates an empty log. Its segments have 1/16 of `bytes_max`, but at least 256 B and at most 16 KiB.
+    /// Creates an empty log. Each segment has 1/16 of `bytes_max`, but at least 256 B and at most 16 KiB.
     pub(super) fn new(bytes_max: usize) -> Self {
         Self { segment_bytes: (bytes_max / 16).clamp(256, SEGMENT_BYTES_MAX), ..Self::default() }
     }
@@ -109,8 +109,8 @@ impl Log {
         true
     }
 
-    /// Removes the oldest segment. For each live record, `stays` returns `None` to drop the record, or whether it
-    /// counts as used in the newest segment, to which it is moved.
+    /// Removes the oldest segment. For each live record, `stays` returns `None` to drop the record, or `Some` to move
+    /// it to the newest segment, where it counts as used if the value is true.
     pub(super) fn recycle(&mut self, stays: &mut dyn FnMut(&Record<'_>) -> Option<bool>) {
         let Some(number) = self.order.pop_front() else { return };
         let bytes = std::mem::take(&mut self.segments[number as usize]);

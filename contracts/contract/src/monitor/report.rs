@@ -19,7 +19,7 @@ pub enum Kind {
     Index,
     /// An `identifies` clause: it is unknown whether a message introduces an endpoint.
     Identifies,
-    /// Two services are claimed for one endpoint, so its calls are not checked.
+    /// Several services are claimed for one endpoint, so its calls are not checked.
     #[default]
     Conflict,
 }
@@ -49,7 +49,7 @@ pub struct Variable {
 /// One link of the chain from an entry back to the parties that vouched for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Link {
-    /// Number of links between this entry and the explained one, which has 0.
+    /// Number of links from the explained entry to this one; 0 for the explained entry.
     pub depth: u16,
     /// The entry of this link, such as `Adder<2> at adder:8001`.
     pub entry: String,
@@ -94,7 +94,7 @@ pub struct Report {
     pub blamed: Vec<String>,
     /// The values of the call, starting with those that broke the clause.
     pub variables: Vec<Variable>,
-    /// The entries that explain why the labels vouch.
+    /// The entries that explain why the labels vouch for the called member.
     pub provenance: Vec<Link>,
 }
 

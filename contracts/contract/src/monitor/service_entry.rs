@@ -126,7 +126,7 @@ impl Entry {
 
 const HALVES: [RapidSecrets; 2] = [RapidSecrets::seed(1), RapidSecrets::seed(2)];
 
-/// The key of an entry. It depends on the names, so it survives a renumbering.
+/// The key of an entry. It is a hash of the names, so it does not change if names are renumbered.
 pub(crate) fn key_of(endpoint: &str, service: &str, index: Option<&str>) -> Key {
     let mut identity = Vec::with_capacity(endpoint.len() + service.len() + 32);
     for part in [endpoint, service] {

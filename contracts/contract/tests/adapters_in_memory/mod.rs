@@ -71,7 +71,7 @@ pub struct World {
 
 pub struct Asked<'a> {
     pub client: Option<&'a str>,
-    /// The server's adapter, which also receives requests without metadata.
+    /// The server's adapter, which also receives requests without metadata; `None` if the server has none.
     pub public: Option<&'a str>,
     pub endpoint: &'a str,
     pub operation: &'a str,
