@@ -13,12 +13,12 @@
 //! assert_eq!((message.header.sequence, arguments.get("b").and_then(|b| b.as_i64())), (7, Some(3)));
 //! ```
 //! # How a message is read
-//! [`detect`] finds protocol and framing from a connection's first bytes, and [`MessageReader`] each message's end.
+//! [`detect`] finds protocol and framing from a connection's first bytes. [`MessageReader`] finds each message's end.
 //! [`Message::decode`] checks structure and limits once and allocates nothing. A [`View`] then reads values in place.
 //! # Choices that the protocols leave open
 //! - **A field whose type differs from the schema's** counts as absent; Apache Thrift's libraries also skip it.
 //! - **A repeated field** has its last value, as in those libraries.
-//! - **A bool** is 0 or 1, or 0, 1 or 2 in elements of the compact protocol. Other bytes fail: readers differ on them.
+//! - **A bool** is 0 or 1; an element of the compact protocol may also be 2. Other bytes fail, as readers disagree.
 //! - **Numbers** of the compact protocol may have leading zero groups. Numbers wider than their type are rejected.
 //! - **Enums** keep a number that has no member.
 

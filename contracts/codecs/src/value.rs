@@ -9,7 +9,7 @@ pub enum Value {
     /// `null` in JSON or `xsi:nil` in XML. An absent field is omitted from its record instead.
     #[default]
     Null,
-    /// A placeholder for a single value that is not known yet, to check the message around it. Never sent.
+    /// A placeholder for a single unknown value, so that the message around it can be checked. Never sent.
     Unknown,
     /// `true` or `false`.
     Bool(bool),

@@ -126,7 +126,7 @@ impl<'b> Cursor<'b> {
         self.array().map(i32::from_be_bytes)
     }
 
-    /// Reads a variable-length number, lowest 7 bits first. Fails if the number exceeds `bits`.
+    /// Reads a variable-length number, lowest 7 bits first. Fails if the number is wider than `bits` bits.
     pub(super) fn varint(&mut self, bits: u32) -> Result<u64, Stop> {
         let start = *self;
         let mut value = 0_u64;
@@ -192,7 +192,7 @@ impl<'b> Cursor<'b> {
         Ok(bytes as usize)
     }
 
-    /// Reads a length and as many bytes. Consumes nothing if they are incomplete, so `Need` counts all of them.
+    /// Reads a length and that many bytes. If bytes are missing, `Need` has the number of all missing bytes.
     pub(super) fn string(&mut self, limit: usize) -> Result<&'b [u8], Stop> {
         let length = self.length(limit)?;
         self.take(length)

@@ -20,7 +20,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Default limits: 16 MiB per message and string, 1 KiB names, 4 Mi values, 1 Mi per container, 64 levels.
+    /// Default limits: 16 MiB per message and string, 1 KiB names, 4 Mi values, 1 Mi elements per container, 64 levels.
     pub const DEFAULT: Limits = Limits {
         message_bytes: 16 << 20,
         string_bytes: 16 << 20,

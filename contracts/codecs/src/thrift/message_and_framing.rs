@@ -263,7 +263,7 @@ pub enum Detected {
     Need,
     /// A form of Thrift, with its encoding and framing.
     Thrift(Protocol, Framing),
-    /// No known form of Thrift, such as JSON or HTTP.
+    /// Not a known form of Thrift; for example JSON or HTTP.
     Unknown,
 }
 

@@ -27,7 +27,7 @@ pub enum Type {
     Double,
     /// Text, `string`: bytes on the wire, which should be UTF-8.
     String,
-    /// Bytes of any kind, `binary`.
+    /// Arbitrary bytes, `binary`.
     Binary,
     /// A UUID of 16 bytes, `uuid`.
     Uuid,

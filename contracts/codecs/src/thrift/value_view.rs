@@ -200,7 +200,7 @@ impl<'m> View<'m> {
         std::iter::from_fn(move || Some((values.next()?, values.next()?)))
     }
 
-    /// Copies the whole value. Omits fields that the schema lacks; without a schema, numbers name the fields.
+    /// Copies the whole value. Omits fields that the schema lacks; without a schema, each field is named by its number.
     pub fn to_value(&self) -> Value {
         match self.wire {
             WireType::Bool => self.as_bool().map_or(Value::Null, Value::Bool),
