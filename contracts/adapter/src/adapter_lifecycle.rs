@@ -161,7 +161,7 @@ pub struct Running {
     pub addresses: BTreeMap<String, SocketAddr>,
 }
 
-/// Starts an adapter that writes reports to `out`. Fails if a port, thread or file, except the store, is unavailable.
+/// Starts an adapter that writes reports to `out`. Fails if a port, a thread or a file except the store is unavailable.
 pub fn start(config: &Config, checked: Checked, out: Box<dyn Write + Send>) -> Result<Running, StartError> {
     let metrics = Arc::new(Metrics::default());
     let reports = Reports::start(config.reports.clone(), metrics.clone(), out)
@@ -222,7 +222,7 @@ fn configured(config: &Config) -> Vec<String> {
     let mut all = Vec::new();
     for Providing { endpoint, forward, adapters, adapters_at, .. } in &config.providing {
         all.extend([endpoint.authority(), forward.clone()]);
-        // If a party calls itself, its adapter connects to the adapter's own address.
+        // If a party calls itself, its adapter connects to itself at one of these addresses.
         all.extend(adapters_at.iter().chain(adapters).cloned());
     }
     for Consuming { endpoint, peer, .. } in &config.consuming {
@@ -276,8 +276,8 @@ impl Running {
         self.app.watch.metrics_text()
     }
 
-    /// Reloads only the contract and schemas of the adapter's own `draft`, for new calls, and returns warnings. Calls
-    /// in flight keep their contract, and service entries stay. A failure changes nothing.
+    /// Reloads the contract and schemas that `draft` names, for new calls. Ignores other settings. Returns warnings.
+    /// Calls in flight keep their contract, and service entries stay. A failure changes nothing.
     pub fn reload(&self, draft: &Draft) -> Result<Vec<String>, StartError> {
         let before = self.app.watch.services().contract.clone();
         let checked = check_after(draft, Some(&before))?;
@@ -285,7 +285,7 @@ impl Running {
         Ok(checked.warnings)
     }
 
-    /// Whether memory for messages fell by 4 MiB from its peak, or connections by 32, since this was last called.
+    /// Whether, since the last call, memory for messages fell by 4 MiB from its peak or 32 connections were closed.
     pub fn take_burst(&self) -> bool {
         const FEWER_BYTES: usize = 4 << 20;
         const FEWER_CONNECTIONS: u64 = 32;

@@ -141,8 +141,8 @@ fn pieces<const COUNT: usize>(bytes: [Bytes; COUNT]) -> VecDeque<Bytes> {
     bytes.into_iter().filter(|bytes| !bytes.is_empty()).collect()
 }
 
-/// Collects the frames of a body. A single frame is kept as it arrived. Several are copied into one buffer, because
-/// keeping a frame of one byte would hold a connection's whole buffer.
+/// Collects the frames of a body. A single frame is kept as it arrived. Several frames are copied into one buffer,
+/// because a frame of one byte would keep its connection's whole buffer in memory.
 struct Gathered {
     first: Bytes,
     all: Vec<u8>,

@@ -17,14 +17,14 @@ pub const HEADER: &str = "call,side,operation,own_ns,waited_ns,whip_bytes,whip_b
 /// Maximum number of queued lines. A call waits if the queue is full, since a missing line would bias a mean. The queue
 /// is allocated in full at the start, so it must be short to keep an adapter small.
 const WAITING_MAX: usize = 4_096;
-/// Number of lines per reading of the process's memory use. The writer reads it, so that no call waits.
+/// Number of lines per reading of the process's memory use. The writer thread takes the readings, so no call waits.
 const LINES_A_LOOK: u64 = 20;
 
 /// The logged values of a call, in the order of [`HEADER`].
 #[derive(Debug, Default)]
 pub(crate) struct Line {
     pub(crate) call: u64,
-    /// The adapter's side, `client` or `server`. The last line has `end`, with totals after everything is stored.
+    /// The adapter's side, `client` or `server`. The last line has `end`, and totals after everything is stored.
     pub(crate) side: &'static str,
     pub(crate) operation: Arc<str>,
     /// Time from receiving to forwarding the request, plus the same for the reply, in ns.

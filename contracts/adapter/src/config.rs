@@ -91,7 +91,7 @@ pub struct Consuming {
 pub struct StoreSettings {
     /// Path of the store's file, or `None` to keep entries only in memory.
     pub path: Option<PathBuf>,
-    /// Maximum size of entries in memory, in bytes; by default 512 KiB with a file of all entries, 16 MiB without one.
+    /// Maximum size of entries in memory, in bytes; `None` means 512 KiB with a file of all entries, 16 MiB without.
     pub memory_bytes: Option<usize>,
     /// Time after which an unused entry is removed; `None` keeps all entries.
     pub expire_after: Option<Duration>,
@@ -193,7 +193,7 @@ pub struct TlsSettings {
     pub upstream_ca: Option<PathBuf>,
     /// Whether the certificates of services are checked.
     pub upstream_verify: bool,
-    /// Own certificate and file of trusted roots for connections between adapters, or `None` for plain text.
+    /// Certificate and file of trusted roots for connections to and from other adapters, or `None` for plain text.
     pub peers: Option<(Identity, PathBuf)>,
 }
 

@@ -30,7 +30,7 @@ pub(crate) struct Service {
     pub(crate) schema: Schema,
     /// Operations by their names in messages: a Thrift method, a SOAP operation, or `GET /path` for REST.
     pub(crate) ops: Ops,
-    /// Path templates of REST, in the order in which they are tried; empty for other protocols.
+    /// REST path templates, in the order in which they are tried; empty for other protocols.
     pub(crate) routes: Vec<(String, codecs::rest_path_and_query::Template, Arc<Op>)>,
 }
 

@@ -17,7 +17,7 @@ use crate::local_sockets_to_adapters::{OwnSocket, OwnSockets};
 use crate::metrics::{Metrics, count};
 use crate::tls::Tls;
 
-/// The first bytes between adapters that carry Thrift: too large for a frame length. The last byte is the version.
+/// The first bytes between adapters that carry Thrift. No frame length is that large. The last byte is the version.
 pub(crate) const GREETING: &[u8; 5] = b"whip\x01";
 
 pub(crate) struct Dial {

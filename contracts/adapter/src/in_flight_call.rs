@@ -210,7 +210,7 @@ fn has_labels(entries: &[Identified]) -> bool {
     entries.iter().flat_map(|entry| &entry.labels).all(|label| metadata::is_label(label))
 }
 
-/// Restricts metadata to labels that its sender may vouch for: only the certificate's `name`.
+/// Restricts metadata to the only label that its sender may use: `name`, from the sender's certificate.
 fn bound(mut metadata: RequestMetadata, name: &str) -> RequestMetadata {
     metadata.invoked.retain(|label| label == name);
     // An entry without labels states that the sender has forgotten who vouched, so no label is added.

@@ -20,7 +20,7 @@ use crate::http;
 use crate::metrics::count;
 use crate::shared_state::App;
 
-/// Accepts connections at a bound listener until the adapter ends, and returns its address. Fails if binding failed.
+/// Starts accepting connections at a bound listener and returns the listener's address. Fails if binding failed.
 pub(crate) fn open(app: &Arc<App>, bound: io::Result<TcpListener>, purpose: ListenerKind) -> io::Result<SocketAddr> {
     let listener = bound?;
     let address = listener.local_addr()?;

@@ -59,7 +59,7 @@ pub(crate) struct Metrics {
     pub(crate) upstream_failed: AtomicU64,
     pub(crate) peers_failed: AtomicU64,
     pub(crate) timeouts: AtomicU64,
-    /// Metadata rejected as unreadable, or because its sender may not send any.
+    /// Metadata rejected because it was unreadable or its sender may not send any.
     pub(crate) metadata_refused: AtomicU64,
     pub(crate) dials_refused: AtomicU64,
     /// Bodies that exceed `limits.body` once decoded.
@@ -277,7 +277,7 @@ mod tests {
         }
     }
 
-    /// Dashboards rely on the names of the metrics. `.ci/adapter_clients.py` checks the same text with a scraper.
+    /// Checks the metric names, on which dashboards rely. `.ci/adapter_clients.py` checks the text with a scraper.
     #[test]
     fn text_is_valid_open_metrics() {
         let mut tallies = Tallies::default();

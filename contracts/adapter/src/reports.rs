@@ -40,7 +40,7 @@ fn identity(report: &Report) -> String {
 
 struct Gate {
     settings: ReportSettings,
-    /// The time when each report last passed and how often it was suppressed since, by [`identity`].
+    /// The time when each report last passed and how often it has been suppressed since, by [`identity`].
     known: HashMap<String, (Instant, u64)>,
     second: Instant,
     this_second: u32,
@@ -53,7 +53,7 @@ impl Gate {
         Self { settings, known: HashMap::new(), second: now, this_second: 0, left_out: 0 }
     }
 
-    /// Returns how often an equal report was suppressed since the last one passed; `None` if this report is suppressed.
+    /// Returns how many equal reports were suppressed since the last one passed; `None` if this report is suppressed.
     fn pass(&mut self, report: &Report, now: Instant) -> Option<u64> {
         if now.duration_since(self.second) >= Duration::from_secs(1) {
             (self.second, self.this_second) = (now, 0);
@@ -150,9 +150,9 @@ fn write(settings: ReportSettings, metrics: &Metrics, mut out: Out, from: &Recei
 struct Line<'r> {
     time_ms: u64,
     call: u64,
-    /// Number of equal reports suppressed before this one.
+    /// Number of equal reports suppressed since the last equal one that passed.
     repeated: u64,
-    /// Number of other reports that the rate limit suppressed before this one.
+    /// Number of reports that the rate limit has suppressed since the last report that passed.
     left_out: u64,
     verdict: &'static str,
     #[serde(flatten)]

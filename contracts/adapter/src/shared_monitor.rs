@@ -25,7 +25,7 @@ pub(crate) struct Watch {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) label: String,
     pub(crate) checks: CheckSettings,
-    /// Bound of the random 64-bit draws. A call with a lower draw is checked.
+    /// A call is checked if its random 64-bit draw is below this bound.
     sample_below: u64,
     pub(crate) numbers: AtomicU64,
 }
@@ -72,7 +72,7 @@ impl Watch {
         promised.iter().for_each(|(endpoint, service)| self.route(endpoint, *service));
     }
 
-    /// Registers an endpoint's URL, to match calls through the forward proxy or to longer paths.
+    /// Registers an endpoint's URL, so that calls through the forward proxy or to longer paths match it.
     fn route(&self, endpoint: &str, service: ServiceId) {
         let Some(service) = self.services().get(service).filter(|service| service.family != ProtocolKind::Thrift)
         else {
@@ -102,7 +102,7 @@ impl Watch {
         (number, self.sample_below == u64::MAX || draw < self.sample_below)
     }
 
-    /// Returns an endpoint's service, if known. Fails if two services are claimed and unchecked calls are rejected.
+    /// Returns an endpoint's service, if known. Fails if claims conflict and unchecked calls are rejected.
     pub(crate) fn service_or_refusal(&self, endpoint: &str) -> Result<Option<Arc<Service>>, Refusal> {
         match self.with(|monitor| monitor.standing(endpoint)) {
             EndpointState::Service(id) => Ok(self.services().get(id)),

@@ -49,7 +49,7 @@ pub(crate) struct App {
 }
 
 impl App {
-    /// Counts an unreachable adapter; reports counts that are powers of two. Bypasses it for 10 s after a timeout.
+    /// Counts an unreachable adapter; reports counts that are powers of two. After a timeout, bypasses it for 10 s.
     pub(crate) fn peer_failed(&self, peer: &str, error: &io::Error) {
         if is_notable(&self.watch.metrics.peers_failed) {
             let what = match error.kind() {
@@ -66,7 +66,7 @@ impl App {
         }
     }
 
-    /// Counts a response timeout. A called adapter (`peer`) counts as unreachable: it would report a slow service.
+    /// Counts a response timeout. If `peer` was called, it counts as unreachable, as it would report a slow service.
     pub(crate) fn late(&self, peer: Option<&str>) {
         count(&self.watch.metrics.timeouts);
         if let Some(peer) = peer {
@@ -106,7 +106,7 @@ impl App {
         }
     }
 
-    /// Decodes a body. Reports each unsupported coding once, and some of the bodies that expand beyond the limit.
+    /// Decodes a body. Reports each unsupported coding once, and bodies over the limit if their count is notable.
     pub(crate) fn decoded<'b>(&self, headers: &hyper::HeaderMap, body: &'b [u8]) -> Content<'b> {
         let content = crate::content_decoding::decode(headers, body, self.limits.body_bytes);
         match &content {

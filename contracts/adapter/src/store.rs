@@ -1,4 +1,4 @@
-//! Keeps service entries in a file that outlives the process. Reads use a cache, and a thread writes.
+//! Keeps service entries in a file that outlives the process. Reads use an in-memory cache; a thread writes the file.
 
 mod database;
 #[cfg(test)]
@@ -35,7 +35,7 @@ pub(crate) const ALONE_BYTES: usize = 16 << 20;
 const FORGOTTEN_BYTES: usize = 128 << 10;
 
 pub(crate) struct EntryStore {
-    /// All entries, or a cache of the file's, each preceded by the time of its last change in seconds since 1970.
+    /// All entries or, with a file, some of its entries, each after the time of its last change in seconds since 1970.
     memory: MemoryStore,
     file: Option<EntryFile>,
     /// Maximum size of `memory` in bytes while the file can be written.
@@ -114,7 +114,7 @@ impl Waiting {
 }
 
 impl EntryStore {
-    /// Opens the configured store. If its file is unusable, tells `note` and starts a new file or uses only memory.
+    /// Opens the configured store. If its file is unusable, tells `note` why and starts a new file or uses only memory.
     pub(crate) fn open(settings: &StoreSettings, owner: StoreOwner, metrics: &Arc<Metrics>, note: Note) -> Self {
         let expire_after_s = settings.expire_after.map(|after| after.as_secs());
         let alone_bytes = settings.memory_bytes.unwrap_or(ALONE_BYTES);
@@ -205,7 +205,7 @@ impl Store for EntryStore {
         }
         let value = self.memory.get(key, now_s)?;
         let (used_s, entry) = database::split(&value)?;
-        // An update per use would cost a write per call, so an entry is updated after a quarter of its time to expire.
+        // An update per use would cost a write per call, so an entry is updated once per quarter of its expiry time.
         if file.expire_after_s.is_some_and(|after| now_s.saturating_sub(used_s) > after / 4) {
             let entry = entry.to_vec();
             self.put(key, &entry, now_s);
@@ -249,7 +249,7 @@ impl Store for EntryStore {
         let Some(file) = &self.file else { return self.memory.each(now_s, show) };
         // This runs only before the first call or when a person asks for it, so it may be slow.
         file.flush();
-        // If the file cannot be written, memory is newer. Memory is read first: values may reach the file in between.
+        // If the file cannot be written, memory is newer. Memory is read first, as values may move to the file.
         let mut unwritten = std::collections::BTreeMap::new();
         if file.shared.is_failing() {
             let waiting = file.shared.waiting();

@@ -64,7 +64,7 @@ impl Connection<'_> {
     async fn serve(mut self) -> io::Result<()> {
         let app = self.app;
         loop {
-            // Either side may end an idle connection. The service has priority: if closed, it cannot take a request.
+            // Either side may end an idle connection. The service has priority, as it may be unable to take a request.
             let received = tokio::select! {
                 biased;
                 filled = self.up.fill(), if !self.up.has_bytes() => match filled {
@@ -131,7 +131,7 @@ impl Connection<'_> {
         };
         let is_oneway = message.header.kind == MessageKind::Oneway;
         let (number, is_sampled) = watch.next_call();
-        // The sender of an empty block did not check the call. Nor does this adapter, unless that evades `enforce`.
+        // The sender of an empty block did not check the call. Nor does this one, unless `enforce` would be evaded.
         let block = received.block.as_ref().filter(|block| !(watch.checks.refuses_unchecked && block.is_empty()));
         let is_looked_at = is_sampled && block.is_none_or(|block| !block.is_empty());
         let called = if is_looked_at {

@@ -4,7 +4,7 @@ use hyper::StatusCode;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unchecked {
-    /// A body over `limits.body`, decoded or not.
+    /// A body that exceeds `limits.body` before or after decoding.
     Size,
     Memory,
     Slow,

@@ -17,7 +17,7 @@ use crate::contract_services::Op;
 
 const PARAMETERS_MAX: usize = 1024;
 const VALUES_MAX: usize = 1 << 20;
-/// Maximum nesting of values. It is below the limit of serde_json, which reports deeper nesting like invalid JSON.
+/// Maximum nesting of values. Below the limit of serde_json, which reports excessive nesting as invalid JSON.
 const DEPTH_MAX: usize = 120;
 
 pub(super) fn request<'m>(
@@ -63,7 +63,7 @@ fn headers<'m>(tape: &mut Tape<'m>, headers: &'m HeaderMap) -> TapeId {
     tape.map(fields)
 }
 
-/// Joins all fields of one name with commas. Source: RFC 9110, section 5.3.
+/// Joins the values of all fields named `name` with commas. Source: RFC 9110, section 5.3.
 fn joined<'m>(tape: &mut Tape<'m>, headers: &'m HeaderMap, name: &HeaderName) -> TapeId {
     let mut all = Cow::Borrowed("");
     for value in headers.get_all(name) {

@@ -119,7 +119,7 @@ pub(super) fn reply(wsdl: &Wsdl, op: &Op, headers: &HeaderMap, body: &[u8]) -> R
 }
 
 fn put_field(tape: &mut Tape<'_>, wsdl: &Wsdl, of: View<'_>, field: &Field, value: View<'_>) -> TapeId {
-    // Readers disagree on which duplicate counts, so neither is trusted.
+    // Readers disagree on which duplicate counts, so none is trusted.
     if of.is_repeated(field) { tape.malformed("a duplicate element") } else { put(tape, wsdl, value) }
 }
 

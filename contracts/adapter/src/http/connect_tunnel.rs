@@ -23,7 +23,7 @@ use crate::unchecked_and_refusal_reasons::{Refusal, Unchecked};
 const HANDSHAKE: &[u8] = &[22];
 
 /// Opens a tunnel to an allowed endpoint. Messages to a known service are checked: Thrift, HTTP, and HTTPS if the
-/// certificate of `tls.listen` covers its host. Other bytes are passed and counted.
+/// certificate of `tls.listen` covers the host. Other bytes are passed and counted.
 pub(crate) async fn connect(app: &Arc<App>, request: Request<Incoming>) -> Response<Body> {
     let told = |code: StatusCode, text: String| {
         Response::builder().status(code).body(Body::of(text)).expect("a status is valid")

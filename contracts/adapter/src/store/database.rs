@@ -110,7 +110,7 @@ fn database(path: &Path, create: bool) -> Result<Database, StoreError> {
     })
 }
 
-/// Reopens a file after a failed write. Only redb's repair then writes, which needs no new space.
+/// Reopens a file after a failed write. Only redb's repair then writes, and it needs no new space.
 pub(super) fn reopen(path: &Path) -> Result<Database, StoreError> {
     guarded(|| database(path, false))
 }

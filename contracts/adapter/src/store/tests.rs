@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Simulated disks, by path. A full one accepts only writes within the file's current length.
+/// Simulated disks, by path. A full disk accepts only writes within the file's current length.
 pub(crate) mod disk {
     use std::collections::HashMap;
     use std::fs::OpenOptions;

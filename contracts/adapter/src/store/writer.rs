@@ -16,7 +16,7 @@ use crate::message_queue_thread::Worker;
 use crate::metrics::Metrics;
 use crate::reports::Note;
 
-/// Time from a failed write to the next attempt. Each failure reopens the file, which reads all of it.
+/// Time from a failed write to the next attempt. Each failure reopens the file, and reopening reads all of it.
 const RETRY_AFTER: Duration = Duration::from_secs(if cfg!(test) { 0 } else { 10 });
 /// Maximum size of a file to compact on closing, in bytes. Compacting reads and writes the whole file.
 const COMPACTED_MAX_BYTES: u64 = 32 << 20;
@@ -166,7 +166,7 @@ impl Work {
         }
         let mut waiting = self.shared.waiting();
         waiting.going = Arc::new(nothing());
-        // This equals the size that calls have counted, unless something else changed the file.
+        // The sum equals the size that calls have counted, unless something else changed the file.
         let content_bytes = self.content_bytes.saturating_add_signed(waiting.change_bytes);
         self.shared.metrics.store_bytes.store(content_bytes, Ordering::Relaxed);
         drop(waiting);
@@ -208,7 +208,7 @@ impl Work {
         *db = database::reopen(&self.path).ok();
     }
 
-    /// Marks the file as complete. Compacts it up to [`COMPACTED_MAX_BYTES`], because redb grows a file by doubling it.
+    /// Marks the file as complete. Compacts files of up to [`COMPACTED_MAX_BYTES`], as redb doubles a file to grow it.
     fn close(&self) {
         let mut db = self.shared.db.write().unwrap_or_else(PoisonError::into_inner);
         let (Some(open), None) = (db.as_mut(), self.retry_at) else { return };
@@ -256,7 +256,7 @@ impl Work {
         Ok(change)
     }
 
-    /// Creates a new file after the old one was removed. Its first batch has the names; entries follow as they change.
+    /// Creates a new file after the old one was removed. The first batch has all names; entries follow as they change.
     fn begin_anew(&mut self) -> Result<(), String> {
         if self.retry_at.is_none() {
             (self.shared.note)(format!(

@@ -24,7 +24,7 @@ pub fn schema() -> Schema {
     idl::parse("calculator.thrift", &text, &mut |_| unreachable!()).unwrap()
 }
 
-/// Returns a free port below the ephemeral range, which the system gives to no other process.
+/// Returns a free port below the ephemeral range, so that the system assigns it to no other process.
 pub fn free_port() -> u16 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let own = std::process::id().wrapping_mul(131);
@@ -156,7 +156,7 @@ pub struct Adapter {
 }
 
 impl Adapter {
-    /// Starts an adapter. `more` has further lines of the configuration, tables last.
+    /// Starts an adapter. `more` has further lines of the configuration, followed by its tables.
     pub fn start(name: &str, contract: &str, more: &str) -> Self {
         Self::from_text(&format!(
             "name = '{name}'\ncontract = '{contract}'\nadmin = '127.0.0.1:0'\nallow = ['127.0.0.1:*']\n{more}\n\

@@ -69,7 +69,7 @@ const SHOP: &str = r#"contract 1
 service Any { POST "/"(body) { ensures fine: result.body.a > 0 } }
 "#;
 
-/// Starts a service that echoes bodies, its adapter, and the adapter of a client that configures these labels.
+/// Starts a service that echoes bodies, its adapter, and the adapter of a client that configures `labels`.
 fn shop(tls: [&str; 2], labels: &str, checks: [&str; 2]) -> (Adapter, Adapter, String, tempfile::TempDir) {
     let port = raw_http_peers::serve(None, |request| (response(200, "application/json", &request.body), false));
     let endpoint = format!("http://127.0.0.1:{port}");

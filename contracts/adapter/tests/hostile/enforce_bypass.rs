@@ -195,7 +195,7 @@ fn soap_with_two_readings_is_refused() {
         let got = raw_http_peers::ask(&at, &request("POST", "/", &fields, envelope.as_bytes()));
         (got.status(), got.text())
     };
-    // The body names an unlisted operation, and the header a listed one that a server may use.
+    // The body names an unlisted operation. The header names a listed one, which a server may follow.
     let (status, text) = call("MakeGame");
     assert!(status == 500 && text.contains("cannot be checked"), "{status} {text}");
     assert_eq!(call("").0, 200, "an operation that the contract does not list passes");

@@ -38,7 +38,7 @@ impl Guarded {
         self.liar(name, name, tls)
     }
 
-    /// Starts a client that claims the name `says` after the checks, which reject a name that the certificate lacks.
+    /// Starts a client whose name becomes `says` after the checks, which reject a name that the certificate lacks.
     fn liar(&self, name: &str, says: &str, tls: &str) -> (Adapter, String) {
         let peer = self.server.at(&format!("adapters {}", self.endpoint));
         let text = format!(

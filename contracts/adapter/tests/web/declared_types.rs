@@ -186,7 +186,7 @@ fn compressed_bodies_are_checked_and_pass_unchanged() {
         assert_eq!(users.failed(), before + 2);
     }
     assert_eq!(counter(&users.adapter, "unchecked_total{reason=\"unreadable\"}"), 0);
-    // A body that is not gzip, although its header says so, breaks its type.
+    // A body that is not gzip although its header declares gzip breaks its type.
     let users = rest("");
     users.get("/users", 200, &[("Content-Encoding", "gzip")], good);
     assert!(users.adapter.told().contains("`result.body` is invalid gzip: "), "{}", users.adapter.told());

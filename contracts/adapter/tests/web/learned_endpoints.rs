@@ -47,7 +47,7 @@ impl Shop {
         self.items.split("://").nth(1).unwrap().split('/').next().unwrap()
     }
 
-    /// Sends a request to the shop like a client that is only configured with the proxy.
+    /// Sends a request to the shop through the proxy, like a client without any other configuration.
     fn learn(&self, adapter: &Adapter) {
         let target = format!("{}/store", self.shop);
         assert_eq!(raw_http_peers::ask(&adapter.at("proxy"), &request("GET", &target, &[], b"")).status(), 200);

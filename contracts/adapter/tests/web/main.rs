@@ -359,7 +359,7 @@ fn each_call_has_a_line_in_the_call_log() {
         assert!(numbers("own_ns", side).iter().all(|ns| *ns > 0), "{text}");
         assert!(numbers("waited_ns", side).iter().all(|ns| *ns > 0), "{text}");
     }
-    // Calls introduce nothing, so Whip would have sent 16 bytes and the name.
+    // Calls introduce nothing, so Whip would have sent 16 bytes plus the sender's name.
     assert_eq!(numbers("whip_bytes", "client"), [17, 17, 17]);
     let (metadata, extra) = (numbers("metadata_bytes", "client"), numbers("extra_bytes", "client"));
     assert_eq!(metadata, extra);
