@@ -1,4 +1,4 @@
-//! Mocks of Evernote's account and note services: Thrift in POST bodies. The account service returns the other's URL.
+//! Mocks of Evernote's services: Thrift in POST bodies. The account service returns the URL of the note service.
 
 use codecs::thrift::{
     self, Framing, Header, Limits, Message, MessageKind, Method, Protocol, Schema, View, compose_application_exception,

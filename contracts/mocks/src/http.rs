@@ -41,7 +41,7 @@ struct Server {
 }
 
 /// Serves mocks until `shutdown` ends them, one on each address; port 0 lets the kernel choose. `services` creates them
-/// once all addresses are known, since one may need another's address. `ready` is called with the addresses once
+/// once all addresses are known, since a mock may need another's address. `ready` is called with the addresses once
 /// connections are accepted. Fails with [`MockError`], but never because of a client.
 pub fn serve_mock(
     listen: &MockListen,

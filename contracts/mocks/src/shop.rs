@@ -17,7 +17,7 @@ const LOGIN: &str = "<!doctype html><title>Shop</title><form action=\"/login\" m
                      <input name=\"user\"><input type=\"password\" name=\"password\"></form>\n";
 
 /// A shop with a login, a form with an anti-forgery token, a paginated list, and orders. It stores only the counts of
-/// `/stats`: session ids contain their proof, and order ids contain the product.
+/// `/stats`: a session id contains a digest that proves it, and an order id contains the product.
 #[derive(Debug, Default)]
 pub struct Shop {
     logins: AtomicU64,
