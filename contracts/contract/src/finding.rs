@@ -45,7 +45,7 @@ impl fmt::Debug for Span {
 pub enum Severity {
     /// The text is not a valid contract.
     Mistake,
-    /// The contract is usable, but a part of it does not do what it seems to.
+    /// The contract is usable, but a part of it may not work as intended.
     Warning,
     /// The text is unusual, but possibly intended.
     Note,

@@ -219,7 +219,7 @@ impl<S: Store> Monitor<S> {
         }
     }
 
-    /// All known endpoints with each service claimed for them, in no particular order.
+    /// All pairs of a known endpoint and a service claimed for it, in no particular order.
     pub fn promised(&self) -> impl Iterator<Item = (&str, ServiceId)> {
         let all = self.endpoints.iter();
         all.flat_map(|(endpoint, promises)| promises.iter().map(|promise| (self.name(*endpoint), promise.service)))

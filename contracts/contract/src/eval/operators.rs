@@ -148,7 +148,7 @@ impl<'a> Run<'a> {
 
 /// Compares an integer with a float without rounding either. `None` for NaN.
 fn int_to_float(int: i64, float: f64) -> Option<Ordering> {
-    // Rounding keeps the order of numbers that stay different. If they become equal, the float is whole.
+    // Rounding the integer keeps the order unless both numbers become equal. The float is then whole.
     let rounded = (int as f64).partial_cmp(&float)?;
     Some(rounded.then_with(|| i128::from(int).cmp(&(float as i128))))
 }

@@ -1,4 +1,4 @@
-//! A log of entries in segments, with an index by key. Its header and slot per entry are smaller than a map of boxes.
+//! A log of entries in segments, with an index by key. It takes less memory per entry than a map of boxes.
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
@@ -8,7 +8,7 @@ use hashbrown::HashTable;
 /// A hash of endpoint, service and index. Different entries may share a key, so compare the entry as well.
 pub type Key = [u8; 12];
 
-/// Number of bits of a place (a record's address) that hold the offset in its segment.
+/// Number of bits in a place (a record's address) that hold the offset within the segment.
 const OFFSET_BITS: u32 = 14;
 /// Maximum size of a segment in bytes. A longer record has its own segment.
 const SEGMENT_BYTES_MAX: usize = 1 << OFFSET_BITS;
