@@ -12,7 +12,7 @@
 //! assert_eq!(request.arguments.at(1).and_then(|black| black.as_str()), Some("ben"));
 //! ```
 //! # Choices that SOAP leaves open
-//! - **Operation:** the body's element selects it. `SOAPAction` may be missing, but a contradiction is reported.
+//! - **Operation:** the body's element selects it. `SOAPAction` may be missing; a different name in it is reported.
 //! - **Document types** are rejected, as SOAP 1.1 requires (section 3). So are entities except XML's five.
 //! - **Dates and times** are read as text.
 //! - **Fields** are found by name; their order is not checked.

@@ -313,7 +313,7 @@ impl<'f> Resolver<'f> {
         }
     }
 
-    /// Returns the fields sorted by number. Defaults are added later, because they need all types. `place` starts at 1.
+    /// Returns the fields sorted by number. Defaults are added later, because they need all types. Sets [`Field::place`].
     fn fields(&mut self, file: usize, fields: &[FieldDef]) -> Vec<Field> {
         let mut read = Vec::<Field>::new();
         let mut unnumbered = 0;
