@@ -46,7 +46,7 @@ impl Pool {
         Self { waiting: Mutex::default(), idle, head_bytes }
     }
 
-    /// Takes the most recently used idle connection, which is the least likely to be closed. `None` if none is idle.
+    /// Takes the most recently used idle connection, the least likely to have been closed. `None` if none is idle.
     pub(crate) fn take(&self, authority: &str, whom: Whom) -> Option<Conn> {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let of = waiting.get_mut(&(whom, authority.to_owned()))?;

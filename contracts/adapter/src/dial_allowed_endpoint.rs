@@ -1,4 +1,4 @@
-//! Connects to endpoints that the configuration allows, with TLS, and greets other adapters that carry Thrift.
+//! Connects to endpoints that the configuration allows, over TLS if needed, and greets adapters that carry Thrift.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};

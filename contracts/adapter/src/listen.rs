@@ -104,7 +104,7 @@ async fn peer(app: &App, stream: TcpStream) -> io::Result<(Stream, Caller)> {
     Err(io::ErrorKind::PermissionDenied.into())
 }
 
-/// Whether a connection begins with the adapters' greeting. Sends the greeting back if so.
+/// Whether a connection begins with the adapters' greeting. Replies with the greeting if it does.
 async fn greeted(app: &App, mut stream: Stream) -> io::Result<(Stream, bool)> {
     let greets = stream.begins_with(GREETING, app.limits.idle).await?;
     if greets {

@@ -66,7 +66,7 @@ impl App {
         }
     }
 
-    /// Counts a response timeout. If `peer` was called, it counts as unreachable, as it would report a slow service.
+    /// Counts a response timeout. A called adapter (`peer`) counts as unreachable, since it would have reported a slow service.
     pub(crate) fn late(&self, peer: Option<&str>) {
         count(&self.watch.metrics.timeouts);
         if let Some(peer) = peer {
@@ -106,7 +106,7 @@ impl App {
         }
     }
 
-    /// Decodes a body. Reports each unsupported coding once, and bodies over the limit if their count is notable.
+    /// Decodes a body. Reports each unsupported coding once, and some bodies over the limit ([`is_notable`]).
     pub(crate) fn decoded<'b>(&self, headers: &hyper::HeaderMap, body: &'b [u8]) -> Content<'b> {
         let content = crate::content_decoding::decode(headers, body, self.limits.body_bytes);
         match &content {

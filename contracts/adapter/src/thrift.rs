@@ -64,7 +64,7 @@ impl Connection<'_> {
     async fn serve(mut self) -> io::Result<()> {
         let app = self.app;
         loop {
-            // Either side may end an idle connection. The service has priority, as it may be unable to take a request.
+            // Either side may end an idle connection. The service's end has priority, so that no request is lost.
             let received = tokio::select! {
                 biased;
                 filled = self.up.fill(), if !self.up.has_bytes() => match filled {

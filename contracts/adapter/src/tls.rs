@@ -1,4 +1,4 @@
-//! TLS of listeners, of connections to other adapters and of upstream connections.
+//! TLS for listeners, for connections to other adapters and for upstream connections.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -199,7 +199,7 @@ fn enforce_returns_an_exception_and_keeps_the_connection() {
     let numbers = |a, b| {
         codecs::value::Value::record([("a", codecs::value::Value::Integer(a)), ("b", codecs::value::Value::Integer(b))])
     };
-    // The first call is rejected before it reaches the service, the second because of its reply.
+    // The first call is rejected before it reaches the service, and the second because of its reply.
     for (a, b, clause) in [(0, 1, "Adder.add.positive"), (2, 2, "Adder.add.sum")] {
         let error = world::call_on(&mut stream, "Adder", "add", numbers(a, b)).unwrap_err().to_string();
         let says = format!("refused: contract clause `{clause}` is violated");
