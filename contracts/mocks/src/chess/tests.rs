@@ -1,4 +1,4 @@
-//! Tests the scenarios of the case study's functional suite, and errors, with encoded messages.
+//! Tests the scenarios of the case study's functional suite and error cases, using encoded messages.
 
 use super::*;
 
