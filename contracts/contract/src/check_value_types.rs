@@ -8,7 +8,7 @@ use crate::message_values::Value;
 use crate::monitor::report::ReportVerdict;
 use crate::types_and_schema::{Field, Schema, Type};
 
-/// Maximum nesting of a checked value; the codecs allow fewer levels.
+/// Maximum nesting of a checked value, in levels. The codecs allow fewer.
 const DEPTH_MAX: u16 = 256;
 
 #[derive(Clone, Debug)]
@@ -48,7 +48,7 @@ impl Misfit {
     }
 }
 
-/// Describes the values of a type for an error message. Records are described without their names.
+/// Describes the values of a type for an error message. Omits the names of records.
 fn expected(of: &Type) -> String {
     match of {
         Type::Tuple(_) => "anything".to_owned(),

@@ -134,7 +134,7 @@ impl<'a> Run<'a> {
         let text = self.text(of)?;
         let pattern = &self.code.patterns[pattern as usize];
         // Matching takes up to one step per byte and state. The pattern's length approximates the number of states.
-        // Short repetitions can have more; the memory limit of compiled patterns bounds them.
+        // Short repetitions can have more states, up to the memory limit of compiled patterns.
         let states = 1 + pattern.as_str().len() / BYTES_A_STEP;
         self.charge(id, (text.len() * states) as u64)?;
         if !splits {

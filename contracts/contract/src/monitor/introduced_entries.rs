@@ -13,7 +13,7 @@ use crate::syntax::Direction;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Vouching {
     Named,
-    /// A request only uses the entry. The sender vouches for a new entry, unless it may have been forgotten.
+    /// A request only uses the entry. The sender vouches for a new entry, unless the entry may have been forgotten.
     Used,
     /// The labels are unknown, because the introducing entry is an orphan.
     Forgotten,
