@@ -110,7 +110,7 @@ impl<'de> Visitor<'de> for Read<'_> {
 }
 
 /// Writes a value as JSON. Bytes become an array of numbers; infinite numbers and NaN become `null`. Maps become
-/// objects, and a key other than a string becomes the string of its JSON.
+/// objects, and a key other than a string becomes its JSON as a string.
 pub fn compose(value: &Value) -> String {
     serde_json::to_string(value).expect("keys are texts")
 }

@@ -143,7 +143,7 @@ impl<'e> View<'e> {
         !field.is_attribute && !field.is_list() && self.document.children(element).filter(is_field).nth(1).is_some()
     }
 
-    /// The field with this name, or the first child with it if the type is unknown. `None` if absent; never for a list.
+    /// The field with this name, or the first such child if the type is unknown. `None` if absent, but never for a list.
     pub fn get(&self, name: &str) -> Option<View<'e>> {
         match self.at {
             At::Element(element, Type::Any) => {
@@ -154,7 +154,7 @@ impl<'e> View<'e> {
         }
     }
 
-    /// The field at this position of the type, such as an argument. `None` if absent; never for a list.
+    /// The field at this position of the type, such as an argument. `None` if absent, but never for a list.
     pub fn at(&self, index: usize) -> Option<View<'e>> {
         self.field(self.complex()?.fields.get(index)?)
     }

@@ -313,7 +313,7 @@ impl<'f> Resolver<'f> {
         }
     }
 
-    /// Returns the fields sorted by number. Defaults are added later, because they need all types. Sets [`Field::place`].
+    /// Returns the fields sorted by number. Defaults are added later, as they need all types. Sets [`Field::place`].
     fn fields(&mut self, file: usize, fields: &[FieldDef]) -> Vec<Field> {
         let mut read = Vec::<Field>::new();
         let mut unnumbered = 0;
@@ -350,7 +350,7 @@ impl<'f> Resolver<'f> {
         }
     }
 
-    /// Returns a constant's value as `ty`, which may differ from the constant's own type. `None` after an error.
+    /// Returns a constant's value converted to `ty`, which may differ from the constant's own type. `None` after an error.
     pub(super) fn constant(&mut self, key: Key, ty: &Type) -> Option<Value> {
         let Body::Constant { value, .. } = &self.definition(key).body else { return None };
         self.enter(key, |resolver| resolver.value(key.0, value, ty))?
