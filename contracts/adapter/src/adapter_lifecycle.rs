@@ -161,7 +161,7 @@ pub struct Running {
     pub addresses: BTreeMap<String, SocketAddr>,
 }
 
-/// Starts an adapter that writes reports to `out`. Fails if a port, a thread or a file is unavailable, except the store.
+/// Starts an adapter that writes reports to `out`. Fails if a port, thread or file (except the store) is unavailable.
 pub fn start(config: &Config, checked: Checked, out: Box<dyn Write + Send>) -> Result<Running, StartError> {
     let metrics = Arc::new(Metrics::default());
     let reports = Reports::start(config.reports.clone(), metrics.clone(), out)

@@ -20,7 +20,7 @@ const SERVERS_MAX: usize = 256;
 
 /// The field that carries metadata between adapters. Its name is short, since every call has the field.
 pub(crate) const META: HeaderName = HeaderName::from_static("whip");
-/// Value of [`META`] in `OPTIONS *`, the first request between adapters, and in its response. Never a metadata value.
+/// Value of [`META`] in the first request between adapters (`OPTIONS *`) and its response. Never a value of metadata.
 pub(crate) const GREETING: &str = "whip-1";
 
 /// Value of [`META`] in a response that an adapter made instead of its service. Metadata never has this value.

@@ -50,7 +50,7 @@ impl Dial {
         endpoint.is_some_and(|to| self.allow.iter().any(|pattern| pattern.matches(&to.host, to.port)))
     }
 
-    /// Connects, including TLS. Fails with `PermissionDenied` if forbidden, or `TimedOut` after `limits.connect`.
+    /// Connects, over TLS if needed. Fails with `PermissionDenied` if forbidden, or `TimedOut` after `limits.connect`.
     pub(crate) async fn connect(&self, authority: &str, whom: Whom) -> io::Result<Stream> {
         if !self.may(authority) {
             return Err(self.refused(format!("`{authority}` is not allowed: no rule in `allow` matches")));

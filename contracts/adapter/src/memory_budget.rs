@@ -37,7 +37,7 @@ pub(crate) struct Share {
 }
 
 impl Share {
-    /// Resizes the share to `bytes` in total. Returns false, without a change, if the budget has no room.
+    /// Resizes the share to `bytes` in total. Returns false and changes nothing if the budget has no room.
     #[must_use]
     pub(crate) fn resize(&mut self, bytes: usize) -> bool {
         let bytes = bytes.saturating_sub(FREE_BYTES);

@@ -49,7 +49,7 @@ pub(crate) struct App {
 }
 
 impl App {
-    /// Counts an unreachable adapter; reports counts that are powers of two. After a timeout, bypasses it for 10 s.
+    /// Counts an unreachable adapter; reports counts that are powers of two. After a timeout, bypasses the adapter for 10 s.
     pub(crate) fn peer_failed(&self, peer: &str, error: &io::Error) {
         if is_notable(&self.watch.metrics.peers_failed) {
             let what = match error.kind() {
@@ -66,7 +66,7 @@ impl App {
         }
     }
 
-    /// Counts a response timeout. A called adapter (`peer`) counts as unreachable, since it would have reported a slow service.
+    /// Counts a response timeout. If `peer` is given, it counts as unreachable: a live adapter reports slow services.
     pub(crate) fn late(&self, peer: Option<&str>) {
         count(&self.watch.metrics.timeouts);
         if let Some(peer) = peer {

@@ -249,7 +249,7 @@ impl Store for EntryStore {
         let Some(file) = &self.file else { return self.memory.each(now_s, show) };
         // This runs only before the first call or when a person asks for it, so it may be slow.
         file.flush();
-        // If the file cannot be written, memory is newer. Memory is read first, as values may move to the file.
+        // If the file cannot be written, memory is newer. Memory is read first, as values may then move to the file.
         let mut unwritten = std::collections::BTreeMap::new();
         if file.shared.is_failing() {
             let waiting = file.shared.waiting();

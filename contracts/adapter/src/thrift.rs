@@ -131,7 +131,7 @@ impl Connection<'_> {
         };
         let is_oneway = message.header.kind == MessageKind::Oneway;
         let (number, is_sampled) = watch.next_call();
-        // The sender of an empty block did not check the call. Nor does this one, unless `enforce` would be evaded.
+        // The sender of an empty block did not check the call. Nor does this adapter, unless `enforce` requires it.
         let block = received.block.as_ref().filter(|block| !(watch.checks.refuses_unchecked && block.is_empty()));
         let is_looked_at = is_sampled && block.is_none_or(|block| !block.is_empty());
         let called = if is_looked_at {

@@ -126,7 +126,7 @@ impl Messages {
         }
     }
 
-    /// Takes a message from the buffer; `None` if more bytes are needed. `is_over` states that the buffer cannot grow.
+    /// Takes a message from the buffer; `None` if more bytes are needed. `is_over` means that the buffer cannot grow.
     fn take(&mut self, is_over: bool) -> io::Result<Option<Received>> {
         let (head, block) = if self.is_adapter {
             let Some((number, used)) = leb128(&self.buffer)? else { return Ok(None) };

@@ -17,7 +17,7 @@ use crate::contract_services::Op;
 
 const PARAMETERS_MAX: usize = 1024;
 const VALUES_MAX: usize = 1 << 20;
-/// Maximum nesting of values. Below the limit of serde_json, which reports excessive nesting as invalid JSON.
+/// Maximum nesting of values, below the limit of serde_json, which reports excessive nesting as invalid JSON.
 const DEPTH_MAX: usize = 120;
 
 pub(super) fn request<'m>(

@@ -14,7 +14,7 @@ const LAYOUT: u64 = 1;
 
 pub(super) const ABOUT: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("about");
 pub(super) const NAMES: TableDefinition<'_, u32, &str> = TableDefinition::new("names");
-/// Key in [`ABOUT`] that exists only while no adapter has the file open. Its value is [`Forgotten::encode`].
+/// Key in [`ABOUT`] that exists only while no adapter has the file open. Its value is from [`Forgotten::encode`].
 const CLOSED: &str = "closed";
 /// Entries by key. A value is the time of the last change (seconds since 1970, 8 bytes, little endian), then the entry.
 pub(super) const ENTRIES: TableDefinition<'_, &[u8; 12], &[u8]> = TableDefinition::new("entries");
@@ -52,7 +52,7 @@ pub(super) struct Opened {
     pub(super) path: PathBuf,
     pub(super) owner: StoreOwner,
     pub(super) names: Vec<String>,
-    /// Size of keys, entries and names in bytes. The file is longer, because pages have gaps and it grows in steps.
+    /// Size of keys, entries and names in bytes. The file is longer, because pages have gaps and files grow in steps.
     pub(super) content_bytes: u64,
     pub(super) lost: Forgotten,
     /// Whether the last adapter ended without closing the file.
