@@ -350,7 +350,7 @@ impl<'f> Resolver<'f> {
         }
     }
 
-    /// Returns a constant's value converted to `ty`, which may differ from the constant's own type. `None` after an error.
+    /// Returns a constant's value, converted to `ty` if the constant has a different type. `None` after an error.
     pub(super) fn constant(&mut self, key: Key, ty: &Type) -> Option<Value> {
         let Body::Constant { value, .. } = &self.definition(key).body else { return None };
         self.enter(key, |resolver| resolver.value(key.0, value, ty))?
