@@ -49,7 +49,7 @@ pub(crate) struct App {
 }
 
 impl App {
-    /// Counts an unreachable adapter; reports counts that are powers of two. After a timeout, bypasses the adapter for 10 s.
+    /// Counts an unreachable adapter. Reports counts that are powers of two. Bypasses it for 10 s after a timeout.
     pub(crate) fn peer_failed(&self, peer: &str, error: &io::Error) {
         if is_notable(&self.watch.metrics.peers_failed) {
             let what = match error.kind() {
