@@ -13,7 +13,7 @@ const DEPTH_MAX: u16 = 256;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Typed {
-    /// The clause that reports name. It has no expression.
+    /// The clause named in reports. It has no expression.
     pub(crate) clause: Clause,
     pub(crate) of: PromisedPart,
     pub(crate) schema: Arc<Schema>,

@@ -64,7 +64,7 @@ pub enum EndpointState {
     Unlisted,
     /// The endpoint belongs to this service.
     Service(ServiceId),
-    /// Several services are claimed, and adapters confirm either none or more than one of them. Messages pass unchecked.
+    /// Several services are claimed, and adapters confirm none or more than one of them. Messages pass unchecked.
     Conflict,
 }
 
