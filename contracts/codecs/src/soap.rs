@@ -13,7 +13,7 @@
 //! ```
 //! # Choices that SOAP leaves open
 //! - **Operation:** the body's element selects it. `SOAPAction` may be missing; a different name in it is reported.
-//! - **Document types** are rejected, as SOAP 1.1 requires (section 3). So are entities except XML's five.
+//! - **Document types** are rejected, as SOAP 1.1 requires (section 3). So are entities except XML's own.
 //! - **Dates and times** are read as text.
 //! - **Fields** are found by name; their order is not checked.
 //! - **`xsi:type`** is ignored.

@@ -143,7 +143,7 @@ impl<'e> View<'e> {
         !field.is_attribute && !field.is_list() && self.document.children(element).filter(is_field).nth(1).is_some()
     }
 
-    /// The field with this name; the first such child if the type is unknown. `None` if absent, but never for a list.
+    /// The field or, if the type is unknown, the first child with this name. `None` if absent, but never for a list.
     pub fn get(&self, name: &str) -> Option<View<'e>> {
         match self.at {
             At::Element(element, Type::Any) => {
