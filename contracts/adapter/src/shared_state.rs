@@ -106,7 +106,7 @@ impl App {
         }
     }
 
-    /// Decodes a body. Reports each unsupported coding once, and some bodies over the limit ([`is_notable`]).
+    /// Decodes a body. Reports each unsupported coding once, and bodies over the limit if [`is_notable`] allows.
     pub(crate) fn decoded<'b>(&self, headers: &hyper::HeaderMap, body: &'b [u8]) -> Content<'b> {
         let content = crate::content_decoding::decode(headers, body, self.limits.body_bytes);
         match &content {

@@ -35,7 +35,7 @@ pub(crate) const ALONE_BYTES: usize = 16 << 20;
 const FORGOTTEN_BYTES: usize = 128 << 10;
 
 pub(crate) struct EntryStore {
-    /// All entries or, with a file, some of its entries, each after the time of its last change in seconds since 1970.
+    /// All entries, or a cache of those in the file. Each follows the time of its last change, in seconds since 1970.
     memory: MemoryStore,
     file: Option<EntryFile>,
     /// Maximum size of `memory` in bytes while the file can be written.
@@ -205,7 +205,7 @@ impl Store for EntryStore {
         }
         let value = self.memory.get(key, now_s)?;
         let (used_s, entry) = database::split(&value)?;
-        // An update per use would cost a write per call, so an entry is updated once per quarter of its expiry time.
+        // An update per use would cost a write per call, so an entry is updated once per quarter of the expiry time.
         if file.expire_after_s.is_some_and(|after| now_s.saturating_sub(used_s) > after / 4) {
             let entry = entry.to_vec();
             self.put(key, &entry, now_s);

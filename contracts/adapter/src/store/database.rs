@@ -14,7 +14,7 @@ const LAYOUT: u64 = 1;
 
 pub(super) const ABOUT: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("about");
 pub(super) const NAMES: TableDefinition<'_, u32, &str> = TableDefinition::new("names");
-/// Key in [`ABOUT`] that exists only while no adapter has the file open. Its value is from [`Forgotten::encode`].
+/// Key in [`ABOUT`] that exists only while no adapter has the file open. Its value is made by [`Forgotten::encode`].
 const CLOSED: &str = "closed";
 /// Entries by key. A value is the time of the last change (seconds since 1970, 8 bytes, little endian), then the entry.
 pub(super) const ENTRIES: TableDefinition<'_, &[u8; 12], &[u8]> = TableDefinition::new("entries");

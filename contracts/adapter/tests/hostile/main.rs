@@ -293,7 +293,7 @@ fn opens_no_tunnel_without_a_free_slot() {
 
 const LINES: &str = "contract 1\nservice Any { GET \"/{what}\"(what) { ensures fine: len(result.body.items) == 2 } }\n";
 
-/// Starts a service that sends the start of a reply, and the rest once a test passes it to the returned sender.
+/// Starts a service that sends the beginning of a reply, and the rest once a test passes it to the returned sender.
 fn in_two(head: &'static str, begin: &'static str) -> (u16, std::sync::mpsc::Sender<&'static str>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
