@@ -91,7 +91,7 @@ pub struct Consuming {
 pub struct StoreSettings {
     /// Path of the store's file, or `None` to keep entries only in memory.
     pub path: Option<PathBuf>,
-    /// Maximum size of entries in memory, in bytes; `None` means 512 KiB with a file of all entries, or 16 MiB without one.
+    /// Maximum size of entries in memory, in bytes; `None` means 512 KiB with a file, or 16 MiB without one.
     pub memory_bytes: Option<usize>,
     /// Time after which an unused entry is removed; `None` keeps all entries.
     pub expire_after: Option<Duration>,
