@@ -3,7 +3,7 @@
 /// Maximum number of errors reported per file. Further errors mostly follow from the first ones.
 pub const MISTAKES_MAX: usize = 50;
 
-/// Reads an included or imported file by its path as written. Returns the text, or why that failed. Called once per path.
+/// Reads an included or imported file by its path as written. Returns the text, or an error. Called once per path.
 pub type ReadFile<'r> = &'r mut dyn FnMut(&str) -> Result<String, String>;
 
 /// An error in a file, with its location and a hint.
