@@ -80,7 +80,7 @@ static RANDOM: Keys = Keys {
 
 static REQUEST: Keys = Keys {
     name: "case.request",
-    text: "A request: HTTP, or bytes as they are (`text` or `hex`). Strings can contain names and expressions in braces: `{name}`, `{a + b}`. Expressions can use `+ - * ( )`, `length`, `lower`, `upper` and `reverse`. Two names are predefined: `path` (of the URL, or `--path`) and `index` (the number of the request among `times`, from 0). `{n:8x}` inserts 8 hexadecimal digits",
+    text: "A request: HTTP, or raw bytes (`text` or `hex`). Strings can contain names and expressions in braces: `{name}`, `{a + b}`. Expressions can use `+ - * ( )`, `length`, `lower`, `upper` and `reverse`. Two names are predefined: `path` (of the URL, or `--path`) and `index` (the number of the request among `times`, from 0). `{n:8x}` inserts 8 hexadecimal digits",
     keys: &[
         key("method", Text, "\"POST\"", Is("\"GET\"")).text("HTTP method"),
         key("path", Text, "\"/sum?a={a}&b={b}\"", Means("no HTTP: `text` or `hex`")).text("request target"),
