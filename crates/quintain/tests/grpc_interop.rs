@@ -14,6 +14,7 @@ fn payload(size: usize) -> String {
 
 #[test]
 #[ignore = "slow: builds a Go server"]
+#[expect(clippy::disallowed_methods, reason = "the test builds and starts a server of others")]
 fn grpc_calls_interoperate_with_grpc_go() {
     let subjects = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../subjects/grpc-go").canonicalize().unwrap();
     let made = Command::new("make").arg("-C").arg(&subjects).arg("grpc-go").output().unwrap();
