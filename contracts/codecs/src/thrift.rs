@@ -18,7 +18,8 @@
 //! # Choices that the protocols leave open
 //! - **A field whose type differs from the schema's** counts as absent; Apache Thrift's libraries also skip it.
 //! - **A repeated field** has its last value, as in those libraries.
-//! - **A bool** is 0 or 1; an element of the compact protocol may also be 2. Other bytes fail, as readers disagree.
+//! - **A bool** is 0 or 1; in the compact protocol, an element of a list, set or map may also be 2. Other bytes fail, as
+//!   readers disagree.
 //! - **Numbers** of the compact protocol may have leading zero groups. Numbers wider than their type are rejected.
 //! - **Enums** keep a number that has no member.
 

@@ -205,7 +205,7 @@ pub fn capacity(bytes: u64) -> String {
     }
 }
 
-/// Formats a difference of miss ratios, a fraction, in percentage points: `+1.20`.
+/// Formats a difference of miss ratios (a fraction) in percentage points: `+1.20`.
 pub fn points(fraction: f64) -> String {
     format!("{:+.2}", fraction * 100.0)
 }

@@ -5,7 +5,7 @@ use study::record::{Probe, Record};
 use crate::findings::{Probed, ProbedTrial, Row, Scope, States};
 use crate::number::{count, percent, quantity};
 
-/// Share of unseen starts, a fraction, above which a sentence only gives the number of starts.
+/// Share of unseen starts, from 0 to 1, above which the scope sentence gives only the number of starts.
 const UNSEEN_MAX: f64 = 0.4;
 
 /// Describes a run's period and coverage; `None` if nothing was measured. `started` has the first and the last start.

@@ -241,7 +241,7 @@ impl Trial<'_> {
     }
 }
 
-/// Share of completed requests, a fraction, that failed or stayed unsent past the timeout; `None` without requests.
+/// Fraction of completed requests that failed or stayed unsent past the timeout; `None` without requests.
 pub fn error_share(measurement: &Measurement) -> Option<f64> {
     let overdue = measurement.censored.as_deref().map_or(0, |censored| censored.unsent_overdue);
     let failed = measurement.errors_total().saturating_add(overdue);

@@ -972,7 +972,7 @@ pub(crate) struct WorkloadShowArgs {
     /// A study with `[load.workload]` (first level of each factor), or a file with the content of that table
     #[arg(conflicts_with = "preset")]
     pub(crate) study: Option<String>,
-    /// course, course-no-fill, etc-2012, etc-2012-location-0, twitter-c12, -c45, -c52, ycsb-a to -d, ycsb-f [default: etc-2012]
+    /// Built-in workload: course, course-no-fill, etc-2012, etc-2012-location-0, twitter-c12, twitter-c45, twitter-c52, ycsb-a to ycsb-d, ycsb-f [default: etc-2012]
     #[arg(long, value_name = "NAME")]
     pub(crate) preset: Option<String>,
     /// Number of operations to sample

@@ -39,7 +39,7 @@ const NAMES: f64 = 132.0;
 /// Space for a name at the end of a line, in user units; `END_GAP` is the gap before it.
 const END_ROOM: f64 = 96.0;
 const END_GAP: f64 = 10.0;
-/// Share of the x axis, a fraction, that a line must cover to get a name at its end.
+/// Fraction of the x axis that a line must cover to get a name at its end.
 const REACH: f64 = 0.7;
 const REACH_ASIDE: f64 = 0.1;
 /// Maximum vertical distance between a name and the end of its line, in user units.

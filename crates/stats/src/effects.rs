@@ -49,7 +49,7 @@ pub enum Refusal {
     Missing {
         /// Number of design points without trials.
         points: usize,
-        /// Number of all design points.
+        /// Total number of design points.
         of: usize,
     },
     /// There are too few trials to separate the error from the effects.

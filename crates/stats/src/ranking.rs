@@ -110,7 +110,7 @@ pub fn with_changes(places: &[Vec<Side>], changes: &[Vec<Side>], rule: &Rule) ->
     (out, changed.into_iter().map(|pairs| pairs.into_iter().next().map(|(pair, _)| pair)).collect())
 }
 
-/// Widest half-width, a fraction, of the typical ratio of any contender to the best of its place, used by the stop
+/// Widest half-width, as a fraction, of the typical ratio of any contender to the best of its place, used by the stop
 /// rule. `None` without comparisons, or if a pair has too few blocks.
 pub fn comparison_width(claims: &[Claims]) -> Option<f64> {
     let of_best = claims.iter().filter_map(|claims| Some((claims.best?, &claims.pairs)));

@@ -104,7 +104,7 @@ impl std::fmt::Display for Decision {
     }
 }
 
-/// Decides after a whole block. `width` is the widest half-width of the study, a fraction, or `None` while a point has
+/// Decides after a whole block. `width` is the study's widest half-width as a fraction, or `None` while a point has
 /// no interval. Widths count only at the looks of [`next_look`] and at `max`.
 pub fn decide(width: Option<f64>, blocks: u32, rule: &Rule) -> Decision {
     let goal = match rule.target {
