@@ -36,7 +36,7 @@ pub struct Case {
 /// Distribution of a random value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Draw {
-    /// A whole number between these two, both included.
+    /// A whole number from the first value to the second, both included.
     Integer(i64, i64),
     /// A string of this many letters and digits.
     Letters(u32),
@@ -224,7 +224,7 @@ impl Values {
     }
 }
 
-/// Decodes hexadecimal digits, ignoring white space. `None` at any other character or if the number of digits is odd.
+/// Decodes hexadecimal digits and ignores white space. `None` for other characters or an odd number of digits.
 pub fn bytes_of_hex(text: &str) -> Option<Vec<u8>> {
     let digits = text.chars().filter(|next| !next.is_ascii_whitespace()).map(|next| next.to_digit(16));
     let digits = digits.collect::<Option<Vec<u32>>>()?;
@@ -258,7 +258,7 @@ impl Cut {
         }
     }
 
-    /// Offsets at which the pieces of a request of `length` bytes end, ascending; the last one is `length`.
+    /// Offsets at which the pieces of a request of `length` bytes end, in ascending order; the last one is `length`.
     pub fn ends(&self, length: usize) -> Vec<usize> {
         let mut ends: Vec<usize> = match self {
             Cut::Whole => Vec::new(),
@@ -270,7 +270,7 @@ impl Cut {
     }
 }
 
-/// The cuts of a request of `length` bytes, one per connection. `None` if `length` is too large for [`Split::All`].
+/// The ways to cut a request of `length` bytes, one per connection. `None` if `length` is too large for [`Split::All`].
 pub fn cuts(split: &Split, length: usize) -> Option<Vec<Cut>> {
     match split {
         Split::No => Some(vec![Cut::Whole]),

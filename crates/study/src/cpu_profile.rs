@@ -40,7 +40,7 @@ pub struct CpuProfile {
 /// A function of a CPU profile.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SampledFunction {
-    /// Name of the function; the object file in brackets, such as `[libc.so.6]`, if it has no symbol.
+    /// Name of the function or, if it has no symbol, of its object file in brackets, such as `[libc.so.6]`.
     pub name: String,
     /// Whether the function belongs to the kernel.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -52,7 +52,7 @@ pub struct SampledFunction {
 /// A call stack of a CPU profile.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SampledStack {
-    /// Indices in [`CpuProfile::functions`], the outermost caller first.
+    /// Indices into [`CpuProfile::functions`], the outermost caller first.
     pub frames: Vec<u32>,
     /// Number of samples with exactly this stack.
     pub samples: u64,

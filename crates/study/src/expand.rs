@@ -197,7 +197,7 @@ fn changed(factors: &[Factor], index: usize) -> usize {
     settings(factors, index).iter().zip(factors).filter(|pair| !first((pair.0, pair.1))).count()
 }
 
-/// The number of CPUs of the server and, if this machine has fewer left than requested, the requested number.
+/// The number of CPUs of the server and, if fewer than requested are left on this machine, the requested number.
 fn cpus(wanted: Cpus, generator: u32, machine_cpus: u32) -> (u32, Option<u32>) {
     // At least one, because `unrunnable` reports machines that are too small.
     let left = machine_cpus.saturating_sub(generator).max(1);
@@ -311,7 +311,7 @@ fn lost(factor: &str, report: &Report) -> bool {
     report.lost(factor) || report.lost("factors")
 }
 
-/// Reports unused factors, whose levels would differ only by chance but look like an effect.
+/// Reports unused factors, because chance differences between their levels would look like effects.
 fn check_use(root: &Table, factors: &[Factor], report: &Report) {
     let used = texts(root).into_iter().flat_map(|(_, text, _)| factor_placeholders::templates(text));
     let used = used.map(|(_, name)| name).collect::<BTreeSet<_>>();

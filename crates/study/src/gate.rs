@@ -18,7 +18,7 @@ use crate::metric::{Metric, share_text};
 const TEXT_MAX_BYTES: usize = 256;
 
 /// Metrics that a gate without conditions compares after the share of failed requests. The first one decides when the
-/// comparison ends. The mean is missing because a few extreme requests move it more than a change of the server does.
+/// comparison ends. The mean is missing because a few extreme requests move it more than a change to the server does.
 pub const COMPARED: [&str; 5] = ["latency_p50", "throughput", "subject_cpu_per_request", "latency_p99", "subject_rss"];
 
 const FACTORS: RangeInclusive<f64> = 0.01..=100.0;
@@ -32,7 +32,7 @@ pub struct Gate {
     pub base: Level,
     /// Conditions that fail a candidate; `None` reports differences in [`Gate::metrics`] instead.
     pub fail_if: Option<FailIf>,
-    /// The metrics compared without conditions. If empty, as in older stores, [`crate::plan::TrialRule`] names one.
+    /// Metrics compared if there are no conditions. If empty, as in older stores, [`crate::plan::TrialRule`] names one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub metrics: Vec<String>,
     /// Share of requests, from 0 to 1, that may fail at a candidate in addition to the baseline's share.
@@ -90,7 +90,7 @@ pub struct Condition {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Bound {
-    /// This multiple of the baseline.
+    /// This multiple of the baseline's value.
     Factor(f64),
     /// This value, in the unit of the metric.
     Absolute(f64),

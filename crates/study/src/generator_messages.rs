@@ -30,7 +30,7 @@ pub enum Told {
     Connected(Connected),
     /// The start of measuring, and its end if known.
     Announced(Announced),
-    /// Measuring has ended. The measurement is not written yet, and connections are still open.
+    /// Measuring has ended. The measurement has not been written yet, and connections are still open.
     Measured(Span),
     /// The result, as the last message.
     Measurement(Box<Measurement>),
@@ -53,7 +53,7 @@ pub enum Heard {
     },
 }
 
-/// Number of open connections before a load starts.
+/// Numbers of connected clients and of all clients before a load starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Connected {

@@ -34,7 +34,7 @@ pub struct Imported {
     pub values: usize,
 }
 
-/// Writes a recording as the journey `name`, without requests for static files or other sites. Hosts become targets,
+/// Writes a recording as the journey `name`, without requests for static files or to other sites. Hosts become targets,
 /// and values from earlier responses become `take` entries. Fails at the first error, or unless 1 to 1000 steps remain.
 pub fn import(name: &str, text: &str) -> Result<Imported, Invalid> {
     let save = "save the recording again with its contents: \"Save all as HAR with content\"";

@@ -26,7 +26,7 @@ pub struct Journey {
     pub steps: Vec<Step>,
 }
 
-/// A Thrift IDL file or a WSDL.
+/// A Thrift IDL file or a WSDL file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Schema {

@@ -57,7 +57,7 @@ pub fn schema() -> Value {
     render_keys::schema(&STUDY, "Study", is_always)
 }
 
-/// Whether every study needs this required key; in some tables, variants or a journey may supply keys.
+/// Whether every study needs this required key. In some tables, variants or a journey may supply it instead.
 fn is_always(keys: &Keys, key: &Key) -> bool {
     !(keys.get("variants").is_some() || key.name == "stop" && keys.name == "trials")
 }

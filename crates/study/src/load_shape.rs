@@ -87,12 +87,12 @@ pub fn is_shape(text: &str) -> bool {
     text.contains("..") || text.contains(',') || text.contains(' ')
 }
 
-/// Parses a changing rate into stages in requests per second. Fails at the first syntax error, or like [`check`].
+/// Parses a changing rate into stages in requests per second. Fails at the first syntax error, or as [`check`] does.
 pub fn parse(text: &str) -> Result<Vec<Stage>, Invalid> {
     parse_with(text, units::rate_per_s, EXAMPLE)
 }
 
-/// Parses a changing number of clients into stages. Fails at the first syntax error, or like [`check`].
+/// Parses a changing number of clients into stages. Fails at the first syntax error, or as [`check`] does.
 pub fn parse_clients(text: &str) -> Result<Vec<Stage>, Invalid> {
     let count = |text: &str| {
         let count = text.parse::<u32>().ok().filter(|count| *count <= CLIENTS_MAX);
@@ -163,7 +163,7 @@ fn time_ns(text: &str) -> Result<u64, Invalid> {
     units::duration_ns(text.trim())
 }
 
-/// Checks the number of stages, their values and their lengths. Fails at the first one out of range.
+/// Checks the number of stages, their values and their lengths. Fails at the first error.
 pub fn check(stages: &[Stage]) -> Result<(), Invalid> {
     if stages.is_empty() || stages.len() > STAGES_MAX {
         return Err(Invalid::new(format!("{} stages, expected 1 to {STAGES_MAX}", stages.len())));

@@ -17,7 +17,7 @@ use crate::warning::Warning;
 
 /// Version of the messages; the lab rejects a node with a different one.
 pub const PROTOCOL: u32 = 1;
-/// Maximum time between two lines of one side.
+/// Maximum time between two lines from the same side.
 pub const BEAT: Duration = Duration::from_secs(1);
 /// Silence after which a side considers its peer lost.
 pub const SILENCE_MAX: Duration = Duration::from_secs(5);
@@ -30,7 +30,7 @@ pub enum Order {
     Alive {},
     /// Requests an immediate [`Said::Pong`].
     Ping {
-        /// Any time, which the node returns unchanged, ns.
+        /// An arbitrary time, which the node returns unchanged, ns.
         at_ns: u64,
     },
     /// Runs a build command on these CPUs. The response is [`Said::Built`].
@@ -53,7 +53,7 @@ pub enum Order {
     Announced(Announced),
     /// Announces that the load has been measured, so that the node takes the readings that are still missing.
     Measured(Span),
-    /// Stops server and proxies. The response is [`Said::Stopped`].
+    /// Stops the server and its proxies. The response is [`Said::Stopped`].
     Stop {
         /// Whether the trial failed; the node then first checks whether the server is about to exit.
         failed: bool,
@@ -86,7 +86,7 @@ pub enum Said {
     Alive {},
     /// Clock reading in response to [`Order::Ping`].
     Pong {
-        /// Value of [`Order::Ping`], unchanged.
+        /// Value of `at_ns` in [`Order::Ping`], unchanged.
         at_ns: u64,
         /// Time on the node's clock when it read the ping, ns.
         here_ns: u64,
@@ -106,7 +106,7 @@ pub enum Said {
     },
     /// The server or a proxy has exited. The response to [`Order::Stop`] has details.
     Ended {},
-    /// Results of server and proxies in response to [`Order::Stop`].
+    /// Results of the server and its proxies in response to [`Order::Stop`].
     Stopped(Box<Stopped>),
     /// A message of the generator that [`Order::Load`] started.
     Generator(Told),
@@ -149,7 +149,7 @@ pub struct Hello {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Serve {
-    /// The design point, with server, proxies and the levels of the factors.
+    /// The design point, with its server, its proxies and its levels of the factors.
     pub point: Point,
     /// The address that the server listens on, which `{address}` stands for.
     pub address: IpAddr,
@@ -165,7 +165,7 @@ pub struct Serve {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Standing {
-    /// Port for the generators' connections: the first proxy's, or the server's.
+    /// Port for the generators' connections: the first proxy's or, without proxies, the server's.
     pub port: u16,
     /// Port of the server itself.
     pub subject_port: u16,

@@ -23,7 +23,7 @@ const REFUSED: [(&str, &str); 3] = [
     ("generator_cpu_per_request", "it describes the generator, not the server"),
 ];
 
-/// Longest time in a bound, ns: the maximum of histograms.
+/// Maximum time in a bound, ns, which is the upper end of the range of histograms.
 const TIME_MAX_NS: u64 = 3_600_000_000_000;
 
 /// An objective: one or more conditions, all of which must hold. Serialized as a string.
@@ -41,7 +41,7 @@ pub struct Condition {
     pub metric: &'static Metric,
     /// Whether a value equal to the bound meets the condition.
     pub or_equal: bool,
-    /// The bound in ns, in bytes, or as a fraction for `errors`.
+    /// The bound, in ns or bytes; for `errors`, a fraction from 0 to 1.
     pub bound: f64,
 }
 

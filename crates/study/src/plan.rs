@@ -158,12 +158,12 @@ pub struct SubjectPlan {
 /// Verification of a server before its trials, in addition to the cases of its protocol.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct VerifyPlan {
-    /// A case file, relative to the working directory of `quintain run`; `None` for only the protocol's cases.
+    /// A case file, relative to the working directory of `quintain run`; `None` to check only the protocol's cases.
     pub cases: Option<String>,
 }
 
 impl SubjectPlan {
-    /// Creates the plan of a server with only a command. Fails if the command is invalid or has no `{port}`.
+    /// Creates the plan of a server from a command. Fails if the command is invalid or has no `{port}`.
     pub fn of_command(command: &str) -> Result<SubjectPlan, String> {
         crate::shell_words::check(command).map_err(|mistake| mistake.to_string())?;
         if !crate::factor_placeholders::templates(command)
@@ -178,7 +178,7 @@ impl SubjectPlan {
     }
 }
 
-/// The planned load. The lab turns it into a [`crate::spec::LoadSpec`] once port and CPUs are known.
+/// The planned load. The lab turns it into a [`crate::spec::LoadSpec`] once the port and the CPUs are known.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LoadPlan {
     /// Protocol of the requests; `http`, `workload` or `journey` holds their details.
@@ -243,7 +243,7 @@ pub struct HttpPlan {
     /// Schema file of gRPC calls, whose bodies are then JSON; `None` for encoded bodies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proto: Option<String>,
-    /// Named values for body files. In all other strings, the form of each value has replaced its name.
+    /// Named values for body files. In all other strings, each name has been replaced by the form of its value.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub values: BTreeMap<String, String>,
 }
@@ -264,13 +264,13 @@ pub struct JourneyPlan {
     pub journeys: Vec<JourneySource>,
     /// URLs of the targets by name. Unlisted ones use `{port}`, the port under load. `{subject_port}` bypasses proxies.
     pub targets: BTreeMap<String, String>,
-    /// URL of the resolver of endpoints, unused at `direct`; `None` for none. `{admin_port}` is the first proxy's port.
+    /// URL of the endpoint resolver, unused at `direct`; `None` without one. `{admin_port}` is the first proxy's port.
     pub resolve: Option<String>,
-    /// Whether any certificate is accepted, for https.
+    /// Whether https connections accept any certificate.
     pub insecure: bool,
-    /// PEM file with the trusted root certificates, for https; `None` trusts the public ones.
+    /// PEM file with the trusted root certificates for https; `None` trusts the public ones.
     pub ca_file: Option<String>,
-    /// Certificate for servers that request one, for https; `None` sends none.
+    /// Certificate for https servers that request one; `None` sends none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<ClientCertificate>,
     /// Whether the record includes the timing of every call.
@@ -342,7 +342,7 @@ pub struct SearchPlan {
     pub from_per_s: Option<f64>,
     /// Highest rate to try, per second; `None` for no limit.
     pub to_per_s: Option<f64>,
-    /// Width of the range at which the search stops: upper end over lower end, minus 1.
+    /// Relative width of the range at which the search stops: its upper end divided by its lower end, minus 1.
     pub resolution: f64,
     /// Number of fresh trials that must all meet the objective at the lower end of the range.
     pub confirm: u32,
@@ -378,21 +378,21 @@ impl SearchPlan {
 /// A rate relative to the capacity of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CapacityShare {
-    /// Fraction of the capacity, which is the lower end of the range that the search finds; above 1 is overload.
+    /// Fraction of the capacity, the lower end of the range that the search finds. Values above 1 mean overload.
     pub share: f64,
     /// Index of the design point whose search finds the capacity.
     pub point: usize,
 }
 
-/// Rule that decides when there are enough trials of a design point, and of the run.
+/// Rule that decides when each design point, and the whole run, has enough trials.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TrialRule {
-    /// Target relative half-width of each point's interval. Without it and `comparison`, each point has `min` trials.
+    /// Target relative half-width of each point's interval. Without this and `comparison`, each point has `min` trials.
     pub relative: Option<f64>,
-    /// Target relative half-width of intervals of contenders' ratios to the best, or of values if nothing competes.
+    /// Target relative half-width of the intervals of contenders' ratios to the best, or of values if nothing competes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comparison: Option<f64>,
-    /// Confidence level, a fraction.
+    /// Confidence level, from 0 to 1.
     pub level: f64,
     /// The metric whose interval is checked, by its name in the report.
     pub metric: String,
@@ -422,7 +422,7 @@ pub struct Figure {
     pub series: Option<String>,
     /// Factor with one facet per level; `None` for a single facet.
     pub facet: Option<String>,
-    /// Confidence level of the intervals drawn, a fraction.
+    /// Confidence level of the intervals drawn, from 0 to 1.
     pub interval: f64,
     /// Title of the figure; `None` to generate one.
     pub title: Option<String>,
@@ -497,7 +497,7 @@ pub enum FigureKind {
     Line,
     /// Points, one per trial.
     Scatter,
-    /// Lines with error bars over one factor, one per level of a second factor. Parallel lines mean no interaction.
+    /// Lines with error bars over one factor, one line per level of a second. Parallel lines mean no interaction.
     Interaction,
     /// Cumulative distribution function of latency.
     Ecdf,

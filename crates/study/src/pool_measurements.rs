@@ -90,7 +90,7 @@ pub fn pool(parts: &[Measurement]) -> Result<Measurement, String> {
     Ok(all)
 }
 
-/// Mean offered rate, weighted by sessions, because each part's rate reflects the mean calls of only its own sessions.
+/// Mean offered rate, weighted by sessions, because each part's rate reflects the mean number of calls in its sessions.
 fn offered_per_s(parts: &[Measurement]) -> Option<f64> {
     let first = parts.first()?.offered_per_s?;
     let sessions = |part: &Measurement| part.sessions() as f64;
@@ -139,7 +139,7 @@ fn add_operations<'m>(
     Ok(())
 }
 
-/// Reduces generator `nth`'s part (`workers` of `of` workers) to coarse histograms. Fails if a histogram is malformed.
+/// Reduces the part of generator `nth` (`workers` of `of` workers) to coarse histograms. Fails if one is malformed.
 pub fn outline(part: &Measurement, nth: usize, workers: u32, of: u32) -> Result<Measurement, String> {
     let coarse = |what, stored: &Histogram| {
         let fine = live(stored, nth, what)?;

@@ -13,7 +13,7 @@ pub struct ProcessPlan {
     pub build: Option<String>,
     /// Command, or the arguments of a container. The lab fills in the remaining templates.
     pub command: String,
-    /// The container that the process runs in; `None` for none.
+    /// The container that the process runs in; `None` without a container.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub container: Option<ContainerPlan>,
     /// Working directory, relative to the study's; `None` for the study's own.
@@ -29,7 +29,7 @@ pub struct ProcessPlan {
 }
 
 impl ProcessPlan {
-    /// Whether the process may need tools of this machine. `false` only for the command `quintain` without a build.
+    /// Whether the process may need installed tools. `false` only for the command `quintain` without a build.
     pub fn may_use_tools(&self) -> bool {
         let builds = self.build.as_ref().is_some_and(|build| !build.trim().is_empty());
         builds || self.command.split_whitespace().next() != Some("quintain")
@@ -53,7 +53,7 @@ pub struct ContainerPlan {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum EngineChoice {
-    /// The first engine of podman and docker that can start a container of the image.
+    /// The first of podman and docker that can start a container of the image.
     #[default]
     Auto,
     /// Podman, run as `podman`.

@@ -41,7 +41,7 @@ pub struct Calls {
     /// Size of the store's content after each call, bytes; empty if not reported.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub store_bytes: Vec<u64>,
-    /// Samples of the proxy's memory in the order of the log; the last one is taken at the proxy's end.
+    /// Samples of the proxy's memory in the order of the log; the last one was taken when the proxy ended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub memory: Vec<MemoryAt>,
 }
@@ -53,7 +53,7 @@ pub struct MemoryAt {
     pub calls: u64,
     /// Time since the first sample, ns.
     pub at_ns: u64,
-    /// Resident set of the process, bytes.
+    /// Resident set size of the process, bytes.
     pub rss_bytes: u64,
     /// Size of the store's content, bytes; `None` if not reported.
     pub store_bytes: Option<u64>,

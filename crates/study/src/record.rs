@@ -31,7 +31,7 @@ pub struct Run {
     pub profile: String,
     /// Command line that started the run.
     pub command: Vec<String>,
-    /// Version of the quintain that started the run.
+    /// Version of quintain that started the run.
     pub quintain: String,
     /// Git revision of the study (`-dirty` if files changed); `built-in-HASH` if it is built in; `None` if unknown.
     pub revision: Option<String>,
@@ -73,7 +73,7 @@ pub struct Node {
     pub name: String,
     /// Whether the machine runs the server or a generator.
     pub role: Role,
-    /// Address of the machine in the network of the load.
+    /// Address of the machine in the network that carries the load.
     pub address: String,
     /// Hardware and system settings of the machine.
     pub host: Host,
@@ -127,11 +127,11 @@ pub struct Interface {
 /// A path between a generator's machine and the server's, measured with bulk transfers and single requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Link {
-    /// Rate of payload received from the server's machine, bytes per second.
+    /// Payload received from the server's machine, bytes per second.
     pub receive_bytes_per_s: f64,
     /// Median round-trip time of a small request on the idle path, ns.
     pub round_trip_ns_p50: f64,
-    /// Rate of payload received while all generators received at once, bytes per second. `None` if a CPU may have been
+    /// Payload received while all generators received at once, bytes per second. `None` if a CPU may have been
     /// the limit instead of the paths, and in older stores.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receive_together_bytes_per_s: Option<f64>,
@@ -332,7 +332,7 @@ pub struct Calibration {
     pub idle: IdlePolicy,
     /// Number of generator threads.
     pub threads: u32,
-    /// Highest rate over all tried numbers of clients, per second.
+    /// Highest rate over all numbers of clients tried, per second.
     pub rate_max_per_s: f64,
     /// Number of clients at the highest rate.
     pub rate_max_clients: u32,
@@ -433,17 +433,17 @@ pub struct Agent {
 /// Offset of a machine's monotonic clock from the lab's, with error bounds, measured before and after a trial.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NodeClock {
-    /// Machine's clock minus lab's clock before the trial, ns.
+    /// The machine's clock minus the lab's clock before the trial, ns.
     pub offset_ns: i64,
-    /// Error bound of the offset before the trial, ns: half of the shortest round trip.
+    /// Error bound of the offset before the trial, ns: half the shortest round-trip time.
     pub error_ns: u64,
-    /// Machine's clock minus lab's clock after the trial, ns; `None` if the trial failed first.
+    /// The machine's clock minus the lab's clock after the trial, ns; `None` if the trial failed first.
     pub after_offset_ns: Option<i64>,
     /// Error bound of the offset after the trial, ns; `None` if the trial failed first.
     pub after_error_ns: Option<u64>,
 }
 
-/// Speed of the CPUs of server and generator, all probed at once while neither runs; empty in older records.
+/// Speed of the CPUs of the server and the generator, all probed at once while neither runs; empty in older records.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Probes {
     /// Probes before the server was started, one per CPU.
@@ -464,8 +464,8 @@ impl Probes {
     }
 }
 
-/// Times of a few million dependent operations in registers on one CPU, about 10 ms. Every probe does the same work, so
-/// the times are comparable between trials, and between runs on one CPU model. They are never used to correct results.
+/// Wall and CPU time of a few million dependent register operations on one CPU, about 10 ms. Every probe does the same
+/// work, so times are comparable between trials, and between runs on one CPU model. They never change results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Probe {
     /// Number of the probed CPU.
@@ -482,7 +482,7 @@ impl Probe {
         ratio(self.wall_ns.saturating_sub(self.cpu_ns), self.wall_ns).unwrap_or(0.0)
     }
 
-    /// Whether the probe was interrupted more than on a quiet machine: wall time above 1.1 times CPU time.
+    /// Whether the probe was interrupted more than on a quiet machine: wall time above 1.1 times the CPU time.
     pub fn is_contended(&self) -> bool {
         self.wall_ns as f64 > 1.1 * self.cpu_ns as f64
     }
@@ -564,14 +564,14 @@ pub struct ProxyUse {
     pub shares_cpus: bool,
     /// Wall time from starting the process until it listened on its port, ns; `None` if it never did.
     pub ready_ns: Option<u64>,
-    /// Bytes on the proxy's connections while measured; `None` for companions, or if a counter could not be read.
+    /// Bytes on the proxy's connections during measuring; `None` for companions, or if a counter could not be read.
     pub wire: Option<WireUse>,
     /// The process's log of calls; `None` unless the study requests one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calls: Option<Box<Calls>>,
 }
 
-/// TCP payload of a proxy while measured, sent and received.
+/// TCP payload that a proxy sent and received while it was measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WireUse {
     /// Bytes on the connections that the proxy accepted.
@@ -607,9 +607,9 @@ pub struct SubjectUse {
     /// (`/proc/PID/task/TID/schedstat`). `None` if the kernel does not report it, and in older stores.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_queue_ns: Option<u64>,
-    /// CPU time of the server's CPUs between the two readings that went to processes other than server and proxies, or
-    /// to the host of this virtual machine, ns, summed over CPUs (`/proc/stat`, in ticks). `None` in older stores, and
-    /// if the generator shares these CPUs or spinners keep them awake.
+    /// CPU time of the server's CPUs between the two readings that went to processes other than the server and proxies,
+    /// or to the host of this virtual machine, ns, summed over CPUs (`/proc/stat`, in ticks). `None` in older stores,
+    /// and if the generator shares these CPUs or spinners keep them awake.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub others_ns: Option<u64>,
     /// Longest time that a thread of the server had been ready without running when measuring ended, ns: an ongoing
@@ -688,9 +688,9 @@ pub struct CgroupUse {
     pub memory_end_bytes: Option<u64>,
     /// File with the peak memory: `memory.max_usage_in_bytes` or `memory.peak`; `None` if unknown.
     pub memory_source: Option<String>,
-    /// Number of bytes read from block devices while measured; `None` if unknown.
+    /// Number of bytes read from block devices while the server was measured; `None` if unknown.
     pub read_bytes: Option<u64>,
-    /// Number of bytes written to block devices while measured; `None` if unknown.
+    /// Number of bytes written to block devices while the server was measured; `None` if unknown.
     pub written_bytes: Option<u64>,
     /// File with both byte counts: `blkio.throttle.io_service_bytes` or `io.stat`; `None` if unknown.
     pub io_source: Option<String>,
@@ -729,7 +729,7 @@ pub struct NetworkCounters {
 pub struct Verdict {
     /// The bottleneck; [`Limit::Neither`] if there is none.
     pub limited_by: Limit,
-    /// Reasons for the verdict, with the numbers.
+    /// Reasons for the verdict, with the numbers behind them.
     pub reasons: Vec<String>,
 }
 
@@ -786,9 +786,9 @@ pub struct Measurement {
     pub warmup_ns: u64,
     /// Number of requests during the warm-up.
     pub warmup_requests: u64,
-    /// Number of valid responses within the timeout, while measured.
+    /// Number of valid responses in the measured time that arrived within the timeout.
     pub requests: u64,
-    /// Number of errors while measured, by kind: `wrong-answer`, `reset`, `timeout`, `refused`, `closed`,
+    /// Number of errors in the measured time, by kind: `wrong-answer`, `reset`, `timeout`, `refused`, `closed`,
     /// `closed-between` (closed after earlier responses and before any byte of this one), `connect-timeout`, `os`,
     /// `truncated`; for HTTP, also `status`, `body`, `framing`, `head-too-large`, `tls`, `stream-reset` (HTTP/2) and
     /// `grpc-status` (gRPC); for a cache, also `value` (a value or flags that were not set for the key) and
@@ -797,7 +797,7 @@ pub struct Measurement {
     /// Description of the first error of each kind that has details.
     #[serde(default)]
     pub error_examples: BTreeMap<String, String>,
-    /// Number of responses by HTTP status while measured, each also counted in `requests`, `errors` or `late_answers`.
+    /// Responses in the measured time by HTTP status, each also counted in `requests`, `errors` or `late_answers`.
     #[serde(default)]
     pub statuses: BTreeMap<u16, u64>,
     /// Number of errors before measuring started, by kind.
@@ -843,7 +843,7 @@ pub struct Measurement {
     pub lag_connection: Option<Histogram>,
     /// Time from requesting a connection to its establishment, ns, over all connections of the trial.
     pub connect: Histogram,
-    /// Time from the established connection to the end of its TLS handshake, ns; `None` without TLS.
+    /// Time from the establishment of a connection to the end of its TLS handshake, ns; `None` without TLS.
     pub handshake: Option<Histogram>,
     /// Number of TLS handshakes that resumed an earlier session.
     #[serde(default)]
@@ -858,9 +858,9 @@ pub struct Measurement {
     pub process_cpu_ns: u64,
     /// Peak resident set size of the generator process, bytes.
     pub process_rss_max_bytes: u64,
-    /// Payload sent while measured, bytes.
+    /// Payload sent in the measured time, bytes.
     pub sent_bytes: u64,
-    /// Payload received while measured, bytes.
+    /// Payload received in the measured time, bytes.
     pub received_bytes: u64,
     /// Why measuring ended, in one sentence.
     pub stop_reason: String,
@@ -899,7 +899,7 @@ pub struct Measurement {
     pub streams: Option<Box<StreamsMeasurement>>,
 }
 
-/// Results of a load over HTTP/2, while measured.
+/// Results of a load over HTTP/2 in the measured time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StreamsMeasurement {
     /// Lowest limit on requests in flight per connection that the server ever set; `None` without a limit.
@@ -916,7 +916,7 @@ pub struct StreamsMeasurement {
     pub bytes_ahead: u64,
     /// Number of requests whose body waited for flow-control credit from the server.
     pub stalled_uploads: u64,
-    /// Number of gRPC messages in these responses.
+    /// Number of gRPC messages in all `responses`.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub messages: u64,
     /// Time between consecutive messages of one gRPC response, ns, as coarse as windows; `None` if no response had two.
@@ -968,7 +968,7 @@ impl Censored {
 pub struct JourneyMeasurement {
     /// Name of the journey, as its file gives it.
     pub name: String,
-    /// Number of journeys completed while measured.
+    /// Number of journeys completed in the measured time.
     pub completed: u64,
     /// Number of journeys that ended with an error.
     pub abandoned: u64,
@@ -1058,7 +1058,7 @@ pub struct LoggedSession {
 /// Cache results. [`Measurement::requests`] counts operations of the workload, without fills and rewrites.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CacheMeasurement {
-    /// Counts of operations while measured.
+    /// Counts of operations in the measured time.
     pub counts: CacheCounts,
     /// Counts of operations before measuring started.
     pub warmup: CacheCounts,
@@ -1087,7 +1087,7 @@ pub struct CacheMeasurement {
     pub transient_window_ns: u64,
     /// Number of hits and number of GETs in each window of the warm-up. The last window may be shorter.
     pub transient: Vec<(u64, u64)>,
-    /// Description of when the warm-up became steady, or why it did not; `None` for other warm-up rules.
+    /// Description of when the warm-up became steady, or of why it did not; `None` for other warm-up rules.
     pub steadiness: Option<String>,
     /// The replayed trace; `None` if the workload was sampled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -1126,7 +1126,7 @@ pub struct CacheCounts {
     pub misses: u64,
     /// Size of the values received, bytes.
     pub hit_bytes: u64,
-    /// Size of the values requested, bytes; a miss counts the value that a SET of the key would have had.
+    /// Size of the values requested, bytes; for a miss, the size of the value that a SET of the key would have had.
     pub requested_bytes: u64,
     /// Misses by cause, which add up to [`CacheCounts::misses`].
     pub causes: MissCauses,
@@ -1267,17 +1267,17 @@ pub struct Worker {
     pub cpu: Option<u32>,
     /// Number of valid responses that the worker received.
     pub requests: u64,
-    /// CPU time of the worker's thread while measured, ns.
+    /// CPU time of the worker's thread in the measured time, ns.
     pub cpu_ns: u64,
     /// CPU time spent polling for the next intended send, ns, included in `cpu_ns`; 0 in a closed loop.
     pub spin_ns: u64,
     /// Time that the thread was ready but did not run (`/proc/self/schedstat`), ns; `None` if not reported.
     pub run_queue_ns: Option<u64>,
-    /// Wall time of the worker while measured, ns.
+    /// Wall time of the worker in the measured time, ns.
     pub wall_ns: u64,
     /// Number of turns of the worker's event loop.
     pub turns: u64,
-    /// Total delay, while measured, of wake-ups that came at least 50 ms after their timer, ns; 0 in older stores.
+    /// Total delay, in the measured time, of wake-ups that came at least 50 ms late, ns; 0 in older stores.
     #[serde(default)]
     pub stalled_ns: u64,
 }

@@ -19,7 +19,7 @@ pub const FILE_MAX_BYTES: usize = 16 << 20;
 pub const ENTRIES_MAX: usize = 100_000;
 /// Maximum weight of a request.
 pub const WEIGHT_MAX: u32 = 1_000_000;
-/// Maximum number of reported errors. A file with more is probably not a list of URLs.
+/// Maximum number of reported errors. A file with more errors is probably not a list of URLs.
 const MISTAKES_MAX: usize = 50;
 
 /// A request from one line of the file.

@@ -28,12 +28,12 @@ const FORMS: [(&str, &str); 10] = [
     ("braces", "{{braces}}, which sends {{"),
 ];
 
-/// A part of a string with fields.
+/// A part of a string that can contain fields.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Part<'a> {
     /// Characters that are sent unchanged.
     Text(&'a str),
-    /// A field and the string that it was parsed from, without its braces.
+    /// The string between the braces of a field, and the field parsed from it.
     Field(&'a str, Field),
 }
 
@@ -53,7 +53,7 @@ pub enum Field {
         first: u64,
         /// The largest integer.
         last: u64,
-        /// Exponent of Zipf's law, by which `first` is most frequent; `None` for equal frequencies.
+        /// Exponent of Zipf's law, which makes `first` the most frequent integer; `None` for equal frequencies.
         zipf: Option<f64>,
     },
     /// Random lower-case letters and digits.
@@ -208,14 +208,14 @@ fn csv(argument: &str) -> Option<Field> {
     is_named.then(|| Field::Csv { file: file.to_owned(), column: column.to_owned(), order })
 }
 
-/// Calls `each` with the values of a column of the CSV file at `path`. Fails like [`column()`], or at a read error.
+/// Calls `each` with the values of a column of the CSV file at `path`. Fails as [`column()`] does, or at a read error.
 pub fn read_column(path: &Path, name: &str, in_header: bool, each: impl FnMut(&str)) -> Result<(), String> {
     let shown = path.display().to_string();
     let file = std::fs::File::open(path).map_err(|error| format!("cannot read `{shown}`: {error}"))?;
     column(file, &shown, name, in_header, each)
 }
 
-/// Calls `each` with the values of a CSV column. Fails without the column or a row, or at a value that cannot be sent.
+/// Calls `each` with the values of a CSV column. Fails if there is no such column, no row, or an invalid value.
 pub fn column(
     file: impl Read,
     shown: &str,

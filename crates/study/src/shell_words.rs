@@ -23,12 +23,12 @@ impl Word {
     }
 }
 
-/// Splits the arguments of a command; a blank string has none. Fails like [`split`].
+/// Splits the arguments of a command; a blank string has none. Fails as [`split`] does.
 pub fn arguments(text: &str) -> Result<Vec<String>, Invalid> {
     if text.trim().is_empty() { Ok(Vec::new()) } else { split(text) }
 }
 
-/// Splits a command by a shell's quoting rules, but `"..."` only allows the escapes `\"` and `\\`. Variables, globs,
+/// Splits a command by a shell's quoting rules, but `"..."` allows only the escapes `\"` and `\\`. Variables, globs,
 /// pipes and redirections are literal; [`check`] reports them. Fails on an open quote, a final backslash, or no word.
 pub fn split(command: &str) -> Result<Vec<String>, Invalid> {
     Ok(scan(command)?.into_iter().map(|word| word.text).collect())

@@ -79,7 +79,7 @@ impl LoadSpec {
         self.part.map_or(self.workers(), |part| part.of)
     }
 
-    /// Index in the whole load of this process's `nth` worker.
+    /// Index of this process's `nth` worker in the whole load.
     pub fn worker(&self, nth: u32) -> u32 {
         self.part.map_or(0, |part| part.first) + nth
     }
@@ -100,7 +100,7 @@ pub fn even_share(all: u64, index: u64, workers: u64) -> u64 {
     all / workers + u64::from(index < all % workers)
 }
 
-/// The workers `first..first + threads` among `of` workers.
+/// The workers `first..first + threads` of a load with `of` workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Part {
@@ -154,18 +154,18 @@ pub enum Target {
         /// URLs of the targets by name, which override the URLs in the journeys.
         #[serde(default)]
         targets: BTreeMap<String, String>,
-        /// The resolver of endpoints, `http://host:port`; `None` for none. It answers `GET /resolve?endpoint=URL` with
+        /// The endpoint resolver, `http://host:port`; `None` without one. It answers `GET /resolve?endpoint=URL` with
         /// the address to connect to, `{"address": "ip:port"}`, or with 404 to use the address in the URL.
         resolve: Option<String>,
-        /// Whether any certificate is accepted, for https.
+        /// Whether https connections accept any certificate.
         #[serde(default)]
         insecure: bool,
-        /// PEM file with the trusted root certificates, for https; `None` trusts the public ones.
+        /// PEM file with the trusted root certificates for https; `None` trusts the public ones.
         ca_file: Option<String>,
-        /// Certificate for servers that request one, for https; `None` sends none.
+        /// Certificate for https servers that request one; `None` sends none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         client: Option<ClientCertificate>,
-        /// Whether the measurement includes a transcript of requests and responses; only for one client.
+        /// Whether the measurement includes a transcript of requests and responses; allowed only with one client.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         is_traced: bool,
         /// Whether each journey has a new user or each client keeps one.
@@ -231,7 +231,7 @@ impl Target {
         }
     }
 
-    /// Address of the server: `host:port`, `unix:` and a path, or a journey's first target; empty without one.
+    /// Address of the server: `host:port`, `unix:` and a path, or a journey's first target; empty if there is none.
     pub fn address(&self) -> &str {
         match self {
             Target::Journey { journeys, targets, .. } => {
@@ -256,7 +256,7 @@ pub enum Connection {
     KeepAlive,
     /// A connection serves one request, whose latency starts when the connection is requested.
     PerRequest,
-    /// A connection serves this many requests, after which the client closes it. Latency excludes the connect.
+    /// A connection serves this many requests, after which the client closes it. Latency excludes connecting.
     Requests(u32),
 }
 
@@ -411,7 +411,7 @@ impl Arrivals {
 pub enum Warmup {
     /// Ends after this time, ns.
     DurationNs(u64),
-    /// Ends after this many requests over all clients. For caches, the number is exact, and all responses arrive first.
+    /// Ends after this many requests over all clients; for caches, once exactly this many have been sent and answered.
     Requests(u64),
     /// Ends once the hit ratio of a cache shows no trend over the second half of the windows so far.
     Steady {
@@ -441,7 +441,7 @@ pub enum Stop {
     Interval {
         /// Target half-width of the interval, as a fraction of the mean.
         relative: f64,
-        /// Confidence level of the interval, a fraction.
+        /// Confidence level of the interval, from 0 to 1.
         level: f64,
         /// Maximum measured time, ns.
         max_ns: u64,
@@ -458,7 +458,7 @@ pub enum Stop {
 }
 
 impl Stop {
-    /// Maximum time that the rule measures, ns.
+    /// Maximum measured time under this rule, ns.
     pub fn longest_ns(&self) -> u64 {
         match *self {
             Stop::Duration { duration_ns } => duration_ns,

@@ -82,7 +82,7 @@ pub(crate) fn in_profile(root: &Table, profile: Profile, report: &Report) -> Tab
     merged
 }
 
-/// Removes targets and limits for the number of trials, since the study sets them for a whole run, not a quick one.
+/// Removes target half-widths and limits on trials, since the study sets them for a whole run, not a quick one.
 fn forget_counts(root: &mut Table) {
     if let Some(stop) = root.table_mut("trials").and_then(|trials| trials.table_mut("stop")) {
         stop.retain(|entry| !["comparison", "relative", "min", "max"].contains(&entry.key.as_str()));

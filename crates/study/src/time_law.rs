@@ -6,7 +6,7 @@ use stats::Distribution;
 const FORMS: &str = "`TIME`, `constant:TIME`, `exponential:MEAN`, `uniform:LOW,HIGH`, `lognormal:MEDIAN,SIGMA`, \
      `bimodal:LOW,HIGH,SHARE`";
 
-/// Parses a distribution and returns it in ns. A plain time is constant. Fails at an invalid form or parameter.
+/// Parses a time distribution and returns it in ns. A plain time is a constant. Fails at an invalid form or parameter.
 pub fn parse(text: &str) -> Result<Distribution, Invalid> {
     let (name, rest) = text.split_once(':').unwrap_or(("constant", text));
     let words = rest.split(',').map(str::trim).collect::<Vec<_>>();

@@ -30,14 +30,14 @@ pub struct Effort {
 }
 
 impl Plan {
-    /// Shuffles the indices of all points, even unrunnable ones, for a block, so that drift affects all points alike.
+    /// Indices of all points, even unrunnable ones, shuffled for the block so that drift affects all points alike.
     pub fn order_of_block(&self, block: u32) -> Vec<usize> {
         let mut order = (0..self.points.len()).collect::<Vec<_>>();
         stats::Rng::stream(self.seed, stream(block, u32::MAX)).shuffle(&mut order);
         order
     }
 
-    /// Whether other points use rates found by this point's search, which then runs first. Panics at an unknown point.
+    /// Whether this point's search runs first, because other points use rates it finds. Panics at an unknown point.
     pub fn comes_first(&self, point: usize) -> bool {
         self.points[point].load.search.as_ref().is_some_and(|search| search.first)
     }
@@ -113,7 +113,7 @@ fn search_effort(point: &Point, search: &SearchPlan) -> Effort {
     Effort { trials_min: (trials_min + pilot).min(trials_max), trials_max, seconds_min, seconds_max }
 }
 
-/// Number of the random stream of a trial, or of a block's order. There are fewer than `u32::MAX` points.
+/// Number of the random stream of a trial or, if `point` is `u32::MAX`, of a block's order. Plans have fewer points.
 fn stream(block: u32, point: u32) -> u64 {
     u64::from(block) << 32 | u64::from(point)
 }

@@ -168,7 +168,7 @@ fn status(text: &str) -> Option<u16> {
 }
 
 /// Finds errors in a request whose parts are valid: fields that contradict its framing or the use of the connection.
-/// Each error has the name of its field, empty for too many fields. `to_close` is the hint for `Connection: close`.
+/// Each error has its field's name, empty if there are too many fields. `to_close` is the hint for `Connection: close`.
 pub fn mistakes<'r>(request: &'r HttpRequest, connection: Connection, to_close: &str) -> Vec<(&'r str, Invalid)> {
     let mut mistakes = Vec::new();
     let mut add = |field: &'r str, error: Invalid| mistakes.push((field, error));

@@ -136,7 +136,7 @@ impl WarningKind {
         })
     }
 
-    /// Creates a warning of this kind with its sentence.
+    /// Creates a warning of this kind with the given sentence.
     pub fn says(self, text: impl Into<String>) -> Warning {
         Warning { kind: self, text: text.into() }
     }

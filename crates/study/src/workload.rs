@@ -69,7 +69,7 @@ impl Operations {
 pub struct Ttl {
     /// Time to live, 1 s to 30 days; memcached reads larger numbers as points in time.
     pub seconds: u32,
-    /// Share of values set with this time to live, a fraction. Values in no share never expire.
+    /// Share of values set with this time to live, from 0 to 1. Values in no share never expire.
     pub share: f64,
 }
 
@@ -88,7 +88,7 @@ pub struct Keys {
     /// Rule for the first operation on a new key. Only `reuse` creates new keys.
     #[serde(default)]
     pub new: NewKey,
-    /// Share of operations on keys that are used only once, a fraction.
+    /// Share of operations on keys that are used only once, from 0 to 1.
     #[serde(default)]
     pub one_hit: f64,
     /// Probability that a DELETE replaces an operation on an existing key.
@@ -103,7 +103,7 @@ pub struct Keys {
     pub max_bytes: u64,
 }
 
-/// Distribution of operations among keys. With [`Keys::reuse`] ranks are ages: the newest key is the most popular one.
+/// Distribution of operations among keys. With [`Keys::reuse`], ranks are ages: the newest key is the most popular one.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "law", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Popularity {
@@ -120,7 +120,7 @@ pub enum Popularity {
     HotSet {
         /// Number of hot keys.
         keys: u64,
-        /// Share of all operations that the hot keys get, a fraction.
+        /// Share of all operations that the hot keys get, from 0 to 1.
         share: f64,
     },
     /// Keys are requested in order, from the first to the last, repeatedly.

@@ -20,7 +20,7 @@ const OF_BODY: [&str; 2] = ["Content-Length", "Transfer-Encoding"];
 type Section<'a> = config::Section<'a, ()>;
 type Names = [(String, Value)];
 
-/// Parses a file of cases. Fails with all errors, in the order of the file.
+/// Parses a case file. Fails with all errors, in the order of the file.
 pub fn parse(text: &str) -> Result<Vec<Case>, Vec<Diagnostic>> {
     let report = Report::new("the case file", text, &[]);
     report.check_length("a case file", TEXT_MAX_BYTES)?;

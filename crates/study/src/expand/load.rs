@@ -258,7 +258,7 @@ fn share(load: &Section) -> Option<CapacityShare> {
     Some(CapacityShare { share: share.unwrap_or_default() / 100.0, point: usize::MAX })
 }
 
-/// Adds a point that searches for each capacity in `capacities` (indexed by point). Equal searches share a point.
+/// For each capacity in `capacities` (indexed by point), adds a point that searches for it. Equal searches share one.
 pub(super) fn link_capacities(points: &mut Vec<Point>, capacities: Vec<Option<SearchPlan>>) {
     let own = points.len();
     for (index, search) in capacities.into_iter().enumerate() {

@@ -50,7 +50,7 @@ pub(super) fn read(subject: &Section) -> (SubjectPlan, Cpus) {
 pub(super) const PASS_PORT: &str =
     "pass `{port}` to the server here or in `environment`, or set `port` to the one it always uses";
 
-/// Reads how a process is built, started and stopped. Reports `hint` if it needs a port but neither sets nor takes one.
+/// Reads how a process is built, started and stopped. Reports `hint` if a needed port is neither set nor passed.
 pub(super) fn process(section: &Section, needs_port: bool, hint: &str) -> ProcessPlan {
     let in_container = section.filled("image").map_or(section.has("image"), |(image, _)| !image.trim().is_empty());
     // A container with a known port needs no arguments.

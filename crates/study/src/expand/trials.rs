@@ -10,7 +10,7 @@ const COMPARISON: f64 = 0.03;
 const MIN: u32 = 12;
 const MAX: u32 = 30;
 const QUICK: u32 = 3;
-/// Default target half-width of the interval in a study with a `[gate]`, a fraction. It applies from the first look on.
+/// Default target of the interval's relative half-width in a study with a `[gate]`. It applies from the first look on.
 const GATE_COMPARISON: f64 = 0.02;
 const GATE_MIN: u32 = 10;
 const GATE_MAX: u32 = 60;

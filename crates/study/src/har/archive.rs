@@ -26,7 +26,7 @@ pub(super) struct Entry {
     time: Option<f64>,
     pub(super) request: Request,
     pub(super) response: Response,
-    /// Resource type, recorded by Chromium only, such as `document`, `xhr` or `script`.
+    /// Resource type, such as `document`, `xhr` or `script`; recorded only by Chromium.
     #[serde(rename = "_resourceType")]
     kind: Option<String>,
 }

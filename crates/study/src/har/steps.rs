@@ -123,7 +123,7 @@ fn draft(at: usize, kept: &[Kept<'_>], tokens: &mut Tokens) -> Draft {
     draft
 }
 
-/// The URL as a placeholder for the `Location` of an earlier response; `None` if no response had this URL.
+/// The URL as a placeholder for the `Location` of an earlier response; `None` if no `Location` is this URL.
 fn location(at: usize, kept: &[Kept<'_>], tokens: &mut Tokens) -> Option<String> {
     let Kept { url, target, .. } = &kept[at];
     let whole = url.to_string();

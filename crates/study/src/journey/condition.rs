@@ -40,7 +40,7 @@ const RELATIONS: [(&str, Relation); 6] = [
     (" > ", Relation::Above),
 ];
 
-/// Parses a condition, whose sides may be in quotes. Fails without a relation that has spaces around it.
+/// Parses a condition, whose sides may be in quotes. Fails unless a relation with spaces around it separates them.
 pub fn parse(text: &str) -> Result<Condition, String> {
     let found = RELATIONS.iter().filter_map(|(sign, relation)| Some((text.find(sign)?, sign.len(), *relation)));
     let (at, length, relation) = found

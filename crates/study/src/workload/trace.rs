@@ -81,7 +81,7 @@ pub struct Access<'a> {
     pub action: Action,
     /// The key as recorded; in a binary format, its 8 bytes in little-endian order.
     pub key: &'a [u8],
-    /// Length of the original key, bytes, if `key` is a stand-in for it; otherwise `None`.
+    /// Length of the original key, bytes, if `key` replaces it; otherwise `None`.
     pub key_bytes: Option<u32>,
     /// Length of the value, or of libCacheSim's whole object, bytes; `None` for a miss or if not recorded.
     pub value_bytes: Option<u32>,
