@@ -278,6 +278,7 @@ mod tests {
                 http2: false,
                 expect,
                 proto: None,
+                in_turn: false,
                 values: [].into(),
             });
         };

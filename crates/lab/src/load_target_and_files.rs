@@ -49,6 +49,7 @@ pub(crate) fn target(load: &LoadPlan, host: IpAddr, ports: Standing, directory: 
                 requests,
                 tls: http.tls.clone(),
                 http2: http.http2,
+                in_turn: http.in_turn,
                 expect: Expect { grpc_schema: schema.map(|schema| schema.encode()), ..http.expect.clone() },
                 directory,
             })

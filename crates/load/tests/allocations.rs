@@ -101,6 +101,7 @@ fn load(address: &str, kind: Kind, backend: Backend, arrivals: Arrivals, request
         requests: vec![request],
         tls: None,
         http2: kind == Kind::Http2,
+        in_turn: false,
         expect: Expect { status: Some(vec![200]), body: Some(b"test".to_vec()), ..Expect::default() },
         directory: String::new(),
     };

@@ -899,9 +899,12 @@ pub(crate) struct HttpArgs {
     /// Send gRPC calls to http://host:port/package.Service/Method; --body or --body-file is the encoded message
     #[arg(long, help_heading = REQUESTS)]
     pub(crate) grpc: bool,
-    /// Messages of --grpc are JSON, by this .proto file or descriptor set; a list for a stream of the client
+    /// Messages of --grpc are JSON, by this .proto file or descriptor set; a JSON list is a client stream
     #[arg(long, value_name = "FILE", requires = "grpc", help_heading = REQUESTS)]
     pub(crate) proto: Option<PathBuf>,
+    /// When a gRPC call sends several messages: all at once, or each after a message of the response [default: at-once]
+    #[arg(long, value_name = "ORDER", value_parser = one_of(allowed_words::GRPC_MESSAGES), requires = "grpc", help_heading = REQUESTS)]
+    pub(crate) messages: Option<bool>,
     /// Maximum requests in flight per HTTP/2 connection [default: 1]
     #[arg(short = 'm', long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<u32>("load.streams"), help_heading = REQUESTS)]
     pub(crate) streams: Option<u32>,

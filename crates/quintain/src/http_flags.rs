@@ -114,7 +114,15 @@ pub(crate) fn asked(url: Option<&str>, args: &HttpArgs, caches: &CacheArgs, mist
         }
         None => format!("{first}{over}"),
     };
-    let target = Target::Http { address, requests, tls, http2, expect, directory: String::new() };
+    let target = Target::Http {
+        address,
+        requests,
+        tls,
+        http2,
+        in_turn: args.messages.unwrap_or_default(),
+        expect,
+        directory: String::new(),
+    };
     Some(Asked {
         pipeline: args.pipeline.or(args.streams).unwrap_or(1),
         connection,
@@ -187,6 +195,7 @@ pub(crate) fn given_flags(args: &HttpArgs) -> Vec<&'static str> {
         ("`--http2`", args.http2),
         ("`--grpc`", args.grpc),
         ("`--proto`", args.proto.is_some()),
+        ("`--messages`", args.messages.is_some()),
         ("`--streams`", args.streams.is_some()),
         ("`--connection`", args.connection.is_some()),
         ("`--no-keepalive`", args.no_keepalive),

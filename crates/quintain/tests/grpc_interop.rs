@@ -37,14 +37,22 @@ fn grpc_calls_interoperate_with_grpc_go() {
     let inputs = [27_183, 9, 1_827, 45_903].map(payload).join(", ");
     let outputs = r#"{"responseParameters": [{"size": 31415}, {"size": 9}, {"size": 2653}, {"size": 58979}]}"#;
     let large = payload(271_827).replacen('{', r#"{"responseSize": 314159, "#, 1);
+    let turn = |answer: u32| format!(r#"{{"responseParameters": [{{"size": {answer}}}]}}"#);
+    let turns = format!("[{}]", [31_415, 9, 2_653, 58_979].map(turn).join(", "));
     let sum = "$.aggregatedPayloadSize == 74922";
     for (name, path, body, messages, more) in [
         ("empty_unary", "TestService/EmptyCall", "", 1.0, &["--expect-length", "5..5"][..]),
         ("large_unary", "TestService/UnaryCall", &large, 1.0, &["--expect-length", "314172..314172"]),
         ("client_streaming", "TestService/StreamingInputCall", &format!("[{inputs}]"), 1.0, &["--expect-json", sum]),
         ("server_streaming", "TestService/StreamingOutputCall", outputs, 4.0, &["--expect-length", "93102..93102"]),
-        // All requests are sent at once; `ping_pong` would wait for each response.
         ("full_duplex", "TestService/FullDuplexCall", &format!("[{outputs}, {outputs}]"), 8.0, &[]),
+        (
+            "ping_pong",
+            "TestService/FullDuplexCall",
+            &turns,
+            4.0,
+            &["--messages", "in-turn", "--expect-length", "93102..93102"],
+        ),
         ("custom_metadata", "TestService/EmptyCall", "", 1.0, &["-H", "x-grpc-test-echo-initial: value"]),
     ] {
         let json = call(path, body, more);

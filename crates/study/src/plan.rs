@@ -243,6 +243,9 @@ pub struct HttpPlan {
     /// Schema file of gRPC calls, whose bodies are then JSON; `None` for encoded bodies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proto: Option<String>,
+    /// Whether a gRPC call sends each further message only after a message of the response.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub in_turn: bool,
     /// Named values for body files. In all other strings, each name has been replaced by the form of its value.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub values: BTreeMap<String, String>,

@@ -130,6 +130,9 @@ pub enum Target {
         /// Whether to use HTTP/2: by ALPN over TLS, otherwise by prior knowledge (RFC 9113, section 3.3).
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         http2: bool,
+        /// Whether a gRPC call sends each further message only after a message of the response.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        in_turn: bool,
         /// Conditions of a valid response.
         #[serde(default)]
         expect: Expect,

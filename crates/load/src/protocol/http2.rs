@@ -64,6 +64,8 @@ pub(crate) struct Http2 {
     last: Last,
     facts: StreamFacts,
     message_gaps_ns: Vec<Nanos>,
+    /// Whether each further gRPC message waits for a message of the response.
+    in_turn: bool,
 }
 
 /// A request in flight.
@@ -83,6 +85,8 @@ struct Open {
     receive: ReceiveWindow,
     /// Part of the request body that still waits for credit.
     unsent: Vec<u8>,
+    /// gRPC messages that wait for messages of the response.
+    held: Vec<u8>,
 }
 
 #[derive(Debug)]
@@ -122,7 +126,7 @@ impl Stream {
     /// Removes a request whose response has ended or is invalid. Resets its stream unless both sides have ended it.
     fn finish(&mut self, place: usize, code: ErrorCode) -> Open {
         let (id, open) = self.remove(place);
-        if !open.unsent.is_empty() || !open.incoming.is_complete() {
+        if !open.unsent.is_empty() || !open.held.is_empty() || !open.incoming.is_complete() {
             http2::push_reset(&mut self.owed, id, code);
         }
         open
@@ -143,7 +147,8 @@ impl Stream {
     fn send_bodies(&mut self) {
         let Some(peer) = self.peer else { return };
         for (id, open) in self.ids.iter().zip(&mut self.open).filter(|(_, open)| !open.unsent.is_empty()) {
-            let sent = push_body(&mut self.owed, *id, &open.unsent, &mut self.window, &mut open.window, &peer);
+            let ends = open.held.is_empty();
+            let sent = push_body(&mut self.owed, *id, &open.unsent, ends, &mut self.window, &mut open.window, &peer);
             open.unsent.drain(..sent);
         }
     }
@@ -169,11 +174,19 @@ impl Stream {
     }
 }
 
-/// Appends as much of a body as the windows allow. Returns the number of body bytes appended.
+/// Length of the first gRPC message in `body` with its prefix, bytes; all of `body` if it is shorter.
+fn message_bytes(body: &[u8]) -> usize {
+    let Some([_, length @ ..]) = body.first_chunk::<{ grpc::PREFIX_BYTES }>() else { return body.len() };
+    body.len().min(grpc::PREFIX_BYTES + u32::from_be_bytes(*length) as usize)
+}
+
+/// Appends as much of a body as the windows allow; its end also ends the stream if `ends`. Returns the number of body
+/// bytes appended.
 fn push_body(
     out: &mut Vec<u8>,
     id: u32,
     body: &[u8],
+    ends: bool,
     connection: &mut SendWindow,
     stream: &mut SendWindow,
     peer: &Settings,
@@ -187,7 +200,7 @@ fn push_body(
         }
         stream.take(bytes);
         let (piece, after) = rest.split_at(bytes as usize);
-        http2::push_data(out, id, piece, after.is_empty());
+        http2::push_data(out, id, piece, ends && after.is_empty());
         rest = after;
     }
     body.len() - rest.len()
@@ -292,7 +305,13 @@ impl Http2 {
             last: Last::default(),
             facts: StreamFacts::default(),
             message_gaps_ns: Vec::new(),
+            in_turn: false,
         })
+    }
+
+    /// Sends gRPC messages in turn if `in_turn`.
+    pub(crate) fn in_turn(self, in_turn: bool) -> Self {
+        Self { in_turn, ..self }
     }
 
     pub(crate) fn of_worker(&self, worker: u32, workers: u32) -> Self {
@@ -363,9 +382,12 @@ impl Http2 {
             window: SendWindow::new(peer.initial_window_size),
             receive: ReceiveWindow::new(OWN.initial_window_size),
             unsent: Vec::new(),
+            held: Vec::new(),
         };
         if !body.is_empty() {
-            let used = push_body(out, id, body, &mut stream.window, &mut open.window, &peer);
+            let (body, held) = body.split_at(if self.in_turn { message_bytes(body) } else { body.len() });
+            open.held.extend_from_slice(held);
+            let used = push_body(out, id, body, held.is_empty(), &mut stream.window, &mut open.window, &peer);
             open.unsent.extend_from_slice(&body[used..]);
             open.facts.has_stalled = used < body.len();
         }
@@ -479,10 +501,17 @@ impl Http2 {
                         http2::push_window_update(&mut stream.owed, 0, credit);
                     }
                     let Some(place) = stream.ids.iter().position(|other| *other == id) else { continue };
+                    let mut is_due = false;
                     let open = &mut stream.open[place];
                     self.expectation.compare(&mut open.body, self.expectation.checks_whole(open.sent), data);
                     if self.expectation.is_grpc() {
+                        let before = open.messages.count;
                         open.messages.take(data, at);
+                        is_due = !open.held.is_empty() && open.messages.count > before;
+                        for _ in before..open.messages.count {
+                            let next = open.held.drain(..message_bytes(&open.held)).collect::<Vec<_>>();
+                            open.unsent.extend_from_slice(&next);
+                        }
                     }
                     let result = open.incoming.data(data.len(), ends);
                     if result.is_err() || open.incoming.is_complete() {
@@ -491,6 +520,9 @@ impl Http2 {
                     let credit = open.receive.receive(flow_bytes)?;
                     if credit > 0 {
                         http2::push_window_update(&mut stream.owed, id, credit);
+                    }
+                    if is_due {
+                        stream.send_bodies();
                     }
                 }
                 Event::Settings(settings) => {

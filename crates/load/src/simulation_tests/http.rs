@@ -25,6 +25,7 @@ pub(super) fn http() -> LoadSpec {
         requests: vec![get("/", 1)],
         tls: None,
         http2: false,
+        in_turn: false,
         expect: Expect { status: None, body: Some(b"test".to_vec()), ..Expect::default() },
         directory: String::new(),
     };

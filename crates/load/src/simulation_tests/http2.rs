@@ -27,8 +27,8 @@ fn http2() -> LoadSpec {
 }
 
 fn outcome(spec: &LoadSpec, serve: impl FnMut(u64) -> Answer + 'static) -> Result<Measurement, Outcome> {
-    let Target::Http { requests, expect, .. } = &spec.target else { unreachable!("all specs here load HTTP") };
-    let protocol = Http2::new(false, requests, expect, Values::new("", spec.seed)).unwrap();
+    let Target::Http { requests, expect, in_turn, .. } = &spec.target else { unreachable!("all specs here load HTTP") };
+    let protocol = Http2::new(false, requests, expect, Values::new("", spec.seed)).unwrap().in_turn(*in_turn);
     outcome_of(spec, protocol, Network::PERFECT, serve)
 }
 
@@ -45,8 +45,12 @@ struct Request {
     body: Vec<u8>,
 }
 
+type OnPiece = fn(u32, &[u8], &mut Actions);
+
 struct Server<F> {
     script: F,
+    /// Script for a body that has not ended, called with its bytes so far.
+    on_piece: OnPiece,
     settings: Settings,
     reader: Reader,
     decoder: Decoder,
@@ -58,9 +62,10 @@ struct Server<F> {
     other: Rc<RefCell<Vec<String>>>,
 }
 
-fn server_with(
+fn server_with_pieces(
     settings: Settings,
     other: &Rc<RefCell<Vec<String>>>,
+    on_piece: OnPiece,
     script: impl FnMut(Request, &mut Actions) + 'static,
 ) -> Answer {
     let mut decoder = Decoder::default();
@@ -69,6 +74,7 @@ fn server_with(
     }
     Server {
         script,
+        on_piece,
         settings,
         reader: Reader::new(Role::Server, Limits::DEFAULT),
         decoder,
@@ -79,6 +85,14 @@ fn server_with(
         other: other.clone(),
     }
     .into()
+}
+
+fn server_with(
+    settings: Settings,
+    other: &Rc<RefCell<Vec<String>>>,
+    script: impl FnMut(Request, &mut Actions) + 'static,
+) -> Answer {
+    server_with_pieces(settings, other, |_, _, _| {}, script)
 }
 
 fn server(script: impl FnMut(Request, &mut Actions) + 'static) -> Answer {
@@ -107,6 +121,9 @@ impl<F: FnMut(Request, &mut Actions)> Peer for Server<F> {
                 Some(Event::Data { stream, data, ends, .. }) => {
                     if let Some((_, body)) = self.open.get_mut(&stream) {
                         body.extend_from_slice(data);
+                        if !ends {
+                            (self.on_piece)(stream, body, to);
+                        }
                     }
                     ends.then_some(stream)
                 }
@@ -537,6 +554,53 @@ fn times_between_grpc_messages_are_exact() {
     let gap = streams.message_gap.as_ref().unwrap();
     assert_eq!((gap.count, gap.min, gap.max), (2 * measurement.requests, Some(0), Some(2 * MS)));
     near(gap.mean().unwrap(), MS as f64, 1e-9);
+}
+
+#[test]
+fn grpc_messages_in_turn_wait_for_the_response() {
+    let mut spec = http2();
+    let Target::Http { requests, expect, in_turn, .. } = &mut spec.target else { unreachable!() };
+    (requests[0].method, requests[0].target) = ("POST".to_owned(), "/a.B/C".to_owned());
+    let messages = [b"one".to_vec(), Vec::new(), b"three".to_vec()];
+    requests[0] = study::grpc::prepare_messages(requests[0].clone(), &messages).unwrap();
+    (*expect, *in_turn) = (Expect { grpc: true, ..Expect::default() }, true);
+    let bodies = Rc::new(RefCell::new(BTreeSet::new()));
+    let seen = bodies.clone();
+    let field = |name: &[u8], value: &[u8]| made(|out| hpack::push_field(out, name, value, Indexing::Skip));
+    // Each message is answered after 1 ms, as an echo server does.
+    let measurement = measure(&spec, move |_| {
+        let seen = seen.clone();
+        let on_piece = |stream, body: &[u8], to: &mut Actions| {
+            let head = made(|out| hpack::push_field(out, b":status", b"200", Indexing::Skip));
+            let is_first = body.len() == 8;
+            assert!(is_first || body.len() == 13, "a message arrived too early: {body:?}");
+            to.send(
+                MS,
+                made(|out| {
+                    if is_first {
+                        push_headers(out, stream, &head, false, 16_384);
+                    }
+                    push_data(out, stream, &[0; 5], false);
+                }),
+            );
+        };
+        server_with_pieces(Settings::DEFAULT, &Rc::default(), on_piece, move |request, to| {
+            seen.borrow_mut().insert(request.body);
+            to.send(
+                MS,
+                made(|out| {
+                    push_data(out, request.stream, &[0; 5], false);
+                    push_headers(out, request.stream, &field(b"grpc-status", b"0"), true, 16_384);
+                }),
+            );
+        })
+    });
+    assert!(errors(&measurement).is_empty() && measurement.requests > 100, "{measurement:?}");
+    let body = b"\0\0\0\0\x03one\0\0\0\0\0\0\0\0\0\x05three".to_vec();
+    assert_eq!(bodies.take(), BTreeSet::from([body]));
+    let gap = measurement.streams.as_ref().unwrap().message_gap.as_ref().unwrap();
+    assert_eq!((gap.count, gap.min, gap.max), (2 * measurement.requests, Some(MS + ROUND_TRIP), Some(MS + ROUND_TRIP)));
+    near(measurement.service.mean().unwrap(), 3.0 * (MS + ROUND_TRIP) as f64, 1e-6);
 }
 
 #[test]

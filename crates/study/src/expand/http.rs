@@ -6,7 +6,7 @@ use config::Invalid;
 use config::node::Value;
 
 use crate::grpc;
-use crate::keys::allowed_words::{CONNECTIONS, HTTP_VERSIONS};
+use crate::keys::allowed_words::{CONNECTIONS, GRPC_MESSAGES, HTTP_VERSIONS};
 use crate::keys::load_keys;
 use crate::plan::{BodyPlan, HttpPlan, HttpRequestPlan};
 use crate::request_values::{self, with_names};
@@ -59,7 +59,11 @@ pub(super) fn read(load: &Section, protocol: Protocol) -> (Option<HttpPlan>, u32
     }
     let expect = Expect { grpc, ..expect(load, &values, &requests) };
     let proto = proto(load, grpc);
-    (Some(HttpPlan { requests, tls: tls(load, protocol), http2, expect, proto, values }), pipeline, connection)
+    let in_turn = load.choice("messages", GRPC_MESSAGES).unwrap_or_default();
+    if in_turn && !grpc {
+        load.mistake("messages", "`messages` needs gRPC", "set `grpc = true`, or drop it".to_owned());
+    }
+    (Some(HttpPlan { requests, tls: tls(load, protocol), http2, expect, proto, in_turn, values }), pipeline, connection)
 }
 
 fn proto(load: &Section, grpc: bool) -> Option<String> {

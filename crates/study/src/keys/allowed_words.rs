@@ -27,6 +27,7 @@ sets! {
     CPUS_OF_SUBJECT, cpus_of_subject: () = [("subject", ())];
     DESIGNS, designs: Design = plan::DESIGNS;
     ENGINES, engines: EngineChoice = process_plan::ENGINES;
+    GRPC_MESSAGES, grpc_messages: bool = [("at-once", false), ("in-turn", true)];
     HTTP_VERSIONS, http_versions: bool = [("1.1", false), ("2", true)];
     FIGURES, figures: FigureKind = [
         ("line", FigureKind::Line),

@@ -257,7 +257,9 @@ pub static LOAD: Keys = Keys {
         key("grpc", Flag, "true", Is("false"))
             .text("HTTP: gRPC calls over HTTP/2; `path` is `/package.Service/Method`, the body is the encoded message"),
         key("proto", Text, "\"shop.proto\"", NONE)
-            .text("gRPC: the `.proto` file or descriptor set of the messages; bodies and checks are then JSON"),
+            .text("HTTP: the `.proto` file or descriptor set of gRPC messages; bodies and checks are then JSON"),
+        key("messages", Word("order", allowed_words::grpc_messages), "\"in-turn\"", Is("\"at-once\""))
+            .text("HTTP: when a gRPC call sends several messages; in turn, each after a message of the response"),
         key("streams", Count(1, STREAMS_MAX as u64), "10", Is("1"))
             .text("HTTP: requests in flight per HTTP/2 connection"),
         key("connection", Word("connection use", allowed_words::connections), "\"per-request\"", Is("\"keep-alive\""))
