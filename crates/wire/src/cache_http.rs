@@ -38,12 +38,12 @@ use std::borrow::Cow;
 use crate::decimal::hexadecimal;
 use crate::http1::{Body, Request};
 
-/// Limits on decoded keys and values.
+/// Limits on the sizes of decoded keys and values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Maximum size of a decoded key, in bytes.
     pub key_bytes: usize,
-    /// Maximum size of a decoded value, in bytes. The limit on the head also bounds it.
+    /// Maximum size of a decoded value, in bytes. The size limit of the request head also bounds it.
     pub value_bytes: usize,
 }
 
@@ -102,7 +102,7 @@ pub enum Operation<'a> {
     },
     /// Stores a value under a key.
     Put {
-        /// Key to store under, still encoded.
+        /// Key under which the value is stored, still encoded.
         key: Encoded<'a>,
         /// The value, still encoded and possibly empty.
         value: Encoded<'a>,
@@ -173,7 +173,7 @@ impl Refusal {
     }
 }
 
-/// The value of `Allow` in a response with status 405. Source: RFC 9110, section 15.5.6.
+/// The value of the `Allow` header in a response with status 405. Source: RFC 9110, section 15.5.6.
 pub const ALLOW: &str = "GET, PUT, DELETE, HEAD, POST";
 
 /// Interprets `request` as a cache operation. Fails if it has a body, exceeds `limits` or is not in the module's table.

@@ -1,12 +1,12 @@
 //! Parses and writes the decimal numbers of the cache protocols.
 
-/// Parses digits. `None` if `text` is empty, longer than 20 bytes, not only digits, or above 2^64 - 1.
+/// Parses an unsigned number. `None` if `text` is empty, exceeds 20 bytes or 2^64 - 1, or contains a non-digit.
 #[inline]
 pub fn unsigned(text: &[u8]) -> Option<u64> {
     if text.len() > 20 { None } else { unsigned_of_any_length(text) }
 }
 
-/// Parses digits like [`unsigned`], but with any number of leading zeros.
+/// Parses a number like [`unsigned`], but allows any number of leading zeros.
 #[inline]
 pub(crate) fn unsigned_of_any_length(text: &[u8]) -> Option<u64> {
     if text.is_empty() {
@@ -22,7 +22,7 @@ pub(crate) fn hexadecimal(digit: u8) -> u8 {
     if digit.is_ascii_digit() { digit - b'0' } else { (digit | 0x20) - b'a' + 10 }
 }
 
-/// Parses digits with an optional minus sign. `None` if `text` is not such a number or exceeds 64 bits.
+/// Parses a number with an optional minus sign. `None` if `text` is not such a number or does not fit 64 bits.
 #[inline]
 pub fn signed(text: &[u8]) -> Option<i64> {
     match text {
@@ -40,7 +40,7 @@ pub fn canonical(text: &[u8]) -> Option<i64> {
     }
 }
 
-/// Returns the sign (`true` if negative) and digits without leading zeros of a number in C's syntax, as in ` -05 more`.
+/// Parses a number in C's syntax, as in ` -05 more`. Returns whether it is negative and its digits after leading zeros.
 fn c_digits(text: &[u8]) -> Option<(bool, &[u8])> {
     let is_space = |byte: &u8| matches!(byte, b' ' | b'\t'..=b'\r');
     let text = &text[text.iter().position(|byte| !is_space(byte))?..];

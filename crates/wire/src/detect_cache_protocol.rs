@@ -16,7 +16,7 @@
 //! meaning. `get k` and `quit` in lower case are memcached commands, so they do not work as inline commands of RESP.
 //! `GET /k` is HTTP, so a RESP client must use an array to get the key `/k`. More bytes never change a decision.
 
-/// The result of detection.
+/// The result of protocol detection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detected {
     /// More bytes are needed to decide.

@@ -51,7 +51,7 @@ pub struct Limits {
     pub request_bytes: usize,
     /// Maximum number of arguments of a request, including the command's name; capped at 2^24.
     pub arguments: usize,
-    /// Maximum length of an inline request (capped at 512 MiB), a length or an error, including its line end, in bytes.
+    /// Maximum size in bytes of an inline request (capped at 512 MiB), a length or an error, including its line end.
     pub line_bytes: usize,
 }
 

@@ -3,7 +3,7 @@
 use super::Limits;
 use super::fields::{FieldError, is_control, is_token_byte};
 
-/// Maximum length of a chunk line in bytes, with size, extensions and CRLF.
+/// Maximum length of a chunk line in bytes, including size, extensions and CRLF.
 pub(super) const LINE_BYTES_MAX: u32 = 4096;
 
 /// Maximum excess of chunk lines over their allowance, in bytes. Each chunk allows 16 bytes plus twice its data size.
@@ -36,7 +36,7 @@ pub enum ChunkError {
     /// A trailer section that exceeds the size limit of a head. Contains the limit, in bytes.
     #[error("a trailer section of more than {0} bytes")]
     TrailersTooLarge(usize),
-    /// A trailer section with more fields than the limit of a head. Contains the limit.
+    /// A trailer section with more fields than a head may have. Contains the limit.
     #[error("more than {0} trailer fields")]
     TooManyTrailers(usize),
 }
@@ -149,7 +149,7 @@ impl Chunks {
         Ok(())
     }
 
-    /// Reads a byte of the trailer section, by the rules for the fields of a head.
+    /// Reads a byte of the trailer section, under the same rules as for the fields of a head.
     fn trailer(&mut self, limits: &Limits, byte: u8) -> Result<(), ChunkError> {
         self.trailer_bytes += 1;
         if self.trailer_bytes > limits.head_bytes as u64 {

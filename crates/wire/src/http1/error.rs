@@ -15,7 +15,7 @@ pub enum MessageError {
     /// A target in none of the four forms, or in one that the method does not allow. Source: RFC 9112, section 3.2.
     #[error("a target that is not a path, a URI, `*` (OPTIONS) or an authority (CONNECT)")]
     BadTarget,
-    /// A request line that exceeds the limit on heads. Contains the limit, in bytes. Source: RFC 9112, section 3.
+    /// A request line that exceeds the size limit of a head. Contains the limit, in bytes. Source: RFC 9112, section 3.
     #[error("a target of more than {0} bytes")]
     TargetTooLong(usize),
     /// A folded line, or one without a token before the colon. Source: RFC 9112, section 5, and RFC 9110, section 5.1.
@@ -33,7 +33,7 @@ pub enum MessageError {
     /// A head that exceeds the limit. Contains the limit, in bytes. Source of the status: RFC 6585, section 5.
     #[error("a head of more than {0} bytes")]
     HeadTooLarge(usize),
-    /// A head with more fields than the limit. Contains the limit.
+    /// A head with more fields than the limit allows. Contains the limit.
     #[error("more than {0} headers")]
     TooManyHeaders(usize),
     /// An HTTP/1.1 request without `Host`. Source: RFC 9112, section 3.2.
@@ -78,7 +78,7 @@ pub enum MessageError {
     /// A status line that is not of the form `HTTP/1.1 200 OK`. Source: RFC 9112, section 4.
     #[error("a status line that is not `HTTP/1.1`, space, three digits")]
     BadStatusLine,
-    /// A major version of HTTP other than 1. Contains the version. Source: RFC 9112, section 2.3.
+    /// A major version of HTTP other than 1. Contains that version. Source: RFC 9112, section 2.3.
     #[error("HTTP/{0}, which is not HTTP/1")]
     OtherVersion(u8),
     /// An invalid line of the head.
@@ -101,7 +101,7 @@ pub enum MessageError {
 }
 
 impl MessageError {
-    /// The status of the response to a bad request: 400, 413, 414, 431, 501 or 505. Then the connection must be closed.
+    /// The status of the response to a bad request: 400, 413, 414, 431, 501 or 505. The connection must then be closed.
     pub fn status(&self) -> u16 {
         match self {
             MessageError::BodyTooLarge(_) => 413,

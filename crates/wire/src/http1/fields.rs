@@ -50,7 +50,7 @@ fn wrong_name(rest: &[u8], end: usize) -> Result<Option<usize>, FieldError> {
     }
 }
 
-/// Returns the position of the CRLF that ends a text (HTAB, SP, visible characters, obs-text); `None` if incomplete.
+/// Returns the position of the CRLF after a text (HTAB, SP, visible characters, obs-text); `None` if it is missing.
 #[inline]
 pub(super) fn text_end(bytes: &[u8]) -> Result<Option<usize>, FieldError> {
     let mut at = control_at(bytes);

@@ -100,7 +100,7 @@ impl Declared {
         }
     }
 
-    /// Size of the body in bytes; `None` if not announced. Fails if the framing is invalid or contradicts itself.
+    /// Size of the body in bytes; `None` if not announced. Fails if the framing is invalid or contradictory.
     pub(super) fn length(&self, minor_version: u8) -> Result<Option<u64>, MessageError> {
         if self.coding != TransferCoding::Absent {
             return match self.length {

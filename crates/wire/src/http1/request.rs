@@ -27,7 +27,7 @@ pub struct Request<'a> {
 
 type Parsed<'a> = Result<Option<(Request<'a>, usize)>, MessageError>;
 
-/// Size in bytes above which an incomplete head is not parsed. Otherwise, 64 KiB in single bytes take 65,536 parses.
+/// Size in bytes above which an incomplete head is not parsed; 64 KiB byte by byte would otherwise take 65,536 parses.
 const PARTIAL_SEARCHED_BYTES: usize = 1024;
 
 /// Parses the request at the start of `bytes` and returns it with the size of its head, or `None` if it is incomplete.
@@ -140,7 +140,7 @@ fn parse_as_1_1<'a>(bytes: &'a [u8], start: usize, digit: usize, limits: &Limits
     Ok(Some((Request { method, target, minor_version, keep_alive, expect_continue, body }, head_bytes)))
 }
 
-/// Counts `byte` in `bytes`, with a loop that the compiler vectorizes.
+/// Counts the occurrences of `byte` in `bytes`, with a loop that the compiler vectorizes.
 fn count(bytes: &[u8], byte: u8) -> usize {
     bytes.chunks(255).map(|piece| piece.iter().map(|&other| u8::from(other == byte)).sum::<u8>() as usize).sum()
 }
@@ -212,7 +212,7 @@ pub(crate) fn is_host(value: &[u8]) -> bool {
     }
 }
 
-/// Whether a byte is unreserved, a sub-delim or `%`. Source: RFC 3986, section 3.2.2.
+/// Whether a byte is an unreserved character, a sub-delim or `%`. Source: RFC 3986, section 3.2.2.
 #[inline]
 fn is_host_byte(byte: u8) -> bool {
     const TABLE: [bool; 256] = letters_digits_and(b"-._~!$&'()*+,;=%");

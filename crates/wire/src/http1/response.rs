@@ -13,7 +13,7 @@ pub enum RequestMethod {
     Get,
     /// HEAD, whose response never has a body.
     Head,
-    /// CONNECT, which turns the connection into a tunnel after a 2xx.
+    /// CONNECT, which turns the connection into a tunnel after a 2xx response.
     Connect,
 }
 
@@ -363,7 +363,7 @@ struct Pending {
 }
 
 impl Parser {
-    /// Parses up to `room` of `bytes`, which start with the previous call's bytes. Returns the size of a complete head.
+    /// Parses up to `room` bytes. `bytes` starts with the previous call's bytes. Returns the size of a complete head.
     fn advance(&mut self, bytes: &[u8], limits: &Limits, room: usize) -> Result<Option<usize>, MessageError> {
         // Ignore bytes beyond the limit, so that results do not depend on how the stream is split.
         let shown = &bytes[..bytes.len().min(room)];
@@ -393,7 +393,7 @@ impl Parser {
         MessageError::Field { line: self.lines + 1, error }
     }
 
-    /// Parses the status line. Returns its end, or `None` if it is incomplete.
+    /// Parses the status line. Returns the position of its end, or `None` if it is incomplete.
     fn status_line(&mut self, line: &[u8]) -> Result<Option<usize>, MessageError> {
         let (minor, digits) = match line {
             [b'H', b'T', b'T', b'P', b'/', b'1', b'.', minor @ b'0'..=b'9', b' ', a, b, c, _, ..]
@@ -479,7 +479,7 @@ impl Parser {
     }
 }
 
-/// Fails with the error in a status line, or returns `None` if the line is only too short.
+/// Fails with the error in a status line, or returns `None` if the line is merely incomplete.
 #[cold]
 fn wrong_status_line(line: &[u8]) -> Result<Option<usize>, MessageError> {
     for (at, &byte) in line.iter().enumerate().take(12) {

@@ -29,7 +29,7 @@ pub enum Event<'a> {
     PingAck([u8; 8]),
     /// A complete field block, which must be decoded even if the stream has ended.
     Headers {
-        /// Identifier of the stream with the message.
+        /// Identifier of the stream that carries the message.
         stream: u32,
         /// Whether the block opens the stream; always false for a client, which opens all streams itself.
         opens: bool,
@@ -40,7 +40,7 @@ pub enum Event<'a> {
     },
     /// A piece of a body.
     Data {
-        /// Identifier of the stream with the body.
+        /// Identifier of the stream that carries the body.
         stream: u32,
         /// The piece, without padding.
         data: &'a [u8],
@@ -62,14 +62,14 @@ pub enum Event<'a> {
         last: u32,
         /// The peer's reason for closing the connection.
         code: ErrorCode,
-        /// Debug text for people, possibly empty.
+        /// Debug data for human readers, possibly empty.
         debug: &'a [u8],
     },
     /// The peer allows more data.
     WindowUpdate {
         /// Identifier of the stream; 0 for the connection.
         stream: u32,
-        /// Credit, in bytes; above 0.
+        /// The credit in bytes, above 0.
         bytes: u32,
     },
 }
@@ -372,7 +372,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Starts to process the payload in pieces if the frame's type allows this; otherwise, returns false.
+    /// Starts to process the payload in pieces if the frame's type allows this. Returns whether it does.
     #[inline]
     fn streams(&mut self, head: &FrameHead) -> Result<bool, ConnectionError> {
         self.state = match head.kind {

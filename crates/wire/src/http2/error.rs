@@ -3,7 +3,7 @@
 use super::frame_head::FrameKind;
 use super::hpack::HpackError;
 
-/// An error code of RST_STREAM and GOAWAY. Source: RFC 9113, section 7.
+/// An error code in an RST_STREAM or GOAWAY frame. Source: RFC 9113, section 7.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ErrorCode(pub u32);
 
@@ -63,7 +63,7 @@ impl std::fmt::Display for ErrorCode {
     }
 }
 
-/// A violation of RFC 9113 that makes the connection unusable. The GOAWAY must contain [`ConnectionError::code`].
+/// A violation of RFC 9113 that makes the connection unusable. The GOAWAY frame must contain [`ConnectionError::code`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectionError {
     /// The client's first bytes are not [`PREFACE`](super::PREFACE). Source: RFC 9113, section 3.4.
@@ -101,7 +101,7 @@ pub enum ConnectionError {
         /// Identifier of the stream that the frame names.
         stream: u32,
     },
-    /// A frame on a stream that was not opened. Source: RFC 9113, section 5.1.
+    /// A frame on a stream that has not been opened. Source: RFC 9113, section 5.1.
     #[error("{kind} on stream {stream}, which is not open yet")]
     IdleStream {
         /// Type of the rejected frame.
@@ -124,7 +124,7 @@ pub enum ConnectionError {
     /// A frame other than CONTINUATION inside a field block. Contains its type. Source: RFC 9113, section 6.10.
     #[error("{0} inside a field block")]
     Interrupted(FrameKind),
-    /// CONTINUATION outside a field block. Source: RFC 9113, section 6.10.
+    /// A CONTINUATION frame outside a field block. Source: RFC 9113, section 6.10.
     #[error("CONTINUATION outside a field block")]
     NoBlock,
     /// A PUSH_PROMISE: clients never send one, and clients of this codec disable push. Source: RFC 9113, section 8.4.
@@ -138,7 +138,7 @@ pub enum ConnectionError {
         /// The invalid value.
         value: u32,
     },
-    /// WINDOW_UPDATE with a credit of 0 bytes. Contains the stream. Source: RFC 9113, section 6.9.
+    /// A WINDOW_UPDATE frame with a credit of 0 bytes. Contains the stream. Source: RFC 9113, section 6.9.
     #[error("WINDOW_UPDATE of 0 bytes on stream {0}")]
     NoCredit(u32),
     /// A window above 2^31 - 1 bytes. Source: RFC 9113, sections 6.5.2 and 6.9.1.
@@ -150,7 +150,7 @@ pub enum ConnectionError {
     /// An encoded field block that exceeds the limit. Contains the limit, in bytes. Source: RFC 9113, section 10.5.1.
     #[error("a field block of more than {0} bytes")]
     BlockTooLarge(usize),
-    /// More CONTINUATION frames than the limit. Contains the limit. Source: RFC 9113, section 10.5.1.
+    /// More CONTINUATION frames than the limit allows. Contains the limit. Source: RFC 9113, section 10.5.1.
     #[error("a field block of more than {0} CONTINUATION frames")]
     TooManyContinuations(u32),
     /// More consecutive frames without message data than the limit. Contains the limit. Source: RFC 9113, section 10.5.
@@ -162,7 +162,7 @@ pub enum ConnectionError {
 }
 
 impl ConnectionError {
-    /// The code to send in GOAWAY.
+    /// The error code to send in the GOAWAY frame.
     pub fn code(&self) -> ErrorCode {
         match self {
             ConnectionError::FrameTooLarge { .. } | ConnectionError::FrameSize { .. } => ErrorCode::FRAME_SIZE_ERROR,

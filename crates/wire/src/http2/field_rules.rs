@@ -99,7 +99,7 @@ impl FieldRules {
         self.error.get_or_insert(error);
     }
 
-    /// Returns the declared length of the body in bytes; `None` if undeclared. Fails with the first error of a field.
+    /// Returns the declared length of the body in bytes; `None` if undeclared. Fails with the first field error.
     pub(super) fn finish(self) -> Result<Option<u64>, FieldError> {
         self.error.map_or(Ok(self.content_length), Err)
     }

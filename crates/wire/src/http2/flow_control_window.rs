@@ -5,7 +5,7 @@ use super::error::ConnectionError;
 /// Maximum size of a window, in bytes.
 pub const WINDOW_MAX: u32 = u32::MAX >> 1;
 
-/// Credit for DATA, in bytes. Negative if the peer reduced its initial window below the bytes already sent.
+/// Credit for DATA, in bytes. Negative if the peer reduced its initial window below the number of bytes already sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SendWindow(i64);
 
@@ -21,7 +21,7 @@ impl SendWindow {
         self.0.max(0) as u32
     }
 
-    /// Takes up to `wanted` bytes from the window and returns how many.
+    /// Takes up to `wanted` bytes from the window and returns the number taken.
     #[inline]
     pub fn take(&mut self, wanted: u32) -> u32 {
         let taken = wanted.min(self.available());

@@ -30,13 +30,13 @@ pub enum HpackError {
     /// A string with EOS, more than 7 bits of padding, or padding other than ones. Source: RFC 7541, section 5.2.
     #[error("invalid Huffman code")]
     Huffman,
-    /// A table size above the setting. Contains the size, in bytes. Source: RFC 7541, section 6.3.
+    /// A table size above the allowed maximum. Contains the size, in bytes. Source: RFC 7541, section 6.3.
     #[error("a dynamic table of {0} bytes, more than the setting allows")]
     TableSize(usize),
     /// A table size after the first field, or none after the setting was reduced. Source: RFC 7541, section 4.2.
     #[error("a change of the dynamic table size at the wrong place, or missing")]
     TableSizePlace,
-    /// More fields than the limit. Contains the limit. Source: RFC 9113, section 10.5.1.
+    /// More fields than the limit allows. Contains the limit. Source: RFC 9113, section 10.5.1.
     #[error("more than {0} fields")]
     TooManyFields(usize),
     /// Decoded fields that exceed the limit. Contains the limit, in bytes. Source: RFC 9113, section 10.5.1.

@@ -3,7 +3,7 @@
 use super::Limits;
 use crate::decimal;
 
-/// Checks a key. Fails if it is invalid: servers disagree on the block after a bad key (protocol.txt, "Keys").
+/// Checks a key. Fails if it is invalid, since servers disagree on the block after a bad key (protocol.txt, "Keys").
 #[inline]
 fn check_key(key: &[u8]) -> Result<(), String> {
     let limit = Limits::DEFAULT.key_bytes;
@@ -22,14 +22,14 @@ fn push_words(out: &mut Vec<u8>, words: &[&[u8]]) {
     words.iter().for_each(|word| out.extend_from_slice(word));
 }
 
-/// Appends `get` with one key. Fails if the key is invalid.
+/// Appends a `get` request with one key. Fails if the key is invalid.
 pub fn compose_get(out: &mut Vec<u8>, key: &[u8]) -> Result<(), String> {
     check_key(key)?;
     push_words(out, &[b"get ", key, b"\r\n"]);
     Ok(())
 }
 
-/// Appends `set` with its block. `exptime` is 0 (never), seconds up to 30 days or Unix time. Fails if `key` is invalid.
+/// Appends a `set` request. `exptime` is 0 (never), up to 30 days in seconds, or Unix time. Fails if `key` is invalid.
 pub fn compose_set(out: &mut Vec<u8>, key: &[u8], client_flags: u32, exptime: i32, data: &[u8]) -> Result<(), String> {
     check_key(key)?;
     out.reserve(key.len() + data.len() + 64);
@@ -43,7 +43,7 @@ pub fn compose_set(out: &mut Vec<u8>, key: &[u8], client_flags: u32, exptime: i3
     Ok(())
 }
 
-/// Appends `delete` with one key. Fails if the key is invalid.
+/// Appends a `delete` request with one key. Fails if the key is invalid.
 pub fn compose_delete(out: &mut Vec<u8>, key: &[u8]) -> Result<(), String> {
     check_key(key)?;
     push_words(out, &[b"delete ", key, b"\r\n"]);

@@ -81,7 +81,7 @@ pub enum Verb {
 pub struct Store<'a> {
     /// Kind of the storage command.
     pub verb: Verb,
-    /// Key to store under.
+    /// Key under which the value is stored.
     pub key: &'a [u8],
     /// 32 bits for the client's use, returned with the value.
     pub client_flags: u32,
@@ -185,7 +185,7 @@ pub enum Read<'a> {
         reply: &'static [u8],
         /// Whether to send no response, not even the error.
         noreply: bool,
-        /// Whether to close after the response, because the next request cannot be found. Later bytes are ignored.
+        /// Whether the connection must be closed, because the next request cannot be found. Later bytes are ignored.
         close: bool,
         /// The key whose old value must be removed because a `set` would have replaced it; otherwise, `None`.
         outdated: Option<&'a [u8]>,
@@ -376,7 +376,7 @@ fn next_word(line: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((&line[..end], &line[end..]))
 }
 
-/// The first `MAX` words of a line, and the number of all words.
+/// The first `MAX` words of a line, and the total number of words.
 struct Words<'a> {
     words: [&'a [u8]; Words::MAX],
     count: usize,

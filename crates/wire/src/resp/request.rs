@@ -142,7 +142,7 @@ pub enum Read<'b, 'r> {
 enum State {
     /// Before a request, or within an inline one. Contains the number of bytes that were searched for a line end.
     Start(usize),
-    /// Within an array that is parsed up to `at`, with `left` arguments to come.
+    /// Within an array that has been parsed up to `at`, with `left` arguments to come.
     Array { left: usize, at: usize },
     /// Within an argument of `bytes` bytes in an array.
     Argument { left: usize, at: usize, bytes: usize },
@@ -307,7 +307,7 @@ impl RequestReader {
         Read::Refused { used: bytes.len(), refusal }
     }
 
-    /// Parses `$`, a length and CRLF. Returns the length and the number of bytes used; `None` if incomplete.
+    /// Parses `$`, a length and CRLF. Returns the length and the number of bytes used, or `None` if CRLF is missing.
     #[inline]
     fn argument_length(&self, bytes: &[u8]) -> Result<Option<(u64, usize)>, Refusal> {
         match bytes.first() {
@@ -323,7 +323,7 @@ impl RequestReader {
         }
     }
 
-    /// Parses a number and CRLF. Returns the number and the number of bytes used; `None` if incomplete.
+    /// Parses a number and CRLF. Returns its value and the number of bytes used, or `None` if CRLF is missing.
     #[inline]
     fn length(&self, bytes: &[u8], too_long: Refusal, bad: Refusal) -> Result<Option<(i64, usize)>, Refusal> {
         let limit = LENGTH_LINE_MAX_BYTES.min(self.limits.line_bytes);

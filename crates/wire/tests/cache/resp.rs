@@ -183,7 +183,7 @@ fn replies() {
     assert_eq!(resp_replies(NARROW_RESP, &[long]), ["error a line of more than 40 bytes"]);
 }
 
-/// Compares errors with Redis 7.0.15, which got each case with `redis-cli SET k v …`.
+/// Compares errors with Redis 7.0.15, which received each case through `redis-cli SET k v …`.
 #[test]
 fn parses_set_options_like_redis() {
     let none = SetOptions::default();

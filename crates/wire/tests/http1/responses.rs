@@ -348,7 +348,7 @@ fn limits() {
     check_all(any, RequestMethod::Get, &[("any room", b"HTTP/1.1 204 x\r\nA: b\r\n\r\n", r#"204 keep """#)]);
 }
 
-/// The parser examines eight bytes at a time, so check each byte at each position.
+/// The parser examines eight bytes at a time, so each byte is checked at each position.
 #[test]
 fn checks_every_byte_at_every_position() {
     for byte in 0..=255_u8 {

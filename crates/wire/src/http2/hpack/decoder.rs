@@ -16,7 +16,7 @@ pub(in crate::http2) struct BlockUse {
     pub(in crate::http2) depends_on_table: bool,
 }
 
-/// Decoder of one direction of a connection. Its memory is at most the largest field plus twice the dynamic table.
+/// Decoder of one direction of a connection. Needs at most the memory of the largest field and two dynamic tables.
 #[derive(Debug, Clone)]
 pub struct Decoder {
     table: Table,
