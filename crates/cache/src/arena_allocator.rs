@@ -12,7 +12,7 @@ pub(crate) const NO_BLOCK: u32 = 0;
 const USED: u32 = 1;
 const BELOW_SHIFT: u32 = 1;
 const BELOW_MASK: u32 = 7 << BELOW_SHIFT;
-/// Value of bits 1 to 3 if the free block below is longer than 3 words and has its size in its last word.
+/// Value of bits 1 to 3 if the free block below is longer than 3 words; its last word then contains its size.
 const BELOW_LARGE: u32 = 4;
 /// Minimum size in words of a free block that is listed in a class.
 const LISTED_MIN: u32 = 4;
@@ -38,7 +38,7 @@ fn class_above(words: u32) -> usize {
 
 pub(crate) struct Memory {
     pub(crate) words: Box<[u32]>,
-    /// Offset of the word after the arena, marked as a used block without owner to stop coalescing.
+    /// Offset of the word after the arena, marked as a used block without an owner to stop coalescing.
     pub(crate) end: u32,
     /// Total size of all free blocks in words, including blocks too short for a class.
     pub(crate) free_words: u32,
@@ -211,7 +211,7 @@ impl Memory {
         }
     }
 
-    /// The first four free blocks from the largest class down; `NO_BLOCK` if there are fewer.
+    /// The first four free blocks from the largest class down, padded with `NO_BLOCK`.
     pub(crate) fn largest(&self) -> [u32; 4] {
         let mut found = [NO_BLOCK; 4];
         let mut count = 0;

@@ -163,7 +163,7 @@ impl LockedKey<'_, '_> {
         self.shard.delete(self.key, now_ms)
     }
 
-    /// Replaces the value, for increments. `change` returns the new value, or `None` to keep the old one, and a result
+    /// Replaces the value, for increments. `change` returns the new value (`None` keeps the old one) and a result
     /// for the caller. Returns `None` if the key is absent. The item keeps its [`Meta`].
     pub fn update<R>(
         &mut self,

@@ -8,7 +8,7 @@ pub const KEY_BYTES_MAX: usize = 65_535;
 /// The memory that counts against the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accounting {
-    /// Counts all memory, including index, policy state and free space. The total never exceeds `capacity_bytes`.
+    /// Counts all memory, including the index, policy state and free space. The total never exceeds `capacity_bytes`.
     Everything,
     /// Counts only values, as small teaching caches do. Keys and overhead take additional memory; `memory_bytes`
     /// limits the total. A cache of many tiny values reaches that limit first and evicts.
@@ -40,7 +40,7 @@ pub struct Config {
 }
 
 /// Minimum shard memory in bytes if there are several shards. Small shards lower the hit ratio, because some hold more
-/// popular keys than others. Hit ratios of workload H1 with 10 MiB in 1, 4, 8, 32 shards: .8615, .8616, .8613, .8602.
+/// popular keys than others. Hit ratios of workload H1 (10 MiB; 1, 4, 8 and 32 shards): .8615, .8616, .8613, .8602.
 pub(crate) const SHARD_BYTES_MIN: u64 = 1 << 20;
 
 /// Preferred maximum memory of a shard in bytes, because growing the index blocks users (`examples/index_growth.rs`).
@@ -115,7 +115,7 @@ pub enum ConfigError {
     /// The memory limit is 0 bytes.
     #[error("a memory limit of 0 bytes holds nothing: at least 1 byte is needed")]
     NoCapacity,
-    /// The maximum size of a key, in bytes, is 0 or more than [`KEY_BYTES_MAX`].
+    /// The maximum size of a key, in bytes, is 0 or exceeds [`KEY_BYTES_MAX`].
     #[error("keys of up to {0} bytes: the key limit must be 1 to {KEY_BYTES_MAX} bytes")]
     KeyLimit(usize),
     /// The maximum size of a value, in bytes, is 256 MiB or more.
@@ -196,7 +196,7 @@ pub struct Meta {
     pub expires_ms: u64,
 }
 
-/// The condition for storing a value.
+/// How and under which condition a value is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Stores unconditionally.

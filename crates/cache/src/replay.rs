@@ -13,7 +13,7 @@ pub enum Action {
     Set,
     /// Deletes the item.
     Delete,
-    /// Reads the item, then stores it whether found or not.
+    /// Reads the item, then stores it whether it was found or not.
     ReadModifyWrite,
 }
 
@@ -38,7 +38,7 @@ impl From<Request> for Operation {
     }
 }
 
-/// Rules of [`replay`] and [`clairvoyant`].
+/// Rules for [`replay`] and [`clairvoyant`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
     /// Whether a missed [`Action::Get`] stores the item.
@@ -109,7 +109,7 @@ impl HitRatio {
 }
 
 /// Replays operations against `cache` and counts reads. As in a measured load, stores caused by the warm-up finish
-/// before counting starts. A key starts with its number and values are zeros, as contents do not affect memory use.
+/// before counting starts. Each key starts with its number, and values are zeros: contents do not affect memory use.
 pub fn replay<O: Into<Operation>>(cache: &Cache, operations: impl IntoIterator<Item = O>, rules: Rules) -> HitRatio {
     let mut replay = Replay::new(cache, rules.flags);
     let mut ratio = HitRatio::default();

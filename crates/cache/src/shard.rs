@@ -36,7 +36,7 @@ const STARTS: u32 = 16;
 const FADE: u64 = 5;
 /// Number of slots checked for expired items before each eviction.
 const EXPIRY_LOOK: u32 = 8;
-/// Divisor of the arena's size: if this share would still be free after an allocation, `clear_run` makes room for it.
+/// Divisor of the arena's size. If an allocation would leave at least this share free, `clear_run` makes room for it.
 const SLACK_SHARE: u32 = 64;
 #[derive(Clone, Copy)]
 pub(crate) struct Key<'k> {
@@ -901,7 +901,7 @@ fn expiry_words(owner_bits: u32) -> u32 {
     u32::from(owner_bits & EXPIRES != 0) + u32::from(owner_bits & WIDE != 0)
 }
 
-/// The half octave of a block's length: class 0 up to 11 words, class 15 from 1,536 words (6 KiB) on.
+/// The class of a block's length, one per half octave: 0 up to 11 words, 15 from 1,536 words (6 KiB) on.
 fn size_class(words: u32) -> u32 {
     let log = words.max(8).ilog2();
     (2 * log + (words.max(8) >> (log - 1) & 1) - 6).min(15)

@@ -35,7 +35,7 @@ pub(crate) fn half(level: u32) -> u32 {
     }
 }
 
-/// The score of a level, for comparing items of one size: 32 times the binary logarithm of its quarters.
+/// The score of a level, for comparing items of equal size: 32 times the binary logarithm of its quarters.
 #[inline]
 pub(crate) fn score(level: u32) -> i32 {
     SCORE[level as usize]

@@ -10,7 +10,7 @@ fn fill(cache: &Cache, from: u64, items: u64, key_bytes: usize, value_bytes: usi
     }
 }
 
-/// Uses keys of 28 and values of 200 bytes. Overhead includes free space and bookkeeping.
+/// Uses keys of 28 bytes and values of 200 bytes. Overhead includes free space and bookkeeping.
 #[test]
 fn overhead_is_at_most_24_bytes_per_item() {
     let cache = Cache::new(Config::new(64 << 20)).unwrap();
