@@ -6,7 +6,7 @@ use serde_json::Value;
 /// JSON keys of strings from servers and builds, which may contain any character. Reports escape these strings.
 const ESCAPED: [&str; 4] = ["builds", "error_examples", "message", "warnings"];
 
-/// Checks that JSON is valid and that its keys and strings are printable, except strings below the keys [`ESCAPED`].
+/// Checks that `json` is valid and that its keys and strings are printable, except strings below the keys [`ESCAPED`].
 pub(crate) fn check(json: &str) -> Result<(), serde_json::Error> {
     // Most JSON contains no escape that could stand for a control character.
     let suspects = ["\\u00", "\\b", "\\f", "\\r"];

@@ -43,7 +43,7 @@ pub enum StoreError {
     /// The store already has a run with this name.
     #[error("run `{1}` already exists in `{path}`", path = .0.display())]
     RunExists(PathBuf, String),
-    /// Another process works on the run.
+    /// Another process is working on the run.
     #[error("run `{run}` is in use{}", by(pid))]
     Owned {
         /// Full name of the run.
@@ -85,7 +85,7 @@ pub enum StoreError {
     Unreadable {
         /// Path of the store.
         path: PathBuf,
-        /// Content of the JSON, such as `run x` or `trial 3 of run x`.
+        /// Description of the JSON, such as `run x` or `trial 3 of run x`.
         what: String,
         /// Format version of the JSON; `?` if missing.
         version: String,

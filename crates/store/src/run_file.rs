@@ -177,7 +177,7 @@ impl<W: Write> Writer<W> {
 }
 
 /// Reads a run file and calls `each` with the number and content of each line. The checksum is verified last, so `each`
-/// may receive damaged lines. Fails with [`RunFileError`] and errors of `each`.
+/// may receive damaged lines. Fails with [`RunFileError`] or an error of `each`.
 pub fn read(file: impl Read, mut each: impl FnMut(u64, Line<'_>) -> Result<()>) -> Result<Content> {
     let mut lines =
         Lines { file: BufReader::new(GzDecoder::new(BufReader::new(file))), text: Vec::new(), number: 0, bytes: 0 };

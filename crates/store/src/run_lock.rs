@@ -12,7 +12,7 @@ use crate::error::StoreError;
 const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// The right to change a run, until this value is dropped or the process ends. The file only carries the flock(2) lock.
+/// The right to change a run, until this value is dropped or the process ends. The file serves only as a flock(2) lock.
 #[derive(Debug)]
 pub struct Owner {
     _file: File,

@@ -70,7 +70,7 @@ pub struct Freed {
 }
 
 impl Store {
-    /// Opens or creates the file. Fails if it is newer, foreign, damaged or locked, or cannot be created.
+    /// Opens or creates the file. Fails if it has a newer layout, is foreign, damaged or locked, or cannot be created.
     pub fn open(path: impl AsRef<Path>) -> Result<Store> {
         Self::open_with(path.as_ref(), OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)
     }
@@ -87,7 +87,7 @@ impl Store {
         }
     }
 
-    /// Opens a read-only file; `why` is the error of opening it for writing.
+    /// Opens a read-only file; `why` is the error from opening it for writing.
     fn open_read_only(path: &Path, why: String) -> Result<Store> {
         let sqlite = |error| StoreError::from_sqlite(path, error);
         let log = PathBuf::from(format!("{}-wal", path.display()));
@@ -244,7 +244,7 @@ impl Store {
         self.query(sql, [], read)
     }
 
-    /// The run with this name or unique prefix; `latest` is the latest. Also fails with [`StoreError::AmbiguousRun`].
+    /// Run with this name or unique prefix; `latest` selects the latest. Also fails with [`StoreError::AmbiguousRun`].
     pub fn run(&self, name: &str) -> Result<Run> {
         self.read_run(&self.resolve(name)?)
     }
@@ -268,7 +268,7 @@ impl Store {
         }
     }
 
-    /// The latest run of a study; `None` if it has no run.
+    /// The latest run of a study; `None` if the study has no runs.
     pub fn latest_of(&self, study: &str) -> Result<Option<Run>> {
         let sql = "SELECT id FROM runs WHERE study = ?1 ORDER BY started DESC, rowid DESC LIMIT 1";
         self.query_one::<String>(sql, [study])?.map(|id| self.read_run(&id)).transpose()
@@ -554,7 +554,7 @@ impl Store {
     }
 }
 
-/// Maximum remaining data, in bytes, for which a removal rewrites a store of an older layout. That takes seconds.
+/// Maximum remaining data in bytes for which a removal rewrites a store of an older layout. The rewrite takes seconds.
 const REWRITE_MAX: u64 = 512 << 20;
 
 /// SQL query for the row IDs of the trials of a run, in execution order.
