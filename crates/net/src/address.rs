@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 pub enum Address {
     /// TCP over IPv4 or IPv6.
     Inet(SocketAddr),
-    /// A Unix stream socket with its path. Linux accepts at most [`Address::UNIX_BYTES_MAX`] bytes.
+    /// A Unix stream socket with its path, which has at most [`Address::UNIX_BYTES_MAX`] bytes.
     Unix(PathBuf),
 }
 

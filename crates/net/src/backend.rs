@@ -47,7 +47,7 @@ pub fn choose(choice: Choice) -> io::Result<(Backend, Option<String>)> {
     }
 }
 
-/// Tests all io_uring features of the driver, over loopback, with a slow peer and with a reset. Fails with the reason.
+/// Tests all io_uring features the driver uses, over loopback, with a slow peer and a reset. Fails with the reason.
 pub fn probe() -> Result<(), String> {
     let config =
         Config { connections: 2, receive_bytes: 4096, send_bytes_max: BULK, pause_reads_above_bytes: usize::MAX };

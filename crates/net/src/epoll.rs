@@ -55,7 +55,7 @@ struct Connection {
     end_sent: bool,
     notify_when_sent: bool,
     paused: bool,
-    /// Why a send failed; `None` if none did. Data received earlier is still delivered.
+    /// Why a send failed; `None` if no send failed. Data received earlier is still delivered.
     broken: Option<CloseReason>,
 }
 

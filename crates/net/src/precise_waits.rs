@@ -3,7 +3,7 @@
 use crate::driver::Nanos;
 
 /// The length in ns of a first wait that covers most of `left`, so that the final wait is short. An epoll wait can be
-/// late by 1/1,000 of its length, regardless of timer slack, or by 1/200 for a nice process
+/// late by 1/1,000 of its length, regardless of timer slack, or by 1/200 for a niced process
 /// (`select_estimate_accuracy` in `fs/select.c`). A virtual CPU wakes up later after a long sleep: a wait of 10 ms
 /// ended 45 to 55 us late, or 19 to 24 us late if split in two (io_uring, medians of 25).
 pub(crate) fn approach(left: Nanos) -> Nanos {

@@ -127,7 +127,7 @@ impl Sim {
         self.services.push(Service { address, accepted: 0, answer: Box::new(answer) });
     }
 
-    /// Lets `peer` connect to a listener of the driver at `address`, at time `at` (ns) or later.
+    /// Lets `peer` connect to the driver's listener on `address`, at time `at` (ns) or later.
     pub fn client(&mut self, address: SocketAddr, at: Nanos, peer: impl Peer + 'static) {
         let link = self.link(Owner::Peer(Box::new(peer)));
         self.put(at.max(self.now), move |sim| sim.travel(link, 0, move |sim| sim.connect_arrives(link, address, 0)));

@@ -25,7 +25,7 @@ fn stream(family: AddressFamily) -> io::Result<OwnedFd> {
     Ok(rustix::net::socket_with(family, SocketType::STREAM, flags, None)?)
 }
 
-/// Creates a socket that becomes writable when its connect ends. Also returns the error if it fails at once.
+/// Creates a socket that becomes writable when its connect ends. Also returns the error if the connect fails at once.
 pub(crate) fn connecting(address: &Address) -> io::Result<(OwnedFd, Option<CloseReason>)> {
     let (socket, started) = match address {
         Address::Inet(address) => {

@@ -95,7 +95,7 @@ fn clock(id: ClockId) -> Nanos {
 }
 
 /// Peak resident memory of this process in bytes, from `VmHWM`; `None` if it cannot be read. `getrusage` would
-/// include the program before `exec`.
+/// include the program that ran before `exec`.
 pub fn process_peak_rss() -> Option<u64> {
     peak_rss(&std::fs::read_to_string("/proc/self/status").ok()?)
 }

@@ -7,7 +7,7 @@ use crate::driver::Nanos;
 /// Parameters of a simulated network. Tests add disturbances to [`Network::PERFECT`].
 #[derive(Clone, Debug)]
 pub struct Network {
-    /// One-way delay in ns, uniformly distributed. Segments of one direction never overtake each other.
+    /// One-way delay in ns, uniformly distributed. Segments in one direction never overtake each other.
     pub delay_ns: RangeInclusive<Nanos>,
     /// Maximum segment size in bytes, uniformly distributed. Larger sends are split into several segments.
     pub segment_bytes: RangeInclusive<usize>,
@@ -15,7 +15,7 @@ pub struct Network {
     pub read_bytes: RangeInclusive<usize>,
     /// Maximum number of bytes per direction that the receiver has not taken. Further bytes wait at the sender.
     pub window_bytes: usize,
-    /// Probability that a segment is lost, which resets the connection at both sides.
+    /// Probability that a segment is lost, which resets the connection on both sides.
     pub reset_share: f64,
     /// Time in ns that an unsuccessful poll takes, at least 1, so that a polling loop makes progress.
     pub poll_ns: Nanos,

@@ -68,7 +68,7 @@ pub fn pauses(period: Nanos, pause: Nanos, service: Nanos) -> impl FnMut(Request
     }
 }
 
-/// Answers at once. Every `period`-th answer is wrong, so all are if `period` is 1.
+/// Answers at once. Every `period`-th answer is wrong; with a `period` of 1, all answers are.
 pub fn wrong_every(period: u64) -> impl Peer {
     word_server(move |request, to| {
         let wrong = (request.number + 1).is_multiple_of(period);
@@ -142,7 +142,7 @@ pub struct Seen {
     pub answered: Vec<Nanos>,
     /// Number of responses other than the word plus one.
     pub wrong: u64,
-    /// Whether the connection ended by a reset or refusal, and when (ns); `None` while it is open.
+    /// Whether a reset or refusal ended the connection, and the time of its end in ns; `None` while it is open.
     pub closed: Option<(bool, Nanos)>,
 }
 

@@ -41,7 +41,7 @@ pub(super) struct Connection {
     pub(super) shut: bool,
     pub(super) notify_when_sent: bool,
     pub(super) paused: bool,
-    /// Why a send failed; `None` if none did. Data received earlier is still delivered.
+    /// Why a send failed; `None` if no send failed. Data received earlier is still delivered.
     pub(super) broken: Option<CloseReason>,
 }
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use io_uring::types::BufRingEntry;
 use rustix::mm::{MapFlags, ProtFlags};
 
-/// Receive buffers of all connections. The kernel owns each handed-over one, except from its completion to `give_back`.
+/// Receive buffers of all connections. The kernel owns each buffer handed over, except from completion to `give_back`.
 pub(super) struct Buffers {
     /// Memory of the ring, whose tail is stored in its first entry.
     ring: Mapping,

@@ -17,7 +17,7 @@ use crate::driver::Nanos;
 use crate::thread_and_process::monotonic_ns;
 
 const GROUP: u16 = 0;
-/// Flag of a receive that waits for readiness before it tries to receive (`IORING_RECVSEND_POLL_FIRST`).
+/// Receive flag: wait for readiness before the first attempt to receive (`IORING_RECVSEND_POLL_FIRST`).
 const POLL_FIRST: u16 = 1;
 const GET_EVENTS: u32 = 1;
 /// Tag of entries whose success is not reported.
@@ -60,7 +60,7 @@ pub(super) struct Ring {
 }
 
 impl Ring {
-    /// Creates the ring. If the kernel cannot lock enough memory, the queues are smaller, which only costs speed.
+    /// Creates the ring. If the kernel cannot lock enough memory, the queues are smaller, which costs only speed.
     pub(super) fn new(mut submissions: u32, mut completions: u32, buffers: Buffers) -> io::Result<Self> {
         const LEAST: u32 = 32;
         let queues = loop {
