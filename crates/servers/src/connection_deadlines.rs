@@ -12,7 +12,7 @@ pub(crate) const NEVER: Nanos = Nanos::MAX;
 #[derive(Default)]
 pub(crate) struct Timers {
     heap: BinaryHeap<Reverse<(Nanos, u32)>>,
-    /// Earliest entry of each slot in `heap`; later ones are stale.
+    /// Earliest entry of each slot in `heap`; later entries are stale.
     earliest: Vec<Nanos>,
 }
 

@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 use net::{Conn, Nanos};
 use stats::Histogram;
 
-/// A delayed response. The order of the fields is the order of sending.
+/// A delayed response. The order of the fields determines which response is sent first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Due {
     at: Nanos,

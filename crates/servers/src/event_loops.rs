@@ -107,7 +107,7 @@ pub enum Next {
     Terminate,
 }
 
-/// The behavior of a server on its connections, one instance per thread.
+/// The behavior of a server on its connections. Each thread has its own instance.
 pub trait Handler {
     /// Whether connections finish their requests on shutdown; otherwise the server stops at once.
     const DRAINS: bool = false;
@@ -143,7 +143,7 @@ pub trait Handler {
         None
     }
 
-    /// Starts the drain; called once if [`Handler::DRAINS`]. No connections are accepted, but a few may still arrive.
+    /// Starts the drain; called once if [`Handler::DRAINS`]. A few connections accepted earlier may still arrive.
     fn end<D: Driver>(&mut self, _driver: &mut D) {}
 
     /// Whether the drain is complete.

@@ -56,7 +56,7 @@ const ENDING: &str = "the server is shutting down";
 pub struct HttpLimits {
     /// Maximum size of a request head in bytes. A larger head gets 431, or 414 if the target itself exceeds the limit.
     pub head_bytes: usize,
-    /// Maximum number of fields of a head, at most 256. A head with more gets 431.
+    /// Maximum number of fields in a head, at most 256. A head with more gets 431.
     pub headers: usize,
     /// Maximum size of a request body in bytes. A larger body gets 413, or a reset if its echo has begun.
     pub body_bytes: u64,
@@ -121,7 +121,7 @@ pub struct Http {
     /// Response bytes for the current connection; empty between events.
     out: Vec<u8>,
     request_head: RequestHead,
-    /// Streams of the current connection whose delays must be drawn; empty between events.
+    /// Streams of the current connection whose delays must still be drawn; empty between events.
     undrawn: Vec<(u32, Law)>,
 }
 

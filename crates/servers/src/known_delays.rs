@@ -35,7 +35,7 @@ pub struct Calibrate {
     words: Words,
     read: Vec<u32>,
     queue: DelayQueue,
-    /// Connection of each slot. Responses to earlier connections are dropped.
+    /// Current connection of each slot. Responses to earlier connections are dropped.
     conns: Vec<Option<Conn>>,
 }
 

@@ -54,7 +54,7 @@ fn play(stream: &mut TcpStream, request: &[u8], begins: &str, answer: &mut [u8],
     }
 }
 
-/// Counts allocations of the process per kind of write. Must be the only test, because other threads would allocate.
+/// Counts the process's allocations per kind of write. The caller must be the only test; others would allocate too.
 fn count(backend: net::Choice, evictor: cache::Evictor) -> Vec<(&'static str, usize, usize)> {
     let config = cache::Config { evictor, versions: true, ..cache::Config::new(4 << 20) };
     let shared =

@@ -64,7 +64,7 @@ impl Http2Client {
     }
 }
 
-/// Counts allocations of the process per kind of request. Must be the only test, because other threads would allocate.
+/// Counts the process's allocations per kind of request. The caller must be the only test; others would allocate too.
 fn count(backend: net::Choice) -> Vec<(&'static str, usize)> {
     let requests: [(&str, &[&[u8]]); 9] = [
         ("root", &[b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"]),

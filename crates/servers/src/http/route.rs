@@ -80,7 +80,7 @@ pub(super) fn route(method: &str, target: &str) -> Result<Route, Refusal> {
     }
 }
 
-/// Strips scheme and authority of an absolute form, which servers must accept (RFC 9112, section 3.2.2).
+/// Strips the scheme and authority from a target in absolute form, which servers must accept (RFC 9112, section 3.2.2).
 fn path_and_query(target: &str) -> (&str, &str) {
     let target = match target.split_once("://") {
         Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https") => {

@@ -72,7 +72,7 @@ impl Frames {
         (self.root, self.plaintext, self.json) = (root, plaintext, json);
     }
 
-    /// Appends HEADERS. If `shrinks_table`, the block first sets the client's table to size 0.
+    /// Appends a HEADERS frame. If `shrinks_table`, the block first sets the client's table to size 0.
     pub(super) fn push_head(&self, out: &mut Vec<u8>, stream: u32, head: &Head, ends: bool, shrinks_table: bool) {
         let flag = if ends { flags::END_STREAM } else { 0 };
         push_frame_head(out, 0, FrameKind::HEADERS, flag | flags::END_HEADERS, stream);

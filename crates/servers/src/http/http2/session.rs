@@ -52,7 +52,7 @@ pub(super) struct Exchanges {
     receive: ReceiveWindow,
     /// Streams whose request or response is incomplete, in ascending order.
     streams: Vec<Stream>,
-    /// Streams that the server reset before their requests were complete. More frames may still arrive.
+    /// Streams that the server reset before their requests were complete. More of their frames may arrive.
     rejected: Vec<u32>,
     highest: u32,
     /// Whether the client skipped a stream identifier.

@@ -14,7 +14,7 @@ pub(super) const FRAME_BYTES: u32 = 16_384;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Request {
     pub(super) route: Result<Route, Refusal>,
-    /// Error of a head or body that exceeds a limit; `None` if there is none.
+    /// Error for a head or body that exceeds a limit; `None` if neither does.
     pub(super) error: Option<MessageError>,
     pub(super) head_only: bool,
     pub(super) expect_continue: bool,
@@ -30,7 +30,7 @@ pub(super) struct Stream {
     pub(super) since: Nanos,
     pub(super) window: SendWindow,
     pub(super) receive: ReceiveWindow,
-    /// Whether the response's head was sent.
+    /// Whether the response's head has been sent.
     pub(super) begun: bool,
     pub(super) body: Body,
     /// Maximum size of the response's frames, in bytes.
@@ -125,7 +125,7 @@ impl Stream {
         self.window.take(granted)
     }
 
-    /// Appends the next frame of the body. Returns its size in bytes, 0 if the windows allow none.
+    /// Appends the next frame of the body. Returns its size in bytes, or 0 if the windows allow none.
     pub(super) fn send_frame(&mut self, out: &mut Vec<u8>, connection: &mut SendWindow) -> u32 {
         let left = self.body.left();
         let count = self.grant(left, connection);
