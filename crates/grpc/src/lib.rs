@@ -7,9 +7,9 @@ use prost_reflect::prost::Message;
 use prost_reflect::{DescriptorPool, DynamicMessage, MethodDescriptor};
 use serde_json::Value;
 
-/// Length of the prefix of a message, bytes: a compression flag and the length of the message.
+/// Length in bytes of the prefix of a message: a compression flag and the length of the message.
 pub const PREFIX_BYTES: usize = 5;
-/// Maximum size of a schema, bytes.
+/// Maximum size of a schema, in bytes.
 const SCHEMA_MAX_BYTES: u64 = 16 << 20;
 /// Maximum number of names that an error lists.
 const NAMES_MAX: usize = 8;
@@ -40,7 +40,7 @@ impl Schema {
         DescriptorPool::from_file_descriptor_set(set).map(Self).map_err(|error| invalid(&error))
     }
 
-    /// Decodes a descriptor set. Fails if `set` is no set, or lacks an imported file.
+    /// Decodes a descriptor set. Fails if `set` is not a descriptor set or lacks an imported file.
     pub fn decode(set: &[u8]) -> Result<Self, String> {
         DescriptorPool::decode(set).map(Self).map_err(|error| format!("not a valid descriptor set: {error}"))
     }
@@ -50,7 +50,7 @@ impl Schema {
         self.0.encode_to_vec()
     }
 
-    /// Finds the method of `path`, such as `/shop.Shop/Order`. Fails with the known names.
+    /// Finds the method with this path, such as `/shop.Shop/Order`. Fails with the names of known services or methods.
     pub fn method(&self, path: &str) -> Result<Method, String> {
         let (service, method) = path.trim_start_matches('/').split_once('/').unwrap_or((path, ""));
         let Some(known) = self.0.get_service_by_name(service) else {
@@ -77,7 +77,7 @@ fn listed(names: impl Iterator<Item = String>) -> String {
 
 impl Method {
     /// Encodes the messages of a request. `json` is one message, or a list of messages if the client streams; an empty
-    /// `json` is one message with default values. Fails for invalid JSON, unknown fields and values of another type.
+    /// `json` is one message with default values. Fails for invalid JSON, unknown fields and values of the wrong type.
     pub fn encode(&self, json: &str) -> Result<Vec<Vec<u8>>, String> {
         let name = self.0.input().full_name().to_owned();
         let json = if json.trim().is_empty() { "{}" } else { json };
