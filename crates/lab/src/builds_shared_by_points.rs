@@ -9,7 +9,7 @@ use crate::lab_clocks;
 pub(crate) struct Builds<K>(Vec<(K, Build)>);
 
 impl<K: PartialEq> Builds<K> {
-    /// Records that a point needs a build, and calls `make` for the first such point. Returns `false` if interrupted.
+    /// Records that a point needs a build; calls `make` only for a new key or command. Returns `false` if interrupted.
     pub(crate) fn add(
         &mut self,
         key: K,

@@ -301,7 +301,7 @@ impl Generators {
     }
 }
 
-/// Prefixes `text` with the machine that has been silent the longest, if its silence exceeds two beats.
+/// Prefixes `text` with the name of the machine that has been silent the longest, if its silence exceeds two beats.
 fn silent_first<'a>(nodes: impl Iterator<Item = (&'a str, Duration)>, text: &str) -> String {
     match nodes.max_by_key(|(_, silent)| *silent) {
         Some((name, silent)) if silent > BEAT * 2 && !text.starts_with(&format!("lost {name}:")) => {

@@ -8,7 +8,7 @@ use study::record::Probe;
 use crate::exec::on_each_cpu;
 use crate::lab_clocks;
 
-/// Number of steps of the work: 10 ms at 3 billion dependent operations per second. It must never change, because
+/// Number of steps in a probe: 10 ms at 3 billion dependent operations per second. It must never change, because
 /// probes are compared between runs; a new number needs a new field in the record.
 const STEPS: u32 = 5_000_000;
 /// Maximum number of CPUs probed per side, so that probes do not keep a large machine busy.

@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt;
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
-/// Pins this process to `cpus` unless empty, has the kernel kill it when `parent` dies, and becomes `command`. Returns
+/// Pins this process to `cpus`, if any, has the kernel kill it when `parent` dies, and becomes `command`. Returns
 /// only on failure: no command, an unusable CPU, a parent that has exited, or a missing program. The kernel watches the
 /// *thread* that started the process (prctl(2), PR_SET_PDEATHSIG), so the lab starts everything from one thread.
 pub fn become_command(cpus: &[u32], parent: Option<u32>, command: &[OsString]) -> io::Error {

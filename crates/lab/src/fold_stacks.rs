@@ -37,7 +37,7 @@ pub struct Fold {
 }
 
 impl Fold {
-    /// Parses the next piece of the output; it may end within a line.
+    /// Parses the next piece of the output, which may end within a line.
     pub fn push(&mut self, bytes: &[u8]) {
         let mut lines = bytes.split(|byte| *byte == b'\n').peekable();
         while let Some(part) = lines.next() {

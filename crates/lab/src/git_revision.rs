@@ -15,7 +15,7 @@ pub fn of(folder: &Path) -> Option<String> {
     marked(&commit, &["git", "status", "--porcelain", "--", "."], folder)
 }
 
-/// Commit of the repository around `folder`, formatted as by [`of`]. Ignores untracked files, such as a run's own.
+/// Commit of the repository that contains `folder`, in the format of [`of`]. Ignores untracked files, such as reports.
 pub fn commit(folder: &Path) -> Option<String> {
     let commit = capture(&["git", "rev-parse", "--verify", "HEAD"], folder)?;
     marked(&commit, &["git", "status", "--porcelain", "--untracked-files=no"], folder)

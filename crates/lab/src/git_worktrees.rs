@@ -35,7 +35,7 @@ pub enum WorktreeError {
 #[derive(Clone, Debug)]
 pub struct Repository {
     top: PathBuf,
-    /// Directory inside the repository, relative to its top.
+    /// Directory inside the repository, relative to the root of the repository.
     inside: PathBuf,
 }
 
@@ -82,7 +82,7 @@ impl Worktrees {
         Ok(Self { repository, folder, _watchdog: watchdog })
     }
 
-    /// Checks out a commit as worktree `name`, replacing any earlier one. Returns [`Repository::of`]'s directory in it.
+    /// Checks out a commit as worktree `name`, replacing any earlier one. Returns the repository's directory in it.
     pub fn check_out(&self, name: &str, commit: &str) -> Result<PathBuf, WorktreeError> {
         let place = self.folder.join(name);
         let refused = |message| WorktreeError::Refused(commit.to_owned(), message);
@@ -94,7 +94,7 @@ impl Worktrees {
     }
 }
 
-/// Removes the worktrees of a watchdog line, which has the path of the repository and the directory of the worktrees.
+/// Removes the worktrees named in a watchdog line, which has the paths of the repository and their directory.
 pub(crate) fn remove_all(line: &str) {
     let paths = shell_words::split(line).unwrap_or_default();
     let [repository, folder] = paths.iter().map(Path::new).collect::<Vec<_>>()[..] else { return };

@@ -34,7 +34,7 @@ pub fn facts(directory: &Path) -> Host {
     host
 }
 
-/// First line that each tool prints about its version in `directory`. Omits missing tools.
+/// First line that each tool prints when asked for its version in `directory`. Omits missing tools.
 pub fn versions(directory: &Path) -> BTreeMap<String, String> {
     let version = |tool: &str, argument| {
         Some((tool.to_owned(), capture(&[tool, argument], directory)?.lines().next()?.trim().to_owned()))
@@ -182,7 +182,7 @@ impl Files {
         cpus
     }
 
-    /// If dies repeat core numbers, gives each core a unique number: the first CPU in its list of siblings.
+    /// Numbers each core by the first CPU in its list of siblings if dies repeat core numbers.
     fn tell_dies_apart(&self, cpus: &mut [Cpu]) {
         let first_sibling = |cpu: &Cpu| {
             let list = self.may(&format!("sys/devices/system/cpu/cpu{}/topology/thread_siblings_list", cpu.index))?;

@@ -18,7 +18,7 @@ const LINE_MAX: usize = 256 * 1024 * 1024;
 pub(crate) struct Lines {
     input: File,
     unread: Vec<u8>,
-    /// Length of the prefix of `unread` that contains no line end.
+    /// Length of the prefix of `unread` that is known to contain no line end.
     searched: usize,
 }
 

@@ -168,7 +168,7 @@ fn body(path: &Path) -> Result<Vec<u8>, String> {
     read_limited(path, BODY_MAX_BYTES).map_err(|error| format!("cannot read the body `{}`: {error}", path.display()))
 }
 
-/// Checks the files of `plan` before the first trial, except those of servers. Returns one sentence per error.
+/// Checks the files of `plan` before the first trial, except the files of servers. Returns one sentence per error.
 pub fn missing_files(plan: &Plan, directory: &Path) -> Vec<String> {
     let mut missing = crate::proxy::missing_files(plan, directory);
     for http in plan.points.iter().filter_map(|point| point.load.http.as_ref()) {

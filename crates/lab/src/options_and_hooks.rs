@@ -20,12 +20,12 @@ pub struct Options {
     pub idle: IdlePolicy,
     /// Machines that run the trials; `None` for this machine.
     pub cluster: Option<Rc<Cluster>>,
-    /// Function that probes CPUs of server and generator around each trial: [`crate::cpu_probe::run`] except in tests.
+    /// Probes the CPUs of the server and the generator around each trial: [`crate::cpu_probe::run`] except in tests.
     pub probe: fn(&[u32], &[u32]) -> Vec<Probe>,
 }
 
 impl Options {
-    /// Creates options with the `cpus` that `host` has and the machine's idle policy.
+    /// Creates options with the machine's idle policy and with those CPUs of `host` that are in `cpus`.
     pub fn new(exe: PathBuf, directory: PathBuf, host: &Host, cpus: &[u32]) -> Self {
         let cpus = host.cpus.iter().filter(|cpu| cpus.contains(&cpu.index)).copied().collect();
         Self { exe, directory, cpus, idle: IdlePolicy::Machine, cluster: None, probe: crate::cpu_probe::run }

@@ -32,14 +32,14 @@ pub(crate) fn tick_ns() -> u64 {
 /// Fields of `/proc/PID/stat`. Source: proc_pid_stat(5).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stat {
-    /// Name of the process or thread, at most 15 bytes. Kernel threads change theirs with their work.
+    /// Name of the process or thread, at most 15 bytes. Kernel threads change their names with their work.
     pub(crate) name: String,
     /// Whether the process is still running; false for a zombie.
     pub(crate) runs: bool,
     pub(crate) parent: u32,
     pub(crate) group: u32,
     pub(crate) own_ns: u64,
-    /// CPU time in user mode, ns, including children that have ended and been waited for.
+    /// CPU time in user mode in ns, including children that have ended and been waited for.
     pub(crate) user_ns: u64,
     pub(crate) system_ns: u64,
     pub(crate) threads: u32,

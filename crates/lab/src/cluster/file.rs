@@ -32,7 +32,7 @@ pub struct Hosts {
     pub within: Duration,
     /// Whether this binary is copied to the machines.
     pub deploy: bool,
-    /// The machines in the order of the file: one for the server, at least one for generators.
+    /// The machines in the order of the file: at most one for the server, at least one for generators.
     pub hosts: Vec<HostPlan>,
 }
 

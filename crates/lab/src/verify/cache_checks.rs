@@ -163,7 +163,7 @@ fn http_cache(server: &mut Server<'_>) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// Builds a `set` and a `get` in a protocol that the server supports, each followed by its response.
+/// Builds a `set` and a `get` in a protocol that the server supports, each followed by the expected response.
 fn compose(known: &Detected, key: &str, value: &[u8]) -> [Vec<u8>; 4] {
     let (bytes, length) = (value.len(), key.len());
     let [set, stored, get, front, back] = match known.speaks.contains(&Speech::Text) {

@@ -129,7 +129,7 @@ impl<'a> Server<'a> {
         }
     }
 
-    /// Sends `asked` without reading until no more is accepted. Returns the length sent. Fails if other clients starve.
+    /// Sends `asked`, but reads nothing, until no more is accepted. Returns the length. Fails if other clients starve.
     pub(super) fn fill(&self, slow: &mut Client, asked: &[u8]) -> Result<usize, String> {
         // A write without progress for this long means that the server accepts no more.
         let io_error = |error: io::Error| format!("cannot send: {}", reason(&error));
