@@ -12,7 +12,7 @@ pub(crate) struct Waits {
     in_flight: Vec<(Nanos, Nanos)>,
     /// Send time of the oldest request in flight on each waiting connection.
     connections: Vec<Nanos>,
-    /// Waits of requests that were due but not sent, ns, in a histogram because there may be millions.
+    /// Waits, in ns, of requests that were due but not sent, in a histogram because there may be millions.
     unsent: Option<Box<Histogram>>,
     unsent_overdue: u64,
     stalls: Vec<(Nanos, Nanos)>,

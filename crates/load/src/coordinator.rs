@@ -18,9 +18,9 @@ use crate::hit_ratio_steadiness;
 use crate::recorder::{Fault, Faults};
 
 pub(crate) const NEVER: Nanos = Nanos::MAX;
-/// Time between announcing a moment and the moment itself, ns, so that workers can learn of it in time.
+/// Time in ns between announcing a moment and the moment itself, so that workers can learn of it in time.
 const NOTICE_NS: Nanos = 2_000_000;
-/// Timeout of the first connects, ns, unless the request timeout is longer.
+/// Timeout of the first connects in ns, unless the request timeout is longer.
 const CONNECT_NS: Nanos = 5_000_000_000;
 /// Time after which a gate that is still closed fails the load, ns.
 const GATE_NS: Nanos = 60_000_000_000;
@@ -74,7 +74,7 @@ pub(crate) struct Gauge {
     pub(crate) exhausted: AtomicBool,
     /// Whether all requests that were allowed during measuring have ended.
     pub(crate) drained: AtomicBool,
-    /// End of this worker's last request, ns, set once it may send no more.
+    /// End of this worker's last request in ns, set once the worker may send no more.
     pub(crate) last_answer: AtomicU64,
     live: Mutex<Live>,
 }

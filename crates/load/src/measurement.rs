@@ -149,7 +149,7 @@ fn by_request(spec: &LoadSpec, done: &[Done]) -> Vec<OperationMeasurement> {
     operations(requests).into_iter().enumerate().map(measured).collect()
 }
 
-/// Merges the results of an operation. `parts` has one entry per worker and step of this name.
+/// Merges the results of an operation. `parts` has one entry per worker and step with this name.
 pub(crate) fn operation<'a, I: Iterator<Item = &'a Operation>>(
     name: String,
     parts: impl Fn() -> I,

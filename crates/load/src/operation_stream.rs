@@ -342,7 +342,7 @@ impl Texts {
         (stamp, ((bits >> 48) % FILLER_STARTS) as usize)
     }
 
-    /// Fills `value` with the value of a key: a stamp of eight characters derived from key and length, truncated if
+    /// Fills `value` with the value of a key: a stamp of eight characters derived from the key and length, truncated if
     /// necessary, then filler. No character needs escaping in any protocol.
     #[inline]
     pub fn value(&self, key: u64, value: &mut [u8]) {

@@ -73,7 +73,7 @@ pub(crate) trait Protocol {
     type Stream;
 
     /// Whether responses arrive in the order of requests. If not, a stream numbers its requests in flight by place,
-    /// from 0 in the order they were sent. When a request ends, the request at the last place takes its place.
+    /// from 0 in the order in which they were sent. When a request ends, the request at the last place takes its place.
     const ORDERED: bool = true;
 
     /// Facts kept for each request in flight, to validate its response.
@@ -175,7 +175,7 @@ pub(crate) trait Protocol {
         false
     }
 
-    /// The trace id of a request and its name; `None` if it has no trace id.
+    /// The trace id and the name of a request; `None` if it has no trace id.
     fn trace(&self, _: Self::Expected) -> Option<(String, String)> {
         None
     }

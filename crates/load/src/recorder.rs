@@ -105,7 +105,7 @@ pub(crate) struct OpenLoop {
 }
 
 impl Default for OpenLoop {
-    /// Creates an empty set of histograms. Lags only decide what limited the load, so coarse buckets suffice.
+    /// Creates an empty set of histograms. Lags decide only what limited the load, so coarse buckets suffice.
     fn default() -> Self {
         let lag = Histogram::with_precision(Histogram::WINDOW_PRECISION);
         Self { response: Histogram::new(), lag_thread: lag.clone(), lag_connection: lag }
@@ -131,7 +131,7 @@ impl Wait {
 /// Counters of HTTP/2 events while measuring.
 #[derive(Clone, Debug)]
 pub(crate) struct StreamsRecorder {
-    /// Smallest number of requests in flight per connection that the server allowed at any time.
+    /// The server's lowest limit of requests in flight per connection at any time.
     pub(crate) allowed: u32,
     pub(crate) goaways: u64,
     pub(crate) refused: u64,
@@ -143,7 +143,7 @@ pub(crate) struct StreamsRecorder {
     pub(crate) messages: u64,
     /// Time between consecutive messages of a response, ns; `None` until a response has several.
     pub(crate) message_gap: Option<Histogram>,
-    /// Time from when a request was due until a place was free, ns, by reason; open loop only.
+    /// Time in ns from a request's due time until a place was free, by reason; open loop only.
     pub(crate) slot_wait: [Histogram; Wait::COUNT],
 }
 

@@ -27,7 +27,7 @@ use crate::worker_threads::{Gate, LoadError, cpu_of, kernel, pin, run_workers, u
 /// Time limit for connecting to each of a name's addresses.
 const RESOLVE_PATIENCE: Duration = Duration::from_secs(1);
 pub(crate) const RECEIVE_BYTES: usize = 16_384;
-/// Size of the send buffer of a connection, bytes, in addition to twice the bytes that can be in flight.
+/// Size of a connection's send buffer in bytes, in addition to twice the number of bytes that can be in flight.
 const SEND_BYTES_MAX: usize = 65_536;
 
 enum HttpVersion {
@@ -268,7 +268,7 @@ fn invalid(error: WorkloadError) -> LoadError {
     LoadError::Spec(vec![error.to_string()])
 }
 
-/// Resolves a name to its first address that accepts, as `localhost` may be `::1` while the server is on 127.0.0.1.
+/// Resolves a name to its first address that accepts connections: `localhost` may be `::1`, but the server 127.0.0.1.
 pub(crate) fn resolve(address: &str) -> Result<Address, LoadError> {
     let mut found =
         Address::resolve(address).map_err(|source| LoadError::Resolve { address: address.to_owned(), source })?;

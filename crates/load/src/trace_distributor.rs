@@ -37,7 +37,7 @@ pub(crate) struct TraceOp {
     pub(crate) key: u64,
     pub(crate) value_bytes: u32,
     pub(crate) ttl_s: u32,
-    /// Recorded length of the key, bytes, capped at the maximum for valid keys; 0 if not recorded.
+    /// Recorded length of the key in bytes, capped at the maximum for valid keys; 0 if not recorded.
     pub(crate) key_bytes: u8,
     pub(crate) kind: Kind,
     pub(crate) new: bool,
@@ -46,7 +46,7 @@ pub(crate) struct TraceOp {
 #[derive(Clone, Copy, Debug)]
 struct TracedKey {
     number: u32,
-    /// Latest recorded length of the value, bytes, or [`UNTOLD`].
+    /// Latest recorded length of the value in bytes, or [`UNTOLD`].
     value_bytes: u32,
     key_bytes: u8,
 }
@@ -74,7 +74,7 @@ impl Hasher for Hashed {
 pub(crate) struct ReplayCounts {
     operations: AtomicU64,
     keys: AtomicU64,
-    /// Total length of the keys, bytes. The next three fields only cover keys with a recorded length.
+    /// Total length of the keys, bytes. The next three fields cover only keys with a recorded length.
     key_bytes: AtomicU64,
     recorded_keys: AtomicU64,
     recorded_bytes: AtomicU64,
@@ -185,7 +185,7 @@ pub(crate) struct TraceDistributor<'a> {
     batches: Vec<Vec<TraceOp>>,
     turn: usize,
     known: HashMap<u64, TracedKey, BuildHasherDefault<Hashed>>,
-    /// First second of the trace if gaps are kept. The next fields hold the current second and its operations.
+    /// First second of the trace if gaps are kept. The next two fields hold the current second and its operations.
     first_s: Option<u64>,
     second: u64,
     in_second: Vec<(TraceOp, u64)>,

@@ -186,7 +186,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         }
     }
 
-    /// Lets clients that only wait for their next request send up to `room` each.
+    /// Lets clients that only wait for their next request send up to `room` requests each.
     fn all_go_on(&mut self, now: Nanos, room: u32) {
         for id in 0..self.task.clients {
             if self.connections.is_free(id) {

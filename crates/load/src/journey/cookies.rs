@@ -2,7 +2,7 @@
 
 /// Maximum number of cookies of a session. RFC 6265, section 6.1, requires at least 50 per domain.
 const COOKIES_MAX: usize = 50;
-/// Maximum length of a cookie's name and value together, bytes: the minimum that RFC 6265, section 6.1, requires.
+/// Maximum length of a cookie's name and value together, in bytes: the minimum that RFC 6265, section 6.1, requires.
 const COOKIE_BYTES_MAX: usize = 4096;
 
 #[derive(Clone, Debug, Default)]

@@ -16,10 +16,10 @@ use crate::worker_threads::LoadError;
 
 /// Maximum number of servers of a worker, bounded because responses can name any server.
 const SERVERS_MAX: usize = 1024;
-/// Maximum number of URLs whose resolved addresses are kept. Once this many are kept, all are forgotten.
+/// Maximum number of URLs whose resolved addresses are kept. At the maximum, all are discarded.
 const RESOLVED_MAX: usize = 1024;
 
-/// Servers by index, including servers named in responses. Names of one address have their own certificates.
+/// Servers by index, including those named in responses. Each name of an address is a server with its own certificate.
 #[derive(Clone, Debug)]
 pub(crate) struct Servers {
     /// TLS settings; their server name is ignored.

@@ -461,7 +461,7 @@ fn unset(schema: &thrift::Schema, method: &thrift::Method, arguments: &Given) ->
     missing.map(|field| field.name.clone()).collect()
 }
 
-/// The arguments of a step, with [`Value::Unknown`] in place of values that are only known when the step runs.
+/// The arguments of a step, with [`Value::Unknown`] in place of values that are known only when the step runs.
 fn sample(given: &Given) -> Value {
     match given {
         Given::Fixed(value) => value.clone(),

@@ -29,7 +29,7 @@ use crate::server_endpoint::Server;
 use crate::worker::Done;
 use crate::worker_threads::LoadError;
 
-/// Maximum length of a request, and of the body of a response, bytes.
+/// Maximum length of a request and of the body of a response, in bytes.
 pub(crate) const MESSAGE_BYTES_MAX: usize = study::load_limits_and_defaults::BODY_MAX_BYTES as usize;
 /// Maximum total length of the interim and final heads of a response, bytes.
 const HEADS_BYTES_MAX: usize = 64 * 1024;
@@ -66,7 +66,7 @@ struct PlannedJourney {
 struct PlannedTarget {
     url: Url,
     host: String,
-    /// Scheme, host and port, as the journey writes them.
+    /// Scheme, host and port, as written in the journey.
     origin: String,
     is_called: bool,
 }

@@ -2,7 +2,7 @@
 
 use net::Nanos;
 
-/// Maximum number of times between messages that are kept per response.
+/// Maximum number of intervals between messages that are kept per response.
 const GAPS_MAX: usize = 1 << 16;
 
 /// Messages of one response so far.
@@ -12,10 +12,10 @@ pub(super) struct Messages {
     /// Times between the ends of consecutive messages, ns.
     pub(super) gaps_ns: Vec<Nanos>,
     ended_at: Nanos,
-    /// Start of a prefix that has not arrived completely, and its length, bytes.
+    /// Start of a prefix that has not arrived completely, and its length in bytes.
     prefix: [u8; grpc::PREFIX_BYTES],
     prefix_bytes: usize,
-    /// Bytes of the current message that have not arrived.
+    /// Number of bytes of the current message that have not arrived.
     missing: usize,
 }
 

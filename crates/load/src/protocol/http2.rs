@@ -552,7 +552,7 @@ impl Http2 {
     }
 }
 
-/// Keeps the status and the message of a gRPC call, but no message of a successful call.
+/// Keeps the status of a gRPC call and, if the call failed, its message.
 fn read_grpc_trailer(grpc: &mut Option<GrpcStatus>, name: &[u8], value: &[u8]) {
     match name {
         b"grpc-status" => {

@@ -131,8 +131,8 @@ impl Expectation {
         }
     }
 
-    /// Judges the status of a gRPC call, and whether the last message `is_complete`. Any response is valid if the load has
-    /// no gRPC calls.
+    /// Finds the fault of a gRPC call, given its status and whether its last message `is_complete`. Any response is
+    /// valid if the load has no gRPC calls.
     #[inline]
     pub(super) fn judge_grpc(&mut self, status: u16, grpc: Option<GrpcStatus>, is_complete: bool) -> Option<Fault> {
         if !self.is_grpc || !self.accepts(status) {

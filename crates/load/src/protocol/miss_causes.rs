@@ -107,7 +107,7 @@ impl Shared {
         (at.saturating_sub(self.start) / 1_000_000_000).min(u64::from(u32::MAX)) as u32
     }
 
-    /// Number of distinct keys requested, and total length of these keys and their values, bytes.
+    /// Number of distinct keys requested, and total length of these keys and their values in bytes.
     pub(crate) fn footprint(&self) -> (u64, u64) {
         (self.footprint_keys.load(Relaxed), self.footprint_bytes.load(Relaxed))
     }

@@ -9,7 +9,7 @@ use wire::http1::RequestMethod;
 /// Maximum number of request kinds with separate results.
 const OPERATIONS_MAX: usize = 64;
 
-/// Names of the request kinds in a mix. Empty for a single kind or more than [`OPERATIONS_MAX`].
+/// Names of the request kinds in a mix. Empty for a single kind or for more than [`OPERATIONS_MAX`].
 pub(crate) fn operations(requests: &[HttpRequest]) -> Vec<String> {
     let mut names = Vec::<String>::new();
     for name in requests.iter().map(HttpRequest::kind) {

@@ -136,7 +136,7 @@ impl Value {
         String::from_utf8(field[3..35].to_vec()).ok()
     }
 
-    /// Maximum length of the values, bytes, and whether all values have this length.
+    /// Maximum length of the values in bytes, and whether all values have this length.
     fn bytes(&self) -> (usize, bool) {
         let digits = |number: u64| number.checked_ilog10().map_or(1, |digits| digits as usize + 1);
         let between = |first: u64, last: u64| (digits(last), digits(first) == digits(last));
@@ -261,7 +261,7 @@ impl Varied {
         sizes.fold((0, true), |(sum, all), (bytes, is_fixed)| (sum + bytes, all && is_fixed))
     }
 
-    /// Maximum length of the body, bytes, and whether all lengths are equal.
+    /// Maximum length of the body in bytes, and whether all lengths are equal.
     pub(crate) fn body_bytes(&self) -> (usize, bool) {
         self.bytes_of(&self.body)
     }

@@ -183,7 +183,7 @@ fn listed(names: &[&str]) -> String {
 
 /// The common name or organization of an `RDNSequence` (RFC 5280, section 4.1.2.4 and appendix A.1, ITU-T X.690 8.1).
 fn title(name: &[u8]) -> String {
-    /// Object identifiers of common name and organization: 2.5.4.3 and 2.5.4.10.
+    /// Object identifiers of the common name (2.5.4.3) and the organization (2.5.4.10).
     const WANTED: [&[u8]; 2] = [&[0x55, 4, 3], &[0x55, 4, 10]];
     let mut found = [None, None];
     let mut sets = name;

@@ -252,7 +252,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         let flight = *flight;
         self.answered(id, place, flight, Some(Fault::StreamReset), 0, CacheOutcome::NOTHING, at);
     }
-    /// Closes the connection after its last response, as a server may wait for the close (RFC 9112, section 9.6).
+    /// Closes the connection after its last response, because a server may wait for the close (RFC 9112, section 9.6).
     pub(super) fn end_after_last(&mut self, id: u32, at: Nanos) {
         self.move_to_next_connection(id, at);
         let client = self.connections.client(id);
