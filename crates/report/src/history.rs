@@ -17,7 +17,7 @@ const STEPS: usize = 8;
 
 const BAR: usize = 25;
 
-/// Renders for a terminal: a table per design point, a bar per interval, and commands that would judge the steps.
+/// Renders the history for a terminal: a table per design point, a bar per interval, and commands to judge the steps.
 pub fn history_terminal(history: &History, style: &Style) -> String {
     render::terminal::terminal(&document(history, true), style)
 }

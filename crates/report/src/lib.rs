@@ -41,17 +41,17 @@ pub use render::html::{HtmlError, PAGE_LIMIT, PAGE_POINTS, figure_svgs, html};
 pub use side_by_side::side_by_side_terminal;
 pub use terminal_style_and_wrap::{COLOUR_CODES, Style};
 
-/// Renders for a terminal: question, answer, tables, warnings and machine.
+/// Renders the report for a terminal: the question, answer, tables, warnings and machine.
 pub fn terminal(findings: &Findings, style: &Style) -> String {
     render::terminal::terminal(&sections::document(findings), style)
 }
 
-/// Renders the comparison of two servers for a pull request: answer, table and warnings, in Markdown.
+/// Renders the comparison of two servers for a pull request: the answer, table and warnings, in Markdown.
 pub fn markdown_short(findings: &Findings) -> String {
     render::markdown::markdown(&sections::short(findings))
 }
 
-/// Renders the whole page without figures for a pull request or lab notebook, in Markdown.
+/// Renders the whole page without figures for a pull request or a lab notebook, in Markdown.
 pub fn markdown(findings: &Findings) -> String {
     render::markdown::markdown(&sections::document(findings))
 }

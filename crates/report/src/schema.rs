@@ -7,7 +7,7 @@ use crate::workload_samples::WorkloadDrawn;
 use analysis::findings::History;
 use analysis::{FindReport, Findings, LoadReport};
 
-/// Returns stem and content of each file in schemas/ that this crate owns.
+/// Returns the stem and content of each file in schemas/ that this crate owns.
 pub fn schemas() -> [(&'static str, String); 5] {
     [
         ("findings", text::<Findings>()),

@@ -37,12 +37,12 @@ pub struct WorkloadDrawn {
     pub distinct_keys: u64,
     /// Number of operations that are the first on their key. Reads among them miss in any cache.
     pub first_touches: u64,
-    /// Total size of all requested keys and their values, bytes, each counted once. A cache of this size plus its own
+    /// Total size of all requested keys and their values in bytes, each counted once. A cache of this size plus its own
     /// overhead would hold them all.
     pub footprint_bytes: u64,
     /// Share of the most popular keys; `null` if keys are created during the workload.
     pub head: Option<Head>,
-    /// Hit ratio that the mix without fills implies, a fraction; `null` if it implies none.
+    /// Hit ratio, from 0 to 1, that the mix without fills implies; `null` if it implies none.
     pub hit_ratio_of_mix: Option<f64>,
     /// Lengths of keys and values, as drawn and by their distributions.
     pub lengths: Vec<Lengths>,
@@ -57,11 +57,11 @@ pub struct WorkloadDrawn {
 /// Share of operations on the most popular keys.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Head {
-    /// Number of the most popular keys.
+    /// Number of keys that count as the most popular.
     pub keys: u64,
-    /// Share as drawn, a fraction of the operations on existing keys.
+    /// Share of the operations on existing keys as drawn, from 0 to 1.
     pub drawn: f64,
-    /// Exact share by the distribution, a fraction.
+    /// Exact share by the distribution, from 0 to 1.
     pub exact: f64,
 }
 
@@ -128,7 +128,7 @@ pub struct Curves {
 /// Names of the kinds of operations, in the order of `load::operation_stream::Kind`.
 pub const KINDS: [&str; 4] = ["get", "set", "delete", "read-modify-write"];
 
-/// Renders operations, lengths and fits for a terminal.
+/// Renders the operations, lengths and fits for a terminal.
 pub fn workload_terminal(drawn: &WorkloadDrawn) -> String {
     let operations = number::count(drawn.operations, "operation");
     let mut text = format!("{}, {operations} sampled with seed {}\n", drawn.name, drawn.seed);
@@ -212,7 +212,7 @@ struct Page<'a> {
     svg: &'a str,
 }
 
-/// Renders table and figure as one page without external resources. Fails with [`HtmlError`] if the template fails.
+/// Renders the tables and figure as one self-contained page. Fails with [`HtmlError`] if the template fails.
 pub fn workload_html(drawn: &WorkloadDrawn) -> Result<String, HtmlError> {
     let (text, svg) = (workload_terminal(drawn), workload_svg(drawn));
     let page = Page { title: &drawn.name, text: &text, svg: &svg };

@@ -57,7 +57,7 @@ fn percentiles(histogram: &stats::Histogram, unanswered: u64) -> String {
     text
 }
 
-/// Describes the requests missing from a histogram, which quintain's own quantiles account for.
+/// Describes the requests missing from a histogram. Quintain's own quantiles account for them.
 fn without(unanswered: u64) -> String {
     let requests = analysis::number::count(unanswered, "request");
     format!("{requests} without a response when measuring ended: not counted here")

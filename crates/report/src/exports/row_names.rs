@@ -4,7 +4,7 @@ use analysis::Findings;
 use analysis::findings::Row;
 use study::record::IdlePolicy;
 
-/// Maximum length of a file name without its extension, bytes. File systems allow 255.
+/// Maximum length of a file name without its extension, in bytes. File systems allow 255.
 const FILE_MAX: usize = 200;
 
 /// Returns a name made of the study and all levels, such as `volley/server=go/cores=2`, stable between runs and unique

@@ -38,7 +38,7 @@ struct Value {
     at_least: bool,
 }
 
-/// Draws a panel per quantile with a line per contender. `None` without several rates, or if the study draws them.
+/// Draws a panel per quantile with a line per contender. `None` without several rates, or if the study has this figure.
 pub(super) fn over_rate(findings: &Findings, detail: Detail) -> Option<Drawing> {
     let rate = rate_factor(findings);
     if rate.is_some_and(|rate| is_drawn(findings, rate)) {

@@ -71,7 +71,7 @@ fn lines<'a>(findings: &'a Findings, whats: &[&str], detail: Detail) -> Vec<Line
     found().filter_map(line).collect()
 }
 
-/// Creates a drawing without name and title. `axes` has title, unit and label of each panel.
+/// Creates a drawing without a name or title. `axes` has the title, unit and label of each panel.
 fn draw(findings: &Findings, lines: &[Line<'_>], axes: &[(&str, &str, &str)], more: &str) -> Drawing {
     let band = bars(findings, findings.level, " over trials");
     let mut keys = Vec::<Key>::new();

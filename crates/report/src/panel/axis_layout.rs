@@ -22,7 +22,7 @@ const ROOM: f64 = 0.05;
 const LOG_FROM: f64 = 25.0;
 
 impl Axis {
-    /// Creates a log or linear axis for values (see [`LOG_FROM`]). The label says if the axis starts above zero.
+    /// Creates a log or linear axis for values (see [`LOG_FROM`]). A linear axis that starts above zero says so.
     pub(crate) fn of_values(values: impl Iterator<Item = f64>, unit: &str, label: &str) -> Axis {
         let (low, high) = values
             .filter(|value| number::drawable(*value))

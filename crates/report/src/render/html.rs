@@ -13,7 +13,7 @@ use crate::panel;
 use crate::panel::style::{self, Background};
 use crate::sections;
 
-/// Maximum size of a page, bytes, since pages are mailed and opened on phones.
+/// Maximum size of a page in bytes, because pages are mailed and opened on phones.
 pub const PAGE_LIMIT: usize = 1_000_000;
 
 /// Maximum number of design points on a full page. At the lowest detail, 200 points of 30 trials took 1.3 MB.

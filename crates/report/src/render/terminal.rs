@@ -7,7 +7,7 @@ use analysis::visible;
 use crate::document::{Block, Document, Reach, Room, Section, Table};
 use crate::terminal_style_and_wrap::{Paint, Style, columns, wrap};
 
-/// Renders the question, the answer and the short blocks of every section. Tables that are too wide omit columns and list them.
+/// Renders the question, the answer and the short blocks of every section. Tables list the columns that do not fit.
 pub(crate) fn terminal(document: &Document, style: &Style) -> String {
     let paint = Paint(style);
     let mut out = wrap(&format!("{}\n", paint.bold(&document.question)), style.width, 0);

@@ -7,7 +7,7 @@ use analysis::number::{p_value, percent};
 
 use crate::document::{Block, Head, Section, Table};
 
-/// Maximum number of rows of all tables about metrics other than the main one; the JSON has all pairs.
+/// Maximum total number of rows in the tables of metrics other than the main one; the JSON has all pairs.
 const ROWS_MAX: usize = 200;
 
 pub(crate) fn section(f: &Findings) -> Option<Section> {

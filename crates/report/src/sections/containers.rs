@@ -35,7 +35,7 @@ fn line(one: &HostedFinding) -> Vec<String> {
     ]
 }
 
-/// Formats median and range, `1.27 ms [1.20 ms, 1.31 ms]`, or one value if all are equal.
+/// Formats the median and range as `1.27 ms [1.20 ms, 1.31 ms]`, or as one value if all are equal.
 fn range(found: &Option<MedianRange>, unit: &str) -> String {
     match found {
         None => "–".to_owned(),

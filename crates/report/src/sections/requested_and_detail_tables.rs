@@ -53,7 +53,7 @@ fn title(table: &plan::Table) -> String {
     table.title.clone().unwrap_or_else(|| capitalised(&texts().join(", ")))
 }
 
-/// Columns with sample mean, standard deviation and interval of a metric, in one unit that the heads name.
+/// Columns with the sample mean, standard deviation and interval of a metric, in one unit that the heads name.
 fn statistics(findings: &Findings, metric: &str) -> Vec<Column> {
     let unit = findings.unit(metric);
     let found = |row: &Row| row.metrics.get(metric).cloned().unwrap_or_default();
