@@ -735,7 +735,7 @@ pub(crate) struct LoadArgs {
     pub(crate) spec: Option<String>,
 }
 
-/// Flags of journey loads only.
+/// Flags that only journey loads accept.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct JourneyArgs {
     /// Run a user journey instead of loading a URL: `evernote`, `chess`, `twitter`, or a file; -n counts calls, in whole journeys, and --rate journeys per second; repeatable, with weights: `browse.toml=9`
@@ -815,7 +815,7 @@ fn warmup(text: &str) -> Result<WarmupRule, Invalid> {
     }
 }
 
-/// Flags of cache loads only.
+/// Flags that only cache loads accept.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct CacheArgs {
     /// Cache workload: a preset (see `quintain workload show --help`), or a file with `[load.workload]` or only its content [default: etc-2012]
@@ -872,7 +872,7 @@ fn one_of<T: Copy + Send + Sync + 'static>(known: &'static [(&'static str, T)]) 
     words.map(|word| known.iter().find(|(name, _)| *name == word).expect("clap has checked the word").1)
 }
 
-/// Flags of HTTP only. Values are text here and are parsed together, so that all errors are reported at once.
+/// Flags that only HTTP loads accept. Values are text here and are parsed together, so that all errors are reported.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 pub(crate) struct HttpArgs {
     /// File of requests instead of a URL, picked by weight: per line `[WEIGHT] [METHOD] URL`, or vegeta's JSON; one server
@@ -1296,7 +1296,7 @@ pub(crate) struct RunsArgs {
     pub(crate) json: bool,
 }
 
-/// Which runs are listed.
+/// Criteria for the runs to list.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
 pub(crate) struct RunsFilter {
     /// Only runs of this study
@@ -1327,8 +1327,8 @@ pub(crate) enum State {
 pub(crate) enum RunsVerb {
     /// Remove runs and their trials, without asking, and shrink the store
     ///
-    /// Their space goes back to the disk, unless a run is going on in the store: then later trials use the space, and the next `rm` shrinks the store. So it is in a large
-    /// store of an older quintain, until `--rewrite`. Running runs are refused.
+    /// Their space goes back to the disk, unless a run is in progress in the store: then later trials use the space, and the next `rm` shrinks the store. A large store
+    /// from an older quintain shrinks only with `--rewrite`. Runs in progress are refused.
     Rm {
         /// Run names or unique prefixes
         #[arg(required_unless_present = "rewrite", value_name = "RUN")]

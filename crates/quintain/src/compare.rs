@@ -176,7 +176,7 @@ fn window(duration: &str) -> Option<String> {
     (ns < 2 * study::load_limits_and_defaults::WINDOW_NS).then(|| format!("{}us", (ns / 2_000).max(1_000)))
 }
 
-/// Splits a URL without host and port into protocol and path; the path is `None` if the protocol has none.
+/// Splits a URL without a host and port into its protocol and path; the path is `None` if the protocol has none.
 fn target(url: &str, mistakes: &mut Mistakes) -> (&'static str, Option<String>) {
     let Some((scheme, rest)) = url.split_once("://") else {
         let problem = usage(format!("`{url}` is not a URL without host and port"));

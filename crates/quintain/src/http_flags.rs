@@ -14,7 +14,7 @@ use crate::cli::{CacheArgs, HttpArgs};
 use crate::collected_mistakes::Mistakes;
 use crate::command_result::{Result, usage};
 
-/// Maximum length of a Unix socket path, in bytes (unix(7): `sun_path` with its terminating zero).
+/// Maximum length of a Unix socket path in bytes: `sun_path` has 108, including the terminating zero (unix(7)).
 const SOCKET_PATH_MAX_BYTES: usize = 107;
 
 #[derive(Clone, Debug, PartialEq)]

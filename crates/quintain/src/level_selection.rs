@@ -37,7 +37,7 @@ fn level<'l>(side: &'l Levels, factor: &str) -> Option<&'l String> {
 const DESIGN_POINT: &str = "design point";
 
 /// Keeps only the design points at `base` and `head`. Returns the factor in which they differ and its two levels. If
-/// they differ in several factors, one new factor replaces these. Fails if a level is unknown.
+/// they differ in several factors, one new factor replaces them. Fails if a level is unknown.
 pub(crate) fn keep_sides(plan: &mut Plan, base: &Levels, head: &Levels) -> Result<(String, [Level; 2])> {
     let sides = [known(plan, base)?, known(plan, head)?];
     for side in &sides {

@@ -29,11 +29,11 @@ use crate::{
 const SPIN_NS: u64 = 100_000;
 /// Multiple of `--duration` after which `--until` gives up.
 const UNTIL_DURATIONS: u64 = 10;
-/// Default time of measuring, in ns.
+/// Default measurement time, in ns.
 const DURATION_NS: u64 = 5_000_000_000;
 /// Time in ns after which a load with `-n`, or a trace without `-d`, gives up.
 const REQUESTS_MAX_NS: u64 = 600_000_000_000;
-/// Constants of volley: requests per round, half-width of the interval, maximum time.
+/// Constants of volley: requests per round, half-width of the interval, and maximum time.
 const VOLLEY: Stop = Stop::Volley { round_requests: 1_000_000, half_width_ns: 5_000, max_ns: 180_000_000_000 };
 /// Maximum number of windows. Longer loads have longer windows.
 const WINDOWS_MAX: u64 = 36_000;

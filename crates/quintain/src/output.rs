@@ -171,7 +171,7 @@ pub(crate) fn read(path: &std::path::Path) -> Result<String> {
     std::fs::read_to_string(path).map_err(cannot(Exit::Usage, "read", path))
 }
 
-/// Reads the file `name`, the value of `flag`, which names no built-in preset or journey. Fails if it is unreadable.
+/// Reads the file `name`, given for `flag` if no built-in preset or journey has this name. Fails if it is unreadable.
 pub(crate) fn read_named(flag: &str, built_in: &str, name: &str, hint: String) -> Result<String> {
     if !std::path::Path::new(name).exists() && !name.contains(['/', '.']) {
         return Err(usage(format!("`{flag}`: no {built_in} or file named `{name}`")).hint(hint));

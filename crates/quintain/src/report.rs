@@ -157,7 +157,7 @@ fn trial_of_no_trace() -> Problem {
     problem.hint("drop it, or add `--format trace`")
 }
 
-/// Findings of runs that share study, profile and machine with `newest`, up to `newest`, oldest first.
+/// Findings of the runs with the study, profile and machine of `newest`, up to `newest`, oldest first.
 fn runs_up_to(store: &Store, newest: &Run, findings: &Findings) -> Result<Vec<Findings>> {
     let mut history = Vec::new();
     for summary in store.runs()?.iter().rev() {

@@ -14,7 +14,7 @@ const LOOK: Duration = Duration::from_millis(500);
 /// Number of consecutive quiet observations that end the wait.
 const LOOKS: u32 = 4;
 
-/// Waits up to `max` until other processes use at most [`lab::other_processes::BUSY`] CPUs; names the busiest.
+/// Waits up to `max` until other processes use at most [`lab::other_processes::BUSY`] CPUs; names the busiest ones.
 pub(crate) fn wait(max: Duration) {
     wait_with(max, &signals::is_interrupted, || lab::other_processes::users(LOOK), output::message);
 }

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::common::{Folder, Server};
 
-/// Messages as JSON with payloads of zeros, which base64 writes as `A`. `sizes` are multiples of 3, bytes.
+/// Message as JSON with a payload of `size` zero bytes, which base64 writes as `A`. `size` must be a multiple of 3.
 fn payload(size: usize) -> String {
     assert!(size.is_multiple_of(3));
     format!(r#"{{"payload": {{"body": "{}"}}}}"#, "A".repeat(size / 3 * 4))
