@@ -285,7 +285,7 @@ impl Running {
         Ok(checked.warnings)
     }
 
-    /// Whether, since the last call, memory for messages fell by 4 MiB from its peak or 32 connections were closed.
+    /// Whether, since the previous check, message memory has fallen 4 MiB below its peak or 32 connections have closed.
     pub fn take_burst(&self) -> bool {
         const FEWER_BYTES: usize = 4 << 20;
         const FEWER_CONNECTIONS: u64 = 32;

@@ -80,7 +80,7 @@ impl Body {
         Self { rest: Some(rest), ..Self::default() }
     }
 
-    /// Creates a body that is forwarded as it arrives. `done` gets a copy before the receiver sees the end.
+    /// Creates a body that is forwarded as it arrives. `done` gets a copy of it before the receiver sees its end.
     pub(crate) fn watched(rest: Incoming, limits: &Limits, budget: &Arc<Budget>, done: Done) -> Self {
         let gathered = Some(Gathered::new(limits.body_bytes, budget));
         let deadline = Box::pin(tokio::time::sleep(limits.request));

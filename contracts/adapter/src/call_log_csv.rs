@@ -24,7 +24,7 @@ const LINES_A_LOOK: u64 = 20;
 #[derive(Debug, Default)]
 pub(crate) struct Line {
     pub(crate) call: u64,
-    /// The adapter's side, `client` or `server`; `end` in the last line, which has totals after everything is stored.
+    /// The adapter's side, `client` or `server`; `end` in the last line, which has the totals once the store is closed.
     pub(crate) side: &'static str,
     pub(crate) operation: Arc<str>,
     /// Time from receiving to forwarding the request, plus the same for the reply, in ns.

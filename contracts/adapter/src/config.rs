@@ -82,7 +82,7 @@ pub struct Consuming {
     pub listen: Option<String>,
     /// Address at which the service's adapter accepts other adapters; `None` if unknown.
     pub peer: Option<String>,
-    /// Labels that vouch for the service; if empty, `unknown` does.
+    /// Labels that vouch for the service. Without any, the label `unknown` vouches for it.
     pub labels: Vec<String>,
 }
 

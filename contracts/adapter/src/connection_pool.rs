@@ -20,7 +20,7 @@ const SERVERS_MAX: usize = 256;
 
 /// The field that carries metadata between adapters. Its name is short, since every call has the field.
 pub(crate) const META: HeaderName = HeaderName::from_static("whip");
-/// Value of [`META`] in the first request between adapters (`OPTIONS *`) and its response. Never a value of metadata.
+/// Value of [`META`] in the first request between adapters (`OPTIONS *`) and its response. Metadata never equals it.
 pub(crate) const GREETING: &str = "whip-1";
 
 /// Value of [`META`] in a response that an adapter made instead of its service. Metadata never has this value.
@@ -30,7 +30,7 @@ pub(crate) struct Conn {
     pub(crate) authority: String,
     pub(crate) whom: Whom,
     pub(crate) sender: SendRequest<Body>,
-    /// Whether the connection was used before, so that the server may have closed it.
+    /// Whether the connection has been used before, so that the server may have closed it.
     pub(crate) is_used: bool,
     since: Instant,
 }

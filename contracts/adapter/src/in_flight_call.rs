@@ -47,7 +47,7 @@ impl InFlightCall {
         Call { endpoint: &self.hop.endpoint, operation: self.op.id, args }
     }
 
-    /// Returns the facts of the call that both ends know. `sender` is the label of the caller's adapter.
+    /// Returns the facts about the call that both ends know. `sender` is the label of the caller's adapter.
     fn context<'c>(&'c self, sender: &'c str) -> CallContext<'c> {
         CallContext { receiver: &self.hop.endpoint, service: &self.service.name, sender }
     }

@@ -18,7 +18,7 @@ impl Budget {
         Arc::new(Self { used_bytes: AtomicUsize::new(0), peak_bytes: AtomicUsize::new(0), max_bytes })
     }
 
-    /// Returns by how many bytes the use has fallen below its peak since the last call.
+    /// Returns the number of bytes by which use has fallen below its peak since this was last called.
     pub(crate) fn take_fall(&self) -> usize {
         let used = self.used_bytes.load(Ordering::Relaxed);
         self.peak_bytes.swap(used, Ordering::Relaxed).saturating_sub(used)

@@ -59,7 +59,7 @@ pub(crate) struct Metrics {
     pub(crate) upstream_failed: AtomicU64,
     pub(crate) peers_failed: AtomicU64,
     pub(crate) timeouts: AtomicU64,
-    /// Metadata rejected because it was unreadable or its sender may not send any.
+    /// Metadata rejected because it was unreadable or its sender was not allowed to send any.
     pub(crate) metadata_refused: AtomicU64,
     pub(crate) dials_refused: AtomicU64,
     /// Bodies that exceed `limits.body` once decoded.

@@ -53,7 +53,7 @@ impl Gate {
         Self { settings, known: HashMap::new(), second: now, this_second: 0, left_out: 0 }
     }
 
-    /// Returns how many equal reports were suppressed since the last one passed; `None` if this report is suppressed.
+    /// Returns how many equal reports have been suppressed since the last one passed; `None` to suppress this one too.
     fn pass(&mut self, report: &Report, now: Instant) -> Option<u64> {
         if now.duration_since(self.second) >= Duration::from_secs(1) {
             (self.second, self.this_second) = (now, 0);

@@ -19,7 +19,7 @@ use crate::message_queue_thread::Worker;
 use crate::metrics::{Skip, count, is_notable, value_of};
 use crate::shared_monitor::Watch;
 
-/// Time for which an adapter is bypassed after a timeout. Otherwise each call would wait for the timeout.
+/// Time for which an adapter is bypassed after a timeout. Otherwise, each call would wait for the timeout.
 const LEFT_ALONE: Duration = Duration::from_secs(10);
 
 /// Maximum number of reported content codings, whose names come from peers.
@@ -49,7 +49,7 @@ pub(crate) struct App {
 }
 
 impl App {
-    /// Counts an unreachable adapter. Reports counts that are powers of two. Bypasses it for 10 s after a timeout.
+    /// Counts an unreachable adapter, and bypasses it for 10 s after a timeout. Reports counts that are powers of two.
     pub(crate) fn peer_failed(&self, peer: &str, error: &io::Error) {
         if is_notable(&self.watch.metrics.peers_failed) {
             let what = match error.kind() {
@@ -106,7 +106,7 @@ impl App {
         }
     }
 
-    /// Decodes a body. Reports each unsupported coding once, and bodies over the limit if [`is_notable`] allows.
+    /// Decodes a body. Reports each unsupported coding once, and bodies over the limit if [`is_notable`] allows it.
     pub(crate) fn decoded<'b>(&self, headers: &hyper::HeaderMap, body: &'b [u8]) -> Content<'b> {
         let content = crate::content_decoding::decode(headers, body, self.limits.body_bytes);
         match &content {

@@ -21,7 +21,7 @@ use crate::config::StoreSettings;
 use crate::metrics::{Metrics, count};
 use crate::reports::Note;
 
-/// Maximum size in bytes of entries waiting for a slow disk. Further entries stay in memory and are counted.
+/// Maximum size in bytes of entries waiting for a slow disk. Further entries stay only in memory and are counted.
 const WAITING_MAX_BYTES: usize = 8 << 20;
 /// Size of a batch in bytes above which it is written at once, so that a burst is not in memory twice.
 const WRITE_FROM_BYTES: usize = 128 << 10;
@@ -35,7 +35,7 @@ pub(crate) const ALONE_BYTES: usize = 16 << 20;
 const FORGOTTEN_BYTES: usize = 128 << 10;
 
 pub(crate) struct EntryStore {
-    /// All entries, or a cache of those in the file. Each follows the time of its last change, in seconds since 1970.
+    /// All entries, or a cache of those in the file, each after the time of its last change (in seconds since 1970).
     memory: MemoryStore,
     file: Option<EntryFile>,
     /// Maximum size of `memory` in bytes while the file can be written.
@@ -105,7 +105,7 @@ impl Waiting {
         true
     }
 
-    /// Counts a change of the store's size, including entries that are not yet written.
+    /// Counts a change of the store's size, which includes entries that are not yet written.
     fn grow(&mut self, change_bytes: i64, metrics: &Metrics) {
         self.change_bytes += change_bytes;
         // Two's complement addition wraps as intended.

@@ -258,7 +258,7 @@ impl Connection<'_> {
         Err(io::ErrorKind::UnexpectedEof.into())
     }
 
-    /// Forwards `request`, if any, and all later bytes unsplit. Ends the connection instead if such bytes are rejected.
+    /// Forwards `request`, if any, and later bytes unchecked. Ends the connection instead if such bytes are rejected.
     async fn tunnel_unreadable(&mut self, request: Option<&[u8]>) -> io::Result<()> {
         if self.app.watch.refuse_unchecked(Unchecked::Unreadable).is_some() {
             return Ok(());

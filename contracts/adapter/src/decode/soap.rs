@@ -163,7 +163,7 @@ fn put(tape: &mut Tape<'_>, wsdl: &Wsdl, view: View<'_>) -> TapeId {
     id.unwrap_or_else(|| tape.malformed(fault))
 }
 
-/// Whether a string is an integer that its type allows, but that exceeds the integers of clauses.
+/// Whether a string is an integer that its type allows, but that exceeds the range of integers in clauses.
 fn is_beyond(text: &str, min: i64, max: i64) -> bool {
     let text = text.trim_matches([' ', '\t', '\n', '\r']);
     let (is_below, digits) = match text.strip_prefix('-') {

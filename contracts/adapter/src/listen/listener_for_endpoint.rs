@@ -27,7 +27,7 @@ pub(crate) struct Resolved {
     pub(crate) service: Option<String>,
 }
 
-/// Finds or opens an endpoint's listener. Returns the endpoint itself if none is possible. Fails if it is invalid.
+/// Finds or opens an endpoint's listener, or else returns the endpoint itself. Fails if the endpoint is invalid.
 pub(crate) async fn resolve(app: &Arc<App>, endpoint: &str) -> Result<Resolved, String> {
     let parsed = Endpoint::parse(endpoint).ok_or_else(|| format!("`{endpoint}` is not a valid endpoint"))?;
     let authority = parsed.authority();

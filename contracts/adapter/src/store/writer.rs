@@ -88,7 +88,7 @@ impl Shared {
         })
     }
 
-    /// Returns all entries of the file. If the file cannot be read, adds a note and returns none.
+    /// Returns all entries of the file. If the file cannot be read, adds a note and returns no entries.
     pub(super) fn all(&self) -> Vec<Row> {
         self.reading(database::all).unwrap_or_else(|error| {
             (self.note)(format!("cannot read the entries of the store: {error}. Only those in memory are shown"));
