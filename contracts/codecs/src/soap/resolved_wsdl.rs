@@ -15,7 +15,7 @@ pub enum Builtin {
     Text,
     /// A boolean: `true`, `false`, `1` or `0`.
     Boolean,
-    /// An integer from the minimum to the maximum. Integers wider than 64 bits are only available as text.
+    /// An integer from the minimum to the maximum. Integers wider than 64 bits are available only as text.
     Integer(i64, i64),
     /// `float` and `double`, with `INF`, `-INF` and `NaN`.
     Float,

@@ -8,7 +8,7 @@ use crate::value::Value;
 
 const XSI: &str = "http://www.w3.org/2001/XMLSchema-instance";
 
-/// A value in place in an envelope. Repeatable fields are lists, as are types that only wrap one ([`Complex::array`]).
+/// A value in an envelope. Repeatable fields are lists, as are types that only wrap a list ([`Complex::array`]).
 #[derive(Clone, Copy)]
 pub struct View<'e> {
     document: &'e Document<'e>,

@@ -173,7 +173,7 @@ impl<'f> Reader<'f> {
         })
     }
 
-    /// Returns the qualified name in an attribute. If it is missing or undeclared, reports an error and returns `None`.
+    /// Returns the qualified name in an attribute. Reports an error and returns `None` if it is missing or undeclared.
     fn qualified(&mut self, node: Node<'f>, attribute: &str) -> Option<Name<'f>> {
         let value = self.required(node, attribute);
         if value.is_empty() {

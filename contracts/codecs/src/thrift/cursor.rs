@@ -192,7 +192,7 @@ impl<'b> Cursor<'b> {
         Ok(bytes as usize)
     }
 
-    /// Reads a length and that many bytes. If bytes are missing, `Need` has the number of all missing bytes.
+    /// Reads a length and that many bytes. If bytes are missing, `Need` has the total number of missing bytes.
     pub(super) fn string(&mut self, limit: usize) -> Result<&'b [u8], Stop> {
         let length = self.length(limit)?;
         self.take(length)
