@@ -24,7 +24,7 @@ const MANY_MAX: usize = 1000;
 /// Maximum number of steps in an `identifies` clause. It bounds the nesting of loops.
 const STEPS_MAX: usize = 16;
 
-/// Compiles a syntax tree. The contract is only usable if no finding is an error.
+/// Compiles a syntax tree. The contract is usable only if no finding is an error.
 pub(crate) fn compile(file: &syntax::File, text: &str, known: &KnownSchema, found: &mut Findings) -> Contract {
     let compiler = ContractCompiler { file, text, lines: Lines::new(text), known };
     let mut services = Vec::new();

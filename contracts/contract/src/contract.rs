@@ -12,7 +12,7 @@ pub struct Contract {
     /// A hash of the contract's content, unaffected by layout and comments.
     pub hash: u64,
     pub(crate) generation: u16,
-    /// Operation (`Adder.add`) and name (`Adder.add.sum`) of every clause, indexed by its number.
+    /// Operation (`Adder.add`) and name (`Adder.add.sum`) of every clause, indexed by the clause's number.
     pub(crate) clause_names: Vec<(String, String)>,
 }
 

@@ -67,7 +67,7 @@ pub struct RequestMetadata {
 pub struct CallContext<'a> {
     /// The called endpoint.
     pub receiver: &'a str,
-    /// Name of the service at that endpoint.
+    /// Name of the service at the called endpoint.
     pub service: &'a str,
     /// The label of the request's sender. It is part of a request's metadata; both ends of a reply know it.
     pub sender: &'a str,

@@ -77,7 +77,7 @@ pub struct Counts {
     pub entries: u64,
     /// Entries of received metadata that were rejected because the message does not introduce them.
     pub refused: u64,
-    /// Entries that were evicted, have expired, or were not stored because there was no room for their names.
+    /// Entries that were evicted, that expired, or that were not stored because there was no room for their names.
     pub forgotten: u64,
 }
 
@@ -165,7 +165,7 @@ impl<S: Store> Monitor<S> {
         Counts { forgotten: self.counts.forgotten + self.store.forgotten(), ..self.counts }
     }
 
-    /// Replaces the contract with its successor ([`Contract::after`]). Entries stay, and calls in flight keep theirs.
+    /// Replaces the contract with its successor ([`Contract::after`]) for new calls. Service entries stay.
     pub fn renew(&mut self, contract: Arc<Contract>) {
         self.contracts.renew(contract.clone());
         for promise in self.endpoints.values_mut().flatten() {

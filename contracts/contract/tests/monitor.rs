@@ -5,8 +5,8 @@ use contract::monitor::report::{Kind, Report, ReportVerdict};
 use contract::monitor::{EndpointState, MemoryStore, Monitor, Settings, Side, Store};
 use serde_json::json;
 
-/// The walkthrough's calculator: an adder that registers itself, a discovery service and a client. Adapters run at
-/// `discovery:38000`, `adder:38001` and `client`. With `full`, the client's configuration names the first adapter.
+/// The walkthrough's calculator: an adder that registers itself, a discovery service and a client. With `full`,
+/// adapters run at `discovery:38000`, `adder:38001` and `client`; otherwise, only the client has an adapter.
 fn calculator(contract: &str, full: bool, sides: [Side; 2]) -> World {
     let mut world = World::new(contract);
     world.adapter_at("client", "client", sides);

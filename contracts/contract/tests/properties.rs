@@ -255,7 +255,7 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
     prop::collection::vec(one, 1..40)
 }
 
-/// The origin of an entry, tracked independently of the monitors and called V in the paper.
+/// The origin of an entry, tracked independently of the monitors and called V in Whip's paper.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Provenance {
     Introduced(usize),
@@ -338,7 +338,7 @@ fn blame_stays_within_provenance(moves: &[Move], adapters: u8, sides: [Side; 2])
 }
 
 proptest! {
-    /// The paper's theorem of correct blame, with adapters at any of the parties.
+    /// The theorem of correct blame from Whip's paper, with adapters at any of the parties.
     #[test]
     fn blame_is_within_provenance(moves in moves(), adapters in 0_u8..16, sender in any::<bool>()) {
         // Checks each clause at the first possible adapter, as in the paper.

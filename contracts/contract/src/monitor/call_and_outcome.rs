@@ -34,7 +34,7 @@ impl Outcome<'_> {
     }
 }
 
-/// State of a call until its reply, called the request entry in the paper. A ticket may be dropped at any time.
+/// State of a call until its reply, called the request entry in Whip's paper. A ticket may be dropped at any time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ticket {
     /// The invoked entry, or `None` if its index has no value or there is no room for its names.

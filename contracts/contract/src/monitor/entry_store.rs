@@ -62,7 +62,7 @@ impl MemoryStore {
         self.len() == 0
     }
 
-    /// Memory for entries in bytes, including index and spare room.
+    /// Memory for entries, in bytes, including the index and spare room.
     pub fn bytes(&self) -> usize {
         self.log.bytes() + self.forgotten.bytes()
     }

@@ -18,7 +18,7 @@ pub(super) const BYTES_MAX: usize = 1 << 31;
 
 /// Size of a record's header in bytes: the key, the time of last use in seconds, and the value's length with two flags.
 const HEADER_BYTES: usize = size_of::<Key>() + 4 + 4;
-/// Flag of a record that was used since it was last considered for eviction.
+/// Flag of a record that has been used since it was last considered for eviction.
 const AGAIN: u32 = 1;
 /// Flag of a record that a later one has replaced.
 const DEAD: u32 = 2;
