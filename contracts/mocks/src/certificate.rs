@@ -8,7 +8,7 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 
-/// Creates a TLS configuration with a new certificate for names and addresses. Also returns its root as PEM.
+/// Creates a TLS configuration with a new certificate for names and addresses. Also returns the root certificate (PEM).
 pub(super) fn make(names: &[String]) -> Result<(ServerConfig, String), Box<dyn Error>> {
     let mut root = CertificateParams::new(Vec::new())?;
     root.distinguished_name.push(DnType::CommonName, "quintain mock root");

@@ -8,7 +8,7 @@ use codecs::value::Value;
 
 use super::{Identities, MockAnswer, MockRequest, Service};
 
-/// The scripted game: the first moves of the case study. Any other move is `InvalidMove`.
+/// The scripted game: the first moves of the case study. Any other move fails with `InvalidMove`.
 const MOVES: [&str; 4] = ["e4", "d5", "exd5", "Qxd5"];
 /// Days per move; the mock does not count them down.
 const DAYS: i64 = 30;

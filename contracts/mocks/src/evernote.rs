@@ -34,7 +34,7 @@ pub enum Profile {
     /// Replies of the published benchmark: keys and the second token are the same in every journey.
     #[default]
     Shipped,
-    /// Replies that the paper's contracts expect: each journey has its own keys, tokens and ids, and ids are UUIDs.
+    /// Replies that Whip's contracts expect: each journey has its own keys, tokens and ids, and ids are UUIDs.
     Paper,
 }
 
