@@ -10,21 +10,21 @@ use clap::Args;
 
 use crate::server_process::{Server, quintain};
 
-/// Memory that the server may use beyond its cap, from `quintain serve cache --help`.
+/// Memory in bytes that the server may use beyond its cap, from `quintain serve cache --help`.
 const CONSTANT_BYTES: u64 = 4 << 20;
 const CONNECTION_BYTES: u64 = 16 << 10;
-/// Size of the server's largest item. Up to four such items may be in flight.
+/// Size of the server's largest item, in bytes. Up to four such items may be in flight.
 const LARGEST_ITEM_BYTES: u64 = (1 << 20) + 250;
 const SAMPLE: Duration = Duration::from_millis(100);
 
 /// Check that the memory of `quintain serve cache` stays within its cap and constant
 ///
-/// Anonymous memory stays below the cap, 4 MiB, 16 KiB per connection and what is in flight, as items come and go.
+/// As items come and go, anonymous memory stays below the cap plus 4 MiB, 16 KiB per connection and items in flight.
 #[derive(Args)]
 pub(crate) struct ChurnArgs {
     #[arg(long, value_delimiter = ',', default_value = "epoll,io_uring")]
     backend: Vec<String>,
-    /// Memory cap, bytes
+    /// Memory caps in bytes
     #[arg(long, value_delimiter = ',', default_value = "64000000,10000000")]
     maxmem: Vec<u64>,
     /// Threads of the server
@@ -33,13 +33,13 @@ pub(crate) struct ChurnArgs {
     /// Eviction policy [default: the server's]
     #[arg(long)]
     evict: Option<String>,
-    /// Length of each run, as 90s or 5m
+    /// Length of each run, such as 90s or 5m
     #[arg(long, default_value = "5m", value_parser = duration)]
     duration: Duration,
-    /// Clients, an even number
+    /// Number of clients, which must be even
     #[arg(long, default_value_t = 50)]
     connections: usize,
-    /// Commands per second; 0 is as many as possible
+    /// Commands per second (0: as many as possible)
     #[arg(long, default_value_t = 20_000)]
     rate: u64,
     /// Program under test [default: the build next to this one]

@@ -13,13 +13,13 @@ use crate::server_process::{Server, quintain};
 const BATCH: usize = 64;
 const KEYS: u64 = 10;
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Maximum number of differences before a run ends.
+/// Number of differences after which a run ends.
 const SHOWN: usize = 10;
 
 /// Send the same random commands to `quintain serve cache`, memcached and redis-server, and compare every reply
 ///
-/// Exits with 1 on a difference. A missing rival is skipped with a note. Not compared, as
-/// docs/reference/cache-server.md says: cas uniques, and remaining times within 2 s.
+/// Exits with 1 on a difference. Skips a missing rival with a note. Ignores cas uniques, and remaining times that
+/// differ by at most 2 s (docs/reference/cache-server.md).
 #[derive(Args)]
 pub(crate) struct CacheDiffArgs {
     /// Commands per protocol
@@ -31,7 +31,7 @@ pub(crate) struct CacheDiffArgs {
     /// Program under test [default: the build next to this one]
     #[arg(long, value_name = "FILE")]
     server: Option<PathBuf>,
-    /// Only this rival
+    /// Compare only with this rival
     #[arg(long, value_parser = RIVALS.map(|rival| rival.name))]
     rival: Option<String>,
 }
@@ -128,7 +128,7 @@ fn compare(rival: &Rival, addresses: [SocketAddr; 2], operations: usize, rng: &m
     Ok(differences)
 }
 
-/// Whether two replies agree. Remaining times may differ by 2 s, or 250 ms if given in ms: one reply comes later.
+/// Whether two replies agree. Remaining times may differ by 2 s (250 ms if given in ms), since one reply comes later.
 fn are_alike(ours: &[u8], theirs: &[u8]) -> bool {
     let time = |reply: &[u8]| std::str::from_utf8(reply.strip_prefix(b":")?).ok()?.trim_end().parse::<i64>().ok();
     ours == theirs
@@ -147,7 +147,7 @@ fn pick(rng: &mut Rng, list: &'static str) -> &'static str {
     list.split('|').nth(rng.below(list.split('|').count() as u64) as usize).unwrap_or_default()
 }
 
-/// Returns a number, other text or many bytes. Numbers are below 2^63: above, memcached 1.6.18 looks for a minus sign.
+/// Returns a number below 2^63 (memcached 1.6.18 looks for a minus sign past larger ones), other text or many bytes.
 fn value(rng: &mut Rng) -> String {
     match rng.below(10) {
         0..4 => rng.below(30).to_string(),

@@ -19,19 +19,19 @@ Exit codes: 0 not shown to cost more, 1 shown to cost more, or an error";
 #[derive(Args)]
 #[command(after_help = EXAMPLE)]
 pub(crate) struct GeneratorArgs {
-    /// Shell command that prints what `quintain load --json` prints; `{port}` is the server's
+    /// Shell command of the base, which prints JSON like `quintain load --json`; `{port}` is the server's port
     #[arg(long, value_name = "COMMAND")]
     base: String,
-    /// The same for the candidate
+    /// Shell command of the candidate, with the same kind of output
     #[arg(long, value_name = "COMMAND")]
     head: String,
-    /// Server on CPU 0, `{port}` is its port [default: `quintain serve pingpong` of the build next to this one]
+    /// Server on CPU 0; `{port}` is its port [default: `quintain serve pingpong` of the build next to this one]
     #[arg(long, value_name = "COMMAND")]
     server: Option<String>,
-    /// Most pairs; the comparison ends at the first verdict
+    /// Maximum number of pairs; the comparison ends at the first verdict
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u32).range(i64::from(FIRST_LOOK)..=i64::from(PAIRS_MAX)))]
     pairs: u32,
-    /// Run all pairs
+    /// Run all pairs before the verdict
     #[arg(long)]
     all: bool,
     /// The head fails if it is shown to cost more than this many times the base
@@ -83,7 +83,7 @@ pub(crate) fn run(args: &GeneratorArgs) -> Result<(), String> {
     }
 }
 
-/// CPU time of the workers per response while measuring, us, against a fresh server.
+/// Measures the workers' CPU time per response, in us, with a fresh server.
 fn cpu_per_request_us(server: &str, command: &str) -> Result<f64, String> {
     let server = Server::start(&format!("taskset -c 0 {server}"))?;
     let command = command.replace("{port}", &server.port.to_string());

@@ -15,7 +15,7 @@ const DOCUMENT: &str = "docs/results/coverage.md";
 const BEGIN: &str = "<!-- coverage begin -->";
 const END: &str = "<!-- coverage end -->";
 
-/// Simulate how often the intervals of the statistics hold what docs/results/coverage.md promises
+/// Simulate how often the intervals of the statistics keep the promises in docs/results/coverage.md
 #[derive(Args)]
 pub(crate) struct CoverageArgs {
     /// Studies per row
@@ -73,7 +73,7 @@ enum Promise {
     Between(f64, f64),
     AtLeast(f64),
     AtMost(f64),
-    /// [`Promise::Between`] if at least half of the studies get an interval; otherwise, under 5 % may get a wrong one.
+    /// [`Promise::Between`] if at least half of the studies get an interval; otherwise, fewer than 5 % get a wrong one.
     BetweenOrDeclined(f64, f64),
     /// No promise, for this reason; the row is shown for comparison.
     Nothing(&'static str),

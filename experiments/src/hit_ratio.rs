@@ -8,16 +8,16 @@ use clap::Args;
 
 use workloads::{GATES, LRU_MARGIN};
 
-/// Replay the gates' workloads against every evictor; fail if quintain's own misses its gate
+/// Replay the gates' workloads against every evictor; fail if quintain's own evictor misses a gate
 #[derive(Args)]
 pub(crate) struct HitRatioArgs {
-    /// Only these gates
+    /// Replay only these gates
     #[arg(value_parser = GATES.map(|gate| gate.name))]
     gates: Vec<String>,
-    /// Only this evictor
+    /// Replay against only this evictor
     #[arg(long)]
     evictor: Option<Evictor>,
-    /// Shards as for this many threads
+    /// Use as many shards as for this number of threads
     #[arg(long, default_value_t = 1)]
     threads: usize,
     /// Number of shards
@@ -26,7 +26,7 @@ pub(crate) struct HitRatioArgs {
     /// Seed of the requests
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Also Belady's, by next use and by next use times size, with 20 bytes per item; slow
+    /// Also replay against Belady's evictor, by next use and by next use times size, with 20 bytes per item; slow
     #[arg(long)]
     clairvoyant: bool,
 }

@@ -15,13 +15,13 @@ use crate::server_process::{Server, quintain};
 
 const SOURCE: &str = include_str!("../planted/server.c");
 
-/// Compare two builds of a server whose difference is known, with `quintain compare` and as boards do
+/// Compare two builds of a server whose difference is known, with `quintain compare` or as leaderboards do
 #[derive(Args)]
 pub(crate) struct PlantedArgs {
     /// Steps of arithmetic per request
     #[arg(long, value_names = ["BASE,HEAD"], value_delimiter = ',', default_value = "4000,4000")]
     work: Vec<u32>,
-    /// The head answers every Nth request with 503, at once; 0 is never
+    /// The head answers every Nth request with an immediate 503 (0: never)
     #[arg(long, value_name = "N", default_value_t = 0)]
     fail: u32,
     /// Number of comparisons
@@ -34,7 +34,7 @@ pub(crate) struct PlantedArgs {
     /// more work, by CPU time per request, while a compiler runs
     #[arg(long, value_name = "N", default_value_t = 0)]
     bisect: u32,
-    /// Instead: compare this many times as boards and CI scripts do, three runs of wrk for each build, base first
+    /// Instead: compare this many times as leaderboards and CI scripts do: three runs of wrk for each build, base first
     #[arg(long, value_name = "N", default_value_t = 0)]
     boards: u32,
     /// Length of each run of wrk

@@ -15,7 +15,7 @@ pub(crate) struct BlameArgs {
     /// Trials per fault
     #[arg(long, default_value_t = 16)]
     trials: u32,
-    /// Only this fault
+    /// Plant only this fault
     #[arg(long)]
     fault: Option<Fault>,
     /// Program under test [default: the build next to this one]
@@ -25,7 +25,7 @@ pub(crate) struct BlameArgs {
 
 const TRIAL: Duration = Duration::from_millis(1_000);
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Maximum share of a fault's trials with a wrong verdict: 1 of 16.
+/// Maximum share of a fault's trials that may have a wrong verdict: 1 in 16.
 const MOST_WRONG: f64 = 1.0 / 16.0;
 
 #[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]

@@ -14,7 +14,7 @@ const PHASE: u64 = 4_000;
 const VALUE_BYTES_MAX: u64 = 60_000;
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Sends commands on `connections` until `is_over` and returns their number. `rate` is per second; 0 is no limit.
+/// Sends commands on `connections` until `is_over` and returns their number. `rate` is per second; 0 means no limit.
 pub(super) fn play(
     address: SocketAddr,
     thread: usize,
@@ -86,7 +86,7 @@ fn connect(address: SocketAddr) -> Result<TcpStream, String> {
     stream.map_err(|error| format!("a client cannot connect: {error}"))
 }
 
-/// Sends commands that end with a barrier, and reads until the data ends with the barrier's response, as no value does.
+/// Sends commands that end with a barrier. Reads until the data ends with the barrier's response, which ends no value.
 fn exchange(client: &mut TcpStream, said: &[u8], heard: &mut Vec<u8>) -> Result<(), String> {
     client.write_all(said).map_err(|error| format!("a client cannot send: {error}"))?;
     heard.clear();

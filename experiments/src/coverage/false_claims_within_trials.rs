@@ -9,7 +9,7 @@ use super::whole_reports::{Row, count};
 /// Promised maximum share of reports with a false statement of one kind.
 const ERROR: f64 = 0.05;
 const WINDOWS: usize = 60;
-/// Series per report: 36 design points, or 12 with three metrics.
+/// Number of series per report: 36 design points, or 12 with three metrics.
 const SERIES: usize = 36;
 
 #[derive(Clone, Copy, Debug, PartialEq)]

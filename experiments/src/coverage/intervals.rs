@@ -26,7 +26,7 @@ enum Kind {
     Trials { subject: Subject, trials: usize, metric: Metric },
     /// Mean of one AR(1) series by batch means.
     BatchMean { rho: f64, windows: usize },
-    /// A series that grows until a check finds its interval narrow: at looks or, if `often`, after every ten windows.
+    /// A series that grows until its interval is narrow, checked at looks or, if `often`, after every ten windows.
     Growing { rho: f64, often: bool },
     /// The series of `BatchMean`, wrongly treated as independent.
     Naive { rho: f64, windows: usize },
@@ -277,7 +277,7 @@ fn effect(rng: &mut Rng, trials: usize, is_lossy: bool) -> Option<Estimate> {
     Some(found.change(0, 0, 2, None).ratio(LEVEL))
 }
 
-/// The simulated law of scalability; its peak is at 9.7.
+/// The simulated law of scalability; its peak is at 9.7 clients.
 const LAW: Law = Law { lambda: 1000.0, sigma: 0.05, kappa: 0.01 };
 
 fn scaling(rng: &mut Rng, trials: usize, even: bool, of: Scaling) -> Option<Estimate> {
@@ -507,7 +507,7 @@ impl Subject {
 mod tests {
     use super::*;
 
-    /// Three standard errors of a share of 95 %.
+    /// Three standard errors of a share of 95 %, for this number of studies.
     fn slack(studies: u32) -> f64 {
         3.0 * (0.95f64 * 0.05 / f64::from(studies)).sqrt()
     }

@@ -14,9 +14,9 @@ pub struct World {
     pub name: &'static str,
     /// Standard deviation of the logarithm of a trial's value.
     sigma: f64,
-    /// Mean length of a slow spell in trials, its factor, and the share of time that is slow; `None` without spells.
+    /// Mean length of slow spells in trials, factor of their values, and their share of time; `None` without spells.
     spells: Option<(f64, f64, f64)>,
-    /// Share of starts that are slow, and their factor; `None` if no starts are slow.
+    /// Share of starts that are slow, and the factor of their values; `None` if no starts are slow.
     starts: Option<(f64, f64)>,
     /// Whether trials have the tails of Student's t with 3 degrees of freedom.
     heavy: bool,
@@ -154,7 +154,7 @@ impl Row {
         matches!(self.promise, Promise::AtMost(_) | Promise::AtLeast(_))
     }
 
-    /// Whether the promise is kept, within 2.6 standard errors, which chance exceeds in one row of 200.
+    /// Whether the promise is kept, within 2.6 standard errors, which one row in 200 exceeds by chance.
     pub fn kept(&self) -> bool {
         let slack = |share: f64| 2.6 * (share * (1.0 - share) / f64::from(self.of.max(1))).sqrt();
         match self.promise {

@@ -106,7 +106,7 @@ pub(super) const GATES: [Gate; 7] = [
     },
 ];
 
-/// Maximum difference by which `density` may stay below `lru` if [`Gate::least`] is 0.
+/// Amount by which the hit ratio of `density` may stay below that of `lru` if [`Gate::least`] is 0.
 pub(super) const LRU_MARGIN: f64 = 0.015;
 
 /// SplitMix64 (Steele, Lea & Flood 2014).

@@ -7,11 +7,11 @@ use std::time::Instant;
 
 /// Steps of arithmetic per request; the slower commits do 15 % more.
 const WORK: [u32; 2] = [20_000, 23_000];
-/// Number of commits, and number of the first slower one.
+/// Number of commits, of which commit [`SLOWER`] is the first slower one.
 const COMMITS: u32 = 6;
 const SLOWER: u32 = 4;
 
-/// Bisects `times` times and prints each result. Fails without git, C compiler or `quintain`, or if no result is right.
+/// Bisects `times` times and prints each result. Fails if all are wrong, or without git, a C compiler or `quintain`.
 pub(super) fn bisect(quintain: &Path, folder: &Path, times: u32, flags: &[String]) -> Result<(), String> {
     let quintain = quintain.canonicalize().map_err(|error| format!("error: {}: {error}", quintain.display()))?;
     let mut found = 0;
