@@ -62,7 +62,7 @@ pub(crate) fn objective(bytes: &[u8]) {
     }
 }
 
-/// Checks that encoding returns the decoded words, however the stream is cut.
+/// Checks that the decoded words encode to the input and do not depend on how the stream is cut.
 pub(crate) fn pingpong(bytes: &[u8]) {
     let words = words_of(bytes);
     assert_eq!(words.len(), bytes.len() / wire::pingpong::WORD_BYTES);

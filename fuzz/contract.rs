@@ -18,7 +18,7 @@ pub(crate) fn contract_parse(bytes: &[u8]) {
     assert_eq!(checked.contract.is_none(), mistaken);
 }
 
-/// Checks that an input of clause, line feed and message is evaluated within the budget, always to the same verdict.
+/// Checks that a clause, given with a line feed and a message, is evaluated within the budget, with a stable verdict.
 pub(crate) fn contract_eval(bytes: &[u8]) {
     let Some(end) = bytes.iter().position(|byte| *byte == b'\n') else { return };
     let Ok(clause) = std::str::from_utf8(&bytes[..end]) else { return };

@@ -5,7 +5,7 @@ use wire::http1::{
     parse_request,
 };
 
-/// Maximum size of a stream that cannot reach the limits on chunk lines, chunk extensions and heads, bytes.
+/// Maximum size, in bytes, of a stream that cannot reach the limits on chunk lines, chunk extensions and heads.
 const STREAM_WITHIN_LIMITS_BYTES: usize = 4000;
 
 /// Size of an incomplete head, in bytes, from which the head is parsed again only once it is complete.
