@@ -48,7 +48,7 @@ pub(crate) fn check(files: &[String], text: impl Fn(&str) -> Result<String, Stri
     Ok(complaints)
 }
 
-/// Paragraphs of a document without code, tables and headings, with the number of their first line.
+/// Paragraphs of a document without code, tables and headings, each with the number of its first line.
 fn document(text: &str) -> Vec<(usize, String)> {
     let mut is_code = false;
     let prose = text.lines().map(|line| {
@@ -61,7 +61,7 @@ fn document(text: &str) -> Vec<(usize, String)> {
     paragraphs(prose)
 }
 
-/// Runs of comment lines, with the number of their first line.
+/// Runs of comment lines, each with the number of its first line.
 fn comments(text: &str) -> Vec<(usize, String)> {
     paragraphs(text.lines().map(|line| {
         let comment = line.trim_start().strip_prefix("//").map(|rest| rest.trim_start_matches(['/', '!']));

@@ -107,7 +107,7 @@ fn all_text(root: &Path, files: &[String]) -> String {
     texts.filter_map(|path| std::fs::read_to_string(root.join(path)).ok()).collect::<Vec<_>>().join("\n").to_lowercase()
 }
 
-/// The words between backticks of `text`, outside indented and fenced code, with their line numbers.
+/// The words between backticks in `text`, outside indented and fenced code, with their line numbers.
 fn quoted_words(text: &str) -> Vec<(usize, String)> {
     let mut words = Vec::new();
     let mut fenced = false;
