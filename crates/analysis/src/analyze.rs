@@ -20,7 +20,7 @@ use crate::{
     run_conditions, scalability, steadiness_and_outliers, stop_rule, trial_timeline, unfinished_run, value,
 };
 
-/// Analyzes a run. `records` may be in any order; records of points outside the plan only cause a warning.
+/// Analyzes a run. `records` may be in any order; records of points outside the plan cause only a warning.
 pub fn analyze(run: &Run, records: &[Record]) -> Findings {
     let mut points = BTreeMap::<usize, Vec<&Record>>::new();
     records.iter().for_each(|record| points.entry(record.point).or_default().push(record));
@@ -99,7 +99,7 @@ impl<'a> Analysis<'a> {
         }
     }
 
-    /// Adds the design points of a different analysis of this run, so that threads can share the work.
+    /// Adds the design points of another analysis of this run, so that threads can share the work.
     pub fn merge(&mut self, other: Self) {
         self.parts.extend(other.parts);
         self.trials.extend(other.trials);

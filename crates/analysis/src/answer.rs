@@ -123,7 +123,7 @@ impl AnswerText {
         self.say(Source::Searches, more(findings.searches().count(), "search", "of searches"));
     }
 
-    /// Adds the largest shown effects on the study's metric or, if its effects are marked, on the first unmarked one.
+    /// Adds the largest shown effects on the study's metric or, if they are marked, on the first metric without a mark.
     fn effects(&mut self, findings: &Findings) {
         let found = || findings.effects.iter().filter(|effects| effects.marked.is_none());
         let found = found().find(|effects| effects.metric == findings.metric).or_else(|| found().next());
@@ -353,7 +353,7 @@ impl<'a> Contest<'a> {
         place.rows.iter().copied().filter(|row| place.may_be_best.contains(row) || also.contains(row)).collect()
     }
 
-    /// Names the contenders that may be best and, if known, the size of a difference that would have shown.
+    /// Names the contenders that may be best and, if known, the size of a difference that would have been shown.
     fn undecided(&self, place: &ComparedPlace) -> (String, Option<String>) {
         let candidates = self.candidates(place);
         let names = candidates.iter().map(|&row| self.name(row)).collect::<Vec<_>>();

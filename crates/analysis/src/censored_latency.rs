@@ -39,7 +39,7 @@ impl Latency {
         ProductLimit::new(&self.answered, &self.waits)
     }
 
-    /// Whether a quantile has at least `needed` responses. If `bound` is a lower bound, waiting requests count too.
+    /// Whether at least `needed` responses support a quantile. If `bound` is a lower bound, waiting requests count too.
     pub(crate) fn is_enough(&self, bound: &Bound, needed: u64) -> bool {
         let waits = if bound.at_least { self.waits.len() } else { 0 };
         self.answered.len().saturating_add(waits) >= needed
@@ -48,7 +48,7 @@ impl Latency {
 
 const SHOWN: f64 = 0.001;
 
-/// Whether waiting requests change a value by more than 0.1 %, so that an interval over responses does not apply.
+/// Whether waiting requests change a value by more than 0.1 %, so that an interval from responses does not apply.
 pub(crate) fn is_moved(bound: &Bound, answered: Option<f64>) -> bool {
     bound.at_least || answered.is_none_or(|answered| (bound.value - answered).abs() > SHOWN * answered.abs())
 }

@@ -14,18 +14,18 @@ use crate::trial_position_and_values::Kept;
 
 /// Ratio of two generators' values up to which the generators are considered equal.
 const FACTOR: f64 = 1.25;
-/// Share of the time, a fraction. A generator lacks CPU time if the share in which it waited for a CPU is more than
+/// Share of the time, from 0 to 1. A generator lacks CPU time if the share in which it waited for a CPU is more than
 /// `FACTOR` times this share, and more than `FACTOR` times the share of any other generator.
 const LACKED_CPU: f64 = 0.2;
-/// Half-width of the intervals that must not overlap, in standard errors.
+/// Half-width of a generator's interval, in standard errors. Generators with overlapping intervals count as equal.
 const ERRORS: f64 = 3.0;
-/// Confidence level of `ERRORS` standard errors to each side.
+/// Confidence level of an interval of `ERRORS` standard errors on each side.
 const LEVEL: f64 = 0.997_300_203_936_740;
-/// Share of a link's receive rate, a fraction, above which the link is full.
+/// Share of a link's maximum receive rate, from 0 to 1, above which the link counts as full.
 const FULL: f64 = 0.8;
 /// Multiple of a link's assumed capacity from which a load shows that the link is faster than assumed.
 const AS_WIDE: f64 = 1.1;
-/// Share of the other links' receive rate, a fraction, below which a link is slow.
+/// Share of the other links' maximum receive rate, from 0 to 1, below which a link counts as slow.
 const SLOW_LINK: f64 = 0.1;
 /// Minimum number of retransmitted segments for a link to count as lossy.
 const LOST_LEAST: u64 = 10;
@@ -146,8 +146,8 @@ fn of_rate(part: f64, whole: f64) -> String {
     format!("{:.2} of {:.2} {unit}", part / divisor, whole / divisor)
 }
 
-/// Explains which link limited the load although no generator differs; `None` if none did. The path's capacity is the
-/// joint rate of all generators before the trials, or else the interface's speed, or else the fastest generator's rate.
+/// Explains which link limited the load although no generator differs; `None` if no link did. The path's capacity is
+/// the generators' joint rate before the trials, or else the interface's speed, or else the fastest generator's rate.
 fn full_link(record: &Record, nodes: &[Node]) -> Option<String> {
     if load_bottleneck::subject_busy(&record.subject).is_some_and(|share| share > BUSY) {
         return None;
@@ -568,7 +568,7 @@ mod tests {
         part
     }
 
-    /// An open loop of three generators with 500 requests per second each, whose requests wait for a free connection.
+    /// An open loop of three generators, each with 500 requests per second. Requests wait `waited_ns` for a connection.
     fn open(requests: u64, law: &Distribution, waited_ns: u64, seed: u64) -> Measurement {
         let mut part = part(requests, law, seed);
         part.offered_per_s = Some(1_500.0);

@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 /// Values of a trial, and the names of the metrics whose value is a lower bound.
 pub(crate) type Values = (MetricValues, BTreeSet<&'static str>);
 
-/// Values of one trial by metric of [`study::METRICS`], each in the unit of its metric.
+/// Values of one trial for the metrics of [`study::METRICS`], each in the unit of its metric.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MetricValues(Vec<(&'static str, f64)>);
 

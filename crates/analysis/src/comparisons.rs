@@ -17,7 +17,7 @@ use crate::group_by_key::distinct;
 use crate::number::percent;
 use crate::value;
 
-/// Compares contenders, but not for proxy overhead, effects and gates, whose own tests a second test could contradict.
+/// Compares contenders. Skips proxy overhead, effects and gates, whose own tests a second test could contradict.
 pub(crate) fn comparisons(findings: &Findings, plan: &Plan) -> (Vec<Comparison>, Vec<Trend>) {
     let (mut comparisons, mut trends) = (Vec::new(), Vec::new());
     if matches!(plan.asked().kind, AskedKind::Added | AskedKind::Effects | AskedKind::Gate) {

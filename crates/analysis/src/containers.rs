@@ -4,7 +4,7 @@ use study::record::{Record, SubjectUse};
 
 use crate::findings::{HostedFinding, MedianRange, Row};
 
-/// Number of digits of a container ID that reports show; container engines show as many.
+/// Number of digits of a container ID that reports show, the same as in container engines.
 const ID_DIGITS: usize = 12;
 
 pub(crate) fn is_hosted(record: &Record) -> bool {

@@ -12,7 +12,7 @@ use crate::{gate, number};
 
 const DIFFERENCES_MAX: usize = 10;
 const STANDARD_ERRORS: f64 = 3.0;
-/// Minimum reported difference between two shares of the CPU time, a fraction.
+/// Smallest reported difference between two shares of the CPU time, as a fraction.
 const DIFFERENCE_MIN: f64 = 0.005;
 const PAIRS_MAX: usize = 24;
 /// Number of samples below which a profile is too small for conclusions.

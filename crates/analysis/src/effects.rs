@@ -18,10 +18,10 @@ use crate::{comparisons, number};
 
 /// p-value below which the scatter of points differs too much for a pooled error.
 const UNEVEN_P: f64 = 0.01;
-/// Share of the variation, a fraction, below which sources are listed together.
+/// Share of the variation, from 0 to 1, below which sources are listed together.
 const SMALL: f64 = 0.005;
 
-/// Computes the effects on each metric under each idle policy. Returns none if fewer than two factors vary.
+/// Computes the effects on each metric under each idle policy. Empty if fewer than two factors vary.
 pub fn effects(findings: &Findings, plan: &EffectsPlan) -> Vec<Effects> {
     if findings.factors.iter().filter(|factor| factor.levels.len() > 1).count() < 2 {
         return Vec::new();

@@ -39,12 +39,12 @@ impl<'a> FailedRequests<'a> {
         self.valid == 0 && self.count() > 0
     }
 
-    /// Summarizes failures: `15 of 18,056 requests failed (0.083 %): 12 status 503, 3 timeout`; `None` without any.
+    /// Describes failures: `15 of 18,056 requests failed (0.083 %): 12 status 503, 3 timeout`. `None` without failures.
     pub fn sentence(&self) -> Option<String> {
         self.share().map(|share| format!("{share}: {}", self.kinds().join(", ")))
     }
 
-    /// Summarizes failures without their kinds: `15 of 18,056 requests failed (0.083 %)`. `None` without failures.
+    /// Describes failures without their kinds: `15 of 18,056 requests failed (0.083 %)`. `None` without failures.
     pub fn share(&self) -> Option<String> {
         let failed = self.count();
         match failed {

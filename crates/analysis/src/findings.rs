@@ -62,13 +62,13 @@ pub struct Findings {
     pub question: String,
     /// The kind of question in words, such as `which server is best`.
     pub asked: String,
-    /// The answer, one sentence per entry, most important first. Without an answer, a sentence states so.
+    /// The answer, one sentence per entry, most important first. If there is no answer, one entry says so.
     pub answer: Vec<Sentence>,
     /// Whether this is a quick run. Its intervals claim no confidence level.
     pub quick: bool,
     /// Profile of the run: `default`, `quick` or `full`.
     pub profile: String,
-    /// Confidence level of every interval, a fraction.
+    /// Confidence level of every interval, as a fraction.
     pub level: f64,
     /// Name of the metric that the stop rule and the answer use.
     pub metric: String,
@@ -231,7 +231,7 @@ pub enum Source {
 pub struct Comparison {
     /// Name of the metric by which contenders are compared.
     pub metric: String,
-    /// Whether the study's metric is compared. By other metrics, 1 in 20 comparisons shows a difference by chance.
+    /// Whether this is a comparison by the study's metric. Of the others, 1 in 20 shows a difference by chance.
     pub headline: bool,
     /// Factor whose levels are the contenders.
     pub factor: String,
@@ -281,7 +281,7 @@ pub struct Difference {
     pub p_adjusted: f64,
     /// Whether a difference is shown at the run's confidence level.
     pub shown: bool,
-    /// Smallest difference that would probably have been shown, a fraction; `None` if unknown.
+    /// Smallest difference that would probably have been shown, as a fraction; `None` if unknown.
     pub could_show: Option<f64>,
     /// Whether the typical ratio and the ratio of means disagree, which indicates that starts are of different kinds.
     pub kinds_of_starts: bool,
@@ -405,7 +405,7 @@ pub struct Row {
     /// Whether trials were steady when measuring began; `None` if there are too few trials or windows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub steady: Option<SteadyFinding>,
-    /// Why the row is not ranked: it fails a larger share of requests than a contender at its place. Otherwise `None`.
+    /// Why the row is not ranked, if it fails a larger share of requests than a contender at its place; else `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub more_errors: Option<String>,
     /// Warnings about the row, with a count such as `(3 of 8 trials)` unless they apply to all of its trials.
@@ -415,7 +415,7 @@ pub struct Row {
 /// Whether the trials of a row had reached a steady state.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SteadyFinding {
-    /// Whether a steady state was reached: the halves of a trial differ by at most 2 %, or by no more than chance.
+    /// Whether a steady state was reached: a trial's halves differ by at most 2 %, or by no more than chance explains.
     pub reached: bool,
     /// Ratio of the mean latencies of a trial's second and first half, averaged over the trials, with its interval.
     pub change: Estimate,
@@ -555,7 +555,7 @@ pub struct MetricFinding {
     pub s_between: Option<f64>,
     /// Standard deviation of windows within a trial; `None` if it cannot be estimated.
     pub s_within: Option<f64>,
-    /// Trial length, s, with the narrowest interval for a given total time; `None` without `s_between` or `s_within`.
+    /// Trial length, s, for the narrowest interval in a given total time; `None` without `s_between` or `s_within`.
     pub best_trial_s: Option<f64>,
     /// Whether the stop rule's target is met; `None` if the rule does not use this metric.
     pub target_met: Option<bool>,
@@ -612,8 +612,8 @@ impl Mark {
         }
     }
 
-    /// Whether the mark prevents comparing servers by this metric. A disturbance that ignores the random order of the
-    /// two sides of a block leaves values exchangeable (Fisher 1935) and only costs power. A limit common to both
+    /// Whether the mark prevents comparing servers by this metric. A disturbance independent of the random order of the
+    /// two sides of a block leaves values exchangeable (Fisher 1935) and costs only power. A limit common to both
     /// sides, such as a busy generator, determines throughput and latency, but not the server's CPU time per request.
     pub fn forbids(self, metric: &Metric) -> bool {
         match self {
@@ -689,7 +689,7 @@ impl TrialFinding {
     }
 }
 
-/// Result of a search: the range from the highest rate confirmed to meet the objective to the lowest that fails it.
+/// Result of a search: the range between the highest rate confirmed to meet the objective and the lowest that fails it.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SearchFinding {
     /// The objective of the search, such as `p99 < 5ms and errors < 0.1%`.
@@ -700,7 +700,7 @@ pub struct SearchFinding {
     pub high: Option<SearchEnd>,
     /// Why there is no lower end; `None` if there is one.
     pub no_low: Option<String>,
-    /// Why there is no upper end; else `None`. `generator-limited from ...` means that the server's limit is higher.
+    /// Why there is no upper end; `None` if there is one. `generator-limited from ...`: the server's limit is higher.
     pub no_high: Option<String>,
     /// Lowest rate at which the generator was the limit, per second; `None` if it never was.
     pub generator_from_per_s: Option<f64>,
@@ -714,7 +714,7 @@ pub struct SearchFinding {
     pub ended: String,
     /// Whether the server or the measurement limits the result.
     pub bound: SearchBound,
-    /// Target width of the range, a fraction: upper over lower end, minus one.
+    /// Target width of the range, as a fraction: the upper end divided by the lower end, minus one.
     pub resolution: f64,
     /// Number of trials, including the pilot.
     pub trials: usize,
@@ -793,7 +793,7 @@ pub struct ScalabilityPoint {
     pub trials: usize,
     /// Fitted throughput, per second; `None` without a fit.
     pub fitted_per_s: Option<f64>,
-    /// Mean throughput over N times the fitted throughput at N = 1; 1 means linear scaling. `None` without a fit.
+    /// Mean throughput divided by N times the fitted throughput at N = 1; 1 means linear scaling. `None` without a fit.
     pub efficiency: Option<f64>,
     /// Why this point is excluded from the fit; `None` if it is included.
     pub left_out: Option<String>,
@@ -817,17 +817,17 @@ pub struct CurvePoint {
 pub struct UslFit {
     /// Throughput at `N = 1`, per second.
     pub rate_per_s: Estimate,
-    /// Share of the work that is serial, a fraction: `contention` in the law.
+    /// Share of the work that is serial, from 0 to 1: `contention` in the law.
     pub contention: Estimate,
     /// Cost of keeping copies coherent: `coherency` in the law.
     pub coherency: Estimate,
-    /// N with the highest throughput; `None` if throughput rises without end.
+    /// N with the highest throughput; `None` if throughput rises without limit.
     pub peak: Option<f64>,
     /// Lower end of the peak's interval; `None` if the interval is unbounded.
     pub peak_low: Option<f64>,
     /// Upper end of the peak's interval; `None` if the interval is unbounded.
     pub peak_high: Option<f64>,
-    /// Share of the variation that the fit explains, a fraction.
+    /// Share of the variation that the fit explains, as a fraction.
     pub r_squared: f64,
 }
 
@@ -865,7 +865,7 @@ pub struct EffectAnalysis {
     pub points: usize,
     /// Number of trials in the analysis.
     pub trials: usize,
-    /// Whether all points have equally many trials. If not, sums of squares are of type III; shares refer to their sum.
+    /// Whether points have equal numbers of trials. If not, sums of squares are of type III; shares refer to their sum.
     pub equal: bool,
     /// Pooled standard deviation between trials of a point, in the metric's unit or, for ratios, of the logarithms.
     pub error: f64,
@@ -892,7 +892,7 @@ pub struct EffectSource {
     pub kind: SourceKind,
     /// Names of the factors: one for a main effect, two for an interaction, otherwise none.
     pub factors: Vec<String>,
-    /// Share of the variation that this source explains, a fraction.
+    /// Share of the variation that this source explains, as a fraction.
     pub share: f64,
     /// Sum of squares of this source.
     pub squares: f64,
@@ -902,7 +902,7 @@ pub struct EffectSource {
     pub f: Option<f64>,
     /// p-value of the F test; `None` for the error.
     pub p: Option<f64>,
-    /// p-value adjusted for all effects tested for this metric (Holm); `None` for sources that are not factors.
+    /// p-value adjusted for all effects tested for this metric (Holm); `None` for blocks and the error.
     pub p_adjusted: Option<f64>,
 }
 
@@ -928,7 +928,7 @@ pub struct InteractionEffect {
     pub effect: Estimate,
 }
 
-/// Effect of changing one factor from one level to a different one.
+/// Effect of changing one factor from one level to another.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct EffectChange {
     /// Name of the factor that changes.
@@ -942,7 +942,7 @@ pub struct EffectChange {
     pub at: Option<ChangeAt>,
     /// Effect of the change, on the scale of the analysis.
     pub change: Estimate,
-    /// Smallest change that would show with 80 % probability: a fraction for ratios, otherwise in the metric's unit.
+    /// Smallest change shown with 80 % probability: a fraction for ratios, otherwise in the metric's unit.
     pub detectable: f64,
     /// Probability of such a large change by chance, adjusted for all changes of the metric (Holm). `None` unless the
     /// design is one-at-a-time; other designs test sources of variation.

@@ -118,7 +118,7 @@ pub(crate) fn pairs(plan: &Plan, gate: &Gate) -> (Vec<Pair>, Vec<Pair>) {
     pairs.partition(|pair| gate.null.as_ref() == Some(&pair.candidate))
 }
 
-/// Lists the tests of a gate. They always include failed requests, by a condition or as an excess over the baseline.
+/// Lists the tests of a gate. Failed requests are always tested, by a condition or as an excess over the baseline.
 fn asked(plan: &Plan, gate: &Gate) -> Vec<Asking> {
     let of_condition = |condition: &Condition| Asking { metric: condition.metric, bound: Some(condition.bound) };
     let own = std::slice::from_ref(&plan.trials.metric);

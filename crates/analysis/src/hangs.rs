@@ -32,7 +32,7 @@ const SHORTEST_NS: f64 = 100e6;
 const FAR_BEYOND: f64 = 5.0;
 /// Minimum share of a hung trial, at its end, during which all connections were silent.
 const HUNG_SHARE: f64 = 0.1;
-/// Share of a silence above which waits of the generator or server for a CPU in the whole trial excuse the silence.
+/// Share of a silence above which the generator's or server's wait for a CPU, in the whole trial, excuses the silence.
 const CAUSE_SHARE: f64 = 0.8;
 /// Share of a silence above which a server's wait for a CPU, if it lasts until measuring ends, excuses the silence.
 const CAUSE_SHARE_AT_END: f64 = 0.5;
@@ -55,7 +55,7 @@ pub(crate) fn hung_trial(record: &Record) -> Option<u64> {
     hung(record.measurement()?, Waits::of(record))
 }
 
-/// Silence, ns, above which a trial can be hung: longer than any slow response.
+/// Silence, ns, above which a trial can count as hung: longer than any slow response.
 fn hung_from_ns(measurement: &Measurement) -> f64 {
     (FAR_BEYOND * measurement.service.max.unwrap_or(0) as f64).max(SHORTEST_NS)
 }

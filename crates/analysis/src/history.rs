@@ -19,7 +19,7 @@ use crate::suggest_compare::{self, Suggestion};
 /// Factors and levels, as strings, of the selected design points; an empty list selects all.
 pub type Levels = Vec<(String, String)>;
 
-/// Means and intervals of a run for every metric. A store caches them so that a history reads no trials.
+/// Means and intervals of a run for every metric. A store caches them so that a history need not read any trials.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Digest {
     probe_ns: Option<f64>,
@@ -215,7 +215,7 @@ fn value(row: &Row, metric: &str, revision: Option<String>) -> Option<PointValue
     Some(PointValue { mean: mean?, estimate, at_least, n: row.n as u64, marks: row.marks.clone(), revision })
 }
 
-/// Puts two stored runs side by side, without a verdict ([`SideBySide::reasons`]). They may be of different studies.
+/// Puts two stored runs side by side, without a verdict (see [`SideBySide::reasons`]). Their studies may differ.
 pub fn side_by_side(runs: &[(Run, Vec<Record>); 2]) -> SideBySide {
     let findings = runs.each_ref().map(|(run, records)| analyze(run, records));
     let machines = [0, 1].map(|at| machine(&runs[at].0));

@@ -7,11 +7,11 @@ use crate::hangs::Waits;
 use crate::number::{count, percent, quantity};
 use crate::{hangs, merge_histograms};
 
-/// Share of a worker's time spent waiting for a CPU, above which it shares its CPU with another process.
+/// Share of a worker's time spent waiting for a CPU, above which another process counts as sharing the CPU.
 pub(crate) const RUN_QUEUE_SHARE: f64 = 0.05;
-/// Share of clients in back-off, a fraction, up to which back-off is not reported.
+/// Share of clients in back-off, from 0 to 1, up to which back-off is not reported.
 const BACKOFF_SHARE: f64 = 0.01;
-/// Utilization, a fraction, above which a worker or server is busy.
+/// Utilization, from 0 to 1, above which a worker or server counts as busy.
 pub const BUSY: f64 = 0.8;
 /// Share of a worker's time spent waiting for a CPU, above which the generator limits the load.
 const KEPT_SHARE: f64 = 0.3;
@@ -21,7 +21,7 @@ const STALLED: (f64, f64) = (50e6, 0.01);
 const LAG_SHARE: f64 = 0.1;
 /// Relative shortfall up to which an offered load counts as met.
 const RATE_TOLERANCE: f64 = 0.01;
-/// Tolerated shortfall of an offered load in standard deviations of a Poisson count; the larger tolerance applies.
+/// Tolerated shortfall of an offered load, in standard deviations of a Poisson count, if above `RATE_TOLERANCE`.
 const RATE_SIGMAS: f64 = 3.0;
 /// Share of the calibrated maximum rate above which the generator is near its limit.
 const NEAR_PEAK: f64 = 0.9;
@@ -41,7 +41,7 @@ pub(crate) fn is_occupied(measurement: &Measurement) -> bool {
     generator_wanting(measurement).is_some_and(|share| share > BUSY) || own_lag(measurement).is_some()
 }
 
-/// Utilization, a fraction, of the server's CPUs, of which at most one per thread counts; `None` if not measured.
+/// Utilization of the server's CPUs, from 0 to 1; at most one CPU per thread counts. `None` if not measured.
 pub fn subject_busy(subject: &SubjectUse) -> Option<f64> {
     let cpus = subject.cpus.len() as f64;
     let usable = if subject.threads_max > 0 { cpus.min(f64::from(subject.threads_max)) } else { cpus };
@@ -49,7 +49,7 @@ pub fn subject_busy(subject: &SubjectUse) -> Option<f64> {
     (available > 0.0).then(|| subject.user_ns.saturating_add(subject.system_ns) as f64 / available)
 }
 
-/// CPU utilization of the busiest worker, a fraction, without polling for the next send; `None` if unknown.
+/// CPU utilization of the busiest worker, from 0 to 1, excluding polling for the next send; `None` if unknown.
 pub fn generator_busy(measurement: &Measurement) -> Option<f64> {
     running_workers(measurement).map(ran).max_by(f64::total_cmp)
 }
@@ -62,7 +62,7 @@ fn ran(worker: &Worker) -> f64 {
     worker.cpu_ns.saturating_sub(worker.spin_ns) as f64 / worker.wall_ns as f64
 }
 
-/// Largest share of the time that a worker was ready while a different process had its CPU.
+/// Largest share of the time in which a worker was ready while another process had its CPU.
 pub(crate) fn generator_waiting(measurement: &Measurement) -> f64 {
     measurement.workers.iter().map(waiting).fold(0.0, f64::max)
 }
@@ -85,7 +85,7 @@ fn cpu_wait(measurement: &Measurement) -> Option<String> {
     (share > KEPT_SHARE).then(|| format!("one worker of the generator waited for a CPU {} of the time", percent(share)))
 }
 
-/// Largest share of the time that a worker ran or waited for a CPU; near 1, it had no spare time. `None` if unknown.
+/// Largest share of its time in which a worker ran or waited for a CPU: near 1 without spare time. `None` if unknown.
 fn generator_wanting(measurement: &Measurement) -> Option<f64> {
     running_workers(measurement).map(|worker| ran(worker) + waiting(worker)).max_by(f64::total_cmp)
 }

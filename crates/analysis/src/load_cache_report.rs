@@ -9,7 +9,7 @@ use crate::load_report_parts::{SpreadNs, spread};
 /// Cache results of one load.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct CacheReport {
-    /// Bytes of hits over requested bytes; `null` if none were requested.
+    /// Bytes of hits per requested byte; `null` if no bytes were requested.
     pub byte_hit_ratio: Option<f64>,
     /// Counts of operations while measuring.
     pub counts: CacheCounts,
@@ -23,7 +23,7 @@ pub struct CacheReport {
     pub footprint_bytes: u64,
     /// Memory limit that the server reported, bytes by its own accounting; `null` if unknown.
     pub limit_bytes: Option<u64>,
-    /// Footprint over memory limit; above 1 the cache cannot hold everything. `null` if the limit is unknown.
+    /// Footprint divided by memory limit; above 1, the cache cannot hold all items. `null` if the limit is unknown.
     pub footprint_over_limit: Option<f64>,
     /// Hit ratio that the mix of operations implies for a cache of any size; `null` if the mix does not imply one.
     pub hit_ratio_of_mix: Option<f64>,

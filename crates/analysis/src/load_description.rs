@@ -69,7 +69,7 @@ fn journeys(plan: &JourneyPlan) -> String {
     format!("{noun} {}", all_of(&all.iter().map(String::as_str).collect::<Vec<_>>(), "and"))
 }
 
-/// Joins the different texts of the points. Texts that differ only in their first number become one with all numbers.
+/// Joins the distinct texts of the points. Texts that differ only in the first number become one text with all numbers.
 fn joined(all: &[&Part]) -> Option<String> {
     if all.iter().all(|part| part.usual) {
         return None;

@@ -22,7 +22,7 @@ pub struct LoadLimit {
     pub value: Option<f64>,
     /// Whether the value is a lower bound because requests were still waiting at the end.
     pub at_least: bool,
-    /// Whether the value is within the limit, or unknown.
+    /// Whether the value is within the limit, beyond it or unknown.
     pub outcome: LoadLimitOutcome,
 }
 

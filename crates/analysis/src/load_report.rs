@@ -50,7 +50,7 @@ pub struct LoadReport {
     pub connection: Connection,
     /// Number of requests with a valid response within the timeout while measuring.
     pub requests: u64,
-    /// Number of requests with a valid response during the warm-up. No other figure includes them.
+    /// Number of requests with a valid response during the warm-up. Included in `sent`, but not in `requests`.
     pub warmup_requests: u64,
     /// Number of requests that were sent but had no response when measuring ended.
     pub unfinished: u64,
@@ -103,7 +103,7 @@ pub struct LoadReport {
     /// Results per generator; empty unless the load came from several machines.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<AgentFinding>,
-    /// Intervals by key, such as `rate_per_s`, by batch means or order statistics, over the seconds of this load only.
+    /// Intervals by key, such as `rate_per_s`, from batch means or order statistics, for the seconds of this load only.
     pub intervals: BTreeMap<String, IntervalOrNote>,
     /// Number of responses after the timeout, which are errors of kind `timeout` but count in the quantiles.
     pub late_answers: u64,
@@ -113,15 +113,15 @@ pub struct LoadReport {
     pub censored: CensoredReport,
     /// Mean number of requests in flight over time, by counting.
     pub in_flight_mean: f64,
-    /// Mean number of clients in back-off (the generator's pause before it reopens a lost connection) over time.
+    /// Mean number, over time, of clients in back-off (the generator's pause before it reopens a lost connection).
     pub in_backoff_mean: f64,
-    /// Mean number of requests in flight by Little's law, without failed ones: total service time over measured time.
+    /// Mean number of requests in flight by Little's law, except failed ones: service time divided by measured time.
     pub in_flight_by_latency: f64,
     /// Why the load ended, in words.
     pub stop_reason: String,
     /// Closing line of Volley, computed by its own rule; `null` unless the load stops by that rule.
     pub volley: Option<Volley>,
-    /// Hits over GETs of a cache; `null` for other protocols and without GETs.
+    /// Hits per GET of a cache; `null` for other protocols and without GETs.
     pub hit_ratio: Option<f64>,
     /// Results of a cache workload; `null` for other loads.
     pub cache: Option<CacheReport>,
@@ -187,7 +187,7 @@ pub struct Generator {
     pub cpu_s: f64,
     /// CPU time of the generator's process from start to end, s.
     pub process_cpu_s: f64,
-    /// Maximum CPU utilization of a thread while measuring, a fraction, without polling; `null` if unknown.
+    /// Maximum CPU utilization of a thread while measuring, from 0 to 1, excluding polling; `null` if unknown.
     pub busy: Option<f64>,
     /// Limit of the load; `subject` if clients waited for the unobserved server while the generator had spare CPU time.
     pub limited_by: Limit,

@@ -40,13 +40,13 @@ pub(crate) fn spread(stored: &Histogram) -> SpreadNs {
 pub struct StreamsReport {
     /// Smallest number of requests in flight that the server allowed per connection; `null` without a limit.
     pub allowed: Option<u32>,
-    /// Number of connections that the server left with GOAWAY.
+    /// Number of connections that the server ended with GOAWAY.
     pub goaways: u64,
     /// Number of requests that the server refused to process and that were resent.
     pub refused: u64,
-    /// Mean bytes of encoded heads and trailers per response; `null` without responses.
+    /// Mean number of bytes of encoded heads and trailers per response; `null` without responses.
     pub header_bytes_mean: Option<f64>,
-    /// Mean bytes of other responses between a request and the first byte of its response; `null` without responses.
+    /// Mean number of bytes of other responses between a request and its first response byte; `null` without responses.
     pub bytes_ahead_mean: Option<f64>,
     /// Number of requests whose body waited for flow-control credit from the server.
     pub stalled_uploads: u64,

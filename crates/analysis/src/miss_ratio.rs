@@ -13,7 +13,7 @@ use crate::group_by_key::{distinct, grouped};
 use crate::number::quantity;
 use crate::trial_position_and_values::Kept;
 
-/// Smallest relevant difference between miss ratios, a fraction: a tenth of a percentage point.
+/// Smallest relevant difference between miss ratios, as a fraction: a tenth of a percentage point.
 const SMALL: f64 = 0.001;
 
 pub(crate) fn miss_ratios(findings: &Findings, run: &Run, trials: &[Kept]) -> Vec<MissRatios> {

@@ -4,7 +4,7 @@ pub use config::render_keys::grouped;
 
 use crate::findings::Estimate;
 
-/// Returns the divisor and the name of the unit that suits the size of `value`, given in a [`study::Metric`]'s `unit`.
+/// Returns the divisor and the name of the unit that suits the size of `value`, given in a [`study::Metric::unit`].
 pub fn scale(unit: &str, value: f64) -> (f64, &'static str) {
     let steps: &[(f64, &str)] = match unit {
         "ns" => &[(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")],
@@ -18,7 +18,7 @@ pub fn scale(unit: &str, value: f64) -> (f64, &'static str) {
     steps.iter().copied().find(|(divisor, _)| size >= *divisor).unwrap_or(steps[steps.len() - 1])
 }
 
-/// Number of decimals: four digits for values that start with 1, three digits for others.
+/// Number of decimals that gives four significant digits for values that start with 1, and three for others.
 fn decimals(value: f64) -> usize {
     if value == 0.0 || !value.is_finite() {
         return 0;
@@ -94,7 +94,7 @@ fn digits(numbers: [f64; 3], finest: f64) -> [String; 3] {
     })
 }
 
-/// Formats a fraction in percent with two digits, or more if more precede the decimal point: `2.1 %`.
+/// Formats a fraction in percent with two significant digits, or with more if more precede the decimal point: `2.1 %`.
 pub fn percent(fraction: f64) -> String {
     let value = fraction * 100.0;
     let decimals = match value.abs() {

@@ -27,7 +27,7 @@ pub(crate) fn operations(records: &[&Record], level: f64) -> Vec<RowOperations> 
 
 const RAMP_PARTS_MAX: usize = 10;
 
-/// Computes the results per stage of a changing rate, with ramps in parts; `None` if the rate does not change.
+/// Computes the results per stage of a changing rate, with ramps split into parts; `None` if the rate does not change.
 fn by_stage(measured: &[&Measurement], level: f64) -> Option<RowOperations> {
     let of_trials = measured.iter().map(|measurement| {
         let stages = load_report_parts::stage_windows(measurement).into_iter().flat_map(|(stage, windows)| {

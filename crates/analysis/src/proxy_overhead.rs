@@ -23,7 +23,7 @@ pub const COMPARED: [&str; 10] = [
 ];
 const NAMED: [(&str, &str); 3] = [("latency_p50", "p50"), ("latency_p99", "p99"), ("latency_mean", "the mean")];
 
-/// Computes the overhead at every point that shares blocks with its point at `direct`; nothing without proxies.
+/// Computes the overhead at every point that shares blocks with its point at `direct`; empty without proxies.
 pub fn added(findings: &Findings) -> Vec<Added> {
     let rest = findings.factors.iter().filter(|factor| factor.levels.len() > 1 && factor.name != THROUGH);
     let rest = rest.map(|factor| factor.name.clone()).collect::<Vec<_>>();

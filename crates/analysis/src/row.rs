@@ -276,7 +276,7 @@ fn split_variance(metric: &str, measured: &[&Record], finding: &mut MetricFindin
     finding.best_trial_s = besides_ns.and_then(|ns| components.best_seconds_per_trial(ns / 1e9));
 }
 
-/// Explains why a metric has no estimate; `None` if it was never measured and is omitted.
+/// Explains why a metric has no estimate; `None` if it was never measured and is therefore omitted.
 fn missing(metric: &str, measured: &[&Record], having: usize, level: f64) -> Option<String> {
     let fewest = measured.iter().filter_map(|record| Some(record.measurement()?.latency().count)).min()?;
     if let Some(q) = value::quantile_of(metric) {

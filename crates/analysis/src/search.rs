@@ -83,7 +83,7 @@ fn steps_and_trials(objective: &Objective, records: &[&Record]) -> (Vec<SearchSt
     records.iter().map(of_record).unzip()
 }
 
-/// Converts a trial. A pilot does not test the objective, because it measures latency in a closed loop.
+/// Converts a trial into its step and its result. A pilot runs a closed loop, so it does not test the objective.
 fn step_and_trial(
     objective: &Objective,
     order: u32,

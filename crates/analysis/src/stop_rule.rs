@@ -93,7 +93,7 @@ fn rule(plan: &Plan) -> Rule {
     Rule { target, min: trials.min, max: trials.max.max(trials.min) }
 }
 
-/// Widest relative half-width of values, or of typical ratios to the best; `None` if an interval is missing.
+/// Widest relative half-width of values, or of typical ratios to the best contender; `None` if an interval is missing.
 fn width(plan: &Plan, trials: &[Trial<'_>], blocks: u32) -> Option<f64> {
     let level = value::level(&plan.trials);
     let metric = plan.trials.metric.as_str();

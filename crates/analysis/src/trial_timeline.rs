@@ -30,7 +30,7 @@ pub(crate) fn inside(row: &Row, metric: &str, records: &[&Record]) -> Option<Ins
     })
 }
 
-/// Selects the trial with the median of a metric, or of throughput if no trial has the metric; of two, the earlier.
+/// Selects the median trial by a metric, or by throughput if none has the metric; of two middle trials, the earlier.
 fn chosen<'a>(trials: &'a [TrialFinding], metric: &'a str) -> Option<(&'a TrialFinding, &'a str)> {
     let of = |metric: &'a str| {
         let value = |trial: &'a TrialFinding| Some((trial.values.get(metric)?, trial));

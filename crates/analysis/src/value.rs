@@ -74,7 +74,7 @@ pub(crate) fn quantile_of(metric: &str) -> Option<f64> {
     if let Quantile(q) = of { Some(*q) } else { None }
 }
 
-/// Returns the confidence level of a rule, a fraction; 95 % if the stored one is out of range.
+/// Returns the confidence level of a rule, from 0 to 1; 0.95 if the stored level is out of range.
 pub fn level(rule: &TrialRule) -> f64 {
     if rule.level > 0.0 && rule.level < 1.0 { rule.level } else { 0.95 }
 }
@@ -215,7 +215,7 @@ impl Trial<'_> {
         self.a_request(bytes).filter(|_| studied && bytes > 0.0)
     }
 
-    /// Product over all proxies of forwarded over received bytes; 1 without proxies, `None` if a proxy has no counts.
+    /// Ratio of forwarded to received bytes, multiplied over the proxies; 1 without any, `None` if one has no counts.
     fn byte_ratio(&self) -> Option<f64> {
         let shares = self.record.proxies.iter().map(|proxy| {
             let wire = proxy.wire.filter(|wire| wire.front_bytes > 0)?;

@@ -14,10 +14,10 @@ use crate::load_bottleneck::{
 };
 use crate::number::{count, percent, quantity};
 
-/// Utilization, a fraction, above which a generator has no CPU time left.
+/// Utilization, from 0 to 1, above which a generator has no CPU time left.
 const EXHAUSTED: f64 = 0.95;
 const LITTLE_TOLERANCE: f64 = 0.01;
-/// Share of a server's or generator's time spent waiting for its CPU, above which a trial is disturbed.
+/// Share of a server's or generator's time spent waiting for its CPU, above which a trial counts as disturbed.
 const DISTURBED: f64 = 0.1;
 
 /// Judges stored trials again, by the current rules.
@@ -380,7 +380,7 @@ mod tests {
         );
     }
 
-    /// A server, 40 % busy, that waited for its CPU for the share `waited`; other processes used the share `others`.
+    /// A server, 40 % busy, that waited for its CPU for a share `waited` of the time. Others used a share `others`.
     fn beside(waited: f64, others: f64) -> Record {
         edited(closed(0.4, 0.3), |record| {
             let ns = |share: f64| Some((share * record.subject.measured_ns as f64) as u64);

@@ -19,9 +19,9 @@ pub struct AgentFinding {
     pub latency_p99_ns: Option<MedianRange>,
     /// Rate of valid responses to this generator, per second; `null` if no trial has a value.
     pub rate_per_s: Option<MedianRange>,
-    /// This generator's share of the valid responses of all generators, a fraction; `null` if no trial has any.
+    /// This generator's share of the valid responses of all generators, from 0 to 1; `null` if no trial has responses.
     pub share: Option<MedianRange>,
-    /// CPU utilization of the generator's busiest worker, a fraction; `null` if unknown.
+    /// CPU utilization of the generator's busiest worker, from 0 to 1; `null` if unknown.
     pub busy: Option<MedianRange>,
     /// Number of trials for each limit of this generator.
     pub limits: BTreeMap<Limit, usize>,

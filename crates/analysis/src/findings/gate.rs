@@ -14,9 +14,9 @@ pub struct GateFinding {
     pub factor: String,
     /// Level that is the baseline.
     pub base: String,
-    /// Conditions that fail a candidate; `None` if the study only asks whether candidates differ.
+    /// Conditions that fail a candidate; `None` if the study asks only whether candidates differ.
     pub fail_if: Option<String>,
-    /// Share of requests, a fraction, that a candidate may fail in addition to the share that the baseline fails.
+    /// Share of requests, from 0 to 1, that a candidate may fail in addition to the share that the baseline fails.
     pub allow_errors: f64,
     /// Outcome for a candidate that is shown neither to fail nor to pass.
     pub undecided: Undecided,
@@ -29,7 +29,7 @@ pub struct GateFinding {
     /// Tests of the baseline against itself (`--null`). Any difference shown here is a false alarm.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub null: Vec<GateTest>,
-    /// Median difference between the values of a pair of baseline trials, a fraction; `None` without `--null`.
+    /// Median difference between the values of a pair of baseline trials, as a fraction; `None` without `--null`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub null_scatter: Option<f64>,
     /// Total time of all trials, ns, without builds.
@@ -40,13 +40,13 @@ pub struct GateFinding {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum GateVerdict {
-    /// Shown to meet the condition or, if the study has none, to be better than the baseline.
+    /// The candidate is shown to meet the condition or, if the study has none, to be better than the baseline.
     NotWorse,
     /// The pairs so far show neither outcome.
     Undecided,
-    /// No pairs of trials, or pairs that allow no verdict; the test gives the reason.
+    /// There are no pairs of trials, or they allow no verdict; the test gives the reason.
     NoVerdict,
-    /// Shown to fail the condition or, if the study has none, to be worse than the baseline.
+    /// The candidate is shown to fail the condition or, if the study has none, to be worse than the baseline.
     Worse,
 }
 
@@ -80,7 +80,7 @@ pub struct GateTest {
     /// Typical value of the candidate in the metric's unit, with its interval; `None` unless the bound is absolute.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<Estimate>,
-    /// Failed share of the candidate minus failed share of the baseline, with its interval; `None` for other metrics.
+    /// Share of failed requests, candidate minus baseline, with its interval; `None` in tests of other metrics.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub difference: Option<Estimate>,
     /// Typical value of the baseline in the metric's unit, or its mean share of failed requests; `None` if not tested.

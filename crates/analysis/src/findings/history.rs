@@ -20,7 +20,7 @@ pub struct History {
     pub version: u32,
     /// Name of the study whose runs are listed.
     pub study: String,
-    /// The metric whose values over runs are listed.
+    /// The metric whose value in each run is listed.
     pub metric: &'static Metric,
     /// One entry per machine; the machine of the latest run comes first.
     pub machines: Vec<MachineHistory>,
@@ -48,7 +48,7 @@ pub struct Machine {
     pub name: String,
     /// Model name of the CPU.
     pub cpu_model: String,
-    /// Number of CPUs available.
+    /// Number of available CPUs.
     pub cpus: u64,
     /// Release and version of the kernel.
     pub kernel: String,
@@ -95,7 +95,7 @@ pub struct HistoryRun {
     /// Name, start, revision and state of the run.
     #[serde(flatten)]
     pub head: RunHead,
-    /// Speed by the probes, relative to the median of the machine's runs: 0.08 means 8 % faster. `None` without probes.
+    /// Speed in the probes relative to the median of the machine's runs: 0.08 means 8 % faster. `None` without probes.
     pub speed: Option<f64>,
 }
 

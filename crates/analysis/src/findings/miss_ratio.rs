@@ -49,11 +49,11 @@ pub struct MissRatioPoint {
     pub capacity: Level,
     /// Memory limit, bytes.
     pub capacity_bytes: u64,
-    /// Memory limit over footprint (the bytes of all requested keys and values, each counted once); `None` if unknown.
+    /// Memory limit divided by footprint (the bytes of all distinct requested keys and values); `None` if unknown.
     pub footprint_share: Option<f64>,
     /// Memory of the server above its usage before the load, bytes, mean over the trials; `None` if unknown.
     pub memory_bytes: Option<f64>,
-    /// Misses over GETs, a fraction, mean over the trials.
+    /// Misses per GET, from 0 to 1; mean over the trials.
     pub miss_ratio: f64,
     /// Miss ratio with its interval; `None` if it has no interval.
     pub estimate: Option<Estimate>,
@@ -85,7 +85,7 @@ pub struct CurvePolicy {
 pub struct PolicyPoint {
     /// Memory limit, bytes.
     pub capacity_bytes: u64,
-    /// Misses over GETs, a fraction, mean over the replays.
+    /// Misses per GET, from 0 to 1; mean over the replays.
     pub miss_ratio: f64,
     /// Number of trials whose operations were replayed.
     pub replays: usize,

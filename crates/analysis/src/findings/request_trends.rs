@@ -14,9 +14,9 @@ pub struct OverRequests {
     pub what: String,
     /// Unit of the series' values.
     pub unit: String,
-    /// Growth per 1,000 requests, mean of the trials with its interval; `None` for fewer than two trials.
+    /// Growth per 1,000 requests, mean over the trials with its interval; `None` for fewer than two trials.
     pub slope_per_1000: Option<Estimate>,
-    /// Growth per 1,000 requests, mean of the trials without an interval.
+    /// Growth per 1,000 requests, mean over the trials without an interval.
     pub slope_per_1000_mean: f64,
     /// Probability of such a large slope by chance, adjusted for all series (Holm); `None` for fewer than two trials.
     pub p_adjusted: Option<f64>,

@@ -11,9 +11,9 @@ pub struct Scope {
     pub from: String,
     /// Start of the last trial, UTC, RFC 3339.
     pub until: String,
-    /// Smallest number of trials of any row that has at least one.
+    /// Smallest number of trials of a row, ignoring rows without trials.
     pub starts_min: usize,
-    /// Largest share of a rare kind of start, a fraction, that `starts_min` trials may miss at the intervals' level.
+    /// Largest share, from 0 to 1, of a rare kind of start that `starts_min` trials may miss at the intervals' level.
     pub unseen_share: f64,
     /// Period of the run for display, such as `2026-11-20 21:05 to 21:31 UTC`.
     pub times: String,

@@ -18,7 +18,7 @@ pub struct InsideTrial {
     pub duration_ns: u64,
     /// Consecutive slices of the measured time, at most 120.
     pub columns: Vec<Column>,
-    /// Server, proxies in the order that requests pass them, and generator.
+    /// Server, proxies in the order in which requests pass them, and generator.
     pub processes: Vec<Process>,
 }
 
@@ -51,7 +51,7 @@ pub struct Process {
     /// CPUs in use: pairs of time (ns since measuring began) and mean since the previous sample. Each time is the
     /// midpoint between the two samples. Empty if the process was not sampled.
     pub cpus: Vec<(f64, f64)>,
-    /// CPUs in use, mean over the measured time; `None` if unknown.
+    /// Mean number of CPUs in use over the measured time; `None` if unknown.
     pub cpus_mean: Option<f64>,
     /// Resident set: pairs of time (ns since measuring began) and bytes. Empty if the process was not sampled.
     pub rss_bytes: Vec<(f64, f64)>,

@@ -22,7 +22,7 @@ pub struct FindReport {
     pub version: u32,
     /// Target of the load as the user named it.
     pub target: String,
-    /// The range that the search found, and the steps to it.
+    /// The range that the search found, and the steps that led to it.
     pub search: SearchFinding,
     /// Warnings, one sentence each.
     pub warnings: Vec<String>,
@@ -63,7 +63,7 @@ impl Search {
         self.add(step, judged, Some(measurement.rate_per_s()))
     }
 
-    /// Adds a step in which the server failed, and describes it in one line. `why` is the failure.
+    /// Adds a step in which the server failed, and describes it in one line. `why` describes the failure.
     pub fn broke(&mut self, step: Step, why: &str) -> String {
         self.add(step, Judged { outcome: Outcome::Broke, why: why.to_owned(), values: Vec::new() }, None)
     }

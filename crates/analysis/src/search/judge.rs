@@ -150,7 +150,7 @@ fn part(condition: &Condition, value: Value) -> Part {
     Part { excess, interval, why }
 }
 
-/// Natural logarithm of value over bound, limited to ±`FAR`.
+/// Natural logarithm of value divided by bound, limited to ±`FAR`.
 fn beyond(value: f64, bound: f64) -> f64 {
     match (value > 0.0, bound > 0.0) {
         (false, _) => -FAR,
@@ -159,8 +159,8 @@ fn beyond(value: f64, bound: f64) -> f64 {
     }
 }
 
-/// Compares the missing share of the offered rate with the allowed share, with an allowance for the chance in a Poisson
-/// schedule. The missing share of scheduled requests counts instead, without allowance, if it is smaller.
+/// Compares the missing share of the offered rate with the allowed share, with a margin for the randomness of a Poisson
+/// schedule. The missing share of scheduled requests counts instead, without a margin, if it is smaller.
 fn achieved(measurement: &Measurement) -> Option<Part> {
     let offered = measurement.offered_per_s? * measurement.duration_ns as f64 / 1e9;
     if !(offered.is_finite() && offered > 0.0) {
@@ -177,7 +177,7 @@ fn achieved(measurement: &Measurement) -> Option<Part> {
     Some(Part { excess: beyond(missing, allowed), interval, why })
 }
 
-/// Detects a growing backlog: latency rose from fifth to fifth of the trial (1 in 120 by chance) and at least doubled.
+/// Detects a backlog: latency rose from each fifth of the trial to the next (1 in 120 by chance) and at least doubled.
 fn backlog(measurement: &Measurement) -> Option<Part> {
     let windows = value::whole_windows(measurement);
     if windows.len() < FIFTHS {
