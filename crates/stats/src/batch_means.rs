@@ -16,7 +16,7 @@ use crate::special_functions;
 pub const FEWEST_BATCHES: usize = 10;
 /// Maximum number of batches. Fewer and longer batches are less correlated.
 pub const MOST_BATCHES: usize = 20;
-/// Minimum number of independent windows that a series must be worth.
+/// Minimum effective number of independent windows in a series for an interval.
 pub const FEWEST_EFFECTIVE: f64 = 20.0;
 /// Minimum ratio of the batch length to the autocorrelation time.
 const LENGTHS: f64 = 2.5;

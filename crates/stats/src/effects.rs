@@ -112,9 +112,9 @@ pub struct Term {
     pub squares: f64,
     /// Degrees of freedom of the source.
     pub df: usize,
-    /// Share of the variation: `squares` over its sum for all terms. Exceeds 0 even without an effect; see `p_value`.
+    /// Share of this source in the sum of `squares` over all terms. Exceeds 0 even without an effect; see `p_value`.
     pub share: f64,
-    /// Mean square over the mean square of the error; `None` for the error.
+    /// Mean square divided by the mean square of the error; `None` for the error.
     pub f: Option<f64>,
     /// Probability of an `f` at least this large if there is no effect; `None` for the error.
     pub p_value: Option<f64>,
@@ -123,7 +123,7 @@ pub struct Term {
 /// Difference between means of design points.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Contrast {
-    /// The difference in the unit of the metric; a logarithm of a ratio with [`Scale::Ratio`].
+    /// The difference in the unit of the metric; the logarithm of a ratio with [`Scale::Ratio`].
     pub point: f64,
     /// Standard error of the difference, from the error pooled over all points.
     pub standard_error: f64,
@@ -179,7 +179,7 @@ pub struct Factorial {
     pub trials: usize,
     /// Number of blocks separated from the error; 1 if there are none or if trials are too few.
     pub blocks: usize,
-    /// Whether all points have equally many trials. Sums of squares then match the textbook's.
+    /// Whether all points have the same number of trials. Sums of squares then match the textbook's.
     pub is_equal: bool,
     /// Standard deviation and trial count per point; the last factor changes fastest. Pooling assumes equal deviations.
     pub spreads: Vec<(f64, usize)>,
@@ -471,9 +471,9 @@ impl Matrix {
 }
 
 impl Factorial {
-    /// Ratio of the largest to the smallest variance of a point, and an upper bound of its p-value if all variances are
-    /// equal. Assumes normal values and, for every point, the smallest number of trials (Hartley 1950, by Bonferroni's
-    /// bound). `None` if a point has fewer than two trials or no variance.
+    /// Ratio of the largest to the smallest variance of a point, and an upper bound on the p-value of equal variances.
+    /// Assumes normal values and, for every point, the smallest number of trials of any point (Hartley 1950, by
+    /// Bonferroni's bound). `None` if a point has fewer than two trials or no variance.
     pub fn uneven(&self) -> Option<(f64, f64)> {
         let fewest = self.spreads.iter().map(|spread| spread.1).min()?;
         let variances = self.spreads.iter().map(|spread| spread.0 * spread.0);

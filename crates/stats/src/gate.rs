@@ -46,10 +46,10 @@ pub fn looks(pairs_max: u32) -> Vec<(u32, f64)> {
 /// Share of the error for tests of failed requests. It can be small, because the p-values of n pairs fall as 2^-n.
 pub const ERRORS_PART: f64 = 0.2;
 
-/// Largest p-value at which an excess of errors delays a verdict: that of errors in two trials of only one side.
+/// Largest p-value at which an excess of errors delays a verdict: that of errors in two trials, both of one side.
 pub const SUSPICIOUS_P: f64 = 0.25;
 
-/// Number of pairs after which a comparison only waits for the first difference to be decided.
+/// Number of pairs after which undecided differences, except the first, no longer prolong a comparison.
 pub const PATIENCE: usize = 30;
 
 /// Question that a gate asks about one metric.
@@ -94,8 +94,8 @@ pub struct Rule {
     pub error: f64,
     /// Maximum number of pairs of trials.
     pub pairs_max: u32,
-    /// Relative precision of the differences at which the gate ends early, a fraction; `None` never ends it early.
-    /// Ending early does not raise the error ([`crate::stop_rule`]).
+    /// Relative precision of the differences at which the gate ends early, as a fraction; with `None`, it never does.
+    /// Ending early does not raise the error (see [`crate::stop_rule`]).
     pub within: Option<f64>,
 }
 

@@ -9,15 +9,15 @@ pub struct Fit {
     pub statistic: f64,
     /// Degrees of freedom: number of merged cells minus one.
     pub degrees: u64,
-    /// Probability that a sample of the distribution deviates at least this much.
+    /// Probability that a sample from the distribution deviates at least this much.
     pub p: f64,
 }
 
 /// Minimum expected count of a cell. Smaller cells are merged with the next cell. Source: Cochran 1954.
 const CELL_MIN: f64 = 5.0;
 
-/// Tests counts against the shares of a discrete distribution, which add up to 1, by Pearson's χ². Merges neighboring
-/// cells with an expected count below 5. `None` if fewer than two cells remain, or unless there is one share per count.
+/// Tests counts against shares of a discrete distribution, which add up to 1, by Pearson's χ². Merges neighboring cells
+/// with an expected count below 5. `None` if fewer than two cells remain, or if counts and shares differ in number.
 pub fn chi_square(counts: &[u64], shares: &[f64]) -> Option<Fit> {
     let n = counts.iter().sum::<u64>();
     if n == 0 || counts.len() != shares.len() {

@@ -69,7 +69,7 @@ pub struct Growth {
 }
 
 /// Tests all series of a report together. At most a share `error` of reports calls an unchanged series changed, and at
-/// most the same share calls a change of the margin or more small (Holm 1979 over all series, for each of the two).
+/// most the same share calls a change of the margin or more small (Holm 1979 over all series, for each error).
 /// Growth is tested with Student's t over trials, flatness with two one-sided tests against the margin (Schuirmann
 /// 1987). A change that is not significant is therefore not necessarily flat.
 pub fn growth(series: &[Series], error: f64) -> Vec<Growth> {

@@ -162,7 +162,7 @@ impl Histogram {
     }
 
     /// Adds the counts to wider `classes`. Each of the ascending `bounds`, in ns, is the inclusive end of a class. A
-    /// bucket that contains a bound counts as below it. Panics unless there is one class more than bounds.
+    /// bucket that contains a bound counts as below it. Panics unless there is exactly one more class than bounds.
     pub fn classify(&self, bounds: &[u64], classes: &mut [u64]) {
         assert_eq!(classes.len(), bounds.len() + 1, "one class for each bound, and one for the rest");
         let mut class = 0;

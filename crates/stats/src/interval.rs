@@ -49,7 +49,7 @@ impl Estimate {
         (self.high - self.low) / 2.0
     }
 
-    /// Half-width over the absolute value of the point: 0 without width, and infinite if only the point is 0.
+    /// Half-width divided by the absolute value of the point: 0 if the width is 0, and infinite if only the point is 0.
     pub fn relative_half_width(&self) -> f64 {
         let half_width = self.half_width();
         if half_width == 0.0 { 0.0 } else { half_width / self.point.abs() }

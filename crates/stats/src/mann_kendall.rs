@@ -11,8 +11,8 @@ pub struct Trend {
     pub slope: f64,
 }
 
-/// Tests for a monotone trend (Mann-Kendall), corrected for ties and continuity. `None` for fewer than 8 values, too
-/// few for the normal approximation, or if a value is not finite. Assumes independent values, such as one per trial.
+/// Tests for a monotone trend (Mann-Kendall), corrected for ties and continuity. `None` for fewer than 8 values (too
+/// few for the normal approximation), or if a value is not finite. Assumes independent values, such as one per trial.
 /// Source: Mann 1945; Kendall 1975; Gilbert 1987, Statistical Methods for Environmental Pollution Monitoring, 16.4.
 pub fn mann_kendall(values: &[f64]) -> Option<Trend> {
     if values.len() < 8 || !values.iter().all(|value| value.is_finite()) {

@@ -11,8 +11,8 @@ pub fn quantile(sorted: &[f64], q: f64) -> Option<f64> {
     Some(low + (high - low) * rank.fract())
 }
 
-/// Smallest sample size for which the probabilities that all values are below quantile `q` (`q^n`) and above it
-/// (`(1-q)^n`) are at most `(1 - level) / 2`. `u64::MAX` if `q` is 0 or 1, which no sample encloses.
+/// Smallest sample size for which the probability that all values are below quantile `q` (`q^n`) and the probability
+/// that all are above it (`(1-q)^n`) are at most `(1 - level) / 2`. `u64::MAX` if `q` is 0 or 1: no sample encloses it.
 pub fn samples_needed(q: f64, level: f64) -> u64 {
     let side = ((1.0 - level) / 2.0).ln();
     let rarer = q.max(1.0 - q);

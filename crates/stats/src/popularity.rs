@@ -27,7 +27,7 @@ impl Zipf {
         Zipf { n, exponent }
     }
 
-    /// Exact total share of the most popular `ranks` ranks, a fraction.
+    /// Exact total share of the most popular `ranks` ranks, from 0 to 1.
     pub fn head_mass(&self, ranks: u64) -> f64 {
         harmonic(ranks.min(self.n), self.exponent) / harmonic(self.n, self.exponent)
     }

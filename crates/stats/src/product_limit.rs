@@ -11,7 +11,7 @@ pub struct Bound {
     pub at_least: bool,
 }
 
-/// Relative change up to which a mean counts as known if its part beyond the last value is doubled.
+/// Largest relative change of a mean, if its part beyond the last value is doubled, at which the mean counts as known.
 const MEAN_SHARE: f64 = 0.005;
 
 /// Product-limit estimate of a distribution from complete and censored values, such as requests without a response when
@@ -32,7 +32,7 @@ struct Step {
     /// Value that represents the bucket, as in [`Histogram::quantile`].
     value: f64,
     mass: f64,
-    /// Total mass of larger values, a fraction.
+    /// Total mass of larger values, from 0 to 1.
     above: f64,
 }
 

@@ -90,7 +90,7 @@ impl Rng {
         -mean * (1.0 - self.unit_f64()).ln()
     }
 
-    /// Draws a standard normal number by the polar method (Marsaglia & Bray 1964). Keeps no second number as state.
+    /// Draws a standard normal number by the polar method (Marsaglia & Bray 1964). Ignores the method's second number.
     pub fn normal(&mut self) -> f64 {
         loop {
             let x = 2.0 * self.unit_f64() - 1.0;

@@ -56,12 +56,12 @@ pub struct Pair {
     pub p: f64,
     /// `p`, adjusted for all pairs of all places (Holm 1979).
     pub p_adjusted: f64,
-    /// Half-width of `typical`'s interval, a fraction; `None` without one. The power at 1.5 times this is 75 to 84 %.
+    /// Half-width of `typical`'s interval, as a fraction; `None` without one. Power at 1.5 times this: 75 to 84 %.
     pub half_width: Option<f64>,
 }
 
 impl Pair {
-    /// Returns whether b is shown to be larger than a, or smaller (`false`), at this error; `None` if neither.
+    /// Returns `Some(true)` if b is shown to be larger than a at this error, `Some(false)` if smaller, else `None`.
     pub fn larger(&self, error: f64) -> Option<bool> {
         let typical = self.typical?;
         (self.blocks >= BLOCKS_MIN && self.p_adjusted <= error).then_some(typical.point > 1.0)
@@ -157,7 +157,7 @@ fn place_pairs(place: &[Side], rule: &Rule) -> (Option<usize>, Vec<Tested>) {
     (compared.min_by(|&a, &b| mean(a).total_cmp(&mean(b))), pairs)
 }
 
-/// Returns whether the best contender is ahead of all others, and the largest p-value; `None` without others.
+/// Returns whether the best contender is ahead of all others, and the largest p-value against them, if there are any.
 fn p_lead(best: Option<usize>, pairs: &[Tested], rule: &Rule) -> (bool, Option<f64>) {
     let Some(best) = best else { return (false, None) };
     let of_best = || pairs.iter().map(|(pair, _)| pair).filter(|pair| pair.a == best || pair.b == best);

@@ -19,11 +19,11 @@ use crate::interval::{self, Estimate};
 pub const FIRM: usize = 3;
 /// Maximum number of trials at a rate that stays undecided.
 pub const MOST_TRIALS: usize = 5;
-/// Maximum absolute excess, a natural logarithm: four times the bound, or a quarter of it.
+/// Maximum absolute excess, as a natural logarithm: four times the bound, or a quarter of it.
 pub const LIMIT: f64 = 1.386_294_361_119_890_6;
 /// Confidence level of the intervals over the trials of one rate.
 pub const LEVEL: f64 = 0.95;
-/// Assumed half-width of the excess of a trial without an interval, a natural logarithm: a factor of two.
+/// Assumed half-width of the excess of a trial without an interval, as a natural logarithm: a factor of two.
 const BLIND: f64 = std::f64::consts::LN_2;
 /// Half-width of a normal 95 % interval in standard deviations.
 const NORMAL: f64 = 1.959_963_984_540_054;
@@ -43,7 +43,7 @@ pub struct Rules {
     pub from_per_s: Option<f64>,
     /// Highest allowed rate, per second; `None` sets no limit.
     pub to_per_s: Option<f64>,
-    /// Target width of the range, a fraction: upper over lower end, minus one.
+    /// Target width of the range, as a fraction: the upper end divided by the lower end, minus one.
     pub resolution: f64,
     /// Number of fresh trials that must hold at the lower end.
     pub confirm: u32,
@@ -99,7 +99,7 @@ pub enum Trial {
 pub enum Outcome {
     /// The trial measured the server.
     Judged {
-        /// Natural logarithm of value over bound; a negative value keeps the objective.
+        /// Natural logarithm of value divided by bound; negative if the trial kept the objective.
         excess: f64,
         /// Confidence interval of `excess` from within the trial; `None` if the trial gives none.
         interval: Option<(f64, f64)>,
@@ -286,7 +286,7 @@ impl Rules {
     }
 }
 
-/// Decides the next action from the time limit and the trials. Only the order of failed trials at the end matters.
+/// Decides the next action from the time limit and the trials. Their order matters only for failed trials at the end.
 pub fn next(rules: &Rules, trials: &[Trial], time_is_over: bool) -> Next {
     let board = Board::new(rules, trials);
     let budget = |ended| Next::Done(board.found(ended));

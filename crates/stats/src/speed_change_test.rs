@@ -11,7 +11,7 @@ const SHUFFLES: usize = 999;
 /// value)` in execution order. Each value becomes the normal score of its rank among its point's trials. The statistic,
 /// the sum of `(1 - l/4)·r_l` over the autocorrelations at lags 1 to 3, is compared with 999 orders that shuffle scores
 /// within points, which makes the test exact. A small p shows that the speed changed. A large p proves nothing, because
-/// the test misses long spells. `None` if all values are equal, or with fewer than 8 trials at points with two or more.
+/// the test misses long spells. `None` if all values are equal, or if points with several trials have fewer than 8.
 pub fn p_value(trials: &[(usize, f64)], seed: u64) -> Option<f64> {
     let points = trials.iter().map(|&(point, _)| point + 1).max()?;
     let mut places = vec![Vec::new(); points];

@@ -37,7 +37,7 @@ pub fn pooled_relative_sd<'a>(points: impl IntoIterator<Item = &'a [f64]>) -> Op
     interval::average(&squares).map(f64::sqrt)
 }
 
-/// Relative half-width of a point's interval under the pooled deviation, a fraction; `None` for fewer than two trials.
+/// Half-width of a point's interval under the pooled deviation, relative to its mean; `None` for fewer than two trials.
 pub fn pooled_half_width(pooled_relative_sd: f64, trials: u32, level: f64) -> Option<f64> {
     (trials >= 2).then(|| {
         let n = f64::from(trials);
@@ -56,7 +56,7 @@ pub fn shown(values: &[f64], pooled_relative_sd: f64, level: f64) -> Option<Esti
 /// Target precision of a study, and limits of its number of blocks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rule {
-    /// Target half-width, a fraction; `None` ends the study after exactly `min` blocks.
+    /// Target half-width, as a fraction; `None` ends the study after exactly `min` blocks.
     pub target: Option<f64>,
     /// Minimum number of blocks of the study.
     pub min: u32,
@@ -76,14 +76,14 @@ pub enum Decision {
     },
     /// The widest interval meets the target.
     Met {
-        /// Half-width of the widest interval, a fraction.
+        /// Half-width of the widest interval, as a fraction.
         width: f64,
         /// Number of completed blocks.
         blocks: u32,
     },
     /// The maximum number of blocks is reached.
     Budget {
-        /// Half-width of the widest interval, a fraction; `None` without an interval.
+        /// Half-width of the widest interval, as a fraction; `None` without an interval.
         width: Option<f64>,
         /// Number of completed blocks.
         blocks: u32,

@@ -9,7 +9,7 @@ use crate::special_functions;
 pub struct Point {
     /// Number of cores, threads or clients, at least 1.
     pub n: f64,
-    /// Throughput of each trial, positive, in one unit for all points.
+    /// Throughput of each trial, positive, in the same unit for all points.
     pub throughputs: Vec<f64>,
 }
 
@@ -18,7 +18,7 @@ pub struct Point {
 pub struct Law {
     /// Throughput λ at N = 1, in the unit of the points.
     pub lambda: f64,
-    /// Contention σ, the serial share of the work, 0 to 1.
+    /// Contention σ, the serial share of the work, from 0 to 1.
     pub sigma: f64,
     /// Coherency κ, the cost of coordinating each pair of the N; not negative.
     pub kappa: f64,
@@ -46,7 +46,7 @@ pub struct Fit {
 pub struct Miss {
     /// Number of cores, threads or clients, N.
     pub n: f64,
-    /// Measured mean throughput over the law's, minus one; negative if the law is higher.
+    /// Measured mean throughput divided by the law's throughput, minus one; negative if the law is higher.
     pub relative: f64,
 }
 
@@ -55,7 +55,7 @@ pub struct Miss {
 pub struct Intervals {
     /// Interval of λ, in the unit of the points.
     pub lambda: Estimate,
-    /// Interval of σ, the serial share of the work, a fraction.
+    /// Interval of σ, the serial share of the work, from 0 to 1.
     pub sigma: Estimate,
     /// Interval of κ, the cost of coordinating each pair of the N.
     pub kappa: Estimate,
@@ -67,7 +67,7 @@ const FEWEST: usize = 4;
 const MISS: f64 = 0.1;
 /// Minimum deviation of a missed point, in standard errors of its mean.
 const MISS_ERRORS: f64 = 3.0;
-/// Weight of the pooled variance in the variance of each point, in trials, because few trials give a poor variance.
+/// Weight, in trials, of the pooled variance in the variance of each point, which few trials estimate poorly.
 /// This is Smyth's moderated variance (2004); there are too few points to estimate its prior.
 const PRIOR_TRIALS: f64 = 4.0;
 const RESAMPLES: usize = 500;
@@ -332,7 +332,7 @@ fn descend(start: Law, data: &[Datum]) -> Law {
     law
 }
 
-/// Solves three linear equations by elimination with pivots. A singular system gives a zero step.
+/// Solves three linear equations by elimination with pivoting. A singular system gives a zero step.
 fn solve(mut matrix: [[f64; 3]; 3], mut right: [f64; 3]) -> [f64; 3] {
     for column in 0..3 {
         let pivot = (column..3).max_by(|&a, &b| matrix[a][column].abs().total_cmp(&matrix[b][column].abs()));

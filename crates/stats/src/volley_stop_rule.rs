@@ -74,7 +74,7 @@ pub struct VolleyRule {
 
 /// Volley's rounded normal quantile for 95 %.
 const Z: f64 = 1.96;
-/// Largest number of requests per client that does not start a round.
+/// Largest number of requests per client that is too small for a round.
 const TOO_FEW: u64 = 10;
 
 impl VolleyRule {

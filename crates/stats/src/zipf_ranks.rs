@@ -4,7 +4,7 @@ use crate::item_sizes::{Cell, alias};
 use crate::popularity::Zipf;
 use crate::random::Rng;
 
-/// Ratio of a block's first rank to its width. Its last rank is at least 1/(1 + 1/32)^exponent as popular as its first.
+/// Ratio of a block's first rank to its width. A last rank is at least 1/(1 + 1/32)^exponent as popular as the first.
 const PARTS: u64 = 32;
 
 /// Neighboring ranks from `start`, which is the most popular of them.
