@@ -16,7 +16,7 @@ pub struct Diagnostic {
     pub column: usize,
     /// Byte range of the error, in [`Diagnostic::set`] if there is one, otherwise in the file.
     pub span: Range<usize>,
-    /// Suggestion to the user; `None` if there is none.
+    /// Suggestion for the user; `None` if there is none.
     pub hint: Option<String>,
     /// The `KEY=VALUE` that contains the error; `None` if the error is in the file.
     pub set: Option<String>,
@@ -40,7 +40,7 @@ impl Diagnostic {
 pub struct Invalid {
     /// Error message without a full stop.
     pub message: String,
-    /// Suggestion to the user; `None` if there is none.
+    /// Suggestion for the user; `None` if there is none.
     pub hint: Option<String>,
 }
 

@@ -24,7 +24,7 @@ impl<'a> Report<'a> {
         Report { whole, text, sets, found: RefCell::default(), broken: RefCell::default() }
     }
 
-    /// Checks that the file has at most `max` bytes. Fails with all errors so far, including this one.
+    /// Adds an error if the file has more than `max` bytes. Fails with all errors so far if there are any.
     pub fn check_length(&self, what: &str, max: usize) -> Result<(), Vec<Diagnostic>> {
         if self.text.len() > max {
             let message = format!("{what} is limited to {max} bytes, this one has {}", self.text.len());
@@ -33,7 +33,7 @@ impl<'a> Report<'a> {
         self.finish()
     }
 
-    /// Adds an error. Only the first at a place is kept; later ones, for example at other design points, repeat it.
+    /// Adds an error. Keeps only the first error at a place, because later ones, as at other design points, repeat it.
     pub fn mistake(&self, place: Place, message: impl Into<String>, hint: impl Into<Option<String>>) {
         let broken = self.broken.borrow();
         if place.set.is_none() && !broken.is_empty() && broken.contains(&line_and_column(self.text, place.start).0) {

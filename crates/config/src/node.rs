@@ -30,7 +30,7 @@ impl Node {
 /// A TOML value. Nested values have places of their own.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// A string, without quotes and escapes.
+    /// A string, without its quotes and with its escapes replaced.
     Text(String),
     /// An integer of at most 64 bits.
     Integer(i64),

@@ -380,7 +380,7 @@ impl<'a, F: Fill> Section<'a, F> {
         self.section_of(key, keys)
     }
 
-    /// The table at `key`, or an empty table, in which every key has its default, if there is none.
+    /// The table at `key`; if there is none, an empty table, in which every key has its default.
     pub fn section_or_empty(&self, key: &str) -> Section<'_, F> {
         self.section(key).unwrap_or_else(|| {
             let (name, table, keys) = (self.called(key), Cow::Owned(Table::default()), self.kind(key, Kind::table));
