@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -20,6 +21,7 @@ use tokio::sync::Semaphore;
 use tokio::sync::watch::{Receiver, channel};
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
 
 use super::{MockAnswer, MockError, MockListen, MockRequest, Service, certificate};
 use servers::{ServeError, Shutdown};
@@ -61,7 +63,11 @@ pub fn serve_mock(
             bound.push(listener.local_addr().map_err(failed)?);
             listeners.push(listener);
         }
-        let tls = if listen.names.is_empty() { None } else { Some(encrypt(listen)?) };
+        let tls = if listen.names.is_empty() {
+            None
+        } else {
+            Some(TlsAcceptor::from(Arc::new(tls_config(&listen.names, listen.cert_out.as_deref())?)))
+        };
         let (ending, ended) = channel(false);
         let connections = listen.connections.clamp(1, CONNECTIONS_MAX);
         let (rng, room) = (Mutex::new(Rng::new(listen.seed)), Arc::new(Semaphore::new(connections)));
@@ -89,14 +95,14 @@ pub fn serve_mock(
     served
 }
 
-fn encrypt(listen: &MockListen) -> Result<TlsAcceptor, MockError> {
-    let made = certificate::make(&listen.names);
-    let (config, root_pem) =
-        made.map_err(|error| MockError::Certificate(listen.names.join(", "), error.to_string()))?;
-    if let Some(path) = &listen.cert_out {
-        std::fs::write(path, root_pem).map_err(|source| MockError::Write(path.clone(), source))?;
+/// Creates a certificate for `names` and a TLS configuration with it, for HTTP/1.1. Writes its root (PEM) to `cert_out`.
+pub fn tls_config(names: &[String], cert_out: Option<&Path>) -> Result<ServerConfig, MockError> {
+    let made = certificate::make(names);
+    let (config, root_pem) = made.map_err(|error| MockError::Certificate(names.join(", "), error.to_string()))?;
+    if let Some(path) = cert_out {
+        std::fs::write(path, root_pem).map_err(|source| MockError::Write(path.to_owned(), source))?;
     }
-    Ok(TlsAcceptor::from(Arc::new(config)))
+    Ok(config)
 }
 
 async fn accept(listener: TcpListener, service: Arc<dyn Service>, server: Arc<Server>) {

@@ -17,7 +17,7 @@ use stats::Distribution;
 
 pub use self::chess::Chess;
 pub use self::evernote::{EvernoteNotes, EvernoteUser, Profile};
-pub use self::http::serve_mock;
+pub use self::http::{serve_mock, tls_config};
 pub use self::shop::Shop;
 pub use self::twitter::Twitter;
 

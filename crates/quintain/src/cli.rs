@@ -1114,6 +1114,15 @@ impl ListenArgs {
 pub(crate) struct ServeHttpArgs {
     #[command(flatten)]
     pub(crate) listen: ListenArgs,
+    /// Serve https, with a new certificate for `localhost` and the address
+    #[arg(long)]
+    pub(crate) tls: bool,
+    /// --tls: write the root certificate to this file (PEM), for clients to trust (`--cacert`)
+    #[arg(long, value_name = "FILE", requires = "tls")]
+    pub(crate) cert_out: Option<PathBuf>,
+    /// --tls: another name or address for the certificate; repeatable
+    #[arg(long = "cert-name", value_name = "NAME", requires = "tls")]
+    pub(crate) cert_names: Vec<String>,
     /// Maximum open connections; further ones get 503 [default: 65536, or as many as file descriptors allow]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) connections: Option<u32>,

@@ -87,10 +87,24 @@ fn http(args: ServeHttpArgs, shutdown: &Shutdown) -> Result<()> {
         linger_ns: nanos(args.linger),
         streams: args.streams,
     };
+    let names = ["localhost".to_owned(), args.listen.host.to_string()].into_iter().chain(args.cert_names);
+    let tls = match args.tls {
+        true => Some(mocks::tls_config(&names.collect::<Vec<_>>(), args.cert_out.as_deref())?),
+        false => None,
+    };
     let listen = limited(args.listen, args.connections, args.drain)?;
     let minimal = args.minimal;
     let handler = |thread| Http::new(&limits, args.seed, thread, lab::lab_clocks::unix_seconds).minimal(minimal);
-    let handlers = servers::serve_http(&listen, &handler, shutdown, ready)?;
+    let handlers = match tls {
+        None => servers::serve_http(&listen, &handler, shutdown, ready)?,
+        Some(mut config) => {
+            config.alpn_protocols = servers::http_protocols();
+            let config = Arc::new(config);
+            let handler = |thread| servers::Tls::new(handler(thread), Arc::clone(&config));
+            let handlers = servers::serve_https(&listen, &handler, shutdown, ready)?;
+            handlers.into_iter().map(servers::Tls::into_inner).collect()
+        }
+    };
     let Some(path) = args.log else { return Ok(()) };
     let times = true_times(handlers.iter().map(Http::service_ns));
     if path.as_os_str() == "-" {

@@ -81,6 +81,32 @@ fn generator_and_server_count_the_same_http2_requests() {
     }
 }
 
+#[test]
+fn https_serves_both_versions_of_http() {
+    let folder = Folder::new();
+    let root = folder.path().join("root.pem");
+    let root = root.to_str().unwrap();
+    for backend in ["epoll", "auto"] {
+        let flags = ["http", "--tls", "--cert-out", root, "--log", "-", "--threads", "2", "--backend", backend];
+        let server = Server::start(&flags);
+        let url = format!("https://localhost:{}/bytes/100000", server.port);
+        for more in [&["--http2", "-m", "10"][..], &["--pipeline", "3"], &["--no-keepalive"]] {
+            let args = ["load", &url, "--cacert", root, "-c", "4", "-n", "200", "--warmup", "0s", "--json"];
+            let json = folder.quintain(&[&args, more].concat()).expect(0).json();
+            assert_eq!((&json["requests"], &json["errors"]), (&200.into(), &serde_json::json!({})), "{more:?}");
+            assert!(json["received_bytes"].as_u64().unwrap() >= 200 * 100_000, "{json}");
+        }
+        let untrusting = folder.quintain(&["load", &url, "-n", "1"]).expect(3).err;
+        assert!(untrusting.contains("certificate"), "{untrusting}");
+        let mut plain = connect(&server);
+        ask(&mut plain, "/");
+        let mut alert = Vec::new();
+        plain.read_to_end(&mut alert).unwrap();
+        assert_eq!(alert.first(), Some(&21), "a TLS alert");
+        assert!(server.end().starts_with("{\"requests\":0,"), "only delayed requests are timed");
+    }
+}
+
 /// Endless requests and endless pipelining must cost almost no memory.
 #[test]
 fn memory_is_bounded() {

@@ -254,6 +254,7 @@ entry_points! {
     serve_calibrate crate::Calibrate,
     serve_hostile crate::Hostile,
     serve_http crate::Http,
+    serve_https crate::Tls<crate::Http>,
     serve_pingpong crate::Pingpong
 }
 

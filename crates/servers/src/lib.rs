@@ -10,13 +10,15 @@ mod http;
 mod known_delays;
 mod pingpong;
 mod response_head;
+mod tls;
 
 pub use cache::{CacheLimits, CacheProtocol, CacheServer, CacheShared};
 pub use event_loops::{
     Handler, Listen, Next, ServeError, Shutdown, serve, serve_cache, serve_calibrate, serve_hostile, serve_http,
-    serve_pingpong,
+    serve_https, serve_pingpong,
 };
 pub use hostile::{Hostile, Kind};
 pub use http::{Http, HttpLimits};
 pub use known_delays::{Calibrate, Pauses};
 pub use pingpong::Pingpong;
+pub use tls::{Tls, http_protocols};
