@@ -1,5 +1,8 @@
 //! TLS for a handler: a handler that decrypts what arrives for an inner one, and encrypts what that one sends.
 
+#[cfg(test)]
+mod tests;
+
 use std::io::{self, BufRead, Write};
 use std::sync::Arc;
 
