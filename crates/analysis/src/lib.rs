@@ -6,8 +6,9 @@
 //! assert!(findings.answer[0].text.starts_with("c-epoll has the lowest mean latency in all 3 comparisons"));
 //! ```
 //!
-//! The functions read nothing from the machine, so a store of any age and origin gives the same findings. The lab calls
-//! [`judge`] to determine the bottleneck and [`next`] to decide on further trials. `findings` has the result types.
+//! The functions read nothing from the machine, so a store gives the same findings on any machine and at any time. The
+//! lab calls [`judge`] to determine the bottleneck and [`next`] to decide on further trials. `findings` has the result
+//! types.
 
 #[cfg(not(feature = "schema"))]
 extern crate no_schema as schemars;

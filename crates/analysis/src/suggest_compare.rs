@@ -71,7 +71,7 @@ pub(crate) fn points(plan: &Plan, base: &Point, head: &Point) -> Suggestion {
         named.collect::<Vec<_>>().join(",")
     };
     let words = ["quintain", "compare", &plan.study].map(str::to_owned).into_iter().chain([levels(base), levels(head)]);
-    // A level set by `--set` is missing in the study.
+    // A level set with `--set` is missing from the study, so the command repeats it.
     let sets = differing.iter().filter_map(|name| {
         let [base, head] = [base, head].map(|point| point.factors.get(*name));
         let (base, head) = base.zip(head)?;

@@ -10,7 +10,7 @@ use crate::node::{self, Entry, Node, Table, Value};
 use crate::place::Place;
 use crate::units;
 
-/// Replaces names in strings by their values, such as the levels of factors in a study. `()` leaves strings unchanged.
+/// Replaces names in strings with their values, such as levels of factors in a study. `()` leaves strings unchanged.
 pub trait Fill: Copy {
     /// Replaces the names in `text`, the value of `key`. Fails with a message that callers put after the value's name,
     /// or with `None` if the error is already reported.

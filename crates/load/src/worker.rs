@@ -454,7 +454,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         }
     }
 
-    /// Sends `count` requests, or opens a connection for the next one.
+    /// Sends `count` requests. If each request has its own connection, opens one for a single request instead.
     #[inline]
     fn ask(&mut self, id: u32, count: u32, intended: Nanos, (free_since, wait): (Nanos, Wait), now: Nanos) {
         let (expected, is_measured) = (P::Expected::default(), self.tally.phase.is_measuring);

@@ -120,7 +120,7 @@ fn figures(findings: &Findings, folder: &Path, background: Background) -> Done {
             Ok(png) => {
                 let boxes = match png.lacking.as_str() {
                     "" => String::new(),
-                    letters => format!(", with boxes for characters missing in its font: {letters}"),
+                    letters => format!(", with boxes for characters missing from its font: {letters}"),
                 };
                 output::saved(&path, png.bytes, &boxes)?;
             }

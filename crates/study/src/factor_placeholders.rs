@@ -42,7 +42,7 @@ pub(crate) fn is_name(name: &str) -> bool {
         && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
 }
 
-/// Replaces each template of `text` by the `value` of its name. Templates without a value remain unchanged.
+/// Replaces each template in `text` with the `value` of its name. Templates without a value remain unchanged.
 pub fn fill(text: &str, value: impl Fn(&str) -> Option<String>) -> String {
     let mut filled = String::with_capacity(text.len());
     let mut copied = 0;

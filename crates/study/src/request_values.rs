@@ -126,7 +126,7 @@ pub fn check_named(name: &str, form: &str) -> Result<(), Invalid> {
     parse(form).map(|_| ())
 }
 
-/// Replaces each field that names one of `values` by the form of the value. Two names with one form have different
+/// Replaces each field that names one of `values` with the form of the value. Two names with one form have different
 /// values, except that all columns of a CSV file come from the same row.
 pub fn with_names(text: &str, values: &BTreeMap<String, String>) -> String {
     values.iter().fold(text.to_owned(), |text, (name, form)| {

@@ -177,7 +177,7 @@ static CHECKS: Keys = Keys {
 
 static LIMITS: Keys = Keys {
     name: "limits",
-    text: "Bounds of memory and waiting",
+    text: "Limits on memory and waiting time",
     keys: &[
         key("body", Bytes(1, 16 << 20), "\"1MiB\"", Is("\"4MiB\""))
             .text("maximum length of a checked message; longer ones stream through"),

@@ -1,4 +1,4 @@
-//! Tests of companions that are kept, restarted or fail.
+//! Tests of companions that are kept or restarted, or that fail.
 
 use std::time::Duration;
 

@@ -144,7 +144,7 @@ impl<'a> Server<'a> {
                 Err(error) => return Err(io_error(error)),
             }
         }
-        // Some of 16 clients share a thread with the slow one. They ask repeatedly, because that thread may block late.
+        // Some of the 16 clients share a thread with the slow one. They send repeatedly, since it may block later.
         let mut others = (0..16).map(|_| self.connect()).collect::<Result<Vec<_>, _>>()?;
         for _ in 0..4 {
             for (index, other) in others.iter_mut().enumerate() {

@@ -1,4 +1,4 @@
-//! Opens backends and turns drivers until an expected event.
+//! Opens backends and runs drivers until an expected event occurs.
 
 // Each test binary uses only a part of this module. Skipped checks are printed.
 #![allow(dead_code, clippy::print_stdout)]

@@ -23,7 +23,7 @@ struct Over<'a> {
     /// Whether lines also join the levels of a text factor.
     interaction: bool,
     trials: bool,
-    /// Whether trials are drawn as dots, because there are many.
+    /// Whether there are so many trials that they are drawn as dots.
     dust: bool,
     labels: BTreeMap<usize, String>,
     across: Across<'a>,
@@ -250,7 +250,7 @@ impl Over<'_> {
         (name, title, what + &fixed.unwrap_or_default() + &fitted + parallel)
     }
 
-    /// Marks of a row at `x`: values are `y`, and trials spread over `spread` units. [`Over::panel`] may swap the axes.
+    /// Returns the marks of a row at `x`, with the metric on the y axis. Spreads trials over `spread` drawing units.
     fn marks_of(&self, row: &Row, metric: &str, x: f64, spread: f64) -> Vec<Mark> {
         let detail = self.grid.detail;
         let place = self.metrics.iter().position(|known| known == metric).unwrap_or(0);

@@ -85,7 +85,7 @@ impl Template {
         Ok(Template { parts })
     }
 
-    /// Replaces each expression by its value. `value` returns the value of a name.
+    /// Replaces each expression with its value. `value` returns the value of a name.
     pub fn fill(&self, value: &dyn Fn(&str) -> Value) -> String {
         self.parts.iter().map(|part| part.text(value)).collect()
     }
