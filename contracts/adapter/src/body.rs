@@ -1,4 +1,4 @@
-//! Bodies of HTTP messages: forwarded in pieces and watched, or read completely within a limit.
+//! Bodies of HTTP messages: forwarded in pieces while a copy is collected, or read completely within a limit.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -235,7 +235,7 @@ impl HttpBody for Body {
             }
         }
         match self.cut.take() {
-            // hyper discards unsent data when a body fails, but sends it when a body is pending.
+            // If a body fails, hyper discards unsent data. So fail at the next poll, once hyper has sent the data.
             Some((error, false)) => {
                 self.cut = Some((error, true));
                 cx.waker().wake_by_ref();

@@ -53,7 +53,7 @@ pub(crate) fn start(path: &Path) -> std::io::Result<Worker<Line>> {
     let path = path.to_owned();
     Worker::start("calls", WAITING_MAX, move |lines| {
         if let Err(error) = write(file, lines) {
-            // Readers of the file must know that it is incomplete. Calls still pass.
+            // Calls still pass, but readers of the file must know that it is incomplete.
             let _ = writeln!(std::io::stderr(), "cannot write more calls to {}: {error}", path.display());
         }
     })
@@ -86,7 +86,7 @@ fn write(mut file: BufWriter<File>, from: &Receiver<Line>) -> std::io::Result<()
                 lines += 1;
                 let rss_bytes = statm.as_ref().filter(|_| looks).and_then(resident);
                 let at_ns = rss_bytes.map(|_| begun.elapsed().as_nanos() as u64);
-                // REST operation names contain no comma or quote, because path templates are validated.
+                // Operation names need no quoting: validated path templates of REST contain no comma or quote.
                 writeln!(
                     file,
                     "{call},{side},{operation},{own_ns},{waited_ns},{whip_bytes},{whip_bytes_with_peers},{metadata_bytes},{extra_bytes},{entries},{store_bytes},{verdict},{},{},{store_file_bytes}",

@@ -351,7 +351,7 @@ fn protocol(service: &str, section: &Section<'_>, folder: &Path) -> Option<Proto
     needed.iter().for_each(|key| section.required(key));
     let schema = needed.and_then(|key| path(section, key, folder));
     let (tls, own) = (flag(section, "tls"), section.text("service"));
-    // If the file has syntax errors, missing keys are not reported.
+    // The missing key has already been reported, unless the file has syntax errors.
     if needed.is_some() && schema.is_none() {
         return None;
     }

@@ -65,7 +65,7 @@ impl Services {
 
     /// Replaces the services. Calls in flight keep the services they began with.
     pub(crate) fn renew(&mut self, mut services: Services) {
-        // A caller may have taken the number of a previous service just before the reload.
+        // Keep the previous services, because a caller may have taken a service number just before the reload.
         for (id, service) in self.all.iter().filter(|(_, service)| Arc::ptr_eq(&service.contract, &self.contract)) {
             services.all.entry(*id).or_insert_with(|| service.clone());
         }

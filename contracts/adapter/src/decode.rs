@@ -110,7 +110,7 @@ impl Service {
     }
 
     pub(crate) fn http_reply<'m>(&'m self, op: &Op, head: &'m response::Parts, body: &'m Content<'m>) -> Reply<'m> {
-        // A proxy may have sent the error status, with a body of its own.
+        // A reply with an error status may be from a proxy, so its clauses may remain undecided.
         let is_done = head.status.is_success();
         let read = match (&self.schema, body) {
             (Schema::Rest, _) => Ok(rest::reply(head, body)),

@@ -74,7 +74,7 @@ pub(crate) async fn serve(app: &Arc<App>, mut client: Stream, purpose: ListenerK
         .half_close(true)
         .auto_date_header(is_admin)
         .max_buf_size(app.limits.head_bytes)
-        // Most messages are small, so copying the body into one buffer is cheaper than sending two.
+        // Most messages are small, so copying the body into one buffer is cheaper than sending two buffers.
         .writev(false)
         .timer(TokioTimer::new())
         .header_read_timeout(app.limits.idle);
@@ -344,7 +344,7 @@ impl Exchange {
                 }
                 Err(error) => error,
             };
-            // If the error contains the request, it was not sent.
+            // An error that contains the request means that the request was not sent.
             let Some(message) = error.take_message().filter(|_| held.is_used) else {
                 return Err(reply_failed(error.into_error()));
             };
@@ -365,7 +365,7 @@ impl Exchange {
     fn origin_form(&self, mut parts: Parts) -> Parts {
         let path = parts.uri.path_and_query().cloned();
         parts.uri = Uri::from(path.unwrap_or(PathAndQuery::from_static("/")));
-        // Clients omit the scheme's default port.
+        // `Host` omits the scheme's default port, as clients do.
         let default = if self.hop.scheme == Scheme::Https { ":443" } else { ":80" };
         let host = self.authority.strip_suffix(default).unwrap_or(&self.authority);
         // A client that connects to the listener names the listener's address, but the service must see its own name.
@@ -485,7 +485,7 @@ impl Exchange {
                 let called = app.watch.guarded(|| service.http_request(&head, &content, false));
                 if let Some(RequestKind::Known(_, request)) = called {
                     let body = body.as_deref().map_err(|skip| *skip);
-                    // The reply can no longer be rejected, and no field can follow the head.
+                    // The reply has been forwarded, so it can no longer be rejected or get another header field.
                     let _ = judge_body(&mut call, &request, &reply_head, body, block.as_ref());
                 }
                 end(call, is_adapter);

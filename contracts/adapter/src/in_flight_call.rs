@@ -122,7 +122,7 @@ impl InFlightCall {
         let sender = &metadata.sender;
         let may_be = match &self.hop.caller {
             Caller::Certified(name) => name == sender,
-            // If a party calls itself, its adapter connects from one of the adapter's own sockets.
+            // If a party calls itself, the caller is this adapter, at one of its own sockets.
             Caller::Unproved(from) if *sender == self.app.watch.label => {
                 self.app.dial.own.lock().unwrap_or_else(PoisonError::into_inner).contains(from)
             }

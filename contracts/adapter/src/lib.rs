@@ -1,8 +1,8 @@
 //! An adapter: a proxy next to one party that checks the messages of the party and its services against a contract.
 //! The adapter forwards calls from and to the party unchanged and shows every message to the monitor of `contract`. Two
-//! adapters exchange a small block of metadata with each message. By default, broken clauses are only reported. If the
-//! adapter itself fails (an unreadable message, a broken store, a lost adapter), the party sees the same as without an
-//! adapter. docs/reference/contracts.md describes the language and the rules of blame.
+//! adapters exchange a small block of metadata with each message. By default, broken clauses are only reported, and
+//! calls still pass despite an unreadable message, a broken store or an unreachable adapter.
+//! docs/reference/contracts.md describes the language and the rules of blame.
 
 mod adapter_lifecycle;
 mod body;

@@ -85,7 +85,7 @@ pub fn check_contract(path: &Path, protocols: &[Protocol]) -> Result<Loaded, Str
                 continue;
             }
             (Err(why), Some(span)) => findings.push(Finding::mistake(&text, span, "schema", why)),
-            // The contract, the configuration and includes may all name the same file.
+            // The contract, the configuration and includes may all name the same file; its error is reported once.
             (Err(why), None) if loaded.unreadable.contains(&why) => {}
             (Err(why), None) => loaded.unreadable.push(why),
             (Ok(Err(mistakes)), _) => {
@@ -97,7 +97,7 @@ pub fn check_contract(path: &Path, protocols: &[Protocol]) -> Result<Loaded, Str
         is_broken = true;
     }
     loaded.checked = match is_broken {
-        // Types from the broken schemas are unknown.
+        // Types from the broken schemas are unknown, so missing names are not errors.
         true => contract::check_partly(&text, &schema),
         false => contract::check(&text, is_any.then_some(&schema)),
     };

@@ -1,4 +1,4 @@
-//! Maps an HTTP request to the endpoint of its origin with the longest matching path prefix.
+//! Maps an HTTP request to the endpoint with the longest matching path prefix at the request's origin.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

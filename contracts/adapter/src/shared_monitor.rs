@@ -56,7 +56,7 @@ impl Watch {
                 monitor.configure(&consuming.endpoint.text, service, &labels, consuming.peer.as_deref(), now_s);
             }
         }
-        // A fraction of 1 exceeds 64 bits, so the cast saturates.
+        // For a fraction of 1, the product exceeds 64 bits, and the cast saturates.
         let sample_below = (config.checks.sample * 2f64.powi(64)) as u64;
         let (monitor, services) = (Mutex::new(monitor), RwLock::new(services));
         let (routes, numbers, metrics) = (Routes::default(), AtomicU64::new(0), reports.metrics.clone());
@@ -132,7 +132,7 @@ impl Watch {
         monitor.renew(services.contract.clone());
         self.services.write().unwrap_or_else(PoisonError::into_inner).renew(services);
         drop(monitor);
-        // The new contract may list HTTP services that the old one lacked.
+        // HTTP services that only the new contract lists need routes.
         self.route_promised();
     }
 

@@ -149,7 +149,7 @@ impl App {
     }
 
     pub(crate) async fn ending(&self) {
-        // The sender lives as long as `self`, so there is no error.
+        // The sender lives as long as `self`, so waiting never fails.
         let _ = self.ends.subscribe().wait_for(|ends| *ends).await;
     }
 }

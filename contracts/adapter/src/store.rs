@@ -108,7 +108,7 @@ impl Waiting {
     /// Counts a change of the store's size, which includes entries that are not yet written.
     fn grow(&mut self, change_bytes: i64, metrics: &Metrics) {
         self.change_bytes += change_bytes;
-        // Two's complement addition wraps as intended.
+        // Adding a negative change wraps around, which subtracts its amount as intended.
         metrics.store_bytes.fetch_add(change_bytes.cast_unsigned(), Ordering::Relaxed);
     }
 }
@@ -247,9 +247,9 @@ impl Store for EntryStore {
 
     fn each(&mut self, now_s: u64, show: &mut dyn FnMut(&Key, &[u8])) {
         let Some(file) = &self.file else { return self.memory.each(now_s, show) };
-        // This runs only before the first call or when a person asks for it, so it may be slow.
+        // This runs only before the first call or when a user requests the entries, so it may be slow.
         file.flush();
-        // If the file cannot be written, memory is newer. Memory is read first, as values may then move to the file.
+        // If writes fail, memory has newer values. Read it before the file, as its values may move to the file.
         let mut unwritten = std::collections::BTreeMap::new();
         if file.shared.is_failing() {
             let waiting = file.shared.waiting();

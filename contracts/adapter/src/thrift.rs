@@ -64,13 +64,13 @@ impl Connection<'_> {
     async fn serve(mut self) -> io::Result<()> {
         let app = self.app;
         loop {
-            // Either side may end an idle connection. The service's end has priority, so that no request is lost.
+            // Either side may close an idle connection. Check the service's side first, so that no request is lost.
             let received = tokio::select! {
                 biased;
                 filled = self.up.fill(), if !self.up.has_bytes() => match filled {
-                    // The service's adapter has ended, but the service may still run. The party need not notice.
+                    // The service's adapter has ended, but the service may still run, so keep the party's connection.
                     Ok(0) | Err(_) if self.up.is_adapter => {
-                        // An adapter that is ending still greets, so reopen only a connection that has served a call.
+                        // Even an ending adapter greets, so reconnect to it only if this connection served a call.
                         self.up = match self.was_called {
                             true => upstream(app, &self.hop, true).await?,
                             false => direct(app, &self.hop).await?,
@@ -215,7 +215,7 @@ impl Connection<'_> {
             Received::End => return Ok(false),
             Received::Opaque { what } => {
                 call.skipped(Skip::Unreadable);
-                // The previous adapter, if any, sees plain bytes from now on and no reply.
+                // The previous adapter, if any, gets raw bytes and no reply, so this adapter checks all clauses.
                 let judged =
                     what.map_or(Ok(()), |what| call.reply_alone(&request, &Reply::unread(Unread::Malformed(what))));
                 let refusal = match judged {

@@ -1,4 +1,4 @@
-//! Reasons why a message was not checked or is not forwarded, as text and HTTP status.
+//! Reasons why a message was not checked or not forwarded, as text and HTTP status.
 
 use hyper::StatusCode;
 

@@ -1,4 +1,4 @@
-//! Tests of a running adapter: internal failures that let calls pass or stop them, and reloads.
+//! Tests of a running adapter: calls pass or fail after internal failures, as configured, and contracts are reloaded.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};

@@ -68,7 +68,7 @@ fn reports_only_the_syntax_error_itself() {
             WHOLE.replace(right, wrong) + "[store]\nflush = 'long'\n[tls.listen]\ncert = 'a.pem'\nkey = 'a.key'\n";
         let found = said(&more, &[("any.contract", &CONTRACT.replace("result.code", "reslt.code"))]);
         let told = |part: &str| found.iter().any(|text| text.contains(part));
-        // If the `contract` key itself is broken, the contract file cannot be checked.
+        // If the `contract` key itself is broken, the error in the contract file is not found.
         let is_known = right != "contract = 'any.contract'";
         let count = 3 + usize::from(is_known);
         assert!(

@@ -23,7 +23,7 @@ pub(super) fn request(wsdl: &Wsdl, ops: &Ops, headers: &HeaderMap, body: &[u8], 
         }
     };
     let Ok(request) = envelope.request(wsdl, action) else {
-        // A server that follows `SOAPAction` would run a listed operation.
+        // A server that follows `SOAPAction` would run a listed operation without a check.
         let is_listed = by_action.is_some_and(|named| ops.contains_key(&named.name));
         let (_, element) = envelope.content();
         let unlisted = RequestKind::Unlisted(element.to_owned());

@@ -39,7 +39,7 @@ pub(super) fn field_of(block: &[u8]) -> Option<HeaderValue> {
 fn wrapped(block: &[u8]) -> Vec<u8> {
     let mut value = Vec::with_capacity(block.len() + 4);
     for byte in block.iter().map(|byte| byte ^ 0x80) {
-        // Recipients may trim blanks at the ends of a value.
+        // Blanks are escaped too, because recipients may trim them at the ends of a value.
         if byte <= b' ' || byte == ESCAPE || byte == 0x7f {
             value.extend([ESCAPE, (byte & 0x3f) + ESCAPED]);
         } else {

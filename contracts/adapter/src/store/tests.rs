@@ -1,4 +1,4 @@
-//! Tests of the store: restarts, bounded memory, expiry, full disks, damaged and missing files.
+//! Tests of the store: restarts, bounded memory, expiry, full disks, and damaged or missing files.
 
 use std::ops::{Deref, DerefMut};
 use std::path::Path;

@@ -102,7 +102,7 @@ impl Shared {
             read(db.as_ref().ok_or(redb::Error::DatabaseClosed)?)
         };
         let mut result = try_read();
-        // A write has just failed, so the file will be reopened shortly.
+        // This error means that a write has just failed. Retry, because the file will be reopened shortly.
         for _ in 0..REOPENED_WITHIN_MS {
             if !matches!(result, Err(redb::Error::PreviousIo)) {
                 break;
@@ -243,7 +243,7 @@ impl Work {
                 change += name_bytes(name) as i64;
             }
             let mut table = write.open_table(ENTRIES)?;
-            // In key order, each page changes only once.
+            // Writing entries in key order changes each page only once.
             let mut entries = entries.entries().collect::<Vec<_>>();
             entries.sort_unstable_by_key(|(key, _)| *key);
             for (key, value) in entries {

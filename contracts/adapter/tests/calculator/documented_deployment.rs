@@ -1,4 +1,4 @@
-//! Tests that the deployment of docs/guides/adapter.md, with different addresses and paths, blames parties by name.
+//! Tests that the deployment in docs/guides/adapter.md, with different addresses and paths, blames parties by name.
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 

@@ -1,4 +1,4 @@
-//! Tests the walkthrough's objectives, AT-0 to AT-7, on real sockets.
+//! Tests the objectives of Whip's calculator walkthrough, AT-0 to AT-7, on real sockets.
 
 mod documented_deployment;
 mod world;

@@ -96,7 +96,7 @@ fn unused_entries_leave_memory_and_file() {
         std::thread::sleep(Duration::from_millis(100));
     }
     assert_eq!(indices(&adapter), ["often"]);
-    // The file is swept every 120 batches, and each iteration is a batch.
+    // The writer removes expired entries every 120 batches, and each iteration writes a batch.
     for _ in 0..120 {
         adapter.told();
     }

@@ -163,7 +163,7 @@ fn enforce_rejects_uncheckable_thrift_messages() {
     let bad = frame(&[ADD, b"\x08\x00\x01\x00\x00\x00\x00\x08\x00\x02\x00\x00\x00\x00\x00"].concat());
     let got = send("adapters", &[&b"whip\x01\x01"[..], &bad].concat());
     assert!(String::from_utf8_lossy(&got).contains("is violated"), "{got:?}");
-    // Some servers respond to a message that is not a call.
+    // Sends a reply instead of a call, because some servers respond to it.
     let mut reply = bad.clone();
     reply[7] = 2;
     let got = send("plain", &reply);

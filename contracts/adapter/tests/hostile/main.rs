@@ -148,7 +148,7 @@ fn frame(message: &[u8]) -> Vec<u8> {
 
 #[test]
 fn thrift_with_false_lengths_or_depth_passes_unread() {
-    // The service returns the number of bytes, since the bytes may not be a message.
+    // The service returns all bytes without decoding them, since they may not be a message.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     std::thread::spawn(move || {

@@ -1,4 +1,4 @@
-//! Tests the labels that other adapters may claim, and calls while other adapters are gone.
+//! Tests the labels that other adapters may claim, and calls while other adapters are unreachable.
 
 use super::*;
 use crate::raw_http_peers::Authority;

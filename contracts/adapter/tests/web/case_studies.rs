@@ -224,7 +224,7 @@ fn chess_by_soap() {
         }
         assert!(!told.contains("geheim"), "{told}");
     };
-    // Only the client claims that there is a draw offer or a game 18.
+    // Only the client claims that a draw was offered and that game 18 exists.
     chess.moves(17, 1, true, "NoDrawWasOffered");
     told(&pair.client, &["result != \"NoDrawWasOffered\"", "index (17, True, 1)", "vouched for by client\n"]);
     chess.moves(18, 1, false, "InvalidGameID");

@@ -145,7 +145,7 @@ fn reports_and_counts_missing_listeners() {
     assert!(told.contains("`limits.listeners` is reached") && told.contains(&shop.items), "{told}");
     let metrics = adapter.running.as_ref().unwrap().metrics();
     assert!(metrics.contains("quintain_adapter_listeners_over_total 2\n"), "{metrics}");
-    // The proxy needs no listener.
+    // Calls through the proxy are checked without a listener.
     raw_http_peers::ask(&adapter.at("proxy"), &request("GET", &format!("{}/7", shop.items), &[], b""));
     blamed(&adapter, 1);
 }
