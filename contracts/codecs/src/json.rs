@@ -5,7 +5,7 @@
 //! assert_eq!(user.get("id_str"), Some(&"11".into()));
 //! ```
 //! Duplicate names in an object are rejected, because readers disagree on which one counts (RFC 8259, section 4). So
-//! are numbers outside the range of doubles, because some readers make them infinite and others reject them.
+//! are numbers outside the range of doubles, because some readers read them as infinite and others reject them.
 
 use std::collections::HashSet;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Tests of the codecs: Thrift by IDL, SOAP by WSDL, and the bodies of the fuzz targets.
+//! Tests of the codecs: Thrift by IDL, SOAP by WSDL, and the assertions of the fuzz targets.
 
 #[path = "../../../fuzz/codecs.rs"]
 mod assertions;

@@ -85,7 +85,7 @@ impl Structs {
         let mut id = 0;
         let mut fields = Vec::new();
         for _ in 0..choices.below(5) {
-            // Deltas up to 15 have a short form in the compact protocol.
+            // Some deltas exceed 15, the limit of the short form in the compact protocol.
             id += 1 + i16::from(choices.below(20)) + if choices.below(8) == 0 { 3000 } else { 0 };
             fields.push(Field { id, is_optional: choices.below(2) == 1, ty: self.ty(choices, depth) });
         }
@@ -124,7 +124,7 @@ impl Structs {
     }
 
     fn value(&self, ty: &Ty, choices: &mut Choices<'_>) -> Value {
-        // The header of a compact list changes at 15 elements.
+        // Some counts are near 15, where the header of a compact list changes its form.
         let count =
             |choices: &mut Choices<'_>| if choices.below(10) == 9 { 13 + choices.below(5) } else { choices.below(4) };
         match ty {

@@ -349,7 +349,7 @@ impl<'f> Reader<'f> {
 
     fn extension(&mut self, node: Node<'f>, fields: &mut Vec<Field>, is_choice: &mut bool) {
         match self.type_named(node, "base") {
-            // A base that is still being read extends itself; it has no fields yet.
+            // A base that is still being read extends itself and has no fields yet, so the cycle ends.
             Some(Type::Complex(id)) => fields.extend(self.wsdl.complex(id).fields.iter().cloned()),
             Some(Type::Any) | None => {}
             Some(_) => self.tell(node, "the base of complex content is not a complex type"),
@@ -427,7 +427,7 @@ impl<'f> Reader<'f> {
             let name = self.required(service, "name").to_owned();
             let mut operations = Vec::new();
             for port in service.children_named(WSDL, "port") {
-                // A port of a different binding has its address in a different namespace.
+                // Skips ports of other bindings, which have their addresses in other namespaces.
                 let Some(address) = port.child_named(SOAP, "address") else { continue };
                 self.required(address, "location");
                 self.required(port, "name");

@@ -125,7 +125,7 @@ impl<'m> View<'m> {
         for field in self.raw_fields() {
             if field.0 == id {
                 let typed = self.typed(field.0, field.1);
-                // Ascending fields are unique, and no field with a greater number comes before this one.
+                // If fields are in ascending order, no later field has the same number.
                 if self.is_ascending {
                     return typed;
                 }

@@ -434,7 +434,7 @@ impl<'f> Resolver<'f> {
             }
         }
         if let Some(ty) = returns {
-            // Fields without a number are negative and come before `success`.
+            // Fields declared without a number have negative numbers and come before `success`.
             let index = fields.partition_point(|field| field.id < 0);
             let (name, requirement) = ("success".to_owned(), Requirement::Optional);
             fields.insert(index, Field { id: 0, name, ty, requirement, default: None, place: 0 });
