@@ -121,7 +121,7 @@ impl TypeChecker<'_> {
             }
             (Type::Bool, Value::Bool(_))
             | (Type::Int, Value::Int(_))
-            // JSON has only one kind of number.
+            // JSON has only one kind of number, so an integer is also a valid float.
             | (Type::Float, Value::Float(_) | Value::Int(_))
             | (Type::Text, Value::Text(_))
             // Formats without a type for bytes encode them as text.

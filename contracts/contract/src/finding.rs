@@ -1,4 +1,4 @@
-//! Errors and warnings about a contract, with their places and severities.
+//! Errors and warnings about a contract, with their locations and severities.
 
 use std::fmt;
 use std::ops::Range;

@@ -1,6 +1,6 @@
-//! Checks contracts and tracks who vouched, as a state and a step function without sockets, files or clocks. Source of
-//! the rules: Waye, Chong and Dimoulas, "Whip: Higher-Order Contracts for Modern Services", ICFP 2017. The paper's
-//! text and pseudo-code differ for a request that introduces a known entry; the monitor follows the text.
+//! Checks contracts and tracks who vouches for services, as a state and a step function without sockets, files or
+//! clocks. Source of the rules: Waye, Chong and Dimoulas, "Whip: Higher-Order Contracts for Modern Services", ICFP
+//! 2017. If a request introduces a known entry, the paper's text and pseudo-code differ; the monitor follows the text.
 
 mod call_and_outcome;
 mod contract_versions_and_tallies;

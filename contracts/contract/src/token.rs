@@ -52,7 +52,7 @@ pub(crate) fn tokens(text: &str, found: &mut Findings) -> Vec<(Token, Span)> {
                 let message = format!("the number `{digits}` is too large: whole numbers have 64 bits");
                 found.mistake("number", span, message);
             }
-            // Replacing an invalid number by 0 keeps the parser from reporting a second error.
+            // Replacing an invalid number with 0 keeps the parser from reporting a second error.
             tokens.push((token.unwrap_or(Token::Int(0)), span));
         } else if byte == b'"' || byte == b'\'' {
             let (value, length) = quoted(rest, start, found);

@@ -125,7 +125,7 @@ fn twitter() {
         let user = (3 * trial).to_string();
         let headers = json!({"authorization": "OAuth"});
         let reply = |body: Json| json!({"code": 200, "headers": {}, "body": body});
-        // The mock derives new ids from the number of the request.
+        // The mock derives new IDs from the number of the request.
         let (friend, tweet) = (format!("11{:010}", 3 * trial), format!("21{:010}", 3 * trial + 1));
         let tweets = json!([{"created_at": "Thu Jan 18 00:10:45 +0000 2007", "id_str": tweet}]);
         vec![

@@ -1,4 +1,4 @@
-//! Checks the language reference: its examples are valid, and its tables have every function and rule.
+//! Checks the language reference: its examples are valid, and its tables list every function and rule.
 
 use contract::check;
 

@@ -324,7 +324,7 @@ fn accepting_a_draw_without_offer_blames_only_the_client() {
         (&reports[0].blamed[..], reports[0].index.as_deref()),
         (&["client".to_owned()][..], Some("(7, True, 2)"))
     );
-    // The server vouches for a draw that it has offered. Other members of the same game stay unvouched.
+    // A server that offers a draw introduces the game with and without the draw, and vouches for both.
     let mut world = World::new("chess");
     world.adapter("c", "client");
     world.configure("c", "127.0.0.1:8000", "Chess", &["server"], None);

@@ -39,7 +39,7 @@ pub(super) fn types(operation: &Operation, service: &str, known: &KnownSchema, f
         found.mistake("size", operation.name.span, format!("more than {PARAMS_MAX} parameters"));
     }
     if let Some(method) = &operation.method {
-        // Methods are case-sensitive (RFC 9110, section 9.1). All registered methods are upper case.
+        // Methods are case-sensitive (RFC 9110, section 9.1). All registered methods are in upper case.
         let upper = method.text.to_ascii_uppercase();
         if method.text != upper {
             let message = format!("method `{}` is not in upper case, so no request has it", method.text);

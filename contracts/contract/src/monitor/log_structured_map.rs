@@ -134,7 +134,7 @@ impl Log {
             let moved = self.append(&record.key, record.used_s, if again { AGAIN } else { 0 }, record.value);
             self.moved(&record.key, place, moved);
         }
-        // The number is freed last: a new segment must not reuse places that the table still has for the old one.
+        // The number is freed last, so that no new segment uses positions that the index still has for the old one.
         self.unused.push(number);
     }
 
