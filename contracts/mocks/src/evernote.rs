@@ -167,7 +167,7 @@ impl EvernoteNotes {
 impl Service for EvernoteUser {
     fn answer(&self, request: &MockRequest<'_>) -> MockAnswer {
         let path = request.target.split('?').next().unwrap_or_default();
-        // Evernote's SDK requests `//edam/user`.
+        // Evernote's SDK requests `//edam/user`, so additional slashes are ignored.
         if path.trim_matches('/') != "edam/user" {
             return MockAnswer::text(404, "the account service is at /edam/user");
         }

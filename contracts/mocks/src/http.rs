@@ -82,7 +82,7 @@ pub fn serve_mock(
         for task in accepting {
             let _ = task.await; // The listener is closed and its slot is free.
         }
-        let _ = ending.send(true); // Fails without connections.
+        let _ = ending.send(true); // Fails harmlessly if no connection is open.
         let mut drained = pin!(timeout(listen.drain, server.room.acquire_many(connections as u32)));
         loop {
             tokio::select! {
@@ -141,7 +141,7 @@ async fn serve_connection(stream: impl AsyncRead + AsyncWrite + Unpin, context: 
         .max_buf_size(HEAD_BYTES_MAX)
         .serve_connection(TokioIo::new(stream), service_fn(answer));
     let (mut connection, mut ended) = (pin!(connection), server.ended.clone());
-    // A client's error only ends its own connection.
+    // A client's error ends only its own connection.
     tokio::select! {
         _ = connection.as_mut() => {}
         () = async { drop(ended.wait_for(|ended| *ended).await) } => {

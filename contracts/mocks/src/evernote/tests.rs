@@ -1,4 +1,4 @@
-//! Compares encoded calls with the table of the case study.
+//! Compares the results of encoded calls with the table in the case study.
 
 use super::*;
 
