@@ -1,4 +1,4 @@
-//! A cache over HTTP/1.1: maps the methods and targets that [`crate::http1`] reads to operations.
+//! A cache over HTTP/1.1: maps methods and targets, as read by [`crate::http1`], to operations.
 //!
 //! ```
 //! use wire::cache_http::{Limits, Operation, parse};

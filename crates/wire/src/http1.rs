@@ -22,7 +22,7 @@
 //! - **`Transfer-Encoding` with `Content-Length`** is an error (6.3: "ought to be handled as an error"), because
 //!   smuggling relies on parsers that use different fields. `Transfer-Encoding` in HTTP/1.0 is also an error (6.1).
 //! - **`Content-Length`** may repeat the same value (6.3, RFC 9110, section 8.6). Different values are an error.
-//! - **Empty lines** are skipped before a request (2.2: SHOULD). Before a response they are an error, because a body
+//! - **Empty lines** are skipped before a request (2.2: SHOULD). Before a response, they are an error, because a body
 //!   two bytes longer than announced looks the same.
 //! - **Line folding** counts as spaces in a response (5.2: MUST for a user agent) and is an error in a request (5.2).
 //! - **The reason phrase** may be missing together with its space. Some servers omit both, and the line is unambiguous.

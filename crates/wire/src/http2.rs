@@ -20,7 +20,7 @@
 //!
 //! - [`Reader`] treats stream errors as connection errors (RFC 9113, section 5.4.1: MAY).
 //! - Server push is an error in both roles: clients of this codec disable it (RFC 9113, section 8.4).
-//! - PRIORITY frames are checked and skipped, as are frames of unknown types (RFC 9113, sections 5.3.2 and 5.5).
+//! - PRIORITY frames are skipped after a check; frames of unknown types are skipped (RFC 9113, sections 5.3.2 and 5.5).
 //! - Control characters in field values are errors, except HTAB (RFC 9110, section 5.5), as in [`http1`](crate::http1).
 
 mod compose;

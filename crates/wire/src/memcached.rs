@@ -1,4 +1,4 @@
-//! memcached's text protocol. Source: protocol.txt of 1.6 and, where it is silent, the behavior of memcached 1.6.18.
+//! memcached's text protocol. Source: protocol.txt of version 1.6 and, where it is silent, the behavior of 1.6.18.
 //!
 //! ```
 //! use wire::memcached::{Command, Limits, Read, RequestReader};
@@ -12,7 +12,7 @@
 //!
 //! # Bad requests
 //!
-//! A bad request gets an error response. The reader skips its extent, so the next request is parsed correctly:
+//! A bad request gets an error response. The reader skips the bytes that belong to it and parses the next request:
 //!
 //! | error | response | skipped |
 //! |---|---|---|
@@ -34,7 +34,7 @@
 //! # Choices that the protocol leaves open, all as in memcached
 //!
 //! - A line ends in LF or CRLF. Words are separated only by spaces, one or more. Command names are case-sensitive.
-//! - A key is any bytes except space and LF. Unlike protocol.txt, control characters are allowed.
+//! - A key can contain any bytes except space and LF, including control characters (unlike in protocol.txt).
 //! - Any command that supports `noreply` can end in it, and then gets no response even if its line is invalid.
 //! - Numbers are parsed as in C, with an optional sign; a length has only digits. Exptimes and flags wrap at 32 bits.
 

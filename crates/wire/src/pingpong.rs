@@ -1,4 +1,4 @@
-//! Volley's protocol: a word of 32 bits, answered by the word plus one. Source: `subjects/REQUIREMENTS.md`.
+//! Volley's protocol: a word of 32 bits, answered with the word plus one. Source: `subjects/REQUIREMENTS.md`.
 
 /// Size of a word on the wire, in bytes.
 pub const WORD_BYTES: usize = 4;

@@ -71,7 +71,7 @@ pub fn parse_request<'a>(bytes: &'a [u8], limits: &Limits) -> Parsed<'a> {
         return Err(MessageError::BadRequestLine);
     };
     let head = &shown[..head_bytes];
-    // httparse accepts LF for CRLF, which allows smuggling, so check that the head has one CR per line.
+    // httparse accepts LF instead of CRLF, which allows smuggling, so check that the head has one CR per line.
     if head[0] == b'\n' || count(head, b'\r') != parsed.headers.len() + 2 {
         return Err(MessageError::BareLf);
     }

@@ -110,7 +110,7 @@ impl ResponseDecoder {
     fn skip(&mut self, index: usize) {
         self.skipped.push_back(index);
         self.skipped_bytes += self.known[index].inserted_bytes;
-        // If later blocks fill the table, no field of the oldest skipped block would remain in it.
+        // If later blocks fill the table, they evict all fields of the oldest skipped block, so it is never decoded.
         while let Some(&oldest) = self.skipped.front()
             && self.skipped_bytes - self.known[oldest].inserted_bytes >= self.decoder.table_bytes_max()
         {

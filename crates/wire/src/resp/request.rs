@@ -275,7 +275,7 @@ impl RequestReader {
                     Err(refusal) => return self.close(bytes, refusal),
                 },
                 State::SkipArgument { left, bytes: length, refusal } => {
-                    // Check the last two bytes together, so that the split has no effect.
+                    // Check the last two bytes together, so that a split between them has no effect.
                     let skipped = (length - 2).min(rest.len() as u64);
                     if skipped < length - 2 || rest.len() as u64 - skipped < 2 {
                         base += skipped as usize;

@@ -1,4 +1,4 @@
-//! Table tests: a case has a name, a stream, and its meaning in words, which must hold for any split and any neighbors.
+//! Table tests: a case has a name, a stream, and its meaning, which must hold for any split and between valid messages.
 
 #[path = "../../../../fuzz/cache.rs"]
 #[allow(

@@ -52,7 +52,7 @@ const ARRAYS: &[Case] = &[
     ("half a name", b"*2\r\n$3\r\nGE", "more"),
     ("without its last byte", b"*1\r\n$4\r\nPING\r", "more"),
     ("nothing", b"", ""),
-    // The start of the next request is unknown.
+    // The start of the next request is unknown, so the connection must be closed.
     ("a count that is none", b"*x\r\n", "refused bad-count close"),
     ("no count", b"*\r\n", "refused bad-count close"),
     ("a count over 64 bits", b"*18446744073709551616\r\n", "refused bad-count close"),

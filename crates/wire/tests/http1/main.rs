@@ -1,4 +1,4 @@
-//! Table tests: a case has a name, a stream, and its meaning in words, which must hold for any split and any memo.
+//! Table tests: a case has a name, a stream, and its meaning in words, which must hold for any split and `Memo`.
 
 mod compose;
 mod describe_stream;

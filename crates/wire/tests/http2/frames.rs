@@ -278,7 +278,7 @@ fn windows_are_bounded() {
     assert_eq!([5, 1, 6, 5].map(|bytes| window.receive(bytes)), [Ok(0), Ok(6), Ok(6), Ok(0)]);
     assert_eq!(window.receive(6), Err(ConnectionError::WindowExceeded));
 
-    // The window gives no credit for bytes that are not consumed.
+    // The window gives no credit for received bytes until they are consumed.
     let mut window = ReceiveWindow::new(10);
     assert_eq!(
         (window.count_received(9), window.consume(3), window.count_received(1), window.consume(4)),

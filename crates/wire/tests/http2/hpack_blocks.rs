@@ -1,4 +1,4 @@
-//! Field blocks: HPACK with its tables, and fields shared between requests.
+//! Tests of field blocks: HPACK with its tables, and fields shared between requests.
 
 use wire::http2::hpack::{self, Decoder, HpackError};
 use wire::http2::{Limits, SharedFields, TableUse, request_fields};
@@ -147,7 +147,7 @@ fn an_evicted_name_can_be_reused_by_the_field_that_evicts_it() {
     let mut block = Vec::new();
     hpack::push_table_size(&mut block, 100);
     hpack::push_field(&mut block, b"long-name", &[b'a'; 50], hpack::Indexing::Insert);
-    block.extend_from_slice(&[0x7e, 1, b'b']); // The name of this field, with the value `b`.
+    block.extend_from_slice(&[0x7e, 1, b'b']); // Reuses the name of this field, with the value `b`.
     block.push(0xbe);
     let expect = format!("long-name: {}\nlong-name: b\nlong-name: b", "a".repeat(50));
     assert_eq!(decoded(&mut decoder, &block), Ok(expect));

@@ -113,7 +113,7 @@ fn long(window: u64) -> Result<(u8, usize), HpackError> {
         let (first, position) = FIRST[length];
         let count = FIRST[length + 1].1 - position;
         if let Some(nth) = code.checked_sub(first).filter(|nth| *nth < count) {
-            // EOS is the only symbol that does not fit 8 bits.
+            // EOS is the only symbol that does not fit into 8 bits.
             let symbol = BY_CODE[(position + nth) as usize];
             return if symbol == 256 { Ok((0, 64)) } else { Ok((symbol as u8, length)) };
         }
