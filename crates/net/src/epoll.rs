@@ -143,7 +143,7 @@ impl Epoll {
             match accepted {
                 Ok(socket) => match self.insert_connection(socket, Phase::Open) {
                     Ok(conn) => return Some(Event::Accepted(Listener(index), conn)),
-                    Err(_) => continue, // The kernel had no memory to watch it, so it was closed.
+                    Err(_) => continue, // The socket was closed, because the kernel had no memory to watch it.
                 },
                 Err(Errno::AGAIN) => return None,
                 Err(error) if socket::is_out_of_room(error) => {
@@ -151,7 +151,7 @@ impl Epoll {
                     listening.paused =
                         epoll::modify(&self.epoll, &listening.bound.socket, note(LISTENER, index), none).is_ok();
                     if self.connections.is_empty() && !full {
-                        self.out_of_room = Some(error); // No connection is open that could make room.
+                        self.out_of_room = Some(error); // There is no connection whose end could make room.
                     }
                     return None;
                 }
@@ -170,7 +170,7 @@ impl Epoll {
             return match socket::pending_error(socket) {
                 None => {
                     connection.phase = Phase::Open;
-                    connection.flush(&self.epoll, conn, &self.config); // Bytes queued while connecting.
+                    connection.flush(&self.epoll, conn, &self.config); // Sends bytes queued while connecting.
                     Some(Event::Connected(conn))
                 }
                 Some(reason) => Some(self.end(conn, reason)),
@@ -424,7 +424,7 @@ impl Driver for Epoll {
             let flags = ready.flags;
             let (upper, lower) = ((data >> 32) as u32, data as u32);
             if upper == LISTENER {
-                // Advance only once the accept queue is empty, so that one turn accepts all connections.
+                // Go to the next socket only once the accept queue is empty, so that one turn accepts all connections.
                 if let Some(event) = self.accept(lower) {
                     return Some(event);
                 }

@@ -4,7 +4,7 @@
 //! * `epoll`: notifications of readiness, available everywhere;
 //! * `io_uring`: notifications of completions, available if the kernel supports the required features.
 //!
-//! A caller turns the driver and takes events until none is left:
+//! A caller waits in [`Driver::turn`] and then takes events until none is left:
 //!
 //! ```
 //! use net::{Address, Close, Config, Driver, Event};
@@ -12,7 +12,7 @@
 //! /// Sends received bytes back until a connection closes.
 //! fn echo<D: Driver>(driver: &mut D) -> std::io::Result<()> {
 //!     loop {
-//!         driver.turn(None)?; // One submit, one wait.
+//!         driver.turn(None)?; // Submits all operations and waits for an event.
 //!         while let Some(event) = driver.next_event() {
 //!             match event {
 //!                 Event::Data(conn, data) => {
@@ -40,8 +40,8 @@
 //! ```
 //!
 //! A loop is generic over [`Driver`] and compiled for each backend. [`choose`] selects the backend once, and the driver
-//! is created on the thread that uses it. Drivers call no callbacks, so there is no recursion. In steady state nothing
-//! is allocated, except for an outgoing buffer that grows up to its limit under a slow reader.
+//! is created on the thread that uses it. Drivers have no callbacks, so there is no recursion. In steady state, nothing
+//! is allocated, except that an outgoing buffer grows up to its limit if the peer reads slowly.
 
 mod address;
 mod backend;

@@ -1,6 +1,6 @@
-//! A simulated network with a virtual clock and a seed, for tests of whole engines. Equal seeds give equal events, to
-//! the nanosecond. A test defines servers ([`Sim::serve`]) and clients that connect to the driver ([`Sim::client`]). A
-//! driver can also connect to itself. Time advances only in [`Driver::turn`](crate::Driver::turn).
+//! A simulated network with a virtual clock and a seed, for tests of whole engines. With equal seeds, a test has equal
+//! events, to the nanosecond. A test defines servers ([`Sim::serve`]) and clients that connect to the driver
+//! ([`Sim::client`]). A driver can also connect to itself. Time advances only in [`Driver::turn`](crate::Driver::turn).
 //!
 //! ```
 //! use net::sim::{Network, Sim, ready_made_peers};
@@ -339,7 +339,7 @@ impl Sim {
         let is_driver = if let Owner::Driver(conn) = other.who { Some(conn) } else { None };
         self.pump(link, 1 - side);
         if let Some(conn) = is_driver {
-            self.note(conn); // Its reads may have been paused.
+            self.note(conn); // Its reads may have been paused until now.
             self.note_sent(conn);
             self.close_if_sent(conn);
         }

@@ -39,7 +39,7 @@ pub fn affinity() -> io::Result<Vec<u32>> {
 
 /// Runs this thread only on idle CPUs (`SCHED_IDLE`). Older kernels require privileges to undo this.
 pub fn sched_idle() -> io::Result<()> {
-    // The constant and the function are from linux/sched.h and the C library, and the same on every architecture.
+    // The constant is from linux/sched.h, the function from the C library. Both are the same on every architecture.
     const SCHED_IDLE: c_int = 5;
     #[repr(C)]
     struct SchedParam {

@@ -1,4 +1,4 @@
-//! Ping-pongs do not allocate, and idle connections hold no buffers.
+//! Tests that ping-pongs do not allocate and that idle connections hold no buffers.
 
 mod harness;
 

@@ -1,4 +1,4 @@
-//! The behavior that all backends share. One driver connects to itself, over loopback or the simulated network.
+//! Tests the behavior that all backends share. One driver connects to itself, over loopback or the simulated network.
 
 use std::time::Duration;
 
@@ -320,7 +320,7 @@ fn a_slow_reader_fills_the_sender<O: Opener>(open: &O) {
 fn a_slow_reader_pauses_reads<O: Opener>(open: &O) {
     let config = Config { send_bytes_max: 1 << 20, receive_bytes: 1_000, pause_reads_above_bytes: 10_000, ..CONFIG };
     let mut pair = Pair::new(open, &config);
-    // The responses exceed the limit of unsent bytes on every backend.
+    // If reads did not pause, the responses would exceed the limit of unsent bytes on every backend.
     let asked = if O::IS_SIMULATED { 2_500 } else { 10_000 };
     pair.driver.send(pair.client, &vec![7; asked]).unwrap();
     let (mut taken, mut answered) = (0, 0);
@@ -532,7 +532,7 @@ fn time_passes_until_the_limit<O: Opener>(open: &O) {
         driver.turn(Some(limit)).unwrap();
         assert!(driver.next_event().is_none());
     }
-    driver.turn(Some(0)).unwrap(); // A past time polls.
+    driver.turn(Some(0)).unwrap(); // If the time has passed, the driver polls without waiting.
     assert!(driver.next_event().is_none());
 }
 
@@ -544,7 +544,7 @@ fn events_are_kept<O: Opener>(open: &O) {
     while ends < 2 {
         pair.driver.turn(Some(far)).unwrap();
         if let Some(Event::Closed(..)) = pair.driver.next_event() {
-            ends += 1; // One at a time; the rest is available without waiting.
+            ends += 1; // The turn before the second event must not wait.
         }
     }
     assert!(pair.driver.now() < far);
@@ -733,7 +733,7 @@ fn paused_reads_wait<O: Opener>(open: &O) {
         settle(&mut pair.driver, |_, event| {
             let Event::Data(conn, data) = event else { panic!("{event:?}") };
             assert_eq!(conn, server);
-            received += format!("{data:?}").len().min(1); // Only data that was already in transit.
+            received += format!("{data:?}").len().min(1); // A pending receive may still deliver data.
         });
         assert!(received <= 1, "{received} receives");
         let mut bytes = 0;

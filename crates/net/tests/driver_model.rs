@@ -243,7 +243,7 @@ impl<D: Driver> Model<D> {
             self.ends.get_mut(&conn).unwrap().closed = true;
         }
         let limit = self.driver.now() + 10_000_000_000;
-        // Connections that wait for a slot are accepted as other connections close.
+        // As connections close, connections that wait for a slot are accepted and must be closed too.
         while !self.ends.is_empty() {
             assert!(self.driver.now() < limit, "not closed: {:?}", self.ends);
             self.driver.turn(Some(limit)).unwrap();

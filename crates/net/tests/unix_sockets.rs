@@ -41,7 +41,7 @@ fn a_path_goes_with_its_listener<O: Opener>(open: &OnUnix<O>) {
     let path = open.path();
     let mut driver = open.open(&CONFIG);
     let (listener, at) = driver.listen(&Address::Unix(path.clone()), 8).unwrap();
-    let mut pair = Pair::connect(driver, &at); // The kernel has operations pending for the listener.
+    let mut pair = Pair::connect(driver, &at); // In io_uring, an accept is pending from now on.
     assert!(path.exists());
     pair.driver.stop_listening(listener);
     assert!(!path.exists());

@@ -54,7 +54,7 @@ impl Uring {
             (None, Some(error)) if socket::is_out_of_room(error) => {
                 listening.paused = true;
                 if self.connections.is_empty() {
-                    self.out_of_room = Some(error); // No connection is open that could make room.
+                    self.out_of_room = Some(error); // There is no connection whose end could make room.
                 }
             }
             _ => {} // Canceled, or the connection ended before it was accepted.

@@ -1,4 +1,4 @@
-//! The queues shared with the kernel. `SAFETY` comments here and in `receive_buffers` rule out use of freed memory.
+//! Queues shared with the kernel. `SAFETY` comments here and in `receive_buffers` show that no freed memory is used.
 
 use std::io;
 use std::mem::ManuallyDrop;
@@ -187,7 +187,7 @@ impl Ring {
         let entries = self.queues.submission().len();
         let submitter = self.queues.submitter();
         let result = match wait {
-            // Fetches completions even without waiting, since the kernel defers that work until requested.
+            // Fetches completions even without waiting, since the kernel posts them only on request.
             // SAFETY: the entries are in the queue, and no other memory is passed.
             None => unsafe { submitter.enter::<()>(entries as u32, want as u32, GET_EVENTS, None) },
             Some(wait) => {
@@ -243,8 +243,8 @@ impl Ring {
 impl Drop for Ring {
     fn drop(&mut self) {
         let drained = self.drain().is_ok() && self.in_kernel == 0;
-        // SAFETY: neither field is used again. The queues go first, so the kernel drops its references to the buffers,
-        // which are leaked if operations remain.
+        // SAFETY: neither field is used again. The queues are dropped first, so the kernel releases the buffers. If
+        // operations remain, the buffers are leaked.
         unsafe {
             ManuallyDrop::drop(&mut self.queues);
             if drained {
