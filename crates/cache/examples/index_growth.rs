@@ -1,7 +1,7 @@
 //! Measures the maximum and quantiles of the times of a million stores into an empty cache and a million overwrites.
 //! Usage: `cargo run --release -p cache --example index_growth -- [ITEMS [VALUE_BYTES [THREADS]]]`. The defaults are
 //! 1,000,000 items, values of 20 bytes, and shards for one thread. Times are CPU times, so other processes do not
-//! affect them; they include part of a microsecond for the clock. The shortest time of five rounds counts.
+//! affect them; they include part of a microsecond for the clock. Each is the shortest of five rounds.
 
 #![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "it measures time and prints it")]
 

@@ -1,11 +1,11 @@
 //! A shard's memory, allocated once: an arena for item blocks at the bottom and the index (`index.rs`) at the top. The
-//! border moves if one of them needs room that the other has. Offsets count 4-byte words; offset 0 means no block. The
-//! arena uses two-level segregated fits with coalescing (TLSF; Masmano et al. 2004).
+//! border moves if one of them needs space that is free in the other. Offsets count 4-byte words; offset 0 means no
+//! block. The arena uses two-level segregated fits with coalescing (TLSF; Masmano et al. 2004).
 //!
 //! Each block starts with a header word. In a used block, bit 0 is set. Bits 1 to 3 describe the words below the block:
 //! not free, a free block of 1, 2 or 3 words, or a larger one with its size in its last word. The other bits belong to
-//! the owner. In a free block, bits 4 and up hold its size. From 4 words on, it also contains the next and previous
-//! block of its class, and its size in the last word. Shorter free blocks are in no class until they join a neighbor.
+//! the owner. In a free block, bits 4 and up hold its size. If it has at least 4 words, it also contains the next and
+//! previous block of its class, and its size in the last word. Shorter ones are in no class until they join a neighbor.
 
 pub(crate) const NO_BLOCK: u32 = 0;
 

@@ -1,5 +1,5 @@
 //! Fingerprints of evicted keys with their uses. Each index slot has a 16-bit entry: 12 bits of the tag and a level of
-//! uses, 0 if empty. The scaled tag selects a bucket of eight entries. About one in 500 unknown keys matches.
+//! uses in 4 bits, 0 if empty. The scaled tag selects a bucket of eight entries. About one in 500 unknown keys matches.
 
 use crate::index::Index;
 use crate::use_counter;
@@ -141,7 +141,7 @@ mod tests {
             let mut new = vec![0; slots as usize / 2];
             stretch(&table, 80, &mut new, slots);
             let still = tags.iter().filter(|&&tag| find(&new, slots, tag).is_some()).count();
-            // Growth by less than a factor of two may merge two buckets into one. Here the merged bucket had room.
+            // Growth by less than a factor of two may merge two buckets into one, which may not have room for all keys.
             assert!(known > 25 && still >= known - 1, "{slots} slots: {still} of {known}");
         }
     }

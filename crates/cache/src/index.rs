@@ -1,6 +1,6 @@
-//! The index of a shard: maps tags of keys to blocks, in the upper words of its memory.
-//! Open addressing with Robin Hood displacement (Celis 1986) and backward shift. A slot's home is its tag scaled to the
-//! number of slots. So slots are sorted by tag, misses end as early as hits, and the index can grow by any factor.
+//! The index of a shard maps tags of keys to blocks. It is in the upper words of the shard's memory and uses open
+//! addressing with Robin Hood displacement (Celis 1986) and backward-shift deletion. A slot's home is its tag scaled to
+//! the number of slots. So slots are sorted by tag, misses end as early as hits, and the index can grow by any factor.
 //!
 //! A slot has 8 bytes: block offset (28 bits), uses (4), tag (27), whether the item expires (1) and size class (4).
 //! `density` finds a victim among adjacent slots without reading items.
@@ -297,7 +297,7 @@ mod tests {
             }
             for size in sizes {
                 let slots = size * SLOTS_STEP;
-                // Words below the index belong to the arena or an earlier index.
+                // Words below the old and the new index belong to the arena, so resizing must not change them.
                 let above = Index::words(slots.max(index.slots), extra_per_two) as usize;
                 memory.words[..4_000 - above].fill(0xdead_beef);
                 let (old_slots, old_extra) = (index.slots, index.extra() as usize);

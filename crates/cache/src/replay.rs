@@ -168,7 +168,7 @@ impl Replay<'_> {
     fn store(&mut self, request: &Request) {
         let key = write_key(&mut self.text, request);
         let value = &self.zeros[..(request.value_bytes as usize).min(self.zeros.len())];
-        // A refused item misses again, which counts against the cache.
+        // If the store is refused, the next get of the item is a miss, which counts against the cache.
         let _ = self.cache.hold(key).store(Mode::Set, value, self.meta, 0);
     }
 

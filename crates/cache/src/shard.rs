@@ -467,7 +467,7 @@ impl Shard {
                 break;
             }
             let mut size = self.memory.take(block);
-            // The block is marked used, so that no freed neighbor joins it.
+            // The block is marked as used, so that no freed neighbor joins it.
             self.memory.carve(block, size, size);
             while size < words {
                 let above = block + size;
@@ -784,7 +784,7 @@ impl Shard {
             if slot.block != NO_BLOCK {
                 let mut score = use_counter::score(slot.uses) - 16 * slot.class as i32;
                 if slot.class == 15 {
-                    // The last class has no upper size limit.
+                    // The last class has no upper size limit, so the score also depends on the size.
                     score -= 32 * (self.block_words(slot.block) / 1024).max(1).ilog2() as i32;
                 }
                 if score < best.0 {

@@ -1,6 +1,6 @@
 //! Compares the misses of published policies with libCacheSim, for items of one size. The expected numbers come from
 //! `oracle.py`, which runs libcachesim 0.3.5 (PyPI) with its defaults: `Clock` has one bit; `S3FIFO` has a small queue
-//! of 10 %, ghosts of 90 %, and moves an item after two hits.
+//! of 10 % and ghosts of 90 %, and moves an item to the main queue after two hits.
 
 use cache::replay::{Action, Operation, Request, Rules, clairvoyant, replay};
 use cache::{Accounting, Cache, Config, Evictor};
@@ -84,7 +84,7 @@ fn clairvoyant_matches_hand_computed_hits() {
         let ratio = clairvoyant(of(&[1, 2, 3, 1, 4, 2, 1, 3]), capacity_bytes, 0, false, Rules::fill(warm_up));
         assert_eq!((ratio.requests, ratio.hits), (requests, hits), "{capacity_bytes} bytes from {warm_up} on");
     }
-    // With a large item needed soon and small ones later, the size-blind rule keeps the large one.
+    // If a large item is needed soon and small items are needed later, the size-blind rule keeps the large item.
     let sized = [(1, 3), (2, 1), (3, 1), (4, 1), (1, 3), (2, 1), (3, 1), (4, 1)].map(|(id, value_bytes)| Request {
         id,
         key_bytes: 0,

@@ -1,4 +1,4 @@
-//! Tests of the public interface, in one binary to link and run only once.
+//! Tests of the public interface, in one binary because each binary is linked and run separately.
 
 mod item_expiry;
 mod libcachesim_oracle;
