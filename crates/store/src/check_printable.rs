@@ -8,7 +8,7 @@ const ESCAPED: [&str; 4] = ["builds", "error_examples", "message", "warnings"];
 
 /// Checks that `json` is valid and that its keys and strings are printable, except strings below the keys [`ESCAPED`].
 pub(crate) fn check(json: &str) -> Result<(), serde_json::Error> {
-    // Most JSON contains no escape that could stand for a control character.
+    // Fast path: most JSON contains no escape that could stand for a control character.
     let suspects = ["\\u00", "\\b", "\\f", "\\r"];
     let has_escape = json.contains('\\') && suspects.iter().any(|escape| json.contains(escape));
     // U+0080 to U+009F start with 0xC2 in UTF-8.

@@ -146,7 +146,7 @@ impl<W: Write> Writer<W> {
             Line::Run(json) => ("run", json),
             Line::Trial(json) => ("trial", json),
         };
-        // Line breaks in JSON are whitespace. They only occur in stores edited by hand.
+        // Line breaks in JSON are whitespace. They occur only in stores edited by hand.
         let json = json.trim().replace(['\n', '\r'], " ");
         let line = format!("{{\"{name}\":{json}}}");
         if line.len() >= LINE_MAX || self.bytes > CONTENT_MAX {

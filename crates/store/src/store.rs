@@ -91,7 +91,7 @@ impl Store {
     fn open_read_only(path: &Path, why: String) -> Result<Store> {
         let sqlite = |error| StoreError::from_sqlite(path, error);
         let log = PathBuf::from(format!("{}-wal", path.display()));
-        // A running or killed process leaves a log. Without a log, `immutable` keeps SQLite from creating more files.
+        // A log shows that a process runs or was killed. Without one, `immutable` keeps SQLite from creating files.
         let logged = std::fs::metadata(&log).is_ok_and(|log| log.len() > 0);
         let uri = uri(path, if logged { "mode=ro" } else { "immutable=1" });
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -122,7 +122,7 @@ impl Store {
             Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX).map_err(sqlite)?;
         connection.busy_timeout(Duration::from_secs(BUSY_S)).map_err(sqlite)?;
         // These settings apply to new files and to older files once they are rewritten. They make the time of a
-        // removal proportional to the removed data. A trial takes about 20 kB.
+        // removal proportional to the size of the removed data. A trial takes about 20 kB.
         for (name, value) in [("page_size", "16384"), ("auto_vacuum", "incremental")] {
             connection.pragma_update(None, name, value).map_err(sqlite)?;
         }
@@ -221,7 +221,7 @@ impl Store {
                    ORDER BY started DESC, runs.rowid DESC";
         let read = |row: &rusqlite::Row<'_>| {
             let id: String = row.get(0)?;
-            // Runs of later versions are listed without these fields.
+            // Runs of later versions of quintain are listed without these fields.
             let run = Run::from_json(&row.get::<_, String>(4)?).ok();
             let effort = run.as_ref().map(|run| run.plan.estimate());
             let (host, imported) =
@@ -404,7 +404,7 @@ impl Store {
         let done = if whole || is_quick {
             self.connection.execute_batch("VACUUM")
         } else if is_incremental {
-            // The statement returns one row per moved page.
+            // The statement moves one page per row, so all rows are read.
             let pages = |mut statement: rusqlite::Statement<'_>| {
                 let mut pages = statement.query([])?;
                 while pages.next()?.is_some() {}
@@ -417,7 +417,7 @@ impl Store {
                 "rewriting its other {rest_mib} MiB takes long, `quintain runs rm --rewrite` does it"
             )));
         };
-        // The checkpoint shrinks the file. If it fails, the runs stay removed, so its error is returned as the reason.
+        // The checkpoint shrinks the file. If it fails, the runs stay removed, but the file does not shrink.
         let done = done.and_then(|()| self.connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)"));
         Ok(done.err().map(|error| self.sqlite(error).to_string()))
     }

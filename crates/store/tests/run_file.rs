@@ -203,7 +203,7 @@ fn rejects_truncated_changed_and_extended_files() {
     for end in (0..whole.len()).step_by(whole.len() / 40) {
         refused(&whole[..end]);
         let mut bent = whole.clone();
-        // The first ten bytes are gzip metadata, such as time and system.
+        // The first ten bytes are gzip metadata, such as time and system, which no checksum covers.
         bent[end.max(10)] ^= 0x10;
         refused(&bent);
     }

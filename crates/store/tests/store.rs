@@ -230,7 +230,7 @@ fn copied(path: &Path, cut_log_at: Option<u64>) -> Place {
 fn a_killed_writer_leaves_all_finished_trials() {
     let place = place();
     let (store, run, records) = filled(&place.path);
-    // Opens a transaction with a page cache so small that changed pages are already in the log.
+    // Opens a transaction with a page cache so small that changed pages reach the log before a commit.
     let connection = rusqlite::Connection::open(&place.path).unwrap();
     connection.execute_batch("PRAGMA cache_size = 1; PRAGMA cache_spill = 1; BEGIN IMMEDIATE").unwrap();
     let before = std::fs::metadata(format!("{}-wal", place.path.display())).unwrap().len();
@@ -256,7 +256,7 @@ fn a_truncated_log_keeps_all_earlier_trials() {
     for step in 0..=60 {
         let cut = copied(&place.path, Some(length * step / 60));
         let found = Store::open(&cut.path).unwrap();
-        // A log truncated before the run was added has no run.
+        // If the log is cut before its entry for the run, the store does not contain the run.
         let Ok(read) = found.records(&run.id) else { continue };
         assert_eq!(read, records[..read.len()], "a prefix of the written records");
         assert!(read.len() >= most, "a longer log has no fewer");
