@@ -282,7 +282,7 @@ fn forward(listener: &TcpListener, next: &str) -> Done {
             while front.read_exact(&mut word).is_ok() {
                 words += 1;
                 crash_at_third(words);
-                // Each word is sent twice, so twice as many bytes pass behind the proxy.
+                // Each word is forwarded twice, so twice as many bytes pass behind the proxy as in front of it.
                 let mut answer = [0; 4];
                 for _ in 0..2 {
                     if back.write_all(&word).and_then(|()| back.read_exact(&mut answer)).is_err() {

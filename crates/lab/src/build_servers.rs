@@ -134,7 +134,7 @@ pub(crate) fn build(
     if exit == Exit::Code(0) {
         return Some(BuildOutcome::Ready);
     }
-    // A `quintain` in a command may be a different build of this binary.
+    // A `quintain` in a command may be a different build that lacks a feature of this binary.
     if words.first().is_some_and(|program| program == "quintain")
         && let Some(reason) = lacks(&output)
     {

@@ -283,7 +283,7 @@ impl Generators {
         let mut engines: Vec<(Box<dyn Engine + 'a>, Option<Part>)> = Vec::new();
         let mut error_ns = 0;
         for (nth, member) in (0..).zip(members) {
-            // All generators have the same number of workers: one with more workers would carry more load.
+            // All generators have the same number of workers: a generator with more workers would carry more load.
             let part = (count > 1).then_some(Part { first: nth * threads, of: count * threads });
             let spec = LoadSpec {
                 threads,

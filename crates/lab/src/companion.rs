@@ -1,4 +1,4 @@
-//! Companions: processes that the server needs. They start before it and stop after it, or stay for later trials.
+//! Companions: processes that the server needs. They start before it, and stop after it or run on for later trials.
 
 use std::time::Duration;
 

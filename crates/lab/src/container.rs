@@ -1,5 +1,5 @@
 //! Containers: finds an engine that can start one, builds command lines and removes leftovers. The engine's client is a
-//! child. Once it is dead, leftovers are found by name, in the engine's records and among podman's monitors.
+//! child. Once the client is dead, leftovers are found by name, in the engine's records and among podman's monitors.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -97,7 +97,7 @@ fn find_with(engine: &str, image: &str, supervisor: &Supervisor) -> Result<Image
     let id = id.ok_or_else(|| {
         format!("{engine} has no image `{image}`: pull it with `{engine} pull {image}`, or build it, which `build` does before the first trial")
     })?;
-    // Without systemd, podman must manage control groups itself. Some runtimes do not support their version 1.
+    // Without systemd, podman must manage control groups itself. Some runtimes do not support cgroups version 1.
     let tries: &[(&[&str], &[&'static str])] = match engine {
         "podman" => &[
             (&["podman"], &[]),

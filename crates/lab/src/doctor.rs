@@ -227,7 +227,7 @@ fn virtualisation(host: &Host) -> Seen {
 fn clock_source(host: &Host) -> Seen {
     match host.clocksource.as_deref() {
         None => not_checked("clock source not exposed by the kernel"),
-        // Clocks that are read without a system call (vdso(7)).
+        // These clocks are read without a system call (vdso(7)).
         Some(
             name @ ("tsc" | "kvm-clock" | "arch_sys_counter" | "hyperv_clocksource_tsc_page" | "riscv_clocksource"),
         ) => good(name),

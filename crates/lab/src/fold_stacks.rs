@@ -147,7 +147,7 @@ fn frame(line: &str) -> Option<(String, bool)> {
     if address.is_empty() || !address.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return None;
     }
-    // A symbol may contain `operator()(int)`, and a replaced file ends in ` (deleted)`.
+    // A symbol may contain `operator()(int)`, and the name of a replaced file ends in ` (deleted)`.
     let rest = rest.trim_end();
     let of_deleted = rest.strip_suffix(" (deleted))");
     let (symbol, object) = match of_deleted.or(rest.strip_suffix(')')).and_then(|rest| rest.rsplit_once(" (")) {

@@ -32,7 +32,7 @@ impl Generator {
         let lacks = |what| io::Error::other(format!("the generator has no {what}"));
         let input = Writer::new(child.input.take().ok_or_else(|| lacks("stdin"))?, UNREAD_MAX)?;
         let output = Lines::of(child.output.take().ok_or_else(|| lacks("stdout"))?);
-        // The write blocks only briefly, except for large bodies, because a generator starts by reading.
+        // Unless bodies are large, the write blocks only briefly, because a generator starts by reading.
         // Its error is ignored: if the generator ended early, its exit status says why.
         let _ = input.say(spec);
         Ok(Self { child, input: Some(input), output })

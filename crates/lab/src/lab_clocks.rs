@@ -67,7 +67,7 @@ pub fn nanos(span: Duration) -> u64 {
 /// Formats seconds since 1970 as RFC 3339 in UTC.
 pub fn format_rfc3339(unix_seconds: u64) -> String {
     let seconds = i64::try_from(unix_seconds).unwrap_or(i64::MAX);
-    // Later times become the end of the year 9999.
+    // Times after the year 9999 become its end.
     let at = UtcDateTime::from_unix_timestamp(seconds).unwrap_or(UtcDateTime::MAX);
     format!("{}T{:02}:{:02}:{:02}Z", at.date(), at.hour(), at.minute(), at.second())
 }

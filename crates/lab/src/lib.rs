@@ -1,8 +1,8 @@
 //! Runs experiments: carries out a [`study::Plan`] on this machine or a cluster and produces [`study::Record`]s.
 //! [`build_all`] builds the servers, and [`run()`] runs the trials. For each trial, `quintain exec` pins a fresh server
-//! and starts it. Once the server's port accepts connections, a generator process loads it while the lab samples its
+//! and starts it. Once its port accepts connections, a generator process loads the server while the lab samples its
 //! usage. The lab then stops the server and passes the record to [`Hooks`], which decide when there are enough records.
-//! No process outlives the lab: see [`exec`], [`watchdog`].
+//! No process outlives the lab: see [`exec`] and [`watchdog`].
 
 mod build_servers;
 mod builds_shared_by_points;

@@ -42,7 +42,7 @@ pub(crate) fn target(load: &LoadPlan, host: IpAddr, ports: Standing, directory: 
             let schema = schema(http, directory)?;
             let request = |request| self::request(request, &host, http, schema.as_ref(), directory);
             let requests = http.requests.iter().map(request).collect::<Result<Vec<_>, _>>()?;
-            // A generator on another machine has a different working directory.
+            // A generator on another machine has a different working directory, so the path must be absolute.
             let directory = std::path::absolute(directory).unwrap_or_default().display().to_string();
             Ok(Target::Http {
                 address,

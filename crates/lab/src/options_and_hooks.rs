@@ -1,4 +1,4 @@
-//! Interface of the lab to its caller: options, callbacks, progress, errors. The lab neither judges nor prints numbers.
+//! The lab's interface to its caller: options, callbacks, progress and errors. The lab does not judge or print numbers.
 
 use std::path::PathBuf;
 use std::rc::Rc;

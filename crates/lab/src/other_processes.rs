@@ -51,7 +51,7 @@ fn other_processes() -> Processes {
 
 fn between(before: &Processes, after: &Processes, seconds: f64) -> Vec<User> {
     let user = |(pid, now): (&u32, &Stat)| {
-        // A process that is new since the first reading has used all its CPU time since then.
+        // A process that started after the first reading has used all its CPU time since then.
         let then = before.get(pid).filter(|then| then.started_ticks == now.started_ticks).map_or(0, |then| then.own_ns);
         let share = now.own_ns.saturating_sub(then) as f64 / 1e9 / seconds.max(1e-3);
         (share > 0.0).then(|| User { pid: *pid, name: now.name.clone(), share })

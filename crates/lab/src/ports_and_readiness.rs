@@ -33,7 +33,7 @@ pub(crate) fn wait(
         let is_held = || {
             let mut servers = child.servers();
             let Some((port, first_inside)) = inside else { return is_held_by(&servers, address.port()) };
-            // If the container's processes belong to another user, their marks cannot be read.
+            // Marks of another user's processes are unreadable, but the engine knows the ID of the first process.
             if servers.is_empty() {
                 servers.extend(first_inside());
             }

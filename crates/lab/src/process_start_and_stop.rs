@@ -314,7 +314,7 @@ impl Child {
     /// Clause `, but N processes it had started kept running ...`; empty if all have ended or the child failed.
     fn left_behind(&self) -> String {
         let processes = match self.left {
-            // After a crash the workers may end a little later.
+            // After a crash, the workers may end a little later, so they are not reported.
             0 => return String::new(),
             _ if self.exit != Some(Exit::Code(0)) => return String::new(),
             1 => "a process it had started".to_owned(),
@@ -468,7 +468,7 @@ pub(crate) fn wait_readable(handles: &[BorrowedFd<'_>], timeout: Duration) -> Ve
 
 /// Kills all other processes that have an environment entry beginning with `mark`, such as `NAME=VALUE`.
 pub(crate) fn kill_marked(mark: &str) {
-    // A forking process may be missed once, and one that keeps forking must not block the caller.
+    // One search may miss a forking process, so repeat it. The limit keeps endless forking from blocking the caller.
     for _ in 0..10 {
         let others = procfs::pids(PROC.as_ref()).filter(|pid| *pid != std::process::id());
         if others.filter(|pid| kill_if_marked(*pid, mark)).count() == 0 {

@@ -1,4 +1,4 @@
-//! Byte counts of the kernel for each TCP connection of a proxy (sock_diag(7), `tcp_info`).
+//! The kernel's byte counts for each TCP connection of a proxy (sock_diag(7), `tcp_info`).
 
 use std::collections::BTreeMap;
 use std::io;

@@ -88,7 +88,7 @@ impl<'a> Subject<'a> {
     /// Starts companions, then the server, then proxies. Fills `known` even on failure.
     fn start_all(order: &'a Serve, ground: Ground<'a>, known: &mut Stopped) -> Result<Self, End> {
         known.subject.cpus.clone_from(&order.cpus);
-        // The second port is not retried, unlike the main port, because few servers have one.
+        // Unlike the main port, the second port is not retried, because few servers use it.
         let second_port = ports_and_readiness::free_port()
             .map_err(|error| failed(FailureKind::Start, format!("no second free port: {error}")))?;
         let companions = companion::start(order, ground, &mut known.companions)?;

@@ -209,7 +209,7 @@ impl<'a> Server<'a> {
     fn fill(&self, text: &str, port: u16) -> String {
         let inside = self.plan.container.as_ref().and_then(|container| container.publish);
         study::fill(text, |name| match name {
-            // A server with its own network is reached from outside that network.
+            // A server with its own network is reached from outside that network, so it must listen on all addresses.
             "address" if inside.is_some() => Some(Ipv4Addr::UNSPECIFIED.to_string()),
             "address" => Some(self.address.to_string()),
             "port" => Some(inside.unwrap_or(port).to_string()),

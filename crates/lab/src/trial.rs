@@ -228,7 +228,7 @@ impl Trial<'_> {
                         self.perf.iter().for_each(|perf| perf.measured(span));
                     }
                 }
-                // A moment may already have passed when it is announced.
+                // The start or end of measuring may already have passed when it is announced.
                 handle_server_events(side, &[], &mut seen, &mut load, say)
             };
             if let Err(end) = heard.and_then(|events| events.into_iter().try_for_each(&mut take)) {

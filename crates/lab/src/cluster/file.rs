@@ -1,4 +1,4 @@
-//! The machines of a cluster: a cluster file, or the short form `subject=10.0.0.11,load=10.0.0.12-14`.
+//! The machines of a cluster, from a cluster file or the short form `subject=10.0.0.11,load=10.0.0.12-14`.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -20,7 +20,7 @@ const TESTED: u32 = 4;
 const SETTINGS: &[(&str, &str)] = &[
     // Otherwise each node and its children are bound to one CPU.
     ("OMPI_MCA_hwloc_base_binding_policy", "none"),
-    // Otherwise machines start each other and need ssh keys for each other.
+    // Otherwise, machines start daemons on each other and need ssh keys for each other.
     ("OMPI_MCA_plm_rsh_no_tree_spawn", "1"),
     // Otherwise mpirun does not notice a daemon that dies before it has connected back.
     ("OMPI_MCA_orte_leave_session_attached", "1"),

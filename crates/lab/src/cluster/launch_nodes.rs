@@ -43,7 +43,7 @@ pub(super) fn all(hosts: &Hosts, reach: &Reach<'_>, supervisor: &Supervisor) -> 
         }?;
         Ok::<_, String>((host, address, link))
     });
-    // `collect` starts all nodes before the first one is waited for.
+    // `collect` starts all nodes before the lab waits for the first one.
     let started = started.collect::<Vec<_>>();
     let links = started.iter().filter_map(|started| Some(&started.as_ref().ok()?.2));
     let beats = beats(links.map(|link| link.writer.clone()).collect());

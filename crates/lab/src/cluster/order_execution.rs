@@ -42,7 +42,7 @@ pub fn serve(lab: Lab, options: &Options, hello: Hello) -> io::Result<()> {
     let supervisor = Supervisor::start(&options.exe)?;
     lab.say(&Said::Hello(Box::new(hello)));
     let mut node = Node { lab, options, supervisor: &supervisor, kept: Kept::default(), spinner: None };
-    // Every result means that the lab is gone.
+    // Whatever the result, the lab is gone or has ended this node.
     let _ = node.work();
     Ok(())
 }

@@ -52,7 +52,7 @@ fn measures_usage_and_bytes_of_a_proxy() {
     assert!(proxy.ready_ns.is_some() && !proxy.used.samples.is_empty() && proxy.used.threads_max >= 2, "{proxy:?}");
     assert!(proxy.used.measured_ns >= 100_000_000 && proxy.used.measured_from_ns > 0, "{proxy:?}");
     assert!(proxy.used.rss_max_bytes.is_some_and(|bytes| bytes > 100_000));
-    // Each request has four bytes per direction. The proxy sends it twice, and the last may be acknowledged late.
+    // Each request has four bytes per direction. The proxy sends it twice, and the last acknowledgment may be late.
     let wire = proxy.wire.unwrap();
     assert!((120..=160).contains(&wire.front_bytes) && (280..=320).contains(&wire.back_bytes), "{wire:?}");
     assert!(!crate::ports_and_readiness::answers(here(own), std::time::Duration::from_secs(1)));

@@ -110,7 +110,7 @@ impl Talk<'_, '_> {
             may_be_closed = asked.of.connection == Connection::MayClose;
             match done {
                 Ok(()) => {}
-                // A server may reject an incomplete request, which then breaks the write.
+                // A server may reject an incomplete request and close the connection, so that the write fails.
                 Err((_, true)) if asked.of.connection == Connection::Abandoned => {}
                 Err((trouble, _)) => return Err(with_request(trouble, &asked)),
             }

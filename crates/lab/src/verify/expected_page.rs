@@ -43,7 +43,7 @@ impl Page {
         }
         let Some(body) = &self.body else { return Ok(()) };
         if head {
-            // A server may omit the length here, but a wrong one is an error (RFC 9110, section 8.6).
+            // A server may omit the length here, but a wrong length is an error (RFC 9110, section 8.6).
             let length = body.len().to_string();
             return match response.header("content-length").into_iter().find(|is| *is != length) {
                 Some(is) => Err(miss(format!("`Content-Length` of HEAD {path}, unlike that of GET"), length, is)),

@@ -144,7 +144,7 @@ impl<'a> Server<'a> {
                 Err(error) => return Err(io_error(error)),
             }
         }
-        // Some of the 16 clients share a thread with the slow one. They send repeatedly, since it may block later.
+        // Some of the 16 clients share a thread with the slow client. They send repeatedly: the thread may block later.
         let mut others = (0..16).map(|_| self.connect()).collect::<Result<Vec<_>, _>>()?;
         for _ in 0..4 {
             for (index, other) in others.iter_mut().enumerate() {

@@ -1,4 +1,4 @@
-//! Why a check did not succeed: it failed, could not be done, or the server did not start.
+//! Why a check did not succeed: it failed, it could not be carried out, or the server did not start.
 
 use std::time::Duration;
 

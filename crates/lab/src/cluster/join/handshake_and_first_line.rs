@@ -112,7 +112,7 @@ impl Opening {
                 return Err(error.into());
             }
         }
-        // The buffer may also receive data after the first line, which the pump delivers later.
+        // The buffer may also receive data that follows the first line. The pump delivers that data later.
         let mut buffer = [0; LINE_MAX];
         let room = LINE_MAX.saturating_sub(self.text.len());
         match self.tls.reader().read(&mut buffer[..room]) {

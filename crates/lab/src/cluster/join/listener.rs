@@ -163,7 +163,7 @@ impl Door {
             let (stream, interest) = half_open.opening.interest();
             PollFd::from_borrowed_fd(stream, interest)
         }));
-        // An interrupted poll reports nothing ready; the caller loops.
+        // An interrupted poll reports that nothing is ready, and the caller polls again.
         let _ = poll(&mut polled, Some(&lab_clocks::left(self.deadline.min(now + TICK))));
         let ready = polled.iter().map(|polled| !polled.revents().is_empty()).collect::<Vec<_>>();
         (!ready[0]).then(|| ready[1..].to_vec())

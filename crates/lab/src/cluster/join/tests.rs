@@ -190,7 +190,7 @@ fn stranger<T>(knocks: impl FnOnce(&Known) -> T) -> Why {
     let _node = known.join(0).unwrap();
     assert_eq!(joined(&joining).0, 0);
     assert_eq!(over(&joining), 1);
-    // A process that another test is starting holds a copy of the socket until exec.
+    // A process that another test is starting holds a copy of the socket until exec, so the port may close late.
     let deadline = crate::lab_clocks::now() + LONG;
     while TcpStream::connect(known.address).is_ok() {
         assert!(crate::lab_clocks::now() < deadline, "the port is closed");

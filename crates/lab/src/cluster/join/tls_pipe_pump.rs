@@ -86,7 +86,7 @@ struct Pump {
 impl Pump {
     fn run(mut self) {
         loop {
-            // Every turn checks for the end, because the loop never pauses while a side keeps writing.
+            // Every iteration checks for the end, because the loop never pauses while a side keeps writing.
             let is_moving = self.turn();
             let is_sent = self.is_shut || self.peer == Peer::Gone;
             let is_read = self.to.is_none() && self.peer != Peer::Writes;
@@ -165,7 +165,7 @@ impl Pump {
         }
         if self.tls.wants_read() {
             match self.tls.read_tls(&mut self.stream) {
-                // Without close_notify, the peer was killed or the connection was cut.
+                // If the stream ends without close_notify, the peer was killed or the connection was cut.
                 Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
                 Ok(_) => moved = true,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
@@ -208,7 +208,7 @@ impl Pump {
         let of = |is_wanted, flag| if is_wanted { flag } else { none };
         let mut polled = Vec::with_capacity(3);
         let stream = of(self.wants_more(), PollFlags::IN) | of(self.tls.wants_write(), PollFlags::OUT);
-        // Polling an idle stream for its end would wake this thread forever while data is pending.
+        // Polling an idle stream for its end would wake this thread again and again while data is pending.
         let is_heard = self.peer != Peer::Gone && (!stream.is_empty() || self.pending.is_empty());
         if is_heard {
             polled.push(PollFd::from_borrowed_fd(self.stream.as_fd(), stream));
@@ -225,7 +225,7 @@ impl Pump {
         }
         let is_broken =
             |polled: &PollFd<'_>| polled.revents().intersects(PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL);
-        // Requested events are handled by the next turn.
+        // The next call of `turn` handles the requested events.
         let is_lost = is_heard && stream.is_empty() && is_broken(&polled[0]);
         let is_left = self.to.is_some() && is_broken(&polled[usize::from(is_heard)]);
         if is_lost {
