@@ -382,7 +382,7 @@ impl Texts {
             }
             (rest, at) = (&rest[stamped..], at + stamped);
         }
-        // After the stamp, the filler repeats in pieces of the length that `value` writes.
+        // After the stamp, the filler repeats in pieces as long as those that `value` writes.
         const ROUND: usize = FILLER_BYTES - FILLER_STARTS as usize;
         while !rest.is_empty() {
             let into = (at - STAMP_BYTES) % ROUND;

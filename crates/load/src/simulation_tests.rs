@@ -172,7 +172,7 @@ fn open_loop_measures_server_pauses_exactly() {
     for (clients, arrivals) in [
         (400, Arrivals::Poisson { rate_per_s: 1000.0 }),
         (400, Arrivals::Constant { rate_per_s: 1000.0 }),
-        // With few connections, requests wait just as long for a connection.
+        // With only 8 connections, requests wait just as long, but mostly for a connection.
         (8, Arrivals::Constant { rate_per_s: 1000.0 }),
     ] {
         let spec = LoadSpec {

@@ -384,7 +384,7 @@ impl Tape {
                 Ok(batch) => self.ahead.extend(batch),
                 Err(TryRecvError::Disconnected) => self.end(),
                 Err(TryRecvError::Empty) => {
-                    // The trace is read more slowly than it is replayed; the record reports the delay.
+                    // The trace is read more slowly than it is replayed, so wait; the record reports the delay.
                     let began = net::thread_and_process::monotonic_ns();
                     match self.from.recv() {
                         Ok(batch) => self.ahead.extend(batch),

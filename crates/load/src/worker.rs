@@ -180,7 +180,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
             cache.window_end = control.start.load(Relaxed) + control.window_ns;
         }
         self.budget.start(&self.task, &mut self.protocol);
-        // With rounds, clients send once the first round starts.
+        // With rounds, clients do not send until the first round starts.
         if !control.has_rounds {
             self.all_go_on(self.driver.now(), self.connections.depth);
         }
@@ -309,7 +309,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
     fn ends_by_plan(&mut self, id: u32, at: Nanos) -> bool {
         if self.connections.per_request {
             self.connections.client(id).at_once = true;
-            self.close_in_order(id, None, at); // The server would keep the connection open.
+            self.close_in_order(id, None, at); // Otherwise, the server would keep it open.
             return true;
         }
         let Some(max) = self.connections.answers_max else { return false };

@@ -1,4 +1,4 @@
-//! A stream of operations draws operations, keys and values without allocating after its creation.
+//! Once created, a stream of operations draws operations, keys and values without allocating.
 
 use std::alloc::System;
 

@@ -217,7 +217,7 @@ mod tests {
             assert!(!text.contains("admin\","), "{text}");
         }
         assert_eq!(written("[\"{x}\"]", Syntax::Json, "a\"\\\n"), r#"["a\"\\\u000a"]"#);
-        // A value outside of quotes keeps its type.
+        // A value outside quotes keeps its type.
         for (value, expected) in [("12", "[12]"), ("true", "[true]"), ("1, 2", "[\"1, 2\"]"), ("", "[\"\"]")] {
             assert_eq!(written("[{x}]", Syntax::Json, value), expected);
         }

@@ -302,7 +302,7 @@ impl Value {
             }
             Piece::Flags(flags) => self.flags = Some(flags),
             Piece::Data(data) => {
-                // HTTP gives the length with the last byte, but the key may determine it earlier.
+                // With HTTP, the length is reported only with the last byte, but the key may determine it earlier.
                 if self.bytes == 0 && self.expectation.is_none() {
                     self.expectation = known.map(|bytes| shared.texts.expectation(key, bytes as usize));
                 }

@@ -80,7 +80,7 @@ impl Mix {
     #[inline]
     pub(super) fn available(&mut self, wanted: u32) -> u32 {
         let Some(left) = &mut self.left else { return wanted };
-        // Take the requests at once, because a request of a new connection is only written when the connection is open.
+        // Take the requests now, because a request on a new connection is written only once that connection is open.
         let granted = u64::from(wanted).min(*left);
         *left -= granted;
         granted as u32

@@ -1,4 +1,4 @@
-//! HTTP/2 on the simulated network, with responses in any order, limits, refusals and leaving servers.
+//! HTTP/2 on the simulated network, with responses in any order, limits, refused requests and GOAWAY.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,4 @@
-//! Limits on the number of requests that are reached only through errors, and clients in back-off.
+//! Request limits that a load reaches only because errors count, and clients in back-off.
 
 use std::cell::Cell;
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! Unsolicited bytes in every protocol, whose timing must not change the result.
+//! Unsolicited bytes in every protocol. The time of their arrival must not change the result.
 
 use std::cell::Cell;
 use std::rc::Rc;

@@ -533,7 +533,7 @@ fn hostile_server_causes_only_errors() {
         pair.server.write_tls(&mut flight).unwrap();
     }
     for index in (0..flight.len()).step_by(7) {
-        // Each client has its own secrets, so the encrypted part of its flight is random.
+        // The flight was encrypted for a different client, so its encrypted part is random data to this one.
         let mut flight = flight.clone();
         flight[index] ^= 0x41;
         let mut session = connector.start();

@@ -214,7 +214,7 @@ impl Budget {
 
     /// Adds due but unsent requests to `waits`. Returns the number of recorded operations due while measuring.
     pub(super) fn finish(mut self, end: Nanos, limited: bool, waits: &mut Waits, protocol: &mut impl Protocol) -> u64 {
-        // Any worker might have taken more requests from the shared number.
+        // Unless the shared number is used up, this worker might have taken more requests from it.
         let mut left = match self.left {
             None | Some(1..) if limited => u64::MAX,
             left => left.unwrap_or(u64::MAX),

@@ -260,7 +260,7 @@ impl<S, E: Copy + Default> Connections<S, E> {
 
     pub(super) fn is_free(&self, id: u32) -> bool {
         let client = &self.clients[id as usize];
-        // With a connection per request, an idle client has none, but it must have reached the server once.
+        // With a connection per request, an idle client has no connection, but it must have reached the server before.
         let stands = if self.per_request { State::Down } else { State::Open };
         client.state == stands && client.in_flight == 0 && client.connected_before
     }
@@ -310,7 +310,7 @@ impl<S, E: Copy + Default> Connections<S, E> {
         let of_client = &mut self.flights[(id * self.depth) as usize..][..self.depth as usize];
         let (last, last_again) = (client.in_flight as usize, (client.in_flight + client.again) as usize);
         of_client[place as usize] = of_client[last];
-        // The requests to send again must stay behind the flights.
+        // The requests to send again must directly follow the requests in flight.
         of_client[last] = of_client[last_again];
         *self.in_flight.count_at(at, phase) -= 1;
     }

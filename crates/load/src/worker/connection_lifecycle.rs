@@ -409,7 +409,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
                         let (_, flight) = self.connections.flight(id, nth);
                         if now.saturating_sub(flight.sent_at) <= timeout_ns {
                             if P::ORDERED {
-                                break; // Later requests were sent later.
+                                break; // The remaining requests were sent later still.
                             }
                             continue;
                         }

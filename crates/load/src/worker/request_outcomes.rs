@@ -280,7 +280,7 @@ impl<'a> Tally<'a> {
                 if protocol.is_caused(flight.expected) {
                     continue;
                 }
-                // In other states, requests still wait for their own connection.
+                // In other states, the requests are unwritten, because their connection is not open yet.
                 let is_written = matches!(client.state, State::Open | State::Closing);
                 self.recorder.left_in_flight += u64::from(!is_counted && is_written);
                 // If the number of requests is limited, only requests sent while measuring count.
