@@ -5,12 +5,12 @@
 //!
 //! # Differences from memcached and Redis
 //!
-//! - Over RESP, an item expires in the exact millisecond, and over memcached's protocol within the second after its
-//!   time. memcached may expire it up to a second early.
+//! - Over RESP, an item expires in the exact millisecond; over memcached's protocol, it expires up to a second late.
+//!   memcached may expire it up to a second early.
 //! - `MSET`, `MGET`, and `DEL` or `get` with several keys are atomic per key only.
-//! - `flush_all` and `FLUSHALL` clear one shard after another; concurrent stores may survive.
-//! - A value over the limit is refused, and the old value of its key is dropped, as by `set` in memcached 1.6.18. `PUT`
-//!   does the same. `SET` keeps the old value, as in Redis.
+//! - `flush_all` and `FLUSHALL` clear one shard after another; values stored during that time may survive.
+//! - `set` refuses a value over the limit and drops the old value of the key, as in memcached 1.6.18. `PUT` does the
+//!   same. `SET` keeps the old value, as in Redis.
 //! - A store refused because the cache is full (`--evict none`) drops the old value in every protocol. Redis keeps it.
 
 mod connection_state;
@@ -356,7 +356,7 @@ impl Handler for CacheServer {
         } else {
             connection.keep(bytes);
             connection.state.lacks = connection.state.lacks.saturating_sub(bytes.len());
-            // While bytes are lacking, the request is known to be incomplete and is not parsed again.
+            // While bytes are missing, the request is known to be incomplete and is not parsed again.
             if connection.state.lacks == 0 {
                 self.take_input(slot);
             }

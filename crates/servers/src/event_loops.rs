@@ -377,7 +377,7 @@ impl Worker<'_> {
         }
         handler.end(driver);
         let until = driver.now().saturating_add(self.drain_ns);
-        wake = Some(0); // The handler starts its drain.
+        wake = Some(0); // Draining starts without a wait.
         loop {
             let is_last = self.adopt(driver, &mut handler);
             if (is_last && handler.is_done()) || self.shutdown.is_forced() || driver.now() >= until {

@@ -1,4 +1,4 @@
-//! TLS for a handler: a handler that decrypts what arrives for an inner one, and encrypts what that one sends.
+//! TLS for a handler: an outer handler decrypts received data for an inner handler and encrypts the inner one's output.
 
 #[cfg(test)]
 mod tests;
@@ -115,7 +115,7 @@ impl<H: Handler> Handler for Tls<H> {
         self.plain.clear();
         let read = session.read(driver.bytes(data), &mut self.plain);
         let ended = session.ended;
-        // The answer of the handshake, or an alert. A failed send is reported as the end of the connection.
+        // Send the next handshake message or, if reading failed, an alert. If sending fails, the connection closes.
         let sent = session.send(driver, conn, &mut self.wire);
         if read.is_err() || sent.is_err() {
             self.sessions[slot] = None;
@@ -178,7 +178,7 @@ impl<D: Driver> Encrypting<'_, D> {
     fn notify_close(&mut self, conn: Conn) {
         if let Some(session) = self.sessions[conn.index()].as_mut() {
             session.connection.send_close_notify();
-            // After a failed send, the connection ends without the notification.
+            // If sending fails, the connection ends without `close_notify`.
             let _ = session.send(self.driver, conn, self.wire);
         }
     }

@@ -1,4 +1,4 @@
-//! Eight clients of a `serve cache` with four threads use the same keys in two protocols. The history is linearizable.
+//! Eight clients of `serve cache` with four threads share keys in two protocols. The history must be linearizable.
 
 #[path = "../../cache/tests/linearizability/mod.rs"]
 mod linearizability;

@@ -249,7 +249,7 @@ fn a_gibibyte_is_refused(backend: Choice) {
     stream.write_all(b"POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 1073741824\r\n\r\n").unwrap();
     let (head, _) = answer(&mut stream);
     assert!(head.starts_with("HTTP/1.1 413 ") && head.contains("Connection: close"), "{head}");
-    // A chunked body is discarded up to the limit; the server lingers over the rest.
+    // A chunked body is discarded up to the limit; then the server rejects the request and lingers.
     let mut stream = server.client();
     stream.write_all(b"GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n").unwrap();
     let chunk = [b"10000\r\n", vec![b'x'; 0x10000].as_slice(), b"\r\n"].concat();

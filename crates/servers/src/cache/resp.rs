@@ -184,7 +184,7 @@ impl Executor {
             // Clients take an empty reply to mean that no documentation is available.
             Name::Command => compose_array(&mut self.out, 0),
             Name::Hello => self.redis_hello(request, version, id),
-            // Clients send their name and library on connecting.
+            // Clients send their name and library on connecting. Both are ignored.
             Name::Client if [&b"setname"[..], b"setinfo"].iter().any(|word| key.eq_ignore_ascii_case(word)) => {
                 self.out.extend_from_slice(OK);
             }

@@ -228,7 +228,7 @@ fn resp_times_are_exact_to_the_millisecond() {
     // Commands arrive 1 ms apart, and each is answered immediately.
     let mut ask = |line: &str| String::from_utf8(world.say(format!("{line}\r\n").as_bytes())).unwrap();
     assert_eq!(ask("SET k v PX 5"), "+OK\r\n");
-    // `say` ends 11 ms later.
+    // `say` ends 11 ms later, when the key has expired.
     assert_eq!(ask("GET k"), "$-1\r\n");
     assert_eq!(ask("PSETEX k 1234 v"), "+OK\r\n");
     let left = |said: &str| said.trim_start_matches(':').trim().parse::<i64>().unwrap();

@@ -163,7 +163,7 @@ impl Http {
             }
             Ok(Route::Health) => answers.whole(out, reply, "text/plain", b"ok\n"),
             Ok(Route::Options(allowed)) => answers.options(out, keep_alive, allowed),
-            // A client that sends an unimplemented method may switch to a different protocol.
+            // After an unimplemented method, the client may switch to a different protocol, so the connection closes.
             Err(refusal @ Refusal::NotImplemented) => return self.refuse(slot, refusal, asked.head_only),
             Err(refusal) => answers.refusal(out, refusal, reply),
         }

@@ -413,7 +413,7 @@ fn errors_get_their_status_and_a_close() {
         ("a field too long", format!("GET / HTTP/1.1\nHost: a\nX: {long}\n\n"), 431),
         ("a target too long", format!("GET /{long} HTTP/1.1\nHost: a\n\n"), 414),
     ] {
-        // In these cases the first error does not depend on the split.
+        // In these cases, the first error does not depend on how the bytes are split.
         let sent = crlf(&text);
         let mut cuts = vec![talk(Network::PERFECT, &[&sent]), talk(Network::CHOPPY, &[&sent])];
         for at in (1..sent.len().min(200)).chain([sent.len() - 1]) {
@@ -753,7 +753,7 @@ fn shutdown_answers_started_requests() {
     world.end(5 * S);
     assert!(world.http.is_done(), "{} are left", world.http.connections.open);
     assert!(world.driver.now() < 701 * MS, "{}", world.driver.now());
-    world.run(S); // Deliver the packets on their way.
+    world.run(S); // Deliver the packets in transit.
     assert_eq!(render(b"", &half.borrow()), r#"503 close "the server is shutting down\n", end"#);
     assert_eq!(render(b"", &idle.borrow()), "end");
     assert!((200 * MS..201 * MS).contains(&idle.borrow().ended.unwrap()));
