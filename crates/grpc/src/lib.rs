@@ -1,5 +1,5 @@
-//! Messages of gRPC calls as JSON, given their schema. Source: ProtoJSON (protobuf.dev, "ProtoJSON Format") and gRPC
-//! over HTTP2 (grpc/grpc, doc/PROTOCOL-HTTP2.md).
+//! Converts messages of gRPC calls to and from JSON, given their schema. Source: ProtoJSON (protobuf.dev, "ProtoJSON
+//! Format") and gRPC over HTTP2 (grpc/grpc, doc/PROTOCOL-HTTP2.md).
 
 use std::path::Path;
 
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn messages_are_encoded_as_protoc_does() {
         let place = schema().method("/shop.Shop/Place").unwrap();
-        // Printed by `protoc --encode=shop.Order` (libprotoc 3.21.12).
+        // The bytes are the output of `protoc --encode=shop.Order` (libprotoc 3.21.12).
         for (json, hex) in [
             ("", ""),
             ("{}", ""),
