@@ -19,7 +19,7 @@ fn add_files(root: &Path, folder: &Path, files: &mut BTreeMap<String, String>) -
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        // `make` names the executable of a subject after its directory.
+        // `make` names the executable of a subject after its directory. Executables are not packed.
         let is_executable = folder.file_name().is_some_and(|folder| folder == name);
         if path.is_dir() {
             if !BUILT.contains(&name) {

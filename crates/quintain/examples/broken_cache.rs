@@ -1,5 +1,5 @@
 //! A cache with the one defect that its first argument names, or without defects (`none`). The requirements are in
-//! subjects/REQUIREMENTS.md. It supports a few memcached commands. A thread per connection keeps each defect short.
+//! subjects/REQUIREMENTS.md. It supports a few memcached commands. A thread per connection keeps the code short.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};

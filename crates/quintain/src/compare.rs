@@ -124,7 +124,7 @@ fn text(args: &CompareArgs, url: &str, sides: &[Side; 2], mistakes: &mut Mistake
     let (protocol, path) = target(url, mistakes);
     let headers = http_flags::fields(&args.headers, mistakes).into_iter();
     let headers = table(headers.map(|(name, value)| (name, Some(value.into()))));
-    // A load that changes over time defines its own length.
+    // A load that changes over time defines its own duration.
     let is_shaped = [Some(&args.clients), args.rate.as_ref()].into_iter().flatten().any(|text| is_shape(text));
     let load = table([
         ("protocol", text(protocol)),

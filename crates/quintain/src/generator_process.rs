@@ -37,7 +37,7 @@ pub(crate) fn generator(path: &str) -> Done {
         return Ok(Exit::Machine);
     }
     signals::watch_interrupts()?;
-    // The thread ends with its input or with the process. A specification from a file means that there is no lab.
+    // The thread ends when its input or the process ends. If the specification is in a file, there is no lab.
     let (sender, read) = mpsc::channel();
     let gate = Arc::new(Gate::default());
     if let Some(mut stdin) = lab {
@@ -62,7 +62,7 @@ pub(crate) fn generator(path: &str) -> Done {
     }
     let mut tell = |told: Told| {
         let is_over = matches!(told, Told::Measured(_));
-        // A failed write means that the lab is gone, and this process ends with it.
+        // A failed write is ignored: it means that the lab is gone, and this process ends with the lab.
         let _ = output::json_line(told.to_json());
         if is_over {
             // Connections stay open until the lab has read the line or is gone, or until the timeout.

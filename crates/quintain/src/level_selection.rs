@@ -63,7 +63,7 @@ pub(crate) fn keep_sides(plan: &mut Plan, base: &Levels, head: &Levels) -> Resul
     }
     plan.factors.retain(|name| !is_gone(name));
     plan.factors.insert(0, DESIGN_POINT.to_owned());
-    // A figure over a removed factor would have no axis.
+    // A figure that uses a removed factor could not be drawn.
     plan.figures.retain(|figure| ![&figure.x, &figure.series, &figure.facet].into_iter().flatten().any(is_gone));
     Ok((DESIGN_POINT.to_owned(), levels))
 }

@@ -55,7 +55,7 @@ impl Strip {
         let of_server = server.zip(server_before).and_then(|(now, before)| {
             share(now.cpu_ns.saturating_sub(before.cpu_ns), now.at_ns.saturating_sub(before.at_ns))
         });
-        // The server's CPU time is read less often than the generator reports.
+        // The generator reports more often than the server's CPU time is read, so the last known value is kept.
         let of_server = of_server.or(self.cpus.and_then(|(_, before)| before));
         self.cpus = of_generator.map(|generator| (generator, of_server)).or(self.cpus);
     }

@@ -74,7 +74,7 @@ impl Metrics {
 }
 
 fn lock(snapshot: &Mutex<Snapshot>) -> std::sync::MutexGuard<'_, Snapshot> {
-    snapshot.lock().unwrap_or_else(PoisonError::into_inner) // The value is always replaced as a whole.
+    snapshot.lock().unwrap_or_else(PoisonError::into_inner) // Values are replaced as a whole, so each is valid.
 }
 
 fn answer(mut stream: TcpStream, snapshot: &Mutex<Snapshot>) -> std::io::Result<()> {

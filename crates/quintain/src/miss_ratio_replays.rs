@@ -59,7 +59,7 @@ fn jobs<'r>(run: &Run, records: &'r [Record]) -> Vec<(Reference, &'r Record)> {
             let trials = records.iter().filter(|record| record.point == index && has_cache(record));
             let trials = trials.take(TRIALS).collect::<Vec<_>>();
             let own = own_policy(figure, figure.series.as_ref().and_then(|series| point.factors.get(series)));
-            // If the load differs between points, the curves of policies differ too.
+            // Each policy is replayed at least once per combination of factors except the series: the load may differ.
             let rest = point.factors.iter().filter(|(name, _)| Some(*name) != figure.series.as_ref());
             let is_first = !trials.is_empty()
                 && drawn.insert(rest.map(|(name, level)| format!("{name} {level}")).collect::<Vec<_>>());

@@ -24,7 +24,7 @@ pub(crate) fn make_room(spec: &LoadSpec) -> Result<Vec<String>> {
     if let Err(most) = net::thread_and_process::raise_open_files(others + u64::from(spec.clients)) {
         return Err(too_many_files(u64::from(spec.clients), others, most));
     }
-    // Unix sockets use no ports, and clients of journeys connect to several addresses.
+    // Unix sockets use no ports, and clients of journeys connect to several addresses, so ports are not checked.
     if spec.target.address().starts_with("unix:") || matches!(spec.target, study::spec::Target::Journey { .. }) {
         return Ok(Vec::new());
     }

@@ -132,7 +132,7 @@ impl Bar {
         let before = label.as_ref().map_or(String::new(), |label| format!("{label}: "));
         if let Outcome::Failed(failure) = &record.outcome {
             self.failed += 1;
-            // Later failures of the server at this point add no information.
+            // The server's output in later failures of the same design point adds no information.
             let is_first = self.failures.insert(record.point);
             let words = if is_first { record.subject.stderr_tail.trim() } else { "" };
             // If the server exited, the message of the failure already includes its last output.

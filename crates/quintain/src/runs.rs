@@ -270,7 +270,7 @@ mod tests {
             (5, Some(RunState::Running), "5 of 15"),
             (5, None, "5 of 15"),
             (18, Some(RunState::Interrupted), "18"),
-            // Abandoned design points have fewer trials.
+            // Runs that ended by themselves may have fewer trials than planned, for example after abandoning a point.
             (5, Some(RunState::Complete), "5"),
             (5, Some(RunState::OutOfTime), "5"),
         ] {

@@ -113,7 +113,7 @@ fn programs(plan: &Plan) -> BTreeSet<String> {
 /// Extracts toolchains from messages in a build command, such as `missing toolchain: go 1.22 or newer`.
 fn toolchains(build: &str) -> Vec<String> {
     let said = build.split("missing toolchain: ").skip(1).filter_map(|rest| rest.split(['"', '\'']).next());
-    // The message about packages that could not be fetched names no programs.
+    // A message about packages that could not be fetched has a colon and names no programs.
     let programs = said.filter(|said| !said.contains(':') || said.contains("(Debian:"));
     let named = programs.map(|said| {
         let end = [" (", " of ", " with ", " or newer"].iter().filter_map(|end| said.find(end)).min();

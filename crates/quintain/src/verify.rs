@@ -243,7 +243,7 @@ fn of_study(name: &str, order: MakeOrder<'_>) -> Result<Vec<Subject>> {
         is_new
     });
     opened.plan.points.iter_mut().for_each(|point| point.proxies.clear());
-    // The servers are verified later, all together, instead of each after its build.
+    // Disables the check after each build, because all servers are verified together later.
     let verifies: Vec<_> = opened.plan.points.iter_mut().map(|point| point.subject.verify.take()).collect();
     let host = lab::host_facts::read(Path::new("/"));
     let options = lab::Options::new(exe()?, PathBuf::from("."), &host, &cpus);

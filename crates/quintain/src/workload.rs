@@ -235,7 +235,7 @@ impl LengthLaw<'_> {
             let share = sorted.partition_point(|&length| u64::from(length) <= size) as f64 / sorted.len() as f64;
             let now = (share, self.cdf(size));
             if size <= 24 {
-                // Up to 24 bytes, the plotted curve rises in steps instead of slopes.
+                // Up to 24 bytes, the curve rises in vertical steps, because sizes are whole numbers.
                 points.push((size as f64, before.0, before.1));
             }
             points.push((size as f64, now.0, now.1));

@@ -154,7 +154,7 @@ fn objectives_1_to_3_one_adapter_and_an_unconfigured_service() {
     assert_eq!(world.client("2", "2", None), "2 + 2 = 3");
     world.adapter("client-alone", "plain");
     assert_eq!(world.client("2", "2", Some("9090")), "2 + 2 = 3");
-    // AT-2 and AT-3: the adapters write the expected reports.
+    // AT-2 and AT-3: the adapter writes the expected report.
     let expect = format!(
         "[Whip] Contract Failure: Failed postcondition result == a + b\n\
          \t Occurring at: service Adder with default index at {} vouched for by unknown\n\

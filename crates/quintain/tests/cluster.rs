@@ -39,7 +39,7 @@ fn sum<'a>(values: impl IntoIterator<Item = &'a Value>, of: impl Fn(&Value) -> &
 fn nodes(folder: &Folder) -> Vec<u32> {
     let directory = folder.path().canonicalize().unwrap();
     let mark = format!("node --directory {}", directory.display());
-    // Until exec, the shell that starts a node has the node's command in its own command line.
+    // Before the shell that starts a node calls exec, its own command line contains the node's command.
     let all = processes_with(&mark).into_iter().filter(|(_, line)| !line.contains(" exec "));
     all.map(|(pid, _)| pid).collect()
 }

@@ -144,7 +144,7 @@ fn killed_comparison_leaves_nothing_and_resumes() {
     let other = with("main", other.trim());
     assert!(other.contains("has head") && other.contains("`--head-rev` is"), "{other}");
     assert!(with("2m", "1m").contains("other flags"));
-    // `--resume` must not take the URL after it as a run.
+    // `--resume` must not take the URL after it as the ID of a run.
     let (url, before) = flags.split_last().unwrap();
     let ran = folder.quintain(&[before, &["--resume", url]].concat());
     agrees(&ran);

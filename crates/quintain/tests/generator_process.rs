@@ -162,7 +162,7 @@ stop = { min = 2 }
     assert_eq!(records.len(), 2);
     for record in records {
         let subject = &record["subject"];
-        // Lines of the generator trigger both readings. Without them there would be no share.
+        // Lines from the generator trigger both readings, without which there would be no share.
         let share = subject["measured_share"].as_f64().unwrap();
         assert!(share > 0.0 && share <= 1.0, "{subject}");
         // The listeners of the main thread and of its worker, and the clients' sockets, were all open when counted.

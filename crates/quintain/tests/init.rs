@@ -53,7 +53,7 @@ fn a_recording_becomes_a_journey_that_runs() {
     assert!(written.starts_with("wrote  shop.toml: 6 of 14 requests, 4 values from responses\n"), "{written}");
     let again = folder.quintain(&["init", "--har", "shop.har"]).expect(2).err;
     assert!(again.contains("`shop.toml` exists"), "{again}");
-    // The recorded pauses are longer than this test may take.
+    // The recorded pauses would make this test slow, so they are removed.
     let text = std::fs::read_to_string(folder.path().join("shop.toml")).unwrap();
     let quick = text.lines().filter(|line| !line.starts_with("think")).collect::<Vec<_>>().join("\n");
     folder.write("quick.toml", &quick);

@@ -219,7 +219,7 @@ fn hostile_servers_end_no_load() {
         let json = folder.quintain(&args).expect(3).json();
         assert_eq!(json["requests"], 0, "{kind}");
         assert!(json["errors"][error].as_u64().unwrap() > 0, "{kind}: {json}");
-        // Only a lower bound of the latencies is known, from the waiting requests.
+        // The waiting requests give only a lower bound for the latencies.
         let latency = &json["latency_ns"];
         let bounds = latency["at_least"].as_array().unwrap();
         assert!(latency["p50"].is_null() || bounds.contains(&"p50".into()), "{kind}: {json}");
@@ -261,7 +261,7 @@ fn calibrate_logs_the_truth_and_the_generator_agrees_on_the_count() {
     let truth: serde_json::Value = serde_json::from_str(&server.end()).unwrap();
     let answered = truth["requests"].as_u64().unwrap();
     assert_eq!((answered, &seen["requests"]), (2000, &serde_json::json!(2000)));
-    // A tenth of the responses take 3 ms, so the p50 is below 3 ms and the p95 is not. Noise may add any delay.
+    // A tenth of the responses take 3 ms and the others 0.1 ms. Noise may add any delay, so only minima are checked.
     assert!(truth["service_ns"]["p50"].as_f64().unwrap() >= 1e5);
     for p95 in [&truth["service_ns"]["p95"], &seen["latency_ns"]["p95"]] {
         assert!(p95.as_f64().unwrap() >= 3e6, "{p95}");

@@ -237,7 +237,7 @@ fn mix_is_sampled_by_weight() {
     let json = folder.quintain(&args).expect(0).json();
     assert_eq!(json["target"], format!("http://{}, 2 requests of mix.txt", server.address));
     assert_eq!((&json["requests"], &json["errors"]), (&json!(500), &json!({})));
-    // A tenth of the requests are rare, within six standard deviations. The server may see more than the 500 counted.
+    // A tenth of the requests go to `/rare`, within six standard deviations. The server may see more than 500.
     let (often, rare) = (server.requests_of("GET /often") as f64, server.requests_of("POST /rare") as f64);
     let all = often + rare;
     assert!(all >= 500.0 && (rare - all / 10.0).abs() < 6.0 * (all * 0.09).sqrt(), "{often} and {rare}");
@@ -442,7 +442,7 @@ fn all_errors_are_reported_at_once() {
 
 #[test]
 fn exceeded_limits_are_reported_before_connecting() {
-    // A user who may raise hard limits is exempt, so root drops that capability.
+    // The limit does not apply to a user who may raise hard limits, so root drops that capability.
     let script = r#"ulimit -n 64; [ "$(id -u)" = 0 ] || exec "$0" "$@"; exec setpriv --bounding-set=-all --inh-caps=-all "$0" "$@""#;
     let folder = Folder::new();
     let mut command = folder.shell(script);

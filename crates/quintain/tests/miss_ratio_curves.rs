@@ -1,5 +1,5 @@
 //! Miss-ratio curves of real processes: a cache that implements its policy matches the replay, a different cache
-//! deviates, and a missing program becomes a row.
+//! deviates, and a missing program is reported as a row.
 
 use crate::common::Folder;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! `quintain run` on real processes: small whole studies, and the effects of killed processes.
+//! `quintain run` on real processes: small complete studies, and the effects of killed processes.
 
 use std::collections::BTreeMap;
 use std::process::Stdio;

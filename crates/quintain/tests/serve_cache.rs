@@ -66,7 +66,7 @@ fn sigterm_drains_pending_requests() {
     let mut stream = connect(&server);
     stream.write_all(b"set k 0 0 3\r\nabc\r\n").unwrap();
     stream.read_exact(&mut [0; 8]).unwrap();
-    // A half-received request is answered once the other half arrives.
+    // A half-received request is answered once its second half arrives, even after SIGTERM.
     stream.write_all(b"set l 0 0 3\r\nd").unwrap();
     server.signal("TERM");
     stream.write_all(b"ef\r\nget k l\r\n").unwrap();
@@ -235,7 +235,7 @@ fn large_values_in_flight_stay_within_the_documented_memory() {
                 );
             }
         }
-        // The bound in `quintain serve cache --help`: memory limit, 4 MiB, four largest values, 16 KiB per connection.
+        // Bound in `quintain serve cache --help`: --maxmem, 4 MiB, four of the largest items, 16 KiB per connection.
         let documented = 16_000_000 + (4 << 20) + 4 * ((1 << 20) + 250) + CLIENTS * (16 << 10);
         let used = anonymous_bytes(&server);
         assert!(used <= documented, "{used} of {documented} bytes, whole: {is_whole}");

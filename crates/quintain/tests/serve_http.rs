@@ -122,7 +122,7 @@ fn memory_is_bounded() {
         while written < bytes {
             match stream.write(more) {
                 Ok(count) => written += count,
-                Err(_) => break, // The server has reported the error, waited, and closed.
+                Err(_) => break, // The server has reported the error, waited, and closed the connection.
             }
         }
         stream

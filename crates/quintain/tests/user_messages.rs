@@ -67,7 +67,7 @@ server = ["plain", "unclosed", "piped", "variable", "fine"]
 #[test]
 fn too_many_clients_make_a_point_unrunnable() {
     let folder = Folder::new();
-    // No machine has ports for this many clients.
+    // No machine has enough ports for this many clients.
     folder.write("many.toml", &study("quintain serve pingpong -p {port}", "1, 70_000"));
     let out = folder.quintain(&["check", "many.toml"]).expect(0).out;
     assert!(out.contains("design points  2 (1 can run here)"), "{out}");
