@@ -118,7 +118,7 @@ pub(crate) fn figures(findings: &Findings, detail: Detail) -> Vec<Drawing> {
     if !wanted.iter().any(|figure| figure.kind == FigureKind::Timeline) {
         wanted.push(plain(FigureKind::Timeline, None));
     }
-    // A study that draws only distributions asks about them, so they are not supporting figures.
+    // If a study draws only distributions, they are its main figures, not supporting ones.
     let is_distribution = |kind| matches!(kind, FigureKind::Ecdf | FigureKind::Quantiles);
     let are_distributions =
         wanted.iter().all(|figure| is_distribution(figure.kind) || figure.kind == FigureKind::Timeline);
@@ -186,7 +186,7 @@ impl<'a> Grid<'a> {
             let is_free = |factor: &&Factor| !is_x(factor) && !taken(factor) && varies(factor);
             let mut free = findings.factors.iter().filter(is_free).peekable();
             let first = free.peek().copied();
-            // Without a series, each word on an axis still gets its own color.
+            // Without a series, each named level on an axis still gets its own color.
             let words = || x.filter(|x| !x.numeric && varies(x));
             free.find(|factor| !factor.numeric).or(first).or_else(words)
         });

@@ -78,7 +78,7 @@ pub fn load_terminal(report: &LoadReport, measurement: &Measurement, style: &Sty
         let statuses = report.statuses.iter().map(|(status, count)| format!("{status}: {count}"));
         line("statuses", statuses.collect::<Vec<_>>().join(", "));
     }
-    // If there is only one kind of error, the first line already names it.
+    // Without results, the first line already names a single kind of error.
     if let Some(share) = failed.share().filter(|_| has_results || report.errors.len() > 1) {
         line("errors", paint.bad(&share));
         for (kind, count) in &report.errors {

@@ -1,4 +1,4 @@
-//! Panels: two axes and a plot between them, so narrow that several fit on a wide page and one fills a phone.
+//! Panels: two axes and a plot between them, so narrow that several fit on a wide page and one fits on a phone.
 
 pub(crate) mod axis_layout;
 pub(crate) mod scale;

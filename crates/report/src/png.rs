@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn renders_each_kind_of_figure_with_its_text() {
         let mut kinds = std::collections::BTreeSet::new();
-        // A name such as `volley 1-ecdf-latency` has run, number, kind and metric.
+        // A name such as `volley 1-ecdf-latency` consists of a run, a number, a kind and a metric.
         let kind = |name: &str| name.split('-').nth(1).unwrap_or_default().to_owned();
         render(every_figure().into_iter().filter(|(name, _)| kinds.insert(kind(name))));
         assert!(kinds.len() > 5, "{kinds:?}");

@@ -1,4 +1,4 @@
-//! Samples of a workload compared with its distributions, as table, JSON and figure. Every fit has a p-value.
+//! Samples of a workload compared with its distributions, as a table, JSON and a figure. Every fit has a p-value.
 
 use std::collections::BTreeMap;
 

@@ -308,7 +308,7 @@ fn trace() {
     for (run, records) in runs() {
         let findings = analyze(&run, &records);
         let file = &files("trace", &findings, &records).unwrap()[0];
-        // The format marks an instant by a lowercase letter.
+        // The format marks an instant with a lowercase letter, but the variants of `Event` are uppercase.
         let read: Value = serde_json::from_str(&file.text.replace("\"ph\":\"i\"", "\"ph\":\"I\"")).unwrap();
         let events: Vec<Event> = serde_json::from_value(read["traceEvents"].clone()).unwrap();
         let (mut phases, mut processes, mut counters) = (Vec::new(), BTreeMap::new(), BTreeMap::new());

@@ -171,7 +171,7 @@ fn all_forms_report_a_hung_server() {
 fn csv_has_every_number() {
     let (run, records) = example::builds();
     let text = csv_effects(&analyze(&run, &records));
-    // Twice 9 sources, 6 levels, 12 pairs of levels and 15 changes.
+    // A header, then 9 sources, 6 levels, 12 pairs of levels and 15 changes for each of two analyses.
     assert_eq!(text.lines().count(), 1 + 2 * (9 + 6 + 12 + 15));
     assert!(text.lines().all(|line| line.split(',').count() == 19), "{text}");
     let change = text.lines().find(|line| line.contains(",ratio,change,build,O0,O2,,,")).unwrap();

@@ -1,4 +1,4 @@
-//! Checks that no number in a store, which may come from anywhere, can cause a panic or invalid JSON.
+//! Checks that no number in a store, whatever its origin, can cause a panic or invalid JSON.
 
 use serde_json::Value;
 use study::buckets_as_text::Buckets;

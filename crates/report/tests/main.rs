@@ -1,4 +1,4 @@
-//! Tests of whole reports: every form, hostile records and schemas. One binary saves linking several.
+//! Tests of whole reports: every form, hostile records and schemas. One binary links faster than several.
 
 mod exports;
 mod forms;

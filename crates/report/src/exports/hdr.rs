@@ -1,6 +1,6 @@
 //! HdrHistogram's two formats: percentiles in a text file (`.hgrm`) and histograms in a log (`.hlog`). With three
 //! significant digits, starting at 1, an HdrHistogram has the buckets of [`stats::Histogram`] at its default precision:
-//! one per integer below 2048, then 1024 per octave. Coarser buckets count at their midpoint. No count is lost.
+//! one per integer below 2048, then 1024 per octave. Values in coarser buckets count at the midpoint. No count is lost.
 
 use std::fmt::Write;
 use std::time::Duration;

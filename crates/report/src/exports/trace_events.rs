@@ -1,4 +1,4 @@
-//! One trial as a timeline, from the server's start to the end of its last process, in Perfetto's Trace Event Format.
+//! One trial as a timeline, from the server's start to the end of its last process, in the Trace Event Format.
 
 use serde_json::{Value, json};
 use study::record::{Measurement, Outcome, Record, SubjectUse};

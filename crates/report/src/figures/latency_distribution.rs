@@ -117,7 +117,7 @@ fn curves<'a>(grid: &Grid<'_>, facet: &Facet<'a>, each: usize, ecdf: bool, last_
             points.push((q, ns));
         }
         let marked = MARKED.iter().filter(|(q, _)| beyond(*q)).filter_map(|(q, name)| Some((*q, known(*q)?, *name)));
-        // Above p99, markers of a cumulative distribution overlap.
+        // Above p99, markers of a cumulative distribution would overlap, so they are omitted.
         let marked = marked
             .filter(|(q, ..)| if ecdf { *q <= 0.99 } else { -(1.0 - q).log10() <= last_nines as f64 + 1e-9 })
             .collect();

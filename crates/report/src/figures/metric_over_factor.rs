@@ -75,7 +75,7 @@ pub(super) fn over(findings: &Findings, wanted: &Wanted, detail: Detail) -> Draw
         .flat_map(|mark| [mark.y].into_iter().chain(mark.bar.map(|b| [b.0, b.1]).into_iter().flatten()))
         .collect::<Vec<_>>();
     let most = values.iter().copied().filter(|value| drawable(*value)).fold(0.0, f64::max);
-    // Fitted curves may extend beyond the points, but must not compress them.
+    // Fitted curves may extend the axis beyond the points, but must not compress the points.
     let curves = facets.iter().flat_map(|facet| over.curves(facet));
     let curves = curves.flat_map(|(_, found)| found.curve.iter().flat_map(|at| [at.rate_per_s, at.low, at.high]));
     let curves = curves.filter(|value| *value > 0.0 && *value <= most * 1.3).collect::<Vec<_>>();
@@ -135,7 +135,7 @@ fn labels(grid: &Grid<'_>, metrics: &[String]) -> BTreeMap<usize, String> {
         // The metric `p999` is p99.9.
         (Some(digits), _) if digits.len() > 2 => format!("p{}.{}", &digits[..2], &digits[2..]),
         (Some(digits), _) => format!("p{digits}"),
-        // The descriptions of these metrics differ only at their ends, which would be cut.
+        // The descriptions of these metrics differ only at their ends, which would be cut off.
         (_, Some("m1a")) => "M1a, Whip's formula".to_owned(),
         (_, Some("m1b")) => "M1b, with peer addresses".to_owned(),
         (_, Some("m2")) => "M2, on the wire".to_owned(),
@@ -214,7 +214,7 @@ impl Over<'_> {
         };
         let names = self.metrics.iter().map(|name| Metric::noun_of(name)).collect::<Vec<_>>().join(", ");
         let each = if self.trials { ", every trial" } else { "" };
-        // The title may be from a study that varies the factor on larger machines.
+        // The title may name a factor that the study varies only on larger machines.
         let constant = self.grid.x.filter(|_| over.is_empty()).map(|factor| format!(" over {}", factor.name));
         let without = |title: &String| match constant.as_ref().and_then(|over| title.strip_suffix(over.as_str())) {
             Some(title) => title.to_owned(),
@@ -313,7 +313,7 @@ impl Over<'_> {
             }
             Across::Words(factor, places) => {
                 let (slots, place) = slots(factor, places);
-                // If the slot's factor is the series, all series share a position.
+                // If the factor on the axis is also the series, each slot has one series, which needs no offset.
                 let is_series = self.grid.series.is_some_and(|series| series.name == factor.name);
                 let aside = if is_series && self.metrics.len() == 1 { 1 } else { self.labels.len() };
                 let room = if self.trials { 20.0 } else { 10.0 } * aside as f64;

@@ -1,4 +1,4 @@
-//! Numbers of series, which select color and shape. A contender has one number in all figures.
+//! Numbers of series, which select color and shape. A contender has the same number in all figures.
 
 use std::collections::BTreeMap;
 

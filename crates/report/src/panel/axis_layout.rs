@@ -40,7 +40,7 @@ impl Axis {
         let (divisor, name) = number::scale(unit, low.abs().max(high.abs()));
         let (low, high) = (low / divisor, high / divisor);
         let mut ticks = ticks::linear(low, high, TARGET);
-        // The axis ends before the outermost marks if they are far beyond the values.
+        // The axis ends before the outermost ticks if they are far beyond the values.
         let (mut start, mut end) = (ticks[0], ticks[ticks.len() - 1]);
         let room = (high - low) * ROOM;
         if ticks.len() > 3 && end > high + room {

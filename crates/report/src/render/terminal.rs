@@ -30,7 +30,7 @@ fn section(out: &mut String, section: &Section, style: &Style) {
     let mut headed = false;
     let mut noted = false;
     for (_, block) in section.blocks.iter().filter(|(reach, _)| *reach == Reach::All) {
-        // Tables have their own titles, and notes need none.
+        // Only text and lists need the heading: tables have their own titles, and notes need none.
         let is_words = matches!(block, Block::Text(_) | Block::List(_));
         if is_words && !headed {
             let _ = writeln!(out, "\n{}", paint.bold(&section.heading));

@@ -1,4 +1,4 @@
-//! Tables that a study asks for, and tables of searches, misses, operations and generators.
+//! Tables that a study requests, and tables of searches, misses, operations and generators.
 
 use analysis::enum_words_and_lists::{capitalised, limit_word, serde_name};
 use analysis::failed_requests::count_and_share;

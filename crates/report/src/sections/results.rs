@@ -152,7 +152,7 @@ fn other_metrics(f: &Findings) -> Option<Table> {
     let mut heads = point_heads(f);
     heads.extend(rest.iter().map(|name| metric_head(f, name)));
     let cells = |row: &Row| {
-        // There are thirty columns per row, so tooltips would be most of the page.
+        // There are thirty columns per row, so tooltips would make up most of the page.
         let rest = rest.iter().map(|name| Cell { hint: String::new(), ..metric_cell(f, row, name) });
         point_cells(f, row).into_iter().chain(rest).collect::<Vec<_>>()
     };

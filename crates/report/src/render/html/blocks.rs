@@ -79,7 +79,7 @@ pub(super) fn text(text: &str) -> String {
 }
 
 fn element(name: &str, class: &str, content: &str) -> String {
-    // A study file or command can contain backticks.
+    // In a study file or command, backticks do not mark code.
     let content = if name == "pre" { escaped(content) } else { text(content) };
     format!("{}{content}</{name}>\n", begin(name, &[("class", class)]))
 }

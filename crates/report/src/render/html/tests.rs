@@ -308,7 +308,7 @@ fn a_figure_has_the_level_that_it_asks_for() {
         let Layer::Marks { marks, .. } = &drawing.panels[0].layers[0] else { panic!("{:?}", drawing.panels[0].layers) };
         marks[0].bar.map(|(low, high)| high - low).unwrap()
     };
-    // Printed tables of Student's t with 7 degrees of freedom have 3.4995 and 2.3646.
+    // The ratio of Student's t with 7 degrees of freedom at 99 % and 95 % in printed tables: 3.4995 / 2.3646.
     assert!((width(&drawings[1]) / width(&drawings[0]) - 1.4798).abs() < 1e-3);
     assert!(drawings[1].caption.contains("99 % intervals"));
 }
@@ -376,7 +376,7 @@ fn draws_trials_with_fit_and_hollow_generator_bound_ones() {
     assert!(band.iter().zip(line).all(|((_, low, high), (_, at))| low <= at && at <= high));
     assert_eq!(marks.len(), 64, "a marker a trial");
     assert_eq!((marks.iter().filter(|mark| mark.hollow).count(), scatter.hollow.as_str()), (8, "generator-bound"));
-    // A single generator-bound trial is hollow, even if its row is not marked.
+    // A single generator-bound trial is drawn hollow, even if its row is not marked.
     let mut few = f.clone();
     few.rows[0].trials[2].marks = vec![Mark::GeneratorBound];
     let drawings = figures::figures(&few, Detail::FULL);
@@ -415,7 +415,7 @@ fn several_metrics_are_series_of_their_own() {
         assert!(first.collect::<Vec<_>>().is_sorted(), "p50 is below p99.9");
     }
     assert_in_bounds(&f);
-    // Each row still has its place and series if one level is left, or with two idle policies.
+    // Each row keeps its position and series with two idle policies, and with a single level.
     let spun: Vec<Row> = f.rows.iter().filter(|row| row.n > 0).cloned().collect();
     f.rows.extend(spun.into_iter().map(|row| Row { idle: Some(IdlePolicy::Spin), ..row }));
     let drawing = &figures::figures(&f, Detail::FULL)[0];
@@ -595,7 +595,7 @@ fn figures_do_not_name_constant_factors() {
         let f = analysis::analyze(&run, &records);
         let fixed = f.factors.iter().filter(|factor| !factor.varies());
         let fixed = fixed.map(|factor| (factor.name.clone(), factor.levels[0].to_string())).collect::<Vec<_>>();
-        // A number may be a value by chance, so it must follow its factor's name.
+        // A number may occur by chance, so it counts only after the name of its factor.
         let shown = |(name, level): &(String, String)| match level.parse::<f64>() {
             Ok(_) => format!("{name} {level}"),
             Err(_) => level.clone(),
@@ -615,7 +615,7 @@ fn figures_do_not_name_constant_factors() {
 #[test]
 fn a_contender_has_one_colour_in_all_figures() {
     let mut f = volley();
-    // The series of the probes are CPUs, in a separate figure.
+    // The figure of the CPU probes is removed, because its series are CPUs, not contenders.
     f.probes = None;
     let by = |x: Option<&str>, series: Option<&str>, kind| Figure {
         x: x.map(str::to_owned),
@@ -748,7 +748,7 @@ fn latency_over_rate_joins_shares_and_searches() {
 
 #[test]
 fn axes_of_quantities_have_no_negative_values() {
-    // The three trials differ by more than their mean.
+    // Such intervals occur if three trials differ by more than their mean.
     let mut f = volley();
     f.figures = Vec::new();
     for found in f.rows.iter_mut().flat_map(|row| row.metrics.values_mut()) {
