@@ -179,7 +179,7 @@ fn memcached_command(rng: &mut Rng) -> Vec<u8> {
         17 => format!("cas {key} 2 0 {bytes} 18446744073709551615\r\n{data}\r\n"),
         18 => format!("delete {key}{noreply}\r\n"),
         19..22 => format!("incr {key} {delta}{noreply}\r\n"),
-        // These follow a `set`, because a reply in progress affects whether memcached pads the number.
+        // Each `decr` follows a `set`, because a reply in progress affects whether memcached pads the number.
         22..25 => format!("set {key} 0 0 2\r\n10\r\ndecr {key} {delta}{noreply}\r\n"),
         25 => format!("touch {key} {exptime}{noreply}\r\n"),
         26 if rng.below(20) == 0 => "flush_all\r\n".to_owned(),

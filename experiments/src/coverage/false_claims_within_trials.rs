@@ -89,7 +89,7 @@ fn rows_of(rows: &mut Vec<Row>, (world, windows): (&'static str, Windows), repor
         growth_in_trials::growth(&flat, ERROR).iter().any(|found| matches!(found.shown, Shown::Grows | Shown::Shrinks))
     });
     row("a false `flat`, 36 series of 8 trials that change by 5 %", Promise::AtMost(ERROR), &mut |rng| {
-        // The line ends half a window before the trial does.
+        // The line ends half a window before the trial does, so the growth over the whole trial is larger.
         let share = growth_in_trials::FLAT_SHARE * WINDOWS as f64 / (WINDOWS as f64 - 0.5);
         let changing = (0..SERIES).map(|_| lines(rng, windows, 8, share)).collect::<Vec<_>>();
         growth_in_trials::growth(&changing, ERROR).iter().any(|found| found.is_small)

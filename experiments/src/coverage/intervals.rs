@@ -391,7 +391,7 @@ impl Knee {
         let mut trials = Vec::new();
         loop {
             match search::next(&rules, &trials, false) {
-                // Many clients keep the server busy all the time.
+                // Many clients keep the server busy all the time, so this trial measures the capacity.
                 Next::Trial(Step { rate_per_s: None, .. }) => {
                     trials.push(Trial::Pilot(Some(self.capacity_per_s * (self.between * rng.normal()).exp())))
                 }

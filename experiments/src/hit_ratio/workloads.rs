@@ -246,7 +246,7 @@ mod tests {
         let mean = |sizes: Sizes, of: fn((u32, u32)) -> u32| {
             (0..400_000).map(|id| f64::from(of(sizes.key_and_value_bytes(id, 1)))).sum::<f64>() / 400_000.0
         };
-        // The means are 28 and 200, and 36.2 and 194. The bounds are about 4 standard errors; short keys are clamped.
+        // The bounds are about 4 standard errors; short keys are clamped.
         for (sizes, key, value) in [(Sizes::Course, 28.0, 200.0), (Sizes::Etc, 36.2, 194.0)] {
             let (keys, values) = (mean(sizes, |size| size.0), mean(sizes, |size| size.1));
             assert!((keys - key).abs() < 0.15 && (values - value).abs() < 4.0, "{sizes:?}: {keys} {values}");
