@@ -34,7 +34,7 @@ pub(crate) fn study_parse(bytes: &[u8]) {
             generators_apart: false,
             sets: Vec::new(),
         };
-        // A valid study may still be too large on this machine, because of `auto`.
+        // Because of `auto`, a valid study may still be too large for this number of CPUs.
         let Ok(plan) = study::expand(&study, &options) else { continue };
         let own = (0..plan.points.len()).filter(|point| !plan.comes_first(*point)).count();
         assert!((1..=study::expand::POINTS_MAX).contains(&own));

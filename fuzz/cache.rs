@@ -1,4 +1,4 @@
-//! Assertions for any stream of the cache protocols. Its first byte chooses the request, the limits and the cuts.
+//! Assertions for any cache protocol stream. An input's first byte chooses the request, the limits and the cut points.
 
 use wire::cache_http::{self, Operation};
 use wire::detect_cache_protocol::{DETECT_MAX_BYTES, Detected, detect};

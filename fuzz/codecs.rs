@@ -1,4 +1,4 @@
-//! Assertions for the codecs of contracts. A Thrift input's first byte chooses the limits, the framing and the cuts.
+//! Assertions for the codecs of contracts. The first byte of a Thrift input chooses limits, framing and cut points.
 #![allow(dead_code, reason = "each target uses one function")]
 
 use codecs::json;

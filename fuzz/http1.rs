@@ -1,4 +1,4 @@
-//! Assertions for any HTTP/1.1 stream. An input's first byte chooses the request, the limits and the cuts.
+//! Assertions for any HTTP/1.1 stream. An input's first byte chooses the request, the limits and the cut points.
 
 use wire::http1::{
     Body, BodyReader, Limits, Memo, MessageError, RequestMethod, Response, ResponseReader, compose_request,
@@ -277,7 +277,7 @@ pub(crate) fn request(bytes: &[u8]) {
     let whole = asks(limits, &[stream]);
     for pieces in cuts(control, stream) {
         let cut = asks(limits, &pieces);
-        // Depending on the cuts, a long head is first checked before or after it is complete.
+        // Depending on the cuts, an invalid long head is rejected before it is complete or only afterwards.
         let is_awaited = whole.end == Ok(()) && whole.head_bytes >= HEAD_AWAITED_BYTES && cut.end.is_err();
         assert_eq!(cut.complete, whole.complete, "cut {:?}", lengths(&pieces));
         assert!(cut.end == whole.end || is_awaited, "{:?} and {:?}, cut {:?}", cut.end, whole.end, lengths(&pieces));
@@ -371,7 +371,7 @@ fn check_request(head: &[u8], data: &[u8], limits: &Limits) {
     }
     let texts = fields(head).into_iter().map(|(name, value)| Some((name, str::from_utf8(value).ok()?)));
     let Some(headers) = texts.collect::<Option<Vec<_>>>() else { return };
-    // Repeated equal lengths are accepted but never written.
+    // Repeated equal `Content-Length` values are accepted but never written.
     if lengths.len() > 1 || lengths.iter().any(|value| value.contains(&b',')) {
         return;
     }
