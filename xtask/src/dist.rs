@@ -39,7 +39,7 @@ fn build(root: &Path, target: &str, place: &Path, epoch: &str) -> Result<PathBuf
     let paths = [(root, "/quintain"), (home.as_path(), "/cargo"), (place, "/build")];
     let of_rust = paths.map(|(from, to)| format!("--remap-path-prefix={}={to}", from.display()));
     let of_c = paths.map(|(from, to)| format!("-ffile-prefix-map={}={to}", from.display())).join(" ");
-    // musl targets link statically by default, glibc targets on request.
+    // musl targets link statically by default, glibc targets only on request.
     let rust = of_rust.into_iter().chain(["-Ctarget-feature=+crt-static".to_owned()]).collect::<Vec<_>>().join("\x1f");
     let status = Command::new(env!("CARGO"))
         .args(["build", "--profile", "dist", "--locked", "--package", "quintain", "--target", target, "--target-dir"])

@@ -19,7 +19,7 @@ pub(crate) fn run(names: &[&str]) -> Result<(), String> {
     let entries = std::fs::read_dir(root.join("subjects")).map_err(|error| format!("error: subjects/: {error}"))?;
     let folders = entries.flatten().filter(|entry| entry.path().join("Makefile").is_file());
     let names_of_all = folders.map(|entry| entry.file_name().to_string_lossy().into_owned());
-    // A test of the binary checks the gRPC server.
+    // The gRPC server has its own tests, in crates/quintain/tests/grpc_interop.rs.
     let mut all = names_of_all.filter(|name| !name.starts_with("grpc-")).collect::<Vec<_>>();
     all.sort();
     if let Some(unknown) = names.iter().find(|name| !all.iter().any(|known| known == *name)) {
