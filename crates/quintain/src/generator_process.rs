@@ -37,7 +37,7 @@ pub(crate) fn generator(path: &str) -> Done {
         return Ok(Exit::Machine);
     }
     signals::watch_interrupts()?;
-    // The thread ends when its input or the process ends. If the specification is in a file, there is no lab.
+    // The thread below ends when stdin or the process ends. If the specification is in a file, there is no lab.
     let (sender, read) = mpsc::channel();
     let gate = Arc::new(Gate::default());
     if let Some(mut stdin) = lab {

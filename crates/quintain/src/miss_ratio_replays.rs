@@ -103,7 +103,7 @@ fn replayed(job: &Reference, load: &LoadPlan, record: &Record) -> Result<(u64, u
     }
     let warm_up = measurement.warmup_requests;
     let measured = measurement.requests + measurement.errors_total();
-    // memcached stores flags with every value.
+    // memcached stores flags with every value, which takes memory.
     let flags = u32::from(load.protocol == Protocol::Cache(Dialect::Memcached));
     let rules = Rules { fill: workload.fill, warm_up, clients: turns(load, measurement), flags };
     let operations = Operations::new(workload, record.seed, measurement.threads.max(1), [warm_up, measured])?;

@@ -195,7 +195,7 @@ fn every_valid_framing_is_accepted() {
 
 #[test]
 fn reconnects_after_unannounced_close() {
-    // The response says keep-alive, but the server closes the connection. The loss of the next request is an error.
+    // The response says keep-alive, but the server closes the connection, so the next request is lost.
     let server = Scripted::start(Does::AnswerAndClose(OK));
     let json = load(&server.url("/"), &["-c", "2", "-d", "300ms", "--json"]).expect(0).json();
     assert!(number(&json["requests"]) > 0.0 && number(&json["reconnects"]) > 0.0, "{json}");
