@@ -64,7 +64,7 @@ pub fn figure_png(name: &str, svg: &str) -> Result<Png, PngError> {
 fn options() -> Options<'static> {
     let mut fonts = Database::new();
     FACES.iter().for_each(|face| fonts.load_font_data(face.to_vec()));
-    // `sans-serif` ends each list of fonts in the style sheet; the renderer's last resort is `serif`.
+    // `sans-serif` ends each list of fonts in the style sheet; the renderer's last resort is `serif`, so both are set.
     fonts.set_sans_serif_family(FAMILY);
     fonts.set_serif_family(FAMILY);
     Options { font_family: FAMILY.to_owned(), fontdb: Arc::new(fonts), ..Options::default() }
@@ -219,7 +219,7 @@ mod tests {
                 assert!(inside && place.bottom() <= tree.size().height(), "{name}: {text} at {place:?}");
                 for (other, at) in &found[..index] {
                     let apart = place.left() >= at.right() || at.left() >= place.right();
-                    // Ascent and descent of two lines may touch, but not their letters.
+                    // The ascent and descent of two lines may touch, but their letters must not.
                     let under = place.top() >= at.bottom() - 1.0 || at.top() >= place.bottom() - 1.0;
                     assert!(apart || under, "{name}: `{text}` at {place:?} overlaps `{other}` at {at:?}");
                 }
