@@ -45,6 +45,7 @@ fn nodes(folder: &Folder) -> Vec<u32> {
 }
 
 #[test]
+#[ignore = "slow: several runs"]
 fn merges_the_load_of_several_generators() {
     let folder = Folder::new();
     folder.write("mini.toml", &study("300ms", 2));

@@ -36,6 +36,7 @@ fn run(folder: &Folder, study: &str) -> Ran {
 }
 
 #[test]
+#[ignore = "slow: a whole run"]
 fn built_in_study_runs_in_an_empty_directory() {
     let folder = Folder::new();
     let checked = folder.quintain(&["check", "proxy-cost"]).expect(0).out;
