@@ -79,7 +79,7 @@ pub fn mean(series: &[f64], level: f64) -> Result<Batches, String> {
     let batches = means.len();
     let short = shortfall(tau, batch_len);
     let unsure = 1.0 + doubt * (1.0 - 1.0 / tau);
-    // Squares are weighted by length, since the variance of a batch mean is inversely proportional to it.
+    // Squares are weighted by length, since the variance of a batch mean is inversely proportional to its length.
     let squares = means.iter().zip(&lengths).map(|(mean, length)| length * (mean - point).powi(2)).sum::<f64>();
     let variance = squares / (batches - 1) as f64 / n / short * unsure;
     let half_width = interval::t_two_sided(level, (batches - 1) as f64) * variance.sqrt();
@@ -166,7 +166,7 @@ pub(crate) fn autocorrelation_time(series: &[f64]) -> f64 {
         lags += 2;
     }
     let time = (2.0 * sum - variance) / variance;
-    // The estimated mean makes each of the 2·lags - 1 covariances σ²τ/n too low.
+    // Using the estimated mean lowers each of the 2·lags - 1 covariances by σ²τ/n.
     let lost = (2 * lags).saturating_sub(1) as f64 / n as f64;
     (time / (1.0 - lost.min(0.8))).max(1.0)
 }
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn autocorrelation_time_matches_the_process() {
-        // τ is (1 + ρ) / (1 - ρ). Its relative standard error at this length is below a tenth.
+        // τ is (1 + ρ) / (1 - ρ). The relative standard error of its estimate at this length is below a tenth.
         for (rho, tau) in [(0.0, 1.0), (0.5, 3.0), (0.9, 19.0)] {
             let found = autocorrelation_time(&ar1(&mut Rng::new(8), 40_000, rho));
             assert!((found / tau - 1.0).abs() < 0.15, "ρ = {rho}: {found}");
@@ -245,7 +245,7 @@ mod tests {
         assert!(intervals >= 9, "{intervals}");
     }
 
-    // The variance of the mean stays unbiased with batches of 2 and 3 windows.
+    // The estimated variance of the mean stays unbiased if some batches have 2 windows and others 3.
     #[test]
     fn unequal_batches_estimate_the_variance() {
         let (mut rng, rounds) = (Rng::new(12), 4_000);

@@ -203,7 +203,7 @@ fn has_ended(questions: &[Question], found: &[Option<Decided>], pairs: usize, ru
     if of_errors().any(|(_, (_, found))| is_worse(found)) {
         return Some(Ended::Decided);
     }
-    // A side with signs of errors that are not significant yet delays any claim in its favor.
+    // If a side shows signs of errors, even insignificant ones, any claim in its favor is delayed.
     let is_suspicious = |found: Decided| found.verdict == Verdict::Undecided && found.p() <= SUSPICIOUS_P;
     if of_errors().any(|(_, (_, found))| found.is_some_and(is_suspicious)) {
         return None;
@@ -261,7 +261,7 @@ fn look_at(questions: &[Question], pairs: usize, error: f64) -> Vec<Option<Decid
             left -= 1;
         }
     }
-    // A claim about a difference can be false in both directions.
+    // A claim about a difference can be false in either direction.
     let ways = if differences > 0 || only_excess { 2.0 } else { 1.0 };
     for (level, question) in levels.iter_mut().zip(questions) {
         match question.asked {
@@ -514,7 +514,7 @@ mod tests {
         let errors = found.found[1].unwrap();
         assert_eq!((errors.verdict, found.pairs, found.ended), (Verdict::Undecided, 10, Some(Ended::Decided)));
         assert_eq!(errors.p_worse, 0.5);
-        // Two trials with errors among ten delay the decision.
+        // If two of the ten trials have errors, the decision is delayed.
         hiccup[7] = Some(0.1);
         let found = examine(&[speed(), question(Asked::Excess(0.0), &none, &hiccup)], &RULE, false).unwrap();
         assert_eq!((found.pairs, found.ended), (30, Some(Ended::Pairs)), "{found:?}");

@@ -184,7 +184,7 @@ mod tests {
         let found = Series::from_lines(&[line(0.0, 10), line(0.5, 20), vec![(1.0, 10.0)]], 0.05).unwrap();
         assert_eq!(found.changes.len(), 2);
         assert!(found.changes[0].abs() < 1e-12 && (found.changes[1] - 5.0).abs() < 1e-12, "{found:?}");
-        // The mean is over 10 values of 10, 20 of 15.25 and one of 10.
+        // The mean is over 31 values: 10 of 10, 20 of 15.25 and one of 10.
         assert!((found.margin - 0.05 * 415.0 / 31.0).abs() < 1e-12, "{found:?}");
         assert_eq!(Series::from_lines(&[], 0.05), None);
     }

@@ -109,7 +109,7 @@ impl Histogram {
         self.min = self.min.min(ns);
         self.max = self.max.max(ns);
         self.sum += u128::from(ns);
-        // Only values of centuries reach the limit. The standard deviation is then a lower bound.
+        // Only durations of centuries reach the limit. The standard deviation is then a lower bound.
         self.sum_sq = self.sum_sq.saturating_add(u128::from(ns) * u128::from(ns));
     }
 
@@ -220,7 +220,7 @@ impl Histogram {
         if self.len < 2 {
             return None;
         }
-        // n·Σx² − (Σx)² is exact in integers. If it overflows, rounding is harmless because the spread is hours.
+        // n·Σx² − (Σx)² is exact in integers. If it overflows, floats suffice unless spread / mean is below 1e-7.
         let n = u128::from(self.len);
         let centred = match (self.sum_sq.checked_mul(n), self.sum.checked_mul(self.sum)) {
             (Some(scaled), Some(square)) => scaled.saturating_sub(square) as f64,
@@ -361,7 +361,7 @@ impl Histogram {
             return if blank { Ok(histogram) } else { Err(range_error()) };
         }
         histogram.min = parts.min;
-        // The first bucket has the minimum and the last the maximum, unless the largest or all values are saturated.
+        // The first bucket contains the minimum and the last one the maximum, unless these values are saturated.
         let has_buckets = histogram.saturated < len;
         let is_in_range = (has_buckets || histogram.min > HIGHEST_NS)
             && histogram.min <= histogram.max

@@ -87,7 +87,7 @@ pub fn mean(values: &[f64], level: f64) -> Option<Estimate> {
 /// Quantile `t` of Student's distribution with `df` degrees of freedom for probability `level` between `-t` and `t`.
 pub fn t_two_sided(level: f64, df: f64) -> f64 {
     assert!(level > 0.0 && level < 1.0, "`level` is a fraction, not a percentage: {level}");
-    // Most calls repeat the last one, as a row has many metrics of equal sample size.
+    // Most calls repeat the previous one, because a row has many metrics of equal sample size.
     thread_local!(static LAST: Cell<[f64; 3]> = const { Cell::new([f64::NAN; 3]) });
     let [last_level, last_df, mut t] = LAST.get();
     if (last_level, last_df) != (level, df) {

@@ -1,4 +1,4 @@
-//! Sizes in bytes from a distribution, each computed from 64 bits, fast enough for every operation.
+//! Sizes in bytes from a distribution, each computed from 64 random bits, fast enough for every operation.
 
 use crate::mixture_distribution::Empirical;
 use crate::random::mix;
@@ -172,7 +172,7 @@ mod tests {
             [constant(50_000.0).at(0), constant(50_000.0).at(u64::MAX), constant(0.2).at(7)],
             [50_000, 50_000, 0]
         );
-        // Rounding an exponential gives a geometric distribution. Its mean is e^(-h/2) / (1 - e^(-h)) with h = 1/200.
+        // A rounded exponential variable is geometric. Its mean is e^(-h/2) / (1 - e^(-h)) with h = 1/200.
         let h = 1.0_f64 / 200.0;
         let exponential = Sizes::new(Distribution::Exponential { mean: 200.0 }, 0, 1 << 20);
         assert!((exponential.mean() - (-h / 2.0).exp() / (1.0 - (-h).exp())).abs() < 1e-6, "{}", exponential.mean());

@@ -18,7 +18,7 @@ pub fn mann_kendall(values: &[f64]) -> Option<Trend> {
     if values.len() < 8 || !values.iter().all(|value| value.is_finite()) {
         return None;
     }
-    // Number of pairs whose later value is larger, minus number of pairs whose later value is smaller.
+    // Number of pairs whose later value is larger, minus the number of pairs whose later value is smaller.
     let mut s = 0i64;
     let mut slopes = Vec::with_capacity(values.len() * (values.len() - 1) / 2);
     for (i, earlier) in values.iter().enumerate() {

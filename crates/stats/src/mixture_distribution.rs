@@ -86,7 +86,7 @@ impl Empirical {
             (head(|p| p.low, f64::INFINITY, f64::min), head(|p| p.high, f64::NEG_INFINITY, f64::max));
         if let Some((law, share)) = self.tail {
             let head_share = 1.0 - share;
-            // A tail that begins above all pieces has its own quantile function.
+            // If the tail begins above all pieces, its own quantile function gives the result.
             if law.quantile(0.0) >= high && p > head_share {
                 return law.quantile(((p - head_share) / share).clamp(0.0, 1.0));
             }

@@ -39,7 +39,7 @@ pub fn ranks(n: u64, q: f64, level: f64) -> Result<(u64, u64), String> {
     // The guess is the normal approximation with its correction for skewness (Cornish & Fisher 1937).
     let (mean, z) = (n as f64 * q, -special_functions::normal_quantile(side));
     let (spread, skew) = (z * (mean * (1.0 - q)).sqrt(), (z * z - 1.0) * (1.0 - 2.0 * q) / 6.0);
-    // `low` is the largest rank that exceeds the quantile rarely enough, and `high` its mirror image.
+    // `low` is the largest rank whose value exceeds the quantile with probability at most `side`; `high` mirrors it.
     let low = smallest(n, mean - spread + skew, |rank| special_functions::binomial_cdf(rank, n, q) > side).max(1);
     let high = smallest(n, mean + spread + skew, |rank| special_functions::binomial_upper(rank, n, q) <= side);
     Ok((low, high))

@@ -69,7 +69,7 @@ mod tests {
         assert_eq!(outliers(std::slice::from_ref(&values), 0.05), [expected], "{values:?}");
     }
 
-    // Rosner 1983, Vitamin E: three outliers in 54 values mask each other in Grubbs' test; 13 steps at 5 % each.
+    // Rosner 1983, Vitamin E: three of 54 values mask each other in Grubbs' test. The example has 13 steps at 5 % each.
     #[test]
     fn matches_example_of_rosner() {
         let data = [
@@ -86,7 +86,7 @@ mod tests {
         check(&[10.0, 11.0, 9.0, 10.0, 50.0], &[4]);
         check(&[9.0, 9.5, 10.0, 10.5, 11.0, 14.0], &[]);
         check(&[100.0, 101.0, 99.0, 100.5, 300.0, 98.5, 99.5, 310.0, 100.2, 101.5, 98.0, 99.9], &[4, 7]);
-        // Groups with too few values, all values but one equal, no values, and a value that is not a number.
+        // Groups with too few values, with all values or all but one equal, with no values, and with an infinite value.
         check(&[1.0, 2.0, 3.0, 1000.0], &[]);
         check(&[10.0, 10.0, 10.0, 10.0, 11.0], &[]);
         check(&[7.0; 8], &[]);

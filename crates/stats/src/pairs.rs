@@ -251,7 +251,7 @@ mod tests {
     }
 
     // scipy 1.17: scipy.stats.wilcoxon(d, method='exact').pvalue is 0.00927734375; alternative='greater' gives
-    // 0.004638671875. R: wilcox.test(d, conf.int = TRUE) has 0.005 to 0.031 and 0.0195.
+    // 0.004638671875. R: wilcox.test(d, conf.int = TRUE) gives the interval 0.005 to 0.031 and the estimate 0.0195.
     #[test]
     fn twelve_pairs_match_the_published_tables() {
         let pairs = Pairs::from_logs(TWELVE.to_vec());
@@ -311,7 +311,7 @@ mod tests {
         let logs = (0..EXACT_MAX).map(|_| 0.05 * rng.normal() + 0.004).collect::<Vec<_>>();
         let exact = SignedRank::new(&logs);
         let mut more = logs;
-        more.push(1e-9); // One more pair, of the smallest rank.
+        more.push(1e-9); // One more pair, with the smallest rank.
         let normal = SignedRank::new(&more);
         assert!((exact.p_larger - normal.p_larger).abs() < 2e-3, "{exact:?} {normal:?}");
         let (at, beyond) = (walsh_rank(EXACT_MAX, 0.025) as f64, walsh_rank(EXACT_MAX + 1, 0.025) as f64);

@@ -181,7 +181,7 @@ mod tests {
     fn separates_neighboring_ranks() {
         let permutation = Permutation::new(1_000_000, 9);
         let images = (0..1000).map(|index| permutation.apply(index) / 1_000).collect::<std::collections::BTreeSet<_>>();
-        // 1,000 balls thrown into 1,000 boxes leave 368 empty.
+        // 1,000 balls thrown at random into 1,000 boxes leave about 368 boxes empty.
         assert!((580..690).contains(&images.len()), "{}", images.len());
     }
 

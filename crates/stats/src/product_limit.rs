@@ -46,7 +46,7 @@ impl<'a> ProductLimit<'a> {
         }
         let mut cuts = cut.iter_buckets().peekable();
         let mut at_risk = len;
-        // Probability mass per value at risk. It only changes at censored values, so that ranks stay exact.
+        // Probability mass per value at risk. It changes only at censored values, so that ranks stay exact.
         let mut weight = 1.0 / len as f64;
         let mut above = 1.0;
         for (low, high, count) in seen.iter_buckets() {
@@ -97,7 +97,7 @@ impl<'a> ProductLimit<'a> {
         let told = if blurred > 0.0 { told * (exact / blurred) } else { told };
         let rest = self.beyond * longest;
         let value = told + rest;
-        // The mean stays known if the part beyond the last value is within the sample's own noise.
+        // The mean counts as known if the part beyond the last value is small or within the sample's noise.
         let error = self.seen.stddev().unwrap_or(0.0) / (self.seen.len() as f64).sqrt().max(1.0);
         Some(Bound { value, at_least: rest > MEAN_SHARE * value && rest > error })
     }
@@ -221,7 +221,7 @@ mod tests {
             prop_assert!(found.quantile(q).is_none_or(|bound| !bound.at_least));
         }
 
-        // Values censored at zero change nothing, but take the path through the steps.
+        // Values censored at zero do not change the result, but make the code compute it from the steps.
         #[test]
         fn cuts_at_zero_change_no_quantile(values in prop::collection::vec(1..10_000_000_000u64, 1..200), q in 0.0..=1.0f64, n in 1..50usize) {
             let seen = of(&values);

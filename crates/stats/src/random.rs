@@ -32,7 +32,7 @@ impl Rng {
     /// Creates one of many practically independent generators for a seed, for example one per worker, client or trial.
     pub fn stream(seed: u64, stream: u64) -> Self {
         let (mut seed, mut stream) = (seed, stream);
-        // Seed and stream are mixed first, so that neither (1, 2) and (2, 1) nor neighbors coincide.
+        // Seed and stream are mixed first, so that neither swapped pairs, (1, 2) and (2, 1), nor neighbors coincide.
         let seed = split_mix(&mut seed);
         Rng::new(seed ^ split_mix(&mut stream).rotate_left(32))
     }
@@ -135,7 +135,7 @@ mod tests {
         );
     }
 
-    // Computed from the definition in Python 3 integers. The first five outputs of state 1, 2, 3, 4 and the four of
+    // Computed from the definition with Python 3 integers. The first five outputs of state 1, 2, 3, 4 and the four of
     // seed 1477776061723855037 are also in the tests of the crate rand_xoshiro, from the authors' C code.
     #[test]
     fn outputs_match_published_values() {

@@ -309,7 +309,7 @@ mod tests {
 
     #[test]
     fn typical_start_and_mean_may_disagree() {
-        // B is a little faster, except that one start in eight takes three times as long.
+        // B is a little faster, except that every eighth trial takes three times as long.
         let a = vec![Some(1.0); 24];
         let b = (0..24).map(|i| Some(if i % 8 == 0 { 3.0 } else { 0.97 - 1e-4 * f64::from(i) })).collect();
         let found = claims(&[vec![a, b]], &LOWER);

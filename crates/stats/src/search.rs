@@ -6,9 +6,9 @@
 //!
 //! `docs/method/search.md` describes the method: start, bracket, bisect, confirm. The search looks for the rate at
 //! which half of all fresh starts of the server would keep the objective (RFC 9971, MLRsearch, with a goal exceed ratio
-//! of one half). One trial decides a rate far from the bound; near it, a rate needs more (Shivam et al. 2008, Cutting
-//! Corners). Excesses are clamped to ±[`LIMIT`], because latency above the capacity grows without bound. If the
-//! generator spoiled most trials at a rate, the search goes no higher and has no upper end.
+//! of one half). One trial decides a rate whose value is far from the bound; other rates need more (Shivam et al. 2008,
+//! Cutting Corners). Excesses are clamped to ±[`LIMIT`], because latency above the capacity grows without bound. If
+//! the generator spoiled most trials at a rate, the search goes no higher and has no upper end.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -264,7 +264,7 @@ impl Found {
         match (self.low, self.high, self.no_low, self.no_high) {
             (Some(_), Some(_), ..) | (Some(_), None, _, Some(Missing::Asked(_))) => Bound::Found,
             (None, Some(_), Some(Missing::Asked(_)), _) => Bound::Subject,
-            // A server that breaks down fails a rate. A failed trial says nothing about the server.
+            // A server that breaks down does not sustain the rate. A failed trial says nothing about the server.
             (None, Some(_), ..) if self.ended == Ended::Broken => Bound::Subject,
             _ => Bound::Measuring,
         }
@@ -291,7 +291,7 @@ pub fn next(rules: &Rules, trials: &[Trial], time_is_over: bool) -> Next {
     let board = Board::new(rules, trials);
     let budget = |ended| Next::Done(board.found(ended));
     let broken = trials.iter().rev().take_while(|trial| is_broken(trial)).count();
-    // If no trial ever succeeded, the load is hardly the reason for the breakdowns.
+    // If no trial ever succeeded, the load is unlikely to be the reason for the breakdowns.
     let broke = |trial: &Trial| matches!(trial, Trial::Step { outcome: Outcome::Broke, .. });
     let never_well = trials.iter().all(|trial| is_broken(trial) || broke(trial));
     if broken >= BROKEN || (never_well && trials.len() >= BROKEN) {
@@ -393,7 +393,7 @@ impl<'a> Board<'a> {
             Some(Trial::Step { rate_per_s, purpose, outcome: Outcome::Failed }) => trial(*rate_per_s, *purpose),
             _ if self.rates.is_empty() => trial(self.rules.start_rate(self.pilot_per_s), Purpose::Bracket),
             _ if let Some(open) = open => trial(open.rate_per_s, Purpose::Repeat),
-            // A single failure below a rate that holds is repeated before the search relies on it.
+            // A rate that fails below one that holds is tried again before the search relies on the failure.
             _ if let Some(high) = high.filter(is_below_held) => trial(high.rate_per_s, Purpose::Repeat),
             _ if let Some(rate) = self.bracket() => trial(rate, Purpose::Bracket),
             _ if let Some(rate) = self.gap() => trial(rate, Purpose::Bisect),
@@ -426,7 +426,7 @@ impl<'a> Board<'a> {
     /// Middle of the widest gap between ends, or between an end and undecided rates; `None` if all gaps are narrow.
     fn gap(&self) -> Option<f64> {
         let ceiling = self.ceiling()?;
-        // A rate at or below a rate with too few responses cannot be judged.
+        // A rate at or below a rate with too few responses cannot be judged, so the gap starts there.
         let floor = match self.low() {
             Some(low) => low.rate_per_s,
             None => self.with(Verdict::TooFew).rfind(|rate| rate.rate_per_s < ceiling)?.rate_per_s,
@@ -530,7 +530,7 @@ fn rate(rules: &Rules, steps: &[(f64, Purpose, Outcome)]) -> Rate {
         (0, _) | (_, None) if spoiled >= SPOILED => Verdict::Generator,
         (0, _) | (_, None) if too_few > 0 => Verdict::TooFew,
         (0, _) | (_, None) => Verdict::Unknown,
-        // If the generator spoiled most trials, the others were only lucky.
+        // If the generator spoiled most trials, the others were valid only by chance.
         _ if spoiled > trials => Verdict::Generator,
         _ if too_few > trials => Verdict::TooFew,
         // There are too few trials for an interval, so each trial counts by itself, and all must agree.
@@ -634,7 +634,7 @@ mod tests {
         let (trials, found) = search(&rules, Some(42_000.0), sharp(39_000.0));
         assert!(steps(&trials).starts_with("pilot, bracket 21000, bracket 42000, bisect 29700,"), "{}", steps(&trials));
         assert!(found.low.unwrap().rate_per_s <= 39_000.0 && found.high.unwrap().rate_per_s > 39_000.0);
-        // A failed or nonsensical pilot leaves the default start.
+        // After a failed or nonsensical pilot, the search begins at the default rate.
         for nonsense in [None, Some(0.0), Some(f64::NAN), Some(f64::INFINITY)] {
             assert!(
                 steps(&search(&rules, nonsense, sharp(2_500.0)).0).starts_with("pilot, bracket 1000, bracket 2000,")
@@ -730,7 +730,7 @@ mod tests {
         for rate_per_s in [1_000.0, 2_000.0, 4_000.0, 8_000.0, 16_000.0, 2_828.0] {
             trials.push(Trial::Step { rate_per_s, purpose: Purpose::Bracket, outcome: subject(rate_per_s, 0) });
         }
-        // The only failure below rates that hold is repeated before it counts.
+        // The only rate that fails below rates that hold is tried again before its failure counts.
         for _ in 0..2 {
             assert_eq!(
                 next(&RULES, &trials, false),

@@ -121,7 +121,7 @@ fn normal_upper(x: f64) -> f64 {
         }
         return 0.5 - density * sum;
     }
-    // Laplace's continued fraction, Abramowitz & Stegun 26.2.14, from the far end: 200 terms are exact from 3 upwards.
+    // Laplace's continued fraction (Abramowitz & Stegun 26.2.14), from the far end: 200 terms are exact for x >= 3.
     density / (1..=200).rev().fold(x, |rest, k| x + f64::from(k) / rest)
 }
 
@@ -171,7 +171,7 @@ pub(crate) fn t_quantile(p: f64, df: f64) -> f64 {
 }
 
 fn t_distance(p: f64, df: f64) -> f64 {
-    // Newton's method on ln(upper tail) over ln(t), which is nearly straight. Bisects if a step leaves the bracket.
+    // Newton's method on ln(upper tail) over ln(t), nearly a line, with bisection if a step leaves the bracket.
     let (mut low, mut high) = (0.0_f64, f64::INFINITY);
     let mut t = -normal_quantile(p);
     let log_scale = ln_gamma(0.5 * (df + 1.0)) - ln_gamma(0.5 * df) - 0.5 * (df * PI).ln();
@@ -249,12 +249,12 @@ pub(crate) fn gamma_quantile(a: f64, p: f64) -> f64 {
     if p >= 1.0 {
         return f64::INFINITY;
     }
-    // The first guess is by Wilson & Hilferty 1931 in the middle, and the first term of the series near zero.
+    // The first guess is from Wilson & Hilferty 1931 in the middle and from the first term of the series near zero.
     let wide = 1.0 / (9.0 * a);
     let cube = 1.0 - wide + normal_quantile(p) * wide.sqrt();
     let near_zero = (p.ln() + ln_gamma(a + 1.0)) / a;
     let mut log_x = if cube > 0.3 && a > 0.5 { (a * cube * cube * cube).ln() } else { near_zero };
-    // Newton's method on the logarithm of the smaller tail as a function of ln x. Bisects if a step leaves the bracket.
+    // Newton's method on the logarithm of the smaller tail over ln x, with bisection if a step leaves the bracket.
     let (mut low, mut high) = (f64::NEG_INFINITY, f64::INFINITY);
     for _ in 0..200 {
         let x = log_x.exp();

@@ -32,7 +32,7 @@ pub fn p_value(trials: &[(usize, f64)], seed: u64) -> Option<f64> {
             scores[place] = normal_quantile((rank - 0.5) / n);
         }
     }
-    // A point with a single trial reveals nothing about the order.
+    // `places` has no points with a single trial, which reveal nothing about the order.
     let mut order = places.iter().flatten().copied().collect::<Vec<_>>();
     order.sort_unstable();
     if order.len() < 8 || order.iter().all(|&place| scores[place] == 0.0) {

@@ -18,7 +18,7 @@ pub struct Steady {
 /// Creates the changes that [`judge`] needs from the trials of a design point: `trials[trial][window]`.
 pub fn halves(trials: &[Vec<f64>]) -> Series {
     let mut series = Series::from_halves(trials, MARGIN);
-    // An excluded point does not count in the adjustment.
+    // A point with too few trials is excluded, so that it does not count in the adjustment.
     if series.changes.len() < FEWEST {
         series.changes.clear();
     }

@@ -1,5 +1,5 @@
 //! Decides when a study that runs in whole blocks has enough of them. Every point has a trial in every block and no
-//! point ends early, because trials without counterparts cannot be compared. The rules only consider interval widths,
+//! point ends early, because trials without counterparts cannot be compared. The rules consider only interval widths,
 //! never which contender is ahead, so the tests of [`crate::ranking`] keep their level.
 
 use crate::interval::{self, Estimate};
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn pooling_is_the_root_of_the_mean_square() {
-        // Relative deviations of 0.1 and 0.2: (9, 11)/10 and (80, 120)/100 have s = √2 and √800.
+        // (9, 11) has mean 10 and s² = 2, relative 0.02; (80, 120) has mean 100 and s² = 800, relative 0.08.
         let pooled = pooled_relative_sd([[9.0, 11.0].as_slice(), &[80.0, 120.0]]).unwrap();
         assert!((pooled - ((0.02f64 + 0.08) / 2.0).sqrt()).abs() < 1e-12, "{pooled}");
         assert_eq!(pooled_relative_sd([[1.0].as_slice(), &[1.0, -1.0]]), None);

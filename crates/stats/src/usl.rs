@@ -91,7 +91,7 @@ impl Fit {
         let mut values = self.resampled.iter().map(|law| law.throughput(n)).collect::<Vec<_>>();
         let (low, high) = central(&mut values, level);
         let point = self.law.throughput(n);
-        // If a parameter is at its bound, the law may be outside most resampled laws.
+        // If a parameter is at its bound, the law may be outside most resampled laws, so the interval is widened.
         Some(Estimate { point, low: low.min(point), high: high.max(point), level, n: trials })
     }
 

@@ -161,11 +161,11 @@ mod tests {
 
     #[test]
     fn requests_missing_samples_up_to_a_full_round() {
-        // Needed: (1.96 * 3 ms / 5 us)^2 = 1,382,976. The missing 382,976 make 95,744 for each of 4 clients.
+        // Needed: (1.96 * 3 ms / 5 us)^2 = 1,382,976. The missing 382,976 are 95,744 for each of 4 clients.
         let mut rule = volley(4);
         let wide = [client(250_000, 1e6, 3e6); 4];
         assert_eq!(rule.finish_round(&wide, 1), Next::Round { requests_per_client: 95_744 });
-        // Needed: (1.96 * 30 ms / 5 us)^2, or 138 million, which takes a full round.
+        // Needed: (1.96 * 30 ms / 5 us)^2, or 138 million, so the next round is a full one.
         let mut rule = volley(4);
         let wider = [client(250_000, 1e6, 3e7); 4];
         assert_eq!(rule.finish_round(&wider, 1), Next::Round { requests_per_client: 250_000 });
