@@ -1,5 +1,5 @@
 //! Templates such as `{clients}` in the strings of a study. A name is a letter or `_`, then letters, digits, `_` and
-//! `-`. Other braces are literal, so JSON needs no escapes; `{{…}}` is a value of requests ([`crate::request_values`]).
+//! `-`. Other braces are literal, so JSON needs no escapes; `{{…}}` is a request value ([`crate::request_values`]).
 
 use std::ops::Range;
 

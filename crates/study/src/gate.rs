@@ -1,6 +1,6 @@
 //! Limits that fail a candidate, such as `p99 > 1.05 or throughput < 0.97 or p99 > 5ms or errors > 0.1%`.
 //! docs/reference/metrics.md describes the notation. Bounds on `errors`, the share of failed requests, are always
-//! absolute, since baselines usually have no errors, and a ratio to 0 means nothing.
+//! absolute, since baselines usually have no errors, and a ratio to 0 is undefined.
 
 use std::fmt;
 use std::ops::RangeInclusive;

@@ -1,6 +1,6 @@
 //! Journeys: a user's operations in sequence. Requests can use values from earlier replies. [`crate::keys::JOURNEY`]
-//! declares their keys. A call fails if the reply does not belong to its operation, is an exception, has an invalid
-//! status or lacks a needed value. A failed call ends the journey, because later steps depend on it.
+//! declares the keys of journeys. A call fails if the reply does not belong to its operation, is an exception, has an
+//! invalid status or lacks a needed value. A failed call ends the journey, because later steps depend on it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -18,7 +18,7 @@ pub fn parse(text: &str) -> Result<Study, Vec<Diagnostic>> {
     let root = node::document(text, &report);
     for profile in Profile::ALL {
         if profile == Profile::Default || root.get(profile.name()).is_some() {
-            // Assumes two CPUs, since their number is unknown here; no error depends on it.
+            // Assumes two CPUs, since the number of CPUs is unknown here; no error depends on it.
             let options = ExpandOptions { profile, ..ExpandOptions::default() };
             expand::plan_of(&in_profile(&root, profile, &report), text, &options, &report);
         }

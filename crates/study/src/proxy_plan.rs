@@ -1,4 +1,4 @@
-//! Planned proxies: processes between generator and server.
+//! Planned proxies: processes between the generator and the server.
 
 use std::collections::BTreeMap;
 

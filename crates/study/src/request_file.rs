@@ -151,7 +151,7 @@ fn json_entry(line: &str, start: usize, number: usize, first: Option<&Entry>, re
     }
     let mistake = |error: Invalid| report.invalid(place(start..start + line.trim_end().len()), error);
     let read = serde_json::from_str::<JsonEntry>(line).map_err(|error| {
-        // The message ends with the place within the line, such as `at line 1 column 9`.
+        // Removes the place in the line from the message, such as `at line 1 column 9`, since the error has its own.
         let message = error.to_string();
         let message = message.rsplit_once(" at line").map_or(message.as_str(), |(message, _)| message);
         let column = error.column().saturating_sub(1);

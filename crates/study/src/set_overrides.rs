@@ -78,7 +78,7 @@ fn set_value(root: &mut Table, key: &str, index: usize, node: Node, report: &Rep
         table = table.table_mut(segment).expect("just inserted");
     }
     let last = segments.len() - 1;
-    // A new rule removes all keys of the study's rule. Keys from other `--set` flags remain.
+    // A new rule replaces all keys of the study's rule. Keys from other `--set` flags remain.
     if last == 2 && segments[0] == "load" && chooses(segments[1], segments[last]) {
         table.retain(|entry| entry.node.place.set.is_some() && !chooses(segments[1], &entry.key));
     }

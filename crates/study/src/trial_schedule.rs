@@ -64,7 +64,7 @@ impl Plan {
         let (block_min_s, block_max_s) = trials.iter().fold((0.0, 0.0), add);
         let (mut blocks_min, mut blocks_max) = (f64::from(self.trials.min), f64::from(self.trials.max));
         if let Some(max_ns) = self.trials.max_ns.filter(|_| points > 0) {
-            // Blocks start until the time is up, so the last one may end late. Searches run before blocks.
+            // Blocks start until the time is up, so the last block may end late. Searches run before blocks.
             let left = |spent_s: f64| (max_ns as f64 / 1e9 - spent_s).max(0.0);
             blocks_min = blocks_min.min((left(searches.seconds_max) / block_max_s).ceil().max(1.0));
             blocks_max = blocks_max.min((left(searches.seconds_min) / block_min_s).ceil().max(1.0));

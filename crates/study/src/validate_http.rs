@@ -238,7 +238,7 @@ pub fn regex(text: &str) -> Result<String, Invalid> {
     match regex::bytes::Regex::new(text) {
         Ok(_) => Ok(text.to_owned()),
         Err(error) => {
-            // The error's first lines repeat the expression.
+            // The error's first lines repeat the expression; only the last one is needed.
             let (text, why) = (text.escape_debug(), error.to_string());
             let why = why.lines().last().unwrap_or_default().trim_start_matches("error: ");
             Err(Invalid::new(format!("`{text}` is not a regular expression: {why}")))

@@ -1,4 +1,4 @@
-//! Tests of studies that ask for effects of factors.
+//! Tests of studies whose question is about the effects of factors.
 
 use study::plan::{Design, FigureKind};
 use study::{ExpandOptions, Level, Plan, Profile, expand, parse};

@@ -49,7 +49,7 @@ fn every_fuzz_target_has_a_body_and_seeds() {
     let manifest =
         std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/Cargo.toml")).unwrap();
     let listed = manifest.lines().filter_map(|line| line.strip_prefix("path = \"fuzz_targets/"));
-    // The other crates run their own targets.
+    // The tests of other crates run the targets with these prefixes.
     let elsewhere = |path: &&str| {
         ["http2_", "contract_", "metadata_", "cluster_", "run_file", "perf_", "thrift_", "soap", "wsdl", "json", "rest"]
             .iter()

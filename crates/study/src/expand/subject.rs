@@ -53,7 +53,7 @@ pub(super) const PASS_PORT: &str =
 /// Reads how a process is built, started and stopped. Reports `hint` if a needed port is neither set nor passed.
 pub(super) fn process(section: &Section, needs_port: bool, hint: &str) -> ProcessPlan {
     let in_container = section.filled("image").map_or(section.has("image"), |(image, _)| !image.trim().is_empty());
-    // A container with a known port needs no arguments.
+    // A container with a known port needs no `command`.
     let knows_port = section.has("port") || in_container && section.has("publish");
     let (environment, build) = (environment(section), optional(section, "build"));
     build.iter().for_each(|command| check_words(section, "build", command));

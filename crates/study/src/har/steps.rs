@@ -311,6 +311,6 @@ fn table<'t>(entries: impl Iterator<Item = (&'t str, &'t str)>) -> String {
 /// A TOML string, literal if that saves escapes.
 pub(super) fn quoted(text: &str) -> String {
     let is_literal = text.contains(['"', '\\']) && !text.contains(|char: char| char == '\'' || char.is_control());
-    // JSON escapes are valid in TOML, but JSON does not escape DEL.
+    // JSON escapes are valid in TOML, but JSON does not escape DEL, which TOML forbids.
     if is_literal { format!("'{text}'") } else { Value::from(text).to_string().replace('\u{7f}', "\\u007f") }
 }

@@ -200,7 +200,7 @@ impl Reader<'_> {
         }
         for part in texts(step, "take") {
             self.check_taken(&part, root);
-            // A later step may take a value under the same name again.
+            // A later step may take another value under the same name.
             if !self.taken.contains(&part.name) {
                 self.add_name(&part);
                 self.taken.push(part.name.clone());
