@@ -35,7 +35,7 @@ pub(crate) fn answer(findings: &Findings, plan: &Plan) -> Vec<Sentence> {
     let mut sentences = said.0;
     sentences.extend(others(findings).map(|text| from(Source::Rows, text)));
     if let Some(text) = about_others(findings) {
-        // That most points did not measure the server comes first in the answer, or last if a gate's verdict must lead.
+        // The sentence that most points did not measure the server comes first, or last if a gate's verdict must lead.
         let place = if findings.gate.is_some() { sentences.len() } else { 0 };
         sentences.insert(place, from(Source::Rows, text));
     }

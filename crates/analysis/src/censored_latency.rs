@@ -1,4 +1,4 @@
-//! The latency of a measurement at whose end some requests had no response.
+//! The latency of a measurement that ended before some requests had a response.
 
 use stats::{Bound, ProductLimit};
 use study::record::{Censored, Histogram, Measurement};

@@ -1,4 +1,4 @@
-//! Compares the generators of a cluster, because merged numbers hide a slow one. The worst verdict becomes the trial's.
+//! Compares the generators of a cluster, because merged numbers hide a slow one. The trial gets the worst verdict.
 
 use study::WarningKind;
 use study::record::{Agent, Limit, Link, Measurement, Node, Outcome, Record, Role, Verdict};
@@ -166,7 +166,7 @@ fn full_link(record: &Record, nodes: &[Node]) -> Option<String> {
         // One generator may exceed `together`, because many connections need longer to reach full speed.
         let able = able.iter().copied().fold(together, f64::max);
         let (moved, able) = (on_wire(moved, pieces), on_wire(able, 0.0));
-        // More traffic than the probe measured shows that the paths did not limit the probe.
+        // Clearly more traffic than the probe measured shows that something other than the path limited the probe.
         let is_full = (FULL * able..AS_WIDE * able).contains(&moved);
         return is_full.then(|| {
             format!("the path to the server was full: {} that it carried before the trials", of_rate(moved, able))
@@ -335,7 +335,7 @@ fn differences(agents: &[Agent], nodes: &[Node]) -> Vec<Option<Difference>> {
         Some(Difference { measure, ratio, what, cause, limit, is_named })
     };
     let mut differences = (0..agents.len()).map(of_agent).collect::<Vec<_>>();
-    // Generators that only look fast next to a slow one do not differ.
+    // If a generator is slow, those that look fast next to it are not reported.
     let is_fast = |found: &mut Difference| !found.measure.is_slower(found.ratio);
     if !differences.iter().flatten().cloned().all(|mut found| is_fast(&mut found)) {
         differences.iter_mut().for_each(|found| drop(found.take_if(is_fast)));

@@ -44,7 +44,7 @@ pub fn blocks_needed(plan: &Plan) -> (usize, u32) {
         contender_groups(plan, factor).into_iter().map(|place| runnable(&place.points)).collect::<Vec<_>>()
     };
     let tests = match plan.asked().kind {
-        // Three latencies per point are compared with `direct`.
+        // Three latencies of each point behind a proxy are compared with the point without one.
         AskedKind::Added => of(THROUGH).into_iter().map(|points| 3 * points.saturating_sub(1)).sum(),
         AskedKind::Effects => plan.factors.iter().filter(|name| plan.levels(name).len() > 1).count(),
         _ => {

@@ -1,5 +1,5 @@
 //! Main effects and interactions of the factors, as numbers and sentences. A metric whose values are all above zero is
-//! first analyzed by logarithm, because its spread grows with its size, and then directly.
+//! first analyzed on a logarithmic scale, because its spread grows with its size, and then directly.
 
 use stats::adjust_p_values;
 use stats::effects::{Contrast, Factorial, POWER, Scale, Trial, factorial};

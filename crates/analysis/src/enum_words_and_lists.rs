@@ -28,7 +28,7 @@ pub(crate) const NAMED: usize = 3;
 /// Joins the first [`NAMED`] items and counts the rest. If only one item is left, joins it as well.
 pub(crate) fn first_of(items: &[String], separator: &str) -> String {
     match items.len().saturating_sub(NAMED) {
-        // `and 1 more` is as long as the item that it would replace.
+        // `and 1 more` would be as long as the item that it replaces.
         0 | 1 => items.join(separator),
         rest => format!("{}{separator}and {rest} more", items[..NAMED].join(separator)),
     }

@@ -191,7 +191,7 @@ mod tests {
                 Some("15 of 18,056 requests failed (0.083 %): 12 status 503, 3 timeout"),
                 None,
             ),
-            // Status 200 failed here and 404 was expected, so the statuses do not show which requests failed.
+            // Status 200 was a failure here and 404 was expected, so the statuses do not show which requests failed.
             (
                 50,
                 &[("status", 50)],

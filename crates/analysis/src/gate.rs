@@ -152,7 +152,7 @@ pub(crate) fn reason(plan: &Plan, gate: &Gate, records: &[Trial<'_>], blocks: u3
         return is_over.then(|| format!("as requested: {}", count(u64::from(blocks), "block")));
     }
     let (_, pairs) = pairs(plan, gate);
-    // Values of trials are only computed at looks.
+    // Values of trials are computed only at looks.
     let measured = |point: usize| records.iter().filter(move |record| record.point == point && record.is_measured);
     let looks = gate::looks(plan.trials.max.clamp(1, gate::PAIRS_MAX));
     let is_look = |pair: &Pair| {
@@ -353,7 +353,7 @@ impl Tester<'_> {
         let rows = pair.points.into_iter().zip(names).filter_map(|(point, name)| Some((self.row(point)?, name)));
         let rows = rows.collect::<Vec<_>>();
         let unmeasured = rows.iter().find(|(row, _)| row.n == 0);
-        // An absolute limit may be exceeded because of other work on the machine.
+        // Other work on the machine may be why an absolute limit was exceeded, so a mark for it prevents a verdict.
         let is_broken = matches!(asked.bound, Some(Bound::Absolute(_)))
             && found.is_some_and(|found| found.verdict == Verdict::Worse);
         let forbidding = |row: &Row| row.forbidding(asked.metric, is_broken);

@@ -121,7 +121,7 @@ fn pause(measurement: &Measurement) -> Option<String> {
     });
     let (run, end) = runs.max()?;
     let paused_ns = run.saturating_mul(window_ns) as f64;
-    // A request that waited through a pause took at least as long as the pause. A sparse schedule may have none.
+    // A request that waited through a pause took at least as long as the pause. A sparse load may have no such request.
     let was_awaited = paused_ns > 0.0 && measurement.service.max? as f64 >= paused_ns;
     (was_awaited && paused_ns >= pause_from_ns(measurement)).then(|| {
         let [paused, from] = [paused_ns, ((end as u64 - run) * window_ns) as f64].map(|ns| quantity(ns, "ns"));

@@ -211,7 +211,7 @@ fn closed(measurement: &Measurement, subject: Option<Option<f64>>, calibration: 
         () if thinking > all / 2.0 => {
             (Limit::Neither, format!("{} were in their think time", on_average(thinking, measurement)))
         }
-        // If the server was not observed, latency is only certain to be the limit with at most one client per worker.
+        // If the server was not observed, latency is certain to be the limit only with at most one client per worker.
         () if watched || measurement.clients <= measurement.threads => {
             (Limit::Latency, format!("nothing was saturated: {clients} waited for responses"))
         }

@@ -1,4 +1,4 @@
-//! The report of a load without a study (`quintain load`), with intervals over its own seconds.
+//! The report of a load without a study (`quintain load`), with intervals computed from the seconds of the load.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;

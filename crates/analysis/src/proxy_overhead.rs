@@ -37,7 +37,7 @@ pub fn added(findings: &Findings) -> Vec<Added> {
         (!metrics.is_empty()).then(|| Added { row: index, direct, through, place, metrics, sentence: String::new() })
     };
     let mut all = findings.rows.iter().enumerate().filter_map(pair).collect::<Vec<_>>();
-    // The metrics in sentences form one family of tests; each other metric is a family of its own.
+    // The metrics that sentences name form one family of tests; each other metric is a family of its own.
     let told = NAMED.map(|(name, _)| name);
     let others = COMPARED.iter().filter(|name| !told.contains(name)).map(std::slice::from_ref);
     for family in std::iter::once(&told[..]).chain(others) {

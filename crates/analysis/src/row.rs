@@ -205,7 +205,7 @@ fn state(run: &Run, point: usize, measured: usize, failures: &[FailureCount]) ->
             }
             _ => RowState::Skipped("no trial finished".to_owned()),
         },
-        // A server that reports itself unrunnable did not fail a trial.
+        // A trial has not failed if the server reported that this machine cannot run it.
         (0, _) if failures.iter().all(|one| one.kind == FailureKind::Unrunnable) => RowState::Unrunnable(why),
         (0, 1) => RowState::Failed(format!("the only trial failed: {why}")),
         (0, failed) => RowState::Failed(format!("all {failed} trials failed: {why}")),

@@ -75,7 +75,7 @@ pub(crate) fn finding(search: &SearchPlan, records: &[&Record]) -> SearchFinding
 
 fn steps_and_trials(objective: &Objective, records: &[&Record]) -> (Vec<SearchStep>, Vec<Trial>) {
     let of_record = |record: &&Record| {
-        // A record without a step does not belong to a search.
+        // A record without a step does not belong to a search, so it counts as a failed pilot.
         let step = record.step.unwrap_or(Step { purpose: Purpose::Bracket, rate_per_s: None });
         let reached = record.measurement().map(|measurement| measurement.rate_per_s());
         step_and_trial(objective, record.order, step, judged(objective, record), reached)
@@ -253,7 +253,7 @@ fn sentence(objective: &Objective, found: &Found, finished: bool, last_words: &s
     ];
     let mut parts = [low, high].into_iter().flatten().collect::<Vec<_>>();
     for missing in missing.into_iter().flatten() {
-        // Both ends may be missing for the same reason, the generator's limit.
+        // Both ends may be missing for the same reason, the generator's limit, which is reported once.
         if !parts.contains(&missing) {
             parts.push(missing);
         }

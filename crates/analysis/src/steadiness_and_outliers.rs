@@ -1,4 +1,4 @@
-//! Flags trials and rows, judged over the whole report. Does not remove or correct any of them.
+//! Flags trials and rows, judged over the whole report, without removing or correcting any of them.
 
 use std::collections::BTreeMap;
 

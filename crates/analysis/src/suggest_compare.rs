@@ -180,7 +180,7 @@ fn set(key: &str, value: impl Display) -> Option<Vec<String>> {
 
 fn of_http(http: &HttpPlan) -> Result<Vec<String>, &'static str> {
     let [request] = http.requests.as_slice() else { return Err("it is a mix of requests") };
-    // `--body` implies POST. A body from a file is given by `--set`, which implies no method.
+    // `--body` implies POST. A body from a file is given with `--set`, which implies no method.
     let implied = if matches!(request.body, Some(BodyPlan::Text(_))) { "POST" } else { "GET" };
     let mut flags = vec![Some(&request.method).filter(|method| *method != implied).and_then(|it| flag("-X", it))];
     flags.extend(request.headers.iter().map(|(name, value)| flag("-H", format!("{name}: {value}"))));

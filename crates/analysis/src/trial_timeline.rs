@@ -107,7 +107,7 @@ fn share(busy_ns: f64, wall_ns: u64) -> Option<f64> {
 
 fn process(role: Role, name: &str, used: &SubjectUse, duration_ns: u64) -> Process {
     let since = |sample: &Sample| sample.at_ns.checked_sub(used.measured_from_ns).filter(|ns| *ns <= duration_ns);
-    // Older stores do not record when measuring began.
+    // Older stores do not record when measuring began, so their samples are left out.
     let known = used.samples.iter().filter(|_| used.measured_from_ns > 0);
     let looks = known.filter_map(|sample| Some((since(sample)? as f64, sample))).collect::<Vec<_>>();
     let looks = looks.iter().step_by(looks.len().div_ceil(COLUMNS_MAX).max(1)).collect::<Vec<_>>();

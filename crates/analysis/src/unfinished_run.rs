@@ -12,7 +12,7 @@ pub(crate) fn unfinished(run: &Run, trials: usize) -> Option<Unfinished> {
     let (sentence, resume) = match run.state? {
         RunState::Complete | RunState::OutOfTime => return None,
         RunState::Running => (format!("running, {done} so far"), String::new()),
-        // The command of an imported run is untrusted and was chosen for a different machine.
+        // The command of an imported run is untrusted and meant for a different machine, so it is omitted.
         RunState::Interrupted if !run.imported.is_empty() => (format!("interrupted after {done}"), String::new()),
         RunState::Interrupted => (format!("interrupted after {done}"), run.resume.clone()),
     };

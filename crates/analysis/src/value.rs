@@ -389,7 +389,7 @@ mod tests {
         assert_eq!(values.get("latency_mean").unwrap(), measurement.service.sum / measurement.requests as f64);
         let cpu_ns = (record.subject.user_ns + record.subject.system_ns) as f64;
         assert_eq!(values.get("subject_cpu_per_request").unwrap(), cpu_ns / measurement.requests as f64);
-        // A sample that ended late missed a tenth of the requests and their cost.
+        // CPU readings that cover 90 % of the measured time are scaled up to the whole.
         let mut late = record.clone();
         late.subject.measured_share = Some(0.9);
         assert_eq!(

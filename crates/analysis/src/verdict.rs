@@ -184,12 +184,12 @@ fn counted(n: u64, noun: &str, what: &str) -> Option<String> {
 /// Checks Little's law: in flight = rate × latency, from write to response. Requests that cross the start or the end of
 /// measuring blur the check by at most one maximum latency per client at each end.
 fn little_warning(measurement: &Measurement) -> Option<String> {
-    // Failed requests were in flight but have no latency.
+    // Failed requests were in flight but have no latency, so the check is not possible.
     if measurement.errors_total() > 0 || measurement.late_answers > 0 || measurement.requests == 0 {
         return None;
     }
     let (caused_ns, caused) = crate::load_cache_report::caused(measurement);
-    // Requests without a response were in flight too. In an open loop, each connection counts one, from its write on.
+    // Requests without a response were in flight too. In an open loop, each connection counts as one from its write on.
     let waited_ns = measurement.censored.as_deref().map_or(0.0, |censored| match measurement.offered_per_s {
         Some(_) => censored.connections.sum,
         None => censored.in_flight.sum,

@@ -97,7 +97,7 @@ fn value(condition: &Condition, measurement: &Measurement, rss_bytes: Option<u64
                 (window.errors as f64, window.errors.saturating_add(window.requests) as f64)
             };
             let interval = match errors {
-                // With no failure in n requests, at most a share 3/n fails at 95 % (Hanley & Lippman-Hand 1983).
+                // Without failures in n requests, the 95 % bound on their share is 3/n (Hanley & Lippman-Hand 1983).
                 0 if point > 0.0 => None,
                 0 => Some((0.0, (3.0 / all).min(1.0))),
                 _ => found(batch_means::ratio(&windows.iter().map(of).collect::<Vec<_>>(), LEVEL)),
