@@ -1,6 +1,6 @@
 //! Reads TOML files against declared keys and reports every error.
 //!
-//! Callers declare [`Keys`] once and decide what they mean. A [`Section`] reads a table and adds each error, with its
+//! Callers declare [`Keys`] once and give them meaning. A [`Section`] reads a table and adds each error, with its
 //! place and a hint, to a [`Report`]. [`render_keys`] renders the declarations as help, Markdown and JSON Schema.
 //!
 //! ```

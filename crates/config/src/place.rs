@@ -1,4 +1,4 @@
-//! Places of values in a file and in its `--set`s.
+//! Places of values in a file and in `--set` options.
 
 use std::ops::Range;
 

@@ -180,7 +180,7 @@ fn object(keys: &'static Keys, is_needed: fn(&Keys, &Key) -> bool) -> Value {
 }
 
 fn of_kind(kind: &Kind, keys: &'static Keys) -> Value {
-    // A string may be a quantity with a unit, or contain names to fill.
+    // A string may be a quantity with a unit, or contain names that are replaced with values.
     let or_text = |schema: Value| json!({ "anyOf": [schema, { "type": "string" }] });
     let to = |keys: &Keys| json!({ "$ref": format!("#/$defs/{}", reference(keys)) });
     match kind {

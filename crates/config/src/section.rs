@@ -1,4 +1,4 @@
-//! Reads the values of one table, fills names in strings, parses units and checks ranges.
+//! Reads the values of one table, replaces names in strings with values, parses units and checks ranges.
 
 use std::borrow::Cow;
 
@@ -148,7 +148,7 @@ impl<'a, F: Fill> Section<'a, F> {
 
     /// Reads a string. `None` if there is neither a value nor a default, or after reporting an invalid value.
     pub fn text(&self, key: &str) -> Option<String> {
-        // Keys whose names the file chooses are not declared.
+        // Keys whose names the file chooses are not declared; their values are strings.
         let kind = self.keys.get(key).map_or(&Kind::Text, |key| &key.kind);
         self.text_of(&self.find(key)?, kind)
     }
