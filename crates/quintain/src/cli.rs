@@ -686,7 +686,7 @@ pub(crate) struct LoadArgs {
     /// Closed loop: think time between a response and the next request
     #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = time("load.think"), default_value = LOAD.key("think").default_text(), conflicts_with = "open")]
     pub(crate) think: Duration,
-    /// Warm-up before measuring, `2s`; for caches also `steady` or `50%` of -n [default: 1s; with -n, for traces and for journeys 0s; for caches `steady`, at most 1m]
+    /// Warm-up before measuring, such as `2s`; for caches also `steady` or `50%` of -n [default: 1s; 0s with -n, for traces and for journeys; `steady` for caches, at most 1m]
     #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = Collected(warmup))]
     pub(crate) warmup: Option<WarmupRule>,
     /// Response timeout; a late response counts as an error, but its latency is kept

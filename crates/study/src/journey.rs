@@ -123,7 +123,7 @@ pub enum Call {
 pub enum Argument {
     /// True or false.
     Flag(bool),
-    /// An integer.
+    /// An integer of 64 bits with a sign.
     Integer(i64),
     /// A number with a fraction.
     Number(f64),

@@ -310,7 +310,7 @@ fn estimate_counts_trials_and_time() {
         let seconds = |seconds: f64| format!("{seconds:.1}");
         (effort.trials_min, effort.trials_max, seconds(effort.seconds_min), seconds(effort.seconds_max))
     };
-    // Only three points, of 1.5 s per trial, can run; the others need 41 CPUs.
+    // Only three points can run, with trials of 1.5 s each; the others need 41 CPUs.
     assert_eq!(estimate(&[("trials.stop", "{ min = 4 }")]), (12, 12, "18.0".into(), "18.0".into()));
     assert_eq!(estimate(&[]), (36, 81, "54.0".into(), "124.5".into()));
     assert_eq!(estimate(&[("trials.stop.max_time", "20s")]), (15, 15, "22.5".into(), "24.5".into()));

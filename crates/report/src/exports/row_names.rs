@@ -35,7 +35,7 @@ pub(super) fn file(name: &str, row: &Row, ending: &str) -> String {
     format!("{}~{}.{ending}", &plain[..end], row.point)
 }
 
-/// Keeps letters, digits and a few signs, and encodes other bytes as `%XX`.
+/// Keeps letters, digits and `-_.+:@`, and percent-encodes all other bytes.
 pub(super) fn word(text: &str) -> String {
     let is_kept = |letter: char| letter.is_alphanumeric() || "-_.+:@".contains(letter);
     let part =

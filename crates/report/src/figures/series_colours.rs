@@ -50,7 +50,7 @@ impl<'a> Colours<'a> {
         self.number(0, place, row)
     }
 
-    /// Series numbers of one line per row. Lines of one contender share its color and differ in dashes.
+    /// Series number of the line for each row. Lines of one contender share a color and differ in dashes.
     pub(crate) fn of_rows(&self, rows: &[&Row]) -> Vec<usize> {
         let mut taken: Vec<usize> = Vec::new();
         for row in rows {

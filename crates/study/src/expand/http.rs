@@ -20,7 +20,8 @@ pub(super) fn check_keys(load: &Section) {
     load.tables("request", "a request").iter().flatten().for_each(Section::check_keys);
 }
 
-/// Reads the requests (`None` unless HTTP), the requests in flight per connection, and how long connections are kept.
+/// Reads the requests (`None` unless HTTP), the maximum number in flight per connection, and how
+/// long connections are kept.
 pub(super) fn read(load: &Section, protocol: Protocol) -> (Option<HttpPlan>, u32, Connection) {
     let is_cache = protocol.dialect().is_some();
     let pipeline = if is_cache || protocol.has_path() { load.small("pipeline").unwrap_or(1) } else { 1 };
