@@ -896,7 +896,7 @@ pub(crate) struct HttpArgs {
     /// Send HTTP/2: by ALPN to https://, by prior knowledge to http://
     #[arg(long, conflicts_with = "pipeline", help_heading = REQUESTS)]
     pub(crate) http2: bool,
-    /// Send gRPC calls to http://host:port/package.Service/Method; --body or --body-file is the encoded message
+    /// Send gRPC calls to http://host:port/package.Service/Method; --body or --body-file is the encoded message, or JSON with --proto
     #[arg(long, help_heading = REQUESTS)]
     pub(crate) grpc: bool,
     /// Messages of --grpc are JSON, by this .proto file or descriptor set; a JSON list is a client stream
@@ -1017,7 +1017,7 @@ pub(crate) enum ServeKind {
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },
-    /// HTTP/1.1 and HTTP/2 without TLS: fixed responses, bodies of any length, echo, random delays
+    /// HTTP/1.1 and HTTP/2, with or without TLS: fixed responses, bodies of any length, echo, random delays
     Http(Box<ServeHttpArgs>),
     /// Serve a cache: memcached's text protocol, RESP2/3 and HTTP on one port, with an exact memory limit
     Cache(Box<ServeCacheArgs>),
