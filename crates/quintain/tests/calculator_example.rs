@@ -62,7 +62,7 @@ fn free_port() -> u16 {
     ports.find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).unwrap()
 }
 
-const PORTS: [&str; 7] = ["7999", "8000", "8001", "38000", "38001", "9090", "9091"];
+const PORTS: [&str; 7] = ["7999", "8000", "8001", "18000", "18001", "9090", "9091"];
 
 impl World {
     fn new() -> Self {

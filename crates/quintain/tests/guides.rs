@@ -198,7 +198,7 @@ fn signal_process_group(leader: u32) {
 }
 
 /// Ports in the guides. Tests replace each with a free port below the ephemeral range.
-const PORTS: [&str; 9] = ["8080", "11211", "7999", "8000", "8001", "38000", "38001", "9090", "9091"];
+const PORTS: [&str; 9] = ["8080", "11211", "7999", "8000", "8001", "18000", "18001", "9090", "9091"];
 
 fn with_free_ports(text: &str) -> String {
     let mut text = text.to_owned();
