@@ -40,6 +40,8 @@ struct Rival {
     name: &'static str,
     program: &'static str,
     start: &'static str,
+    /// The first command of a connection, with one reply. A random one could look like another protocol.
+    first: &'static [u8],
     /// Composes a random command that causes one reply.
     command: fn(&mut Rng) -> Vec<u8>,
     /// Length of the first reply in these bytes; `None` if incomplete.
@@ -52,6 +54,7 @@ const RIVALS: [Rival; 2] = [
         program: "memcached",
         // memcached's maintainer thread would hold items for a moment, which affects whether `decr` pads the number.
         start: "memcached -u nobody -l 127.0.0.1 -U 0 -t 1 -o no_lru_maintainer,no_lru_crawler -p {port}",
+        first: b"mn\r\n",
         command: memcached_command,
         reply_bytes: |bytes| Some(bytes.windows(BARRIER.len()).position(|window| window == BARRIER)? + BARRIER.len()),
     },
@@ -59,6 +62,7 @@ const RIVALS: [Rival; 2] = [
         name: "redis",
         program: "redis-server",
         start: "redis-server --bind 127.0.0.1 --save '' --appendonly no --port {port}",
+        first: b"*1\r\n$4\r\nPING\r\n",
         command: redis_command,
         reply_bytes: redis_reply_bytes,
     },
@@ -106,6 +110,9 @@ impl Client {
 fn compare(rival: &Rival, addresses: [SocketAddr; 2], operations: usize, rng: &mut Rng) -> Result<usize, String> {
     let [ours, theirs] = addresses;
     let mut clients = [Client::connect("quintain", ours)?, Client::connect(rival.name, theirs)?];
+    for client in &mut clients {
+        client.ask(rival.first, 1, rival.reply_bytes)?;
+    }
     let (mut done, mut differences) = (0, 0);
     while done < operations && differences < SHOWN {
         let commands: Vec<_> =
