@@ -507,10 +507,12 @@ impl Http2 {
                     if self.expectation.is_grpc() {
                         let before = open.messages.count;
                         open.messages.take(data, at);
-                        is_due = !open.held.is_empty() && open.messages.count > before;
-                        for _ in before..open.messages.count {
-                            let next = open.held.drain(..message_bytes(&open.held)).collect::<Vec<_>>();
-                            open.unsent.extend_from_slice(&next);
+                        if !open.held.is_empty() {
+                            for _ in before..open.messages.count {
+                                let next = message_bytes(&open.held);
+                                open.unsent.extend(open.held.drain(..next));
+                                is_due = true;
+                            }
                         }
                     }
                     let result = open.incoming.data(data.len(), ends);
