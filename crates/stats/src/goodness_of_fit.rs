@@ -91,6 +91,7 @@ mod tests {
     }
 
     #[test]
+    #[ignore = "slow: a million draws"]
     fn a_million_draws_fit_only_their_distribution() {
         let gev = |shape| Distribution::Gev { location: 30.7984, scale: 8.20449, shape };
         let pareto = |shape| Distribution::Pareto { location: 15.0, scale: 214.476, shape };

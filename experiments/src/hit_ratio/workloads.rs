@@ -268,11 +268,13 @@ mod tests {
     }
 
     #[test]
+    #[ignore = "slow: a million accesses"]
     fn h1_zipf() {
         check("H1");
     }
 
     #[test]
+    #[ignore = "slow: a million accesses"]
     fn h3_one_hit() {
         check("H3");
     }
