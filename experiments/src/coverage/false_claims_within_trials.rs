@@ -132,6 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[ignore = "slow: simulates many trials"]
     fn promises_hold_in_a_small_simulation() {
         let mut rows = Vec::new();
         for world in [WORLDS[0], WORLDS[2], WORLDS[5]] {

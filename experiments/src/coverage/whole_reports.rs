@@ -446,6 +446,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[ignore = "slow: simulates whole reports"]
     fn promises_hold_in_a_small_simulation() {
         let mut rows = Vec::new();
         for world in [WORLDS[1], WORLDS[5]] {

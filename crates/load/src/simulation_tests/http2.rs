@@ -281,6 +281,7 @@ fn server_may_change_its_limit_at_any_time() {
 }
 
 #[test]
+#[ignore = "slow: every number of the last request"]
 fn requests_that_a_leaving_server_did_not_process_are_resent() {
     let (closed, open) = (Arrivals::Closed { think_ns: 0 }, Arrivals::Constant { rate_per_s: 9_000.0 });
     for last in 0..20 {
