@@ -1,6 +1,8 @@
-//! The epoll driver: level-triggered readiness and one `recv` per ready socket. A ping-pong costs one `recv`, one
-//! `send` and its share of an `epoll_pwait2`. `epoll_ctl` is called only when a connection starts or ends, or when a
-//! peer reads too slowly. Each `recv` runs when its event is taken, into one shared buffer that stays in the CPU cache.
+//! The epoll driver: one `recv` per ready socket. A ping-pong costs one `recv`, one `send` and its share of an
+//! `epoll_pwait2`. `epoll_ctl` is called only when a connection starts or ends, a `recv` leaves bytes, or a peer reads
+//! too slowly. Each `recv` runs when its event is taken, into one shared buffer that stays in the CPU cache.
+//!
+//! Sockets that wait only for data are edge-triggered, so that the kernel polls a socket once per event, not twice.
 
 use std::collections::VecDeque;
 use std::io;
@@ -27,6 +29,10 @@ const READY_MAX: usize = 1024;
 /// The upper half of a listener's notification data. Slot numbers are always smaller.
 const LISTENER: u32 = u32::MAX;
 const WAKER: u32 = u32::MAX - 1;
+/// Conditions that a single `recv` may leave: the end of the stream, an error, or data after an urgent byte.
+const LEFT: EventFlags = EventFlags::RDHUP.union(EventFlags::HUP).union(EventFlags::ERR).union(EventFlags::PRI);
+/// Waits for data or the end of the stream.
+const RECEIVE: EventFlags = EventFlags::IN.union(EventFlags::RDHUP).union(EventFlags::PRI).union(EventFlags::ET);
 
 /// The epoll driver. It stays on the thread that created it, and sets its timer slack to 1 ns.
 pub struct Epoll {
@@ -100,7 +106,7 @@ impl Epoll {
     }
 
     fn insert_connection(&mut self, socket: OwnedFd, phase: Phase) -> io::Result<Conn> {
-        let watched = if phase == Phase::Connecting { EventFlags::OUT } else { EventFlags::IN };
+        let watched = if phase == Phase::Connecting { EventFlags::OUT } else { RECEIVE };
         let connection = Connection { phase, watched, ..Connection::default() };
         let conn = self.connections.insert(connection).map_err(|_| socket::no_slot(self.config.connections))?;
         if let Err(error) = epoll::add(&self.epoll, &socket, note(conn.slot, conn.generation), watched) {
@@ -205,8 +211,13 @@ impl Epoll {
                     }
                     Some(reason) => reason,
                 },
-                Ok((count, _)) => return Some(Event::Data(conn, Data { buffer: 0, len: count as u32 })),
-                Err(Errno::AGAIN | Errno::INTR) => return None,
+                Ok((count, _)) => {
+                    if flags.intersects(LEFT) || count == self.received.len() {
+                        connection.rearm(&self.epoll, conn, connection.watched);
+                    }
+                    return Some(Event::Data(conn, Data { buffer: 0, len: count as u32 }));
+                }
+                Err(Errno::AGAIN) => return None,
                 Err(error) => socket::reason(error),
             };
             return Some(self.end(conn, reason));
@@ -227,15 +238,21 @@ impl Connection {
         let mut wanted = EventFlags::empty();
         let slow = self.outgoing.len() > config.pause_reads_above_bytes;
         if self.phase == Phase::Open && !self.end_received && !slow && !self.paused {
-            wanted |= EventFlags::IN;
+            wanted |= RECEIVE;
         }
         if !self.outgoing.is_empty() || (self.notify_when_sent && self.phase == Phase::Open) {
-            wanted |= EventFlags::OUT;
+            // Without a new edge, a socket that is already writable would not be reported.
+            wanted = wanted.difference(EventFlags::ET) | EventFlags::OUT;
         }
         // While a connect is pending, the watch must not change.
-        if self.phase != Phase::Connecting
-            && wanted != self.watched
-            && let Some(socket) = &self.socket
+        if self.phase != Phase::Connecting && wanted != self.watched {
+            self.rearm(epoll, conn, wanted);
+        }
+    }
+
+    /// Sets the conditions to wait for. Those that already hold are reported again.
+    fn rearm(&mut self, epoll: &OwnedFd, conn: Conn, wanted: EventFlags) {
+        if let Some(socket) = &self.socket
             && epoll::modify(epoll, socket, note(conn.slot, conn.generation), wanted).is_ok()
         {
             self.watched = wanted;

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use rustix::net::SendFlags;
+
 use crate::harness::{CONFIG, Opener, Pair, address, settle, until};
 use net::sim::{Network, Sim};
 use net::{Address, Close, CloseReason, Config, Conn, Driver, Epoll, Event, KernelDriver, SendError, Uring};
@@ -587,8 +589,29 @@ kernel_suite!(
     a_waker_wakes,
     a_socket_moves_to_another_driver,
     release_is_for_open_connections,
-    a_driver_may_go_at_any_time
+    a_driver_may_go_at_any_time,
+    bytes_behind_an_urgent_byte_arrive
 );
+
+/// A `recv` ends before an urgent byte (RFC 6093, section 3.1), although more bytes follow.
+fn bytes_behind_an_urgent_byte_arrive<D: KernelDriver>(open: impl Fn() -> D) {
+    let mut driver = open();
+    let (_, at) = driver.listen(&address(), 8).unwrap();
+    let peer = std::net::TcpStream::connect(at.inet().unwrap()).unwrap();
+    for (bytes, flags) in
+        [(&b"before"[..], SendFlags::empty()), (b"!", SendFlags::OOB), (b"behind", SendFlags::empty())]
+    {
+        assert_eq!(rustix::net::send(&peer, bytes, flags), Ok(bytes.len()));
+    }
+    let mut received: Vec<u8> = Vec::new();
+    until(&mut driver, |driver, event| {
+        if let Event::Data(_, data) = event {
+            received.extend(driver.bytes(data));
+        }
+        received.len() >= 12
+    });
+    assert_eq!(received, b"beforebehind");
+}
 
 fn a_waker_wakes<D: KernelDriver>(open: impl Fn() -> D) {
     let mut driver = open();
