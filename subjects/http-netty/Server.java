@@ -1,5 +1,6 @@
 import io.netty.bootstrap.ServerBootstrap;
 import io.netty.buffer.ByteBuf;
+import io.netty.buffer.ByteBufUtil;
 import io.netty.buffer.Unpooled;
 import io.netty.channel.Channel;
 import io.netty.channel.ChannelFutureListener;
@@ -11,6 +12,7 @@ import io.netty.channel.MultiThreadIoEventLoopGroup;
 import io.netty.channel.SimpleChannelInboundHandler;
 import io.netty.channel.nio.NioIoHandler;
 import io.netty.channel.socket.nio.NioServerSocketChannel;
+import io.netty.handler.codec.ByteToMessageDecoder;
 import io.netty.handler.codec.DateFormatter;
 import io.netty.handler.codec.http.DefaultFullHttpResponse;
 import io.netty.handler.codec.http.FullHttpResponse;
@@ -23,11 +25,16 @@ import io.netty.handler.codec.http.HttpResponseStatus;
 import io.netty.handler.codec.http.HttpServerCodec;
 import io.netty.handler.codec.http.HttpUtil;
 import io.netty.handler.codec.http.HttpVersion;
+import io.netty.handler.codec.http2.Http2CodecUtil;
+import io.netty.handler.codec.http2.Http2FrameCodecBuilder;
+import io.netty.handler.codec.http2.Http2MultiplexHandler;
+import io.netty.handler.codec.http2.Http2StreamFrameToHttpObjectCodec;
 import io.netty.util.AsciiString;
 import java.net.InetSocketAddress;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.Date;
+import java.util.List;
 import java.util.concurrent.TimeUnit;
 
 /** HTTP server: Netty on java.nio, with an event loop per CPU. Netty distributes connections round-robin. */
@@ -40,6 +47,34 @@ public final class Server extends SimpleChannelInboundHandler<HttpObject> {
 
     /** The Date header of the current second. */
     private static volatile AsciiString date = now();
+
+    /** Adds the handlers of HTTP/2 if a connection starts with its preface (RFC 9113, section 3.4), else of HTTP/1.1. */
+    private static final class VersionDetector extends ByteToMessageDecoder {
+        private static final ByteBuf PREFACE = Http2CodecUtil.connectionPrefaceBuf();
+
+        @Override
+        protected void decode(ChannelHandlerContext context, ByteBuf in, List<Object> out) {
+            int size = Math.min(in.readableBytes(), PREFACE.readableBytes());
+            boolean isPreface = ByteBufUtil.equals(in, in.readerIndex(), PREFACE, 0, size);
+            if (isPreface && size < PREFACE.readableBytes()) return;
+            if (isPreface) {
+                context.pipeline()
+                    .addBefore("server", null, Http2FrameCodecBuilder.forServer().build())
+                    .addBefore("server", null, new Http2MultiplexHandler(STREAM));
+            } else {
+                context.pipeline().addBefore("server", null, new HttpServerCodec());
+            }
+            context.pipeline().remove(this);
+        }
+    }
+
+    /** Netty makes a stream of HTTP/2 a channel. */
+    private static final ChannelInitializer<Channel> STREAM = new ChannelInitializer<>() {
+        @Override
+        protected void initChannel(Channel channel) {
+            channel.pipeline().addLast(new Http2StreamFrameToHttpObjectCodec(true), new Server());
+        }
+    };
 
     private static byte[] bytes(String text) {
         return text.getBytes(StandardCharsets.US_ASCII);
@@ -63,39 +98,43 @@ public final class Server extends SimpleChannelInboundHandler<HttpObject> {
     protected void channelRead0(ChannelHandlerContext context, HttpObject message) {
         if (!(message instanceof HttpRequest request)) {
             if (message.decoderResult().isFailure()) {
-                send(context, HttpResponseStatus.BAD_REQUEST, bytes("bad request"), false);
+                send(context, HttpResponseStatus.BAD_REQUEST, text("bad request"), false, false);
             }
             return; // request bodies are ignored
         }
         if (request.decoderResult().isFailure()) {
-            send(context, HttpResponseStatus.BAD_REQUEST, bytes("bad request"), false);
+            send(context, HttpResponseStatus.BAD_REQUEST, text("bad request"), false, false);
             return;
         }
         boolean keep = HttpUtil.isKeepAlive(request);
-        if (!request.method().equals(HttpMethod.GET) && !request.method().equals(HttpMethod.HEAD)) {
-            send(context, HttpResponseStatus.METHOD_NOT_ALLOWED, bytes("method not allowed"), keep);
+        boolean isHead = request.method().equals(HttpMethod.HEAD);
+        if (!request.method().equals(HttpMethod.GET) && !isHead) {
+            send(context, HttpResponseStatus.METHOD_NOT_ALLOWED, text("method not allowed"), keep, false);
             return;
         }
         ByteBuf body = body(request.uri());
         if (body == null) {
-            send(context, HttpResponseStatus.NOT_FOUND, bytes("not found"), keep);
+            send(context, HttpResponseStatus.NOT_FOUND, text("not found"), keep, isHead);
         } else {
-            send(context, HttpResponseStatus.OK, body, keep);
+            send(context, HttpResponseStatus.OK, body, keep, isHead);
         }
     }
 
-    private static void send(ChannelHandlerContext context, HttpResponseStatus status, byte[] body, boolean keep) {
-        send(context, status, Unpooled.wrappedBuffer(body), keep);
+    private static ByteBuf text(String text) {
+        return Unpooled.wrappedBuffer(bytes(text));
     }
 
-    private static void send(ChannelHandlerContext context, HttpResponseStatus status, ByteBuf body, boolean keep) {
-        FullHttpResponse response = new DefaultFullHttpResponse(HttpVersion.HTTP_1_1, status, body);
+    private static void send(
+        ChannelHandlerContext context, HttpResponseStatus status, ByteBuf body, boolean keep, boolean isHead
+    ) {
+        ByteBuf sent = isHead ? Unpooled.EMPTY_BUFFER : body;
+        FullHttpResponse response = new DefaultFullHttpResponse(HttpVersion.HTTP_1_1, status, sent);
         response.headers()
             .set(HttpHeaderNames.DATE, date)
             .set(HttpHeaderNames.CONTENT_TYPE, HttpHeaderValues.TEXT_PLAIN)
             .setInt(HttpHeaderNames.CONTENT_LENGTH, body.readableBytes());
         HttpUtil.setKeepAlive(response, keep);
-        var written = context.write(response); // the codec omits the body for HEAD
+        var written = context.write(response);
         if (!keep) written.addListener(ChannelFutureListener.CLOSE);
     }
 
@@ -149,7 +188,7 @@ public final class Server extends SimpleChannelInboundHandler<HttpObject> {
             .childHandler(new ChannelInitializer<Channel>() {
                 @Override
                 protected void initChannel(Channel channel) {
-                    channel.pipeline().addLast(new HttpServerCodec(), new Server());
+                    channel.pipeline().addLast(new VersionDetector()).addLast("server", new Server());
                 }
             })
             .bind(address, port).sync().channel();
