@@ -98,6 +98,8 @@ pub(crate) struct Stream {
     /// Last stream that the server will process; `None` before a GOAWAY.
     last_id: Option<u32>,
     next_id: u32,
+    /// Highest stream that this client has reset; 0 for none. The server may have sent frames before the reset arrived.
+    reset_id: u32,
     /// Stream identifiers of the requests in flight, by place.
     ids: Vec<u32>,
     open: Vec<Open>,
@@ -128,6 +130,7 @@ impl Stream {
         let (id, open) = self.remove(place);
         if !open.unsent.is_empty() || !open.held.is_empty() || !open.incoming.is_complete() {
             http2::push_reset(&mut self.owed, id, code);
+            self.reset_id = self.reset_id.max(id);
         }
         open
     }
@@ -172,6 +175,12 @@ impl Stream {
         self.send_bodies();
         Ok(())
     }
+}
+
+/// Checks a frame on stream `id`, which has no request in flight. Source: RFC 9113, section 5.1 (`closed`).
+#[cold]
+fn check_late(id: u32, reset_id: u32) -> Result<(), ConnectionError> {
+    if id > reset_id { Err(ConnectionError::StreamClosed(id)) } else { Ok(()) }
 }
 
 /// Length of the first gRPC message in `body` with its prefix, bytes; all of `body` if it is shorter.
@@ -457,6 +466,7 @@ impl Http2 {
                     let received = stream.received;
                     stream.received += block.len() as u64;
                     let Some(place) = stream.ids.iter().position(|other| *other == id) else {
+                        check_late(id, stream.reset_id)?;
                         stream.decoder.decoder(&Limits::DEFAULT)?.decode(block, &Limits::DEFAULT, |_, _| {})?;
                         continue;
                     };
@@ -500,7 +510,10 @@ impl Http2 {
                     if credit > 0 {
                         http2::push_window_update(&mut stream.owed, 0, credit);
                     }
-                    let Some(place) = stream.ids.iter().position(|other| *other == id) else { continue };
+                    let Some(place) = stream.ids.iter().position(|other| *other == id) else {
+                        check_late(id, stream.reset_id)?;
+                        continue;
+                    };
                     let mut is_due = false;
                     let open = &mut stream.open[place];
                     self.expectation.compare(&mut open.body, self.expectation.checks_whole(open.sent), data);
@@ -584,6 +597,7 @@ impl Protocol for Http2 {
             peer: None,
             last_id: None,
             next_id: 1,
+            reset_id: 0,
             ids: Vec::new(),
             open: Vec::new(),
             window: SendWindow::new(Settings::DEFAULT.initial_window_size),
@@ -703,7 +717,8 @@ impl Protocol for Http2 {
 
     fn end(&mut self, stream: &mut Stream, _: Sent) -> Parsed {
         self.expectation.note(None);
-        Parsed::Broken(if stream.reader.is_between() { Fault::Closed } else { Fault::Truncated })
+        let has_begun = stream.open.iter().any(|open| open.first_at > 0);
+        Parsed::Broken(if stream.reader.is_between() && !has_begun { Fault::Closed } else { Fault::Truncated })
     }
 
     fn explain(&self) -> Option<String> {

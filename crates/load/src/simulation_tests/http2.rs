@@ -10,8 +10,8 @@ use study::Measurement;
 use study::spec::{Arrivals, Connection, Expect, LoadSpec, Stop, Target, Warmup};
 use wire::http2::hpack::{self, Decoder, Indexing};
 use wire::http2::{
-    ErrorCode, Event, Limits, Reader, RequestHead, Role, STREAM_MAX, Settings, push_data, push_go_away, push_headers,
-    push_ping, push_reset, push_settings, push_window_update,
+    ErrorCode, Event, FrameKind, Limits, Reader, RequestHead, Role, STREAM_MAX, Settings, flags, push_data,
+    push_frame_head, push_go_away, push_headers, push_ping, push_reset, push_settings, push_window_update,
 };
 
 use super::{MS, ROUND_TRIP, S, errors, near, outcome_of};
@@ -722,20 +722,69 @@ fn an_error_of_the_connection_fails_its_requests() {
 
 #[test]
 fn an_invalid_frame_ends_the_connection_with_its_code() {
-    let other = Rc::<RefCell<Vec<String>>>::default();
-    let seen = other.clone();
-    let measurement = measure(&LoadSpec { pipeline: 2, ..http2() }, move |_| {
-        server_with(Settings::DEFAULT, &seen, |request, to| match request.number {
-            ..9 => to.send(MS, good(request.stream)),
-            _ => to.send(MS, made(|out| push_window_update(out, 0, 0))),
+    type Frames = fn(u32) -> Vec<u8>;
+    let rows: [(Frames, u32, &str); 6] = [
+        (|_| made(|out| push_window_update(out, 0, 0)), 1, "WINDOW_UPDATE of 0 bytes on stream 0"),
+        // h2specd 4.2/2 and 4.2/3.
+        (|stream| made(|out| push_data(out, stream, &[0; 16_385], true)), 6, "DATA of 16385 bytes, more than 16384"),
+        (
+            |stream| made(|out| push_headers(out, stream, &[0x88; 16_385], true, 16_385)),
+            6,
+            "HEADERS of 16385 bytes, more than 16384",
+        ),
+        // h2specd 5.1/5 and 5.1/7 to 5.1/9: frames after RST_STREAM or END_STREAM.
+        (
+            |stream| {
+                let end = made(|out| push_data(out, stream, b"test", true));
+                [headers("200", stream, false), reset(stream, ErrorCode::CANCEL), end].concat()
+            },
+            5,
+            "a frame on stream 11, which is closed",
+        ),
+        (|stream| [good(stream), headers("200", stream, true)].concat(), 5, "a frame on stream 11, which is closed"),
+        (
+            |stream| {
+                let rest = made(|out| push_frame_head(out, 1, FrameKind::CONTINUATION, flags::END_HEADERS, stream));
+                [reset(stream, ErrorCode::CANCEL), rest, vec![0x88]].concat()
+            },
+            1,
+            "CONTINUATION outside a field block",
+        ),
+    ];
+    for ((frames, code, example), pipeline) in rows.into_iter().flat_map(|row| [(row, 1), (row, 2)]) {
+        let other = Rc::<RefCell<Vec<String>>>::default();
+        let seen = other.clone();
+        let spec = LoadSpec { clients: 1, pipeline, ..http2() };
+        let measurement = measure(&spec, move |_| {
+            server_with(Settings::DEFAULT, &seen, move |request, to| match request.number {
+                ..5 => to.send(MS, good(request.stream)),
+                5 => to.send(MS, frames(request.stream)),
+                _ => {}
+            })
+        });
+        assert!(measurement.errors["framing"] >= measurement.reconnects, "{example}: {:?}", errors(&measurement));
+        assert_eq!(measurement.error_examples["framing"], example);
+        let go_away = format!("GoAway {{ last: 0, code: ErrorCode({code}), debug: [] }}");
+        let count = other.borrow().iter().filter(|frame| **frame == go_away).count() as u64;
+        assert!(count > 0 && count >= measurement.reconnects, "{example}: {count}");
+    }
+}
+
+/// The server may have sent these frames before it received this client's reset (RFC 9113, section 5.1).
+#[test]
+fn frames_in_transit_at_a_reset_are_ignored() {
+    let measurement = measure(&LoadSpec { pipeline: 2, ..http2() }, |_| {
+        server(|request, to| {
+            let stream = request.stream;
+            let late = [made(|out| push_data(out, stream, b"late", false)), headers("200", stream, true)];
+            let malformed = [&[headers("2x0", stream, false)][..], &late].concat().concat();
+            let ended = made(|out| push_window_update(out, stream, 1));
+            let ended = [good(stream), ended, reset(stream, ErrorCode::NO_ERROR)].concat();
+            to.send(MS, if request.number % 2 == 0 { malformed } else { ended });
         })
     });
-    assert_eq!(errors(&measurement).iter().map(|(kind, _)| *kind).collect::<Vec<_>>(), ["framing"]);
-    assert_eq!(measurement.error_examples["framing"], "WINDOW_UPDATE of 0 bytes on stream 0");
-    near(measurement.errors["framing"] as f64, 2.0 * measurement.reconnects as f64, 0.05);
-    let go_away = "GoAway { last: 0, code: ErrorCode(1), debug: [] }";
-    let count = other.borrow().iter().filter(|frame| *frame == go_away).count() as u64;
-    assert!(count >= measurement.reconnects, "{count}");
+    assert_eq!((measurement.reconnects, errors(&measurement).len()), (0, 1));
+    near(measurement.requests as f64, measurement.errors["framing"] as f64, 0.01);
 }
 
 #[test]
@@ -750,6 +799,22 @@ fn requests_in_flight_fail_when_the_connection_ends_without_goaway() {
     });
     assert_eq!(errors(&measurement).iter().map(|(kind, _)| *kind).collect::<Vec<_>>(), ["closed-between"]);
     assert_eq!(measurement.asked_again, 0);
+}
+
+#[test]
+fn a_response_cut_off_by_the_end_of_the_connection_is_truncated() {
+    let measurement = measure(&LoadSpec { pipeline: 2, ..http2() }, |_| {
+        server(|request, to| match request.number {
+            ..9 => to.send(MS, good(request.stream)),
+            9 => {
+                to.send(MS, [headers("200", request.stream, false), go_away(request.stream)].concat());
+                to.end_of_stream(MS);
+            }
+            _ => {}
+        })
+    });
+    assert_eq!(errors(&measurement).iter().map(|(kind, _)| *kind).collect::<Vec<_>>(), ["truncated"]);
+    near(measurement.errors["truncated"] as f64, measurement.reconnects as f64, 0.02);
 }
 
 #[test]

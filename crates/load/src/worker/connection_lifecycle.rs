@@ -275,6 +275,10 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
             self.connections.settle(id);
         }
         if !P::ORDERED {
+            let client = self.connections.client(id);
+            if client.state == State::Open && client.in_flight == 0 && fault != Fault::Closed {
+                self.tally.failed_connect(fault, false, at);
+            }
             return self.close_in_order(id, Some(fault), at);
         }
         self.hang_up(id, fault, at);

@@ -246,7 +246,7 @@ impl<'a> Tally<'a> {
         });
     }
 
-    /// Counts a failed connection attempt, and also a failed request if `request_waits` for the connection.
+    /// Counts a failed connection or attempt, and also a failed request if `request_waits` for the connection.
     #[cold]
     pub(super) fn failed_connect(&mut self, fault: Fault, request_waits: bool, at: Nanos) {
         self.in_vain += 1;
