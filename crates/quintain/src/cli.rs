@@ -10,7 +10,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use config::{Invalid, Kind};
 use report::exports::{EXPORTS, Export, LatencyFile};
-use servers::{CacheProtocol, Kind as Misbehaviour};
+use servers::{CacheProtocol, Http2Fault, Kind as Misbehaviour};
 use study::Metric;
 use study::keys::{CLIENT_COUNT, LOAD, STUDY, allowed_words};
 use study::load_shape;
@@ -854,7 +854,7 @@ const MOCK_PROFILES: &[(&str, mocks::Profile)] =
     &[("shipped", mocks::Profile::Shipped), ("paper", mocks::Profile::Paper)];
 const MOCK_IDENTITIES: &[(&str, mocks::Identities)] =
     &[("fresh", mocks::Identities::Fresh), ("reused", mocks::Identities::Reused)];
-/// Function that builds a kind of misbehavior from the number of responses before the silence.
+/// Function that builds a kind of misbehavior from the number of correct responses before it.
 pub(crate) type Misbehave = fn(u64) -> Misbehaviour;
 const HOSTILE_KINDS: &[(&str, Misbehave)] = &[
     ("wrong-words", |_| Misbehaviour::WrongWords),
@@ -864,6 +864,17 @@ const HOSTILE_KINDS: &[(&str, Misbehave)] = &[
     ("close-at-once", |_| Misbehaviour::CloseAtOnce),
     ("freeze", Misbehaviour::Freeze),
     ("freeze-one", Misbehaviour::FreezeOne),
+    ("http2-silence", |after| Misbehaviour::Http2(Http2Fault::Silence, after)),
+    ("http2-http1", |after| Misbehaviour::Http2(Http2Fault::Http1, after)),
+    ("http2-no-credit", |after| Misbehaviour::Http2(Http2Fault::NoCredit, after)),
+    ("http2-goaway", |after| Misbehaviour::Http2(Http2Fault::GoAway, after)),
+    ("http2-reset", |after| Misbehaviour::Http2(Http2Fault::Reset, after)),
+    ("http2-refuse", |after| Misbehaviour::Http2(Http2Fault::Refuse, after)),
+    ("http2-closed-stream", |after| Misbehaviour::Http2(Http2Fault::ClosedStream, after)),
+    ("http2-header-bomb", |after| Misbehaviour::Http2(Http2Fault::HeaderBomb, after)),
+    ("http2-continuation-flood", |after| Misbehaviour::Http2(Http2Fault::ContinuationFlood, after)),
+    ("http2-ping-flood", |after| Misbehaviour::Http2(Http2Fault::PingFlood, after)),
+    ("http2-settings-flood", |after| Misbehaviour::Http2(Http2Fault::SettingsFlood, after)),
 ];
 
 /// Parses one of the words in `known` into its value, as in a study.
@@ -1075,7 +1086,7 @@ pub(crate) enum ServeKind {
         /// Kind of misbehavior
         #[arg(long, value_parser = one_of(HOSTILE_KINDS))]
         kind: Misbehave,
-        /// `freeze` and `freeze-one`: responses before going silent
+        /// `freeze`, `freeze-one`, `http2-...`: correct responses before the misbehavior
         #[arg(long, value_name = "N", default_value_t = 1500)]
         after: u64,
     },

@@ -233,6 +233,39 @@ fn hostile_servers_end_no_load() {
 }
 
 #[test]
+#[ignore = "slow: eleven servers in turn"]
+fn hostile_http2_servers_cause_errors_by_name() {
+    let folder = Folder::new();
+    let http = |server: &Server| server.url().replace("pingpong:", "http:");
+    for (kind, words) in [("silence", "timed out"), ("http1", "the server uses HTTP/1, not HTTP/2")] {
+        let server = Server::start(&["hostile", "--kind", &format!("http2-{kind}")]);
+        let ran = folder.quintain(&["load", "--http2", "-n", "5", "--timeout", "200ms", &http(&server)]).expect(3);
+        assert!(ran.err.contains(words), "{kind}: {}", ran.err);
+    }
+    for (kind, after, error, example) in [
+        ("no-credit", "7", "timeout", None),
+        ("goaway", "7", "truncated", None),
+        ("reset", "7", "stream-reset", Some("the server reset the stream with INTERNAL_ERROR")),
+        ("refuse", "0", "stream-reset", None),
+        ("closed-stream", "7", "framing", Some(", which is closed")),
+        ("header-bomb", "7", "head-too-large", Some("field block: fields of more than 65536 bytes")),
+        ("continuation-flood", "7", "head-too-large", Some("a field block of more than 64 CONTINUATION frames")),
+        ("ping-flood", "7", "framing", Some("more than 10000 frames in a row without a part of a message")),
+        ("settings-flood", "7", "framing", Some("more than 10000 frames in a row without a part of a message")),
+    ] {
+        let server = Server::start(&["hostile", "--kind", &format!("http2-{kind}"), "--after", after]);
+        let url = http(&server);
+        let args = ["load", "--http2", "-c", "4", "-m", "4", "-d", "400ms", "--warmup", "10ms", "--timeout", "100ms"];
+        let ran = folder.quintain(&[&args[..], &["-X", "POST", "--body", "abcde", "--json", &url]].concat());
+        let (json, count) = (ran.json(), ran.json()["errors"][error].as_u64());
+        assert!(matches!(ran.code, Some(0 | 3)) && count > Some(0), "{kind}: {json}");
+        assert_eq!(json["requests"].as_u64() > Some(0), after == "7" && kind != "no-credit", "{kind}: {json}");
+        let shown = json["error_examples"][error].as_str().unwrap_or_default();
+        assert!(example.is_none_or(|example| shown.contains(example)), "{kind}: {json}");
+    }
+}
+
+#[test]
 fn load_without_valid_responses_ends_with_a_report() {
     let folder = Folder::new();
     let wrong = Server::start(&["hostile", "--kind", "wrong-words"]);

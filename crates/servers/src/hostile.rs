@@ -6,6 +6,7 @@ use net::{Close, Conn, Data, Driver, Nanos};
 use wire::pingpong;
 
 use crate::event_loops::{Handler, Next, send_or_close};
+use crate::hostile_http2::{After, Http2Connection, Http2Fault};
 use crate::pingpong::Words;
 
 /// The misbehavior of a server.
@@ -25,6 +26,8 @@ pub enum Kind {
     Freeze(u64),
     /// Freezes the first connection that has had this many correct responses; other connections continue.
     FreezeOne(u64),
+    /// Misbehaves over HTTP/2 after each run of this many correct responses on a connection.
+    Http2(Http2Fault, u64),
 }
 
 /// Interval of [`Kind::OneByteAtATime`] bytes and [`Kind::EndlessData`] floods, in ns.
@@ -35,6 +38,8 @@ const FLOOD: [u8; 16_384] = [0x55; 16_384];
 pub struct Hostile {
     kind: Kind,
     words: Words,
+    http2: Vec<Option<Box<Http2Connection>>>,
+    /// Connections with bytes to send at each step: one of them, or all again and again in a flood.
     open: Vec<(Conn, VecDeque<u8>)>,
     step_at: Nanos,
     /// Number of correct responses so far, for the freezing kinds: on all connections, or on the one that freezes.
@@ -45,7 +50,15 @@ pub struct Hostile {
 impl Hostile {
     /// Creates a handler with this misbehavior.
     pub fn new(kind: Kind) -> Self {
-        Self { kind, words: Words::default(), open: Vec::new(), step_at: 0, answered: 0, frozen: None }
+        Self {
+            kind,
+            words: Words::default(),
+            http2: Vec::new(),
+            open: Vec::new(),
+            step_at: 0,
+            answered: 0,
+            frozen: None,
+        }
     }
 }
 
@@ -54,7 +67,14 @@ impl Handler for Hostile {
         self.words.forget(conn);
         match self.kind {
             Kind::CloseAtOnce => driver.close(conn, Close::Graceful),
-            Kind::EndlessData | Kind::OneByteAtATime => self.open.push((conn, VecDeque::new())),
+            Kind::EndlessData => self.open.push((conn, VecDeque::from(FLOOD))),
+            Kind::OneByteAtATime => self.open.push((conn, VecDeque::new())),
+            Kind::Http2(fault, after) => {
+                if self.http2.len() <= conn.index() {
+                    self.http2.resize_with(conn.index() + 1, || None);
+                }
+                self.http2[conn.index()] = Some(Box::new(Http2Connection::new(fault, after)));
+            }
             Kind::FreezeOne(_) => {
                 self.frozen.get_or_insert(conn);
             }
@@ -63,6 +83,19 @@ impl Handler for Hostile {
     }
 
     fn data<D: Driver>(&mut self, driver: &mut D, conn: Conn, data: Data) -> Next {
+        if let Kind::Http2(fault, _) = self.kind {
+            let Some(connection) = &mut self.http2[conn.index()] else { return Next::Serve };
+            let mut out = Vec::new();
+            let after = connection.read(driver.bytes(data), &mut out);
+            send_or_close(driver, conn, &out);
+            match after {
+                After::Open => return Next::Serve,
+                After::Flooding(stream) => self.open.push((conn, fault.flood(stream).into())),
+                After::Closed => driver.close(conn, Close::Graceful),
+            }
+            self.http2[conn.index()] = None;
+            return Next::Serve;
+        }
         let mut next = Next::Serve;
         let mut answers = Vec::new();
         let error = u32::from(self.kind == Kind::WrongWords);
@@ -87,7 +120,7 @@ impl Handler for Hostile {
                 self.answered += if counts { room.min(words) } else { 0 };
                 send_or_close(driver, conn, &answers);
             }
-            Kind::EndlessData | Kind::NeverAnswer | Kind::CloseAtOnce => {}
+            Kind::EndlessData | Kind::NeverAnswer | Kind::CloseAtOnce | Kind::Http2(..) => {}
         }
         next
     }
@@ -110,7 +143,7 @@ impl Handler for Hostile {
             for (conn, waiting) in &mut self.open {
                 match self.kind {
                     // If the bytes do not fit, the next step tries again.
-                    Kind::EndlessData => drop(driver.send(*conn, &FLOOD)),
+                    Kind::EndlessData | Kind::Http2(..) => drop(driver.send(*conn, waiting.make_contiguous())),
                     _ => {
                         if let Some(byte) = waiting.pop_front() {
                             send_or_close(driver, *conn, &[byte]);

@@ -6,6 +6,7 @@ mod connections;
 mod delay_queue;
 mod event_loops;
 mod hostile;
+mod hostile_http2;
 mod http;
 mod known_delays;
 mod pingpong;
@@ -18,6 +19,7 @@ pub use event_loops::{
     serve_https, serve_pingpong,
 };
 pub use hostile::{Hostile, Kind};
+pub use hostile_http2::Http2Fault;
 pub use http::{Http, HttpLimits};
 pub use known_delays::{Calibrate, Pauses};
 pub use pingpong::Pingpong;
