@@ -1134,7 +1134,7 @@ pub(crate) struct ServeHttpArgs {
     /// --tls: another name or address for the certificate; repeatable
     #[arg(long = "cert-name", value_name = "NAME", requires = "tls")]
     pub(crate) cert_names: Vec<String>,
-    /// Maximum open connections; further ones get 503 [default: 65536, or as many as file descriptors allow]
+    /// Maximum open connections; further ones get 503, or GOAWAY over HTTP/2 [default: 65536, or as many as file descriptors allow]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) connections: Option<u32>,
     /// Maximum size of a request head; larger ones get 431

@@ -219,7 +219,7 @@ impl Http {
                         break;
                     }
                 }
-                Phase::Delayed(_) => break,
+                Phase::Delayed(_) | Phase::Refused => break,
                 Phase::Http2(_) => {
                     if !self.advance_http2(slot) {
                         break;
@@ -324,6 +324,7 @@ impl Http {
                 }
             }
             Phase::Lingering => self.connections.close(driver, conn),
+            Phase::Refused => self.refuse_connection(slot, false),
             Phase::Http2(_) => return self.expire_http2(driver, conn),
             Phase::Streaming(_) | Phase::Closing => self.connections.cut_off(driver, conn),
             Phase::Undrawn(..) | Phase::Delayed(_) | Phase::Answered { .. } => {}
@@ -339,7 +340,8 @@ impl Http {
         self.end_sessions(driver, true);
         for slot in 0..self.connections.slots.len() {
             let connection = &mut self.connections.slots[slot];
-            let (Some(conn), false, Phase::Ready) = (connection.conn, connection.blocked, &connection.state.phase)
+            let (Some(conn), false, Phase::Ready | Phase::Refused) =
+                (connection.conn, connection.blocked, &connection.state.phase)
             else {
                 continue;
             };
@@ -367,9 +369,9 @@ impl Handler for Http {
     }
 
     fn refused<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
-        self.connections.add(conn, driver.now(), HttpState::default());
-        self.fail_with(conn.index(), 503, "connection limit reached");
-        self.settle(driver, conn);
+        self.connections.add(conn, driver.now(), HttpState { phase: Phase::Refused, ..HttpState::default() });
+        self.connections.slots[conn.index()].deadline = self.connections.now.saturating_add(self.limits.linger_ns);
+        self.connections.schedule(conn);
     }
 
     #[inline]
@@ -387,6 +389,10 @@ impl Handler for Http {
                 connection.input.extend_from_slice(driver.bytes(data));
                 self.take_input(slot, driver.now());
             }
+            self.settle(driver, conn);
+        } else if matches!(connection.state.phase, Phase::Refused) {
+            let is_http2 = http2::is_preface(driver.bytes(data));
+            self.refuse_connection(slot, is_http2);
             self.settle(driver, conn);
         } else if !connection.is_over() {
             connection.input.extend_from_slice(driver.bytes(data));
@@ -420,7 +426,11 @@ impl Handler for Http {
     fn end_of_stream<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
         let connection = &mut self.connections.slots[conn.index()];
         connection.end_received = true;
-        if connection.takes() {
+        let is_refused = matches!(connection.state.phase, Phase::Refused);
+        if is_refused {
+            self.refuse_connection(conn.index(), false);
+        }
+        if is_refused || self.connections.slots[conn.index()].takes() {
             self.settle(driver, conn);
         }
     }

@@ -28,6 +28,8 @@ pub(super) enum Phase {
     /// There is no request, or only an incomplete head.
     #[default]
     Ready,
+    /// The connection is over the limit, and its first bytes will show the protocol of the error.
+    Refused,
     /// The body of a request is arriving.
     Body(Incoming),
     /// The response will be delayed; the delay has not been drawn yet.

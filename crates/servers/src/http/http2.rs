@@ -5,7 +5,7 @@ pub(super) mod session;
 mod stream;
 
 use net::{Conn, Driver};
-use wire::http2::{ConnectionError, ErrorCode, Limits, PREFACE};
+use wire::http2::{ConnectionError, ErrorCode, Limits, PREFACE, Settings, push_go_away, push_settings};
 
 use self::session::{Context, Exchanges, Session};
 use super::connection_state::Phase;
@@ -24,12 +24,28 @@ pub(super) fn codec_limits(limits: &HttpLimits) -> Limits {
     }
 }
 
+/// Whether the first bytes of a connection are the preface or a part of it.
+pub(super) fn is_preface(bytes: &[u8]) -> bool {
+    bytes.starts_with(PREFACE) || PREFACE.starts_with(bytes)
+}
+
 impl Http {
+    /// Ends a connection over the limit with an error in the client's protocol.
+    #[cold]
+    pub(super) fn refuse_connection(&mut self, slot: usize, is_http2: bool) {
+        if !is_http2 {
+            return self.fail_with(slot, 503, "connection limit reached");
+        }
+        push_settings(&mut self.out, &Settings::DEFAULT);
+        push_go_away(&mut self.out, 0, ErrorCode::ENHANCE_YOUR_CALM);
+        self.connections.slots[slot].state.phase = Phase::Answered { linger: true };
+    }
+
     /// Returns whether `bytes` are the preface or a part of it. Starts the session once the preface is complete.
     #[cold]
     pub(super) fn starts_http2(&mut self, slot: usize, bytes: &[u8]) -> bool {
         let state = &mut self.connections.slots[slot].state;
-        if state.has_requests || !(bytes.starts_with(PREFACE) || PREFACE.starts_with(bytes)) {
+        if state.has_requests || !is_preface(bytes) {
             return false;
         }
         if bytes.len() >= PREFACE.len() {

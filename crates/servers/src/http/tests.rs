@@ -735,6 +735,11 @@ fn connection_over_the_limit_gets_an_error() {
     let said: Vec<String> = all.iter().map(|seen| render(b"", &seen.borrow())).collect();
     let refused = r#"503 close "connection limit reached\n", end"#;
     assert_eq!(said, [r#"200 "test""#, r#"200 "test""#, refused]);
+    // Without a first byte, the protocol of the error is HTTP/1.1.
+    let silent = world.client(vec![]);
+    let ended = world.client_that(vec![Step::End(0)], false);
+    world.run(3 * S);
+    assert_eq!([silent, ended].map(|seen| render(b"", &seen.borrow())), [refused, refused]);
 }
 
 #[test]

@@ -181,6 +181,15 @@ fn check_with(name: &str, limits: &HttpLimits, frames: &[u8], head_streams: &[u3
 }
 
 #[test]
+fn connection_over_the_limit_gets_goaway() {
+    let mut world = World::new(Network::PERFECT, &HttpLimits::DEFAULT);
+    world.connections = 1;
+    let all = [(); 2].map(|()| world.client(vec![Step::Send(0, [opening(), get2(1, "/")].concat())]));
+    world.run(S);
+    assert_eq!(all.map(|seen| render2(&seen.borrow())), [r#"1: 200 "test""#, "go away 0 ENHANCE_YOUR_CALM, end"]);
+}
+
+#[test]
 fn routes_of_http2_match_http1() {
     for (target, expected) in [
         ("/", r#"200 "test""#),
