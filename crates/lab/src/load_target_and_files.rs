@@ -208,7 +208,7 @@ fn unreadable_value(request: &HttpRequest, directory: &Path) -> Option<String> {
         let parts = request_values::parts(text).map_err(|error| error.in_one_line())?;
         parts.into_iter().try_for_each(|part| match part {
             Part::Field(_, Field::Csv { file, column, .. }) => {
-                request_values::read_column(&directory.join(file), &column, in_header, |_| {})
+                study::csv_column::read(&directory.join(file), &column, in_header, |_| {})
             }
             _ => Ok(()),
         })
@@ -381,7 +381,7 @@ mod tests {
                      path = \"/{{csv:users.csv:ids}}\"\n[[load.request]]\npath = \"/{{csv:users.csv:id}}\"";
         let file = folder.path().join("users.csv").display().to_string();
         let expected = [
-            format!("request `GET /{{{{csv:users.csv:ids}}}}`: `{file}` has no column `ids`; did you mean `id`?"),
+            format!("request `GET /{{{{csv:users.csv:ids}}}}`: {file}:1:1: no column `ids`; did you mean `id`?"),
             "request `POST /`: unknown value `{{uid}}`; write {{uuid}}".to_owned(),
         ];
         assert_eq!(missing_files(&plan(lines), folder.path()), expected);

@@ -27,6 +27,7 @@ extern crate no_schema as schemars;
 pub mod buckets_as_text;
 pub mod cases;
 pub mod cpu_profile;
+pub mod csv_column;
 pub mod expand;
 mod factor_placeholders;
 pub mod gate;

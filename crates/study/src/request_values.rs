@@ -2,14 +2,10 @@
 //! braces. A request sent again has identical bytes (except times), and equal fields in a request have equal values.
 
 use std::collections::BTreeMap;
-use std::io::Read;
-use std::path::Path;
 
 use config::Invalid;
 use config::nearest;
 
-/// Maximum length of a value in a CSV file, bytes.
-const VALUE_MAX_BYTES: usize = 64 * 1024;
 const LETTERS_MAX: u32 = 65_536;
 const EXPONENT_MAX: f64 = 10.0;
 const OPEN: &str = "{{";
@@ -206,47 +202,6 @@ fn csv(argument: &str) -> Option<Field> {
     let (file, column) = rest.rsplit_once(':')?;
     let is_named = !file.is_empty() && !column.is_empty();
     is_named.then(|| Field::Csv { file: file.to_owned(), column: column.to_owned(), order })
-}
-
-/// Calls `each` with the values of a column of the CSV file at `path`. Fails as [`column()`] does, or at a read error.
-pub fn read_column(path: &Path, name: &str, in_header: bool, each: impl FnMut(&str)) -> Result<(), String> {
-    let shown = path.display().to_string();
-    let file = std::fs::File::open(path).map_err(|error| format!("cannot read `{shown}`: {error}"))?;
-    column(file, &shown, name, in_header, each)
-}
-
-/// Calls `each` with the values of a CSV column. Fails if there is no such column, no row, or an invalid value.
-pub fn column(
-    file: impl Read,
-    shown: &str,
-    column: &str,
-    in_header: bool,
-    mut each: impl FnMut(&str),
-) -> Result<(), String> {
-    let failed = |error: csv::Error| format!("cannot read `{shown}`: {error}");
-    let mut reader = csv::Reader::from_reader(file);
-    let names = reader.headers().map_err(failed)?.clone();
-    let Some(at) = names.iter().position(|name| name == column) else {
-        let hint = nearest::suggestion(column, names.iter());
-        return Err(format!("`{shown}` has no column `{column}`; {hint}"));
-    };
-    let (mut rows, mut row) = (0, csv::StringRecord::new());
-    while reader.read_record(&mut row).map_err(failed)? {
-        let text = &row[at];
-        let wrong = if text.len() > VALUE_MAX_BYTES {
-            Some(format!("{} bytes, at most {VALUE_MAX_BYTES} allowed", text.len()))
-        } else {
-            let control = text.chars().find(|char| in_header && char.is_control() && *char != '\t');
-            control.map(|control| format!("{control:?} cannot be sent in a header"))
-        };
-        if let Some(wrong) = wrong {
-            let line = row.position().map_or(0, csv::Position::line);
-            return Err(format!("`{shown}`, line {line}, column `{column}`: {wrong}"));
-        }
-        each(text);
-        rows += 1;
-    }
-    if rows == 0 { Err(format!("`{shown}` has no rows below its header line")) } else { Ok(()) }
 }
 
 #[cfg(test)]
