@@ -42,18 +42,34 @@ pub struct Invalid {
     pub message: String,
     /// Suggestion for the user; `None` if there is none.
     pub hint: Option<String>,
+    /// The part of the string that is invalid; `None` for the whole string.
+    pub part: Option<String>,
 }
 
 impl Invalid {
     /// Creates an error without a hint.
     pub fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), hint: None }
+        Self { message: message.into(), hint: None, part: None }
     }
 
     /// Adds a hint, which replaces an earlier one.
     #[must_use]
     pub fn hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
+    }
+
+    /// Sets the part of the string that is invalid.
+    #[must_use]
+    pub fn part(self, part: &str) -> Self {
+        Self { part: Some(part.to_owned()), ..self }
+    }
+
+    /// Byte range of the invalid part in `text`. `None` if this is the whole text.
+    pub fn span_in(&self, text: &str) -> Option<Range<usize>> {
+        let part = self.part.as_ref()?;
+        // An unclosed part reaches to the end, and can begin like a valid part before it.
+        let at = text.strip_suffix(part.as_str()).map(str::len).or_else(|| text.find(part.as_str()))?;
+        Some(at..at + part.len())
     }
 
     /// Formats the message and the hint in one line.

@@ -47,6 +47,7 @@ impl<'a> Report<'a> {
 
     /// Adds the error of an invalid value at `place`.
     pub fn invalid(&self, place: Place, error: Invalid) {
+        let place = error.span_in(self.source(place)).map_or(place, |span| place.part(span));
         self.mistake(place, error.message, error.hint);
     }
 

@@ -468,7 +468,7 @@ impl<'a, F: Fill> Section<'a, F> {
                 Some(Found { value: Cow::Owned(Value::Text(text)), place, name })
             }
             Err(error) => {
-                if let Some(Invalid { message, hint }) = error {
+                if let Some(Invalid { message, hint, .. }) = error {
                     self.report.mistake(node.place, format!("{name} {message}"), hint);
                 }
                 None

@@ -124,10 +124,8 @@ fn thousands(text: &str, unit: &str, quantity: &str) -> Result<u64, Invalid> {
 
 fn unknown(text: &str, unit: &str, quantity: &str, units: &str) -> Invalid {
     let meant = units.split(", ").find(|known| known.eq_ignore_ascii_case(unit));
-    Invalid {
-        message: format!("`{unit}` in `{text}` is not a unit of {quantity}: {units}"),
-        hint: meant.map(|meant| format!("did you mean `{meant}`?")),
-    }
+    let error = Invalid::new(format!("`{unit}` in `{text}` is not a unit of {quantity}: {units}"));
+    Invalid { hint: meant.map(|meant| format!("did you mean `{meant}`?")), ..error }
 }
 
 fn not_a_number(text: &str) -> Invalid {

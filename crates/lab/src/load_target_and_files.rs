@@ -5,6 +5,7 @@ use std::fs::File;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
+use config::place::line_and_column;
 use study::Journey;
 use study::load_limits_and_defaults::BODY_MAX_BYTES;
 use study::node_messages::Standing;
@@ -15,15 +16,14 @@ use study::spec::{Expect, HttpRequest, Protocol, Target, WeightedJourney};
 use crate::size_limited_reads::{read_limited, read_text};
 
 fn fill(text: &str, ports: Standing) -> Option<String> {
-    let ports = [
-        ("{port}", Some(ports.port)),
-        ("{subject_port}", Some(ports.subject_port)),
-        ("{admin_port}", ports.admin_port),
-    ];
-    ports.iter().try_fold(text.to_owned(), |text, (template, port)| match port {
-        _ if !text.contains(template) => Some(text),
-        port => port.map(|port| text.replace(template, &port.to_string())),
-    })
+    let port = |name: &str| match name {
+        "port" => Some(ports.port),
+        "subject_port" => Some(ports.subject_port),
+        "admin_port" => ports.admin_port,
+        _ => None,
+    };
+    let filled = study::fill(text, |name| port(name).map(|port| port.to_string()));
+    (!filled.contains("{admin_port}")).then_some(filled)
 }
 
 /// Builds the target of a load on a trial's server. Fails if the load has no requests or a file is unreadable.
@@ -205,7 +205,11 @@ fn unreadable_value(request: &HttpRequest, directory: &Path) -> Option<String> {
     let headers = request.headers.iter().map(|(_, value)| (value.as_str(), true));
     let mut texts = [(request.target.as_str(), false), (body, false)].into_iter().chain(headers);
     let check = |(text, in_header): (&str, bool)| {
-        let parts = request_values::parts(text).map_err(|error| error.in_one_line())?;
+        let parts = request_values::parts(text).map_err(|error| {
+            // Errors outside files were reported with the study.
+            let (line, column) = line_and_column(text, error.span_in(text).map_or(0, |span| span.start));
+            format!("body, line {line}, column {column}: {}", error.in_one_line())
+        })?;
         parts.into_iter().try_for_each(|part| match part {
             Part::Field(_, Field::Csv { file, column, .. }) => {
                 study::csv_column::read(&directory.join(file), &column, in_header, |_| {})
@@ -375,14 +379,14 @@ mod tests {
     #[test]
     fn reports_wrong_values_in_files() {
         let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("body"), "{{uid}}").unwrap();
+        std::fs::write(folder.path().join("body"), "a\nb {{uid}}").unwrap();
         std::fs::write(folder.path().join("users.csv"), "id\n1\n").unwrap();
         let lines = "protocol = \"http\"\n[[load.request]]\nmethod = \"POST\"\nbody_file = \"body\"\n[[load.request]]\n\
                      path = \"/{{csv:users.csv:ids}}\"\n[[load.request]]\npath = \"/{{csv:users.csv:id}}\"";
         let file = folder.path().join("users.csv").display().to_string();
         let expected = [
             format!("request `GET /{{{{csv:users.csv:ids}}}}`: {file}:1:1: no column `ids`; did you mean `id`?"),
-            "request `POST /`: unknown value `{{uid}}`; write {{uuid}}".to_owned(),
+            "request `POST /`: body, line 2, column 3: unknown value `{{uid}}`; write {{uuid}}".to_owned(),
         ];
         assert_eq!(missing_files(&plan(lines), folder.path()), expected);
         let Target::Http { directory, .. } = target_of(lines, folder.path()).unwrap() else { unreachable!() };

@@ -302,7 +302,14 @@ impl Parts {
     pub(crate) fn read(args: &HttpArgs, mistakes: &mut Mistakes) -> Self {
         let method = mistakes.flag("`--method`", &args.method, validate_http::method);
         let headers = fields(&args.headers, mistakes);
-        let body = body(&args.body, "--body-file", args.body_file.as_deref(), mistakes);
+        let mut body = body(&args.body, "--body-file", args.body_file.as_deref(), mistakes);
+        let text = body.as_deref().and_then(|body| std::str::from_utf8(body).ok());
+        if let (Some(path), Some(text), false) = (&args.body_file, text, args.grpc)
+            && let Err(found) = study::request_values::check_file(text)
+        {
+            mistakes.in_file(path, text, &found);
+            body = None;
+        }
         Self { method, headers, body, from_file: args.urls.is_some(), is_grpc: args.grpc }
     }
 
@@ -439,6 +446,10 @@ mod tests {
         std::fs::write(&path, b"\x00\xff").unwrap();
         let path = path.to_str().unwrap();
         assert_eq!(requests(&["http://h", "--body-file", path]).1[0].body, b"\x00\xff");
+        std::fs::write(path, "{\n\"a\": \"{{sec}}\"}").unwrap();
+        let said = bad(&["http://h", "--body-file", path]);
+        assert!(said.contains(&format!("{path}:2:7")) && said.contains("unknown value `{{sec}}`"), "{said}");
+        std::fs::write(path, b"\x00\xff").unwrap();
         assert_eq!(requests(&["http://h", "--expect-body-file", path]).3.body.unwrap(), b"\x00\xff");
     }
 

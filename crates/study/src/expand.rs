@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 
 use config::nearest::suggestion;
 use config::node::{Node, Table, Value};
-use config::{Diagnostic, Place, Report};
+use config::{Diagnostic, Invalid, Place, Report};
 
 use factor_levels::Factor;
 use subject::Cpus;
@@ -270,7 +270,7 @@ fn check_templates(root: &Table, factors: &[Factor], companions: &[(String, Sect
     // A misspelled `command` should cause only one error.
     let has_command = texts.iter().any(|(spot, ..)| *spot == Spot::Command);
     for (spot, text, place) in texts {
-        for (_, name) in factor_placeholders::templates(text) {
+        for name in factor_placeholders::names(text) {
             let of_lab: &[&str] = match spot {
                 Spot::Command => &factor_placeholders::SUBJECT,
                 Spot::Environment | Spot::Companion => &[factor_placeholders::PORT],
@@ -286,22 +286,22 @@ fn check_templates(root: &Table, factors: &[Factor], companions: &[(String, Sect
                 continue;
             }
             let written = format!("{{{name}}}");
-            let at = report.source(place).find(&written).map_or(place, |at| place.part(at..at + written.len()));
+            let mistake = |message: String| report.invalid(place, Invalid::new(message).part(&written));
             if ports.contains(name) {
-                let message = format!("`{written}` only works in the command and the environment of `[subject]`");
-                report.mistake(at, message, None);
+                mistake(format!("`{written}` only works in the command and the environment of `[subject]`"));
             } else if factor_placeholders::SUBJECT.contains(&name) {
                 let is_port = name == factor_placeholders::PORT;
                 let also = if is_port { ", `subject.environment` and the targets of a journey" } else { "" };
                 if has_command {
-                    report.mistake(at, format!("`{written}` only works in `subject.command`{also}"), None);
+                    mistake(format!("`{written}` only works in `subject.command`{also}"));
                 }
             } else if journey::PORTS.contains(&name) {
-                report.mistake(at, format!("`{written}` only works in proxies and the targets of a journey"), None);
+                mistake(format!("`{written}` only works in proxies and the targets of a journey"));
             } else if !lost(name, report) {
                 let known = factors.iter().map(|factor| factor.name.as_str()).chain(ports.iter().map(String::as_str));
                 let known = known.chain(of_lab.iter().copied());
-                report.mistake(at, format!("`{written}` does not name a factor"), suggestion(name, known));
+                let error = Invalid::new(format!("`{written}` does not name a factor")).hint(suggestion(name, known));
+                report.invalid(place, error.part(&written));
             }
         }
     }
@@ -313,8 +313,8 @@ fn lost(factor: &str, report: &Report) -> bool {
 
 /// Reports unused factors, because chance differences between their levels would look like effects.
 fn check_use(root: &Table, factors: &[Factor], report: &Report) {
-    let used = texts(root).into_iter().flat_map(|(_, text, _)| factor_placeholders::templates(text));
-    let used = used.map(|(_, name)| name).collect::<BTreeSet<_>>();
+    let used = texts(root).into_iter().flat_map(|(_, text, _)| factor_placeholders::names(text));
+    let used = used.collect::<BTreeSet<_>>();
     for factor in factors {
         let name = factor.name.as_str();
         let picks = name == crate::proxy_plan::THROUGH && root.get("proxy").is_some();

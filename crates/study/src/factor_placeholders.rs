@@ -1,7 +1,7 @@
 //! Templates such as `{clients}` in the strings of a study. A name is a letter or `_`, then letters, digits, `_` and
 //! `-`. Other braces are literal, so JSON needs no escapes; `{{…}}` is a request value ([`crate::request_values`]).
 
-use std::ops::Range;
+use crate::template::{self, Braces, Part};
 
 pub(crate) const PORT: &str = "port";
 
@@ -23,18 +23,15 @@ pub(crate) fn is_reserved(name: &str) -> bool {
     ["address", PORT, "folder"].contains(&name) || name.ends_with(PORT_OF)
 }
 
-/// Finds each `{...}` without inner braces. Returns its byte range, with the braces, and the string between them.
-pub(crate) fn braced(text: &str) -> impl Iterator<Item = (Range<usize>, &str)> {
-    text.match_indices('{').filter_map(|(open, _)| {
-        let inner = &text[open + 1..];
-        let length = inner.find(['{', '}']).filter(|at| inner[*at..].starts_with('}'))?;
-        Some((open..open + length + 2, &inner[..length]))
-    })
+fn split<'t, T>(text: &'t str, read: impl Fn(&'t str) -> Option<T>) -> Vec<Part<'t, T>> {
+    let parts = template::parts(text, Braces::SingleOnly, |name| Ok(is_name(name).then(|| read(name)).flatten()));
+    parts.expect("no placeholder is an error")
 }
 
-pub(crate) fn templates(text: &str) -> Vec<(Range<usize>, &str)> {
-    let is_value = |span: &Range<usize>| text[..span.start].ends_with('{') && text[span.end..].starts_with('}');
-    braced(text).filter(|(span, name)| is_name(name) && !is_value(span)).collect()
+/// The names of the templates in `text`, in order.
+pub(crate) fn names(text: &str) -> Vec<&str> {
+    let name = |part| if let Part::Field(name, ()) = part { Some(name) } else { None };
+    split(text, |_| Some(())).into_iter().filter_map(name).collect()
 }
 
 pub(crate) fn is_name(name: &str) -> bool {
@@ -44,17 +41,11 @@ pub(crate) fn is_name(name: &str) -> bool {
 
 /// Replaces each template in `text` with the `value` of its name. Templates without a value remain unchanged.
 pub fn fill(text: &str, value: impl Fn(&str) -> Option<String>) -> String {
-    let mut filled = String::with_capacity(text.len());
-    let mut copied = 0;
-    for (span, name) in templates(text) {
-        if let Some(value) = value(name) {
-            filled.push_str(&text[copied..span.start]);
-            filled.push_str(&value);
-            copied = span.end;
-        }
-    }
-    filled.push_str(&text[copied..]);
-    filled
+    let text_of = |part: Part<'_, String>| match part {
+        Part::Text(text) => text.to_owned(),
+        Part::Field(_, value) => value,
+    };
+    split(text, value).into_iter().map(text_of).collect()
 }
 
 #[cfg(test)]
@@ -64,7 +55,7 @@ mod tests {
     use super::*;
 
     fn check(text: &str, expect: &[&str]) {
-        assert_eq!(templates(text).into_iter().map(|(_, name)| name).collect::<Vec<_>>(), expect, "{text}");
+        assert_eq!(names(text), expect, "{text}");
     }
 
     #[test]

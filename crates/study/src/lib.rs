@@ -63,6 +63,7 @@ mod set_overrides;
 pub mod shell_words;
 pub mod spec;
 mod study_and_profiles;
+pub mod template;
 pub mod time_law;
 pub mod trial_schedule;
 pub mod url;

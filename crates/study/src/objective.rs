@@ -112,7 +112,7 @@ fn trimmed(text: &str, span: Range<usize>) -> Range<usize> {
 
 fn condition(text: &str, span: Range<usize>) -> Result<Condition, Mistake> {
     let error = |span: Range<usize>, message: String, hint: Option<&str>| {
-        (span, Invalid { message, hint: hint.map(str::to_owned) })
+        (span, Invalid { hint: hint.map(str::to_owned), ..Invalid::new(message) })
     };
     let part = &text[span.clone()];
     const EXAMPLE: &str = "an objective looks like `p99 < 5ms and errors < 0.1%`";
@@ -150,8 +150,8 @@ fn condition(text: &str, span: Range<usize>) -> Result<Condition, Mistake> {
     }
     let bound = metric.read_value(written).unwrap_or(Ok(0.0)).map_err(|wrong| {
         let needs_unit = metric.unit == "ns" && written.parse::<f64>().is_ok_and(|bound| bound >= 0.0);
-        let hint = wrong.hint.or(needs_unit.then(|| example.to_owned()));
-        (bound_span.clone(), Invalid { message: format!("the bound of `{name}`: {}", wrong.message), hint })
+        let hint = wrong.hint.clone().or(needs_unit.then(|| example.to_owned()));
+        (bound_span.clone(), Invalid { hint, ..wrong.of(&format!("the bound of `{name}`")) })
     })?;
     if bound > most {
         return Err(error(bound_span, format!("the bound of `{name}` is out of range: {range}"), None));

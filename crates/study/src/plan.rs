@@ -166,10 +166,7 @@ impl SubjectPlan {
     /// Creates the plan of a server from a command. Fails if the command is invalid or has no `{port}`.
     pub fn of_command(command: &str) -> Result<SubjectPlan, String> {
         crate::shell_words::check(command).map_err(|mistake| mistake.to_string())?;
-        if !crate::factor_placeholders::templates(command)
-            .iter()
-            .any(|(_, name)| *name == crate::factor_placeholders::PORT)
-        {
+        if !crate::factor_placeholders::names(command).contains(&crate::factor_placeholders::PORT) {
             return Err(format!("`{command}` has no `{{port}}`"));
         }
         let (command, ready_timeout_ns, stop_timeout_ns) = (command.to_owned(), 10_000_000_000, 2_000_000_000);

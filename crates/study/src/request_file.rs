@@ -11,7 +11,7 @@ use config::{Diagnostic, Invalid, Place, Report};
 use serde::Deserialize;
 
 use crate::url::{self, Url};
-use crate::validate_http;
+use crate::{request_values, validate_http};
 
 /// Maximum size of a request file, bytes.
 pub const FILE_MAX_BYTES: usize = 16 << 20;
@@ -118,6 +118,7 @@ fn entry(line: &str, start: usize, number: usize, first: Option<&Entry>, report:
 
 fn url_beside(text: &str, first: Option<&Entry>) -> Result<Url, Invalid> {
     let url = url::parse(text)?;
+    request_values::parts(text)?;
     if !url.protocol.has_path() {
         return Err(Invalid::new("only `http` and `https` URLs can be listed"));
     }
@@ -167,11 +168,18 @@ fn json_entry(line: &str, start: usize, number: usize, first: Option<&Entry>, re
     let method = method.map(|method| validate_http::method(&method)).transpose().map_err(mistake);
     let url = url_beside(&url, first).map_err(mistake);
     let fields = header.iter().flat_map(|(name, values)| values.iter().map(move |value| (name, value)));
-    let headers =
-        fields.map(|(name, value)| Ok((validate_http::field_name(name)?, validate_http::field_value(name, value)?)));
+    let headers = fields.map(|(name, value)| {
+        request_values::parts(value)?;
+        Ok((validate_http::field_name(name)?, validate_http::field_value(name, value)?))
+    });
     let headers = headers.collect::<Result<Vec<_>, _>>().map_err(mistake);
-    let body = body.map(|text| BASE64_STANDARD.decode(text)).transpose();
-    let body = body.map_err(|error| mistake(Invalid::new(format!("`body` is not base64: {error}"))));
+    let decoded = |text: String| {
+        let body = BASE64_STANDARD.decode(text);
+        let body = body.map_err(|error| Invalid::new(format!("`body` is not base64: {error}")))?;
+        request_values::parts(std::str::from_utf8(&body).unwrap_or_default()).map_err(|error| error.of("`body`"))?;
+        Ok(body)
+    };
+    let body = body.map(decoded).transpose().map_err(mistake);
     let name = name.map(|name| validate_http::request_name(&name)).transpose().map_err(mistake);
     let (method, url, headers, body) = (method.ok()?, url.ok()?, headers.ok()?, body.ok()?);
     Some(Entry { weight, method, url, headers, body, name: name.ok()?, line: number })
@@ -279,6 +287,28 @@ mod tests {
                  or `3 GET http://host/path`",
             ]
         );
+    }
+
+    #[test]
+    fn wrong_values_have_places() {
+        assert_eq!(
+            said("http://h/{{seq}}\nhttp://h/a{{sec}}\nhttp://h/{{seq}}{{seq"),
+            [
+                "2:11: unknown value `{{sec}}` [{{sec}}] write {{seq}} or {{seq:1000}}",
+                "3:17: `{{seq` is not closed with `}}` [{{seq] `{{` begins a value; for a literal one, write `{{braces}}`",
+            ]
+        );
+        let header = r#"{"url": "http://h/", "header": {"A": ["{{sec}}"]}}"#;
+        let body = r#"{"url": "http://h/", "body": "e3tzZWN9fQ=="}"#;
+        let said = said(&format!("{header}\n{body}"));
+        assert!(said[0].starts_with("1:40: unknown value `{{sec}}` [{{sec}}]"), "{said:?}");
+        assert!(said[1].starts_with("2:1: `body`: unknown value `{{sec}}`"), "{said:?}");
+    }
+
+    #[test]
+    fn finds_an_error_in_the_millionth_line() {
+        let text = format!("{{\"url\": \"http://h/\"}}{}{{\"url\": \"http://h/\",}}", "\n".repeat(999_999));
+        assert!(said(&text)[0].starts_with("1000000:21: trailing comma"), "{:?}", said(&text));
     }
 
     #[test]

@@ -30,12 +30,12 @@ impl Fill for Settings<'_> {
         }
         let is_ours = |name: &str| !factor_placeholders::is_reserved(name);
         // An error in `"{clients}"` is reported at the level itself. Missing factors have already been reported.
-        let from = match factor_placeholders::templates(text).first() {
-            Some((span, factor)) if *span == (0..text.len()) && is_ours(factor) => {
+        let from = match factor_placeholders::names(text).first() {
+            Some(factor) if text.len() == factor.len() + 2 && is_ours(factor) => {
                 let setting = setting(factor).ok_or(None)?;
                 Some((setting.place, format!("level `{}` of `{factor}`", setting.level)))
             }
-            Some(_) if factor_placeholders::templates(&filled).iter().any(|(_, name)| is_ours(name)) => {
+            Some(_) if factor_placeholders::names(&filled).into_iter().any(is_ours) => {
                 return Err(None);
             }
             _ => None,

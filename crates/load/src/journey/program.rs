@@ -122,7 +122,8 @@ impl Program {
         }
         let mut lets = Vec::new();
         for (name, text) in &journey.lets {
-            let template = names.template(text).map_err(|error| mistakes.push(format!("`{name}`: {error}")));
+            let template =
+                names.template(text, Syntax::Other).map_err(|error| mistakes.push(format!("`{name}`: {error}")));
             let slot = names.add(name);
             lets.extend(template.ok().map(|template| (slot, template)));
         }
@@ -320,19 +321,18 @@ fn prepare_step(
         let at = journey.schemas.iter().position(|schema| schema.name == name)?;
         Some((journey.schemas[at].file.as_str(), schemas[at].as_ref()?))
     };
-    let url = names.template(&step.url).map_err(&mut told).ok().map(|url| url.within(Syntax::Url));
-    let headers = step.headers.iter().filter_map(|(name, text)| {
-        Some((name.clone(), names.template(text).map_err(&mut told).ok()?.within(Syntax::Header)))
-    });
+    let url = names.template(&step.url, Syntax::Url).map_err(&mut told).ok();
+    let headers = step
+        .headers
+        .iter()
+        .filter_map(|(name, text)| Some((name.clone(), names.template(text, Syntax::Header).map_err(&mut told).ok()?)));
     let headers = headers.collect();
     let media_type = step.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("content-type"));
     let media_type = media_type.map(|(_, text)| text.as_str());
     let (method, body) = match &step.call {
         Call::Rest { method, body, status } => {
-            let template = |body: &String| {
-                let template = names.template(body).map_err(&mut told).ok()?;
-                Some(template.within(Syntax::of_body(media_type, body)))
-            };
+            let template =
+                |body: &String| names.template(body, Syntax::of_body(media_type, body)).map_err(&mut told).ok();
             let body = body.as_ref().and_then(template);
             (method.clone(), Some(Body::Rest { body, status: status.clone() }))
         }
@@ -361,7 +361,7 @@ fn prepare_step(
     let think = think.and_then(|law| study::time_law::parse(law).map_err(|error| told(error.in_one_line())).ok());
     let condition = |text: &str| {
         let Condition { left, relation, right } = condition::parse(text)?;
-        Ok((names.template(&left)?, relation, names.template(&right)?))
+        Ok((names.template(&left, Syntax::Other)?, relation, names.template(&right, Syntax::Other)?))
     };
     let when = Some(step.when.as_str()).filter(|text| !text.is_empty());
     let when = when.and_then(|text| condition(text).map_err(&mut told).ok());

@@ -5,27 +5,14 @@ use std::fmt::Write;
 
 use codecs::value::Value;
 use stats::{Distribution, Rng};
-use study::journey::{Argument, placeholders};
+use study::journey::Argument;
+use study::journey::placeholders::{self, Field};
+use study::template::Part;
 
 use crate::template_escaping::{self, Escape, Syntax};
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Template(pub(crate) Vec<Piece>);
-
-impl Template {
-    /// Chooses the escaping of each value by its context in this template, which has the given syntax.
-    pub(crate) fn within(mut self, syntax: Syntax) -> Template {
-        let mut before = String::new();
-        for piece in &mut self.0 {
-            match piece {
-                Piece::Text(text) => before.push_str(text),
-                Piece::Slot(_, escape) => *escape = template_escaping::escape_after(syntax, &before),
-                Piece::Number(_) | Piece::Random(_) => {}
-            }
-        }
-        self
-    }
-}
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Piece {
@@ -59,19 +46,26 @@ impl Names {
         self.0.iter().position(|known| known == name).unwrap_or_else(|| self.add(name))
     }
 
-    pub(crate) fn template(&self, text: &str) -> Result<Template, String> {
-        let piece = |part: placeholders::Part| {
+    /// Compiles a template of this syntax, in which each value is escaped for its context.
+    pub(crate) fn template(&self, text: &str, syntax: Syntax) -> Result<Template, String> {
+        let mut before = String::new();
+        let piece = |part| {
             Ok(match part {
-                placeholders::Part::Text(text) => Piece::Text(text),
-                placeholders::Part::Number { times } => Piece::Number(times),
-                placeholders::Part::Random { length } => Piece::Random(length),
-                placeholders::Part::Name(name) => {
+                Part::Text(text) => {
+                    before.push_str(text);
+                    Piece::Text(text.to_owned())
+                }
+                Part::Field(_, Field::Number { times }) => Piece::Number(times),
+                Part::Field(_, Field::Random { length }) => Piece::Random(length),
+                Part::Field(name, Field::Name) => {
                     let slot = self.0.iter().position(|known| *known == name);
-                    Piece::Slot(slot.ok_or_else(|| format!("undefined name `{name}`"))?, Escape::None)
+                    let escape = template_escaping::escape_after(syntax, &before);
+                    Piece::Slot(slot.ok_or_else(|| format!("undefined name `{name}`"))?, escape)
                 }
             })
         };
-        placeholders::parts(text)?.into_iter().map(piece).collect::<Result<_, String>>().map(Template)
+        let parts = placeholders::parts(text).map_err(|error| error.in_one_line())?;
+        parts.into_iter().map(piece).collect::<Result<_, String>>().map(Template)
     }
 
     pub(crate) fn argument(&self, argument: &Argument) -> Result<Given, String> {
@@ -79,7 +73,7 @@ impl Names {
             Argument::Flag(flag) => Given::Fixed(Value::Bool(*flag)),
             Argument::Integer(integer) => Given::Fixed(Value::Integer(*integer)),
             Argument::Number(number) => Given::Fixed(Value::Double(*number)),
-            Argument::Text(text) => match self.template(text)?.0.as_slice() {
+            Argument::Text(text) => match self.template(text, Syntax::Other)?.0.as_slice() {
                 [Piece::Slot(slot, _)] => Given::Slot(*slot),
                 [Piece::Text(text)] => Given::Fixed(Value::Text(text.clone())),
                 pieces => Given::Text(Template(pieces.to_vec())),
@@ -171,7 +165,7 @@ mod tests {
     fn journey_depends_only_on_seed_and_number() {
         let mut names = Names::default();
         names.add("a");
-        let template = names.template("{a}-{number*3}-{random:8}").unwrap();
+        let template = names.template("{a}-{number*3}-{random:8}", Syntax::Other).unwrap();
         let text = |seed, number| {
             let mut values = Values::new(1, seed, number);
             values.slots[0] = Value::Integer(7);
@@ -193,13 +187,13 @@ mod tests {
         values.slots[0] = Value::Integer(7);
         assert_eq!(values.value(&given("{game}")), Value::Integer(7));
         assert_eq!(values.value(&given("game {game}")), Value::from("game 7"));
-        assert!(names.template("{other}").is_err());
+        assert!(names.template("{other}", Syntax::Other).is_err());
     }
 
     fn written(template: &str, syntax: Syntax, value: impl Into<Value>) -> String {
         let mut names = Names::default();
         names.add("x");
-        let template = names.template(template).unwrap().within(syntax);
+        let template = names.template(template, syntax).unwrap();
         let mut values = Values::new(1, 1, 0);
         values.slots[0] = value.into();
         values.text(&template).into_owned()

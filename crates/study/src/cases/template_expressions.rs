@@ -4,6 +4,8 @@
 use config::Invalid;
 use config::nearest::suggestion;
 
+use crate::template::{self, Braces};
+
 /// Maximum length of an expression, bytes. It also bounds the nesting depth.
 const EXPRESSION_MAX_BYTES: usize = 120;
 /// Maximum number of hexadecimal digits in a format, such as 8 in `{n:8x}`.
@@ -53,36 +55,21 @@ enum Expression {
 impl Template {
     /// Parses a template that may use `names`, each with an example of its type. Fails at the first invalid expression.
     pub fn parse(text: &str, names: &[(String, Value)]) -> Result<Template, Invalid> {
-        let (mut parts, mut plain, mut rest) = (Vec::new(), String::new(), text);
-        while let Some(open) = rest.find('{') {
-            plain.push_str(&rest[..open]);
-            rest = &rest[open + 1..];
-            if let Some(after) = rest.strip_prefix('{') {
-                plain.push('{');
-                rest = after;
-                continue;
+        let read = |inner: &str| {
+            if !inner.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_' || first == '(') {
+                return Ok(None);
             }
-            let begins = rest.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_' || first == '(');
-            let close = rest.find(['{', '}', '"']).filter(|at| begins && rest[*at..].starts_with('}'));
-            let Some(close) = close else {
-                plain.push('{');
-                continue;
-            };
-            let part = part(&rest[..close], names).map_err(|error| {
-                let error = error.of(&format!("`{{{}}}`", rest[..close].escape_debug()));
+            part(inner, names).map(Some).map_err(|error| {
+                let error = error.of(&format!("`{{{}}}`", inner.escape_debug()));
                 if error.hint.is_some() { error } else { error.hint("write `{{` for a literal brace") }
-            })?;
-            if !plain.is_empty() {
-                parts.push(Part::Plain(std::mem::take(&mut plain)));
-            }
-            parts.push(part);
-            rest = &rest[close + 1..];
-        }
-        plain.push_str(rest);
-        if !plain.is_empty() {
-            parts.push(Part::Plain(plain));
-        }
-        Ok(Template { parts })
+            })
+        };
+        let of_template = |part| match part {
+            template::Part::Text(text) => Part::Plain(text.to_owned()),
+            template::Part::Field(_, part) => part,
+        };
+        let parts = template::parts(text, Braces::SingleOrEscaped, read)?;
+        Ok(Template { parts: parts.into_iter().map(of_template).collect() })
     }
 
     /// Replaces each expression with its value. `value` returns the value of a name.

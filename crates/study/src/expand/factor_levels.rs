@@ -87,7 +87,7 @@ fn level(factor: &str, item: &Node, report: &Report) -> Option<(Level, Place)> {
                 "is too long: at most 256 bytes"
             } else if level.chars().any(char::is_control) {
                 "contains a control character"
-            } else if factor_placeholders::templates(level).iter().any(|(_, name)| *name != factor_placeholders::PORT) {
+            } else if factor_placeholders::names(level).iter().any(|name| *name != factor_placeholders::PORT) {
                 "contains a template; levels are not expanded"
             } else {
                 return Some((Level::Text(level.clone()), item.place));

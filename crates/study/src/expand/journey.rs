@@ -76,7 +76,7 @@ pub(super) const PORTS: [&str; 3] = [factor_placeholders::PORT, "subject_port", 
 
 /// Checks an origin, which is a scheme, a host and a port, and returns it. Templates must be among `ports`.
 fn origin(text: &str, schemes: &[Protocol], ports: &[&str]) -> Result<String, Invalid> {
-    if let Some((_, name)) = factor_placeholders::templates(text).into_iter().find(|(_, name)| !ports.contains(name)) {
+    if let Some(name) = factor_placeholders::names(text).into_iter().find(|name| !ports.contains(name)) {
         return Err(Invalid::new(format!("`{{{name}}}` only works in `resolve`")));
     }
     let filled = factor_placeholders::fill(text, |_| Some("1".to_owned()));

@@ -82,7 +82,7 @@ pub(super) fn process(section: &Section, needs_port: bool, hint: &str) -> Proces
 }
 
 fn takes_port(command: &str, environment: &BTreeMap<String, String>) -> bool {
-    let has_port = |text: &str| factor_placeholders::templates(text).iter().any(|(_, name)| *name == PORT);
+    let has_port = |text: &str| factor_placeholders::names(text).contains(&PORT);
     has_port(command) || environment.values().any(|value| has_port(value))
 }
 

@@ -5,9 +5,10 @@ use config::node::{self, Node, Value};
 use config::{Diagnostic, Invalid, Place, Report};
 
 use crate::journey::condition;
-use crate::journey::placeholders::{self, Part};
+use crate::journey::placeholders::{self, Field};
 use crate::journey::{Argument, Call, Journey, OWN_SCHEMAS, PRESETS, Schema, Step, reply_path};
 use crate::keys::JOURNEY;
+use crate::template::Part;
 use crate::time_law;
 use crate::validate_http;
 
@@ -80,20 +81,22 @@ impl Reader<'_> {
     fn check_template(&self, text: &str, place: Place, may_draw: bool) {
         let parts = match placeholders::parts(text) {
             Ok(parts) => parts,
-            Err(message) => return self.report.mistake(place, message, None),
+            Err(error) => return self.report.invalid(place, error),
         };
         for part in parts {
-            match part {
-                Part::Name(name) if !self.names.contains(&name) => {
-                    let hint = suggestion(&name, self.names.iter().map(String::as_str));
-                    return self.report.mistake(place, format!("`{name}` is not defined here"), hint);
+            let Part::Field(inner, field) = part else { continue };
+            let error = match field {
+                Field::Name if !self.names.iter().any(|name| name == inner) => {
+                    let hint = suggestion(inner, self.names.iter().map(String::as_str));
+                    Invalid::new(format!("`{inner}` is not defined here")).hint(hint)
                 }
-                Part::Random { .. } if !may_draw => {
-                    let hint = "write `name = \"{random:8}\"` in `[let]`, and `{name}` here".to_owned();
-                    return self.report.mistake(place, "`{random:N}` only works in `let`", hint);
+                Field::Random { .. } if !may_draw => {
+                    let hint = "write `name = \"{random:8}\"` in `[let]`, and `{name}` here";
+                    Invalid::new("`{random:N}` only works in `let`").hint(hint)
                 }
-                _ => {}
-            }
+                _ => continue,
+            };
+            self.report.invalid(place, error.part(&format!("{{{inner}}}")));
         }
     }
 
@@ -472,7 +475,7 @@ thrift = "a m"
     #[test]
     fn taken_names_exist_after_their_step() {
         let early = "name = \"x\"\ntargets = { a = \"\" }\n[[step]]\nurl = \"{a}/{id}\"\ntake = { id = \"body.id\" }\n";
-        assert_eq!(told(early), ["4:7: `id` is not defined here"]);
+        assert_eq!(told(early), ["4:12: `id` is not defined here"]);
         let late = format!("{early}[[step]]\nurl = \"{{a}}/{{id}}\"\n").replacen("/{id}", "/", 1);
         assert_eq!(told(&late), Vec::<String>::new());
     }

@@ -1,17 +1,19 @@
 //! Templates with placeholders, such as `https://{host}/users/{number*3}`.
 
-use crate::factor_placeholders::braced;
+use std::borrow::Cow;
+
+use config::Invalid;
+
+use crate::template::{self, Braces, Part};
 
 /// Maximum number of characters of `{random:N}`.
 pub const RANDOM_MAX: u32 = 64;
 
-/// A piece of a template.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Part {
-    /// Literal characters.
-    Text(String),
+/// Meaning of a placeholder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Field {
     /// A name, replaced by its value.
-    Name(String),
+    Name,
     /// A multiple of the number of the journey.
     Number {
         /// The factor by which the number is multiplied.
@@ -28,48 +30,35 @@ pub(crate) const OPEN: &str = "open";
 
 /// A template that yields `text` unchanged: `{open}` replaces each brace that would start a placeholder.
 pub(crate) fn literal(text: &str) -> String {
-    let (mut out, mut end) = (String::with_capacity(text.len()), 0);
-    for (span, inner) in braced(text) {
-        if !matches!(part(inner), Ok(None)) {
-            out += &text[end..span.start];
-            out += "{open}";
-            end = span.start + 1;
-        }
-    }
-    out + &text[end..]
+    let is_placeholder = |inner| Ok((!matches!(field(inner), Ok(None))).then_some(()));
+    let parts = template::parts(text, Braces::Single, is_placeholder).expect("no placeholder is an error");
+    let text_of = |part| match part {
+        Part::Text(text) => Cow::Borrowed(text),
+        Part::Field(inner, ()) => Cow::Owned(format!("{{{OPEN}}}{inner}}}")),
+    };
+    parts.into_iter().map(text_of).collect()
 }
 
 /// Splits a template at its placeholders; all other braces are literal. Fails at an invalid number, as in `{random:0}`.
-pub fn parts(text: &str) -> Result<Vec<Part>, String> {
-    let (mut parts, mut begin) = (Vec::new(), 0);
-    for (span, inner) in braced(text) {
-        let Some(found) = part(inner)? else { continue };
-        if span.start > begin {
-            parts.push(Part::Text(text[begin..span.start].to_owned()));
-        }
-        parts.push(found);
-        begin = span.end;
-    }
-    if begin < text.len() || parts.is_empty() {
-        parts.push(Part::Text(text[begin..].to_owned()));
-    }
-    Ok(parts)
+pub fn parts(text: &str) -> Result<Vec<Part<'_, Field>>, Invalid> {
+    template::parts(text, Braces::Single, field)
 }
 
-fn part(inner: &str) -> Result<Option<Part>, String> {
+fn field(inner: &str) -> Result<Option<Field>, Invalid> {
     let number = |text: &str, low: u64, high: u64| {
         let number = text.parse::<u64>().ok().filter(|number| (low..=high).contains(number));
-        number.ok_or_else(|| format!("`{{{inner}}}`: `{}` is not a number from {low} to {high}", text.escape_debug()))
+        let message = || format!("`{{{inner}}}`: `{}` is not a number from {low} to {high}", text.escape_debug());
+        number.ok_or_else(|| Invalid::new(message()))
     };
     Ok(match inner {
-        "number" => Some(Part::Number { times: 1 }),
+        "number" => Some(Field::Number { times: 1 }),
         _ if let Some(times) = inner.strip_prefix("number*") => {
-            Some(Part::Number { times: number(times, 1, 1_000_000)? })
+            Some(Field::Number { times: number(times, 1, 1_000_000)? })
         }
         _ if let Some(length) = inner.strip_prefix("random:") => {
-            Some(Part::Random { length: number(length, 1, u64::from(RANDOM_MAX))? as u32 })
+            Some(Field::Random { length: number(length, 1, u64::from(RANDOM_MAX))? as u32 })
         }
-        _ => is_name(inner).then(|| Part::Name(inner.to_owned())),
+        _ => is_name(inner).then_some(Field::Name),
     })
 }
 
@@ -84,22 +73,22 @@ mod tests {
     use super::*;
 
     fn check(text: &str, expected: &str) {
-        let words = |part: &Part| match part {
+        let words = |part: &Part<'_, Field>| match part {
             Part::Text(text) => format!("{text:?}"),
-            Part::Name(name) => name.clone(),
-            Part::Number { times } => format!("number*{times}"),
-            Part::Random { length } => format!("random:{length}"),
+            Part::Field(name, Field::Name) => (*name).to_owned(),
+            Part::Field(_, Field::Number { times }) => format!("number*{times}"),
+            Part::Field(_, Field::Random { length }) => format!("random:{length}"),
         };
         let found = match parts(text) {
             Ok(parts) => parts.iter().map(words).collect::<Vec<_>>().join(" "),
-            Err(error) => error,
+            Err(error) => error.message,
         };
         assert_eq!(found, expected, "{text}");
     }
 
     #[test]
     fn splits_templates_into_parts() {
-        check("", "\"\"");
+        check("", "");
         check("plain", "\"plain\"");
         check("{url}", "url");
         check("a{b}c{number}", "\"a\" b \"c\" number*1");
