@@ -10,6 +10,8 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
 use study::record::{Censored, Measurement, Record};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 
 use super::File;
 use super::row_names::{self, file, measured};
@@ -143,17 +145,10 @@ pub fn latency_file(measurement: &Measurement, kind: LatencyFile, name: &str, st
     }
 }
 
-/// Seconds since 1970 of a time such as `2026-11-20T21:05:00Z`, the only format in records; `None` for other formats.
+/// Seconds since 1970 of a time such as `2026-11-20T21:05:00Z`; `None` if it is not a time or earlier than 1970.
 fn unix_seconds(text: &str) -> Option<u64> {
-    let number = |from: usize, to: usize| text.get(from..to)?.parse::<u64>().ok();
-    let is_shaped = text.len() == 20 && text.ends_with('Z') && text.get(10..11) == Some("T");
-    let (year, month, day) = is_shaped.then(|| Some((number(0, 4)?, number(5, 7)?, number(8, 10)?)))??;
-    let (hour, minute, second) = (number(11, 13)?, number(14, 16)?, number(17, 19)?);
-    // Howard Hinnant's algorithm: years begin in March, so that a leap day is the last day of its year.
-    let shifted_year = if month <= 2 { year.checked_sub(1)? } else { year };
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day.checked_sub(1)?;
-    let days = shifted_year * 365 + shifted_year / 4 - shifted_year / 100 + shifted_year / 400 + day_of_year;
-    days.checked_sub(719_468).map(|days| days * 86_400 + hour * 3_600 + minute * 60 + second)
+    let time = OffsetDateTime::parse(text, &Rfc3339).ok()?;
+    u64::try_from(time.unix_timestamp()).ok()
 }
 
 #[cfg(test)]
@@ -174,7 +169,7 @@ mod tests {
             ("1970-01-01T00:00:00Z", Some(0)),
             ("2000-02-29T12:00:01Z", Some(951_825_601)),
             ("2026-11-20T21:05:00Z", Some(1_795_208_700)),
-            ("2026-11-20 21:05:00Z", None),
+            ("2026-11-20T21:05:00", None),
             ("0000-01-01T00:00:00Z", None),
             ("", None),
             ("ääääääääää", None),
