@@ -96,10 +96,9 @@ impl Service {
         is_strict: bool,
     ) -> RequestKind<'m> {
         match (&self.schema, body) {
-            (Schema::Thrift { .. }, Ok(body)) => match thrift::whole(body) {
-                Ok(message) => self.thrift_request(&message),
-                Err(_) => RequestKind::Unreadable,
-            },
+            (Schema::Thrift { .. }, Ok(body)) => {
+                thrift::whole(body).map_or(RequestKind::Unreadable, |message| self.thrift_request(&message))
+            }
             (Schema::Soap(wsdl), Ok(body)) => soap::request(wsdl, &self.ops, &head.headers, body, is_strict),
             (Schema::Thrift { .. } | Schema::Soap(_), _) => RequestKind::Unreadable,
             (Schema::Rest, _) => match self.route(head.method.as_str(), &head.path) {

@@ -263,10 +263,8 @@ impl Store for EntryStore {
         let mut rows = file.shared.all();
         rows.retain(|(key, ..)| !unwritten.contains_key(key));
         rows.extend(unwritten.into_iter().map(|(key, (used_s, entry))| (key, used_s, entry)));
-        for (key, used_s, entry) in rows {
-            if file.is_live(used_s, now_s) {
-                show(&key, &entry);
-            }
+        for (key, _, entry) in rows.iter().filter(|(_, used_s, _)| file.is_live(*used_s, now_s)) {
+            show(key, entry);
         }
     }
 

@@ -111,11 +111,7 @@ impl TypeChecker<'_> {
             (Type::Any | Type::Tuple(_), _) => Ok(()),
             (Type::Named(name), _) if !self.schema.types.contains_key(name) => Ok(()),
             (_, Value::Malformed(why)) => Err(Misfit::new(why)),
-            (_, Value::Opaque) => {
-                self.is_unknown = true;
-                Ok(())
-            }
-            _ if depth > DEPTH_MAX => {
+            _ if matches!(value, Value::Opaque) || depth > DEPTH_MAX => {
                 self.is_unknown = true;
                 Ok(())
             }
@@ -131,16 +127,11 @@ impl TypeChecker<'_> {
                 true => Ok(()),
                 false => Err(Misfit::new(format!("text, must be {}", expected(of)))),
             },
-            (Type::List(of), Value::Array(list)) => {
-                let count = if of.is_unchecked() { 0 } else { list.len() };
+            (Type::List(of), Value::Array(node)) | (Type::Map(_, of), Value::Map(node)) => {
+                let count = if of.is_unchecked() { 0 } else { node.len() };
+                let place = |at| if matches!(value, Value::Map(_)) { "[...]".to_owned() } else { format!("[{at}]") };
                 (0..count).try_for_each(|at| {
-                    self.fits(of, list.at(at), depth + 1).map_err(|misfit| misfit.within(&format_args!("[{at}]")))
-                })
-            }
-            (Type::Map(_, of), Value::Map(map)) => {
-                let count = if of.is_unchecked() { 0 } else { map.len() };
-                (0..count).try_for_each(|at| {
-                    self.fits(of, map.at(at), depth + 1).map_err(|misfit| misfit.within(&"[...]"))
+                    self.fits(of, node.at(at), depth + 1).map_err(|misfit| misfit.within(&place(at)))
                 })
             }
             (Type::Record(_) | Type::Named(_), Value::Map(record)) => {

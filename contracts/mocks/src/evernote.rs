@@ -239,9 +239,8 @@ impl Thrift {
         if request.method != "POST" {
             return MockAnswer::only("POST");
         }
-        let protocol = match thrift::detect(request.body, &LIMITS) {
-            thrift::Detected::Thrift(protocol, Framing::Unframed) => protocol,
-            _ => return MockAnswer::text(400, "the body is not an unframed Thrift message"),
+        let thrift::Detected::Thrift(protocol, Framing::Unframed) = thrift::detect(request.body, &LIMITS) else {
+            return MockAnswer::text(400, "the body is not an unframed Thrift message");
         };
         let message = match Message::decode(protocol, request.body, &LIMITS) {
             Ok(message) => message,

@@ -65,13 +65,8 @@ fn load(source: &str, text: &str, import: ReadFile<'_>, mistakes: &mut Vec<Mista
         let (source, text) = texts[next].clone();
         next += 1;
         let mut tell = |at: usize, what: String| mistakes.push(Mistake::new(&source, &text, at, what, None));
-        let document = match Document::parse(text.as_bytes(), &LIMITS) {
-            Ok(document) => document,
-            Err(error) => {
-                tell(error.at, error.what);
-                continue;
-            }
-        };
+        let document = Document::parse(text.as_bytes(), &LIMITS).map_err(|error| tell(error.at, error.what));
+        let Ok(document) = document else { continue };
         for index in 0..document.elements.len() as u32 {
             let location = match (document.namespace(index), document.element(index).name) {
                 (WSDL, "import") => document.attribute(index, "location"),

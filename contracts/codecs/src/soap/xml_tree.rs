@@ -267,10 +267,7 @@ fn check_length(at: usize, bytes: usize, limit: usize) -> Result<(), DecodeError
 }
 
 fn split(name: &str) -> (Option<&str>, &str) {
-    match name.split_once(':') {
-        Some((prefix, name)) => (Some(prefix), name),
-        None => (None, name),
-    }
+    name.split_once(':').map_or((None, name), |(prefix, name)| (Some(prefix), name))
 }
 
 /// Converts line ends to LF, as XML requires.

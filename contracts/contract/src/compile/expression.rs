@@ -144,23 +144,17 @@ impl<'c> Compiler<'c> {
             ExprKind::If(condition, yes, no) => {
                 let condition = self.truth(condition, "the condition before `?`");
                 let ((yes, yes_type), (no, no_type)) = (self.expression(yes), self.expression(no));
-                let of = match joined(&yes_type, &no_type) {
-                    Some(of) => of,
-                    None => {
-                        let (yes, no) = (yes_type.described(), no_type.described());
-                        self.wrong_type(span, format!("both values must have the same type, found {yes} and {no}"));
-                        Type::Any
-                    }
-                };
+                let of = joined(&yes_type, &no_type).unwrap_or_else(|| {
+                    let (yes, no) = (yes_type.described(), no_type.described());
+                    self.wrong_type(span, format!("both values must have the same type, found {yes} and {no}"));
+                    Type::Any
+                });
                 (self.op(Op::If { condition, yes, no }, span), of)
             }
             ExprKind::List(items) => {
                 let (first, count, types) = self.operands(items);
-                let mut of = types.first().cloned().unwrap_or(Type::Any);
-                for next in types.iter().skip(1) {
-                    of = joined(&of, next).unwrap_or(Type::Any);
-                }
-                (self.op(Op::List { first, count }, span), Type::List(Box::new(of)))
+                let of = types.into_iter().reduce(|of, next| joined(&of, &next).unwrap_or(Type::Any));
+                (self.op(Op::List { first, count }, span), Type::List(Box::new(of.unwrap_or(Type::Any))))
             }
             ExprKind::Tuple(items) => {
                 let (first, count, types) = self.operands(items);
