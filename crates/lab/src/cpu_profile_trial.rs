@@ -67,13 +67,7 @@ pub fn profile(
                     .to_owned(),
             ),
         };
-        let perf = match perf {
-            Ok(perf) => perf,
-            Err(why) => {
-                profiles.push(none(point, &why));
-                continue;
-            }
-        };
+        let Ok(perf) = perf.map_err(|why| profiles.push(none(point, &why))) else { continue };
         let Record { block, order, step, .. } = *like;
         let trial = Trial { bench: &bench, point, block, order, step, revision: None, perf: Some(&perf) };
         let outcome = match trial.run(records.len(), progress) {

@@ -163,9 +163,7 @@ impl Files {
         let place = |index: u32| {
             let topology = format!("sys/devices/system/cpu/cpu{index}/topology");
             let core = self.number(&format!("{topology}/core_id"));
-            if core.is_none() {
-                placeless.push(index);
-            }
+            placeless.extend(core.is_none().then_some(index));
             Cpu {
                 index,
                 // A CPU without a reported core counts as its own core.

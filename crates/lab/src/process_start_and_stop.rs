@@ -259,14 +259,10 @@ impl Child {
         drop(command); // The command holds a writing end of the pipe, which must close for the tail to end.
         let pid = Pid::from_child(&child);
         // From here on, dropping `this` kills the process if the rest of the start fails.
-        let pidfd = match pidfd_open(pid, PidfdFlags::empty()) {
-            Ok(pidfd) => pidfd,
-            Err(error) => {
-                let _ = child.kill();
-                let _ = child.wait();
-                return Err(error.into());
-            }
-        };
+        let pidfd = pidfd_open(pid, PidfdFlags::empty()).inspect_err(|_| {
+            let _ = child.kill();
+            let _ = child.wait();
+        })?;
         let (input, output) = (child.stdin.take(), child.stdout.take());
         let this = Self {
             pid,

@@ -273,11 +273,10 @@ fn mistakes(hosts: &[HostPlan], launcher: Launcher, needed: &[Role]) -> Vec<Stri
     let mut wrong = Vec::new();
     let count = |role| hosts.iter().filter(|host| host.role == role).count();
     match count(Role::Subject) {
-        1 => {}
         0 if needed.contains(&Role::Subject) => {
             wrong.push("no machine has the role `subject`: the server needs one".to_owned());
         }
-        0 => {}
+        0 | 1 => {}
         several => wrong.push(format!("{several} machines have the role `subject`: the server runs on one")),
     }
     if count(Role::Load) == 0 {

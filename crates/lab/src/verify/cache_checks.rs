@@ -61,9 +61,7 @@ fn detect(server: &Server<'_>) -> Result<Detected, String> {
         (Speech::Resp, b"*1\r\n$4\r\nPING\r\n", b"+PONG"),
         (Speech::Http, b"HEAD / HTTP/1.1\r\nHost: a\r\n\r\n", b"HTTP/1.1"),
     ] {
-        if said(asked)?.starts_with(begins) {
-            speaks.push(speech);
-        }
+        speaks.extend(said(asked)?.starts_with(begins).then_some(speech));
     }
     if speaks.is_empty() {
         return Err(format!("speaks no supported protocol: `{}`", version.escape_ascii()));

@@ -39,10 +39,8 @@ pub(super) fn checks(suite: Suite) -> Vec<Check> {
 const MANY: usize = 1000;
 
 fn connections(server: &mut Server<'_>) -> Result<(), Trouble> {
-    let mut clients = Vec::with_capacity(MANY);
-    for index in 0..MANY {
-        clients.push(server.connect().map_err(|why| format!("connection {}: {why}", index + 1))?);
-    }
+    let connect = |index| server.connect().map_err(|why| format!("connection {}: {why}", index + 1));
+    let mut clients = (0..MANY).map(connect).collect::<Result<Vec<_>, _>>()?;
     for round in [1_u32, 1 << 16] {
         for (index, client) in clients.iter_mut().enumerate() {
             client.send(&client.speech.clone().question(round + index as u32))?;
@@ -120,13 +118,7 @@ fn nodelay(server: &mut Server<'_>) -> Result<(), Trouble> {
     for (pid, number) in server.sockets() {
         let copy =
             pidfd_open(pid, PidfdFlags::empty()).and_then(|of| pidfd_getfd(of, number, PidfdGetfdFlags::empty()));
-        let socket = match copy {
-            Ok(socket) => socket,
-            Err(error) => {
-                refused = Some(error);
-                continue;
-            }
-        };
+        let Ok(socket) = copy.map_err(|error| refused = Some(error)) else { continue };
         let peer = rustix::net::getpeername(&socket).ok().flatten();
         let peer = peer.and_then(|peer| SocketAddr::try_from(peer).ok());
         // A runtime may use IPv6 sockets for IPv4, as Java does.

@@ -132,10 +132,7 @@ impl Talk<'_, '_> {
 
     /// Sends all requests, then reads. If requests are cut, reads the due responses before the next piece.
     fn at_once(&self, count: usize, question: Ask<'_, '_>) -> Result<(), Trouble> {
-        let mut all = Vec::with_capacity(count);
-        for number in 0..count {
-            all.push(question(number)?);
-        }
+        let all = (0..count).map(question).collect::<Result<Vec<_>, _>>()?;
         let bytes: Vec<u8> = all.iter().flat_map(|one| one.bytes.iter().copied()).collect();
         if bytes.len() > AT_ONCE_MAX {
             return Err(Trouble::NotChecked(format!("{} bytes are too many to send at once", bytes.len())));

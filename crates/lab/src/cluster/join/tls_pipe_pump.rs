@@ -210,9 +210,7 @@ impl Pump {
         let stream = of(self.wants_more(), PollFlags::IN) | of(self.tls.wants_write(), PollFlags::OUT);
         // Polling an idle stream for its end would wake this thread again and again while data is pending.
         let is_heard = self.peer != Peer::Gone && (!stream.is_empty() || self.pending.is_empty());
-        if is_heard {
-            polled.push(PollFd::from_borrowed_fd(self.stream.as_fd(), stream));
-        }
+        polled.extend(is_heard.then(|| PollFd::from_borrowed_fd(self.stream.as_fd(), stream)));
         if let Some(to) = &self.to {
             polled.push(PollFd::from_borrowed_fd(to.as_fd(), of(!self.pending.is_empty(), PollFlags::OUT)));
         }
