@@ -93,11 +93,9 @@ impl AnswerText {
     }
 
     fn best(&mut self, findings: &Findings) {
-        for comparison in findings.comparisons.iter().filter(|comparison| comparison.headline) {
-            if let Some(words) = Contest::new(findings, comparison) {
-                self.say(Source::Comparisons, words.sentences());
-            }
-        }
+        let headlines = findings.comparisons.iter().filter(|comparison| comparison.headline);
+        let contests = headlines.filter_map(|comparison| Contest::new(findings, comparison));
+        self.say(Source::Comparisons, contests.flat_map(|contest| contest.sentences()));
     }
 
     fn growth(&mut self, findings: &Findings, factor: Option<&str>) {

@@ -255,17 +255,12 @@ fn sentence(findings: &Findings, curve: &MissRatioCurve) -> Option<String> {
 
 /// Returns the sentences and notes of all panels without repetitions. Each starts with the panel's name.
 pub fn sentences(findings: &Findings) -> impl Iterator<Item = String> {
-    let mut all = Vec::new();
-    for found in &findings.miss_ratios {
+    let of_panel = |found: &MissRatios| {
         let place = if found.panel.is_empty() { String::new() } else { format!("{}: ", found.panel) };
-        all.extend(found.sentences.iter().map(|sentence| format!("{place}{sentence}")));
-    }
-    for note in findings.miss_ratios.iter().flat_map(|found| &found.notes) {
-        if !all.contains(note) {
-            all.push(note.clone());
-        }
-    }
-    all.into_iter()
+        found.sentences.iter().map(|sentence| format!("{place}{sentence}")).collect::<Vec<_>>()
+    };
+    let notes = findings.miss_ratios.iter().flat_map(|found| &found.notes).cloned();
+    distinct(findings.miss_ratios.iter().flat_map(of_panel).chain(notes)).into_iter()
 }
 
 #[cfg(test)]

@@ -280,9 +280,7 @@ fn not_shown(findings: &Findings) -> Vec<String> {
     };
     let total = reasons.len();
     let mut lines: Vec<String> = reasons.into_iter().take(8).map(line).collect();
-    if total > 8 {
-        lines.push(format!("Not shown for {} further reasons: see the table.", total - 8));
-    }
+    lines.extend((total > 8).then(|| format!("Not shown for {} further reasons: see the table.", total - 8)));
     lines
 }
 

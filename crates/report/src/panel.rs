@@ -188,9 +188,7 @@ impl Panel {
                 }
                 _ => continue,
             };
-            if let Some(end) = end.filter(|_| ends.iter().all(|(known, _)| *known != series)) {
-                ends.push((series, end));
-            }
+            ends.extend(end.filter(|_| ends.iter().all(|(known, _)| *known != series)).map(|end| (series, end)));
         }
         ends
     }
@@ -319,10 +317,8 @@ impl Panel {
         };
         values.major.iter().for_each(|(value, _)| line(&mut major, *value));
         values.minor.iter().for_each(|value| line(&mut minor, *value));
-        for (class, path) in [("gm", minor), ("gr", major)] {
-            if !path.is_empty() {
-                svg.path(class, &path);
-            }
+        for (class, path) in [("gm", minor), ("gr", major)].into_iter().filter(|(_, path)| !path.is_empty()) {
+            svg.path(class, &path);
         }
         let mut base = Path::default();
         base.to(frame.left, frame.top).down(frame.bottom).across(frame.right);

@@ -105,9 +105,7 @@ fn extra(row: &Row, found: &Tracked<'_>) -> String {
     if let Some(interval) = found.interval {
         lines.push(format!("{} % interval: {} to {}", interval.level * 100.0, interval.low, interval.high));
     }
-    if found.at_least {
-        lines.push("at least this: requests still waited at the end".to_owned());
-    }
+    lines.extend(found.at_least.then(|| "at least this: requests still waited at the end".to_owned()));
     lines.extend(row.marks.iter().map(|mark| mark.text().to_owned()));
     lines.join("\n")
 }

@@ -39,12 +39,8 @@ pub(super) fn inside(findings: &Findings, detail: Detail) -> Option<Drawing> {
         });
         notes.push(format!("Not drawn, to keep the page small: {first}{last}."));
     }
-    if scales.errors.is_none() {
-        notes.push("No request failed in any of these trials.".to_owned());
-    }
-    if scales.cpus.is_none() {
-        notes.push("CPU use over time is unknown.".to_owned());
-    }
+    notes.extend(scales.errors.is_none().then(|| "No request failed in any of these trials.".to_owned()));
+    notes.extend(scales.cpus.is_none().then(|| "CPU use over time is unknown.".to_owned()));
     Some(Drawing {
         name: "inside".to_owned(),
         title: "Inside a trial".to_owned(),
@@ -118,9 +114,7 @@ fn stack(findings: &Findings, trial: &InsideTrial, scales: &Scales, colours: &Co
         let (layers, names) = used(trial, series, |process| &process.rss_bytes, false);
         below.push(panel(56.0, axis, layers, names));
     }
-    if let Some(axis) = &scales.errors {
-        below.push(panel(40.0, axis, per_s(|column| column.errors), Vec::new()));
-    }
+    below.extend(scales.errors.as_ref().map(|axis| panel(40.0, axis, per_s(|column| column.errors), Vec::new())));
     let title = format!("{}, trial {} (block {})", row.label, trial.order, trial.block);
     Some(Panel { title, below, ..panel(70.0, &scales.rate, per_s(|column| column.requests), Vec::new()) })
 }

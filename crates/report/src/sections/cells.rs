@@ -19,12 +19,8 @@ pub(crate) fn point_heads(f: &Findings) -> Vec<Head> {
     let mut heads = varying
         .map(|factor| if factor.numeric { Head::number(&*factor.name) } else { Head::text(&*factor.name) })
         .collect::<Vec<_>>();
-    if heads.is_empty() {
-        heads.push(Head::text("design point"));
-    }
-    if has_both_policies(f) {
-        heads.push(Head::text("idle").hint("idle-CPU policy"));
-    }
+    heads.extend(heads.is_empty().then(|| Head::text("design point")));
+    heads.extend(has_both_policies(f).then(|| Head::text("idle").hint("idle-CPU policy")));
     if has_fewer_cpus(f) {
         heads.push(Head::number("cpus").hint("CPUs given to the server, of the number it wants"));
     }
@@ -38,14 +34,10 @@ pub(crate) fn point_cells(f: &Findings, row: &Row) -> Vec<Cell> {
     if cells.is_empty() {
         cells.push(Cell::new(if row.label.is_empty() { "(single design point)" } else { &row.label }));
     }
-    if has_both_policies(f) {
-        cells.push(Cell::new(row.idle.map_or("–".to_owned(), serde_name)));
-    }
+    cells.extend(has_both_policies(f).then(|| Cell::new(row.idle.map_or("–".to_owned(), serde_name))));
     if has_fewer_cpus(f) {
-        cells.push(Cell::new(match row.cpus_wanted {
-            Some(wanted) => format!("{} of {wanted}", row.cpus),
-            None => row.cpus.to_string(),
-        }));
+        let of_wanted = row.cpus_wanted.map_or(String::new(), |wanted| format!(" of {wanted}"));
+        cells.push(Cell::new(format!("{}{of_wanted}", row.cpus)));
     }
     cells
 }

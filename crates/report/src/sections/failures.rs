@@ -24,10 +24,8 @@ pub(crate) fn section(f: &Findings) -> Option<Section> {
             ("responses by status", statuses(row)),
             ("requests at the end", hangs::of_row(row)),
         ];
-        for (what, how) in told {
-            if let Some(how) = how {
-                put(row, what.to_owned(), how);
-            }
+        for (what, how) in told.into_iter().filter_map(|(what, how)| Some((what, how?))) {
+            put(row, what.to_owned(), how);
         }
     }
     let mut section = Section { count: Some(rows.len()), ..Section::new("failures", "Failures and errors") };
