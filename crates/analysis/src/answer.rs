@@ -421,14 +421,15 @@ impl<'a> Contest<'a> {
                 Some(format!("{} {}", self.name(*row), value(self.findings, &self.findings.rows[*row], metric)?))
             };
             let all = place.rows.iter().filter_map(one).collect::<Vec<_>>().join(", ");
-            if place.label.is_empty() { all } else { format!("{}: {all}", place.label) }
+            if place.label.is_empty() { all } else { format!("at {}: {all}", place.label) }
         });
         let values = some_of(&values.collect::<Vec<_>>());
+        let colon = if places.iter().all(|place| place.label.is_empty()) { ":" } else { "" };
         let why = match self.findings.quick {
             true => format!("A quick run ({}) names no winner", number::count(most, "block")),
             false => format!("Too few blocks to name a winner, {most} of the {BLOCKS_MIN} needed"),
         };
-        Some(format!("{why}; {} was: {values}.", self.noun))
+        Some(format!("{why}. {}{colon} {values}.", capitalised(self.noun)))
     }
 }
 
@@ -478,7 +479,7 @@ fn trend_words(findings: &Findings, trends: &[&Trend], is_asked: bool) -> Option
 fn times(ratio: &Estimate) -> String {
     let words = relation(ratio);
     match words.strip_suffix(" that of") {
-        Some(times) => times.to_owned(),
+        Some(times) => format!("to {times}"),
         None => format!("by {}", words.trim_end_matches(" above").trim_end_matches(" below")),
     }
 }
@@ -547,7 +548,7 @@ mod tests {
     fn no_trials_give_no_answer() {
         assert_snapshot!(answer_to(|_, records| records.clear()), @"No result: no trial succeeded (no trial finished).");
         assert_snapshot!(answer_to(|_, records| records.retain(|record| record.block == 0)), @"
-        Too few blocks to name a winner, 1 of the 12 needed; mean latency was: cores 1, clients 40: c-epoll 554 µs, go 773 µs, rust-tokio 698 µs; cores 1, clients 80: c-epoll 1.103 ms, go 1.475 ms, rust-tokio 1.369 ms; cores 2, clients 40: c-epoll 353 µs, go 494 µs, rust-tokio 436 µs.
+        Too few blocks to name a winner, 1 of the 12 needed. Mean latency at cores 1, clients 40: c-epoll 554 µs, go 773 µs, rust-tokio 698 µs; at cores 1, clients 80: c-epoll 1.103 ms, go 1.475 ms, rust-tokio 1.369 ms; at cores 2, clients 40: c-epoll 353 µs, go 494 µs, rust-tokio 436 µs.
         Not ranked: c-epoll, cores 2, clients 80 (generator-bound).
         Not measured: go, cores 2, clients 80 (failed); rust-tokio, cores 2, clients 80 (unrunnable).
         ");
@@ -557,7 +558,7 @@ mod tests {
     fn capacity_is_reported_but_not_compared() {
         let (run, records) = example::capacity();
         assert_snapshot!(text(&run, &records), @"
-        From load 20 to 80 p99 latency grows ×2.92 [2.85, 2.98], in 12 blocks.
+        From load 20 to 80 p99 latency grows to ×2.92 [2.85, 2.98], in 12 blocks.
         capacity: holds 64.1 k/s, fails at 69.9 k/s: p99 < 5ms and errors < 0.1%; 12 trials.
         ");
     }

@@ -184,11 +184,11 @@ mod tests {
     fn a_narrow_terminal() {
         assert_snapshot!(example_text(72), @"
         How does ping-pong latency scale with server cores and clients?
-        Too few blocks to name a winner, 8 of the 12 needed; mean latency was:
+        Too few blocks to name a winner, 8 of the 12 needed. Mean latency at
           cores 1, clients 40: c-epoll 573 ±17 µs, go 777 ±25 µs, rust-tokio 719
-          ±55 µs; cores 1, clients 80: c-epoll 1.100 ±0.033 ms, go 1.505 ±0.045
-          ms, rust-tokio 1.364 ±0.040 ms; cores 2, clients 40: c-epoll 358 ±11
-          µs, go 487 ±14 µs, rust-tokio 439 ±13 µs.
+          ±55 µs; at cores 1, clients 80: c-epoll 1.100 ±0.033 ms, go 1.505
+          ±0.045 ms, rust-tokio 1.364 ±0.040 ms; at cores 2, clients 40: c-epoll
+          358 ±11 µs, go 487 ±14 µs, rust-tokio 439 ±13 µs.
         Not ranked: c-epoll, cores 2, clients 80 (generator-bound).
         Not measured: go, cores 2, clients 80 (failed); rust-tokio, cores 2,
           clients 80 (unrunnable).
