@@ -8,6 +8,9 @@ mod client_receive;
 mod common_checks;
 mod conversation;
 mod expected_page;
+mod http2_checks;
+mod http2_client;
+mod http2_violations;
 mod http_checks;
 mod http_response_parser;
 mod pingpong_checks;
@@ -172,7 +175,7 @@ fn order_of(wanted: &VerifyPlan, point: &Point, seed: u64, directory: &Path) -> 
         study::cases::parse(&text).map_err(|all| all.iter().map(|one| one.in_file(file)).collect::<Vec<_>>().join("; "))
     };
     Ok(Order {
-        suite: Suite::of(point.load.protocol),
+        suite: Suite::of_load(&point.load),
         cases: wanted.cases.as_ref().map(read).transpose().map_err(NotStarted::Failed)?.unwrap_or_default(),
         names: Vec::new(),
         path: point.load.path().to_owned(),

@@ -382,7 +382,7 @@ pub(crate) struct VerifyArgs {
     /// Start this server, a fresh process for each case; `{port}` is its port
     #[arg(long, value_name = "COMMAND")]
     pub(crate) command: Option<String>,
-    /// Built-in cases: pingpong, http, cache, none [default: those of the URL or study; none with `--command`]
+    /// Built-in cases: pingpong, http, http2, cache, none [default: those of the URL or study; none with `--command`]
     #[arg(long, value_parser = suite)]
     pub(crate) protocol: Option<ChosenSuite>,
     /// Add the cases of this file (TOML)

@@ -163,8 +163,7 @@ fn own_cases(files: &[PathBuf]) -> Result<Vec<Case>> {
 fn check_names(args: &VerifyArgs, orders: &[&Order]) -> Result<()> {
     let known: Vec<String> = orders.iter().flat_map(|order| lab::verify::names(order)).map(|(name, _)| name).collect();
     let Some(unknown) = args.names.iter().find(|name| !known.contains(name)) else {
-        let hint =
-            "add a file with `--cases FILE`, or name the server's protocol: `--protocol http`, `pingpong`, `cache`";
+        let hint = "add a file with `--cases FILE`, or name the server's protocol: `--protocol http`, `http2`, `pingpong`, `cache`";
         let is_empty = known.is_empty() && !orders.is_empty();
         return if is_empty { Err(usage("no case to check").hint(hint)) } else { Ok(()) };
     };
@@ -267,7 +266,7 @@ fn of_study(name: &str, order: MakeOrder<'_>) -> Result<Vec<Subject>> {
             None => {
                 let file = verify.and_then(|verify| verify.cases).map(PathBuf::from);
                 let more = own_cases(file.as_slice())?;
-                Subject::Command(point.subject.clone(), order(Suite::of(point.load.protocol), point.load.path(), &more))
+                Subject::Command(point.subject.clone(), order(Suite::of_load(&point.load), point.load.path(), &more))
             }
         });
     }

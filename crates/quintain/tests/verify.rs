@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
-use crate::common::Folder;
+use crate::common::{Folder, QUINTAIN};
 
 /// Starts a server of `/sum?a=1&b=2`, `/echo` and `/` with one flaw. It has a blocking thread per connection.
 fn server(flaw: &'static str) -> SocketAddr {
@@ -184,6 +184,62 @@ fn each_flaw_fails_the_case_made_for_it() {
                 assert_eq!(code, Some(1), "{flaw}: {text}");
                 let found = failed.iter().any(|(name, message)| name == case && message.contains(says));
                 assert!(found, "{flaw}: {failed:?}");
+            });
+        }
+    });
+}
+
+/// Verifies a server that quintain runs over HTTP/2. Returns the exit code, and the failed cases with their messages.
+fn verify_http2(server: &str, names: &[&str]) -> (Option<i32>, Vec<(String, String)>) {
+    let command = format!("{QUINTAIN} serve {server} -p {{port}}");
+    let mut args = vec!["verify", "--protocol", "http2", "--command", &command, "--json"];
+    args.extend(names.iter().flat_map(|name| ["--case", name]));
+    let ran = Folder::new().quintain(&args);
+    let found: serde_json::Value = serde_json::from_str(&ran.out).unwrap_or_default();
+    let cases = found[0]["cases"].as_array().unwrap_or_else(|| panic!("{}{}", ran.out, ran.err));
+    let word = |case: &serde_json::Value, key: &str| case[key].as_str().unwrap_or_default().to_owned();
+    let failed = cases.iter().filter(|case| case["outcome"] != "ok");
+    (ran.code, failed.map(|case| (word(case, "name"), word(case, "message"))).collect())
+}
+
+#[test]
+fn http2_server_passes_all_cases_of_the_protocol() {
+    let listed = Folder::new().quintain(&["verify", "--protocol", "http2", "--list"]).expect(0).out;
+    let names = listed.lines().filter_map(|line| line.split(' ').next()).take_while(|name| *name != "connections");
+    let names = names.filter(|name| *name != "partial").collect::<Vec<_>>(); // It takes longer than all others.
+    assert!(names.len() > 20, "{listed}");
+    assert_eq!(verify_http2("http", &names), (Some(0), Vec::new()));
+}
+
+#[test]
+#[ignore = "slow: some cases wait until a timeout"]
+fn each_http2_fault_fails_a_case() {
+    assert_eq!(verify_http2("http", &[]), (Some(0), Vec::new()));
+    let rows = [
+        ("silence", "settings", "SETTINGS were not acknowledged: nothing happened for 5s"),
+        ("http1", "settings", "the server uses HTTP/1, not HTTP/2"),
+        ("no-credit", "body", "no credit after 0 bytes of a body: nothing happened"),
+        ("goaway", "streams", "request 21 of 1000: no response: the connection was closed"),
+        ("reset", "streams", "no response: RST_STREAM with INTERNAL_ERROR"),
+        ("refuse", "streams", "no response: RST_STREAM with REFUSED_STREAM"),
+        ("closed-stream", "concurrent", "DATA on a closed stream"),
+        ("header-bomb", "streams", "field block: fields of more than 65536 bytes"),
+        ("continuation-flood", "streams", "a field block of more than 64 CONTINUATION frames"),
+        ("ping-flood", "streams", "more than 10000 frames in a row without a part of a message"),
+        ("settings-flood", "streams", "more than 10000 frames in a row without a part of a message"),
+        // This server ignores methods, fields and windows.
+        ("reset", "head", "a body that is longer or shorter than its `content-length`"),
+        ("reset", "windows", "more data than the flow-control window allows"),
+        ("reset", "credit", "a window above 2^31 - 1 bytes: no error, expected FLOW_CONTROL_ERROR"),
+        ("reset", "field-blocks", "an index of 0: no error, expected COMPRESSION_ERROR"),
+        ("reset", "malformed", "a field name with an upper-case letter: no error, expected PROTOCOL_ERROR"),
+    ];
+    std::thread::scope(|scope| {
+        for (kind, case, says) in rows {
+            scope.spawn(move || {
+                let (code, failed) = verify_http2(&format!("hostile --kind http2-{kind} --after 20"), &[case]);
+                let is_right = matches!(&failed[..], [(name, message)] if name == case && message.contains(says));
+                assert!(code == Some(1) && is_right, "{kind}: {failed:?}");
             });
         }
     });

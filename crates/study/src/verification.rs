@@ -13,12 +13,15 @@ pub enum Suite {
     Pingpong,
     /// HTTP/1.1 servers.
     Http,
+    /// HTTP/2 servers without TLS.
+    Http2,
     /// Caches of any protocol.
     Cache,
 }
 
 /// The suites with their names on the command line.
-pub const SUITES: [(&str, Suite); 3] = [("pingpong", Suite::Pingpong), ("http", Suite::Http), ("cache", Suite::Cache)];
+pub const SUITES: [(&str, Suite); 4] =
+    [("pingpong", Suite::Pingpong), ("http", Suite::Http), ("http2", Suite::Http2), ("cache", Suite::Cache)];
 
 impl Suite {
     /// The suite for a protocol; `None` if it has none.
@@ -32,12 +35,18 @@ impl Suite {
         }
     }
 
+    /// The suite for a load; `None` if it has none.
+    pub fn of_load(load: &crate::plan::LoadPlan) -> Option<Suite> {
+        let is_http2 = load.http.as_ref().is_some_and(|http| http.http2);
+        Suite::of(load.protocol).map(|suite| if is_http2 { Suite::Http2 } else { suite })
+    }
+
     /// The suite's declarative cases as a case file.
     pub fn text(self) -> &'static str {
         match self {
             Suite::Pingpong => include_str!("cases/pingpong.toml"),
             Suite::Http => include_str!("cases/http.toml"),
-            Suite::Cache => "",
+            Suite::Http2 | Suite::Cache => "",
         }
     }
 

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use study::verification::Miss;
 
 use super::expected_page::Page;
+use super::http2_client::Session;
 use super::unsuccessful_check_reason::excerpt;
 use crate::lab_clocks;
 
@@ -21,26 +22,18 @@ pub(super) enum Speech {
     None,
     Pingpong,
     Http(Arc<Page>),
+    Http2(Arc<Page>),
     Cache,
 }
 
 impl Speech {
-    /// Builds a request that every server of this protocol can answer, distinguished by `number` (from 1) if possible.
-    pub(super) fn question(&self, number: u32) -> Vec<u8> {
-        match self {
-            Speech::None => Vec::new(),
-            Speech::Pingpong => number.to_be_bytes().to_vec(),
-            Speech::Http(page) => page.request(),
-            // This key is never found. memcached and Redis both understand the line.
-            Speech::Cache => format!("get nothing-{number}\r\n").into_bytes(),
-        }
-    }
-
     pub(super) fn begun(&self) -> &'static [u8] {
         match self {
             Speech::None => b"",
             Speech::Pingpong => &[1, 2],
             Speech::Http(_) => b"GET / HTTP/1.1\r\nHo",
+            // A part of the head of a HEADERS frame.
+            Speech::Http2(_) => &[0, 0, 16, 1],
             Speech::Cache => b"get nothi",
         }
     }
@@ -54,6 +47,8 @@ pub(super) struct Client {
     pub(super) until: Instant,
     pub(super) responses: u32,
     pub(super) is_closing: bool,
+    /// State of HTTP/2; unused by other protocols.
+    pub(super) session: Session,
 }
 
 /// Minimum number of responses before `Connection: close` is allowed. Apache's default is 100, nginx's 1,000.
@@ -68,7 +63,15 @@ impl Read for Client {
 
 impl Client {
     pub(super) fn new(stream: TcpStream, until: Instant) -> Client {
-        Client { stream, received: Vec::new(), speech: Speech::None, until, responses: 0, is_closing: false }
+        Client {
+            stream,
+            received: Vec::new(),
+            speech: Speech::None,
+            until,
+            responses: 0,
+            is_closing: false,
+            session: Session::default(),
+        }
     }
 
     pub(super) fn second_handle(&self) -> Result<Client, String> {
@@ -80,8 +83,25 @@ impl Client {
         self.stream.write_all(bytes).map_err(|error| format!("cannot send: {}", reason(&error)))
     }
 
+    /// Builds a request that every server of this protocol can answer, distinguished by `number` (from 1) if possible.
+    pub(super) fn question(&mut self, number: u32) -> Vec<u8> {
+        match self.speech.clone() {
+            Speech::None => Vec::new(),
+            Speech::Pingpong => number.to_be_bytes().to_vec(),
+            Speech::Http(page) => page.request(),
+            Speech::Http2(page) => {
+                let (stream, request) = self.get_request(&page.path);
+                self.session.asked.push_back(stream);
+                request
+            }
+            // This key is never found. memcached and Redis both understand the line.
+            Speech::Cache => format!("get nothing-{number}\r\n").into_bytes(),
+        }
+    }
+
     pub(super) fn ask(&mut self, number: u32) -> Result<(), String> {
-        self.send(&self.speech.question(number))?;
+        let question = self.question(number);
+        self.send(&question)?;
         self.expect_answer(number)
     }
 
@@ -95,6 +115,11 @@ impl Client {
             Speech::None => Ok(()),
             Speech::Pingpong => expect_words(self, [number]),
             Speech::Http(page) => self.expect_page(&page),
+            Speech::Http2(page) => {
+                let stream = self.session.asked.pop_front().unwrap_or_default();
+                let response = self.stream_response(stream)?;
+                page.check(&response, false).map_err(|miss| miss.to_string())
+            }
             Speech::Cache => self.expect_miss(),
         }
     }

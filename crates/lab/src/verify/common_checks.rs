@@ -11,13 +11,14 @@ use super::check_definition::{Check, code};
 use super::client::PATIENCE;
 use super::server_under_test::Server;
 use super::unsuccessful_check_reason::{NotStarted, Trouble};
-use super::{cache_checks, http_checks, pingpong_checks};
+use super::{cache_checks, http_checks, http2_checks, pingpong_checks};
 use crate::lab_clocks;
 
 pub(super) fn checks(suite: Suite) -> Vec<Check> {
     let mut all = match suite {
         Suite::Pingpong => pingpong_checks::checks(),
         Suite::Http => http_checks::checks(),
+        Suite::Http2 => http2_checks::checks(),
         Suite::Cache => cache_checks::checks(),
     };
     all.extend([
@@ -43,7 +44,8 @@ fn connections(server: &mut Server<'_>) -> Result<(), Trouble> {
     let mut clients = (0..MANY).map(connect).collect::<Result<Vec<_>, _>>()?;
     for round in [1_u32, 1 << 16] {
         for (index, client) in clients.iter_mut().enumerate() {
-            client.send(&client.speech.clone().question(round + index as u32))?;
+            let question = client.question(round + index as u32);
+            client.send(&question)?;
         }
         for (index, client) in clients.iter_mut().enumerate() {
             let answered = client.expect_answer(round + index as u32);
@@ -76,7 +78,7 @@ fn reset_once(server: &Server<'_>) -> Result<(), String> {
     begun.reset()?;
     // The server may be sending responses, or be about to write to a closed socket.
     let mut busy = server.connect()?;
-    let questions = (1..2000).flat_map(|number| busy.speech.question(number)).collect::<Vec<_>>();
+    let questions = (1..2000).flat_map(|number| busy.question(number)).collect::<Vec<_>>();
     busy.send(&questions)?;
     busy.reset()?;
     server.connect()?.ask(7)

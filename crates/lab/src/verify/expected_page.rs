@@ -6,7 +6,7 @@ use super::http_response_parser::Response;
 use super::unsuccessful_check_reason::excerpt;
 
 pub(super) struct Page {
-    path: String,
+    pub(super) path: String,
     pub(super) status: u16,
     /// Body of the first two responses; `None` if they differed.
     body: Option<Vec<u8>>,

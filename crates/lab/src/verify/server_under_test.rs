@@ -13,10 +13,12 @@ use rustix::process::Pid;
 use study::plan::ProcessPlan;
 use study::record::{FailureKind, SubjectUse};
 use study::verification::Suite;
+use wire::http2::Settings;
 
 use super::Target;
 use super::client::{CASE, Client, PATIENCE, Speech, late, reason};
 use super::expected_page::{Page, get};
+use super::http2_client::{Frame, GENEROUS};
 use super::unsuccessful_check_reason::{END, NotStarted, Trouble};
 use crate::process_start_and_stop::{Child, Supervisor, pid_of};
 use crate::start_server::{Ground, Kept, Started};
@@ -90,9 +92,25 @@ impl<'a> Server<'a> {
             None => Speech::None,
             Some(Suite::Pingpong) => Speech::Pingpong,
             Some(Suite::Http) => Speech::Http(self.page(&self.path)?),
+            Some(Suite::Http2) => Speech::Http2(self.page(&self.path)?),
             Some(Suite::Cache) => Speech::Cache,
         };
-        Ok(Client { speech, ..self.dial()? })
+        let mut client = Client { speech, ..self.dial()? };
+        if let Speech::Http2(_) = client.speech {
+            client.start_http2(&GENEROUS)?;
+        }
+        Ok(client)
+    }
+
+    /// Connects over HTTP/2 with these settings and waits for the server's.
+    pub(super) fn http2(&self, own: &Settings) -> Result<Client, String> {
+        let mut client = self.dial()?;
+        client.start_http2(own)?;
+        match client.frames_until(|frame| frame == Frame::SettingsAck) {
+            Ok(Frame::End) => Err("SETTINGS were not acknowledged: the connection was closed".to_owned()),
+            Ok(_) => Ok(client),
+            Err(why) => Err(format!("SETTINGS were not acknowledged: {why}")),
+        }
     }
 
     /// Returns the expected response to GET of a path. The first call requests the path twice.
@@ -102,8 +120,14 @@ impl<'a> Server<'a> {
         }
         let ask = || {
             let mut client = self.dial()?;
-            client.send(&get(path))?;
-            client.response(false).map_err(|why| format!("GET {path}: {why}"))
+            let response = if self.suite == Some(Suite::Http2) {
+                client.start_http2(&GENEROUS)?;
+                client.get_response(path)
+            } else {
+                client.send(&get(path))?;
+                client.response(false)
+            };
+            response.map_err(|why| format!("GET {path}: {why}"))
         };
         let page = Arc::new(Page::of(path, [ask()?, ask()?]).map_err(|miss| miss.to_string())?);
         self.pages.borrow_mut().insert(path.to_owned(), page.clone());

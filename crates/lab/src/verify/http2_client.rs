@@ -1,0 +1,396 @@
+//! The client's side of HTTP/2 connections. Frames and fields are decoded by `wire`, whose tests have independent
+//! readers and the examples of RFC 7541.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{ErrorKind, Read};
+
+use wire::http1::RequestMethod;
+use wire::http2::hpack::{self, Decoder, Indexing};
+use wire::http2::{
+    ErrorCode, Event, FrameKind, Incoming, Limits, PREFACE, Reader, ResponseHead, Role, SendWindow, Settings,
+    WINDOW_MAX, push_data, push_frame_head, push_headers, push_ping, push_settings, push_settings_ack,
+    push_window_update, read_trailers,
+};
+
+use super::client::{Client, reason};
+use super::http_response_parser::{BODY_MAX, Response};
+
+/// An event of a connection. Frames on streams have the stream first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Frame {
+    SettingsAck,
+    PingAck,
+    Headers(u32),
+    Data(u32),
+    Reset(u32, ErrorCode),
+    GoAway(u32, ErrorCode),
+    /// SETTINGS, PING and WINDOW_UPDATE, whose effects the client has applied.
+    Other,
+    End,
+}
+
+struct Reply {
+    method: RequestMethod,
+    incoming: Incoming,
+    status: u16,
+    headers: Vec<(String, String)>,
+    body: Vec<u8>,
+    /// Number of body bytes that the server may still send.
+    window: i64,
+    credit: SendWindow,
+    end: Option<ErrorCode>,
+}
+
+impl Reply {
+    fn is_open(&self) -> bool {
+        !self.incoming.is_complete() && self.end.is_none()
+    }
+}
+
+/// The state of a connection, from its first bytes on.
+pub(super) struct Session {
+    reader: Reader,
+    decoder: Decoder,
+    next_stream: u32,
+    replies: BTreeMap<u32, Reply>,
+    /// Streams of [`Client::question`] whose responses nobody has awaited.
+    pub(super) asked: VecDeque<u32>,
+    own: Settings,
+    window: i64,
+    credit: SendWindow,
+}
+
+impl Default for Session {
+    fn default() -> Session {
+        Session {
+            reader: Reader::new(Role::Client, Limits::DEFAULT),
+            decoder: Decoder::default(),
+            next_stream: 1,
+            replies: BTreeMap::new(),
+            asked: VecDeque::new(),
+            own: Settings::DEFAULT,
+            window: Settings::DEFAULT.initial_window_size.into(),
+            credit: SendWindow::new(Settings::DEFAULT.initial_window_size),
+        }
+    }
+}
+
+/// Settings without push and with the largest windows.
+pub(super) const GENEROUS: Settings =
+    Settings { enable_push: false, initial_window_size: WINDOW_MAX, ..Settings::DEFAULT };
+
+pub(super) fn field(out: &mut Vec<u8>, name: &str, value: &str) {
+    hpack::push_field(out, name.as_bytes(), value.as_bytes(), Indexing::Skip);
+}
+
+/// The field block of a request.
+pub(super) fn block(method: &str, path: &str, more: &[(&str, &str)]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let pseudo = [(":method", method), (":scheme", "http"), (":authority", "localhost"), (":path", path)];
+    pseudo.iter().chain(more).for_each(|(name, value)| field(&mut out, name, value));
+    out
+}
+
+/// A frame of any kind.
+pub(super) fn frame(kind: FrameKind, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    push_frame_head(&mut out, payload.len(), kind, flags, stream);
+    out.extend_from_slice(payload);
+    out
+}
+
+impl Session {
+    /// The next stream, as the server will see it.
+    pub(super) fn open(&mut self, method: RequestMethod) -> u32 {
+        let stream = self.next_stream;
+        self.next_stream += 2;
+        self.reader.open_stream(stream);
+        let reply = Reply {
+            method,
+            incoming: Incoming::default(),
+            status: 0,
+            headers: Vec::new(),
+            body: Vec::new(),
+            window: self.own.initial_window_size.into(),
+            credit: SendWindow::new(self.peer().initial_window_size),
+            end: None,
+        };
+        self.replies.insert(stream, reply);
+        stream
+    }
+
+    pub(super) fn peer(&self) -> Settings {
+        *self.reader.peer_settings()
+    }
+
+    pub(super) fn status(&self, stream: u32) -> u16 {
+        self.replies.get(&stream).map_or(0, |reply| reply.status)
+    }
+
+    pub(super) fn body_bytes(&self, stream: u32) -> usize {
+        self.replies.get(&stream).map_or(0, |reply| reply.body.len())
+    }
+
+    pub(super) fn is_ended(&self, stream: u32) -> bool {
+        !self.replies.get(&stream).is_some_and(Reply::is_open)
+    }
+
+    /// Number of the first `wanted` bytes that the server's windows allow on this stream.
+    fn take_credit(&mut self, stream: u32, wanted: usize) -> usize {
+        let most = self.reader.peer_settings().max_frame_size.min(u32::try_from(wanted).unwrap_or(u32::MAX));
+        let Some(reply) = self.replies.get_mut(&stream) else { return 0 };
+        let granted = self.credit.take(most.min(reply.credit.available()));
+        reply.credit.take(granted) as usize
+    }
+
+    /// Reads up to the next frame and appends acknowledgements to `out`. Returns the number of bytes used.
+    fn read(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(usize, Option<Frame>), String> {
+        let before = self.peer();
+        let (used, event) = self.reader.read(bytes).map_err(|error| error.to_string())?;
+        let Some(event) = event else { return Ok((used, None)) };
+        let limits = &Limits::DEFAULT;
+        let frame = match event {
+            Event::Settings(peer) => {
+                push_settings_ack(out);
+                let change = i64::from(peer.initial_window_size) - i64::from(before.initial_window_size);
+                for reply in self.replies.values_mut() {
+                    reply.credit.add(change).map_err(|error| error.to_string())?;
+                }
+                Frame::Other
+            }
+            Event::SettingsAck => Frame::SettingsAck,
+            Event::Ping(payload) => {
+                push_ping(out, payload, true);
+                Frame::Other
+            }
+            Event::PingAck(payload) if payload == PING => Frame::PingAck,
+            Event::PingAck(payload) => return Err(format!("a PING was acknowledged with other bytes: {payload:x?}")),
+            Event::Headers { stream, block, ends, .. } => {
+                let Some(reply) = self.replies.get_mut(&stream).filter(|reply| reply.is_open()) else {
+                    return Err(format!("stream {stream}: HEADERS on a closed stream"));
+                };
+                if !reply.incoming.awaits_head() {
+                    let read = read_trailers(&mut self.decoder, block, limits, |_, _| {});
+                    let read = read.map_err(|error| error.to_string())?.and_then(|()| reply.incoming.trailers(ends));
+                    read.map_err(|error| format!("stream {stream}: trailers: {error}"))?;
+                    return Ok((used, Some(Frame::Headers(stream))));
+                }
+                let headers = &mut reply.headers;
+                headers.clear();
+                let head = ResponseHead::read(&mut self.decoder, block, limits, |name, value| {
+                    let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+                    headers.push((text(name), text(value)));
+                });
+                let head = head.map_err(|error| error.to_string())?;
+                let taken = head.and_then(|head| {
+                    reply.status = head.status;
+                    reply.incoming.response(head, reply.method, ends)
+                });
+                taken.map_err(|error| format!("stream {stream}: {error}"))?;
+                Frame::Headers(stream)
+            }
+            Event::Data { stream, data, flow_bytes, ends } => {
+                self.window -= i64::from(flow_bytes);
+                let Some(reply) = self.replies.get_mut(&stream).filter(|reply| reply.is_open()) else {
+                    return Err(format!("stream {stream}: DATA on a closed stream"));
+                };
+                reply.window -= i64::from(flow_bytes);
+                if self.window < 0 || reply.window < 0 {
+                    return Err(format!("stream {stream}: more data than the flow-control window allows"));
+                }
+                reply.incoming.data(data.len(), ends).map_err(|error| format!("stream {stream}: {error}"))?;
+                reply.body.extend_from_slice(data);
+                if reply.body.len() > BODY_MAX {
+                    return Err(format!("a body longer than {BODY_MAX} bytes"));
+                }
+                Frame::Data(stream)
+            }
+            Event::Reset { stream, code } => {
+                if let Some(reply) = self.replies.get_mut(&stream) {
+                    reply.end = Some(code);
+                }
+                Frame::Reset(stream, code)
+            }
+            Event::GoAway { last, code, .. } => Frame::GoAway(last, code),
+            Event::WindowUpdate { stream, bytes } => {
+                let credit = match self.replies.get_mut(&stream) {
+                    _ if stream == 0 => self.credit.add(bytes.into()),
+                    Some(reply) => reply.credit.add(bytes.into()),
+                    None => Ok(()),
+                };
+                credit.map_err(|error| error.to_string())?;
+                Frame::Other
+            }
+        };
+        Ok((used, Some(frame)))
+    }
+}
+
+/// Payload of every PING.
+const PING: [u8; 8] = *b"quintain";
+
+impl Client {
+    /// Sends the preface and the client's settings; with [`GENEROUS`], also a credit for the connection.
+    pub(super) fn start_http2(&mut self, own: &Settings) -> Result<(), String> {
+        let bytes = self.opening(own);
+        self.send(&bytes)
+    }
+
+    /// The first bytes of a connection with these settings.
+    pub(super) fn opening(&mut self, own: &Settings) -> Vec<u8> {
+        let mut out = PREFACE.to_vec();
+        push_settings(&mut out, own);
+        self.session.own = *own;
+        if own.initial_window_size == WINDOW_MAX {
+            let credit = WINDOW_MAX - Settings::DEFAULT.initial_window_size;
+            push_window_update(&mut out, 0, credit);
+            self.session.window += i64::from(credit);
+        }
+        out
+    }
+
+    /// Composes a GET on a new stream, whose number it returns.
+    pub(super) fn get_request(&mut self, path: &str) -> (u32, Vec<u8>) {
+        let stream = self.session.open(RequestMethod::Get);
+        let mut out = Vec::new();
+        push_headers(&mut out, stream, &block("GET", path, &[]), true, self.session.peer().max_frame_size);
+        (stream, out)
+    }
+
+    /// Sends a GET and reads its response.
+    pub(super) fn get_response(&mut self, path: &str) -> Result<Response, String> {
+        let (stream, bytes) = self.get_request(path);
+        self.send(&bytes)?;
+        self.stream_response(stream)
+    }
+
+    /// Sends credit for a stream, or for the connection if `stream` is 0.
+    pub(super) fn grant(&mut self, stream: u32, bytes: u32) -> Result<(), String> {
+        match self.session.replies.get_mut(&stream) {
+            Some(reply) => reply.window += i64::from(bytes),
+            None => self.session.window += i64::from(bytes),
+        }
+        let mut out = Vec::new();
+        push_window_update(&mut out, stream, bytes);
+        self.send(&out)
+    }
+
+    /// Reads the next frame. Acknowledges SETTINGS and PING.
+    pub(super) fn next_frame(&mut self) -> Result<Frame, String> {
+        loop {
+            let mut out = Vec::new();
+            let (used, frame) = self.session.read(&self.received, &mut out)?;
+            self.received.drain(..used);
+            if !out.is_empty() {
+                let _ = self.send(&out); // If the connection has ended, reading shows it.
+            }
+            if let Some(frame) = frame {
+                self.is_closing |= matches!(frame, Frame::GoAway(_, ErrorCode::NO_ERROR));
+                return Ok(frame);
+            }
+            let mut bytes = [0; 16 * 1024];
+            match self.read(&mut bytes) {
+                Ok(0) => return Ok(Frame::End),
+                Ok(got) => self.received.extend_from_slice(&bytes[..got]),
+                Err(error) if matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe) => {
+                    return Ok(Frame::End);
+                }
+                Err(error) => return Err(reason(&error)),
+            }
+        }
+    }
+
+    /// Reads until a frame for which `is_last` holds, or until the end of the connection.
+    pub(super) fn frames_until(&mut self, is_last: impl Fn(Frame) -> bool) -> Result<Frame, String> {
+        loop {
+            let frame = self.next_frame()?;
+            if is_last(frame) || frame == Frame::End {
+                return Ok(frame);
+            }
+        }
+    }
+
+    pub(super) fn ping(&mut self) -> Result<(), String> {
+        let mut out = Vec::new();
+        push_ping(&mut out, PING, false);
+        self.send(&out)
+    }
+
+    /// Sends a PING and reads frames until its acknowledgement.
+    pub(super) fn ping_pong(&mut self) -> Result<(), String> {
+        self.ping()?;
+        match self.frames_until(|frame| frame == Frame::PingAck) {
+            Ok(Frame::End) => Err("a PING was not acknowledged: the connection was closed".to_owned()),
+            Ok(_) => Ok(()),
+            Err(why) => Err(format!("a PING was not acknowledged: {why}")),
+        }
+    }
+
+    /// Sends a body on an open stream as the server grants credit. Stops if the server ends the stream.
+    pub(super) fn send_body(&mut self, stream: u32, body: &[u8]) -> Result<(), String> {
+        let mut rest = body;
+        while !rest.is_empty() && !self.session.is_ended(stream) {
+            let granted = self.session.take_credit(stream, rest.len());
+            if granted == 0 {
+                let sent = body.len() - rest.len();
+                let frame =
+                    self.next_frame().map_err(|why| format!("no credit after {sent} bytes of a body: {why}"))?;
+                if frame == Frame::End {
+                    return Err(format!("the connection was closed after {sent} bytes of a body"));
+                }
+                continue;
+            }
+            let (piece, after) = rest.split_at(granted);
+            let mut out = Vec::new();
+            push_data(&mut out, stream, piece, after.is_empty());
+            self.send(&out)?;
+            rest = after;
+        }
+        Ok(())
+    }
+
+    /// Sends the field block of a request.
+    pub(super) fn send_head(&mut self, stream: u32, block: &[u8], ends: bool) -> Result<(), String> {
+        let mut out = Vec::new();
+        push_headers(&mut out, stream, block, ends, self.session.peer().max_frame_size);
+        self.send(&out)
+    }
+
+    /// Reads frames until the stream ends, with its response or with a reset.
+    pub(super) fn await_end(&mut self, stream: u32) -> Result<(), String> {
+        while !self.session.is_ended(stream) {
+            match self.next_frame().map_err(|why| format!("no valid response: {why}"))? {
+                Frame::End => return Err("no response: the connection was closed".to_owned()),
+                Frame::GoAway(last, code) if last < stream || code != ErrorCode::NO_ERROR => {
+                    return Err(format!("no response: GOAWAY with {code} and the last stream {last}"));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads frames until the response on this stream is complete.
+    pub(super) fn stream_response(&mut self, stream: u32) -> Result<Response, String> {
+        self.await_end(stream)?;
+        let reply = self.session.replies.remove(&stream).ok_or("no such stream")?;
+        if let Some(code) = reply.end.filter(|_| !reply.incoming.is_complete()) {
+            return Err(format!("no response: RST_STREAM with {code}"));
+        }
+        self.responses += 1;
+        Ok(Response { status: reply.status, headers: reply.headers, body: reply.body, head_bytes: 0 })
+    }
+
+    /// Reads and discards bytes until the connection ends.
+    pub(super) fn drain(&mut self) -> Result<(), String> {
+        let mut bytes = [0; 16 * 1024];
+        loop {
+            match self.read(&mut bytes) {
+                Ok(0) => return Ok(()),
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::ConnectionReset => return Ok(()),
+                Err(error) => return Err(reason(&error)),
+            }
+        }
+    }
+}
