@@ -2,6 +2,7 @@
 
 use std::process::Stdio;
 
+use crate::common::scripted_http_servers::{Does, OK, Scripted};
 use crate::common::{Folder, QUINTAIN, Ran, Server, eventually, processes_with, signal_process};
 use serde_json::Value;
 
@@ -229,6 +230,35 @@ fn load_runs_on_several_machines() {
     let ran = folder.quintain(&["load", &url, "-d", "1s", "--hosts", "load=local,local"]).expect(3);
     assert!(ran.err.contains("local-load"), "{}", ran.err);
     eventually("all nodes end", || nodes(&folder).is_empty().then_some(()));
+}
+
+#[test]
+fn generators_share_the_numbers_of_journeys() {
+    let folder = Folder::new();
+    let server = Scripted::start(Does::Answer(OK));
+    let journey = |name: &str, steps: &[&str]| {
+        let step = |step: &&str| format!("[[step]]\nname = \"{step}\"\nurl = \"{{site}}/{{number}}/{step}\"\n");
+        let targets = format!("targets = {{ site = \"{}\" }}", server.url(""));
+        let steps = steps.iter().map(step).collect::<String>();
+        folder.write(&format!("{name}.toml"), &format!("name = \"{name}\"\n{targets}\n{steps}"));
+    };
+    journey("pair", &["first", "second"]);
+    // Most generators run no journey of this kind.
+    journey("rare", &["first", "rare"]);
+    let args = "load --journey pair.toml=100000 --journey rare.toml -c 6 --rate 200 --arrivals constant -d 1s --json";
+    let args = args.split(' ').chain(["--hosts", "load=local,local,local"]).collect::<Vec<_>>();
+    let load = folder.quintain(&args).expect(0).json();
+    let completed = sum(load["journeys"].as_array().unwrap(), |journey| &journey["completed"]);
+    let requests = |number: usize, step: &str| server.requests_of(&format!("GET /{number}/{step}"));
+    let of_generator = |first: usize| (first..).step_by(3).take_while(|number| requests(*number, "first") == 1).count();
+    let started = [0, 1, 2].map(of_generator);
+    assert!(started.iter().all(|count| *count > 20), "{started:?}");
+    let started = started.iter().sum::<usize>() as u64;
+    // Each client may have a journey under way at the end.
+    assert!((started.saturating_sub(6)..=started).contains(&completed), "{completed} of {started}");
+    let ended = |number: &usize| requests(*number, "second") + requests(*number, "rare") == 1;
+    let ended = (0..started as usize + 100).filter(ended).count() as u64;
+    assert!((completed..=started).contains(&ended) && server.requests() == started + ended, "{ended} of {started}");
 }
 
 #[test]

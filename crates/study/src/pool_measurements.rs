@@ -132,7 +132,9 @@ fn add_operations<'m>(
         let of_parts = || parts.iter().filter_map(|part| of(part).get(nth));
         operation.requests = of_parts().map(|part| part.requests).sum();
         operation.errors = of_parts().map(|part| part.errors).sum();
-        let service = merged(parts, "requests by name", |part| Some(&of(part).get(nth)?.service))?;
+        // A generator without requests of this name has no histogram.
+        let service = |part| Some(&of(part).get(nth)?.service).filter(|service| service.count > 0);
+        let service = merged(parts, "requests by name", service)?;
         operation.service = service.unwrap_or_default();
         operation.first_byte = merged(parts, "first byte by name", |part| of(part).get(nth)?.first_byte.as_ref())?;
     }
