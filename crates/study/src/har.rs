@@ -37,7 +37,7 @@ pub struct Imported {
 /// Writes a recording as the journey `name`, without requests for static files or to other sites. Hosts become targets,
 /// and values from earlier responses become `take` entries. Fails at the first error, or unless 1 to 1000 steps remain.
 pub fn import(name: &str, text: &str) -> Result<Imported, Invalid> {
-    let save = "save the recording again with its contents: \"Save all as HAR with content\"";
+    let save = "save the recording again: `Export HAR (with sensitive data)` in Chromium, `Save All As HAR` in Firefox";
     let archive = serde_json::from_str::<Archive>(text).map_err(|error| Invalid::new(error.to_string()).hint(save))?;
     let (entries, mut left_out) = (&archive.log.entries, BTreeMap::<String, usize>::new());
     let mut kept = Vec::<Kept<'_>>::new();
@@ -82,8 +82,15 @@ pub fn import(name: &str, text: &str) -> Result<Imported, Invalid> {
     let reserved = targets.iter().map(|target| target.0.as_str()).chain(["number", "random", placeholders::OPEN]);
     let mut tokens = Tokens::new(reserved.map(str::to_owned).collect());
     let steps = steps::written(&kept, &mut tokens);
-    let has_no_bodies = kept.iter().all(|one| one.entry.response.text().is_empty());
-    let text = head(name, entries.len(), kept.len(), &left_out, has_no_bodies, &targets, &steps) + &steps;
+    let mut missing = String::new();
+    if kept.iter().all(|one| one.entry.response.text().is_empty()) {
+        missing += "# The recording has no response bodies, so no values were found in them.\n";
+    }
+    if kept.iter().all(|one| one.entry.has_no_credentials()) {
+        missing += "# The recording has no cookies and no `Authorization`. Chromium omits them unless it exports HAR with \
+                    sensitive data.\n";
+    }
+    let text = head(name, entries.len(), kept.len(), &left_out, &missing, &targets, &steps) + &steps;
     parse_journey(&text).map_err(|found| {
         let first = found.first().map(ToString::to_string).unwrap_or_default();
         Invalid::new(format!("the recording makes no valid journey: {first}"))
@@ -132,7 +139,7 @@ fn head(
     recorded: usize,
     count: usize,
     left_out: &BTreeMap<String, usize>,
-    has_no_bodies: bool,
+    missing: &str,
     targets: &[(String, String)],
     steps: &str,
 ) -> String {
@@ -140,9 +147,7 @@ fn head(
     for (why, count) in left_out {
         let _ = writeln!(out, "# Left out: {why} ({count})");
     }
-    if has_no_bodies {
-        out += "# The recording has no response bodies, so no values were found in them.\n";
-    }
+    out += missing;
     out += "# `# guess` marks guessed sources of values; check each of them.\n\n";
     let targets = targets.iter().map(|(name, origin)| format!("{name} = {}", quoted(origin)));
     let _ = writeln!(out, "name = {}\ntargets = {{ {} }}", quoted(name), targets.collect::<Vec<_>>().join(", "));

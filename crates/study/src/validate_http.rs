@@ -282,6 +282,23 @@ pub fn percent_encoded(character: char) -> String {
     character.encode_utf8(&mut bytes).bytes().map(|byte| format!("%{byte:02X}")).collect()
 }
 
+/// Decodes percent escapes and, in forms, `+`. Leaves other characters unchanged.
+pub fn percent_decoded(text: &str, is_form: bool) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, after @ ..] = rest {
+        let digits = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
+        let escaped = digits.filter(|_| *first == b'%').and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        bytes.push(match (first, escaped) {
+            (_, Some(byte)) => byte,
+            (b'+', _) if is_form => b' ',
+            (other, _) => *other,
+        });
+        rest = if escaped.is_some() { &after[2..] } else { after };
+    }
+    String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
+}
+
 fn nearest_header(text: &str) -> Option<&'static str> {
     const NAMES: &str = "Accept Accept-Encoding Accept-Language Authorization Cache-Control Connection \
         Content-Length Content-Type Cookie Host Origin User-Agent";

@@ -72,6 +72,7 @@ enum Source {
     Reply(Path),
     Header(String),
     Cookie(String),
+    DecodedCookie(String),
     Match(Regex),
 }
 
@@ -277,6 +278,10 @@ impl Program {
                     cookies::fields(answer.head).find(|field| field.0.eq_ignore_ascii_case(name)).map(|field| field.1),
                 ),
                 Source::Cookie(name) => text(answer.cookies.get(name)),
+                Source::DecodedCookie(name) => {
+                    let cookie = answer.cookies.get(name);
+                    text(cookie.map(|cookie| study::validate_http::percent_decoded(cookie, false)).as_deref())
+                }
                 Source::Match(regex) => {
                     let found = regex.captures(body).and_then(|found| found.get(1).or(found.get(0)));
                     text(found.and_then(|found| std::str::from_utf8(found.as_bytes()).ok()))
@@ -403,6 +408,9 @@ fn prepare_step(
 fn source(text: &str) -> Result<Source, String> {
     if let Some(pattern) = reply_path::pattern(text) {
         return Regex::new(pattern).map(Source::Match).map_err(|error| error.to_string());
+    }
+    if let Some(name) = reply_path::decoded_cookie(text) {
+        return Ok(Source::DecodedCookie(name.to_owned()));
     }
     let path = reply_path::parse(text)?;
     Ok(match (path.root.as_str(), path.parts.as_slice()) {

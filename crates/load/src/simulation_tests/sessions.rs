@@ -283,7 +283,7 @@ targets = { shop = "http://10.0.0.1:7/shop" }
 
 [[step]]
 url = "{shop}/login"
-take = { sid = "cookie.sid", csrf = 'match(name="csrf" value="([^"]*)")' }
+take = { sid = "cookie.sid", decoded_sid = "decoded(cookie.sid)", csrf = 'match(name="csrf" value="([^"]*)")' }
 
 [[step]]
 url = "{shop}/basket?csrf={csrf}"
@@ -297,7 +297,7 @@ take = { item = "body.items[any].id" }
 
 [[step]]
 url = "{shop}/item/{item}"
-headers = { X-Sid = "{sid}" }
+headers = { X-Sid = "{sid} {decoded_sid}" }
 "#;
     let mut spec = LoadSpec { stop: Stop::Requests { requests: 400, max_ns: 60 * S }, ..shop() };
     let Target::Journey { journeys, .. } = &mut spec.target else { unreachable!() };
@@ -309,7 +309,7 @@ headers = { X-Sid = "{sid}" }
         let mut logins = 0;
         server(move |_, head: &str, to: &mut Actions| {
             let path = head.split(' ').nth(1).unwrap();
-            let sid = format!("s{logins}");
+            let sid = format!("s%3A{logins}");
             let has_cookie = head.contains(&format!("\r\nCookie: sid={sid}\r\n"));
             let reply = match path {
                 "/shop/login" => {
@@ -318,7 +318,7 @@ headers = { X-Sid = "{sid}" }
                     let html = format!("<input name=\"csrf\" value=\"a&{logins}\">");
                     let length = html.len();
                     format!(
-                        "HTTP/1.1 200 OK\r\nSet-Cookie: sid=s{logins}; Path=/shop\r\nContent-Length: {length}\r\n\r\n{html}"
+                        "HTTP/1.1 200 OK\r\nSet-Cookie: sid=s%3A{logins}; Path=/shop\r\nContent-Length: {length}\r\n\r\n{html}"
                     )
                 }
                 "/shop/list" if has_cookie => {
@@ -328,7 +328,7 @@ headers = { X-Sid = "{sid}" }
                 path if path == format!("/shop/basket?csrf=a%26{logins}") && has_cookie => {
                     "HTTP/1.1 302 Found\r\nLocation: /list\r\nContent-Length: 0\r\n\r\n".to_owned()
                 }
-                path if path.starts_with("/shop/item/") && head.contains(&format!("X-Sid: {sid}\r\n")) => {
+                path if path.starts_with("/shop/item/") && head.contains(&format!("X-Sid: {sid} s:{logins}\r\n")) => {
                     *seen.borrow_mut().entry(path["/shop/item/".len()..].to_owned()).or_default() += 1;
                     "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n".to_owned()
                 }

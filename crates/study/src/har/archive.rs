@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::validate_http;
 
@@ -41,7 +42,7 @@ pub(super) struct Request {
     pub(super) post_data: Option<PostData>,
 }
 
-/// A header or a form field.
+/// A header.
 #[derive(Debug, Deserialize)]
 pub(super) struct Pair {
     pub(super) name: String,
@@ -56,9 +57,16 @@ pub(super) struct PostData {
     pub(super) mime_type: String,
     #[serde(default)]
     text: String,
-    /// Fields of a form, which replace `text`.
+    /// Fields of a form or, from chrome-har, of a JSON object. They replace `text`.
     #[serde(default)]
-    params: Vec<Pair>,
+    params: Vec<Param>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Param {
+    name: String,
+    #[serde(default)]
+    value: Value,
 }
 
 #[derive(Debug, Deserialize)]
@@ -98,6 +106,12 @@ impl Entry {
             || STATIC_ENDINGS.iter().any(|end| path.ends_with(end))
     }
 
+    pub(super) fn has_no_credentials(&self) -> bool {
+        let Entry { request, response, .. } = self;
+        let mut names = request.headers.iter().chain(&response.headers).map(|header| header.name.to_ascii_lowercase());
+        names.all(|name| !["authorization", "cookie", "set-cookie"].contains(&name.as_str()))
+    }
+
     /// Time of day at which the request started, ms; `None` if the date is malformed.
     fn started_ms(&self) -> Option<f64> {
         let (_, time) = self.started_date_time.split_once('T')?;
@@ -127,12 +141,17 @@ impl PostData {
         if !self.text.is_empty() {
             return self.text.as_str().into();
         }
+        if self.mime_type.contains("json") && !self.params.is_empty() {
+            let fields = self.params.iter().map(|param| (param.name.clone(), param.value.clone()));
+            return Value::Object(fields.collect()).to_string().into();
+        }
         let encoded = |text: &str| {
             let is_plain = |char: char| char.is_ascii_alphanumeric() || "-._~".contains(char);
             let encode = |char| if is_plain(char) { char.to_string() } else { validate_http::percent_encoded(char) };
             text.chars().map(encode).collect::<String>()
         };
-        let pairs = self.params.iter().map(|pair| format!("{}={}", encoded(&pair.name), encoded(&pair.value)));
+        let value = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let pairs = self.params.iter().map(|pair| format!("{}={}", encoded(&pair.name), encoded(&value(&pair.value))));
         pairs.collect::<Vec<_>>().join("&").into()
     }
 }

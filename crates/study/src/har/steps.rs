@@ -2,13 +2,14 @@
 
 use std::fmt::Write as _;
 
+use regex::Regex;
 use serde_json::Value;
 
 use super::archive::{Entry, Request};
 use super::tokens::{Tokens, Wanted, is_distinctive};
 use crate::journey::placeholders;
 use crate::url::Url;
-use crate::validate_http;
+use crate::validate_http::{self, percent_decoded};
 
 const THINK_LEAST_MS: f64 = 300.0;
 const THINK_MOST_MS: f64 = 3.6e6;
@@ -109,9 +110,12 @@ fn draft(at: usize, kept: &[Kept<'_>], tokens: &mut Tokens) -> Draft {
         draft.notes.push("left out: the body, which is not a text".to_owned());
         return draft;
     }
-    let is_form = data.mime_type.to_ascii_lowercase().contains("x-www-form-urlencoded");
+    let media_type = data.mime_type.to_ascii_lowercase();
     let (body, names) = match serde_json::from_str::<Value>(&text) {
-        _ if is_form => (pairs_template(&text, tokens), pairs(&text).map(|pair| pair.0.to_owned()).collect()),
+        _ if media_type.starts_with("multipart/form-data") => multipart_template(&text, tokens),
+        _ if media_type.contains("x-www-form-urlencoded") => {
+            (pairs_template(&text, tokens), pairs(&text).map(|pair| pair.0.to_owned()).collect())
+        }
         Ok(json @ (Value::Object(_) | Value::Array(_))) => json_template(&text, &json, tokens),
         _ => (placeholders::literal(&text), Vec::new()),
     };
@@ -142,7 +146,7 @@ fn url_template(target: &str, tokens: &mut Tokens) -> String {
     let mut before = "";
     let parts = path.split('/').map(|part| {
         let hint = std::mem::replace(&mut before, part);
-        value_template(part, Wanted { value: &decoded(part, false), hint }, tokens)
+        value_template(part, Wanted { value: &percent_decoded(part, false), hint }, tokens)
     });
     let path = parts.collect::<Vec<_>>().join("/");
     query.map_or(path.clone(), |query| format!("{path}?{}", pairs_template(query, tokens)))
@@ -161,28 +165,26 @@ fn pairs_template(text: &str, tokens: &mut Tokens) -> String {
     let pair = |pair: &str| match pair.split_once('=') {
         None => placeholders::literal(pair),
         Some((name, raw)) => {
-            let wanted = Wanted { value: &decoded(raw, true), hint: &decoded(name, true) };
+            let wanted = Wanted { value: &percent_decoded(raw, true), hint: &percent_decoded(name, true) };
             format!("{}={}", placeholders::literal(name), value_template(raw, wanted, tokens))
         }
     };
     text.split('&').map(pair).collect::<Vec<_>>().join("&")
 }
 
-/// Decodes percent escapes and, in forms, `+`. Leaves other characters unchanged.
-fn decoded(text: &str, is_form: bool) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, after @ ..] = rest {
-        let digits = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
-        let escaped = digits.filter(|_| *first == b'%').and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        bytes.push(match (first, escaped) {
-            (_, Some(byte)) => byte,
-            (b'+', _) if is_form => b' ',
-            (other, _) => *other,
-        });
-        rest = if escaped.is_some() { &after[2..] } else { after };
+/// A body of several parts (RFC 7578) with placeholders in place of values, and the names of its parts without a file.
+fn multipart_template(text: &str, tokens: &mut Tokens) -> (String, Vec<String>) {
+    let part = Regex::new("(?s); name=\"([^\"]*)\"(?:\r\n[^\r\n]+)*\r\n\r\n(.*?)\r\n--").expect("it is valid");
+    let (mut out, mut names, mut end) = (String::new(), Vec::new(), 0);
+    for part in part.captures_iter(text) {
+        let (Some(name), Some(value)) = (part.get(1), part.get(2)) else { continue };
+        out += &placeholders::literal(&text[end..value.start()]);
+        out += &value_template(value.as_str(), Wanted { value: value.as_str(), hint: name.as_str() }, tokens);
+        names.push(name.as_str().to_owned());
+        end = value.end();
     }
-    String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
+    out += &placeholders::literal(&text[end..]);
+    (out, names)
 }
 
 /// A JSON body in its recorded form with placeholders in place of values, and the names of its fields.
@@ -236,7 +238,8 @@ fn headers(
         let name = header.name.to_ascii_lowercase();
         let is_browsers =
             name.starts_with("sec-") || name.starts_with("proxy-") || OWN_HEADERS.contains(&name.as_str());
-        let is_default = name == "accept" && (header.value.contains("text/html") || header.value.starts_with("*/*"));
+        let is_default = name == "accept" && (header.value.contains("text/html") || header.value.starts_with("*/*"))
+            || name == "content-type" && request.post_data.is_none();
         let origin = kept.iter().find(|one| name == "origin" && one.url.origin() == header.value);
         let is_repeated = headers.iter().any(|known| known.0.eq_ignore_ascii_case(&name));
         let is_valid = validate_http::field_name(&header.name)

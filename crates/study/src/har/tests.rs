@@ -129,7 +129,7 @@ fn redirects_and_cookies_are_followed() {
     let [login, home, delete] = &journey.steps[..] else { panic!("{journey:?}") };
     assert_eq!((home.operation.as_str(), home.url.as_str()), ("GET /home", "{a}{location}"));
     let of = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-    assert_eq!(login.take, [of("location", "header.location"), of("csrftoken", "cookie.csrftoken")]);
+    assert_eq!(login.take, [of("location", "header.location"), of("csrftoken", "decoded(cookie.csrftoken)")]);
     assert!(matches!(&login.call, Call::Rest { status, .. } if *status == [302]), "{login:?}");
     assert_eq!(delete.headers, [of("X-CSRFToken", "{csrftoken}"), of("Origin", "{a}")]);
 }
@@ -158,6 +158,28 @@ fn forms_may_have_only_parameters() {
     let (_, journey) = imported("x", &recording(&[form]));
     let Call::Rest { body, .. } = &journey.steps[0].call else { panic!("{journey:?}") };
     assert_eq!(body.as_deref(), Some("a%20b=%C3%BC%261&c="));
+}
+
+#[test]
+fn values_are_replaced_in_parts_and_in_parameters_of_json() {
+    let answer = r#"{"cart":{"cartId":"0d1c2b3a-77","version":"aXbYc"}}"#;
+    let cart = call(1, "POST", "https://a.example/cart", &[], "{}", answer);
+    let mut change = call(2, "PATCH", "https://a.example/cart", &[], "", "");
+    let params = json!([{ "name": "version", "value": "aXbYc" }, { "name": "quantity", "value": 3 }]);
+    change["request"]["postData"] = json!({ "mimeType": "application/json", "params": params });
+    let part =
+        |name: &str, value: &str| format!("--x1\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n");
+    let order = |id: &str| [part("cartId", id), part("note", "ring\r\ntwice"), "--x1--\r\n".to_owned()].concat();
+    let mut checkout = call(3, "POST", "https://a.example/checkout", &[], &order("0d1c2b3a-77"), "");
+    checkout["request"]["postData"]["mimeType"] = "multipart/form-data; boundary=x1".into();
+    let (imported, journey) = imported("x", &recording(&[cart, change, checkout]));
+    let body = |step: usize| match &journey.steps[step].call {
+        Call::Rest { body, .. } => body.clone().unwrap(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(body(1), r#"{"quantity":3,"version":"{version}"}"#);
+    assert_eq!(body(2), order("{cartid}"));
+    assert!(imported.text.contains("\n# The recording has no cookies and no `Authorization`."), "{}", imported.text);
 }
 
 #[test]

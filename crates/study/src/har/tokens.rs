@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::archive::Response;
 use crate::journey::{placeholders, reply_path};
+use crate::validate_http::percent_decoded;
 
 /// Maximum number of values to search per JSON body, and of occurrences per other body.
 const VALUES_MAX: usize = 20_000;
@@ -72,7 +73,10 @@ impl Tokens {
             if name == "set-cookie" {
                 for line in header.value.lines() {
                     if let Some((name, value)) = line.split(';').next().unwrap_or_default().split_once('=') {
-                        self.headers.push((step, format!("cookie.{}", name.trim()), value.trim().to_owned()));
+                        let (name, value) = (name.trim(), value.trim());
+                        self.headers.push((step, format!("cookie.{name}"), value.to_owned()));
+                        // Scripts usually decode cookies before they send their values, so this source comes last and wins.
+                        self.headers.push((step, format!("decoded(cookie.{name})"), percent_decoded(value, false)));
                     }
                 }
             } else if name.starts_with("x-") || name.contains("token") || name.ends_with("id") {
@@ -173,7 +177,9 @@ impl Tokens {
 
     fn in_header(&self, wanted: Wanted<'_>) -> Option<(usize, String, String)> {
         let is_source = |(_, source, value): &&(usize, String, String)| {
-            value == wanted.value && is_distinctive(value) && reply_path::parse(source).is_ok()
+            value == wanted.value
+                && is_distinctive(value)
+                && (reply_path::parse(source).is_ok() || reply_path::decoded_cookie(source).is_some())
         };
         let (step, source, _) = self.headers.iter().rev().find(is_source)?;
         let name = source.split_once('.').map_or("", |parts| parts.1);
@@ -198,7 +204,9 @@ impl Leaf {
             return is_page(&hint) || hint.starts_with("next");
         }
         let (hint, parent) = (singular(&hint), singular(&parent));
-        if hint.len() < 2 || !key.ends_with("id") && !["slug", "code", "key", "token", "sku"].contains(&key.as_str()) {
+        if hint.len() < 2
+            || !key.ends_with("id") && !["slug", "code", "key", "token", "sku", "version"].contains(&key.as_str())
+        {
             return false;
         }
         let stem = hint.strip_suffix("id").unwrap_or(&hint);

@@ -34,6 +34,11 @@ pub fn pattern(text: &str) -> Option<&str> {
     text.strip_prefix("match(")?.strip_suffix(')')
 }
 
+/// The name in `decoded(cookie.NAME)`, whose value is the cookie without its percent escapes. `None` for other sources.
+pub fn decoded_cookie(text: &str) -> Option<&str> {
+    text.strip_prefix("decoded(cookie.")?.strip_suffix(')').filter(|name| is_name(name))
+}
+
 /// Parses a path. Fails with a message if the syntax is invalid or the path has more than 32 parts.
 pub fn parse(text: &str) -> Result<Path, String> {
     let wrong = |why: &str| format!("`{}` is not a path into a response: {why}", text.escape_debug());
@@ -104,6 +109,8 @@ mod tests {
         check("body[0][1]", "body #0 #1");
         check("body.items[any].id", "body items any id");
         assert_eq!((pattern("match(a(b)c)"), pattern("match(a"), pattern("body")), (Some("a(b)c"), None, None));
+        let cookies = ["decoded(cookie.XSRF-TOKEN)", "decoded(cookie.a.b)", "decoded(cookie.a"].map(decoded_cookie);
+        assert_eq!(cookies, [Some("XSRF-TOKEN"), None, None]);
         check("count(result.notes)", "count result notes");
     }
 

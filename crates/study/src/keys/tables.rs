@@ -643,7 +643,7 @@ static STEP: Keys = Keys {
             .text("Thrift and SOAP: arguments by name; a string that is a single template has the type of its value"),
         key("headers", Named(&Text), "{ Accept = \"text/plain\" }", NONE).text("headers; values are templates"),
         key("take", Named(&Text), "{ store = \"result[0].noteStoreUrl\" }", NONE)
-            .text("names for parts of the response: a path from `body` in REST, `result` elsewhere; for REST also `header.NAME`, `cookie.NAME` and `match(REGEX)`; with `?` at the end, empty if missing"),
+            .text("names for parts of the response: a path from `body` in REST, `result` elsewhere; for REST also `header.NAME`, `cookie.NAME`, `decoded(cookie.NAME)` and `match(REGEX)`; with `?` at the end, empty if missing"),
         key("once", Flag, "true", Is("false"))
             .text("call it in a client's first journey and after a failed one, without counting it, and keep its values and cookies"),
         key("think", Text, "\"exponential:2s\"", NONE)
