@@ -750,7 +750,7 @@ pub(crate) struct JourneyArgs {
     /// Users: new for every journey (`fresh`), or one per client (`reused`; `{number}` is then the client's)
     #[arg(long, value_name = "WHICH", value_parser = one_of(allowed_words::IDENTITIES), default_value = LOAD.key("identities").default_text(), requires = "journey", help_heading = JOURNEYS)]
     pub(crate) identities: Identities,
-    /// Run one journey to its end and print its requests, responses and values
+    /// Run each journey once and print its requests, responses and values
     #[arg(long, requires = "journey", conflicts_with_all = ["rate", "find", "requests", "duration", "until", "calls", "cluster", "hosts", "json"], help_heading = JOURNEYS)]
     pub(crate) trace_session: bool,
     /// Write the timing of every call to this CSV file

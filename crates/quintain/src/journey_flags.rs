@@ -10,7 +10,7 @@ use study::spec::{Identities, Target, WeightedJourney};
 
 use crate::cli::{HttpArgs, JourneyArgs};
 use crate::collected_mistakes::Mistakes;
-use crate::command_result::{Result, usage};
+use crate::command_result::Result;
 use crate::http_flags::{self, Asked};
 use crate::output;
 
@@ -21,9 +21,6 @@ pub(crate) fn asked(args: &JourneyArgs, flags: &HttpArgs, mistakes: &mut Mistake
         if targets.insert(name.clone(), url.clone()).is_some() {
             mistakes.add(format!("duplicate `--target {name}=...`"));
         }
-    }
-    if args.trace_session && args.journeys.len() > 1 {
-        mistakes.add(usage("`--trace-session` runs one journey").hint("give one `--journey`"));
     }
     let journeys = args.journeys.iter().map(|(name, weight)| {
         let journey = journey(name, mistakes)?;

@@ -120,14 +120,14 @@ pub(crate) fn load(args: LoadArgs) -> Done {
     } else {
         Exit::Fine
     };
-    if let (true, Some(journey)) = (args.journey.trace_session, measurement.journeys.first()) {
+    if let (true, [first, ..]) = (args.journey.trace_session, measurement.journeys.as_slice()) {
         // The output of a server must not control the terminal.
-        let lines = journey.transcript.lines().map(|line| analysis::visible(line) + "\n");
+        let lines = first.transcript.lines().map(|line| analysis::visible(line) + "\n");
         output::text(&lines.collect::<String>())?;
-        if journey.completed == 0 {
+        if let Some(journey) = measurement.journeys.iter().find(|journey| journey.completed == 0) {
             let why = measurement.error_examples.values().chain(measurement.errors.keys()).next();
             let why = why.map_or_else(|| "no response".to_owned(), |why| analysis::visible(why).into_owned());
-            return Err(Problem::text(Exit::Subject, format!("the journey did not end: {why}")));
+            return Err(Problem::text(Exit::Subject, format!("the journey `{}` did not end: {why}", journey.name)));
         }
         return Ok(exit);
     }
@@ -233,7 +233,8 @@ fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>)> {
     }
     mistakes.end()?;
     let asked = asked.ok_or_else(|| usage("no URL to load"))?;
-    let one_session = args.journey.trace_session.then(|| asked.target.requests_per_session() as u64);
+    // A traced load runs each journey once, whatever the number of requests.
+    let one_session = args.journey.trace_session.then(|| asked.target.requests_per_session().ceil() as u64);
     let spec = LoadSpec {
         version: SPEC_VERSION,
         target: asked.target,

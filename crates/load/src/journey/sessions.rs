@@ -215,6 +215,9 @@ impl Plan {
     /// The specification with numbers of requests converted to numbers of sessions.
     pub(crate) fn in_sessions(&self, spec: &LoadSpec) -> LoadSpec {
         let stop = match spec.stop {
+            Stop::Requests { max_ns, .. } if self.is_traced => {
+                Stop::Requests { requests: self.journeys.len() as u64, max_ns }
+            }
             Stop::Requests { requests, max_ns } => {
                 let requests = (requests as f64 / spec.target.requests_per_session()) as u64;
                 Stop::Requests { requests, max_ns }
@@ -252,8 +255,11 @@ impl Plan {
         journey.program.steps.get(index - journey.steps_before)
     }
 
-    /// Index of the journey for the session with this number.
+    /// Index of the journey for the session with this number. A traced load has one session of each journey.
     fn draw(&self, number: u64) -> usize {
+        if self.is_traced {
+            return (number % self.journeys.len() as u64) as usize;
+        }
         let [_, .., last] = self.journeys.as_slice() else { return 0 };
         let drawn = Rng::stream(mix(self.seed), number).below(last.weight_until);
         self.journeys.partition_point(|journey| journey.weight_until <= drawn)
@@ -734,12 +740,16 @@ impl Protocol for Sessions {
             self.begin(stream);
         }
         stream.is_in_flight = true;
-        self.say('>', &stream.request);
         out.extend_from_slice(&stream.request);
         let Some(session) = &mut stream.session else { return Call::default() };
         if std::mem::take(&mut session.waits) {
             session.due = stream.due;
+            if let (true, [_, _, ..]) = (self.plan.is_traced, self.plan.journeys.as_slice()) {
+                let plan = self.plan.clone();
+                self.say('#', plan.program(session).name.as_bytes());
+            }
         }
+        self.say('>', &stream.request);
         let logged = LoggedSession { client: stream.client, journey: session.number };
         let step = self.plan.journeys[session.journey].steps_before + session.step;
         Call { step: step as u32, resolves: session.asked.is_some(), session: logged }
