@@ -1,8 +1,8 @@
 //! Describes the load of a plan in words.
 
-use study::load_shape;
 use study::plan::{BodyPlan, HttpPlan, HttpRequestPlan, JourneyPlan, LoadPlan, Plan};
-use study::spec::{Arrivals, Connection, Expect};
+use study::spec::{Arrivals, Connection, Expect, ThinkTime};
+use study::{load_shape, time_law};
 
 use crate::enum_words_and_lists::all_of;
 use crate::number::{count, percent, quantity};
@@ -120,9 +120,12 @@ fn arrivals(load: &LoadPlan) -> String {
     match load.arrivals {
         _ if load.search.is_some() => "open loop at the rates of a search".to_owned(),
         _ if load.share.is_some() => "open loop at fractions of the capacity found".to_owned(),
-        Arrivals::Closed { think_ns: 0 } => format!("closed loop{shape}"),
-        Arrivals::Closed { think_ns } => {
-            format!("closed loop{shape} with {} think time", quantity(think_ns as f64, "ns"))
+        Arrivals::Closed { think: ThinkTime::NONE } => format!("closed loop{shape}"),
+        Arrivals::Closed { think: ThinkTime::Constant(ns) } => {
+            format!("closed loop{shape} with {} think time", quantity(ns as f64, "ns"))
+        }
+        Arrivals::Closed { think: ThinkTime::Random(law) } => {
+            format!("closed loop{shape} with {} think time", time_law::text(&law))
         }
         Arrivals::Poisson { .. } => format!("open loop{shape}, Poisson arrivals"),
         Arrivals::Constant { .. } => format!("open loop{shape}, constant arrivals"),

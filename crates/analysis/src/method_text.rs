@@ -3,7 +3,7 @@
 use study::Plan;
 use study::plan::Point;
 use study::record::{IdlePolicy, Run};
-use study::spec::{Arrivals, Connection};
+use study::spec::{Connection, ThinkTime};
 
 use crate::findings::{Clock, Scope};
 use crate::number::{count, percent};
@@ -43,7 +43,7 @@ pub(crate) fn paragraphs(run: &Run, kept: &[Kept], has_probes: bool, scope: Opti
     let has_clock = |clock| kept.iter().any(|trial| trial.clock == Some(clock));
     let has_idle = |idle| kept.iter().any(|trial| trial.idle == idle);
     let is_per_request = plan.points.iter().any(|point| point.load.connection == Connection::PerRequest);
-    let thinks = |point: &Point| matches!(point.load.arrivals, Arrivals::Closed { think_ns: 1.. });
+    let thinks = |point: &Point| point.load.arrivals.think() != ThinkTime::NONE;
 
     let trials = format!(
         "Each trial starts a fresh server process; replication is by trial, not by request. Trials ran in blocks: each \

@@ -6,8 +6,8 @@ use study::Plan;
 use study::plan::{BodyPlan, HttpPlan, LoadPlan, Point, ProcessPlan};
 use study::record::Run;
 use study::shell_words::join;
-use study::spec::{Arrivals, Backend, Connection, Stop, Warmup};
-use study::time_text;
+use study::spec::{Arrivals, Backend, Connection, Stop, ThinkTime, Warmup};
+use study::{time_law, time_text};
 
 const DIRTY: &str = "-dirty";
 
@@ -125,8 +125,9 @@ fn load(point: &Point) -> Result<Vec<String>, &'static str> {
         load.threads.filter(|threads| *threads > 1).and_then(|threads| flag("-t", threads)),
         load.arrivals.offered_per_s().and_then(|rate_per_s| flag("--rate", rate_per_s)),
         match load.arrivals {
-            Arrivals::Closed { think_ns: 0 } | Arrivals::Poisson { .. } => None,
-            Arrivals::Closed { think_ns } => set("think", time_text(think_ns)),
+            Arrivals::Closed { think: ThinkTime::NONE } | Arrivals::Poisson { .. } => None,
+            Arrivals::Closed { think: ThinkTime::Constant(ns) } => set("think", time_text(ns)),
+            Arrivals::Closed { think: ThinkTime::Random(law) } => set("think", time_law::text(&law)),
             Arrivals::Constant { .. } => set("arrivals", "constant"),
             Arrivals::Recorded => return Err("it is a trace"),
         },
@@ -254,13 +255,18 @@ mod tests {
             "-c 40 -t 2 --rate 5000 --set load.arrivals=constant --set load.stop.requests=900 --warmup 300ms pingpong://"
         );
         let thinking = |point: &mut Point| {
-            point.load.arrivals = Arrivals::Closed { think_ns: 1_500_000 };
+            point.load.arrivals = Arrivals::closed(1_500_000);
             (point.load.pipeline, point.load.backend) = (4, Backend::Epoll);
         };
         assert_eq!(
             flags(thinking).unwrap(),
             "-c 40 --set load.think=1.5ms -d 250ms --warmup 300ms --pipeline 4 --set load.backend=epoll pingpong://"
         );
+        let random = |point: &mut Point| {
+            let law = stats::Distribution::Uniform { low: 1e9, high: 2.5e9 };
+            point.load.arrivals = Arrivals::Closed { think: ThinkTime::Random(law) };
+        };
+        assert!(flags(random).unwrap().contains(" --set load.think=uniform:1s,2.5s "));
         let http = |point: &mut Point| {
             point.load.protocol = Protocol::Http;
             let request = study::plan::HttpRequestPlan {

@@ -5,7 +5,7 @@ use study::keys::{CLIENT_COUNT, LOAD};
 use study::load_limits_and_defaults::TIMEOUT_MIN_NS;
 use study::load_rules;
 use study::load_shape;
-use study::spec::{Arrivals, Connection, Dialect, LoadSpec, SPEC_VERSION, Stop, Target, Warmup};
+use study::spec::{Arrivals, Connection, Dialect, LoadSpec, SPEC_VERSION, Stop, Target, ThinkTime, Warmup};
 use study::workload::Gaps;
 
 use crate::journey::Plan;
@@ -139,6 +139,9 @@ pub fn check(spec: &LoadSpec) -> Vec<String> {
             format!("`rate_per_s` is {rate}, expected more than 0 and at most 1e9"),
         );
     }
+    if let ThinkTime::Random(law) = spec.arrivals.think() {
+        problems.unless(law.is_valid(), format!("`think_ns` is {law:?}, which has invalid parameters"));
+    }
     let (longest_ns, rule) = match spec.stop {
         Stop::Duration { duration_ns } => (duration_ns, "duration_ns"),
         Stop::Requests { requests, max_ns } => {
@@ -209,7 +212,7 @@ pub(crate) mod tests {
             threads: 1,
             cpus: Vec::new(),
             backend: Backend::Auto,
-            arrivals: Arrivals::Closed { think_ns: 0 },
+            arrivals: Arrivals::closed(0),
             warmup: Warmup::DurationNs(100_000_000),
             stop: Stop::Duration { duration_ns: 1_000_000_000 },
             window_ns: 100_000_000,
@@ -226,6 +229,15 @@ pub(crate) mod tests {
     #[test]
     fn accepts_valid_specification() {
         assert_eq!(check(&spec()), Vec::<String>::new());
+    }
+
+    #[test]
+    fn checks_think_times() {
+        for (law, problems) in [(r#"{"law":"exponential","mean":1e9}"#, 0), (r#"{"law":"exponential","mean":-1}"#, 1)] {
+            let arrivals = serde_json::from_str(&format!(r#"{{"loop":"closed","think_ns":{law}}}"#)).unwrap();
+            let found = check(&LoadSpec { arrivals, ..spec() });
+            assert_eq!(found.iter().filter(|problem| problem.contains("think_ns")).count(), problems, "{found:?}");
+        }
     }
 
     #[test]

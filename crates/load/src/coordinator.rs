@@ -12,7 +12,7 @@ use stats::batch_means;
 use stats::volley_stop_rule::{Moments, Next, VolleyRule};
 use study::generator_messages::{Announced, Connected, HOLD_MAX, Latencies, Phase};
 use study::record::SlowResponse;
-use study::spec::{Arrivals, LoadSpec, Stop, Target, Warmup};
+use study::spec::{Arrivals, LoadSpec, Stop, Target, ThinkTime, Warmup};
 
 use crate::hit_ratio_steadiness;
 use crate::recorder::{Fault, Faults};
@@ -286,7 +286,8 @@ impl<'a> Coordinator<'a> {
             self.quiet.since = self.quiet.since.max(self.from);
         }
         let gaps_ns = match self.spec.arrivals {
-            Arrivals::Closed { think_ns } => think_ns,
+            Arrivals::Closed { think: ThinkTime::Constant(think_ns) } => think_ns,
+            Arrivals::Closed { think } => (QUIET_GAPS * think.mean_ns() as f64) as Nanos,
             arrivals => arrivals.offered_per_s().map_or(0, |rate| (QUIET_GAPS * 1e9 / rate) as Nanos),
         };
         let patience = self.spec.timeout_ns.saturating_mul(QUIET_TIMEOUTS).saturating_add(gaps_ns);

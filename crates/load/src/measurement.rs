@@ -61,7 +61,7 @@ pub(crate) fn build_measurement(spec: &LoadSpec, ended: Ended, done: &[Done], sh
         late_answers: sum(|worker| worker.recorder.late_answers),
         reconnects: sum(|worker| worker.recorder.reconnects),
         in_backoff_mean: backoff_integral as f64 / ((ended.until - ended.from) as f64).max(1.0),
-        think_ns: if let Arrivals::Closed { think_ns } = spec.arrivals { think_ns } else { 0 },
+        think_ns: spec.arrivals.think().mean_ns(),
         sent: sum(|worker| worker.recorder.sent),
         asked_again: sum(|worker| worker.recorder.asked_again),
         left_in_flight: sum(|worker| worker.recorder.left_in_flight),

@@ -224,9 +224,24 @@ fn excessive_offered_rate_shows_in_response_time_and_unsent() {
     assert_eq!(measurement.offered_per_s, Some(2000.0));
 }
 
+/// Tests that 5,000 pauses, in ns, follow their law.
+fn follow(law: &str, mut pauses: Vec<u64>) {
+    pauses.sort_unstable();
+    let count = pauses.len() as f64;
+    assert_eq!(count, 5_000.0);
+    let expected = study::time_law::parse(law).unwrap();
+    // The Kolmogorov-Smirnov statistic: the largest distance between the two distribution functions.
+    let distance = |(at, pause): (usize, &u64)| {
+        let below = expected.cdf(*pause as f64);
+        (below - at as f64 / count).abs().max((below - (at + 1) as f64 / count).abs())
+    };
+    let largest = pauses.iter().enumerate().map(distance).fold(0.0, f64::max);
+    assert!(largest < 1.63 / count.sqrt(), "{law}: {largest}, which 1 % of samples of the law exceed");
+}
+
 #[test]
 fn closed_loop_keeps_think_time() {
-    let spec = LoadSpec { arrivals: Arrivals::Closed { think_ns: 9 * MS }, ..spec() };
+    let spec = LoadSpec { arrivals: Arrivals::closed(9 * MS), ..spec() };
     let measurement = measure(&spec, |_| ready_made_peers::ping_pong(|_| MS).into());
     near(measurement.requests as f64, 4.0 * 1e9 / (10.0 * MS as f64 + ROUND_TRIP as f64), 0.02);
     near(measurement.in_flight_mean, 4.0 * 0.101, 0.02);
@@ -337,10 +352,10 @@ fn a_number_of_requests_is_met_exactly() {
 fn server_receives_exactly_the_request_limit() {
     let open = Arrivals::Poisson { rate_per_s: 3_000.0 };
     for (arrivals, pipeline, wrong_every) in [
-        (Arrivals::Closed { think_ns: 0 }, 1, u64::MAX),
-        (Arrivals::Closed { think_ns: 3 * MS }, 1, 10),
-        (Arrivals::Closed { think_ns: 0 }, 16, u64::MAX),
-        (Arrivals::Closed { think_ns: 0 }, 1, 10),
+        (Arrivals::closed(0), 1, u64::MAX),
+        (Arrivals::closed(3 * MS), 1, 10),
+        (Arrivals::closed(0), 16, u64::MAX),
+        (Arrivals::closed(0), 1, 10),
         (open, 1, u64::MAX),
         (open, 4, 10),
     ] {

@@ -416,9 +416,11 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         if let Some(turn) = self.next_turn(id, now).filter(|_| caused == 0) {
             return self.connections.think(id, turn);
         }
-        if self.budget.think_ns > 0 && caused == 0 {
-            let due = *self.connections.client(id).due_at.get_or_insert(now + self.budget.think_ns);
-            if due > now {
+        if caused == 0 {
+            if self.connections.client(id).due_at.is_none() {
+                self.think_from(id, now);
+            }
+            if let Some(due) = self.connections.client(id).due_at.filter(|due| *due > now) {
                 return self.connections.think(id, due);
             }
         }
@@ -449,8 +451,8 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
 
     #[inline]
     fn think_from(&mut self, id: u32, at: Nanos) {
-        if self.budget.think_ns > 0 {
-            self.connections.client(id).due_at = Some(at + self.budget.think_ns);
+        if let Some(until) = self.budget.thinks_until(at) {
+            self.connections.client(id).due_at = Some(until);
         }
     }
 

@@ -145,7 +145,7 @@ fn requests_do_not_allocate() {
         Err(reason) => println!("not checked on io_uring: {reason}"),
     }
     let open = Arrivals::Poisson { rate_per_s: 10_000.0 };
-    let closed = Arrivals::Closed { think_ns: 0 };
+    let closed = Arrivals::closed(0);
     for backend in backends {
         let kinds = [Kind::Http1, Kind::Http2, Kind::Cache];
         for (kind, arrivals) in kinds.into_iter().flat_map(|kind| [(kind, closed), (kind, open)]) {

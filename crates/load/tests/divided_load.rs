@@ -56,7 +56,7 @@ fn spec(address: &str) -> LoadSpec {
         threads: 3,
         cpus: Vec::new(),
         backend: Backend::Auto,
-        arrivals: Arrivals::Closed { think_ns: 0 },
+        arrivals: Arrivals::closed(0),
         warmup: Warmup::DurationNs(20_000_000),
         stop: Stop::Duration { duration_ns: 300_000_000 },
         window_ns: 50_000_000,

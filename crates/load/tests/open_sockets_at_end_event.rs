@@ -56,7 +56,7 @@ fn spec(target: Target, backend: Backend, stop: Stop) -> LoadSpec {
         threads: 2,
         cpus: Vec::new(),
         backend,
-        arrivals: Arrivals::Closed { think_ns: 0 },
+        arrivals: Arrivals::closed(0),
         warmup: Warmup::DurationNs(20_000_000),
         stop,
         window_ns: 50_000_000,

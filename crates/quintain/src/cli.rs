@@ -13,11 +13,10 @@ use report::exports::{EXPORTS, Export, LatencyFile};
 use servers::{CacheProtocol, Http2Fault, Kind as Misbehaviour};
 use study::Metric;
 use study::keys::{CLIENT_COUNT, LOAD, STUDY, allowed_words};
-use study::load_shape;
 use study::record::IdlePolicy;
-use study::spec::{Backend, Connection, Identities, Stage};
-use study::units;
+use study::spec::{Backend, Connection, Identities, Stage, ThinkTime};
 use study::workload::trace;
+use study::{load_shape, time_law, units};
 
 use crate::collected_mistakes::Collected;
 
@@ -683,9 +682,9 @@ pub(crate) struct LoadArgs {
     /// Arrival process of the open loop
     #[arg(long = "arrivals", value_name = "LAW", value_parser = one_of(allowed_words::ARRIVALS), action = ArgAction::Set, default_value = "poisson", requires = "open")]
     pub(crate) are_poisson: bool,
-    /// Closed loop: think time between a response and the next request
-    #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = time("load.think"), default_value = LOAD.key("think").default_text(), conflicts_with = "open")]
-    pub(crate) think: Duration,
+    /// Closed loop: think time between a response and the next request, such as `2s`, `exponential:2s` or `uniform:1s,3s`
+    #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = Collected(time_law::think), default_value = LOAD.key("think").default_text(), conflicts_with = "open")]
+    pub(crate) think: ThinkTime,
     /// Warm-up before measuring, such as `2s`; for caches also `steady` or `50%` of -n [default: 1s; 0s with -n, for traces and for journeys; `steady` for caches, at most 1m]
     #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = Collected(warmup))]
     pub(crate) warmup: Option<WarmupRule>,

@@ -256,7 +256,7 @@ fn try_once(plan: &Plan, directory: &Path, cpus: &[u32]) -> Result<Option<Vec<St
         }
         let load = &mut point.load;
         (load.search, load.share, load.clients, load.pipeline) = (None, None, 1, 1);
-        load.arrivals = Arrivals::Closed { think_ns: 0 };
+        load.arrivals = Arrivals::closed(0);
         load.warmup = Warmup::DurationNs(0);
         load.stop = Stop::Requests { requests: 1, max_ns: PATIENCE_NS };
         if !tried.iter().any(|known| (&known.subject, &known.proxies) == (&point.subject, &point.proxies)) {

@@ -12,7 +12,7 @@ use study::load_rules;
 use study::load_shape;
 use study::plan::SearchPlan;
 use study::record::{Failure, FailureKind};
-use study::spec::{Arrivals, LoadSpec, SPEC_VERSION, Stop, Target, Warmup};
+use study::spec::{Arrivals, LoadSpec, SPEC_VERSION, Stop, Target, ThinkTime, Warmup};
 
 use crate::cli::{Cpus, LoadArgs};
 use crate::collected_mistakes::Mistakes;
@@ -202,7 +202,7 @@ fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>)> {
         (.., Some(requests)) => Stop::Requests { requests, max_ns: REQUESTS_MAX_NS },
         _ => Stop::Duration { duration_ns },
     };
-    let thinks = !args.think.is_zero();
+    let thinks = args.think != ThinkTime::NONE;
     let recorded = trace.is_some_and(|trace| trace.gaps == study::workload::Gaps::Recorded);
     if recorded {
         let flags = [("--rate", args.rate.is_some()), ("--find", args.find.is_some()), ("--think", thinks)];
@@ -214,7 +214,7 @@ fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>)> {
         Some(rate_per_s) if args.are_poisson => Arrivals::Poisson { rate_per_s },
         Some(rate_per_s) => Arrivals::Constant { rate_per_s },
         None if recorded => Arrivals::Recorded,
-        None => Arrivals::Closed { think_ns: nanos(args.think) },
+        None => Arrivals::Closed { think: args.think },
     };
     let warmup = match args.warmup {
         // No warm-up: a trace is measured from its first operation, and journeys and `-n` include every request.

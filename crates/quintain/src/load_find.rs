@@ -43,7 +43,7 @@ pub(crate) fn find(args: &LoadArgs, plan: SearchPlan, spec: &LoadSpec, name: &st
         let asked = step.rate_per_s.map(|rate_per_s| rate_per_s / spec.target.requests_per_session());
         match (asked, &mut trial.arrivals) {
             (None, arrivals) => {
-                *arrivals = Arrivals::Closed { think_ns: 0 };
+                *arrivals = Arrivals::closed(0);
                 trial.stop = Stop::Duration { duration_ns: pilot_ns };
             }
             (Some(asked), Arrivals::Poisson { rate_per_s } | Arrivals::Constant { rate_per_s }) => *rate_per_s = asked,

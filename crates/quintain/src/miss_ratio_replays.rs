@@ -9,7 +9,7 @@ use load::operation_stream::{Kind, Stream, Texts};
 use study::Workload;
 use study::plan::{Figure, FigureKind, LoadPlan};
 use study::record::{Measurement, Record, Reference, Run};
-use study::spec::{Arrivals, Dialect, Protocol, even_share};
+use study::spec::{Arrivals, Dialect, Protocol, ThinkTime, even_share};
 
 use crate::parallel_work::in_parallel;
 
@@ -127,7 +127,7 @@ fn replayed(job: &Reference, load: &LoadPlan, record: &Record) -> Result<(u64, u
 fn turns(load: &LoadPlan, measurement: &Measurement) -> usize {
     let in_flight = measurement.clients as usize * measurement.pipeline as usize;
     match load.arrivals {
-        Arrivals::Closed { think_ns: 0 } => in_flight.max(1),
+        Arrivals::Closed { think: ThinkTime::NONE } => in_flight.max(1),
         _ => (measurement.in_flight_mean.round() as usize).clamp(1, in_flight.max(1)),
     }
 }

@@ -107,6 +107,25 @@ impl Distribution {
         }
     }
 
+    /// Exact mean, in the unit of the parameters; infinite if the upper tail is too heavy.
+    pub fn mean(&self) -> f64 {
+        match *self {
+            Self::Constant { value } => value,
+            Self::Exponential { mean } => mean,
+            Self::Lognormal { median, sigma } => median * (0.5 * sigma * sigma).exp(),
+            Self::Bimodal { low, high, high_share } => low + (high - low) * high_share,
+            Self::Uniform { low, high } => 0.5 * (low + high),
+            Self::Gamma { shape, scale } => shape * scale,
+            Self::Gev { shape, .. } | Self::Pareto { shape, .. } if shape >= 1.0 => f64::INFINITY,
+            // The constant of Euler and Mascheroni.
+            Self::Gev { location, scale, shape: 0.0 } => location + scale * 0.577_215_664_901_532_9,
+            Self::Gev { location, scale, shape } => {
+                location + scale * (special_functions::ln_gamma(1.0 - shape).exp() - 1.0) / shape
+            }
+            Self::Pareto { location, scale, shape } => location + scale / (1.0 - shape),
+        }
+    }
+
     /// Draws one value, in the unit of the parameters.
     pub fn sample(&self, rng: &mut Rng) -> f64 {
         match *self {
@@ -196,6 +215,17 @@ mod tests {
         Distribution::Pareto { location: 5.0, scale: 20.0, shape: 0.0 },
         Distribution::Pareto { location: 5.0, scale: 20.0, shape: -0.25 },
     ];
+
+    #[test]
+    fn means_are_integrals_of_quantiles() {
+        for law in LAWS {
+            let parts = 1_000_000;
+            let sum = (0..parts).map(|part| law.quantile((f64::from(part) + 0.5) / f64::from(parts))).sum::<f64>();
+            let (mean, expected) = (law.mean(), sum / f64::from(parts));
+            assert!((mean / expected - 1.0).abs() < 1e-3, "{law:?}: {mean}, expected {expected}");
+        }
+        assert_eq!(Distribution::Pareto { location: 0.0, scale: 1.0, shape: 1.0 }.mean(), f64::INFINITY);
+    }
 
     // scipy 1.17, each .ppf(0.5), .ppf(0.99), .ppf(0.001), .cdf(x): st.uniform(5, 15), st.gamma(shape,
     // scale=scale), st.genextreme(-shape, loc=location, scale=scale), st.genpareto(shape, loc=location, scale=scale)

@@ -1,7 +1,7 @@
 //! Rules on combinations of a load's settings, which apply to studies and to specifications of generators.
 
 use crate::load_limits_and_defaults::IN_FLIGHT_MAX;
-use crate::spec::{Arrivals, Connection, Protocol, Stop, Warmup};
+use crate::spec::{Arrivals, Connection, Protocol, Stop, ThinkTime, Warmup};
 use crate::workload::Problem;
 
 const ANOTHER: &str = "end after a time, or a number of requests";
@@ -30,7 +30,7 @@ pub fn problems(
         "`pipeline` must be 1 if a connection ends after a number of requests",
         "drop `pipeline`, or keep connections alive",
     );
-    let has_think = matches!(arrivals, Arrivals::Closed { think_ns: 1.. });
+    let has_think = arrivals.think() != ThinkTime::NONE;
     rule(pipeline > 1 && has_think, "think", "`pipeline` must be 1 with think time", "drop `think`, or `pipeline`");
     rule(
         u64::from(clients) * u64::from(pipeline) > IN_FLIGHT_MAX,
@@ -46,8 +46,12 @@ pub fn problems(
         "volley's rule needs one request in flight per connection",
         "drop `pipeline`, or the rule",
     );
-    let has_pauses = !matches!(arrivals, Arrivals::Closed { think_ns: 0 });
-    rule(is_volley && has_pauses, "stop", "volley's rule needs a closed loop without think time", ANOTHER);
+    rule(
+        is_volley && (has_think || arrivals.is_open()),
+        "stop",
+        "volley's rule needs a closed loop without think time",
+        ANOTHER,
+    );
     let is_steady = matches!(warmup, Warmup::Steady { .. });
     rule(is_steady && !is_cache, "warmup", "`steady` needs a cache: it watches the hit ratio", "give a time");
     found

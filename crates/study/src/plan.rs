@@ -323,7 +323,7 @@ impl LoadPlan {
             (Some(Some(rate_per_s)), Arrivals::Constant { .. }) => load.arrivals = Arrivals::Constant { rate_per_s },
             (Some(Some(rate_per_s)), _) => load.arrivals = Arrivals::Poisson { rate_per_s },
             (Some(None), _) => {
-                load.arrivals = Arrivals::Closed { think_ns: 0 };
+                load.arrivals = Arrivals::closed(0);
                 if let Some(search) = &load.search {
                     load.stop = Stop::Duration { duration_ns: search.pilot_ns };
                 }

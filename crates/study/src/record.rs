@@ -809,7 +809,7 @@ pub struct Measurement {
     /// Mean number of clients in back-off, the generator's pause before it reopens a lost connection.
     #[serde(default)]
     pub in_backoff_mean: f64,
-    /// Think time of a closed loop, ns; 0 in older stores.
+    /// Mean think time of a closed loop, ns; 0 in older stores.
     #[serde(default)]
     pub think_ns: u64,
     /// Requests written during the load, without fills of a cache: the sum of `warmup_requests`, `requests`, errors of

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use stats::{Distribution, Rng};
 
 use crate::journey::Journey;
 pub use crate::load_shape::Stage;
@@ -365,8 +366,9 @@ pub enum Backend {
 pub enum Arrivals {
     /// A closed loop, in which each client sends after its previous response and the think time.
     Closed {
-        /// Time between a response and the client's next request, ns.
-        think_ns: u64,
+        /// Time between a response and the client's next request.
+        #[serde(rename = "think_ns")]
+        think: ThinkTime,
     },
     /// An open loop with exponentially distributed gaps.
     Poisson {
@@ -382,7 +384,54 @@ pub enum Arrivals {
     Recorded,
 }
 
+/// Think time: the pause of a client between a response and its next request, ns.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum ThinkTime {
+    /// The same pause each time.
+    Constant(u64),
+    /// A pause drawn at random each time.
+    Random(Distribution),
+}
+
+impl Default for ThinkTime {
+    fn default() -> Self {
+        ThinkTime::NONE
+    }
+}
+
+impl ThinkTime {
+    /// No pause.
+    pub const NONE: ThinkTime = ThinkTime::Constant(0);
+
+    /// Mean pause, ns. At most `u64::MAX`.
+    pub fn mean_ns(&self) -> u64 {
+        match self {
+            ThinkTime::Constant(ns) => *ns,
+            ThinkTime::Random(law) => law.mean() as u64,
+        }
+    }
+
+    /// The next pause, ns. Only random pauses draw from `rng`.
+    pub fn sample_ns(&self, rng: &mut Rng) -> u64 {
+        match self {
+            ThinkTime::Constant(ns) => *ns,
+            ThinkTime::Random(law) => law.sample(rng) as u64,
+        }
+    }
+}
+
 impl Arrivals {
+    /// A closed loop with the same think time for all requests, ns.
+    pub const fn closed(think_ns: u64) -> Self {
+        Arrivals::Closed { think: ThinkTime::Constant(think_ns) }
+    }
+
+    /// Think time of the clients; none in an open loop.
+    pub fn think(&self) -> ThinkTime {
+        if let Arrivals::Closed { think } = *self { think } else { ThinkTime::NONE }
+    }
+
     /// Offered rate, per second; `None` in a closed loop or if a trace sets the times.
     pub fn offered_per_s(&self) -> Option<f64> {
         match *self {

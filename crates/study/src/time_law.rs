@@ -3,6 +3,12 @@
 use config::{Invalid, units};
 use stats::Distribution;
 
+use crate::metric::time_text;
+use crate::spec::ThinkTime;
+
+/// Longest median of a client's pause.
+const THINK_MEDIAN_MAX_NS: f64 = 3.6e12;
+
 const FORMS: &str = "`TIME`, `constant:TIME`, `exponential:MEAN`, `uniform:LOW,HIGH`, `lognormal:MEDIAN,SIGMA`, \
      `bimodal:LOW,HIGH,SHARE`";
 
@@ -31,6 +37,34 @@ pub fn parse(text: &str) -> Result<Distribution, Invalid> {
     Err(Invalid::new(format!("`{}` has invalid parameters", text.escape_debug())).hint(hint))
 }
 
+/// Parses a client's pause, in the syntax of [`parse`]. Fails if the median is above 1 h.
+pub fn think(text: &str) -> Result<ThinkTime, Invalid> {
+    let law = parse(text)?;
+    if law.quantile(0.5) > THINK_MEDIAN_MAX_NS {
+        return Err(Invalid::new(format!("`{}` has a median above 1h", text.escape_debug())));
+    }
+    Ok(if let Distribution::Constant { value } = law {
+        ThinkTime::Constant(value as u64)
+    } else {
+        ThinkTime::Random(law)
+    })
+}
+
+/// Formats a distribution of times in ns, as [`parse`] reads it.
+pub fn text(law: &Distribution) -> String {
+    let time = |ns: f64| time_text(ns as u64);
+    match *law {
+        Distribution::Constant { value } => time(value),
+        Distribution::Exponential { mean } => format!("exponential:{}", time(mean)),
+        Distribution::Uniform { low, high } => format!("uniform:{},{}", time(low), time(high)),
+        Distribution::Lognormal { median, sigma } => format!("lognormal:{},{sigma}", time(median)),
+        Distribution::Bimodal { low, high, high_share } => {
+            format!("bimodal:{},{},{high_share}", time(low), time(high))
+        }
+        Distribution::Gamma { .. } | Distribution::Gev { .. } | Distribution::Pareto { .. } => format!("{law:?}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -46,7 +80,9 @@ mod tests {
             ("bimodal:100us,5ms,2%", Distribution::Bimodal { low: 1e5, high: 5e6, high_share: 0.02 }),
         ] {
             assert_eq!(parse(text), Ok(law), "{text}");
+            assert_eq!(parse(&super::text(&law)), Ok(law), "{text}");
         }
+        assert_eq!(think("constant:1s").unwrap(), ThinkTime::Constant(1_000_000_000));
         for wrong in [
             "",
             "null:1",

@@ -1,6 +1,6 @@
 //! Tests of invalid studies: all errors, with their places.
 
-use study::spec::{Arrivals, Stop};
+use study::spec::{Arrivals, Stop, ThinkTime};
 use study::{Diagnostic, ExpandOptions, Profile, expand, parse};
 
 fn shown(text: &str, diagnostics: &[Diagnostic]) -> String {
@@ -796,8 +796,10 @@ fn journeys_have_rates_and_think_times() {
             expand(&parse(&journey(lines)).unwrap(), &options(Vec::new())).unwrap_or_else(|found| panic!("{found:#?}"));
         plan.points[0].load.arrivals
     };
-    assert_eq!(arrivals(""), Arrivals::Closed { think_ns: 0 });
-    assert_eq!(arrivals("think = \"10ms\""), Arrivals::Closed { think_ns: 10_000_000 });
+    assert_eq!(arrivals(""), Arrivals::closed(0));
+    assert_eq!(arrivals("think = \"10ms\""), Arrivals::closed(10_000_000));
+    let think = ThinkTime::Random(stats::Distribution::Exponential { mean: 1e7 });
+    assert_eq!(arrivals("think = \"exponential:10ms\""), Arrivals::Closed { think });
     assert_eq!(arrivals("rate = 50"), Arrivals::Poisson { rate_per_s: 50.0 });
     let share = mistakes(&journey("rate = \"80%\"\ncapacity = { objective = \"p99 < 5ms\" }"));
     assert!(share.contains("`load.capacity` does not apply to journeys"), "{share}");
@@ -814,7 +816,7 @@ fn a_load_that_changes_has_its_own_length() {
         plan.unwrap_or_else(|found| panic!("{found:#?}")).points.remove(0).load
     };
     let ramp = load("clients = \"1..9 over 2s\"");
-    assert_eq!((ramp.clients, ramp.shape.len(), ramp.arrivals), (9, 1, Arrivals::Closed { think_ns: 0 }));
+    assert_eq!((ramp.clients, ramp.shape.len(), ramp.arrivals), (9, 1, Arrivals::closed(0)));
     assert_eq!(ramp.stop, Stop::Duration { duration_ns: 2_000_000_000 });
     let steps = load("clients = 4\nrate = \"1k, 3k for 500ms each\"");
     assert_eq!((steps.clients, steps.shape.len(), steps.arrivals), (4, 2, Arrivals::Poisson { rate_per_s: 2000.0 }));

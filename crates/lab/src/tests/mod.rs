@@ -62,7 +62,7 @@ fn point(command: &str) -> Point {
             cpus: None,
             share_cpus: true,
             backend: Backend::Auto,
-            arrivals: Arrivals::Closed { think_ns: 0 },
+            arrivals: Arrivals::closed(0),
             search: None,
             share: None,
             warmup: Warmup::DurationNs(0),

@@ -268,7 +268,7 @@ fn verifies_flags() {
 
 #[test]
 fn warm_up_by_operations_is_exact() {
-    for arrivals in [Arrivals::Closed { think_ns: 0 }, Arrivals::Poisson { rate_per_s: 2_000.0 }] {
+    for arrivals in [Arrivals::closed(0), Arrivals::Poisson { rate_per_s: 2_000.0 }] {
         let spec =
             LoadSpec { warmup: Warmup::Requests(1_000), arrivals, ..cache(workload(0.9, 0.05, 0.05, true), 2_000) };
         let (measurement, store) = measure(&spec, Store::default());

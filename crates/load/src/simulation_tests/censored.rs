@@ -35,7 +35,7 @@ fn timed(duration_ns: u64, clients: u32, arrivals: Arrivals) -> LoadSpec {
     LoadSpec { clients, arrivals, stop, warmup: Warmup::DurationNs(0), timeout_ns: 30 * S, ..spec() }
 }
 
-const CLOSED: Arrivals = Arrivals::Closed { think_ns: 0 };
+const CLOSED: Arrivals = Arrivals::closed(0);
 
 #[test]
 fn in_flight_requests_do_not_change_healthy_quantiles() {

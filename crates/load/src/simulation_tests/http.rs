@@ -252,12 +252,7 @@ fn requests_after_last_response_are_resent() {
     let old = b"HTTP/1.0 200 OK\r\nContent-Length: 4\r\n\r\ntest".as_slice();
     let until_end = b"HTTP/1.1 200 OK\r\n\r\ntest".as_slice();
     let open = Arrivals::Constant { rate_per_s: 12_000.0 };
-    for (last, arrivals) in [
-        (LAST, Arrivals::Closed { think_ns: 0 }),
-        (LAST, open),
-        (old, open),
-        (until_end, Arrivals::Closed { think_ns: 0 }),
-    ] {
+    for (last, arrivals) in [(LAST, Arrivals::closed(0)), (LAST, open), (old, open), (until_end, Arrivals::closed(0))] {
         let answered = Rc::new(Cell::new(0));
         let stop = Stop::Requests { requests: 5_000, max_ns: 60 * S };
         let spec = LoadSpec { pipeline: 16, arrivals, stop, ..http() };
@@ -333,7 +328,7 @@ fn unannounced_end_fails_all_requests_in_flight() {
 #[test]
 fn statuses_cover_measured_requests_only() {
     for stop in [Stop::Duration { duration_ns: S }, Stop::Requests { requests: 1_000, max_ns: S }] {
-        for arrivals in [Arrivals::Closed { think_ns: 0 }, Arrivals::Poisson { rate_per_s: 3_000.0 }] {
+        for arrivals in [Arrivals::closed(0), Arrivals::Poisson { rate_per_s: 3_000.0 }] {
             // Responses are in transit at the start and at the end of measuring.
             let network = Network { delay_ns: 10_000..=400_000, ..Network::PERFECT };
             let spec = LoadSpec { stop, arrivals, pipeline: 3, ..http() };
@@ -382,7 +377,7 @@ fn connection_per_request_works_in_open_loop_and_without_server_close() {
 
 #[test]
 fn connection_ends_after_its_number_of_requests() {
-    let (closed, think) = (Arrivals::Closed { think_ns: 0 }, Arrivals::Closed { think_ns: MS });
+    let (closed, think) = (Arrivals::closed(0), Arrivals::closed(MS));
     for arrivals in [closed, think, Arrivals::Poisson { rate_per_s: 1000.0 }] {
         let spec = LoadSpec { connection: Connection::Requests(5), clients: 20, arrivals, ..http() };
         let measurement = measure(&spec, |_| {
@@ -583,7 +578,7 @@ fn rows_sent_once_end_the_load() {
         let outcome = outcome_of(&spec, protocol, Network::PERFECT, answer);
         (outcome.map(|measurement| (measurement.requests, measurement.stop_reason)), seen.borrow().len())
     };
-    let closed = Arrivals::Closed { think_ns: 0 };
+    let closed = Arrivals::closed(0);
     let all = (Ok((37, "the end of a file of which each row is sent once".to_owned())), 37);
     assert_eq!(run(closed, 0, Connection::KeepAlive, 1), all);
     assert_eq!(run(closed, 0, Connection::KeepAlive, 3), all);

@@ -225,7 +225,7 @@ fn interleaved_bodies_are_kept_apart() {
 
 #[test]
 fn server_limits_requests_in_flight() {
-    for arrivals in [Arrivals::Closed { think_ns: 0 }, Arrivals::Constant { rate_per_s: 1e6 }] {
+    for arrivals in [Arrivals::closed(0), Arrivals::Constant { rate_per_s: 1e6 }] {
         let (in_flight, most) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(0)));
         let spec = LoadSpec { clients: 1, pipeline: 16, arrivals, ..http2() };
         let (count, seen) = (in_flight.clone(), most.clone());
@@ -253,7 +253,7 @@ fn server_limits_requests_in_flight() {
 /// The limit changes at some requests. A request that crosses the new setting on its way is refused.
 #[test]
 fn server_may_change_its_limit_at_any_time() {
-    for arrivals in [Arrivals::Closed { think_ns: 0 }, Arrivals::Poisson { rate_per_s: 5_000.0 }] {
+    for arrivals in [Arrivals::closed(0), Arrivals::Poisson { rate_per_s: 5_000.0 }] {
         let answered = Rc::new(Cell::new(0));
         let stop = Stop::Requests { requests: 5_000, max_ns: 60 * S };
         let spec = LoadSpec { clients: 2, pipeline: 8, arrivals, stop, ..http2() };
@@ -283,7 +283,7 @@ fn server_may_change_its_limit_at_any_time() {
 #[test]
 #[ignore = "slow: every number of the last request"]
 fn requests_that_a_leaving_server_did_not_process_are_resent() {
-    let (closed, open) = (Arrivals::Closed { think_ns: 0 }, Arrivals::Constant { rate_per_s: 9_000.0 });
+    let (closed, open) = (Arrivals::closed(0), Arrivals::Constant { rate_per_s: 9_000.0 });
     for last in 0..20 {
         for (arrivals, warns) in [(closed, false), (open, false), (closed, true), (open, true)] {
             let answered = Rc::new(Cell::new(0));

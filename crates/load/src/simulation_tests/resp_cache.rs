@@ -94,7 +94,7 @@ fn counts_hits_and_misses_for_any_fragmentation() {
     let pieces = Network { segment_bytes: 1..=7, read_bytes: 1..=7, ..Network::PERFECT };
     for network in [Network::PERFECT, pieces] {
         for think_ns in [0, 3 * MS] {
-            let measurement = measure(network.clone(), Arrivals::Closed { think_ns });
+            let measurement = measure(network.clone(), Arrivals::closed(think_ns));
             assert_eq!((errors(&measurement), measurement.requests, measurement.reconnects), (vec![], 2_000, 0));
             let counts = of(&measurement).counts;
             assert!(counts.hits > 1_000 && counts.misses > 100, "{counts:?}");

@@ -19,7 +19,7 @@ fn sum(measurement: &Measurement) -> u64 {
 
 fn loads() -> Vec<LoadSpec> {
     let mut all = Vec::new();
-    for arrivals in [Arrivals::Closed { think_ns: 0 }, Arrivals::Poisson { rate_per_s: 2_000.0 }] {
+    for arrivals in [Arrivals::closed(0), Arrivals::Poisson { rate_per_s: 2_000.0 }] {
         for stop in [Stop::Duration { duration_ns: S }, Stop::Requests { requests: 1_000, max_ns: 2 * S }] {
             for pipeline in [1, 4] {
                 let warmup = Warmup::DurationNs(100 * MS);

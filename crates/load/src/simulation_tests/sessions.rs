@@ -12,7 +12,7 @@ use study::pool_measurements::pool;
 use study::spec::{Arrivals, Connection, Identities, LoadSpec, Part, Stop, Target, Warmup, WeightedJourney};
 
 use super::http::server;
-use super::{MS, ROUND_TRIP, S, errors, near, outcome_of};
+use super::{MS, ROUND_TRIP, S, errors, follow, near, outcome_of};
 use crate::check_spec::tests::spec;
 use crate::journey::{Plan, Sessions};
 
@@ -144,7 +144,7 @@ fn clients_keep_a_connection_to_each_server() {
     let requests = Stop::Requests { requests: 3_000, max_ns: 60 * S };
     let second = Stop::Duration { duration_ns: S };
     let arrivals = Arrivals::Constant { rate_per_s: 300.0 };
-    let think = Arrivals::Closed { think_ns: 10 * MS };
+    let think = Arrivals::closed(10 * MS);
     for spec in [
         LoadSpec { stop: requests, ..two_servers() },
         LoadSpec { stop: second, arrivals, ..two_servers() },
@@ -593,18 +593,7 @@ fn constant_think_time_is_exact() {
 #[test]
 fn think_times_follow_their_law() {
     for law in ["exponential:20ms", "uniform:5ms,80ms", "lognormal:10ms,0.8"] {
-        let mut pauses = pauses(law, 5_000);
-        pauses.sort_unstable();
-        let count = pauses.len() as f64;
-        assert_eq!(count, 5_000.0);
-        let expected = study::time_law::parse(law).unwrap();
-        // The Kolmogorov-Smirnov statistic: the largest distance between the two distribution functions.
-        let distance = |(at, pause): (usize, &u64)| {
-            let below = expected.cdf(*pause as f64);
-            (below - at as f64 / count).abs().max((below - (at + 1) as f64 / count).abs())
-        };
-        let largest = pauses.iter().enumerate().map(distance).fold(0.0, f64::max);
-        assert!(largest < 1.63 / count.sqrt(), "{law}: {largest}, which 1 % of samples of the law exceed");
+        follow(law, pauses(law, 5_000));
     }
 }
 

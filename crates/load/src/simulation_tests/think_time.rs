@@ -6,7 +6,7 @@ use study::Measurement;
 use study::spec::{Arrivals, Connection, LoadSpec, Stop, Warmup};
 
 use super::http::{GOOD, LAST, http, measure_on};
-use super::{MS, S, errors, near};
+use super::{MS, S, errors, follow, near};
 
 const THINK: Nanos = 200 * MS;
 
@@ -43,7 +43,7 @@ fn measure(spec: &LoadSpec, answer: &'static [u8], idle_ns: Nanos) -> Measuremen
 
 fn thinking() -> LoadSpec {
     let stop = Stop::Duration { duration_ns: 10 * S };
-    LoadSpec { arrivals: Arrivals::Closed { think_ns: THINK }, stop, warmup: Warmup::DurationNs(S), ..http() }
+    LoadSpec { arrivals: Arrivals::closed(THINK), stop, warmup: Warmup::DurationNs(S), ..http() }
 }
 
 #[test]
@@ -68,5 +68,19 @@ fn think_time_starts_at_response_regardless_of_close() {
         let measurement = measure(&spec, LAST, 100 * S);
         assert_eq!(errors(&measurement), []);
         near(measurement.requests as f64, 4.0 * 10.0 * S as f64 / THINK as f64, 0.03);
+    }
+}
+
+#[test]
+fn think_times_follow_their_law() {
+    for (law, mean_ns) in [("exponential:20ms", 20e6), ("uniform:5ms,80ms", 42.5e6)] {
+        let arrivals = Arrivals::Closed { think: study::time_law::think(law).unwrap() };
+        let stop = Stop::Requests { requests: 5_001, max_ns: 900 * S };
+        let spec = LoadSpec { arrivals, stop, clients: 1, log_one_in: 1, warmup: Warmup::DurationNs(0), ..http() };
+        let mut measurement = measure(&spec, GOOD, 900 * S);
+        assert_eq!((errors(&measurement), measurement.think_ns as f64), (vec![], mean_ns));
+        measurement.log.sort_by_key(|request| request.sent_ns);
+        let pauses = measurement.log.windows(2).map(|both| (both[1].sent_ns - both[0].ended_ns) as u64).collect();
+        follow(law, pauses);
     }
 }

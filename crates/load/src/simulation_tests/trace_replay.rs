@@ -24,7 +24,7 @@ fn workload(trace: &str) -> Workload {
 
 fn replaying(workload: Workload) -> LoadSpec {
     let recorded = workload.trace.as_ref().is_some_and(|trace| trace.gaps == Gaps::Recorded);
-    let arrivals = if recorded { Arrivals::Recorded } else { Arrivals::Closed { think_ns: 0 } };
+    let arrivals = if recorded { Arrivals::Recorded } else { Arrivals::closed(0) };
     let target = Target::Cache { address: "a:1".to_owned(), dialect: Dialect::Memcached, workload: Box::new(workload) };
     let stop = Stop::Duration { duration_ns: 60 * S };
     LoadSpec { target, clients: 1, arrivals, warmup: Warmup::DurationNs(0), stop, ..spec() }

@@ -95,7 +95,7 @@ fn cache(codec: impl Codec, spec: &LoadSpec, serve: Serve, junk_after: Nanos) ->
 /// Each connection gets one valid response before the junk, so its next request fails.
 #[test]
 fn unsolicited_bytes_fail_one_request_at_any_time() {
-    let think = |think_ns| Arrivals::Closed { think_ns };
+    let think = Arrivals::closed;
     for (arrivals, junk_after) in [
         (think(0), 0),
         (think(0), 1),
@@ -155,7 +155,7 @@ fn bytes_before_orderly_end_fail_no_request() {
         body: Vec::new(),
         name: None,
     };
-    let spec = LoadSpec { arrivals: Arrivals::Closed { think_ns: 5 * MS }, ..spec() };
+    let spec = LoadSpec { arrivals: Arrivals::closed(5 * MS), ..spec() };
     let protocol = Http::new(
         &[request],
         &Expect { status: None, body: None, ..Expect::default() },

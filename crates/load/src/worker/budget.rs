@@ -3,8 +3,9 @@
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use net::Nanos;
+use stats::Rng;
 use stats::volley_stop_rule::Moments;
-use study::spec::{Arrivals, LoadSpec, Stop, Target, Warmup, even_share};
+use study::spec::{Arrivals, LoadSpec, Stop, Target, ThinkTime, Warmup, even_share};
 
 use super::Task;
 use crate::arrivals::Timetable;
@@ -19,7 +20,8 @@ use crate::recorder::Recorder;
 pub(super) struct Budget {
     pub(super) has_started: bool,
     pub(super) timetable: Option<Timetable>,
-    pub(super) think_ns: Nanos,
+    /// Think time of the clients and its random numbers; `None` without think time.
+    think: Option<(ThinkTime, Rng)>,
     /// Number of requests that may still be sent; `None` if unlimited. Once it is 0, it remains 0.
     left: Option<u64>,
     /// Number of operations of this worker in the warm-up of a cache load; `None` for other loads.
@@ -43,14 +45,16 @@ struct Share {
 
 impl Budget {
     pub(super) fn new(task: &Task<'_>) -> Self {
-        let think_ns = if let Arrivals::Closed { think_ns } = task.spec.arrivals { think_ns } else { 0 };
+        // An open loop, which has no think time, draws its gaps from the same numbers.
+        let think = Some(task.spec.arrivals.think()).filter(|think| *think != ThinkTime::NONE);
+        let think = think.map(|think| (think, Rng::stream(task.spec.seed, u64::from(task.index) * 2 + 1)));
         let is_cache = matches!(task.spec.target, Target::Cache { .. });
         let share = |all: u64| is_cache.then(|| even_share(all, task.index.into(), task.workers.into()));
         let of_warmup = if let Warmup::Requests(requests) = task.spec.warmup { share(requests) } else { None };
         let of_measured = if let Stop::Requests { requests, .. } = task.spec.stop { share(requests) } else { None };
         let in_rounds = if task.control.has_rounds { task.clients as usize } else { 0 };
         let shares = vec![Share::default(); in_rounds];
-        Self { think_ns, left: of_warmup, of_warmup, of_measured, shares, ..Self::default() }
+        Self { think, left: of_warmup, of_warmup, of_measured, shares, ..Self::default() }
     }
 
     pub(super) fn start(&mut self, task: &Task<'_>, protocol: &mut impl Protocol) {
@@ -88,6 +92,12 @@ impl Budget {
             arrivals => Timetable::new(arrivals, stats::random::mix(task.spec.seed), task.index, task.workers, from),
         };
         self.timetable.is_none()
+    }
+
+    /// End of a pause of a client that starts at `at`; `None` without think time.
+    #[inline]
+    pub(super) fn thinks_until(&mut self, at: Nanos) -> Option<Nanos> {
+        self.think.as_mut().map(|(think, rng)| at.saturating_add(think.sample_ns(rng)))
     }
 
     #[inline]

@@ -210,8 +210,9 @@ pub static LOAD: Keys = Keys {
             .text("requests per second over all clients; of a journey, journeys per second"),
         key("arrivals", Word("arrival process", allowed_words::arrivals), "\"constant\"", Is("\"poisson\""))
             .text("arrival process of an open loop"),
-        key("think", Duration(0, HOUR), "\"1ms\"", Is("\"0s\""))
-            .text("closed loop: think time between a response and the next request, or between journeys"),
+        key("think", Text, "\"exponential:2s\"", Is("\"0s\"")).text(
+            "closed loop: think time between a response and the next request, or between journeys, as in `[[step]]`",
+        ),
         key("search", Table(&SEARCH), "{ objective = \"p99 < 5ms\" }", NONE)
             .text("instead of a rate: find the highest that meets an objective"),
         key("capacity", Table(&SEARCH), "{ objective = \"p99 < 5ms\" }", NONE)
