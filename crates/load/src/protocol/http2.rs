@@ -440,6 +440,15 @@ impl Http2 {
         Some(Parsed::AnswerAt { used, place, fault: Some(Fault::StreamReset), status: 0 })
     }
 
+    /// Fails a request whose flow-control window the server made too large. Source: RFC 9113, section 6.9.1.
+    #[cold]
+    fn overflow(&mut self, stream: &mut Stream, place: usize, used: usize, error: ConnectionError) -> Parsed {
+        let open = stream.finish(place, error.code());
+        self.last = Last { first_at: open.first_at, bytes: open.incoming.body_bytes };
+        self.expectation.note(Some(error.to_string()));
+        Parsed::AnswerAt { used, place: place as u32, fault: Some(Fault::Framing), status: 0 }
+    }
+
     #[cold]
     fn broken(&mut self, stream: &mut Stream, error: ConnectionError) -> Parsed {
         stream.end = error.code();
@@ -544,7 +553,10 @@ impl Http2 {
                     stream.apply(settings)?;
                     return Ok(Parsed::Changed { used });
                 }
-                Event::WindowUpdate { stream: id, bytes } => stream.credit(id, bytes)?,
+                Event::WindowUpdate { stream: id, bytes } => match (stream.credit(id, bytes), stream.place(id)) {
+                    (Err(error), Some(place)) => return Ok(self.overflow(stream, place, used, error)),
+                    (result, _) => result?,
+                },
                 Event::Ping(payload) => http2::push_ping(&mut stream.owed, payload, true),
                 Event::Reset { stream: id, code } => {
                     if let Some(parsed) = self.reset(stream, id, code, used) {

@@ -10,7 +10,7 @@ use study::Measurement;
 use study::spec::{Arrivals, Connection, Expect, LoadSpec, Stop, Target, Warmup};
 use wire::http2::hpack::{self, Decoder, Indexing};
 use wire::http2::{
-    ErrorCode, Event, FrameKind, Limits, Reader, RequestHead, Role, STREAM_MAX, Settings, flags, push_data,
+    ErrorCode, Event, FrameKind, Limits, Reader, RequestHead, Role, STREAM_MAX, Settings, WINDOW_MAX, flags, push_data,
     push_frame_head, push_go_away, push_headers, push_ping, push_reset, push_settings, push_window_update,
 };
 
@@ -768,6 +768,26 @@ fn an_invalid_frame_ends_the_connection_with_its_code() {
         let count = other.borrow().iter().filter(|frame| **frame == go_away).count() as u64;
         assert!(count > 0 && count >= measurement.reconnects, "{example}: {count}");
     }
+}
+
+#[test]
+fn a_window_that_overflows_resets_only_its_stream() {
+    let other = Rc::<RefCell<Vec<String>>>::default();
+    let seen = other.clone();
+    let measurement = measure(&LoadSpec { pipeline: 2, ..http2() }, move |_| {
+        server_with(Settings::DEFAULT, &seen, |request, to| match request.number % 10 {
+            // h2specd 6.9.1/2.
+            9 => to.send(MS, made(|out| push_window_update(out, request.stream, WINDOW_MAX))),
+            _ => to.send(MS, good(request.stream)),
+        })
+    });
+    let framing = measurement.errors["framing"];
+    near(measurement.requests as f64, 9.0 * framing as f64, 0.01);
+    assert_eq!((measurement.reconnects, errors(&measurement).len()), (0, 1));
+    assert_eq!(measurement.error_examples["framing"], "a flow-control window above 2147483647 bytes");
+    let resets =
+        other.borrow().iter().filter(|frame| frame.contains("Reset") && frame.contains("ErrorCode(3)")).count();
+    assert!(resets as u64 >= framing, "{resets}");
 }
 
 /// The server may have sent these frames before it received this client's reset (RFC 9113, section 5.1).
