@@ -37,8 +37,12 @@ impl Suite {
 
     /// The suite for a load; `None` if it has none.
     pub fn of_load(load: &crate::plan::LoadPlan) -> Option<Suite> {
-        let is_http2 = load.http.as_ref().is_some_and(|http| http.http2);
-        Suite::of(load.protocol).map(|suite| if is_http2 { Suite::Http2 } else { suite })
+        let suite = Suite::of(load.protocol)?;
+        match &load.http {
+            Some(http) if http.expect.grpc => None,
+            Some(http) if http.http2 => Some(Suite::Http2),
+            _ => Some(suite),
+        }
     }
 
     /// The suite's declarative cases as a case file.
