@@ -364,6 +364,8 @@ impl<'a> Values<'a> {
             Field::Csv { file, column, order } => {
                 let path = Path::new(self.directory).join(&file);
                 study::csv_column::read(&path, &column, in_header, add)?;
+                table.bytes.shrink_to_fit();
+                table.ends.shrink_to_fit();
                 if order == RowOrder::Once {
                     let rows = table.ends.len() as u64;
                     self.rows_once = Some(self.rows_once.map_or(rows, |least| least.min(rows)));
@@ -380,10 +382,11 @@ mod tests {
     use std::collections::BTreeSet;
 
     use stats::goodness_of_fit::chi_square;
-    use study::spec::{Connection, Expect, HttpRequest};
+    use study::spec::{self, Connection, Expect, HttpRequest, LoadSpec, even_share};
 
     use super::super::{Http, Protocol};
     use super::*;
+    use crate::check_spec;
 
     fn compiled(target: &str, header: &str, body: &str, folder: &Path) -> Result<Http, String> {
         let headers = [("Host", "a"), ("X-It", header)].map(|(name, value)| (name.to_owned(), value.to_owned()));
@@ -401,38 +404,89 @@ mod tests {
         String::from_utf8(out).unwrap()
     }
 
-    fn values(field: &str, count: usize) -> Vec<String> {
+    fn each_value(http: &mut Http, count: u64, mut each: impl FnMut(&str)) {
+        for _ in 0..count {
+            let text = next(http);
+            each(&text["POST /".len()..text.find(" HTTP").unwrap()]);
+        }
+    }
+
+    fn values(field: &str, count: u64) -> Vec<String> {
+        let mut values = Vec::new();
         let mut http = compiled(&format!("/{field}"), "", "", Path::new("")).unwrap();
-        let value = |text: String| text["POST /".len()..text.find(" HTTP").unwrap()].to_owned();
-        (0..count).map(|_| value(next(&mut http))).collect()
+        each_value(&mut http, count, |value| values.push(value.to_owned()));
+        values
+    }
+
+    /// Checks that 12 workers of 3 processes send each of the first `count` integers once.
+    fn check_sequence(count: u64) {
+        let mut seen = vec![false; count as usize];
+        for first in [0, 4, 8] {
+            let spec = LoadSpec {
+                clients: 12,
+                threads: 4,
+                part: Some(spec::Part { first, of: 12 }),
+                ..check_spec::tests::spec()
+            };
+            for worker in (0..spec.workers()).map(|nth| spec.worker(nth)) {
+                let http = compiled("/{{seq:100}}", "", "", Path::new("")).unwrap();
+                let sent = even_share(count, worker.into(), 12);
+                each_value(&mut http.of_worker(worker, spec.workers_of_all()), sent, |value| {
+                    let at = value.parse::<usize>().unwrap() - 100;
+                    assert!(!std::mem::replace(&mut seen[at], true), "{value} twice");
+                });
+            }
+        }
+        assert!(seen.iter().all(|&seen| seen));
+    }
+
+    fn check_law(field: &str, count: u64, shares: &[f64]) {
+        let mut counts = vec![0; shares.len()];
+        let mut http = compiled(&format!("/{field}"), "", "", Path::new("")).unwrap();
+        each_value(&mut http, count, |value| counts[value.parse::<usize>().unwrap() - 1] += 1);
+        let test = chi_square(&counts, shares).unwrap();
+        println!("{field}, {count} values: {test:?}");
+        assert!(test.p > 1e-6, "{test:?}");
+    }
+
+    fn zipf_shares(count: u32, exponent: f64) -> Vec<f64> {
+        let heights = (1..=count).map(|rank| f64::from(rank).powf(-exponent)).collect::<Vec<_>>();
+        let sum = heights.iter().sum::<f64>();
+        heights.iter().map(|height| height / sum).collect()
     }
 
     #[test]
     fn sequence_is_unique_over_workers() {
-        let mut seen = BTreeSet::new();
-        for worker in 0..12 {
-            let mut http = compiled("/{{seq:100}}", "", "", Path::new("")).unwrap().of_worker(worker, 12);
-            seen.extend((0..1000).map(|_| next(&mut http)));
-        }
-        assert_eq!(seen.len(), 12_000);
-        let has = |number: u32| seen.iter().any(|text| text.contains(&format!("/{number} ")));
-        assert!(has(100) && has(12_099) && !has(99) && !has(12_100));
-    }
-
-    fn fits(values: &[String], shares: &[f64]) {
-        let mut counts = vec![0; shares.len()];
-        values.iter().for_each(|value| counts[value.parse::<usize>().unwrap() - 1] += 1);
-        let test = chi_square(&counts, shares).unwrap();
-        assert!(test.p > 1e-6, "{test:?}");
+        check_sequence(12_005);
     }
 
     #[test]
     fn integers_follow_their_laws() {
-        fits(&values("{{rand:1..50}}", 100_000), &[0.02; 50]);
-        let heights = (1..=50).map(|rank| f64::from(rank).powf(-1.2)).collect::<Vec<_>>();
-        let sum = heights.iter().sum::<f64>();
-        fits(&values("{{zipf:1..50:1.2}}", 100_000), &heights.iter().map(|height| height / sum).collect::<Vec<_>>());
-        fits(&values("{{choice:1*9,2*1}}", 100_000), &[0.9, 0.1]);
+        check_law("{{rand:1..50}}", 100_000, &[0.02; 50]);
+        check_law("{{zipf:1..50:1.2}}", 100_000, &zipf_shares(50, 1.2));
+        check_law("{{choice:1*9,2*1}}", 100_000, &[0.9, 0.1]);
+    }
+
+    #[test]
+    #[ignore = "slow: ten million values of three kinds"]
+    fn ten_million_values_are_unique_and_follow_their_laws() {
+        check_sequence(10_000_000);
+        check_law("{{rand:1..1000}}", 10_000_000, &[0.001; 1000]);
+        check_law("{{zipf:1..1000}}", 10_000_000, &zipf_shares(1000, 0.99));
+    }
+
+    #[test]
+    #[ignore = "slow: a file of a million rows"]
+    fn a_csv_file_takes_at_most_its_size_and_16_bytes_per_row() {
+        let folder = tempfile::tempdir().unwrap();
+        let rows = (0..1_000_000).map(|row| format!("user{row}@example.com\n")).collect::<String>();
+        std::fs::write(folder.path().join("a.csv"), format!("id\n{rows}")).unwrap();
+        let mut values = Values::new(folder.path().to_str().unwrap(), 1);
+        let varied = Varied::of_text("{{csv:a.csv:id}}", Syntax::Other, &mut values).unwrap();
+        let Source::Rows { table, .. } = &varied.values[0].source else { panic!("a CSV file") };
+        let taken_bytes = table.bytes.capacity() + table.ends.capacity() * size_of::<usize>();
+        println!("{taken_bytes} bytes for a file of {} bytes", rows.len() + 3);
+        assert!(taken_bytes <= rows.len() + 16 * 1_000_000, "{taken_bytes}");
     }
 
     #[test]
