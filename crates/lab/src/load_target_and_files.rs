@@ -46,6 +46,7 @@ pub(crate) fn target(load: &LoadPlan, host: IpAddr, ports: Standing, directory: 
             let directory = std::path::absolute(directory).unwrap_or_default().display().to_string();
             Ok(Target::Http {
                 address,
+                tunnel_to: None,
                 requests,
                 tls: http.tls.clone(),
                 http2: http.http2,

@@ -28,10 +28,11 @@ pub(crate) enum Fault {
     ErrorAnswer,
     StreamReset,
     GrpcStatus,
+    Proxy,
 }
 
 impl Fault {
-    pub(crate) const COUNT: usize = 18;
+    pub(crate) const COUNT: usize = 19;
     pub(crate) const NAMES: [&str; Fault::COUNT] = [
         "wrong-answer",
         "reset",
@@ -51,6 +52,7 @@ impl Fault {
         "error-answer",
         "stream-reset",
         "grpc-status",
+        "proxy",
     ];
 }
 

@@ -70,12 +70,14 @@ pub fn run_with_events(
     let server = match (&spec.target, &plan) {
         (_, Some((servers, _))) => servers.get(0).clone(),
         (target, None) => {
-            let (tls, alpn) = match target {
-                Target::Http { tls, http2, .. } => (tls.as_ref(), if *http2 { Alpn::Http2 } else { Alpn::Http1 }),
-                _ => (None, Alpn::Http1),
+            let (tls, alpn, tunnel_to) = match target {
+                Target::Http { tls, http2, tunnel_to, .. } => {
+                    (tls.as_ref(), if *http2 { Alpn::Http2 } else { Alpn::Http1 }, tunnel_to.clone())
+                }
+                _ => (None, Alpn::Http1, None),
             };
             let tls = tls.map(|tls| Connector::over(alpn, tls).map_err(LoadError::Tls)).transpose()?;
-            Server { address: resolve(target.address())?, tls, host: String::new() }
+            Server { address: resolve(target.address())?, tunnel_to, tls, host: String::new() }
         }
     };
     let choice = match (spec.backend, &spec.target) {

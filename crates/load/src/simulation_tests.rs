@@ -5,6 +5,7 @@ mod censored;
 mod divided_load;
 mod http;
 mod http2;
+mod http_tunnels;
 mod request_limits_and_backoff;
 mod resp_cache;
 mod sent_and_received_counts;
@@ -20,7 +21,7 @@ use net::sim::{Answer, Network, Sim, ready_made_peers};
 use net::{Address, Config};
 use stats::Histogram;
 use study::Measurement;
-use study::spec::{Arrivals, LoadSpec, Stop, Warmup};
+use study::spec::{Arrivals, LoadSpec, Stop, Target, Warmup};
 
 use crate::check_spec::tests::spec;
 use crate::coordinator::{Control, Coordinator, Outcome};
@@ -57,9 +58,11 @@ const SERVERS: [&str; 2] = ["10.0.0.1:7", "10.0.0.2:7"];
 
 fn task<'a>(spec: &'a LoadSpec, control: &'a Control) -> Task<'a> {
     let plan = Plan::of(&spec.target, spec.seed).unwrap();
+    let tunnel_to = if let Target::Http { tunnel_to, .. } = &spec.target { tunnel_to.clone() } else { None };
+    let address = Address::Inet(SERVERS[0].parse().unwrap());
     Task {
         spec,
-        server: Server { address: Address::Inet(SERVERS[0].parse().unwrap()), tls: None, host: String::new() },
+        server: Server { address, tunnel_to, tls: None, host: String::new() },
         index: spec.worker(0),
         workers: spec.workers_of_all(),
         place: 0,

@@ -233,6 +233,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
                 State::Open if client.in_flight > 0 && client.unsolicited.is_none() => {}
                 State::Open if client.in_flight > 0 => return self.reject_unsolicited(id, at),
                 State::Closing => return,
+                State::Tunneling if let Source::Driver(data) = source => return self.tunnel_data(id, data, at),
                 _ => {
                     client.unsolicited.get_or_insert_with(|| escaped_start(bytes).into());
                     break;

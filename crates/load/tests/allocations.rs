@@ -98,6 +98,7 @@ fn load(address: &str, kind: Kind, backend: Backend, arrivals: Arrivals, request
     };
     let http = Target::Http {
         address: address.to_owned(),
+        tunnel_to: None,
         requests: vec![request],
         tls: None,
         http2: kind == Kind::Http2,

@@ -933,6 +933,9 @@ pub(crate) struct HttpArgs {
     /// Connect to this address instead of the URL's, whose host stays in the Host header and the certificate
     #[arg(long, value_name = "HOST:PORT", conflicts_with = "unix_socket", help_heading = REQUESTS)]
     pub(crate) connect_to: Option<String>,
+    /// Send all requests, also to http://, through tunnels that this HTTP proxy opens (CONNECT)
+    #[arg(long, value_name = "HOST:PORT", conflicts_with = "unix_socket", help_heading = REQUESTS)]
+    pub(crate) http_proxy: Option<String>,
     /// Valid status codes, `200,201`, `200-204` or `2xx` [default: 2xx]
     #[arg(long, value_name = "LIST", help_heading = RIGHT)]
     pub(crate) expect_status: Option<String>,

@@ -101,7 +101,12 @@ pub(crate) fn asked(url: Option<&str>, args: &HttpArgs, caches: &CacheArgs, mist
     }
     let fragments = entries.iter().filter_map(|entry| entry.url.fragment.as_ref()).take(3);
     let notes = fragments.map(|fragment| format!("`#{fragment}` is not sent: fragments are not part of a request"));
-    let (address, over) = elsewhere.unwrap_or_else(|| (first.address(), String::new()));
+    let (mut address, mut over) = elsewhere.unwrap_or_else(|| (first.address(), String::new()));
+    let proxy = args.http_proxy.as_deref().map(|text| host_and_port("`--http-proxy`", text));
+    let tunnel_to = proxy.and_then(|proxy| mistakes.ok(proxy)).map(|proxy| {
+        over += &format!(" through {proxy}");
+        std::mem::replace(&mut address, proxy).into()
+    });
     let over = match (args.grpc, args.http2) {
         (true, _) => format!(", gRPC{over}"),
         (_, true) => format!(" over HTTP/2{over}"),
@@ -116,6 +121,7 @@ pub(crate) fn asked(url: Option<&str>, args: &HttpArgs, caches: &CacheArgs, mist
     };
     let target = Target::Http {
         address,
+        tunnel_to,
         requests,
         tls,
         http2,
@@ -161,17 +167,17 @@ fn refuse(flags: &[&str], why: &str, hint: &str, mistakes: &mut Mistakes) {
 /// Address of `--unix-socket` or `--connect-to`, and the suffix for the name of the load; `None` without these flags.
 fn elsewhere(args: &HttpArgs, mistakes: &mut Mistakes) -> Option<(String, String)> {
     if let Some(text) = &args.connect_to {
-        let address = mistakes.ok(connect_to(text))?;
+        let address = mistakes.ok(host_and_port("`--connect-to`", text))?;
         return Some((address.clone(), format!(" at {address}")));
     }
     let path = mistakes.ok(socket(args)).flatten()?;
     Some((format!("unix:{path}"), format!(" over {path}")))
 }
 
-fn connect_to(text: &str) -> Result<String> {
+fn host_and_port(flag: &str, text: &str) -> Result<String> {
     let url = study::url::parse(&format!("http://{text}")).ok();
     let address = url.filter(|url| url.target == "/" && text.ends_with(&format!(":{}", url.port)));
-    let wrong = || usage(format!("`--connect-to`: `{text}` is not `HOST:PORT`")).hint("for example `10.0.0.5:8443`");
+    let wrong = || usage(format!("{flag}: `{text}` is not `HOST:PORT`")).hint("for example `10.0.0.5:8443`");
     Ok(address.ok_or_else(wrong)?.address())
 }
 
@@ -202,6 +208,7 @@ pub(crate) fn given_flags(args: &HttpArgs) -> Vec<&'static str> {
         ("`--requests-per-connection`", args.requests_per_connection.is_some()),
         ("`--unix-socket`", args.unix_socket.is_some()),
         ("`--connect-to`", args.connect_to.is_some()),
+        ("`--http-proxy`", args.http_proxy.is_some()),
         ("`--expect-status`", args.expect_status.is_some()),
         ("`--expect-body`", args.expect_body.is_some()),
         ("`--expect-body-file`", args.expect_body_file.is_some()),
@@ -526,6 +533,8 @@ mod tests {
             (&["http://h", "--cert", "/dev/null"], "`--cert` needs `https://`"),
             (&["http://h/a.B/C", "--grpc", "--proto", "/no/such"], "`--proto`: schema `/no/such`: No such file"),
             (&["http://h", "--connect-to", "h"], "`--connect-to`: `h` is not `HOST:PORT`"),
+            (&["http://h", "--http-proxy", "h"], "`--http-proxy`: `h` is not `HOST:PORT`"),
+            (&["redis://h", "--http-proxy", "h:1"], "`--http-proxy` is HTTP only"),
             (&["http://h", "--connect-to", "h:1/x"], "`--connect-to`: `h:1/x` is not `HOST:PORT`"),
             (&["pingpong://h:1", "-k", "-X", "GET"], "`--method`, `--insecure` are HTTP only"),
             (&["pingpong://h:1", "--pipeline", "1"], "`--pipeline` is HTTP only"),

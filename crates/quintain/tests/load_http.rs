@@ -1,5 +1,7 @@
 //! `quintain load http://...` on real sockets: correct servers, faulty servers and usage errors.
 
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::ffi::OsStrExt;
 use std::process::Stdio;
 
@@ -264,6 +266,56 @@ fn unix_sockets_and_ipv6() {
             assert!(server.first().contains("\r\nHost: [::1]:"), "{}", server.first());
         }
         Err(error) => println!("not checked, IPv6 is not there: {error}"),
+    }
+}
+
+/// Starts an HTTP proxy that opens tunnels only to port `port` of this machine, and returns its address.
+fn connect_proxy(port: u16) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let serve = move |mut client: TcpStream| {
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            let mut byte = [0];
+            client.read_exact(&mut byte)?;
+            head.push(byte[0]);
+        }
+        if !head.starts_with(format!("CONNECT elsewhere.example:{port} HTTP/1.1\r\n").as_bytes()) {
+            return client.write_all(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n");
+        }
+        let mut server = TcpStream::connect(("127.0.0.1", port))?;
+        client.write_all(b"HTTP/1.1 200 OK\r\n\r\n")?;
+        let (mut from, mut to) = (client.try_clone()?, server.try_clone()?);
+        std::thread::spawn(move || std::io::copy(&mut from, &mut to).and_then(|_| to.shutdown(Shutdown::Write)));
+        std::io::copy(&mut server, &mut client).and_then(|_| client.shutdown(Shutdown::Write))
+    };
+    std::thread::spawn(move || {
+        for client in listener.incoming().flatten() {
+            std::thread::spawn(move || serve(client));
+        }
+    });
+    address
+}
+
+#[test]
+fn a_proxy_opens_tunnels_and_resolves_the_host() {
+    let folder = Folder::new();
+    let (pem, config) = certificate(&["elsewhere.example"]);
+    let tls = Scripted::tls(config, Does::Answer(OK));
+    let port = |address: &str| address.rsplit_once(':').unwrap().1.parse().unwrap();
+    let (plain, root) = (Server::start(&["http"]), folder.write("root.pem", &pem));
+    for (scheme, port, flags) in [
+        ("https", port(&tls.address), &["--cacert", root.to_str().unwrap()][..]),
+        ("http", plain.port, &[]),
+        ("http", plain.port, &["--no-keepalive"]),
+        ("http", plain.port, &["--http2", "--streams", "4"]),
+    ] {
+        let (url, proxy) = (format!("{scheme}://elsewhere.example:{port}/"), connect_proxy(port));
+        let more = [&["-c", "2", "-n", "40", "--json", "--http-proxy", &proxy], flags].concat();
+        let json = load(&url, &more).expect(0).json();
+        assert_eq!((&json["requests"], &json["errors"]), (&json!(40), &json!({})), "{flags:?}: {json}");
+        let refused = load(&url.replace("elsewhere", "nowhere"), &more).expect(3);
+        assert!(refused.err.contains("the proxy opened no tunnel: status 403"), "{}", refused.err);
     }
 }
 

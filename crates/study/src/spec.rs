@@ -124,6 +124,10 @@ pub enum Target {
     Http {
         /// Address `host:port`, resolved by the generator's process, or `unix:` and the path of a socket.
         address: String,
+        /// Server as `host:port`, to which the HTTP proxy at `address` opens a tunnel for each connection (CONNECT, RFC
+        /// 9110, section 9.3.6); `None` without a proxy.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tunnel_to: Option<Box<str>>,
         /// Requests to choose from by weight, at least one.
         requests: Vec<HttpRequest>,
         /// TLS settings; `None` if the connection is not encrypted.

@@ -66,7 +66,7 @@ impl Servers {
         let alike = self.all.iter().find(|server| server.host == host).and_then(|server| server.tls.clone());
         let connector = || Connector::new(&Tls { server_name: host.to_owned(), ..self.tls.clone() });
         let tls = is_encrypted.then(|| alike.map_or_else(connector, Ok)).transpose().map_err(LoadError::Tls)?;
-        self.all.push(Server { address: resolve(address)?, tls, host: host.to_owned() });
+        self.all.push(Server { address: resolve(address)?, tunnel_to: None, tls, host: host.to_owned() });
         let index = self.all.len() as u32 - 1;
         self.known.insert(key, index);
         Ok(index)

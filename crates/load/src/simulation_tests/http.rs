@@ -22,6 +22,7 @@ fn get(target: &str, weight: u32) -> HttpRequest {
 pub(super) fn http() -> LoadSpec {
     let target = Target::Http {
         address: "a:80".to_owned(),
+        tunnel_to: None,
         requests: vec![get("/", 1)],
         tls: None,
         http2: false,

@@ -19,7 +19,7 @@ use crate::coordinator::Outcome;
 use crate::protocol::{Http2, Values};
 use crate::recorder::Fault;
 
-fn http2() -> LoadSpec {
+pub(super) fn http2() -> LoadSpec {
     let mut spec = super::http::http();
     let Target::Http { http2, .. } = &mut spec.target else { unreachable!() };
     *http2 = true;
@@ -32,15 +32,15 @@ fn outcome(spec: &LoadSpec, serve: impl FnMut(u64) -> Answer + 'static) -> Resul
     outcome_of(spec, protocol, Network::PERFECT, serve)
 }
 
-fn measure(spec: &LoadSpec, serve: impl FnMut(u64) -> Answer + 'static) -> Measurement {
+pub(super) fn measure(spec: &LoadSpec, serve: impl FnMut(u64) -> Answer + 'static) -> Measurement {
     outcome(spec, serve).unwrap()
 }
 
 /// A request whose body is complete.
-struct Request {
+pub(super) struct Request {
     /// Number of the request on this connection, from 0.
     number: u64,
-    stream: u32,
+    pub(super) stream: u32,
     path: String,
     body: Vec<u8>,
 }
@@ -95,7 +95,7 @@ fn server_with(
     server_with_pieces(settings, other, |_, _, _| {}, script)
 }
 
-fn server(script: impl FnMut(Request, &mut Actions) + 'static) -> Answer {
+pub(super) fn server(script: impl FnMut(Request, &mut Actions) + 'static) -> Answer {
     server_with(Settings::DEFAULT, &Rc::default(), script)
 }
 
@@ -149,12 +149,16 @@ fn made(make: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     out
 }
 
+pub(super) fn settings() -> Vec<u8> {
+    made(|out| push_settings(out, &Settings::DEFAULT))
+}
+
 fn headers(status: &str, stream: u32, ends: bool) -> Vec<u8> {
     let block = made(|out| hpack::push_field(out, b":status", status.as_bytes(), Indexing::Skip));
     made(|out| push_headers(out, stream, &block, ends, 16_384))
 }
 
-fn good(stream: u32) -> Vec<u8> {
+pub(super) fn good(stream: u32) -> Vec<u8> {
     [headers("200", stream, false), made(|out| push_data(out, stream, b"test", true))].concat()
 }
 

@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use net::{Conn, Nanos};
 use study::spec::Connection;
+use wire::http1::ResponseReader;
 
 use super::Task;
 use crate::coordinator_exchange::PhaseTracker;
@@ -22,6 +23,8 @@ pub(super) enum State {
     /// No connection until a timer, the queue of first connects, or the next request opens one.
     Down,
     Connecting,
+    /// Waiting until a proxy opens a tunnel to the server.
+    Tunneling,
     Handshaking,
     /// Waiting until the protocol is ready for requests.
     Opening,
@@ -33,7 +36,7 @@ pub(super) enum State {
 
 impl State {
     pub(super) fn is_connecting(self) -> bool {
-        matches!(self, State::Connecting | State::Handshaking | State::Opening)
+        matches!(self, State::Connecting | State::Tunneling | State::Handshaking | State::Opening)
     }
 }
 
@@ -45,6 +48,8 @@ pub(super) struct Client<S> {
     head: u32,
     pub(super) in_flight: u32,
     pub(super) stream: S,
+    /// Reader of the proxy's response to CONNECT, until it is complete.
+    pub(super) tunnel: Option<Box<ResponseReader>>,
     pub(super) tls: Option<Box<Session>>,
     settled: bool,
     pub(super) connected_before: bool,
@@ -177,6 +182,7 @@ impl<S, E: Copy + Default> Connections<S, E> {
             head: 0,
             in_flight: 0,
             stream: stream(),
+            tunnel: None,
             tls: None,
             settled: false,
             connected_before: false,

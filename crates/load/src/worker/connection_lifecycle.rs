@@ -3,6 +3,7 @@
 use std::io;
 
 use net::{Close, CloseReason, Conn, Data, Driver, Nanos};
+use wire::http1::{Limits, Memo, RequestMethod, Response, ResponseReader};
 
 use super::client_states_and_timers::State;
 use super::{Source, Worker};
@@ -105,7 +106,49 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         self.tally.recorder.connect.record(at.saturating_sub(client.since));
         client.since = at;
         let server = self.protocol.server(client.server).unwrap_or(&self.task.server);
-        let Some(connector) = &server.tls else { return self.opened(id, at) };
+        let Some(to) = &server.tunnel_to else { return self.start_tls(id, at) };
+        client.state = State::Tunneling;
+        client.tunnel = Some(Box::new(ResponseReader::new(Limits::DEFAULT)));
+        self.out.clear();
+        self.out.extend_from_slice(format!("CONNECT {to} HTTP/1.1\r\nHost: {to}\r\n\r\n").as_bytes());
+        self.send_out(id);
+    }
+
+    /// Reads the proxy's response to CONNECT. After a 2xx, all bytes belong to the server.
+    #[cold]
+    pub(super) fn tunnel_data(&mut self, id: u32, data: Data, at: Nanos) {
+        let client = self.connections.client(id);
+        let Some(reader) = &mut client.tunnel else { return };
+        let bytes = self.driver.bytes(data);
+        match reader.read(&mut Memo::default(), RequestMethod::Connect, bytes, |_| {}) {
+            Ok(None) => {}
+            Ok(Some((used, Response { status: 200..300, .. }))) => {
+                let rest = bytes[used..].to_vec();
+                client.tunnel = None;
+                client.since = at;
+                self.start_tls(id, at);
+                if !rest.is_empty() {
+                    self.plain = rest;
+                    self.read(id, Source::Plain, at);
+                }
+            }
+            Ok(Some((_, response))) => self.no_tunnel(id, &format!("status {}", response.status), at),
+            Err(error) => self.no_tunnel(id, &error.to_string(), at),
+        }
+    }
+
+    #[cold]
+    fn no_tunnel(&mut self, id: u32, why: &str, at: Nanos) {
+        let why = format!("the proxy opened no tunnel: {why}");
+        self.tally.recorder.example(Fault::Proxy, || Some(why.clone()));
+        self.tally.phase.report_problem(Fault::Proxy, why);
+        self.refused(id, Fault::Proxy, at);
+    }
+
+    fn start_tls(&mut self, id: u32, at: Nanos) {
+        let client = self.connections.client(id);
+        let server = self.protocol.server(client.server).unwrap_or(&self.task.server);
+        let (Some(connector), Some(conn)) = (&server.tls, client.conn) else { return self.opened(id, at) };
         client.state = State::Handshaking;
         let session = client.tls.insert(Box::new(connector.start()));
         self.cipher.clear();
@@ -193,6 +236,11 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         let (client, flight) = self.connections.flight(id, 0);
         if client.state == State::Closing {
             return;
+        }
+        if let Some(mut reader) = client.tunnel.take() {
+            // The body of a refusal may end with the connection.
+            let status = reader.end().ok().flatten().map(|response| format!("status {}", response.status));
+            return self.no_tunnel(id, status.as_deref().unwrap_or("it closed the connection"), at);
         }
         if client.state == State::Open && client.in_flight > 0 {
             let flight = *flight;
@@ -379,6 +427,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         let client = self.connections.client(id);
         let was = std::mem::replace(&mut client.state, State::Down);
         client.conn = None;
+        client.tunnel = None;
         client.tls = None;
         client.since = at;
         let at_once = std::mem::take(&mut client.at_once);
