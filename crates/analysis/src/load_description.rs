@@ -36,7 +36,11 @@ fn parts(load: &LoadPlan) -> [Part; 9] {
     let journey = load.journey.as_ref().map(journeys);
     [
         told(journey.unwrap_or_else(|| load.protocol.to_string())),
-        http.map_or_else(|| told(String::new()), version),
+        match (http, &load.journey) {
+            (Some(http), _) => version(http.expect.grpc, http.http2),
+            (_, Some(journey)) => version(false, journey.http2),
+            _ => told(String::new()),
+        },
         told(http.map_or_else(String::new, requests)),
         told(arrivals(load)),
         told(count(u64::from(load.clients), "client")),
@@ -50,13 +54,13 @@ fn parts(load: &LoadPlan) -> [Part; 9] {
     ]
 }
 
-fn version(http: &HttpPlan) -> Part {
-    let text = match (http.expect.grpc, http.http2) {
+fn version(grpc: bool, http2: bool) -> Part {
+    let text = match (grpc, http2) {
         (true, _) => "gRPC",
         (_, true) => "HTTP/2",
         _ => "HTTP/1.1",
     };
-    Part { text: text.to_owned(), usual: !http.http2 }
+    Part { text: text.to_owned(), usual: !http2 }
 }
 
 fn journeys(plan: &JourneyPlan) -> String {

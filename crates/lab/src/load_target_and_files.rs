@@ -91,6 +91,7 @@ fn journey(plan: &JourneyPlan, front: SocketAddr, ports: Standing, directory: &P
         insecure: plan.insecure,
         ca_file: plan.ca_file.clone(),
         client: plan.client.clone(),
+        http2: plan.http2,
         is_traced: false,
         identities: plan.identities,
     })

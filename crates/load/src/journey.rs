@@ -3,6 +3,7 @@
 //! connection, which is kept. A call's latency includes neither connecting nor resolving.
 
 mod cookies;
+mod http2_calls;
 mod known_servers;
 mod program;
 mod reply_values;

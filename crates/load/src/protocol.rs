@@ -6,6 +6,7 @@ mod cache;
 mod grpc_messages;
 mod http;
 mod http2;
+mod http2_connection;
 mod http_cache;
 mod http_expectation;
 mod memcached;
@@ -24,6 +25,7 @@ pub(crate) use self::cache::{Cache, Codec};
 pub(crate) use self::http::Http;
 pub(crate) use self::http_cache::HttpCache;
 pub(crate) use self::http2::Http2;
+pub(crate) use self::http2_connection::{Connection, Open, Progress, Replies};
 pub(crate) use self::memcached::Memcached;
 pub(crate) use self::miss_causes::Shared;
 pub(crate) use self::pingpong::Pingpong;
@@ -159,6 +161,10 @@ pub(crate) trait Protocol {
     fn next_server(&mut self, _: &mut Self::Stream) -> u32 {
         0
     }
+
+    /// Makes the connection to this server, of which a stream has one per server, the subject of the other functions.
+    #[inline]
+    fn switch(&self, _: &mut Self::Stream, _: u32) {}
 
     /// The server at an index; `None` if the load has only one server.
     #[inline]

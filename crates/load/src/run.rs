@@ -195,10 +195,14 @@ fn work(
 ) -> Result<Done, LoadError> {
     pin(cpu_of(task.spec, task.place), &format!("worker {}", task.index))?;
     match &task.spec.target {
-        Target::Journey { .. } => {
+        Target::Journey { http2, .. } => {
             let (servers, plan) = plan.expect("journeys have one");
-            let sessions = Sessions::new(plan, servers, task.index, task.workers);
-            drive(task, backend, sessions, MESSAGE_BYTES_MAX)
+            let (worker, workers) = (task.index, task.workers);
+            if *http2 {
+                let sessions = Sessions::<true>::new(plan, servers, worker, workers);
+                return drive(task, backend, sessions, MESSAGE_BYTES_MAX);
+            }
+            drive(task, backend, Sessions::<false>::new(plan, servers, worker, workers), MESSAGE_BYTES_MAX)
         }
         Target::Pingpong { .. } => drive(task, backend, Pingpong::default(), 0),
         Target::Http { .. } => match http.expect("HTTP loads have one") {

@@ -5,6 +5,7 @@ mod censored;
 mod divided_load;
 mod http;
 mod http2;
+mod http2_sessions;
 mod http_tunnels;
 mod request_limits_and_backoff;
 mod resp_cache;

@@ -70,12 +70,7 @@ pub(crate) struct Connector {
 }
 
 impl Connector {
-    /// Creates a connector for HTTP/1.1. Fails if the settings are invalid or a file cannot be read.
-    pub(crate) fn new(tls: &Tls) -> Result<Self, String> {
-        Self::over(Alpn::Http1, tls)
-    }
-
-    /// Creates a connector and reads the roots. Clones of one connector can resume each other's sessions.
+    /// Creates a connector and reads the roots. Fails if the settings are invalid or a file cannot be read. Clones of one connector can resume each other's sessions.
     pub(crate) fn over(alpn: Alpn, tls: &Tls) -> Result<Self, String> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         // An IPv6 address may have brackets, as in URLs.

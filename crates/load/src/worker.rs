@@ -266,6 +266,9 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
                     offset += used;
                     answers += 1;
                     self.declined(id, place, at);
+                    if self.connections.per_request {
+                        return self.close_in_order(id, None, at);
+                    }
                 }
                 Parsed::Changed { used } => {
                     offset += used;
@@ -298,6 +301,12 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         if answers > 0 && client.state == State::Open && !self.connections.per_request {
             self.go_on(id, at, answers);
         }
+        self.send_owed(id);
+    }
+
+    /// Sends the frames that responses have caused.
+    #[inline]
+    fn send_owed(&mut self, id: u32) {
         self.out.clear();
         self.protocol.owed(&mut self.connections.client(id).stream, &mut self.out);
         if !self.out.is_empty() {
@@ -374,6 +383,12 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         count
     }
 
+    /// Whether requests take places of an open connection, which the server may limit.
+    #[inline]
+    fn has_places(&self) -> bool {
+        !P::ORDERED && !self.connections.per_request
+    }
+
     /// Number of places left for new requests in an unordered protocol once pending resends have taken theirs.
     #[inline]
     fn free_places(&mut self, id: u32, now: Nanos) -> u32 {
@@ -390,7 +405,10 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         if !self.budget.has_started || self.switches_server(id) {
             return;
         }
-        let room = if P::ORDERED { room } else { self.free_places(id, now) };
+        if self.connections.per_request && self.connections.client(id).again > 0 {
+            return self.connect(id, now);
+        }
+        let room = if self.has_places() { self.free_places(id, now) } else { room };
         if room == 0 {
             return;
         }
@@ -404,7 +422,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         }
         let room = room - caused;
         if self.budget.timetable.is_some() {
-            let wait = if P::ORDERED { Wait::Own } else { self.takes_places(id, room, now) };
+            let wait = if self.has_places() { self.takes_places(id, room, now) } else { Wait::Own };
             self.connections.idle.extend(std::iter::repeat_n((id, now, wait), room as usize));
             if caused > 0 {
                 self.ask(id, caused, now, (now, Wait::Own), now);
@@ -500,13 +518,13 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
 
     fn send_due(&mut self) {
         while let Some(&(id, free_since, wait)) = self.connections.idle.front() {
-            if !P::ORDERED && !self.has_place(id) {
+            if self.has_places() && !self.has_place(id) {
                 continue;
             }
             let now = self.driver.now();
             let Some(due) = self.budget.pass_due(now) else { return };
             self.connections.idle.pop_front();
-            if !P::ORDERED {
+            if self.has_places() {
                 self.connections.client(id).idle -= 1;
             }
             if self.budget.take(1, &mut self.protocol, &self.tally.phase) == 0 {

@@ -133,6 +133,7 @@ fn journey_connections_stay_open_until_end_event_is_handled() {
         insecure: false,
         ca_file: None,
         client: None,
+        http2: false,
         is_traced: false,
         identities: Identities::Fresh,
     };

@@ -58,11 +58,7 @@ pub(crate) fn asked(url: Option<&str>, args: &HttpArgs, caches: &CacheArgs, mist
         let hint = "use `--urls FILE` for a mix of requests, or `-X`, `-H` and `--body`";
         mistakes.add(usage("`--script`: wrk Lua scripts are not supported").hint(hint));
     }
-    let connection = match args.requests_per_connection {
-        Some(requests) => Connection::Requests(requests),
-        None if args.no_keepalive => Connection::PerRequest,
-        None => args.connection.unwrap_or_default(),
-    };
+    let connection = connection(args);
     let expect = expect(args, mistakes);
     let parts = Parts::read(args, mistakes);
     let elsewhere = elsewhere(args, mistakes);
@@ -135,6 +131,14 @@ pub(crate) fn asked(url: Option<&str>, args: &HttpArgs, caches: &CacheArgs, mist
         notes: notes.collect(),
         ..Asked::new(target, name)
     })
+}
+
+pub(crate) fn connection(args: &HttpArgs) -> Connection {
+    match args.requests_per_connection {
+        Some(requests) => Connection::Requests(requests),
+        None if args.no_keepalive => Connection::PerRequest,
+        None => args.connection.unwrap_or_default(),
+    }
 }
 
 /// Builds the target from the URL of a cache and the flags; `None` if errors prevent it.

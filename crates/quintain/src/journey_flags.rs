@@ -14,6 +14,17 @@ use crate::command_result::Result;
 use crate::http_flags::{self, Asked};
 use crate::output;
 
+/// HTTP flags that journeys accept too.
+const SHARED_FLAGS: [&str; 7] = [
+    "`--http2`",
+    "`--connection`",
+    "`--no-keepalive`",
+    "`--requests-per-connection`",
+    "`--insecure`",
+    "`--cacert`",
+    "`--cert`",
+];
+
 /// Builds the target from the journeys and their flags; `None` if errors prevent it.
 pub(crate) fn asked(args: &JourneyArgs, flags: &HttpArgs, mistakes: &mut Mistakes) -> Option<Asked> {
     let mut targets = BTreeMap::new();
@@ -34,6 +45,13 @@ pub(crate) fn asked(args: &JourneyArgs, flags: &HttpArgs, mistakes: &mut Mistake
             format!("journeys {}", all.collect::<Vec<_>>().join(", "))
         }
     };
+    let refused = http_flags::given_flags(flags).into_iter().filter(|flag| !SHARED_FLAGS.contains(flag));
+    for flag in refused {
+        mistakes.add(usage(format!("{flag} does not apply to journeys")).hint("drop it"));
+    }
+    if flags.http2 && args.resolve.is_some() {
+        mistakes.add(usage("`--resolve` needs HTTP/1.1").hint("drop it, or `--http2`"));
+    }
     let (ca_file, client) = http_flags::certificates(flags, mistakes);
     let target = Target::Journey {
         journeys,
@@ -42,10 +60,12 @@ pub(crate) fn asked(args: &JourneyArgs, flags: &HttpArgs, mistakes: &mut Mistake
         insecure: flags.insecure,
         ca_file,
         client,
+        http2: flags.http2,
         is_traced: args.trace_session,
         identities: args.identities,
     };
-    Some(Asked::new(target, name))
+    let name = if flags.http2 { format!("{name} over HTTP/2") } else { name };
+    Some(Asked { connection: http_flags::connection(flags), ..Asked::new(target, name) })
 }
 
 /// Rejects flags that only journeys accept. Clap's `requires` would ignore flags that conflict with the URL.

@@ -157,8 +157,6 @@ fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>)> {
     let mut mistakes = Mistakes::of_flags();
     let is_journey = !args.journey.journeys.is_empty();
     let asked = if is_journey {
-        let refused = [("--http2", args.http.http2)];
-        mistakes.refuse(&refused, "drop it", |flag| format!("`{flag}` does not apply to journeys"));
         journey_flags::asked(&args.journey, &args.http, &mut mistakes)
     } else {
         journey_flags::flags_of_none(&args.journey, &mut mistakes);

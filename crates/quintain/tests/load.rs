@@ -104,6 +104,46 @@ fn calls_of_a_journey_to_two_servers() {
 }
 
 #[test]
+fn a_journey_over_http2_by_prior_knowledge_and_by_alpn() {
+    let folder = Folder::new();
+    let root = folder.path().join("root.pem");
+    let root = root.to_str().unwrap();
+    let plain = Server::start(&["http"]);
+    let encrypted = Server::start(&["http", "--tls", "--cert-out", root]);
+    let [a, b] = [format!("http://127.0.0.1:{}", plain.port), format!("https://localhost:{}", encrypted.port)];
+    // The body exceeds the server's first window.
+    let pad = "x".repeat(100_000);
+    let journey = format!(
+        "name = \"two\"\ntargets = {{ a = \"{a}\", b = \"{b}\" }}\n\
+         [[step]]\nname = \"echo\"\nurl = \"{{a}}/echo\"\nmethod = \"POST\"\n\
+         body = '{{\"id\": 5, \"pad\": \"{pad}\"}}'\ntake = {{ id = \"body.id\" }}\n\
+         [[step]]\nname = \"bytes\"\nurl = \"{{b}}/bytes/{{id}}\"\ntake = {{ letters = \"match(^ABCDE$)\" }}\n"
+    );
+    folder.write("two.toml", &journey);
+    let load = ["load", "--journey", "two.toml", "--cacert", root, "--http2", "-c", "3"];
+    for more in [&[][..], &["--requests-per-connection", "3"], &["--no-keepalive"], &["--rate", "500"]] {
+        let json = folder.quintain(&[&load[..], &["-n", "240", "--json"], more].concat()).expect(0).json();
+        assert_eq!((&json["requests"], &json["errors"]), (&240.into(), &serde_json::json!({})), "{more:?}");
+        assert_eq!(json["journeys"][0]["completed"], 120, "{more:?}");
+        assert_eq!((&json["streams"]["allowed"], &json["reconnects"]), (&100.into(), &0.into()), "{more:?}");
+    }
+    let shown = folder.quintain(&[&load[..], &["--trace-session"]].concat()).expect(0).out;
+    for line in ["> POST /echo HTTP/2\n", "< HTTP/2 200\n", "= id: 5\n", "> GET /bytes/5 HTTP/2\n", "< ABCDE\n"] {
+        assert!(shown.contains(line), "{line} in {shown}");
+    }
+    let text = folder.quintain(&[&load[..], &["-n", "40"]].concat()).expect(0).out;
+    assert!(text.contains("journey two over HTTP/2"), "{text}");
+    for (flags, words) in [
+        (&["--resolve", "http://127.0.0.1:1"][..], "`--resolve` needs HTTP/1.1"),
+        (&["-m", "2"], "`--streams` does not apply to journeys"),
+        (&["-X", "POST"], "`--method` does not apply to journeys"),
+    ] {
+        let err = folder.quintain(&[&load[..], flags].concat()).expect(2).err;
+        assert!(err.contains(words), "{err}");
+    }
+}
+
+#[test]
 fn several_journeys_share_a_load_by_weight() {
     let server = Server::start(&["http"]);
     let folder = Folder::new();

@@ -273,6 +273,9 @@ pub struct JourneyPlan {
     /// Certificate for https servers that request one; `None` sends none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<ClientCertificate>,
+    /// Whether the load uses HTTP/2 instead of HTTP/1.1.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub http2: bool,
     /// Whether the record includes the timing of every call.
     pub keep_calls: bool,
     /// Whether each journey has a new user or each client keeps one.

@@ -173,6 +173,9 @@ pub enum Target {
         /// Certificate for https servers that request one; `None` sends none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         client: Option<ClientCertificate>,
+        /// Whether to use HTTP/2: by ALPN over TLS, otherwise by prior knowledge (RFC 9113, section 3.3).
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        http2: bool,
         /// Whether the measurement includes a transcript of requests and responses; allowed only with one client.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         is_traced: bool,

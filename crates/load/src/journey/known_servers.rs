@@ -11,7 +11,7 @@ use crate::recorder::{Fault, OrFault};
 use crate::run::resolve;
 use crate::server_endpoint::Server;
 use crate::template_escaping::{self, Escape};
-use crate::tls::Connector;
+use crate::tls::{Alpn, Connector};
 use crate::worker_threads::LoadError;
 
 /// Maximum number of servers of a worker, bounded because responses can name any server.
@@ -22,8 +22,8 @@ const RESOLVED_MAX: usize = 1024;
 /// Servers by index, including those named in responses. Each name of an address is a server with its own certificate.
 #[derive(Clone, Debug)]
 pub(crate) struct Servers {
-    /// TLS settings; their server name is ignored.
-    tls: Tls,
+    /// Application protocol, and TLS settings, whose server name is ignored.
+    tls: (Alpn, Tls),
     all: Vec<Server>,
     /// Indices by `host:port` of the address, server name, and encryption.
     known: HashMap<(String, String, bool), u32>,
@@ -34,8 +34,14 @@ pub(crate) struct Servers {
 }
 
 impl Servers {
-    pub(crate) fn new(tls: Tls) -> Self {
-        Self { tls, all: Vec::new(), known: HashMap::new(), resolved: HashMap::new(), of_targets: Vec::new() }
+    pub(crate) fn new(alpn: Alpn, tls: Tls) -> Self {
+        Self {
+            tls: (alpn, tls),
+            all: Vec::new(),
+            known: HashMap::new(),
+            resolved: HashMap::new(),
+            of_targets: Vec::new(),
+        }
     }
 
     pub(crate) fn get(&self, index: u32) -> &Server {
@@ -64,7 +70,8 @@ impl Servers {
             return Err(LoadError::Spec(vec![format!("the responses name more than {SERVERS_MAX} servers")]));
         }
         let alike = self.all.iter().find(|server| server.host == host).and_then(|server| server.tls.clone());
-        let connector = || Connector::new(&Tls { server_name: host.to_owned(), ..self.tls.clone() });
+        let (alpn, tls) = &self.tls;
+        let connector = || Connector::over(*alpn, &Tls { server_name: host.to_owned(), ..tls.clone() });
         let tls = is_encrypted.then(|| alike.map_or_else(connector, Ok)).transpose().map_err(LoadError::Tls)?;
         self.all.push(Server { address: resolve(address)?, tunnel_to: None, tls, host: host.to_owned() });
         let index = self.all.len() as u32 - 1;

@@ -93,6 +93,16 @@ impl Step {
         relation.holds(&left, &right).map_err(|why| (Fault::Value, format!("`when` of the next step: {why}")))
     }
 
+    /// Fails if HTTP/2 forbids a header.
+    fn check_http2(&self) -> Result<(), Vec<String>> {
+        let mut headers = vec![("Host", "host")];
+        headers.extend(self.headers.iter().map(|(name, template)| match template.0.as_slice() {
+            [Piece::Text(text)] => (name.as_str(), text.as_str()),
+            _ => (name.as_str(), ""),
+        }));
+        wire::http2::request_fields("http", &self.method, "/", &headers, &[]).map(|_| ()).map_err(|error| vec![error])
+    }
+
     pub(crate) fn reads_body(&self) -> bool {
         !matches!(self.body, Body::Rest { .. }) || !self.take.is_empty() || !self.expect.is_empty()
     }
@@ -106,7 +116,11 @@ enum Body {
 }
 
 impl Program {
-    pub(crate) fn new(journey: &Journey, targets: &BTreeMap<String, String>) -> Result<Program, Vec<String>> {
+    pub(crate) fn new(
+        journey: &Journey,
+        targets: &BTreeMap<String, String>,
+        http2: bool,
+    ) -> Result<Program, Vec<String>> {
         let mut mistakes = Vec::new();
         let mut names = Names::default();
         let mut bases = Vec::new();
@@ -134,7 +148,8 @@ impl Program {
         for step in &journey.steps {
             let place = format!("step `{}` (line {})", step.operation, step.line);
             let operation = operations.iter().position(|known| *known == step.operation).unwrap_or(0);
-            match prepare_step(step, operation, journey, &schemas, &mut names) {
+            let prepared = prepare_step(step, operation, journey, &schemas, &mut names);
+            match prepared.and_then(|step| if http2 { step.check_http2().map(|()| step) } else { Ok(step) }) {
                 Ok(step) => steps.push(step),
                 Err(found) => mistakes.extend(found.into_iter().map(|mistake| format!("{place}: {mistake}"))),
             }

@@ -17,15 +17,18 @@ use study::record::{Histogram, JourneyMeasurement, LoggedSession, Measurement};
 use study::spec::{self, Identities, LoadSpec, Stop, Target, Tls, WeightedJourney};
 use study::url::{self, Url};
 use wire::http1::{Limits, Memo, MessageError, RequestMethod, Response, ResponseReader};
+use wire::http2::hpack;
 
 use super::cookies::Jar;
+use super::http2_calls::{self, Connections, Reply};
 use super::known_servers::{self, Servers};
 use super::program::{Answer, Program, Step};
 use super::values_and_templates::Values;
 use crate::measurement::{merged, operation};
-use crate::protocol::{CacheOutcome, Last, Parsed, Protocol, http_fault};
+use crate::protocol::{CacheOutcome, Connection, Last, Parsed, Progress, Protocol, StreamFacts, http_fault};
 use crate::recorder::{Completed, Fault, OrFault};
 use crate::server_endpoint::Server;
+use crate::tls::Alpn;
 use crate::worker::Done;
 use crate::worker_threads::LoadError;
 
@@ -50,6 +53,7 @@ pub(crate) struct Plan {
     tls: Tls,
     seed: u64,
     identities: Identities,
+    http2: bool,
     is_traced: bool,
 }
 
@@ -71,8 +75,9 @@ struct PlannedTarget {
     is_called: bool,
 }
 
+/// Sessions over HTTP/1.1 or HTTP/2.
 #[derive(Debug)]
-pub(crate) struct Sessions {
+pub(crate) struct Sessions<const HTTP2: bool> {
     plan: Arc<Plan>,
     servers: Servers,
     /// Number of the next session in the whole load, and number of workers that take turns.
@@ -80,6 +85,9 @@ pub(crate) struct Sessions {
     workers: u64,
     client: Cell<u64>,
     memo: Memo,
+    /// Field block of the latest request.
+    block: Vec<u8>,
+    facts: StreamFacts,
     problem: Option<String>,
     last: Last,
     completed: Option<Completed>,
@@ -104,8 +112,10 @@ impl Default for Call {
 #[derive(Debug)]
 pub(crate) struct Stream {
     reader: ResponseReader,
+    /// Connections over HTTP/2.
+    http2: Connections,
     body: Vec<u8>,
-    /// First bytes of a response that arrives in several parts.
+    /// First bytes of a response that arrives in several parts; over HTTP/2, the fields of its head.
     head: Vec<u8>,
     /// Arrival of the first part of the current response (0 before it arrives), and arrival of the latest part.
     first_at: Nanos,
@@ -155,15 +165,19 @@ struct Session {
 impl Plan {
     /// Prepares the journeys of a target; `None` for a target without journeys. Fails with all problems.
     pub(crate) fn of(target: &Target, seed: u64) -> Result<Option<Plan>, Vec<String>> {
-        let Target::Journey { journeys, targets, resolve, insecure, ca_file, client, identities, is_traced } = target
+        let Target::Journey { journeys, targets, resolve, insecure, ca_file, client, http2, identities, is_traced } =
+            target
         else {
             return Ok(None);
         };
         let mut mistakes = mistakes_of_all(journeys, targets);
+        if *http2 && resolve.is_some() {
+            mistakes.push("`resolve` needs HTTP/1.1, not `http2`".to_owned());
+        }
         let (mut planned, mut weight_until, mut steps_before) = (Vec::new(), 0, 0);
         for WeightedJourney { weight, journey } in journeys {
             weight_until += u64::from(*weight);
-            match PlannedJourney::new(journey, targets, weight_until, steps_before) {
+            match PlannedJourney::new(journey, targets, *http2, (weight_until, steps_before)) {
                 Ok(journey) => planned.push(journey),
                 Err(found) if journeys.len() == 1 => mistakes.extend(found),
                 Err(found) => {
@@ -188,6 +202,7 @@ impl Plan {
             tls: Tls { server_name: String::new(), insecure: *insecure, ca_file, client, resume: true },
             seed,
             identities: *identities,
+            http2: *http2,
             is_traced: *is_traced,
         };
         for (index, journey) in plan.journeys.iter().enumerate() {
@@ -229,7 +244,8 @@ impl Plan {
 
     /// Resolves the addresses of all targets and first calls or, if the journeys use a resolver, only the resolver's.
     pub(crate) fn servers(&self) -> Result<Servers, LoadError> {
-        let mut servers = Servers::new(self.tls.clone());
+        let alpn = if self.http2 { Alpn::Http2 } else { Alpn::Http1 };
+        let mut servers = Servers::new(alpn, self.tls.clone());
         if let Some(resolver) = &self.resolver {
             servers.of_url(resolver)?;
         } else {
@@ -340,10 +356,10 @@ impl PlannedJourney {
     fn new(
         journey: &Journey,
         targets: &BTreeMap<String, String>,
-        weight_until: u64,
-        steps_before: usize,
+        http2: bool,
+        (weight_until, steps_before): (u64, usize),
     ) -> Result<PlannedJourney, Vec<String>> {
-        let program = Program::new(journey, targets)?;
+        let program = Program::new(journey, targets, http2)?;
         let called = program.steps.iter().map(|step| program.target(step)).collect::<Vec<_>>();
         let planned = |(index, text): (usize, &String)| {
             let url = url::parse(text).map_err(|error| vec![error.to_string()])?;
@@ -390,7 +406,7 @@ impl PlannedJourney {
     }
 }
 
-impl Sessions {
+impl<const HTTP2: bool> Sessions<HTTP2> {
     /// Creates the sessions of one worker. `servers` must come from [`Plan::servers`].
     pub(crate) fn new(plan: Arc<Plan>, servers: Servers, worker: u32, workers: u32) -> Self {
         Self {
@@ -400,6 +416,8 @@ impl Sessions {
             workers: u64::from(workers),
             client: Cell::new(u64::from(worker)),
             memo: Memo::default(),
+            block: Vec::new(),
+            facts: StreamFacts::default(),
             problem: None,
             last: Last::default(),
             completed: None,
@@ -413,6 +431,8 @@ impl Sessions {
             return;
         }
         let shown = String::from_utf8_lossy(&text[..text.len().min(SHOWN_BYTES_MAX)]);
+        let shown =
+            if HTTP2 { shown.replacen(" HTTP/1.1", " HTTP/2", usize::from(mark == '>')) } else { shown.into_owned() };
         for line in shown.lines() {
             let _ = writeln!(self.transcript, "{mark} {line}");
         }
@@ -424,30 +444,93 @@ impl Sessions {
     /// Handles a complete response, of which `bytes` is the last part.
     fn answered(&mut self, stream: &mut Stream, response: Response, bytes: &[u8], used: usize, at: Nanos) -> Parsed {
         self.last = Last { first_at: std::mem::take(&mut stream.first_at), bytes: response.body_bytes };
-        self.completed = None;
-        stream.is_in_flight = false;
-        let part = std::mem::take(&mut stream.head);
+        let mut part = std::mem::take(&mut stream.head);
         let head = if part.is_empty() { bytes } else { &part };
         let head = head.get(..response.head_bytes as usize).unwrap_or_default();
+        let fault = self.concluded(stream, response.status, head, at);
+        part.clear();
+        stream.head = part;
+        let (status, last) = (response.status, !response.keep_alive);
+        Parsed::Answer { used, fault, status, last, seen: CacheOutcome::NOTHING }
+    }
+
+    /// Checks a complete response, and ends or continues its session.
+    fn concluded(&mut self, stream: &mut Stream, status: u16, head: &[u8], at: Nanos) -> Option<Fault> {
+        self.completed = None;
+        stream.is_in_flight = false;
         let (journey, step) = stream.session.as_ref().map_or((0, 0), |session| (session.journey, session.step));
         self.say('<', head);
         self.say('<', &stream.body);
-        let judged = self.judge(stream, response.status, head, at);
+        let judged = self.judge(stream, status, head, at);
         if let (true, Ok(()), Some(session)) = (self.plan.is_traced, &judged, &stream.session) {
             let PlannedJourney { program, .. } = &self.plan.journeys[journey];
             self.transcript += &program.taken(&program.steps[step], &session.values);
         }
-        stream.head = part;
-        stream.head.clear();
         stream.body.clear();
-        let fault = judged.err().map(|(fault, why)| {
-            stream.end_session();
-            self.say('!', why.as_bytes());
-            self.problem = Some(why);
-            fault
-        });
-        let (status, last) = (response.status, !response.keep_alive);
-        Parsed::Answer { used, fault, status, last, seen: CacheOutcome::NOTHING }
+        judged.err().map(|(fault, why)| self.failed(stream, fault, why))
+    }
+
+    fn failed(&mut self, stream: &mut Stream, fault: Fault, why: String) -> Fault {
+        self.completed = None;
+        stream.is_in_flight = false;
+        stream.end_session();
+        self.say('!', why.as_bytes());
+        self.problem = Some(why);
+        fault
+    }
+
+    fn read_frames(&mut self, stream: &mut Stream, call: Call, bytes: &[u8], at: Nanos) -> Parsed {
+        let step = self.plan.step(call);
+        let reads_body = self.plan.is_traced || step.is_some_and(Step::reads_body);
+        let mut reply = Reply {
+            method: step.map_or(RequestMethod::Get, |step| step.asked),
+            head: &mut stream.head,
+            body: reads_body.then_some(&mut stream.body),
+            body_bytes_max: MESSAGE_BYTES_MAX,
+        };
+        let Some(connection) = stream.http2.current_mut() else { return Parsed::More };
+        match connection.read(&mut reply, bytes, at) {
+            Progress::Parsed(parsed) => parsed,
+            Progress::Ended { used, place, open, fault } => {
+                self.last = Last { first_at: open.first_at, bytes: open.incoming.body_bytes };
+                self.facts = open.facts;
+                let status = open.status;
+                let mut head = std::mem::take(&mut stream.head);
+                if self.plan.is_traced {
+                    head.splice(..0, format!("HTTP/2 {status}\r\n").into_bytes());
+                }
+                let fault = match fault {
+                    None => self.concluded(stream, status, &head, at),
+                    Some((fault, why)) => {
+                        stream.body.clear();
+                        Some(self.failed(stream, fault, why))
+                    }
+                };
+                head.clear();
+                stream.head = head;
+                Parsed::AnswerAt { used, place, fault, status }
+            }
+            Progress::Broken(fault, why) => {
+                self.say('!', why.as_bytes());
+                self.problem = Some(why);
+                Parsed::Broken(fault)
+            }
+        }
+    }
+
+    /// Appends the request of a stream, as text or as frames.
+    fn push(&mut self, stream: &mut Stream, out: &mut Vec<u8>) {
+        if !HTTP2 {
+            return out.extend_from_slice(&stream.request);
+        }
+        let scheme = if self.servers.get(stream.http2.server()).tls.is_some() { "https" } else { "http" };
+        let Some(connection) = stream.http2.current_mut() else { return };
+        connection.owed(out);
+        self.block.clear();
+        let resized = connection.shrink_table(0).into_iter().flatten();
+        resized.for_each(|bytes| hpack::push_table_size(&mut self.block, bytes));
+        let body = http2_calls::push_fields(&mut self.block, scheme, &stream.request);
+        connection.push((), &self.block, (body, &[]), false, out);
     }
 
     /// Checks a response, and prepares the next call if there is one.
@@ -649,16 +732,18 @@ fn target_of(request: &[u8]) -> &str {
     std::str::from_utf8(line).unwrap_or_default().split(' ').nth(1).unwrap_or("/")
 }
 
-impl Protocol for Sessions {
+impl<const HTTP2: bool> Protocol for Sessions<HTTP2> {
     type Stream = Stream;
     type Expected = Call;
     const UNREADABLE: Fault = Fault::Framing;
+    const ORDERED: bool = !HTTP2;
 
     fn stream(&self) -> Stream {
         let client = self.client.get();
         self.client.set(client + self.workers);
         Stream {
             reader: ResponseReader::new(Limits::DEFAULT),
+            http2: Connections::default(),
             body: Vec::new(),
             head: Vec::new(),
             first_at: 0,
@@ -677,6 +762,56 @@ impl Protocol for Sessions {
         stream.body.clear();
         stream.head.clear();
         stream.first_at = 0;
+        if HTTP2 {
+            stream.http2.begin();
+        }
+    }
+
+    fn open(&self, out: &mut Vec<u8>) {
+        if HTTP2 {
+            Connection::<()>::begin(out);
+        }
+    }
+
+    fn is_ready(&self, stream: &Stream) -> bool {
+        !HTTP2 || stream.http2.current().is_some_and(Connection::is_ready)
+    }
+
+    fn room(&self, stream: &Stream, depth: u32) -> u32 {
+        let closed = if HTTP2 { 0 } else { depth };
+        stream.http2.current().map_or(closed, |connection| connection.room(depth))
+    }
+
+    fn server_limit(&self, stream: &Stream) -> u32 {
+        stream.http2.current().map_or(u32::MAX, Connection::server_limit)
+    }
+
+    fn stream_facts(&self) -> Option<StreamFacts> {
+        HTTP2.then_some(self.facts)
+    }
+
+    fn is_leaving(&self, stream: &Stream) -> bool {
+        stream.http2.current().is_some_and(Connection::is_leaving)
+    }
+
+    fn take_unprocessed(&self, stream: &mut Stream) -> Option<u32> {
+        stream.http2.current_mut()?.take_unprocessed()
+    }
+
+    fn owed(&self, stream: &mut Stream, out: &mut Vec<u8>) {
+        if let Some(connection) = stream.http2.current_mut() {
+            connection.owed(out);
+        }
+    }
+
+    fn close(&self, stream: &mut Stream, out: &mut Vec<u8>) {
+        if let Some(mut connection) = stream.http2.end() {
+            connection.close(out);
+        }
+    }
+
+    fn switch(&self, stream: &mut Stream, server: u32) {
+        stream.http2.switch(server);
     }
 
     fn caused(&self, stream: &Stream) -> u32 {
@@ -740,7 +875,7 @@ impl Protocol for Sessions {
             self.begin(stream);
         }
         stream.is_in_flight = true;
-        out.extend_from_slice(&stream.request);
+        self.push(stream, out);
         let Some(session) = &mut stream.session else { return Call::default() };
         if std::mem::take(&mut session.waits) {
             session.due = stream.due;
@@ -756,11 +891,14 @@ impl Protocol for Sessions {
     }
 
     fn again(&mut self, stream: &mut Stream, call: Call, _: Nanos, out: &mut Vec<u8>) -> Call {
-        out.extend_from_slice(&stream.request);
+        self.push(stream, out);
         call
     }
 
     fn read(&mut self, stream: &mut Stream, call: Call, bytes: &[u8], at: Nanos) -> Parsed {
+        if HTTP2 {
+            return self.read_frames(stream, call, bytes, at);
+        }
         let Some(step) = self.plan.step(call) else { return Parsed::Broken(Fault::Framing) };
         let Stream { reader, body, first_at, last_at, .. } = stream;
         *last_at = at;
@@ -790,6 +928,11 @@ impl Protocol for Sessions {
     }
 
     fn end(&mut self, stream: &mut Stream, _: Call) -> Parsed {
+        if HTTP2 {
+            self.problem = None;
+            let is_between = stream.http2.current().is_none_or(Connection::is_between);
+            return Parsed::Broken(if is_between { Fault::Closed } else { Fault::Truncated });
+        }
         match stream.reader.end() {
             // The time at which the stream ended is unknown, so use the arrival of the last part.
             Ok(Some(response)) => self.answered(stream, response, &[], 0, stream.last_at),

@@ -91,6 +91,7 @@ fn target(journey: Journey, targets: &[(&str, String)]) -> Target {
         insecure: true,
         ca_file: None,
         client: None,
+        http2: false,
         is_traced: false,
         identities: study::spec::Identities::Fresh,
     }

@@ -1,4 +1,4 @@
-//! HTTP/2 with precomposed field blocks, streams in any order, and flow control.
+//! HTTP/2 with precomposed field blocks, and gRPC.
 
 use std::sync::Arc;
 
@@ -7,28 +7,23 @@ use percent_encoding::percent_decode;
 use stats::Rng;
 use study::request_values::has_values;
 use study::spec::{Expect, HttpRequest};
-use wire::http2::hpack::{self, HpackError, Indexing};
-use wire::http2::{
-    self, ConnectionError, ErrorCode, Event, FieldError, Incoming, Limits, PREFACE, Reader, ReceiveWindow,
-    ResponseDecoder, ResponseHead, Role, STREAM_MAX, SendWindow, Settings, SharedFields, TableUse, WINDOW_MAX,
-    read_trailers,
-};
+use wire::http1::RequestMethod;
+use wire::http2::hpack::{self, Indexing};
+use wire::http2::{self, Settings, SharedFields, TableUse};
 
 use super::grpc_messages::Messages;
 use super::http_expectation::{Body, Expectation, GrpcStatus};
+use super::http2_connection::{Connection, Open, Progress, Replies};
 use super::request_mix::{Mix, Sent};
 use super::varied_requests::{Values, Varied};
 use super::{Last, Parsed, Protocol, StreamFacts};
 use crate::recorder::Fault;
 use crate::template_escaping::Syntax;
 
-/// Settings of the client: no push, and windows so large that they never throttle.
-const OWN: Settings = Settings { enable_push: false, initial_window_size: WINDOW_MAX, ..Settings::DEFAULT };
-
 /// Maximum overhead of one field in a block, bytes.
 const FIELD_FRAME_BYTES: usize = 11;
-/// Maximum number of bytes of the server's debug data that a message shows.
-const DEBUG_MAX_BYTES: usize = 200;
+/// Maximum length of a `grpc-message` that a message shows, bytes.
+const GRPC_MESSAGE_MAX_BYTES: usize = 200;
 
 #[derive(Clone, Debug)]
 enum Part {
@@ -68,151 +63,19 @@ pub(crate) struct Http2 {
     in_turn: bool,
 }
 
-/// A request in flight.
+/// Facts about a request in flight.
 #[derive(Debug)]
-struct Open {
+pub(crate) struct Exchange {
     sent: Sent,
-    incoming: Incoming,
-    status: u16,
     grpc: Option<GrpcStatus>,
-    first_at: Nanos,
-    /// Value of [`Stream::received`] when the request was sent.
-    received_before: u64,
-    facts: StreamFacts,
     messages: Messages,
     body: Body,
-    window: SendWindow,
-    receive: ReceiveWindow,
-    /// Part of the request body that still waits for credit.
-    unsent: Vec<u8>,
-    /// gRPC messages that wait for messages of the response.
-    held: Vec<u8>,
-}
-
-#[derive(Debug)]
-pub(crate) struct Stream {
-    reader: Reader,
-    decoder: ResponseDecoder,
-    /// Settings of the server; `None` until received.
-    peer: Option<Settings>,
-    /// Last stream that the server will process; `None` before a GOAWAY.
-    last_id: Option<u32>,
-    next_id: u32,
-    /// Highest stream that this client has reset; 0 for none. The server may have sent frames before the reset arrived.
-    reset_id: u32,
-    /// Stream identifiers of the requests in flight, by place.
-    ids: Vec<u32>,
-    open: Vec<Open>,
-    window: SendWindow,
-    receive: ReceiveWindow,
-    /// Number of bytes of all responses so far on this connection.
-    received: u64,
-    table: TableUse,
-    /// Size of the server's table as of the last block, bytes.
-    table_bytes: u32,
-    /// Unsent frames other than requests.
-    owed: Vec<u8>,
-    /// Error code to send in GOAWAY, the last frame of the connection.
-    end: ErrorCode,
-}
-
-impl Stream {
-    fn place(&self, id: u32) -> Option<usize> {
-        self.ids.iter().position(|other| *other == id)
-    }
-
-    fn remove(&mut self, place: usize) -> (u32, Open) {
-        (self.ids.swap_remove(place), self.open.swap_remove(place))
-    }
-
-    /// Removes a request whose response has ended or is invalid. Resets its stream unless both sides have ended it.
-    fn finish(&mut self, place: usize, code: ErrorCode) -> Open {
-        let (id, open) = self.remove(place);
-        if !open.unsent.is_empty() || !open.held.is_empty() || !open.incoming.is_complete() {
-            http2::push_reset(&mut self.owed, id, code);
-            self.reset_id = self.reset_id.max(id);
-        }
-        open
-    }
-
-    /// Shrinks the table if the server's new limit is smaller. The next block must begin with the returned sizes.
-    #[inline]
-    fn shrink_table(&mut self, shared_bytes: usize) -> Option<[usize; 2]> {
-        let bytes = self.peer.map_or(self.table_bytes, |peer| peer.header_table_size);
-        if bytes >= self.table_bytes {
-            return None;
-        }
-        self.table_bytes = bytes;
-        self.table = if shared_bytes <= bytes as usize { TableUse::Fill } else { TableUse::Avoid };
-        Some([0, bytes as usize])
-    }
-
-    fn send_bodies(&mut self) {
-        let Some(peer) = self.peer else { return };
-        for (id, open) in self.ids.iter().zip(&mut self.open).filter(|(_, open)| !open.unsent.is_empty()) {
-            let ends = open.held.is_empty();
-            let sent = push_body(&mut self.owed, *id, &open.unsent, ends, &mut self.window, &mut open.window, &peer);
-            open.unsent.drain(..sent);
-        }
-    }
-
-    fn apply(&mut self, peer: Settings) -> Result<(), ConnectionError> {
-        let before = self.peer.replace(peer).unwrap_or(Settings::DEFAULT);
-        let change = i64::from(peer.initial_window_size) - i64::from(before.initial_window_size);
-        self.open.iter_mut().try_for_each(|open| open.window.add(change))?;
-        http2::push_settings_ack(&mut self.owed);
-        self.send_bodies();
-        Ok(())
-    }
-
-    /// Adds flow-control credit to a stream, or to the connection if `id` is 0.
-    fn credit(&mut self, id: u32, bytes: u32) -> Result<(), ConnectionError> {
-        match self.place(id) {
-            _ if id == 0 => self.window.add(bytes.into())?,
-            Some(place) => self.open[place].window.add(bytes.into())?,
-            None => return Ok(()),
-        }
-        self.send_bodies();
-        Ok(())
-    }
-}
-
-/// Checks a frame on stream `id`, which has no request in flight. Source: RFC 9113, section 5.1 (`closed`).
-#[cold]
-fn check_late(id: u32, reset_id: u32) -> Result<(), ConnectionError> {
-    if id > reset_id { Err(ConnectionError::StreamClosed(id)) } else { Ok(()) }
 }
 
 /// Length of the first gRPC message in `body` with its prefix, bytes; all of `body` if it is shorter.
 fn message_bytes(body: &[u8]) -> usize {
     let Some([_, length @ ..]) = body.first_chunk::<{ grpc::PREFIX_BYTES }>() else { return body.len() };
     body.len().min(grpc::PREFIX_BYTES + u32::from_be_bytes(*length) as usize)
-}
-
-/// Appends as much of a body as the windows allow; its end also ends the stream if `ends`. Returns the number of body
-/// bytes appended.
-fn push_body(
-    out: &mut Vec<u8>,
-    id: u32,
-    body: &[u8],
-    ends: bool,
-    connection: &mut SendWindow,
-    stream: &mut SendWindow,
-    peer: &Settings,
-) -> usize {
-    let mut rest = body;
-    while !rest.is_empty() {
-        let most = peer.max_frame_size.min(stream.available()).min(u32::try_from(rest.len()).unwrap_or(u32::MAX));
-        let bytes = connection.take(most);
-        if bytes == 0 {
-            break;
-        }
-        stream.take(bytes);
-        let (piece, after) = rest.split_at(bytes as usize);
-        http2::push_data(out, id, piece, ends && after.is_empty());
-        rest = after;
-    }
-    body.len() - rest.len()
 }
 
 impl Composed {
@@ -331,9 +194,8 @@ impl Http2 {
         self.requests.iter().map(|request| request.bytes_max).max().unwrap_or(0)
     }
 
-    fn push(&mut self, stream: &mut Stream, sent: Sent, now: Nanos, out: &mut Vec<u8>) {
-        out.append(&mut stream.owed);
-        let peer = stream.peer.unwrap_or(Settings::DEFAULT);
+    fn push(&mut self, stream: &mut Connection<Exchange>, sent: Sent, now: Nanos, out: &mut Vec<u8>) {
+        stream.owed(out);
         let request = &self.requests[sent.index as usize];
         let body = match &request.varied_body {
             None => &request.body,
@@ -369,213 +231,67 @@ impl Http2 {
         if stream.table == TableUse::Fill {
             stream.table = TableUse::Refer;
         }
-        let id = stream.next_id;
-        stream.next_id += 2;
-        stream.reader.open_stream(id);
-        let is_grpc = self.expectation.is_grpc();
-        http2::push_headers(out, id, block, body.is_empty() && !is_grpc, peer.max_frame_size);
-        if body.is_empty() && is_grpc {
-            // gRPC over HTTP2: a request without messages ends with an empty DATA frame.
-            http2::push_data(out, id, &[], true);
-        }
-        let mut open = Open {
-            sent,
-            incoming: Incoming::default(),
-            status: 0,
-            grpc: None,
-            first_at: 0,
-            received_before: stream.received,
-            facts: StreamFacts::default(),
-            messages: Messages::default(),
-            body: Body::default(),
-            window: SendWindow::new(peer.initial_window_size),
-            receive: ReceiveWindow::new(OWN.initial_window_size),
-            unsent: Vec::new(),
-            held: Vec::new(),
-        };
-        if !body.is_empty() {
-            let (body, held) = body.split_at(if self.in_turn { message_bytes(body) } else { body.len() });
-            open.held.extend_from_slice(held);
-            let used = push_body(out, id, body, held.is_empty(), &mut stream.window, &mut open.window, &peer);
-            open.unsent.extend_from_slice(&body[used..]);
-            open.facts.has_stalled = used < body.len();
-        }
-        stream.ids.push(id);
-        stream.open.push(open);
+        let (is_grpc, in_turn) = (self.expectation.is_grpc(), self.in_turn);
+        let body = body.split_at(if in_turn { message_bytes(body) } else { body.len() });
+        let exchange = Exchange { sent, grpc: None, messages: Messages::default(), body: Body::default() };
+        // gRPC over HTTP2: a request without messages ends with an empty DATA frame.
+        stream.push(exchange, block, body, is_grpc, out);
     }
 
-    /// Ends the request at `place`, whose response is complete or malformed.
     #[inline]
-    fn answer(&mut self, stream: &mut Stream, place: usize, used: usize, result: Result<(), FieldError>) -> Parsed {
-        let code = if result.is_ok() { ErrorCode::NO_ERROR } else { ErrorCode::PROTOCOL_ERROR };
-        let Open { sent, incoming, status, grpc, first_at, facts, messages, mut body, .. } = stream.finish(place, code);
+    fn ended(&mut self, open: Open<Exchange>, fault: Option<(Fault, String)>) -> Option<Fault> {
+        let Open { incoming, status, facts, first_at, .. } = open;
+        let Exchange { sent, grpc, messages, mut body } = open.request;
+        self.last = Last { first_at, bytes: incoming.body_bytes };
         let messages_are_complete = messages.is_complete();
         self.facts = StreamFacts { messages: messages.count, ..facts };
         self.message_gaps_ns = messages.gaps_ns;
-        self.last = Last { first_at, bytes: incoming.body_bytes };
-        let fault = match result {
-            Ok(()) => {
-                let asked = self.mix.asked(sent);
-                let fault = self.expectation.judge_grpc(status, grpc, messages_are_complete);
-                fault.or_else(|| self.expectation.judge(&mut body, asked, sent, status, incoming.body_bytes))
-            }
-            Err(error) => {
-                self.expectation.note(Some(error.to_string()));
-                Some(Fault::Framing)
-            }
-        };
-        Parsed::AnswerAt { used, place: place as u32, fault, status }
-    }
-
-    #[cold]
-    fn reset(&mut self, stream: &mut Stream, id: u32, code: ErrorCode, used: usize) -> Option<Parsed> {
-        let place = stream.place(id)?;
-        let (_, open) = stream.remove(place);
-        let place = place as u32;
-        if code == ErrorCode::REFUSED_STREAM {
-            return Some(Parsed::Refused { used, place });
+        if let Some((fault, text)) = fault {
+            self.expectation.note(Some(text));
+            return Some(fault);
         }
-        self.last = Last { first_at: open.first_at, bytes: open.incoming.body_bytes };
-        self.expectation.note(Some(format!("the server reset the stream with {code}")));
-        Some(Parsed::AnswerAt { used, place, fault: Some(Fault::StreamReset), status: 0 })
+        let fault = self.expectation.judge_grpc(status, grpc, messages_are_complete);
+        let asked = self.mix.asked(sent);
+        fault.or_else(|| self.expectation.judge(&mut body, asked, sent, status, incoming.body_bytes))
+    }
+}
+
+impl Replies for Http2 {
+    type Request = Exchange;
+
+    fn method(&self, request: &Exchange) -> RequestMethod {
+        self.mix.asked(request.sent)
     }
 
-    /// Fails a request whose flow-control window the server made too large. Source: RFC 9113, section 6.9.1.
-    #[cold]
-    fn overflow(&mut self, stream: &mut Stream, place: usize, used: usize, error: ConnectionError) -> Parsed {
-        let open = stream.finish(place, error.code());
-        self.last = Last { first_at: open.first_at, bytes: open.incoming.body_bytes };
-        self.expectation.note(Some(error.to_string()));
-        Parsed::AnswerAt { used, place: place as u32, fault: Some(Fault::Framing), status: 0 }
+    #[inline]
+    fn reads_head(&self, ends: bool) -> bool {
+        // A gRPC response without messages has its status in the head.
+        ends && self.expectation.is_grpc()
     }
 
-    #[cold]
-    fn broken(&mut self, stream: &mut Stream, error: ConnectionError) -> Parsed {
-        stream.end = error.code();
-        self.expectation.note(Some(error.to_string()));
-        Parsed::Broken(match error {
-            ConnectionError::BlockTooLarge(_)
-            | ConnectionError::TooManyContinuations(_)
-            | ConnectionError::Hpack(HpackError::TooManyFields(_) | HpackError::FieldsTooLarge(_)) => {
-                Fault::HeadTooLarge
-            }
-            _ => Fault::Framing,
-        })
+    fn field(&mut self, request: &mut Exchange, name: &[u8], value: &[u8], _: bool) {
+        if self.expectation.is_grpc() {
+            read_grpc_trailer(&mut request.grpc, name, value);
+        }
     }
 
-    /// Reads `bytes[used..]` up to the next event that concerns the worker.
-    fn read_events(&mut self, stream: &mut Stream, bytes: &[u8], at: Nanos) -> Result<Parsed, ConnectionError> {
-        let mut used = 0;
-        loop {
-            let (count, event) = stream.reader.read(&bytes[used..])?;
-            used += count;
-            let Some(event) = event else { return Ok(Parsed::More) };
-            match event {
-                Event::Headers { stream: id, block, ends, .. } => {
-                    let received = stream.received;
-                    stream.received += block.len() as u64;
-                    let Some(place) = stream.ids.iter().position(|other| *other == id) else {
-                        check_late(id, stream.reset_id)?;
-                        stream.decoder.decoder(&Limits::DEFAULT)?.decode(block, &Limits::DEFAULT, |_, _| {})?;
-                        continue;
-                    };
-                    let open = &mut stream.open[place];
-                    open.facts.header_bytes += block.len() as u64;
-                    let result = if open.incoming.awaits_head() {
-                        if open.first_at == 0 {
-                            open.first_at = at;
-                            open.facts.bytes_ahead = received - open.received_before;
-                        }
-                        // A gRPC response without messages has its status in the head.
-                        let head = if ends && self.expectation.is_grpc() {
-                            let decoder = stream.decoder.decoder(&Limits::DEFAULT)?;
-                            ResponseHead::read(decoder, block, &Limits::DEFAULT, |name, value| {
-                                read_grpc_trailer(&mut open.grpc, name, value);
-                            })?
-                        } else {
-                            stream.decoder.read(block, &Limits::DEFAULT)?
-                        };
-                        head.and_then(|head| {
-                            open.status = head.status;
-                            open.incoming.response(head, self.mix.asked(open.sent), ends)
-                        })
-                    } else {
-                        let decoder = stream.decoder.decoder(&Limits::DEFAULT)?;
-                        let is_grpc = self.expectation.is_grpc();
-                        let read = read_trailers(decoder, block, &Limits::DEFAULT, |name, value| {
-                            if is_grpc {
-                                read_grpc_trailer(&mut open.grpc, name, value);
-                            }
-                        })?;
-                        read.and_then(|()| open.incoming.trailers(ends))
-                    };
-                    if result.is_err() || open.incoming.is_complete() {
-                        return Ok(self.answer(stream, place, used, result));
-                    }
-                }
-                Event::Data { stream: id, data, flow_bytes, ends } => {
-                    stream.received += u64::from(flow_bytes);
-                    let credit = stream.receive.receive(flow_bytes)?;
-                    if credit > 0 {
-                        http2::push_window_update(&mut stream.owed, 0, credit);
-                    }
-                    let Some(place) = stream.ids.iter().position(|other| *other == id) else {
-                        check_late(id, stream.reset_id)?;
-                        continue;
-                    };
-                    let mut is_due = false;
-                    let open = &mut stream.open[place];
-                    self.expectation.compare(&mut open.body, self.expectation.checks_whole(open.sent), data);
-                    if self.expectation.is_grpc() {
-                        let before = open.messages.count;
-                        open.messages.take(data, at);
-                        if !open.held.is_empty() {
-                            for _ in before..open.messages.count {
-                                let next = message_bytes(&open.held);
-                                open.unsent.extend(open.held.drain(..next));
-                                is_due = true;
-                            }
-                        }
-                    }
-                    let result = open.incoming.data(data.len(), ends);
-                    if result.is_err() || open.incoming.is_complete() {
-                        return Ok(self.answer(stream, place, used, result));
-                    }
-                    let credit = open.receive.receive(flow_bytes)?;
-                    if credit > 0 {
-                        http2::push_window_update(&mut stream.owed, id, credit);
-                    }
-                    if is_due {
-                        stream.send_bodies();
-                    }
-                }
-                Event::Settings(settings) => {
-                    stream.apply(settings)?;
-                    return Ok(Parsed::Changed { used });
-                }
-                Event::WindowUpdate { stream: id, bytes } => match (stream.credit(id, bytes), stream.place(id)) {
-                    (Err(error), Some(place)) => return Ok(self.overflow(stream, place, used, error)),
-                    (result, _) => result?,
-                },
-                Event::Ping(payload) => http2::push_ping(&mut stream.owed, payload, true),
-                Event::Reset { stream: id, code } => {
-                    if let Some(parsed) = self.reset(stream, id, code, used) {
-                        return Ok(parsed);
-                    }
-                }
-                Event::GoAway { last, code, debug } => {
-                    if code != ErrorCode::NO_ERROR {
-                        let text = String::from_utf8_lossy(&debug[..debug.len().min(DEBUG_MAX_BYTES)]);
-                        let text = format!("the server ended the connection with {code}: {}", text.escape_debug());
-                        self.expectation.note(Some(text.trim_end_matches(": ").to_owned()));
-                        return Ok(Parsed::Broken(Fault::Closed));
-                    }
-                    stream.last_id = Some(last.min(stream.last_id.unwrap_or(last)));
-                    return Ok(Parsed::Changed { used });
-                }
-                Event::SettingsAck | Event::PingAck(_) => {}
+    #[inline]
+    fn data(&mut self, open: &mut Open<Exchange>, piece: &[u8], at: Nanos) -> bool {
+        let Exchange { sent, messages, body, .. } = &mut open.request;
+        self.expectation.compare(body, self.expectation.checks_whole(*sent), piece);
+        if !self.expectation.is_grpc() {
+            return false;
+        }
+        let before = messages.count;
+        messages.take(piece, at);
+        let is_due = messages.count > before && !open.held.is_empty();
+        if is_due {
+            for _ in before..messages.count {
+                let next = message_bytes(&open.held);
+                open.unsent.extend(open.held.drain(..next));
             }
         }
+        is_due
     }
 }
 
@@ -588,7 +304,7 @@ fn read_grpc_trailer(grpc: &mut Option<GrpcStatus>, name: &[u8], value: &[u8]) {
         }
         b"grpc-message" => {
             if let Some((status, message)) = grpc.as_mut().filter(|(status, _)| *status != 0) {
-                let text = percent_decode(&value[..value.len().min(DEBUG_MAX_BYTES)]).decode_utf8_lossy();
+                let text = percent_decode(&value[..value.len().min(GRPC_MESSAGE_MAX_BYTES)]).decode_utf8_lossy();
                 *message = Some(format!("{}: {}", study::grpc::status_text(*status), text.escape_debug()));
             }
         }
@@ -597,54 +313,35 @@ fn read_grpc_trailer(grpc: &mut Option<GrpcStatus>, name: &[u8], value: &[u8]) {
 }
 
 impl Protocol for Http2 {
-    type Stream = Stream;
+    type Stream = Connection<Exchange>;
     type Expected = Sent;
     const UNREADABLE: Fault = Fault::Framing;
     const ORDERED: bool = false;
 
-    fn stream(&self) -> Stream {
-        Stream {
-            reader: Reader::new(Role::Client, Limits::DEFAULT),
-            decoder: ResponseDecoder::default(),
-            peer: None,
-            last_id: None,
-            next_id: 1,
-            reset_id: 0,
-            ids: Vec::new(),
-            open: Vec::new(),
-            window: SendWindow::new(Settings::DEFAULT.initial_window_size),
-            receive: ReceiveWindow::new(WINDOW_MAX),
-            received: 0,
-            table: TableUse::Fill,
-            table_bytes: Settings::DEFAULT.header_table_size,
-            owed: Vec::new(),
-            end: ErrorCode::NO_ERROR,
-        }
+    fn stream(&self) -> Self::Stream {
+        Connection::new()
     }
 
     fn open(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(PREFACE);
-        http2::push_settings(out, &OWN);
-        http2::push_window_update(out, 0, WINDOW_MAX - Settings::DEFAULT.initial_window_size);
+        Self::Stream::begin(out);
     }
 
-    fn is_ready(&self, stream: &Stream) -> bool {
-        stream.peer.is_some()
-    }
-
-    #[inline]
-    fn room(&self, stream: &Stream, depth: u32) -> u32 {
-        let allowed = stream.peer.map_or(0, |peer| peer.max_concurrent_streams.min(depth));
-        if self.is_leaving(stream) { 0 } else { allowed.saturating_sub(stream.ids.len() as u32) }
+    fn is_ready(&self, stream: &Self::Stream) -> bool {
+        stream.is_ready()
     }
 
     #[inline]
-    fn is_leaving(&self, stream: &Stream) -> bool {
-        stream.last_id.is_some() || stream.next_id > STREAM_MAX
+    fn room(&self, stream: &Self::Stream, depth: u32) -> u32 {
+        stream.room(depth)
     }
 
-    fn server_limit(&self, stream: &Stream) -> u32 {
-        stream.peer.map_or(u32::MAX, |peer| peer.max_concurrent_streams)
+    #[inline]
+    fn is_leaving(&self, stream: &Self::Stream) -> bool {
+        stream.is_leaving()
+    }
+
+    fn server_limit(&self, stream: &Self::Stream) -> u32 {
+        stream.server_limit()
     }
 
     #[inline]
@@ -657,21 +354,17 @@ impl Protocol for Http2 {
         &self.message_gaps_ns
     }
 
-    fn take_unprocessed(&self, stream: &mut Stream) -> Option<u32> {
-        let last = stream.last_id?;
-        let place = stream.ids.iter().position(|id| *id > last)?;
-        stream.remove(place);
-        Some(place as u32)
+    fn take_unprocessed(&self, stream: &mut Self::Stream) -> Option<u32> {
+        stream.take_unprocessed()
     }
 
     #[inline]
-    fn owed(&self, stream: &mut Stream, out: &mut Vec<u8>) {
-        out.append(&mut stream.owed);
+    fn owed(&self, stream: &mut Self::Stream, out: &mut Vec<u8>) {
+        stream.owed(out);
     }
 
-    fn close(&self, stream: &mut Stream, out: &mut Vec<u8>) {
-        out.append(&mut stream.owed);
-        http2::push_go_away(out, 0, stream.end);
+    fn close(&self, stream: &mut Self::Stream, out: &mut Vec<u8>) {
+        stream.close(out);
     }
 
     #[inline]
@@ -680,7 +373,7 @@ impl Protocol for Http2 {
     }
 
     #[inline]
-    fn request(&mut self, stream: &mut Stream, now: Nanos, rng: &mut Rng, out: &mut Vec<u8>) -> Sent {
+    fn request(&mut self, stream: &mut Connection<Exchange>, now: Nanos, rng: &mut Rng, out: &mut Vec<u8>) -> Sent {
         let sent = self.mix.next(rng);
         self.push(stream, sent, now, out);
         sent
@@ -714,23 +407,29 @@ impl Protocol for Http2 {
         self.mix.operation(sent)
     }
 
-    fn again(&mut self, stream: &mut Stream, sent: Sent, now: Nanos, out: &mut Vec<u8>) -> Sent {
+    fn again(&mut self, stream: &mut Connection<Exchange>, sent: Sent, now: Nanos, out: &mut Vec<u8>) -> Sent {
         self.push(stream, sent, now, out);
         sent
     }
 
     #[inline]
-    fn read(&mut self, stream: &mut Stream, _: Sent, bytes: &[u8], at: Nanos) -> Parsed {
-        match self.read_events(stream, bytes, at) {
-            Ok(parsed) => parsed,
-            Err(error) => self.broken(stream, error),
+    fn read(&mut self, stream: &mut Self::Stream, _: Sent, bytes: &[u8], at: Nanos) -> Parsed {
+        match stream.read(self, bytes, at) {
+            Progress::Parsed(parsed) => parsed,
+            Progress::Ended { used, place, open, fault } => {
+                let status = open.status;
+                Parsed::AnswerAt { used, place, fault: self.ended(open, fault), status }
+            }
+            Progress::Broken(fault, text) => {
+                self.expectation.note(Some(text));
+                Parsed::Broken(fault)
+            }
         }
     }
 
-    fn end(&mut self, stream: &mut Stream, _: Sent) -> Parsed {
+    fn end(&mut self, stream: &mut Self::Stream, _: Sent) -> Parsed {
         self.expectation.note(None);
-        let has_begun = stream.open.iter().any(|open| open.first_at > 0);
-        Parsed::Broken(if stream.reader.is_between() && !has_begun { Fault::Closed } else { Fault::Truncated })
+        Parsed::Broken(if stream.is_between() { Fault::Closed } else { Fault::Truncated })
     }
 
     fn explain(&self) -> Option<String> {

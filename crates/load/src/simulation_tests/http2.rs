@@ -39,10 +39,12 @@ pub(super) fn measure(spec: &LoadSpec, serve: impl FnMut(u64) -> Answer + 'stati
 /// A request whose body is complete.
 pub(super) struct Request {
     /// Number of the request on this connection, from 0.
-    number: u64,
+    pub(super) number: u64,
     pub(super) stream: u32,
     path: String,
-    body: Vec<u8>,
+    /// Head of the request as in HTTP/1.1.
+    pub(super) head: String,
+    pub(super) body: Vec<u8>,
 }
 
 type OnPiece = fn(u32, &[u8], &mut Actions);
@@ -55,7 +57,7 @@ struct Server<F> {
     reader: Reader,
     decoder: Decoder,
     head: RequestHead,
-    open: BTreeMap<u32, (String, Vec<u8>)>,
+    open: BTreeMap<u32, Request>,
     number: u64,
     has_started: bool,
     /// Descriptions of the received frames other than requests.
@@ -87,7 +89,7 @@ fn server_with_pieces(
     .into()
 }
 
-fn server_with(
+pub(super) fn server_with(
     settings: Settings,
     other: &Rc<RefCell<Vec<String>>>,
     script: impl FnMut(Request, &mut Actions) + 'static,
@@ -111,18 +113,24 @@ impl<F: FnMut(Request, &mut Actions)> Peer for Server<F> {
             rest = &rest[used..];
             let complete = match event {
                 Some(Event::Headers { stream, block, ends, .. }) => {
-                    self.head.read(&mut self.decoder, block, &Limits::DEFAULT, |_, _| {}).unwrap().unwrap();
-                    self.open.insert(stream, (self.head.path().to_owned(), Vec::new()));
+                    let mut fields = String::new();
+                    let read = self.head.read(&mut self.decoder, block, &Limits::DEFAULT, |name, value| {
+                        fields += &format!("{}: {}\r\n", name.escape_ascii(), String::from_utf8_lossy(value));
+                    });
+                    read.unwrap().unwrap();
+                    let path = self.head.path().to_owned();
+                    let head = format!("{} {path} HTTP/2\r\n{fields}\r\n", self.head.method());
+                    self.open.insert(stream, Request { number: 0, stream, path, head, body: Vec::new() });
                     if !ends {
                         to.send(MS, made(|out| push_window_update(out, stream, 5)));
                     }
                     ends.then_some(stream)
                 }
                 Some(Event::Data { stream, data, ends, .. }) => {
-                    if let Some((_, body)) = self.open.get_mut(&stream) {
-                        body.extend_from_slice(data);
+                    if let Some(request) = self.open.get_mut(&stream) {
+                        request.body.extend_from_slice(data);
                         if !ends {
-                            (self.on_piece)(stream, body, to);
+                            (self.on_piece)(stream, &request.body, to);
                         }
                     }
                     ends.then_some(stream)
@@ -134,16 +142,16 @@ impl<F: FnMut(Request, &mut Actions)> Peer for Server<F> {
                 None => None,
             };
             if let Some(stream) = complete
-                && let Some((path, body)) = self.open.remove(&stream)
+                && let Some(request) = self.open.remove(&stream)
             {
-                (self.script)(Request { number: self.number, stream, path, body }, to);
+                (self.script)(Request { number: self.number, ..request }, to);
                 self.number += 1;
             }
         }
     }
 }
 
-fn made(make: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+pub(super) fn made(make: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let mut out = Vec::new();
     make(&mut out);
     out
@@ -153,7 +161,7 @@ pub(super) fn settings() -> Vec<u8> {
     made(|out| push_settings(out, &Settings::DEFAULT))
 }
 
-fn headers(status: &str, stream: u32, ends: bool) -> Vec<u8> {
+pub(super) fn headers(status: &str, stream: u32, ends: bool) -> Vec<u8> {
     let block = made(|out| hpack::push_field(out, b":status", status.as_bytes(), Indexing::Skip));
     made(|out| push_headers(out, stream, &block, ends, 16_384))
 }
@@ -162,11 +170,11 @@ pub(super) fn good(stream: u32) -> Vec<u8> {
     [headers("200", stream, false), made(|out| push_data(out, stream, b"test", true))].concat()
 }
 
-fn reset(stream: u32, code: ErrorCode) -> Vec<u8> {
+pub(super) fn reset(stream: u32, code: ErrorCode) -> Vec<u8> {
     made(|out| push_reset(out, stream, code))
 }
 
-fn go_away(last: u32) -> Vec<u8> {
+pub(super) fn go_away(last: u32) -> Vec<u8> {
     made(|out| push_go_away(out, last, ErrorCode::NO_ERROR))
 }
 
@@ -870,6 +878,25 @@ fn a_connection_serves_its_number_of_requests() {
         });
         assert_eq!((errors(&measurement), measurement.reconnects), (vec![], 0), "{connection:?}");
         assert!(measurement.requests > 3_000, "{}", measurement.requests);
+    }
+}
+
+#[test]
+fn unprocessed_requests_with_their_own_connections_are_resent() {
+    for leaves in [false, true] {
+        for arrivals in [Arrivals::closed(0), Arrivals::Constant { rate_per_s: 1_000.0 }] {
+            let stop = Stop::Requests { requests: 1_000, max_ns: 60 * S };
+            let spec = LoadSpec { connection: Connection::PerRequest, arrivals, stop, ..http2() };
+            let measurement = measure(&spec, move |connection| {
+                server(move |request, to| match (connection % 3, leaves) {
+                    (0, false) => to.send(MS, reset(request.stream, ErrorCode::REFUSED_STREAM)),
+                    (0, true) => to.send(MS, go_away(0)),
+                    _ => to.send(MS, good(request.stream)),
+                })
+            });
+            assert_eq!((errors(&measurement), measurement.requests), (vec![], 1_000), "{leaves}, {arrivals:?}");
+            assert!(measurement.asked_again > 100, "{}", measurement.asked_again);
+        }
     }
 }
 

@@ -10,13 +10,16 @@ use net::sim::{Actions, Answer, Network};
 use study::Measurement;
 use study::pool_measurements::pool;
 use study::spec::{Arrivals, Connection, Identities, LoadSpec, Part, Stop, Target, Warmup, WeightedJourney};
+use wire::http2::hpack::{self, Indexing};
+use wire::http2::{push_data, push_headers};
 
 use super::http::server;
+use super::http2::{Request, made};
 use super::{MS, ROUND_TRIP, S, errors, follow, near, outcome_of};
 use crate::check_spec::tests::spec;
 use crate::journey::{Plan, Sessions};
 
-const SHOP: &str = r#"
+pub(super) const SHOP: &str = r#"
 name = "shop"
 targets = { shop = "http://10.0.0.1:7" }
 
@@ -40,7 +43,7 @@ method = "POST"
 headers = { Authorization = "Bearer {token}" }
 "#;
 
-fn shop() -> LoadSpec {
+pub(super) fn shop() -> LoadSpec {
     let target = Target::Journey {
         journeys: vec![WeightedJourney { weight: 1, journey: study::parse_journey(SHOP).unwrap() }],
         targets: BTreeMap::new(),
@@ -48,20 +51,76 @@ fn shop() -> LoadSpec {
         insecure: false,
         ca_file: None,
         client: None,
+        http2: false,
         is_traced: false,
         identities: Identities::Fresh,
     };
     LoadSpec { target, clients: 4, warmup: Warmup::DurationNs(0), ..spec() }
 }
 
-fn reply(text: &str) -> Vec<u8> {
+pub(super) fn reply(text: &str) -> Vec<u8> {
     format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{text}", text.len()).into_bytes()
 }
 
-fn measure(spec: &LoadSpec, network: Network, answer: impl FnMut(u64) -> Answer + 'static) -> Measurement {
+pub(super) fn measure(spec: &LoadSpec, network: Network, answer: impl FnMut(u64) -> Answer + 'static) -> Measurement {
     let plan = Arc::new(Plan::of(&spec.target, spec.seed).unwrap().unwrap());
-    let sessions = Sessions::new(plan.clone(), plan.servers().unwrap(), spec.worker(0), spec.workers_of_all());
-    outcome_of(&plan.in_sessions(spec), sessions, network, answer).unwrap()
+    let (servers, worker, workers) = (plan.servers().unwrap(), spec.worker(0), spec.workers_of_all());
+    let counted = plan.in_sessions(spec);
+    match spec.target {
+        Target::Journey { http2: true, .. } => {
+            outcome_of(&counted, Sessions::<true>::new(plan, servers, worker, workers), network, answer).unwrap()
+        }
+        _ => outcome_of(&counted, Sessions::<false>::new(plan, servers, worker, workers), network, answer).unwrap(),
+    }
+}
+
+pub(super) fn over_http2(spec: &LoadSpec) -> LoadSpec {
+    let mut spec = spec.clone();
+    let Target::Journey { http2, .. } = &mut spec.target else { unreachable!() };
+    *http2 = true;
+    spec
+}
+
+/// The frames of a response that is written as in HTTP/1.1.
+pub(super) fn frames(stream: u32, reply: &[u8]) -> Vec<u8> {
+    let end = reply.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
+    let (head, body) = (std::str::from_utf8(&reply[..end]).unwrap(), &reply[end + 4..]);
+    let mut lines = head.split("\r\n");
+    let mut block = Vec::new();
+    let mut push = |name: &str, value: &str| {
+        hpack::push_field(&mut block, name.as_bytes(), value.as_bytes(), Indexing::Insert);
+    };
+    push(":status", lines.next().unwrap().split(' ').nth(1).unwrap());
+    for (name, value) in lines.map(|line| line.split_once(": ").unwrap()) {
+        push(&name.to_ascii_lowercase(), value);
+    }
+    made(|out| {
+        push_headers(out, stream, &block, body.is_empty(), 16_384);
+        if !body.is_empty() {
+            push_data(out, stream, body, true);
+        }
+    })
+}
+
+/// Answers each request with the delay and the reply that `script` returns for its head; resets for an empty reply.
+fn serve(http2: bool, mut script: impl FnMut(&str) -> (Nanos, Vec<u8>) + 'static) -> Answer {
+    if http2 {
+        return super::http2::server(move |request: Request, to: &mut Actions| match script(&request.head) {
+            (delay, reply) if reply.is_empty() => to.reset(delay),
+            (delay, reply) => to.send(delay, frames(request.stream, &reply)),
+        });
+    }
+    let mut skip = 0;
+    server(move |_, head: &str, to: &mut Actions| {
+        // The body of a request comes before the next head.
+        let head = &head[std::mem::take(&mut skip)..];
+        skip =
+            head.split("Content-Length: ").nth(1).map_or(0, |rest| rest.split('\r').next().unwrap().parse().unwrap());
+        match script(head) {
+            (delay, reply) if reply.is_empty() => to.reset(delay),
+            (delay, reply) => to.send(delay, reply),
+        }
+    })
 }
 
 /// Number of calls that the shop has served, by name, and number of orders without a login.
@@ -71,8 +130,34 @@ struct Served {
     strangers: u64,
 }
 
-/// Runs a load on the shop. `spoil` gets the number of each call and may change its delay and reply.
+/// Runs a load on the shop over HTTP/1.1 and HTTP/2, which must have the same results. `spoil` gets the number of each
+/// call and may change its delay and reply. Numbers differ after a reset, because HTTP/2 takes longer to reconnect.
 fn load(
+    spec: &LoadSpec,
+    spoil: impl Fn(u64, &str, &mut Nanos, &mut Vec<u8>) + Clone + 'static,
+) -> (Measurement, Served) {
+    let (measurement, served) = load_over(false, spec, spoil.clone());
+    let (other, served_other) = load_over(true, &over_http2(spec), spoil);
+    assert_eq!(measurement.error_examples, other.error_examples);
+    if matches!(spec.stop, Stop::Requests { .. }) && !measurement.errors.contains_key("reset") {
+        let counts = |measurement: &Measurement| {
+            let of_journey = |journey: &study::record::JourneyMeasurement| {
+                let operations = journey.operations.iter().map(|one| (one.requests, one.errors)).collect::<Vec<_>>();
+                (journey.completed, journey.abandoned, operations)
+            };
+            let journeys = measurement.journeys.iter().map(of_journey).collect::<Vec<_>>();
+            let errors = measurement.errors.clone();
+            let reason = measurement.stop_reason.clone();
+            (journeys, errors, measurement.sent, measurement.reconnects, measurement.unfinished, reason)
+        };
+        assert_eq!(counts(&measurement), counts(&other));
+        assert_eq!((&served.calls, served.strangers), (&served_other.calls, served_other.strangers));
+    }
+    (measurement, served)
+}
+
+fn load_over(
+    http2: bool,
     spec: &LoadSpec,
     spoil: impl Fn(u64, &str, &mut Nanos, &mut Vec<u8>) + Clone + 'static,
 ) -> (Measurement, Served) {
@@ -81,33 +166,23 @@ fn load(
     let answer = move |_| -> Answer {
         let (all, spoil) = (all.clone(), spoil.clone());
         let mut token = String::new();
-        let mut skip = 0;
-        server(move |_, head: &str, to: &mut Actions| {
-            // The body of a login comes before the next head.
-            let head = &head[skip..];
-            skip = 0;
+        serve(http2, move |head| {
             let mut all = all.borrow_mut();
             let call = ["login", "list", "order"].into_iter().find(|call| head.contains(&format!(" /{call}"))).unwrap();
             let number = all.calls.values().sum::<u64>();
             *all.calls.entry(call).or_default() += 1;
-            let mut text = "{}".to_owned();
-            match call {
+            let text = match call {
                 "login" => {
                     token = format!("t{number}");
-                    text = format!("{{\"token\": \"{token}\"}}");
-                    let length = head.split("ontent-Length: ").nth(1).or(head.split("ontent-length: ").nth(1)).unwrap();
-                    skip = length.split('\r').next().unwrap().parse().unwrap();
+                    format!("{{\"token\": \"{token}\"}}")
                 }
-                "list" => text = "{\"items\": [1, 2]}".to_owned(),
-                _ => {}
-            }
+                "list" => "{\"items\": [1, 2]}".to_owned(),
+                _ => "{}".to_owned(),
+            };
             all.strangers += u64::from(call != "login" && !head.contains(&format!("Bearer {token}\r\n")));
             let (mut delay, mut reply) = (MS, reply(&text));
             spoil(number, call, &mut delay, &mut reply);
-            if reply.is_empty() {
-                return to.reset(delay);
-            }
-            to.send(delay, reply);
+            (delay, reply)
         })
     };
     let measurement = measure(spec, Network::PERFECT, answer);
@@ -129,7 +204,7 @@ fn sessions_call_in_order_with_values_of_replies() {
     assert_eq!((session.min, session.max), (Some(3 * (MS + ROUND_TRIP)), Some(3 * (MS + ROUND_TRIP))));
 }
 
-fn two_servers() -> LoadSpec {
+pub(super) fn two_servers() -> LoadSpec {
     let mut spec = shop();
     let text = SHOP.replace("targets = { ", "targets = { accounts = \"http://10.0.0.2:7\", ");
     let text = text.replace("{shop}/login", "{accounts}/login");
@@ -302,18 +377,26 @@ headers = { X-Sid = "{sid} {decoded_sid}" }
     let mut spec = LoadSpec { stop: Stop::Requests { requests: 400, max_ns: 60 * S }, ..shop() };
     let Target::Journey { journeys, .. } = &mut spec.target else { unreachable!() };
     journeys[0].journey = study::parse_journey(TEXT).unwrap();
+    for http2 in [false, true] {
+        let spec = if http2 { over_http2(&spec) } else { spec.clone() };
+        check_form(&spec, http2);
+    }
+}
+
+fn check_form(spec: &LoadSpec, http2: bool) {
     let items = Rc::new(RefCell::new(BTreeMap::<String, u32>::new()));
     let seen = items.clone();
     let answer = move |_| -> Answer {
         let seen = seen.clone();
         let mut logins = 0;
-        server(move |_, head: &str, to: &mut Actions| {
+        serve(http2, move |head: &str| {
+            let head = head.to_ascii_lowercase();
             let path = head.split(' ').nth(1).unwrap();
-            let sid = format!("s%3A{logins}");
-            let has_cookie = head.contains(&format!("\r\nCookie: sid={sid}\r\n"));
+            let sid = format!("s%3a{logins}");
+            let has_cookie = head.contains(&format!("\r\ncookie: sid={sid}\r\n"));
             let reply = match path {
                 "/shop/login" => {
-                    assert!(!head.contains("Cookie:"), "each session has its own cookies: {head}");
+                    assert!(!head.contains("cookie:"), "each session has its own cookies: {head}");
                     logins += 1;
                     let html = format!("<input name=\"csrf\" value=\"a&{logins}\">");
                     let length = html.len();
@@ -328,17 +411,17 @@ headers = { X-Sid = "{sid} {decoded_sid}" }
                 path if path == format!("/shop/basket?csrf=a%26{logins}") && has_cookie => {
                     "HTTP/1.1 302 Found\r\nLocation: /list\r\nContent-Length: 0\r\n\r\n".to_owned()
                 }
-                path if path.starts_with("/shop/item/") && head.contains(&format!("X-Sid: {sid} s:{logins}\r\n")) => {
+                path if path.starts_with("/shop/item/") && head.contains(&format!("x-sid: {sid} s:{logins}\r\n")) => {
                     *seen.borrow_mut().entry(path["/shop/item/".len()..].to_owned()).or_default() += 1;
                     "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n".to_owned()
                 }
                 _ => "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n".to_owned(),
             };
-            to.send(MS, reply);
+            (MS, reply.into_bytes())
         })
     };
     let pieces = Network { segment_bytes: 1..=9, read_bytes: 1..=9, ..Network::PERFECT };
-    let measurement = measure(&spec, pieces, answer);
+    let measurement = measure(spec, pieces, answer);
     assert_eq!((errors(&measurement), measurement.requests), (vec![], 400), "{:?}", measurement.error_examples);
     let items = items.borrow();
     assert!(items.len() == 3 && items.values().all(|count| *count > 15), "{items:?}");
@@ -519,7 +602,7 @@ repeat = 2
 when = "{role} == even"
 "#;
 
-fn journey_of(text: &str) -> LoadSpec {
+pub(super) fn journey_of(text: &str) -> LoadSpec {
     let mut spec = shop();
     let Target::Journey { journeys, .. } = &mut spec.target else { unreachable!() };
     journeys[0].journey = study::parse_journey(text).unwrap_or_else(|mistakes| panic!("{mistakes:?}"));

@@ -116,7 +116,7 @@ fn tls(name: &str) -> Tls {
 
 fn trusting(pem: &str, name: &str) -> Connector {
     let file = PemFile::new(pem);
-    Connector::new(&Tls { ca_file: Some(file.path()), ..tls(name) }).unwrap()
+    Connector::over(Alpn::Http1, &Tls { ca_file: Some(file.path()), ..tls(name) }).unwrap()
 }
 
 struct Pair {
@@ -210,8 +210,9 @@ fn presents_a_client_certificate() {
         .unwrap();
     let server = Arc::new(server);
     let root = PemFile::new(&authority.root_pem);
-    let connector =
-        |client: Option<ClientCertificate>| Connector::new(&Tls { ca_file: Some(root.path()), client, ..tls("h") });
+    let connector = |client: Option<ClientCertificate>| {
+        Connector::over(Alpn::Http1, &Tls { ca_file: Some(root.path()), client, ..tls("h") })
+    };
 
     let client = clients.leaf(&leaf_params(&["client"]));
     let chain = PemFile::new(&(client.pem.clone() + &clients.intermediate.pem()));
@@ -355,7 +356,7 @@ fn self_signed_certificate_is_trusted_only_if_given() {
 
 #[test]
 fn insecure_accepts_any_certificate_but_checks_key() {
-    let connector = Connector::new(&Tls { insecure: true, ..tls("whatever.example") }).unwrap();
+    let connector = Connector::over(Alpn::Http1, &Tls { insecure: true, ..tls("whatever.example") }).unwrap();
     let mut params = leaf_params(&["other.example"]);
     params.not_before = date_time_ymd(2020, 1, 1);
     params.not_after = date_time_ymd(2021, 1, 1);
@@ -424,7 +425,8 @@ fn resumes_sessions_if_requested() {
     let file = PemFile::new(&authority.root_pem);
     for version in BOTH {
         for resume in [true, false] {
-            let connector = Connector::new(&Tls { ca_file: Some(file.path()), resume, ..tls("localhost") }).unwrap();
+            let connector =
+                Connector::over(Alpn::Http1, &Tls { ca_file: Some(file.path()), resume, ..tls("localhost") }).unwrap();
             let mut server = authority.leaf(&leaf_params(&["localhost"])).server(&[version]);
             server.session_storage = ServerSessionMemoryCache::new(1000);
             server.send_tls13_tickets = 2;
@@ -446,7 +448,8 @@ fn resumes_sessions_if_requested() {
 fn resumes_many_simultaneous_connections() {
     let authority = Authority::new();
     let file = PemFile::new(&authority.root_pem);
-    let connector = Connector::new(&Tls { ca_file: Some(file.path()), resume: true, ..tls("localhost") }).unwrap();
+    let connector =
+        Connector::over(Alpn::Http1, &Tls { ca_file: Some(file.path()), resume: true, ..tls("localhost") }).unwrap();
     let mut server = authority.leaf(&leaf_params(&["localhost"])).server(&[&rustls::version::TLS13]);
     server.session_storage = ServerSessionMemoryCache::new(1000);
     server.send_tls13_tickets = 1;
@@ -545,7 +548,7 @@ fn hostile_server_causes_only_errors() {
 
 #[test]
 fn user_errors_are_explained() {
-    let said = |tls: &Tls| Connector::new(tls).unwrap_err().to_string();
+    let said = |tls: &Tls| Connector::over(Alpn::Http1, tls).unwrap_err().to_string();
     let missing = said(&Tls { ca_file: Some("/nowhere/roots.pem".to_owned()), ..tls("a") });
     assert_eq!(
         missing,
@@ -569,7 +572,7 @@ fn user_errors_are_explained() {
 #[test]
 #[allow(clippy::print_stdout, reason = "a check that did not run says so")]
 fn the_roots_of_this_machine_are_there_or_missed() {
-    match Connector::new(&tls("localhost")) {
+    match Connector::over(Alpn::Http1, &tls("localhost")) {
         Ok(_) => {}
         Err(error) if error.starts_with("this machine has no root certificates") => {
             println!("not checked: this machine has no root certificates")
@@ -620,7 +623,9 @@ fn openssl_is_understood() {
         else {
             return println!("not checked: this openssl does not print its address");
         };
-        let connector = Connector::new(&Tls { ca_file: Some(roots.path()), resume: true, ..tls("localhost") }).unwrap();
+        let connector =
+            Connector::over(Alpn::Http1, &Tls { ca_file: Some(roots.path()), resume: true, ..tls("localhost") })
+                .unwrap();
         let mut resumed = Vec::new();
         for _ in 0..3 {
             let mut socket = std::net::TcpStream::connect(&address).unwrap();

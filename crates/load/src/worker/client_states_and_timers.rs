@@ -79,7 +79,7 @@ pub(super) struct Client<S> {
 
 /// An idle connection of a client that now calls a different server.
 pub(super) struct Parked {
-    server: u32,
+    pub(super) server: u32,
     /// Handle of the connection; `None` once it is lost.
     pub(super) conn: Option<Conn>,
     pub(super) tls: Option<Box<Session>>,
@@ -236,9 +236,11 @@ impl<S, E: Copy + Default> Connections<S, E> {
         (client.conn == Some(conn)).then_some(id)
     }
 
-    pub(super) fn parked(&mut self, conn: Conn) -> Option<&mut Parked> {
+    /// The parked connection with this handle, and the client that has parked it.
+    pub(super) fn parked(&mut self, conn: Conn) -> Option<(u32, &mut Parked)> {
         let id = *self.by_slot.get(conn.index())?;
-        self.clients.get_mut(id as usize)?.others.iter_mut().find(|other| other.conn == Some(conn))
+        let mut others = self.clients.get_mut(id as usize)?.others.iter_mut();
+        others.find(|other| other.conn == Some(conn)).map(|other| (id, other))
     }
 
     /// Parks a client's connection; resumes the one to `server`, if any. Returns one to close if too many are parked.

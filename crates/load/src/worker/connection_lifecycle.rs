@@ -41,10 +41,12 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
 
     #[cold]
     fn switch_server(&mut self, id: u32, server: u32) -> bool {
+        self.send_owed(id);
         let client = self.connections.client(id);
         // Unsolicited bytes make later responses unreliable.
         let spoilt = client.conn.filter(|_| client.unsolicited.take().is_some());
         let too_many = self.connections.switch(id, server);
+        self.protocol.switch(&mut self.connections.client(id).stream, server);
         [spoilt, too_many].into_iter().flatten().for_each(|conn| self.end_parked(conn));
         let is_open = self.connections.client(id).state == State::Open;
         if self.connections.per_request || is_open {
@@ -56,33 +58,85 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         true
     }
 
-    /// Processes data on a parked connection, where only TLS messages are allowed. Anything else ends the connection.
+    /// Processes data on a parked connection, where only messages of TLS and HTTP/2 that need no request are allowed.
+    /// Anything else ends the connection.
     #[cold]
     pub(super) fn parked_data(&mut self, conn: Conn, data: Data) {
-        let Some(parked) = self.connections.parked(conn) else { return };
+        let Some((id, parked)) = self.connections.parked(conn) else { return };
+        let server = parked.server;
         self.plain.clear();
         self.cipher.clear();
-        let is_right = parked.tls.as_mut().is_some_and(|session| {
+        let mut is_right = true;
+        if let Some(session) = &mut parked.tls {
             let read = session.read(self.driver.bytes(data), &mut self.plain);
             session.take(&mut self.cipher);
-            read.is_ok() && !session.ended()
-        });
+            is_right = read.is_ok() && !session.ended();
+        } else {
+            self.plain.extend_from_slice(self.driver.bytes(data));
+        }
         if !self.cipher.is_empty() {
             let _ = self.driver.send(conn, &self.cipher); // See `send_out`.
         }
-        if !is_right || !self.plain.is_empty() {
-            self.end_parked(conn);
+        if !is_right || !self.reads_parked(id, server) {
+            return self.end_parked(conn);
+        }
+        self.send_parked(conn, false);
+    }
+
+    /// Reads decrypted data of a parked connection, and puts the frames to send into `out`. Returns whether the
+    /// connection can serve further requests.
+    fn reads_parked(&mut self, id: u32, server: u32) -> bool {
+        self.out.clear();
+        if P::ORDERED || self.plain.is_empty() {
+            return self.plain.is_empty();
+        }
+        let client = self.connections.client(id);
+        self.protocol.switch(&mut client.stream, server);
+        let (mut rest, at) = (&self.plain[..], self.driver.now());
+        let is_right = loop {
+            match self.protocol.read(&mut client.stream, P::Expected::default(), rest, at) {
+                Parsed::More => break true,
+                Parsed::Changed { used } if !self.protocol.is_leaving(&client.stream) => rest = &rest[used..],
+                _ => break false,
+            }
+        };
+        self.protocol.owed(&mut client.stream, &mut self.out);
+        self.protocol.switch(&mut client.stream, client.server);
+        is_right
+    }
+
+    /// Sends `out` on a parked connection, followed by the end of its TLS session if `ends`.
+    fn send_parked(&mut self, conn: Conn, ends: bool) {
+        let Some((_, parked)) = self.connections.parked(conn) else { return };
+        let bytes = match &mut parked.tls {
+            None => &self.out,
+            Some(session) => {
+                self.cipher.clear();
+                let _ = session.write(&self.out); // A failed session has nothing to send.
+                session.take(&mut self.cipher);
+                if ends {
+                    session.close(&mut self.cipher);
+                }
+                &self.cipher
+            }
+        };
+        if !bytes.is_empty() {
+            let _ = self.driver.send(conn, bytes); // See `send_out`.
         }
     }
 
     #[cold]
     fn end_parked(&mut self, conn: Conn) {
-        let Some(parked) = self.connections.parked(conn) else { return };
-        parked.conn = None;
-        if let Some(mut session) = parked.tls.take() {
-            self.cipher.clear();
-            session.close(&mut self.cipher);
-            let _ = self.driver.send(conn, &self.cipher); // See `send_out`.
+        let Some((id, parked)) = self.connections.parked(conn) else { return };
+        let server = parked.server;
+        let client = self.connections.client(id);
+        self.out.clear();
+        self.protocol.switch(&mut client.stream, server);
+        self.protocol.close(&mut client.stream, &mut self.out);
+        self.protocol.switch(&mut client.stream, client.server);
+        self.send_parked(conn, true);
+        if let Some((_, parked)) = self.connections.parked(conn) {
+            (parked.conn, parked.tls) = (None, None);
         }
         self.driver.close(conn, Close::GracefulThenReset);
     }
@@ -209,8 +263,15 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         }
         if !per_request {
             let depth = self.connections.depth;
-            let again = if P::ORDERED { self.resend(id, at, depth) } else { 0 };
-            return self.go_on(id, at, depth - again);
+            if P::ORDERED {
+                let again = self.resend(id, at, depth);
+                return self.go_on(id, at, depth - again);
+            }
+            self.connections.owe(id, 0);
+            return self.go_on(id, at, depth);
+        }
+        if self.resend(id, at, 1) > 0 {
+            return;
         }
         if self.connections.client(id).in_flight == 0 {
             self.connections.client(id).at_once = true;

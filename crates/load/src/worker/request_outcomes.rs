@@ -50,7 +50,7 @@ impl<'a> Tally<'a> {
             let entries_max = LOG_MAX / task.workers.max(1) as usize;
             recorder.log = Some(Box::new(Log { one_in: spec.log_one_in, entries_max, ..Log::default() }));
         }
-        if matches!(spec.target, Target::Http { http2: true, .. }) {
+        if matches!(spec.target, Target::Http { http2: true, .. } | Target::Journey { http2: true, .. }) {
             recorder.streams = Some(Box::<StreamsRecorder>::default());
         }
         Self {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use config::Invalid;
 
 use crate::journey::PRESETS;
-use crate::keys::allowed_words::IDENTITIES;
+use crate::keys::allowed_words::{HTTP_VERSIONS, IDENTITIES};
 use crate::keys::load_keys;
 use crate::plan::{JourneyPlan, JourneySource};
 use crate::section_at_design_point::Section;
@@ -20,7 +20,8 @@ pub(super) fn check_absent(load: &Section) {
 }
 
 pub(super) fn read(section: &Section) -> JourneyPlan {
-    let foreign = load_keys("HTTP").chain(load_keys("caches:")).chain(FOREIGN).collect::<Vec<_>>();
+    let foreign =
+        load_keys("HTTP").filter(|key| *key != "http").chain(load_keys("caches:")).chain(FOREIGN).collect::<Vec<_>>();
     for entry in section.table.iter().filter(|entry| foreign.contains(&entry.key.as_str())) {
         let message = format!("`load.{}` does not apply to journeys", entry.key.escape_debug());
         section.report.mistake(entry.key_place, message, None);
@@ -33,6 +34,10 @@ pub(super) fn read(section: &Section) -> JourneyPlan {
     }
     section.choice("protocol", &[("journey", ())]);
     let (insecure, ca_file) = super::http::trust(section);
+    let http2 = section.choice("http", HTTP_VERSIONS).unwrap_or_default();
+    if http2 && section.has("resolve") {
+        section.mistake("resolve", "`resolve` needs HTTP/1.1", "drop it, or `http = \"2\"`".to_owned());
+    }
     JourneyPlan {
         journeys: sources(section),
         targets: targets(section),
@@ -40,6 +45,7 @@ pub(super) fn read(section: &Section) -> JourneyPlan {
         insecure,
         ca_file,
         client: super::http::client_certificate(section),
+        http2,
         keep_calls: section.flag("keep_calls").unwrap_or_default(),
         identities: section.choice("identities", IDENTITIES).unwrap_or_default(),
     }

@@ -254,7 +254,7 @@ pub static LOAD: Keys = Keys {
         key("pipeline", Count(1, PIPELINE_MAX as u64), "16", Is("1"))
             .text("HTTP and caches: requests in flight per connection"),
         key("http", Word("HTTP version", allowed_words::http_versions), "\"2\"", Is("\"1.1\""))
-            .text("HTTP: its version"),
+            .text("HTTP: its version; also for journeys"),
         key("grpc", Flag, "true", Is("false"))
             .text("HTTP: gRPC calls over HTTP/2; `path` is `/package.Service/Method`, the body is the encoded message"),
         key("proto", Text, "\"shop.proto\"", NONE)
