@@ -10,7 +10,7 @@ use study::spec::{Identities, Target, WeightedJourney};
 
 use crate::cli::{HttpArgs, JourneyArgs};
 use crate::collected_mistakes::Mistakes;
-use crate::command_result::Result;
+use crate::command_result::{Result, usage};
 use crate::http_flags::{self, Asked};
 use crate::output;
 

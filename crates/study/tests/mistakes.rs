@@ -786,16 +786,17 @@ fn errors_in_sets_point_into_the_set() {
 }
 
 #[test]
-fn journeys_have_rates_and_think_times() {
+fn journeys_have_rates_think_times_and_versions_of_http() {
     let journey = |lines: &str| {
         let load = "[subject]\ncommand = \"x {port}\"\n[load]\njourney = \"chess\"\nclients = 2\nstop = \"1s\"\n";
         format!("question = \"?\"\n{load}{lines}\n")
     };
-    let arrivals = |lines: &str| {
+    let load = |lines: &str| {
         let plan =
             expand(&parse(&journey(lines)).unwrap(), &options(Vec::new())).unwrap_or_else(|found| panic!("{found:#?}"));
-        plan.points[0].load.arrivals
+        plan.points[0].load.clone()
     };
+    let arrivals = |lines: &str| load(lines).arrivals;
     assert_eq!(arrivals(""), Arrivals::closed(0));
     assert_eq!(arrivals("think = \"10ms\""), Arrivals::closed(10_000_000));
     let think = ThinkTime::Random(stats::Distribution::Exponential { mean: 1e7 });
@@ -803,6 +804,12 @@ fn journeys_have_rates_and_think_times() {
     assert_eq!(arrivals("rate = 50"), Arrivals::Poisson { rate_per_s: 50.0 });
     let share = mistakes(&journey("rate = \"80%\"\ncapacity = { objective = \"p99 < 5ms\" }"));
     assert!(share.contains("`load.capacity` does not apply to journeys"), "{share}");
+    let http2 = |lines: &str| load(lines).journey.unwrap().http2;
+    assert_eq!([http2(""), http2("http = \"1.1\""), http2("http = \"2\"")], [false, false, true]);
+    let resolved = mistakes(&journey("http = \"2\"\nresolve = \"http://127.0.0.1:{admin_port}\""));
+    assert!(resolved.contains("`resolve` needs HTTP/1.1"), "{resolved}");
+    let streams = mistakes(&journey("http = \"2\"\nstreams = 2"));
+    assert!(streams.contains("`load.streams` does not apply to journeys"), "{streams}");
 }
 
 #[test]
