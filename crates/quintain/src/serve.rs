@@ -86,6 +86,7 @@ fn http(args: ServeHttpArgs, shutdown: &Shutdown) -> Result<()> {
         send_ns: nanos(args.send_timeout),
         linger_ns: nanos(args.linger),
         streams: args.streams,
+        requests: args.requests_per_connection.unwrap_or(u32::MAX),
     };
     let names = ["localhost".to_owned(), args.listen.host.to_string()].into_iter().chain(args.cert_names);
     let tls = match args.tls {

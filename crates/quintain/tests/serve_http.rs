@@ -82,6 +82,21 @@ fn generator_and_server_count_the_same_http2_requests() {
 }
 
 #[test]
+fn requests_cross_the_end_of_connections_without_errors() {
+    let folder = Folder::new();
+    let server = Server::start(&["http", "--requests-per-connection", "7"]);
+    let url = format!("http://127.0.0.1:{}/", server.port);
+    for (flags, resends) in [(&["--http2", "-m", "10"][..], true), (&["--http2"], false), (&["--pipeline", "4"], true)]
+    {
+        let load = ["load", &url, "-c", "4", "-n", "1400", "--warmup", "0s", "--json"];
+        let json = folder.quintain(&[&load, flags].concat()).expect(0).json();
+        assert_eq!((&json["requests"], &json["errors"]), (&1400.into(), &serde_json::json!({})), "{flags:?}");
+        assert!(json["reconnects"].as_u64().unwrap() >= 190, "{json}");
+        assert_eq!(json["asked_again"].as_u64().unwrap() > 100, resends, "{flags:?}");
+    }
+}
+
+#[test]
 fn https_serves_both_versions_of_http() {
     let folder = Folder::new();
     let root = folder.path().join("root.pem");

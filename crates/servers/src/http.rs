@@ -74,6 +74,8 @@ pub struct HttpLimits {
     pub linger_ns: Nanos,
     /// Maximum number of open streams of an HTTP/2 connection. The server refuses further ones.
     pub streams: u32,
+    /// Number of requests after which the server ends a connection, over HTTP/2 with GOAWAY; `u32::MAX` for no limit.
+    pub requests: u32,
 }
 
 impl HttpLimits {
@@ -90,6 +92,7 @@ impl HttpLimits {
         send_ns: 30_000_000_000,
         linger_ns: 2_000_000_000,
         streams: 100,
+        requests: u32::MAX,
     };
 
     /// Time by which a body that began at `since` must end if only `bytes` bytes of it arrive.
@@ -279,7 +282,7 @@ impl Http {
     /// Sends the delayed response to a request received at `received`, then continues with buffered input.
     fn answer_due<D: Driver>(&mut self, driver: &mut D, conn: Conn, asked: ParsedRequest, received: Nanos) {
         let slot = conn.index();
-        let reply = asked.reply(self.connections.is_ending());
+        let reply = asked.reply(self.ends_connection(slot));
         self.answers.whole(&mut self.out, reply, "text/plain", prebuilt_responses::ROOT_BODY);
         self.answered(slot, reply.keep_alive, asked.keep_alive);
         let sent = driver.send(conn, &self.out);

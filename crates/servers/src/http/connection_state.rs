@@ -19,8 +19,8 @@ pub(super) struct HttpState {
     pub(super) read_at: Option<Nanos>,
     /// Whether the deadline is for a partly received head.
     pub(super) head_begun: bool,
-    /// Whether the connection has had a request over HTTP/1.1.
-    pub(super) has_requests: bool,
+    /// Number of requests over HTTP/1.1 so far.
+    pub(super) requests: u32,
 }
 
 #[derive(Default)]

@@ -44,7 +44,7 @@ impl Http {
                     };
                     used += head_bytes;
                     let state = &mut self.connections.slots[slot].state;
-                    (state.head_begun, state.has_requests) = (false, true);
+                    (state.head_begun, state.requests) = (false, state.requests.saturating_add(1));
                     match asked.body {
                         Body::None | Body::Length(0) => self.answer(slot, asked),
                         _ => self.expect_body(slot, asked, used < bytes.len()),
@@ -59,6 +59,12 @@ impl Http {
             }
         }
         used
+    }
+
+    /// Whether the connection ends with the response to its current request.
+    #[inline]
+    pub(super) fn ends_connection(&self, slot: usize) -> bool {
+        self.connections.is_ending() || self.connections.slots[slot].state.requests >= self.limits.requests
     }
 
     fn expect_body(&mut self, slot: usize, asked: ParsedRequest, is_coming: bool) {
@@ -84,7 +90,7 @@ impl Http {
 
     /// Processes bytes of a body. Returns the number of bytes used; `None` on error.
     fn take_body(&mut self, slot: usize, bytes: &[u8]) -> Option<usize> {
-        let is_ending = self.connections.is_ending();
+        let is_ending = self.ends_connection(slot);
         let Phase::Body(incoming) = &mut self.connections.slots[slot].state.phase else { return None };
         let asked = incoming.asked;
         let keep_alive = asked.reply(is_ending).keep_alive;
@@ -133,7 +139,7 @@ impl Http {
 
     #[inline]
     fn answer(&mut self, slot: usize, asked: ParsedRequest) {
-        let reply = asked.reply(self.connections.is_ending());
+        let reply = asked.reply(self.ends_connection(slot));
         let (out, answers, keep_alive) = (&mut self.out, &self.answers, reply.keep_alive);
         match asked.route {
             Ok(Route::Root) => answers.root(out, reply),

@@ -45,7 +45,7 @@ impl Http {
     #[cold]
     pub(super) fn starts_http2(&mut self, slot: usize, bytes: &[u8]) -> bool {
         let state = &mut self.connections.slots[slot].state;
-        if state.has_requests || !is_preface(bytes) {
+        if state.requests > 0 || !is_preface(bytes) {
             return false;
         }
         if bytes.len() >= PREFACE.len() {

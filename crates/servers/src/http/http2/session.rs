@@ -55,6 +55,8 @@ pub(super) struct Exchanges {
     /// Streams that the server reset before their requests were complete. More of their frames may arrive.
     rejected: Vec<u32>,
     highest: u32,
+    /// Number of requests so far, without refused ones.
+    requests: u32,
     /// Whether the client skipped a stream identifier.
     has_gaps: bool,
     /// The last stream to process; later streams are refused.
@@ -101,6 +103,7 @@ impl Session {
                 streams: Vec::new(),
                 rejected: Vec::new(),
                 highest: 0,
+                requests: 0,
                 has_gaps: false,
                 last: STREAM_MAX,
                 is_leaving: false,
@@ -227,6 +230,10 @@ impl Exchanges {
         self.highest = id;
         if is_refused {
             return self.reject(id, ends, ErrorCode::REFUSED_STREAM, context);
+        }
+        self.requests = self.requests.saturating_add(1);
+        if self.requests == context.limits.requests {
+            self.leave(ErrorCode::NO_ERROR, context.out);
         }
         let Some(request) = request else { return self.reject(id, ends, ErrorCode::PROTOCOL_ERROR, context) };
         let Ok(incoming) = Incoming::request(request.content_length, ends) else {

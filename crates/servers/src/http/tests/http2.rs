@@ -571,6 +571,20 @@ fn a_stream_above_the_limit_is_refused() {
 }
 
 #[test]
+fn a_connection_ends_after_its_requests() {
+    let limits = HttpLimits { requests: 2, ..HttpLimits::DEFAULT };
+    let body = made(|out| push_data(out, 3, b"hi", true));
+    let sent = [get2(1, "/"), headers(3, &fields("POST", "/echo", &[]), false), body].concat();
+    check_with("GOAWAY", &limits, &sent, &[], r#"1: 200 "test", go away 3 NO_ERROR, 3: 200 "hi", end"#);
+
+    let mut world = World::new(Network::PERFECT, &limits);
+    let requests = [get("/").repeat(2), get("/")].concat();
+    let seen = world.client(vec![Step::Send(0, crlf(&requests))]);
+    world.run(S);
+    assert_eq!(render(&crlf(&requests), &seen.borrow()), r#"200 "test", 200 close "test", end"#);
+}
+
+#[test]
 fn floods_end_the_connection_within_fixed_memory() {
     let ping = made(|out| push_ping(out, [0; 8], false));
     let settings = made(|out| push_settings(out, &Settings::DEFAULT));
