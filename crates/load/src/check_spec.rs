@@ -90,7 +90,8 @@ pub fn check(spec: &LoadSpec) -> Vec<String> {
                     spec.pipeline
                 ),
             );
-            let values = Values::new(directory, spec.seed);
+            let mut values = Values::new(directory, spec.seed);
+            values.only_checks = true;
             problems.0.extend(match http2 {
                 true => Http2::new(tls.is_some(), requests, expect, values).err().unwrap_or_default(),
                 false => Http::new(requests, expect, spec.connection, values).err().unwrap_or_default(),

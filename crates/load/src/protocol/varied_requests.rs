@@ -19,15 +19,15 @@ const CONTENT_LENGTH: &str = "\r\ncontent-length: ";
 
 #[derive(Debug, Default)]
 struct Table {
-    bytes: Vec<u8>,
-    /// End of each string in `bytes`.
+    text: String,
+    /// End of each string in `text`, bytes.
     ends: Vec<usize>,
 }
 
 impl Table {
     fn get(&self, row: usize) -> &[u8] {
         let start = row.checked_sub(1).map_or(0, |before| self.ends[before]);
-        &self.bytes[start..self.ends[row]]
+        &self.text.as_bytes()[start..self.ends[row]]
     }
 
     fn longest(&self) -> usize {
@@ -63,6 +63,8 @@ pub(crate) struct Values<'a> {
     known: Vec<(String, Escape, Arc<Value>)>,
     /// Number of rows in the shortest file whose rows are sent once; `None` without such a file.
     rows_once: Option<u64>,
+    /// Whether to check files without keeping their rows. Requests then cannot be sent.
+    pub(crate) only_checks: bool,
 }
 
 /// Maps `bits` to a number below `count`, which must not be 0. The bias is below `count / 2^64`.
@@ -303,7 +305,7 @@ impl Varied {
 
 impl<'a> Values<'a> {
     pub(crate) fn new(directory: &'a str, seed: u64) -> Self {
-        Self { directory, seed, known: Vec::new(), rows_once: None }
+        Self { directory, seed, known: Vec::new(), rows_once: None, only_checks: false }
     }
 
     pub(crate) fn seed(&self) -> u64 {
@@ -333,12 +335,12 @@ impl<'a> Values<'a> {
     }
 
     fn source(&mut self, field: Field, escape: Escape, in_header: bool) -> Result<Source, String> {
-        let mut table = Table::default();
+        let (mut table, is_kept) = (Table::default(), !self.only_checks);
         let mut add = |text: &str| {
-            let mut escaped = String::new();
-            template_escaping::push(&mut escaped, text, escape);
-            table.bytes.extend_from_slice(escaped.as_bytes());
-            table.ends.push(table.bytes.len());
+            if is_kept {
+                template_escaping::push(&mut table.text, text, escape);
+                table.ends.push(table.text.len());
+            }
         };
         Ok(match field {
             Field::Uuid => Source::Uuid,
@@ -364,7 +366,7 @@ impl<'a> Values<'a> {
             Field::Csv { file, column, order } => {
                 let path = Path::new(self.directory).join(&file);
                 study::csv_column::read(&path, &column, in_header, add)?;
-                table.bytes.shrink_to_fit();
+                table.text.shrink_to_fit();
                 table.ends.shrink_to_fit();
                 if order == RowOrder::Once {
                     let rows = table.ends.len() as u64;
@@ -484,7 +486,7 @@ mod tests {
         let mut values = Values::new(folder.path().to_str().unwrap(), 1);
         let varied = Varied::of_text("{{csv:a.csv:id}}", Syntax::Other, &mut values).unwrap();
         let Source::Rows { table, .. } = &varied.values[0].source else { panic!("a CSV file") };
-        let taken_bytes = table.bytes.capacity() + table.ends.capacity() * size_of::<usize>();
+        let taken_bytes = table.text.capacity() + table.ends.capacity() * size_of::<usize>();
         println!("{taken_bytes} bytes for a file of {} bytes", rows.len() + 3);
         assert!(taken_bytes <= rows.len() + 16 * 1_000_000, "{taken_bytes}");
     }
