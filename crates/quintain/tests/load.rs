@@ -99,6 +99,10 @@ fn calls_of_a_journey_to_two_servers() {
     let entry: serde_json::Value = serde_json::from_str(log.lines().next().unwrap()).unwrap();
     assert_eq!((log.lines().count(), &entry["request"]), (40, &"first".into()));
     assert_eq!(entry["session"]["journey"].as_u64().map(|number| number < 20), Some(true), "{entry}");
+    for flag in ["--connect-to", "--http-proxy", "--unix-socket"] {
+        let ran = folder.quintain(&["load", "--journey", "two.toml", flag, "127.0.0.1:1"]).expect(2);
+        assert!(ran.err.contains(&format!("`{flag}` does not apply to journeys")), "{}", ran.err);
+    }
     let several = ["load", "--journey", "two.toml", "--calls", "x", "--hosts", "a"];
     assert!(folder.quintain(&several).expect(2).err.contains("cannot be used with"));
 }
