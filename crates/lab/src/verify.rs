@@ -10,6 +10,7 @@ mod conversation;
 mod expected_page;
 mod http2_checks;
 mod http2_client;
+mod http2_session;
 mod http2_violations;
 mod http_checks;
 mod http_response_parser;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use study::verification::Miss;
 
 use super::expected_page::Page;
-use super::http2_client::Session;
+use super::http2_session::Session;
 use super::unsuccessful_check_reason::excerpt;
 use crate::lab_clocks;
 

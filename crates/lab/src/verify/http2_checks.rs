@@ -9,7 +9,7 @@ use wire::http2::{ErrorCode, FrameKind, PREFACE, Settings, WINDOW_MAX, flags, pu
 
 use super::check_definition::{Check, code};
 use super::expected_page::miss;
-use super::http2_client::{Frame, GENEROUS, block, field, frame};
+use super::http2_session::{Frame, GENEROUS, block, field, frame};
 use super::http2_violations;
 use super::server_under_test::Server;
 use super::unsuccessful_check_reason::{Trouble, excerpt};

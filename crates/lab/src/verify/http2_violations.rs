@@ -9,7 +9,7 @@ use wire::http2::{
 };
 
 use super::check_definition::Check;
-use super::http2_client::{Frame, GENEROUS, block, field, frame};
+use super::http2_session::{Frame, GENEROUS, block, field, frame};
 use super::server_under_test::Server;
 use super::unsuccessful_check_reason::Trouble;
 

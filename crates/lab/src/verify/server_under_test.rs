@@ -18,7 +18,7 @@ use wire::http2::Settings;
 use super::Target;
 use super::client::{CASE, Client, PATIENCE, Speech, late, reason};
 use super::expected_page::{Page, get};
-use super::http2_client::{Frame, GENEROUS};
+use super::http2_session::{Frame, GENEROUS};
 use super::unsuccessful_check_reason::{END, NotStarted, Trouble};
 use crate::process_start_and_stop::{Child, Supervisor, pid_of};
 use crate::start_server::{Ground, Kept, Started};
