@@ -791,8 +791,8 @@ pub struct Measurement {
     /// Number of errors in the measured time, by kind: `wrong-answer`, `reset`, `timeout`, `refused`, `closed`,
     /// `closed-between` (closed after earlier responses and before any byte of this one), `connect-timeout`, `os`,
     /// `truncated`; for HTTP, also `status`, `body`, `framing`, `head-too-large`, `tls`, `proxy` (no tunnel),
-    /// `stream-reset` (HTTP/2) and `grpc-status` (gRPC); for a cache, also `value` (a value or flags that were not set for the key) and
-    /// `error-answer`.
+    /// `stream-reset` (HTTP/2) and `grpc-status` (gRPC); for a cache, also `value` (a value or flags that were not set
+    /// for the key) and `error-answer`.
     pub errors: BTreeMap<String, u64>,
     /// Description of the first error of each kind that has details.
     #[serde(default)]
