@@ -1152,7 +1152,7 @@ pub(crate) struct ServeHttpArgs {
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) streams: u32,
     /// Close a connection after N requests, over HTTP/2 with GOAWAY, as nginx's `keepalive_requests` does [default: no limit]
-    #[arg(long, value_name = "N", value_parser = whole::<u32>("load.requests_per_connection"))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) requests_per_connection: Option<u32>,
     /// Close a connection idle for this long
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration)]

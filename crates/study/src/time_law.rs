@@ -14,7 +14,9 @@ const FORMS: &str = "`TIME`, `constant:TIME`, `exponential:MEAN`, `uniform:LOW,H
 
 /// Parses a time distribution and returns it in ns. A plain time is a constant. Fails at an invalid form or parameter.
 pub fn parse(text: &str) -> Result<Distribution, Invalid> {
-    let (name, rest) = text.split_once(':').unwrap_or(("constant", text));
+    // A name without parameters is not a time.
+    let is_time = text.bytes().any(|byte| !byte.is_ascii_alphabetic());
+    let (name, rest) = text.split_once(':').unwrap_or((if is_time { "constant" } else { "" }, text));
     let words = rest.split(',').map(str::trim).collect::<Vec<_>>();
     let time = |text: &str| units::duration_ns(text).map(|ns| ns as f64);
     let law = match (name, words.as_slice()) {
@@ -83,6 +85,8 @@ mod tests {
             assert_eq!(parse(&super::text(&law)), Ok(law), "{text}");
         }
         assert_eq!(think("constant:1s").unwrap(), ThinkTime::Constant(1_000_000_000));
+        let incomplete = parse("exponential").unwrap_err().to_string();
+        assert!(incomplete.starts_with("`exponential` is not one of `TIME`, `constant:TIME`"), "{incomplete}");
         for wrong in [
             "",
             "null:1",
