@@ -14,7 +14,7 @@ use crate::command_result::{Result, usage};
 use crate::http_flags::{self, Asked};
 use crate::output;
 
-/// HTTP flags that journeys accept too.
+/// HTTP flags that also apply to journeys.
 const SHARED_FLAGS: [&str; 7] = [
     "`--http2`",
     "`--connection`",

@@ -39,7 +39,7 @@ pub struct Hostile {
     kind: Kind,
     words: Words,
     http2: Vec<Option<Box<Http2Connection>>>,
-    /// Connections with bytes to send at each step: one of them, or all again and again in a flood.
+    /// Connections with bytes to send at each step: the first byte, or in a flood all bytes, repeatedly.
     open: Vec<(Conn, VecDeque<u8>)>,
     step_at: Nanos,
     /// Number of correct responses so far, for the freezing kinds: on all connections, or on the one that freezes.

@@ -38,7 +38,7 @@ const FLOOD_BYTES: usize = 16_384;
 const FRAME_BYTES: u32 = Settings::DEFAULT.max_frame_size;
 
 impl Http2Fault {
-    /// Frames that a flood repeats; `stream` is the one of an open field block.
+    /// Frames that a flood repeats; `stream` has the open field block.
     pub(crate) fn flood(self, stream: u32) -> Vec<u8> {
         let mut frame = Vec::new();
         match self {

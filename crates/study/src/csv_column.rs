@@ -134,7 +134,7 @@ impl<R: Read> Reader<R> {
         Err(message.to_owned())
     }
 
-    /// Reads a field and the comma or line end after it. Returns whether the field is the last one of its line.
+    /// Reads a field and the comma or line end after it. Returns whether the field ends its line.
     fn next_field(&mut self) -> Result<bool, String> {
         self.field.clear();
         self.start = self.here;

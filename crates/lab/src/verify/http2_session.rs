@@ -50,7 +50,7 @@ pub(super) struct Session {
     decoder: Decoder,
     next_stream: u32,
     pub(super) replies: BTreeMap<u32, Reply>,
-    /// Streams of `Client::question` whose responses nobody has awaited.
+    /// Streams of `Client::question` whose responses have not been read.
     pub(super) asked: VecDeque<u32>,
     pub(super) own: Settings,
     pub(super) window: i64,

@@ -1,4 +1,4 @@
-//! Violations of RFC 9113 by a client, each of which the server must answer with an error.
+//! Violations of RFC 9113 by a client. The server must respond to each with an error.
 
 use std::time::Duration;
 

@@ -17,7 +17,7 @@ const OWN: Settings = Settings { enable_push: false, initial_window_size: WINDOW
 /// Maximum number of bytes of the server's debug data that a message shows.
 const DEBUG_MAX_BYTES: usize = 200;
 
-/// A load that takes the parts of responses.
+/// Receives the parts of responses for a load.
 pub(crate) trait Replies {
     /// Facts that the load keeps for a request in flight.
     type Request;
@@ -54,7 +54,7 @@ pub(crate) struct Open<R> {
     pub(crate) held: Vec<u8>,
 }
 
-/// What the bytes of a connection mean for the load.
+/// Result of reading a connection.
 pub(crate) enum Progress<R> {
     /// Something that concerns only the worker.
     Parsed(Parsed),

@@ -81,7 +81,7 @@ pub(super) fn over_http2(spec: &LoadSpec) -> LoadSpec {
     spec
 }
 
-/// The frames of a response that is written as in HTTP/1.1.
+/// Converts an HTTP/1.1 response to frames.
 pub(super) fn frames(stream: u32, reply: &[u8]) -> Vec<u8> {
     let end = reply.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
     let (head, body) = (std::str::from_utf8(&reply[..end]).unwrap(), &reply[end + 4..]);
