@@ -6,7 +6,7 @@ use study::Plan;
 use study::plan::{BodyPlan, HttpPlan, LoadPlan, Point, ProcessPlan};
 use study::record::Run;
 use study::shell_words::join;
-use study::spec::{Arrivals, Backend, Connection, Stop, ThinkTime, Warmup};
+use study::spec::{Arrivals, Backend, Connection, Http2Settings, Stop, ThinkTime, Warmup};
 use study::{time_law, time_text};
 
 const DIRTY: &str = "-dirty";
@@ -152,6 +152,7 @@ fn load(point: &Point) -> Result<Vec<String>, &'static str> {
             Some((true, _)) => set("http", "2"),
             _ => None,
         },
+        http.as_ref().map(|http| of_http2(&http.http2_settings)),
         match load.connection {
             Connection::KeepAlive => None,
             Connection::PerRequest => Some(vec!["--no-keepalive".to_owned()]),
@@ -177,6 +178,20 @@ fn flag(name: &str, value: impl Display) -> Option<Vec<String>> {
 
 fn set(key: &str, value: impl Display) -> Option<Vec<String>> {
     flag("--set", format!("load.{key}={value}"))
+}
+
+fn of_http2(own: &Http2Settings) -> Vec<String> {
+    let default = Http2Settings::default();
+    let all = [
+        ("stream_window", own.stream_window_bytes, default.stream_window_bytes),
+        ("connection_window", own.connection_window_bytes, default.connection_window_bytes),
+        ("header_table", own.header_table_bytes, default.header_table_bytes),
+    ];
+    all.into_iter()
+        .filter(|(_, own, default)| own != default)
+        .filter_map(|(key, own, _)| set(key, own))
+        .flatten()
+        .collect()
 }
 
 fn of_http(http: &HttpPlan) -> Result<Vec<String>, &'static str> {
@@ -281,7 +296,8 @@ mod tests {
             point.load.http = Some(HttpPlan {
                 requests: vec![request],
                 tls: None,
-                http2: false,
+                http2: true,
+                http2_settings: Http2Settings { header_table_bytes: 0, ..Http2Settings::default() },
                 expect,
                 proto: None,
                 in_turn: false,
@@ -290,7 +306,7 @@ mod tests {
         };
         assert_eq!(
             flags(http).unwrap(),
-            "-c 40 -d 250ms --warmup 300ms -H 'X-It: is' --body '{}' --expect-status 200,201 'http:///a?b=1'"
+            "-c 40 -d 250ms --warmup 300ms --set load.http=2 --set load.header_table=0 -H 'X-It: is' --body '{}' --expect-status 200,201 'http:///a?b=1'"
         );
         let counted = |point: &mut Point| {
             (point.load.warmup, point.load.connection) = (Warmup::Requests(5), Connection::PerRequest);

@@ -50,6 +50,7 @@ pub(crate) fn target(load: &LoadPlan, host: IpAddr, ports: Standing, directory: 
                 requests,
                 tls: http.tls.clone(),
                 http2: http.http2,
+                http2_settings: http.http2_settings,
                 in_turn: http.in_turn,
                 expect: Expect { grpc_schema: schema.map(|schema| schema.encode()), ..http.expect.clone() },
                 directory,

@@ -5,7 +5,9 @@ use study::keys::{CLIENT_COUNT, LOAD};
 use study::load_limits_and_defaults::TIMEOUT_MIN_NS;
 use study::load_rules;
 use study::load_shape;
-use study::spec::{Arrivals, Connection, Dialect, LoadSpec, SPEC_VERSION, Stop, Target, ThinkTime, Warmup};
+use study::spec::{
+    Arrivals, Connection, Dialect, Http2Settings, LoadSpec, SPEC_VERSION, Stop, Target, ThinkTime, Warmup,
+};
 use study::workload::Gaps;
 
 use crate::journey::Plan;
@@ -75,6 +77,18 @@ pub fn check(spec: &LoadSpec) -> Vec<String> {
     }
     if let Target::Http { http2: false, expect, .. } = &spec.target {
         problems.unless(!expect.grpc, "`grpc` needs `http2`");
+    }
+    if let Target::Http { http2_settings: own, .. } = &spec.target {
+        let windows =
+            [(own.stream_window_bytes, 1), (own.connection_window_bytes, Http2Settings::CONNECTION_WINDOW_BYTES_MIN)];
+        problems.unless(
+            windows.iter().all(|(bytes, least)| (*least..=Http2Settings::WINDOW_BYTES_MAX).contains(bytes)),
+            "HTTP/2 windows need 1 byte per stream and 65,535 per connection, at most 2 GiB - 1",
+        );
+        problems.unless(
+            own.header_table_bytes <= Http2Settings::HEADER_TABLE_BYTES_MAX,
+            "`header_table_bytes` is above 1 MiB",
+        );
     }
     let is_journey = matches!(spec.target, Target::Journey { .. });
     problems.unless(is_journey || !spec.target.address().is_empty(), "`address` is empty");

@@ -109,11 +109,11 @@ pub fn run_with_events(
     }
     let shared = shared.as_ref().map(|(_, shared)| shared);
     let http = match &spec.target {
-        Target::Http { requests, tls, http2, in_turn, expect, directory, .. } => {
+        Target::Http { requests, tls, http2, http2_settings, in_turn, expect, directory, .. } => {
             let values = Values::new(directory, spec.seed);
             Some(if *http2 {
                 let http = Http2::new(tls.is_some(), requests, expect, values);
-                HttpVersion::Two(Box::new(http.map_err(LoadError::Spec)?.in_turn(*in_turn)))
+                HttpVersion::Two(Box::new(http.map_err(LoadError::Spec)?.with(*in_turn, *http2_settings)))
             } else {
                 let http = Http::new(requests, expect, spec.connection, values);
                 HttpVersion::One(Box::new(http.map_err(LoadError::Spec)?))

@@ -8,7 +8,8 @@ use std::sync::atomic::AtomicBool;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use study::Measurement;
 use study::spec::{
-    Arrivals, Backend, Connection, Dialect, Expect, HttpRequest, LoadSpec, SPEC_VERSION, Stop, Target, Warmup,
+    Arrivals, Backend, Connection, Dialect, Expect, Http2Settings, HttpRequest, LoadSpec, SPEC_VERSION, Stop, Target,
+    Warmup,
 };
 use wire::http2::{FRAME_HEAD_BYTES, FrameKind, PREFACE};
 
@@ -102,6 +103,7 @@ fn load(address: &str, kind: Kind, backend: Backend, arrivals: Arrivals, request
         requests: vec![request],
         tls: None,
         http2: kind == Kind::Http2,
+        http2_settings: Http2Settings::default(),
         in_turn: false,
         expect: Expect { status: Some(vec![200]), body: Some(b"test".to_vec()), ..Expect::default() },
         directory: String::new(),

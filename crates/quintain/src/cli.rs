@@ -918,6 +918,15 @@ pub(crate) struct HttpArgs {
     /// Maximum requests in flight per HTTP/2 connection [default: 1]
     #[arg(short = 'm', long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<u32>("load.streams"), help_heading = REQUESTS)]
     pub(crate) streams: Option<u32>,
+    /// Flow-control window of each HTTP/2 stream, `64KiB` [default: the largest, which never throttles]
+    #[arg(long, value_name = "BYTES", value_parser = whole::<u32>("load.stream_window"), help_heading = REQUESTS)]
+    pub(crate) stream_window: Option<u32>,
+    /// Flow-control window of each HTTP/2 connection [default: the largest, which never throttles]
+    #[arg(long, value_name = "BYTES", value_parser = whole::<u32>("load.connection_window"), help_heading = REQUESTS)]
+    pub(crate) connection_window: Option<u32>,
+    /// Maximum size of the HPACK table for HTTP/2 responses [default: 4KiB]
+    #[arg(long, value_name = "BYTES", value_parser = whole::<u32>("load.header_table"), help_heading = REQUESTS)]
+    pub(crate) header_table: Option<u32>,
     /// Connection reuse [default: keep-alive]
     #[arg(long, value_name = "USE", value_parser = one_of(allowed_words::CONNECTIONS), help_heading = REQUESTS)]
     pub(crate) connection: Option<Connection>,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use study::load_limits_and_defaults::BODY_MAX_BYTES;
 use study::request_file::Entry;
-use study::spec::{ClientCertificate, Connection, Dialect, Expect, HttpRequest, Protocol, Target, Tls};
+use study::spec::{ClientCertificate, Connection, Dialect, Expect, Http2Settings, HttpRequest, Protocol, Target, Tls};
 use study::url::Url;
 use study::validate_http;
 
@@ -84,9 +84,21 @@ pub(crate) fn asked(url: Option<&str>, args: &HttpArgs, caches: &CacheArgs, mist
     }
     let expect = Expect { grpc_schema: schema.map(|schema| schema.encode()), ..expect };
     let http2 = args.http2 || args.grpc;
-    if args.streams.is_some() && !http2 {
-        mistakes.add(usage("`--streams` needs HTTP/2").hint("add `--http2` or `--grpc`"));
+    let of_http2 = [
+        ("--streams", args.streams.is_some()),
+        ("--stream-window", args.stream_window.is_some()),
+        ("--connection-window", args.connection_window.is_some()),
+        ("--header-table", args.header_table.is_some()),
+    ];
+    if !http2 {
+        mistakes.refuse(&of_http2, "add `--http2` or `--grpc`", |flag| format!("`{flag}` needs HTTP/2"));
     }
+    let default = Http2Settings::default();
+    let http2_settings = Http2Settings {
+        stream_window_bytes: args.stream_window.unwrap_or(default.stream_window_bytes),
+        connection_window_bytes: args.connection_window.unwrap_or(default.connection_window_bytes),
+        header_table_bytes: args.header_table.unwrap_or(default.header_table_bytes),
+    };
     if args.grpc && args.pipeline.is_some() {
         mistakes.add(usage("`--grpc` cannot be combined with `--pipeline`").hint("use `--streams`"));
     }
@@ -121,6 +133,7 @@ pub(crate) fn asked(url: Option<&str>, args: &HttpArgs, caches: &CacheArgs, mist
         requests,
         tls,
         http2,
+        http2_settings,
         in_turn: args.messages.unwrap_or_default(),
         expect,
         directory: String::new(),
@@ -207,6 +220,9 @@ pub(crate) fn given_flags(args: &HttpArgs) -> Vec<&'static str> {
         ("`--proto`", args.proto.is_some()),
         ("`--messages`", args.messages.is_some()),
         ("`--streams`", args.streams.is_some()),
+        ("`--stream-window`", args.stream_window.is_some()),
+        ("`--connection-window`", args.connection_window.is_some()),
+        ("`--header-table`", args.header_table.is_some()),
         ("`--connection`", args.connection.is_some()),
         ("`--no-keepalive`", args.no_keepalive),
         ("`--requests-per-connection`", args.requests_per_connection.is_some()),
@@ -486,6 +502,11 @@ mod tests {
         let asked = good(&["http://h", "--http2", "-m", "8", "--connect-to", "h:81"]);
         assert_eq!((asked.pipeline, asked.name.as_str()), (8, "http://h/ over HTTP/2 at h:81"));
         assert!(matches!(asked.target, Target::Http { http2: true, .. }));
+        let windows =
+            ["http://h", "--http2", "--stream-window", "16KiB", "--connection-window", "1MiB", "--header-table", "0"];
+        let Target::Http { http2_settings, .. } = good(&windows).target else { panic!("not HTTP") };
+        let Http2Settings { stream_window_bytes, connection_window_bytes, header_table_bytes } = http2_settings;
+        assert_eq!((stream_window_bytes, connection_window_bytes, header_table_bytes), (16 << 10, 1 << 20, 0));
         for words in [
             &["http://h", "--no-keepalive"][..],
             &["http://h", "--disable-keepalive"],
@@ -521,6 +542,8 @@ mod tests {
             (&["http://h", "--pipeline", "0"], "must be 1 to 1,024, not `0`"),
             (&["http://h", "--pipeline", "many"], "`many` is not a number"),
             (&["http://h", "--http2", "-m", "1025"], "must be 1 to 1,024, not `1025`"),
+            (&["http://h", "--http2", "--connection-window", "1KiB"], "must be 65535 B to 2147483647 B"),
+            (&["http://h", "--stream-window", "1KiB"], "`--stream-window` needs HTTP/2"),
             (&["http://h", "--expect-status", "2x"], "`--expect-status`: `2x` is not a valid HTTP status"),
             (&["http://h", "--expect-body", "x", "-X", "HEAD"], "has no body to expect"),
             (&["http://h", "--expect-json", "$.a == 1", "-X", "HEAD"], "has no body to expect"),

@@ -12,7 +12,9 @@ use crate::load_shape::Stage;
 use crate::objective::Objective;
 pub use crate::process_plan::{CompanionPlan, ContainerPlan, EngineChoice, ProcessPlan};
 pub use crate::proxy_plan::ProxyPlan;
-use crate::spec::{Arrivals, Backend, ClientCertificate, Connection, Expect, Identities, Protocol, Stop, Tls, Warmup};
+use crate::spec::{
+    Arrivals, Backend, ClientCertificate, Connection, Expect, Http2Settings, Identities, Protocol, Stop, Tls, Warmup,
+};
 use crate::workload::Workload;
 
 /// An expanded study, with everything that a run needs.
@@ -235,6 +237,9 @@ pub struct HttpPlan {
     /// Whether the load uses HTTP/2 instead of HTTP/1.1.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub http2: bool,
+    /// Windows and table of HTTP/2 connections.
+    #[serde(default, skip_serializing_if = "Http2Settings::is_default")]
+    pub http2_settings: Http2Settings,
     /// Conditions of a valid response.
     pub expect: Expect,
     /// Schema file of gRPC calls, whose bodies are then JSON; `None` for encoded bodies.

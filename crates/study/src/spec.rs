@@ -135,6 +135,9 @@ pub enum Target {
         /// Whether to use HTTP/2: by ALPN over TLS, otherwise by prior knowledge (RFC 9113, section 3.3).
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         http2: bool,
+        /// Windows and table of HTTP/2 connections.
+        #[serde(default, skip_serializing_if = "Http2Settings::is_default")]
+        http2_settings: Http2Settings,
         /// Whether a gRPC call sends each further message only after a message of the response.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         in_turn: bool,
@@ -183,6 +186,42 @@ pub enum Target {
         #[serde(default)]
         identities: Identities,
     },
+}
+
+/// HTTP/2 settings that a client announces. Source: RFC 9113, sections 6.5.2 and 6.9.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Http2Settings {
+    /// Flow-control window of each stream, bytes.
+    pub stream_window_bytes: u32,
+    /// Flow-control window of each connection, bytes; at least [`Http2Settings::CONNECTION_WINDOW_BYTES_MIN`].
+    pub connection_window_bytes: u32,
+    /// Maximum size of the table from which servers repeat response fields, bytes.
+    pub header_table_bytes: u32,
+}
+
+impl Http2Settings {
+    /// Maximum flow-control window, bytes.
+    pub const WINDOW_BYTES_MAX: u32 = u32::MAX >> 1;
+    /// Minimum flow-control window of a connection, bytes: its initial size, which can only grow.
+    pub const CONNECTION_WINDOW_BYTES_MIN: u32 = 65_535;
+    /// Maximum size of the table, bytes.
+    pub const HEADER_TABLE_BYTES_MAX: u32 = 1 << 20;
+
+    pub(crate) fn is_default(&self) -> bool {
+        *self == Http2Settings::default()
+    }
+}
+
+impl Default for Http2Settings {
+    /// Windows that never throttle, and the initial table size of each connection.
+    fn default() -> Http2Settings {
+        Http2Settings {
+            stream_window_bytes: Http2Settings::WINDOW_BYTES_MAX,
+            connection_window_bytes: Http2Settings::WINDOW_BYTES_MAX,
+            header_table_bytes: 4096,
+        }
+    }
 }
 
 /// A journey of a load and how often it is chosen.

@@ -548,10 +548,13 @@ fn checks_http_requests() {
     "#
     );
     insta::assert_snapshot!(
-        http("protocol = \"http\"\nstreams = 8"),
+        http("protocol = \"http\"\nstreams = 8\nstream_window = 65536"),
         @r#"
     7:11: `streams` needs HTTP/2
         here: "8"
+        hint: set `http = "2"`, or drop it
+    8:17: `stream_window` needs HTTP/2
+        here: "65536"
         hint: set `http = "2"`, or drop it
     "#
     );

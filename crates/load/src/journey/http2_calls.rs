@@ -1,6 +1,7 @@
 //! Calls of a journey over HTTP/2. A client has a connection per server, with one stream at a time.
 
 use net::Nanos;
+use study::spec::Http2Settings;
 use wire::http1::RequestMethod;
 use wire::http2::hpack::{self, Indexing};
 
@@ -26,7 +27,7 @@ impl Connections {
     /// Begins a new connection to the selected server.
     pub(super) fn begin(&mut self) {
         self.end();
-        self.open.push((self.server, Connection::new()));
+        self.open.push((self.server, Connection::new(Http2Settings::default())));
     }
 
     /// Removes the connection to the selected server.

@@ -14,7 +14,7 @@ use stats::Rng;
 use stats::random::mix;
 use study::Journey;
 use study::record::{Histogram, JourneyMeasurement, LoggedSession, Measurement};
-use study::spec::{self, Identities, LoadSpec, Stop, Target, Tls, WeightedJourney};
+use study::spec::{self, Http2Settings, Identities, LoadSpec, Stop, Target, Tls, WeightedJourney};
 use study::url::{self, Url};
 use wire::http1::{Limits, Memo, MessageError, RequestMethod, Response, ResponseReader};
 use wire::http2::hpack;
@@ -769,7 +769,7 @@ impl<const HTTP2: bool> Protocol for Sessions<HTTP2> {
 
     fn open(&self, out: &mut Vec<u8>) {
         if HTTP2 {
-            Connection::<()>::begin(out);
+            Connection::<()>::begin(&Http2Settings::default(), out);
         }
     }
 

@@ -6,7 +6,7 @@ use net::Nanos;
 use percent_encoding::percent_decode;
 use stats::Rng;
 use study::request_values::has_values;
-use study::spec::{Expect, HttpRequest};
+use study::spec::{Expect, Http2Settings, HttpRequest};
 use wire::http1::RequestMethod;
 use wire::http2::hpack::{self, Indexing};
 use wire::http2::{self, Settings, SharedFields, TableUse};
@@ -61,6 +61,7 @@ pub(crate) struct Http2 {
     message_gaps_ns: Vec<Nanos>,
     /// Whether each further gRPC message waits for a message of the response.
     in_turn: bool,
+    settings: Http2Settings,
 }
 
 /// Facts about a request in flight.
@@ -178,12 +179,13 @@ impl Http2 {
             facts: StreamFacts::default(),
             message_gaps_ns: Vec::new(),
             in_turn: false,
+            settings: Http2Settings::default(),
         })
     }
 
-    /// Sends gRPC messages in turn if `in_turn`.
-    pub(crate) fn in_turn(self, in_turn: bool) -> Self {
-        Self { in_turn, ..self }
+    /// Sends gRPC messages in turn if `in_turn`, and announces `settings`.
+    pub(crate) fn with(self, in_turn: bool, settings: Http2Settings) -> Self {
+        Self { in_turn, settings, ..self }
     }
 
     pub(crate) fn of_worker(&self, worker: u32, workers: u32) -> Self {
@@ -319,11 +321,11 @@ impl Protocol for Http2 {
     const ORDERED: bool = false;
 
     fn stream(&self) -> Self::Stream {
-        Connection::new()
+        Connection::new(self.settings)
     }
 
     fn open(&self, out: &mut Vec<u8>) {
-        Self::Stream::begin(out);
+        Self::Stream::begin(&self.settings, out);
     }
 
     fn is_ready(&self, stream: &Self::Stream) -> bool {

@@ -1,18 +1,16 @@
 //! The client side of an HTTP/2 connection: settings, flow control, requests in flight in any order, and GOAWAY.
 
 use net::Nanos;
+use study::spec::Http2Settings;
 use wire::http1::RequestMethod;
 use wire::http2::hpack::HpackError;
 use wire::http2::{
     self, ConnectionError, ErrorCode, Event, Incoming, Limits, PREFACE, Reader, ReceiveWindow, ResponseDecoder,
-    ResponseHead, Role, STREAM_MAX, SendWindow, Settings, TableUse, WINDOW_MAX, read_trailers,
+    ResponseHead, Role, STREAM_MAX, SendWindow, Settings, TableUse, read_trailers,
 };
 
 use super::{Parsed, StreamFacts};
 use crate::recorder::Fault;
-
-/// Settings of the client: no push, and windows so large that they never throttle.
-const OWN: Settings = Settings { enable_push: false, initial_window_size: WINDOW_MAX, ..Settings::DEFAULT };
 
 /// Maximum number of bytes of the server's debug data that a message shows.
 const DEBUG_MAX_BYTES: usize = 200;
@@ -83,6 +81,7 @@ pub(crate) struct Connection<R> {
     receive: ReceiveWindow,
     /// Number of bytes of all responses so far on this connection.
     received: u64,
+    own: Http2Settings,
     pub(crate) table: TableUse,
     /// Size of the server's table as of the last block, bytes.
     table_bytes: u32,
@@ -93,10 +92,10 @@ pub(crate) struct Connection<R> {
 }
 
 impl<R> Connection<R> {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(own: Http2Settings) -> Self {
         Self {
             reader: Reader::new(Role::Client, Limits::DEFAULT),
-            decoder: ResponseDecoder::default(),
+            decoder: ResponseDecoder::new(own.header_table_bytes),
             peer: None,
             last_id: None,
             next_id: 1,
@@ -104,7 +103,8 @@ impl<R> Connection<R> {
             ids: Vec::new(),
             open: Vec::new(),
             window: SendWindow::new(Settings::DEFAULT.initial_window_size),
-            receive: ReceiveWindow::new(WINDOW_MAX),
+            receive: ReceiveWindow::new(own.connection_window_bytes),
+            own,
             received: 0,
             table: TableUse::Fill,
             table_bytes: Settings::DEFAULT.header_table_size,
@@ -114,10 +114,19 @@ impl<R> Connection<R> {
     }
 
     /// Appends the bytes that begin a connection.
-    pub(crate) fn begin(out: &mut Vec<u8>) {
+    pub(crate) fn begin(own: &Http2Settings, out: &mut Vec<u8>) {
         out.extend_from_slice(PREFACE);
-        http2::push_settings(out, &OWN);
-        http2::push_window_update(out, 0, WINDOW_MAX - Settings::DEFAULT.initial_window_size);
+        let settings = Settings {
+            enable_push: false,
+            initial_window_size: own.stream_window_bytes,
+            header_table_size: own.header_table_bytes,
+            ..Settings::DEFAULT
+        };
+        http2::push_settings(out, &settings);
+        let credit = own.connection_window_bytes - Http2Settings::CONNECTION_WINDOW_BYTES_MIN;
+        if credit > 0 {
+            http2::push_window_update(out, 0, credit);
+        }
     }
 
     pub(crate) fn is_ready(&self) -> bool {
@@ -204,7 +213,7 @@ impl<R> Connection<R> {
             received_before: self.received,
             facts: StreamFacts::default(),
             window: SendWindow::new(peer.initial_window_size),
-            receive: ReceiveWindow::new(OWN.initial_window_size),
+            receive: ReceiveWindow::new(self.own.stream_window_bytes),
             unsent: Vec::new(),
             held: Vec::new(),
         };
@@ -379,12 +388,12 @@ impl<R> Connection<R> {
                         continue;
                     };
                     let open = &mut self.open[place];
+                    let credit = open.receive.receive(flow_bytes)?;
                     let is_due = replies.data(open, data, at);
                     let result = open.incoming.data(data.len(), ends);
                     if result.is_err() || open.incoming.is_complete() {
                         return Ok(self.ended(place, used, result));
                     }
-                    let credit = open.receive.receive(flow_bytes)?;
                     if credit > 0 {
                         http2::push_window_update(&mut self.owed, id, credit);
                     }
@@ -415,7 +424,10 @@ impl<R> Connection<R> {
                     self.last_id = Some(last.min(self.last_id.unwrap_or(last)));
                     return Ok(Progress::Parsed(Parsed::Changed { used }));
                 }
-                Event::SettingsAck | Event::PingAck(_) => {}
+                Event::SettingsAck => {
+                    self.decoder.decoder(&Limits::DEFAULT)?.allow_table(self.own.header_table_bytes);
+                }
+                Event::PingAck(_) => {}
             }
         }
     }

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use net::Nanos;
 use net::sim::{Actions, Answer, Network, Peer};
 use study::Measurement;
-use study::spec::{Arrivals, Connection, Expect, HttpRequest, LoadSpec, Stop, Target, Warmup};
+use study::spec::{Arrivals, Connection, Expect, Http2Settings, HttpRequest, LoadSpec, Stop, Target, Warmup};
 
 use super::{MS, ROUND_TRIP, S, errors, latency, near, outcome_of};
 use crate::check_spec::tests::spec;
@@ -26,6 +26,7 @@ pub(super) fn http() -> LoadSpec {
         requests: vec![get("/", 1)],
         tls: None,
         http2: false,
+        http2_settings: Http2Settings::default(),
         in_turn: false,
         expect: Expect { status: None, body: Some(b"test".to_vec()), ..Expect::default() },
         directory: String::new(),

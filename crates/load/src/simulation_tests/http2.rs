@@ -7,11 +7,12 @@ use std::rc::Rc;
 use net::Nanos;
 use net::sim::{Actions, Answer, Network, Peer};
 use study::Measurement;
-use study::spec::{Arrivals, Connection, Expect, LoadSpec, Stop, Target, Warmup};
+use study::spec::{Arrivals, Connection, Expect, Http2Settings, LoadSpec, Stop, Target, Warmup};
 use wire::http2::hpack::{self, Decoder, Indexing};
 use wire::http2::{
     ErrorCode, Event, FrameKind, Limits, Reader, RequestHead, Role, STREAM_MAX, Settings, WINDOW_MAX, flags, push_data,
-    push_frame_head, push_go_away, push_headers, push_ping, push_reset, push_settings, push_window_update,
+    push_frame_head, push_go_away, push_headers, push_ping, push_reset, push_settings, push_settings_ack,
+    push_window_update,
 };
 
 use super::{MS, ROUND_TRIP, S, errors, near, outcome_of};
@@ -27,8 +28,11 @@ pub(super) fn http2() -> LoadSpec {
 }
 
 fn outcome(spec: &LoadSpec, serve: impl FnMut(u64) -> Answer + 'static) -> Result<Measurement, Outcome> {
-    let Target::Http { requests, expect, in_turn, .. } = &spec.target else { unreachable!("all specs here load HTTP") };
-    let protocol = Http2::new(false, requests, expect, Values::new("", spec.seed)).unwrap().in_turn(*in_turn);
+    let Target::Http { requests, expect, http2_settings, in_turn, .. } = &spec.target else {
+        unreachable!("all specs here load HTTP")
+    };
+    let protocol =
+        Http2::new(false, requests, expect, Values::new("", spec.seed)).unwrap().with(*in_turn, *http2_settings);
     outcome_of(spec, protocol, Network::PERFECT, serve)
 }
 
@@ -194,6 +198,66 @@ fn timing_of_each_request_is_exact() {
     assert_eq!(measurement.statuses, [(200, measurement.requests)].into());
     near(measurement.requests as f64, (4 * S / trip) as f64, 0.002);
     assert_eq!(measurement.reconnects, 0);
+}
+
+/// A response body arrives in two pieces, the second `gap` ns after the first.
+fn in_two_pieces(spec: &LoadSpec, gap: Nanos) -> (Measurement, Vec<String>) {
+    let other = Rc::default();
+    let frames = Rc::clone(&other);
+    let measurement = measure(spec, move |_| {
+        server_with(Settings::DEFAULT, &frames, move |request, to| {
+            to.send(MS, headers("200", request.stream, false));
+            to.send(MS, made(|out| push_data(out, request.stream, b"te", false)));
+            to.send(MS + gap, made(|out| push_data(out, request.stream, b"st", true)));
+        })
+    });
+    (measurement, other.take())
+}
+
+#[test]
+fn windows_of_the_client_limit_the_server() {
+    let mut spec = LoadSpec { clients: 1, ..http2() };
+    let (measurement, frames) = in_two_pieces(&spec, 0);
+    assert_eq!(errors(&measurement), []);
+    let updates = |frames: &[String]| frames.iter().filter(|frame| frame.starts_with("WindowUpdate")).count();
+    assert_eq!(updates(&frames), 1, "only the one that begins the connection: {frames:?}");
+
+    let Target::Http { http2_settings, .. } = &mut spec.target else { unreachable!() };
+    *http2_settings =
+        Http2Settings { stream_window_bytes: 2, connection_window_bytes: 65_535, ..Http2Settings::default() };
+    let (measurement, frames) = in_two_pieces(&spec, ROUND_TRIP);
+    assert_eq!(errors(&measurement), []);
+    assert!(frames[0].contains("initial_window_size: 2"), "{}", frames[0]);
+    let credit = frames.iter().filter(|frame| frame.contains("bytes: 2 }")).count() as u64;
+    assert!(credit.abs_diff(measurement.requests + measurement.warmup_requests) <= 1, "{credit}");
+
+    let measurement = measure(&spec, |_| server(|request, to| to.send(MS, good(request.stream))));
+    let faults = errors(&measurement).into_iter().map(|(fault, _)| fault).collect::<Vec<_>>();
+    assert_eq!((measurement.requests, faults), (0, vec!["framing"]), "a piece of 4 bytes exceeds the window");
+}
+
+#[test]
+fn servers_must_keep_to_the_header_table_of_the_client() {
+    let mut spec = LoadSpec { clients: 1, ..http2() };
+    let Target::Http { http2_settings, .. } = &mut spec.target else { unreachable!() };
+    http2_settings.header_table_bytes = 0;
+    for update in [&[0x20][..], &[]] {
+        let measurement = measure(&spec, move |_| {
+            server(move |request, to| {
+                let update = if request.number == 0 { update } else { &[] };
+                let block = made(|out| {
+                    out.extend_from_slice(update);
+                    hpack::push_field(out, b":status", b"200", Indexing::Skip);
+                });
+                to.send(0, made(push_settings_ack));
+                to.send(MS, made(|out| push_headers(out, request.stream, &block, false, 16_384)));
+                to.send(MS, made(|out| push_data(out, request.stream, b"test", true)));
+            })
+        });
+        let expect = if update.is_empty() { vec!["framing"] } else { vec![] };
+        let faults = errors(&measurement).into_iter().map(|(fault, _)| fault).collect::<Vec<_>>();
+        assert_eq!((faults, measurement.requests == 0), (expect, update.is_empty()));
+    }
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::keys::load_keys;
 use crate::plan::{BodyPlan, HttpPlan, HttpRequestPlan};
 use crate::request_values::{self, with_names};
 use crate::section_at_design_point::Section;
-use crate::spec::{ClientCertificate, Connection, Expect, HttpRequest, Protocol, Tls};
+use crate::spec::{ClientCertificate, Connection, Expect, Http2Settings, HttpRequest, Protocol, Tls};
 use crate::validate_http;
 
 const REQUESTS_MAX: usize = 1000;
@@ -44,6 +44,7 @@ pub(super) fn read(load: &Section, protocol: Protocol) -> (Option<HttpPlan>, u32
     if !http2 && streams > 1 {
         load.mistake("streams", "`streams` needs HTTP/2", "set `http = \"2\"`, or drop it".to_owned());
     }
+    let http2_settings = http2_settings(load, http2);
     let pipeline = if http2 { streams } else { pipeline };
     let mut connection = load.choice("connection", CONNECTIONS).unwrap_or_default();
     if let Some(requests) = load.small("requests_per_connection") {
@@ -64,7 +65,25 @@ pub(super) fn read(load: &Section, protocol: Protocol) -> (Option<HttpPlan>, u32
     if in_turn && !grpc {
         load.mistake("messages", "`messages` needs gRPC", "set `grpc = true`, or drop it".to_owned());
     }
-    (Some(HttpPlan { requests, tls: tls(load, protocol), http2, expect, proto, in_turn, values }), pipeline, connection)
+    let tls = tls(load, protocol);
+    let http = HttpPlan { requests, tls, http2, http2_settings, expect, proto, in_turn, values };
+    (Some(http), pipeline, connection)
+}
+
+fn http2_settings(load: &Section, http2: bool) -> Http2Settings {
+    let bytes = |key: &str, default: u32| {
+        let bytes = load.bytes(key).and_then(|bytes| u32::try_from(bytes).ok());
+        if load.has(key) && !http2 {
+            load.mistake(key, format!("`{key}` needs HTTP/2"), "set `http = \"2\"`, or drop it".to_owned());
+        }
+        bytes.unwrap_or(default)
+    };
+    let default = Http2Settings::default();
+    Http2Settings {
+        stream_window_bytes: bytes("stream_window", default.stream_window_bytes),
+        connection_window_bytes: bytes("connection_window", default.connection_window_bytes),
+        header_table_bytes: bytes("header_table", default.header_table_bytes),
+    }
 }
 
 fn proto(load: &Section, grpc: bool) -> Option<String> {

@@ -10,6 +10,7 @@ use super::Kind::{
 use super::Missing::{Is, Means, Mistake};
 use super::{Keys, Kind, Missing, allowed_words};
 use crate::load_limits_and_defaults::{CLIENTS_MAX, CPUS_MAX, PIPELINE_MAX, STREAMS_MAX, THREADS_MAX, TIMEOUT_MIN_NS};
+use crate::spec::Http2Settings;
 use crate::workload::trace::{KEY_LEAST_BYTES, TTL_MAX_S};
 use crate::workload::{KEY_MAX_BYTES, KEYS_MAX, VALUE_MAX_BYTES};
 
@@ -28,6 +29,9 @@ const MS: u64 = 1_000_000;
 const S: u64 = 1_000_000_000;
 const HOUR: u64 = 3_600 * S;
 
+/// A connection's window in bytes.
+const CONNECTION_WINDOW: Kind =
+    Bytes(Http2Settings::CONNECTION_WINDOW_BYTES_MIN as u64, Http2Settings::WINDOW_BYTES_MAX as u64);
 const CPUS: Kind = Count(1, CPUS_MAX as u64);
 const PORT: Kind = Count(1, 65_535);
 const TO_START: Kind = Duration(10 * MS, 600 * S);
@@ -263,6 +267,12 @@ pub static LOAD: Keys = Keys {
             .text("HTTP: when a gRPC call sends several messages; in turn, each after a message of the response"),
         key("streams", Count(1, STREAMS_MAX as u64), "10", Is("1"))
             .text("HTTP: requests in flight per HTTP/2 connection"),
+        key("stream_window", Bytes(1, Http2Settings::WINDOW_BYTES_MAX as u64), "\"64KiB\"", Means("the largest"))
+            .text("HTTP: flow-control window of each HTTP/2 stream, bytes"),
+        key("connection_window", CONNECTION_WINDOW, "\"1MiB\"", Means("the largest"))
+            .text("HTTP: flow-control window of each HTTP/2 connection, bytes"),
+        key("header_table", Bytes(0, Http2Settings::HEADER_TABLE_BYTES_MAX as u64), "\"64KiB\"", Is("\"4KiB\""))
+            .text("HTTP: maximum size of the HPACK table for responses, bytes"),
         key("connection", Word("connection use", allowed_words::connections), "\"per-request\"", Is("\"keep-alive\""))
             .text("HTTP: whether connections are reused"),
         key("values", Named(&Text), "{ user = \"csv:users.csv:email\", order = \"seq:1000\" }", NONE)

@@ -70,7 +70,7 @@ fn ranges_are_formatted_with_units() {
 fn texts_sort_load_keys_by_kind_of_load() {
     let keys = |kind| load_keys(kind).collect::<Vec<_>>().join(" ");
     let http = "path method headers body body_file request expect_status expect_body expect_json expect_matches \
-                expect_length check pipeline http grpc proto messages streams connection values requests_per_connection";
+                expect_length check pipeline http grpc proto messages streams stream_window connection_window header_table connection values requests_per_connection";
     assert_eq!(keys("HTTP"), http);
     assert_eq!(keys("https:"), "insecure ca_file cert_file key_file server_name resume");
     assert_eq!(keys("caches:"), "workload");

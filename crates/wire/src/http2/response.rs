@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 
-use super::Limits;
 use super::error::ConnectionError;
 use super::field_rules::{FieldError, FieldRules};
 use super::hpack::{BlockUse, Decoder};
+use super::{Limits, Settings};
 
 /// The head of a response, final or interim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -78,6 +78,14 @@ struct KnownBlock {
 }
 
 impl ResponseDecoder {
+    /// Creates a decoder for a client whose SETTINGS_HEADER_TABLE_SIZE is `table_bytes`. If that is below the initial
+    /// size, apply it with [`Decoder::allow_table`] once the server has acknowledged it.
+    pub fn new(table_bytes: u32) -> ResponseDecoder {
+        let mut decoder = ResponseDecoder::default();
+        decoder.decoder.allow_table(table_bytes.max(Settings::DEFAULT.header_table_size));
+        decoder
+    }
+
     /// Reads a head like [`ResponseHead::read`].
     #[inline]
     pub fn read(&mut self, block: &[u8], limits: &Limits) -> Result<Result<ResponseHead, FieldError>, ConnectionError> {
