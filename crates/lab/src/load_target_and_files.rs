@@ -52,7 +52,7 @@ pub(crate) fn target(load: &LoadPlan, host: IpAddr, ports: Standing, directory: 
                 http2: http.http2,
                 http2_settings: http.http2_settings,
                 in_turn: http.in_turn,
-                expect: Expect { grpc_schema: schema.map(|schema| schema.encode()), ..http.expect.clone() },
+                expect: Box::new(Expect { grpc_schema: schema.map(|schema| schema.encode()), ..http.expect.clone() }),
                 directory,
             })
         }
@@ -304,7 +304,7 @@ mod tests {
         let tls_wanted =
             Tls { server_name: "localhost".to_owned(), insecure: true, ca_file: None, client: None, resume: true };
         assert_eq!(tls, Some(tls_wanted));
-        assert_eq!(expect, Expect { status: Some(vec![200]), body: Some(b"ok".to_vec()), ..Expect::default() });
+        assert_eq!(*expect, Expect { status: Some(vec![200]), body: Some(b"ok".to_vec()), ..Expect::default() });
         let host = ("Host".to_owned(), "localhost:7000".to_owned());
         let request = |weight, method: &str, target: &str, body: &[u8]| HttpRequest {
             weight,

@@ -105,7 +105,7 @@ fn load(address: &str, kind: Kind, backend: Backend, arrivals: Arrivals, request
         http2: kind == Kind::Http2,
         http2_settings: Http2Settings::default(),
         in_turn: false,
-        expect: Expect { status: Some(vec![200]), body: Some(b"test".to_vec()), ..Expect::default() },
+        expect: Box::new(Expect { status: Some(vec![200]), body: Some(b"test".to_vec()), ..Expect::default() }),
         directory: String::new(),
     };
     let mut workload = study::workload::preset("ycsb-a").unwrap();

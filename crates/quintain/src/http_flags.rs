@@ -135,7 +135,7 @@ pub(crate) fn asked(url: Option<&str>, args: &HttpArgs, caches: &CacheArgs, mist
         http2,
         http2_settings,
         in_turn: args.messages.unwrap_or_default(),
-        expect,
+        expect: Box::new(expect),
         directory: String::new(),
     };
     Some(Asked {
@@ -432,7 +432,7 @@ mod tests {
     #[track_caller]
     fn requests(words: &[&str]) -> (String, Vec<HttpRequest>, Option<Tls>, Expect) {
         match good(words).target {
-            Target::Http { address, requests, tls, expect, .. } => (address, requests, tls, expect),
+            Target::Http { address, requests, tls, expect, .. } => (address, requests, tls, *expect),
             _ => panic!("not HTTP"),
         }
     }

@@ -143,7 +143,7 @@ pub enum Target {
         in_turn: bool,
         /// Conditions of a valid response.
         #[serde(default)]
-        expect: Expect,
+        expect: Box<Expect>,
         /// Directory of the CSV files that request values name; empty for the working directory.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         directory: String,

@@ -28,7 +28,7 @@ pub(super) fn http() -> LoadSpec {
         http2: false,
         http2_settings: Http2Settings::default(),
         in_turn: false,
-        expect: Expect { status: None, body: Some(b"test".to_vec()), ..Expect::default() },
+        expect: Box::new(Expect { status: None, body: Some(b"test".to_vec()), ..Expect::default() }),
         directory: String::new(),
     };
     LoadSpec { target, ..spec() }
@@ -453,7 +453,7 @@ fn first_byte_is_apart_from_the_last() {
 fn sampled_checks_find_their_share_of_planted_errors() {
     let mut spec = LoadSpec { clients: 40, ..http() };
     let Target::Http { expect, .. } = &mut spec.target else { unreachable!() };
-    *expect = Expect { matches: Some("^test$".to_owned()), check_one_in: 10, ..Expect::default() };
+    **expect = Expect { matches: Some("^test$".to_owned()), check_one_in: 10, ..Expect::default() };
     let measurement = measure(&spec, |connection| {
         server(move |number, _, to| {
             let wrong = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nTEST".as_slice();

@@ -577,7 +577,7 @@ fn grpc_messages_are_checked_as_json() {
         let Target::Http { requests, expect, .. } = &mut spec.target else { unreachable!() };
         (requests[0].method, requests[0].target) = ("POST".to_owned(), format!("/a.B/{method}"));
         requests[0] = study::grpc::prepare(requests[0].clone()).unwrap();
-        *expect = Expect {
+        **expect = Expect {
             grpc: true,
             grpc_schema: Some(schema.encode()),
             json: vec![(path.to_owned(), "7".to_owned())],
@@ -612,7 +612,7 @@ fn times_between_grpc_messages_are_exact() {
     let Target::Http { requests, expect, .. } = &mut spec.target else { unreachable!() };
     (requests[0].method, requests[0].target) = ("POST".to_owned(), "/a.B/C".to_owned());
     requests[0] = study::grpc::prepare(requests[0].clone()).unwrap();
-    *expect = Expect { grpc: true, ..Expect::default() };
+    **expect = Expect { grpc: true, ..Expect::default() };
     // A response has a message after 1 ms, two more 2 ms later, and its end 4 ms after them.
     let measurement = measure(&spec, |_| {
         server(|request, to| {
@@ -640,7 +640,7 @@ fn grpc_messages_in_turn_wait_for_the_response() {
     (requests[0].method, requests[0].target) = ("POST".to_owned(), "/a.B/C".to_owned());
     let messages = [b"one".to_vec(), Vec::new(), b"three".to_vec()];
     requests[0] = study::grpc::prepare_messages(requests[0].clone(), &messages).unwrap();
-    (*expect, *in_turn) = (Expect { grpc: true, ..Expect::default() }, true);
+    (**expect, *in_turn) = (Expect { grpc: true, ..Expect::default() }, true);
     let bodies = Rc::new(RefCell::new(BTreeSet::new()));
     let seen = bodies.clone();
     let field = |name: &[u8], value: &[u8]| made(|out| hpack::push_field(out, name, value, Indexing::Skip));
