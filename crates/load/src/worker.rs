@@ -28,6 +28,8 @@ const TICK_NS: Nanos = 10_000_000;
 const ROUND_TICK_NS: Nanos = 200_000;
 /// Interval at which a client without a turn in the warm-up checks whether measuring has started, ns.
 const WARMUP_POLL_NS: Nanos = 10_000_000;
+/// Maximum number of times that a connection is read per event, so that others and timers do not wait.
+const BURSTS_MAX: u32 = 4;
 
 #[derive(Debug)]
 pub(crate) struct Task<'a> {
@@ -78,6 +80,8 @@ struct Worker<'a, D, P: Protocol> {
     turns_before: u64,
     spin_ns: Nanos,
     stalls: Stalls,
+    /// Number of responses in the data read last.
+    burst: u32,
 }
 
 /// Runs the worker. A simulation steps the coordinator in `on_turn`, called every turn. Fails only if the driver fails.
@@ -101,6 +105,7 @@ pub(crate) fn run<D: Driver, P: Protocol>(
         turns_before: 0,
         spin_ns: 0,
         stalls: Stalls::default(),
+        burst: 0,
         driver,
         protocol,
         task,
@@ -199,12 +204,17 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         match event {
             Event::Data(conn, data) => {
                 let Some(id) = self.connections.client_of(conn) else { return self.parked_data(conn, data) };
-                let at = self.driver.now();
-                self.tally.recorder.received_bytes += self.tally.measured(self.driver.bytes(data).len());
-                if self.connections.client(id).tls.is_some() {
-                    self.decrypt(id, data, at);
-                } else {
-                    self.read(id, Source::Driver(data), at);
+                let mut next = Some(self.received(data));
+                let mut bursts = 0;
+                while let Some((data, at)) = next {
+                    if self.connections.client(id).tls.is_some() {
+                        self.decrypt(id, data, at);
+                    } else {
+                        self.read(id, Source::Driver(data), at);
+                    }
+                    bursts += 1;
+                    let answers = std::mem::take(&mut self.burst);
+                    next = if bursts < BURSTS_MAX { self.receive_more(id, answers) } else { None };
                 }
             }
             Event::Connected(conn) => self.connected(conn),
@@ -216,7 +226,24 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
     }
 
     #[inline]
-    fn read(&mut self, id: u32, source: Source, at: Nanos) {
+    fn received(&mut self, data: Data) -> (Data, Nanos) {
+        self.tally.recorder.received_bytes += self.tally.measured(self.driver.bytes(data).len());
+        (data, self.driver.now())
+    }
+
+    /// Receives the data that has arrived since the last event, if the connection waits for most of its responses.
+    /// Otherwise, a server that writes each response by itself would cause one wake-up and one write per response.
+    #[inline]
+    fn receive_more(&mut self, id: u32, answers: u32) -> Option<(Data, Nanos)> {
+        if answers == 0 || answers > self.connections.depth / 2 {
+            return None;
+        }
+        let data = self.driver.receive_more(self.connections.client(id).conn?)?;
+        Some(self.received(data))
+    }
+
+    #[inline]
+    fn read(&mut self, id: u32, mut source: Source, mut at: Nanos) {
         let mut offset = 0;
         let mut answers = 0;
         loop {
@@ -226,6 +253,13 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
                 Source::Plain => &self.plain[offset..],
             };
             if bytes.is_empty() {
+                // Requests that replace these responses wait for more, to be sent together.
+                if let Source::Driver(_) = source
+                    && let Some((data, now)) = self.receive_more(id, answers)
+                {
+                    (source, offset, at) = (Source::Driver(data), 0, now);
+                    continue;
+                }
                 break;
             }
             match client.state {
@@ -241,7 +275,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
             }
             let flight = *flight;
             match self.protocol.read(&mut client.stream, flight.expected, bytes, at) {
-                Parsed::More => break,
+                Parsed::More => offset += bytes.len(),
                 Parsed::Answer { used, fault, status, last, seen } => {
                     offset += used;
                     answers += 1;
@@ -286,6 +320,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
                 Parsed::Broken(fault) => return self.broken(id, fault, at),
             }
         }
+        self.burst = answers;
         if P::ORDERED {
             if answers > 0 {
                 self.go_on(id, at, answers);

@@ -159,6 +159,12 @@ pub trait Driver {
     /// Returns the next event; `None` at the end of the turn. Invalidates the bytes of the previous event.
     fn next_event(&mut self) -> Option<Event>;
 
+    /// Returns data that has arrived on a connection since its last event; `None` if there is none, or if the driver
+    /// reports it only by events. Invalidates the bytes of the previous event.
+    fn receive_more(&mut self, _: Conn) -> Option<Data> {
+        None
+    }
+
     /// Returns the bytes of the latest [`Event::Data`].
     fn bytes(&self, data: Data) -> &[u8];
 }

@@ -463,6 +463,23 @@ impl Driver for Epoll {
     }
 
     #[inline]
+    fn receive_more(&mut self, conn: Conn) -> Option<Data> {
+        let connection = self.connections.get_mut(conn)?;
+        if !connection.watched.contains(EventFlags::IN) {
+            return None;
+        }
+        match rustix::net::recv(connection.socket.as_ref()?, &mut *self.received, RecvFlags::DONTWAIT) {
+            Ok((count, _)) if count > 0 => Some(Data { buffer: 0, len: count as u32 }),
+            Err(Errno::AGAIN) => None,
+            // The end of the stream or an error: the next turn reports it.
+            _ => {
+                connection.rearm(&self.epoll, conn, connection.watched);
+                None
+            }
+        }
+    }
+
+    #[inline]
     fn bytes(&self, data: Data) -> &[u8] {
         &self.received[..data.len as usize]
     }

@@ -28,6 +28,7 @@ macro_rules! suite {
 
 suite!(
     bytes_arrive_in_order_and_whole,
+    data_may_be_received_before_its_event,
     sending_before_the_connection_stands,
     half_close_leaves_the_other_half,
     both_ends_in_order_close_by_themselves,
@@ -72,6 +73,34 @@ fn bytes_arrive_in_order_and_whole<O: Opener>(open: &O) {
         pair.driver.send(pair.server, &ping).unwrap();
         assert_eq!(pair.receive(pair.client, 100), ping);
     }
+}
+
+fn data_may_be_received_before_its_event<O: Opener>(open: &O) {
+    let Pair { mut driver, client, server, .. } = Pair::new(open, &CONFIG);
+    let (mut sent, mut received) = (Vec::new(), Vec::new());
+    let receive_more = |driver: &mut O::Driver, received: &mut Vec<u8>| {
+        while let Some(data) = driver.receive_more(server) {
+            received.extend_from_slice(driver.bytes(data));
+        }
+    };
+    for piece in 0..100 {
+        driver.send(client, &[piece; 100]).unwrap();
+        sent.extend([piece; 100]);
+        receive_more(&mut driver, &mut received);
+    }
+    driver.end_stream(client);
+    receive_more(&mut driver, &mut received);
+    until(&mut driver, |driver, event| {
+        match event {
+            Event::Data(conn, data) if conn == server => received.extend(driver.bytes(data)),
+            Event::EndOfStream(conn) if conn == server => return true,
+            other => panic!("{other:?}"),
+        }
+        receive_more(driver, &mut received);
+        false
+    });
+    assert_eq!(received, sent);
+    assert!(driver.receive_more(server).is_none());
 }
 
 fn sending_before_the_connection_stands<O: Opener>(open: &O) {

@@ -93,19 +93,14 @@ impl Sim {
 
     fn read(&mut self, conn: Conn) -> Option<Event> {
         let &mut Connection { link, side, phase, .. } = self.connections.get_mut(conn)?;
-        let (paused, most) = (self.is_paused(conn, link, side), self.dice.within_usize(&self.network.read_bytes));
-        let most = most.min(self.config.receive_bytes).max(1);
-        let end = self.links[link].as_mut().map(|ends| &mut ends[side])?;
-        end.noted = false;
+        self.end(link, side)?.noted = false;
+        if let Some(data) = self.receive_more(conn) {
+            return Some(Event::Data(conn, data));
+        }
+        let paused = self.is_paused(conn, link, side);
+        let end = self.end(link, side)?;
         if phase != Phase::Open || paused {
             return None;
-        }
-        if !end.inbox.is_empty() {
-            let count = most.min(end.inbox.len());
-            self.received = pop(&mut end.inbox, count);
-            self.taken(link, side, count);
-            self.note(conn);
-            return Some(Event::Data(conn, Data { buffer: 0, len: count as u32 }));
         }
         if end.reset_arrived {
             self.finish(conn, CloseReason::Reset);
@@ -283,6 +278,18 @@ impl Driver for Sim {
             }
         }
         None
+    }
+
+    fn receive_more(&mut self, conn: Conn) -> Option<Data> {
+        let &mut Connection { link, side, phase, .. } = self.connections.get_mut(conn)?;
+        let (paused, most) = (self.is_paused(conn, link, side), self.dice.within_usize(&self.network.read_bytes));
+        let most = most.min(self.config.receive_bytes).max(1);
+        let end = self.end(link, side).filter(|end| phase == Phase::Open && !paused && !end.inbox.is_empty())?;
+        let count = most.min(end.inbox.len());
+        self.received = pop(&mut end.inbox, count);
+        self.taken(link, side, count);
+        self.note(conn);
+        Some(Data { buffer: 0, len: count as u32 })
     }
 
     fn bytes(&self, data: Data) -> &[u8] {
