@@ -1,3 +1,3 @@
 module http-go
 
-go 1.22
+go 1.24

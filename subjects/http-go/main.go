@@ -1,4 +1,4 @@
-//go:build go1.22
+//go:build go1.24
 
 // HTTP server: net/http, a goroutine per connection. The runtime respects the CPU affinity.
 package main
@@ -56,6 +56,12 @@ func main() {
 		os.Exit(1)
 	}
 	fmt.Println("ready", listener.Addr().(*net.TCPAddr).Port)
-	fmt.Fprintln(os.Stderr, http.Serve(listener, routes))
+	// A server with both would wait for the 14 bytes after which it can tell them apart, even on shorter requests.
+	protocols := new(http.Protocols)
+	isHTTP2 := os.Getenv("HTTP_VERSION") == "2"
+	protocols.SetHTTP1(!isHTTP2)
+	protocols.SetUnencryptedHTTP2(isHTTP2)
+	server := http.Server{Handler: routes, Protocols: protocols}
+	fmt.Fprintln(os.Stderr, server.Serve(listener))
 	os.Exit(1)
 }

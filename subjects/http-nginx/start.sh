@@ -28,9 +28,10 @@ ulimit -n "$(ulimit -Hn)" 2>/dev/null || true
 files=$(ulimit -n)
 case $files in unlimited | ??????*) files=32768 ;; esac # nginx allocates its connections in advance
 if [ "$files" -gt 32768 ]; then files=32768; fi
-# From version 1.25.1 one port speaks HTTP/1.1 and HTTP/2.
+# From version 1.25.1 one port speaks HTTP/1.1 and HTTP/2. An older nginx speaks one of them.
+http2= listen=
 case $("$nginx" -v 2>&1) in
-  *nginx/1.[0-9].* | *nginx/1.1[0-9].* | *nginx/1.2[0-4].* | *nginx/1.25.0*) http2= ;;
+  *nginx/1.[0-9].* | *nginx/1.1[0-9].* | *nginx/1.2[0-4].* | *nginx/1.25.0*) [ "${HTTP_VERSION-}" != 2 ] || listen=http2 ;;
   *) http2="http2 on;" ;;
 esac
 cat > "$place/nginx.conf" <<END
@@ -53,7 +54,7 @@ http {
   scgi_temp_path $place/scgi;
   server {
     $http2
-    listen $address:$port backlog=65535; # the kernel caps it at net.core.somaxconn
+    listen $address:$port $listen backlog=65535; # the kernel caps it at net.core.somaxconn
     location = / { return 200 "test"; }
     location = /plaintext { return 200 "Hello, World!"; }
     location / { return 404; }
