@@ -28,7 +28,7 @@ ulimit -n "$(ulimit -Hn)" 2>/dev/null || true
 files=$(ulimit -n)
 case $files in unlimited | ??????*) files=32768 ;; esac # nginx allocates its connections in advance
 if [ "$files" -gt 32768 ]; then files=32768; fi
-# From version 1.25.1 one port speaks HTTP/1.1 and HTTP/2. An older nginx speaks one of them.
+# From version 1.25.1 one port serves HTTP/1.1 and HTTP/2; before that, HTTP_VERSION decides.
 http2= listen=
 case $("$nginx" -v 2>&1) in
   *nginx/1.[0-9].* | *nginx/1.1[0-9].* | *nginx/1.2[0-4].* | *nginx/1.25.0*) [ "${HTTP_VERSION-}" != 2 ] || listen=http2 ;;
