@@ -1,16 +1,7 @@
 //! The results of analyzing a run, complete enough that a renderer computes nothing itself.
 
-mod agents;
-mod containers;
-mod cpu_profile;
-mod gate;
 mod history;
-mod miss_ratio;
-mod operations;
-mod proxy_overhead;
 mod request_trends;
-mod run_conditions;
-mod trial_timeline;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,10 +9,11 @@ use crate::compact_metric_values::MetricValues;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stats::Bound;
+use study::cpu_profile::{SampledFunction, SampledStack};
 use study::plan::{Design, Figure, Level, Table};
 use study::record::{
     Build, Calibration, Censored, FailureKind, Finding, Histogram, Host, IdlePolicy, Limit, NetworkCounters, Node,
-    Purpose, RunState,
+    Probes, Purpose, RunState,
 };
 use study::{Metric, WarningKind};
 
@@ -29,20 +21,11 @@ pub use stats::Estimate;
 pub use stats::effects::{Scale as EffectScale, Source as SourceKind};
 pub use stats::search::{Bound as SearchBound, End as SearchEnd, Rate as SearchRate, Verdict as SearchVerdict};
 
-pub use self::agents::{AgentFinding, MedianRange};
-pub use self::containers::HostedFinding;
-pub use self::cpu_profile::{ProfileDifference, ProfileFinding, ShareDifference};
-pub use self::gate::{GateFinding, GateTest, GateVerdict};
 pub use self::history::{
     HISTORY_VERSION, History, HistoryPoint, HistoryRun, Machine, MachineHistory, PointValue, RunHead, SideBySide,
     SidePoint, Step,
 };
-pub use self::miss_ratio::{CurvePolicy, MissRatioCurve, MissRatioPoint, MissRatios, PolicyPoint};
-pub use self::operations::{OperationFinding, OverTrials, RowOperations};
-pub use self::proxy_overhead::{Added, AddedMetric};
 pub use self::request_trends::{OverRequests, RequestPoint, Trend as RequestTrend};
-pub use self::run_conditions::{Probed, ProbedTrial, Scope, States};
-pub use self::trial_timeline::{Column, InsideTrial, Process, Role};
 
 /// Format version of [`Findings`] that this build writes.
 pub const FINDINGS_VERSION: u32 = 3;
@@ -619,17 +602,16 @@ impl Mark {
         match self {
             Mark::Shared => false,
             Mark::GeneratorBound | Mark::NetworkBound => is_pace(metric),
-            Mark::Hung => !is_size(metric) && !matches!(metric.name, "errors" | "error_share"),
+            Mark::Hung => {
+                let is_size = metric.unit == "bytes" && !metric.name.ends_with("_per_request");
+                !is_size && !matches!(metric.name, "errors" | "error_share")
+            }
         }
     }
 }
 
 fn is_pace(metric: &Metric) -> bool {
     matches!(metric.unit, "1/s" | "bytes/s" | "ns") && !metric.name.ends_with("_cpu_per_request")
-}
-
-fn is_size(metric: &Metric) -> bool {
-    metric.unit == "bytes" && !metric.name.ends_with("_per_request")
 }
 
 /// The event at which the latency of a request starts.
@@ -956,6 +938,532 @@ pub struct ChangeAt {
     pub factor: String,
     /// Level of the second factor.
     pub level: Level,
+}
+
+/// Results of one generator of a cluster over the trials of a row.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct AgentFinding {
+    /// Name of the generator's machine.
+    pub node: String,
+    /// Number of measured trials in which the generator took part.
+    pub trials: usize,
+    /// Median latency of a trial, ns; `null` if no trial has enough responses.
+    pub latency_p50_ns: Option<MedianRange>,
+    /// 99th percentile of the latency of a trial, ns; `null` if no trial has enough responses.
+    pub latency_p99_ns: Option<MedianRange>,
+    /// Rate of valid responses to this generator, per second; `null` if no trial has a value.
+    pub rate_per_s: Option<MedianRange>,
+    /// This generator's share of the valid responses of all generators, from 0 to 1; `null` if no trial has responses.
+    pub share: Option<MedianRange>,
+    /// CPU utilization of the generator's busiest worker, from 0 to 1; `null` if unknown.
+    pub busy: Option<MedianRange>,
+    /// Number of trials for each limit of this generator.
+    pub limits: BTreeMap<Limit, usize>,
+}
+
+/// Median, minimum and maximum over the trials. Values are not averaged over generators.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct MedianRange {
+    /// Median over the trials, in the unit of the summarized value.
+    pub median: f64,
+    /// Minimum over the trials, in the unit of the summarized value.
+    pub min: f64,
+    /// Maximum over the trials, in the unit of the summarized value.
+    pub max: f64,
+}
+
+impl MedianRange {
+    /// Summarizes values in any order; `None` if none of them is finite.
+    pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
+        let mut sorted = values.into_iter().filter(|value| value.is_finite()).collect::<Vec<_>>();
+        sorted.sort_by(f64::total_cmp);
+        Some(MedianRange { median: stats::quantile(&sorted, 0.5)?, min: *sorted.first()?, max: *sorted.last()? })
+    }
+}
+
+/// Resource usage of a server or a companion over the trials of a row. A value that no trial has is `null`.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct HostedFinding {
+    /// Label of the design point at which the program ran.
+    pub label: String,
+    /// Name of the companion; `None` if this is the server.
+    pub companion: Option<String>,
+    /// How the program runs: `process`, or the engine and the image of the container.
+    pub runs_as: String,
+    /// Time from start until the program listened, ns; `null` if unknown.
+    pub ready_ns: Option<MedianRange>,
+    /// CPU time of the program per request of the load, ns; `null` if unknown.
+    pub cpu_per_request_ns: Option<MedianRange>,
+    /// Peak resident memory of the program's processes, bytes; `null` if unknown.
+    pub rss_max_bytes: Option<MedianRange>,
+    /// Peak memory charged to the container's control group, bytes; `null` if unknown.
+    pub charged_max_bytes: Option<MedianRange>,
+    /// Block device reads and writes of the container's control group while measuring, bytes; `null` if unknown.
+    pub io_bytes: Option<MedianRange>,
+}
+
+/// CPU profile of the server at one design point.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct ProfileFinding {
+    /// Label of the profiled design point.
+    pub label: String,
+    /// Why there is no profile, or why samples are missing; `None` for a complete profile.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+    /// Name of the event that triggered samples.
+    pub event: String,
+    /// Number of samples taken of the server.
+    pub samples: u64,
+    /// Number of samples whose stacks were dropped.
+    pub other_samples: u64,
+    /// Throughput of the profiled trial over the mean of the measured trials; `None` if either is unknown.
+    pub rate_ratio: Option<f64>,
+    /// Functions by number of self samples, largest first.
+    pub functions: Vec<SampledFunction>,
+    /// Stacks by number of samples, largest first; frames are indices into `functions`.
+    pub stacks: Vec<SampledStack>,
+    /// Summary in words: the size of the profile, and how much profiling disturbed the server.
+    pub sentence: String,
+}
+
+impl ProfileFinding {
+    /// Returns the self samples of a function as a fraction of all samples; `None` without samples.
+    pub fn share(&self, function: &SampledFunction) -> Option<f64> {
+        (self.samples > 0).then(|| function.self_samples as f64 / self.samples as f64)
+    }
+}
+
+/// Differences between the CPU profiles of two contenders.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct ProfileDifference {
+    /// Label of the first design point, which is the baseline if there is one.
+    pub a: String,
+    /// Label of the second design point.
+    pub b: String,
+    /// Functions whose share differs by more than sampling noise, largest difference first.
+    pub functions: Vec<ShareDifference>,
+    /// Summary in words of the shown differences.
+    pub sentence: String,
+}
+
+/// Share of one function in two profiles.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct ShareDifference {
+    /// Name of the function.
+    pub name: String,
+    /// Whether the function belongs to the kernel.
+    pub kernel: bool,
+    /// Fraction of the samples of the first design point that were taken in the function.
+    pub a: f64,
+    /// Fraction of the samples of the second design point that were taken in the function.
+    pub b: f64,
+}
+
+/// Operations of one row. A row with several journeys has one entry per journey.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct RowOperations {
+    /// Index of the operations' row in `Findings::rows`.
+    pub row: usize,
+    /// Name of the journey; `null` for the requests of a mix and for stages.
+    pub journey: Option<String>,
+    /// Number of completed journeys over all trials.
+    pub completed: u64,
+    /// Number of journeys over all trials that ended early because of an error.
+    pub abandoned: u64,
+    /// Operations in the order of the journey or mix.
+    pub operations: Vec<OperationFinding>,
+}
+
+/// Results of one operation over all trials.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct OperationFinding {
+    /// Name of the operation, or method and target of the request, or number and rates of the stage.
+    pub name: String,
+    /// Number of calls with a valid response over all trials.
+    pub requests: u64,
+    /// Number of failed calls over all trials.
+    pub errors: u64,
+    /// Mean latency per trial, ns.
+    pub latency_mean: OverTrials,
+    /// Median latency per trial, ns.
+    pub latency_p50: OverTrials,
+    /// 99th percentile of the latency per trial, ns.
+    pub latency_p99: OverTrials,
+    /// Median of the time to the first part of a response, per trial, ns. Only responses in several parts count.
+    pub first_byte_p50: OverTrials,
+    /// Achieved requests per second in a stage of a changing rate; `null` for other operations.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate_per_s: Option<OverTrials>,
+}
+
+/// A value per trial, summarized over the trials.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct OverTrials {
+    /// Mean over the trials; `null` if a trial has too few calls.
+    pub mean: Option<f64>,
+    /// Mean with its Student t interval; `null` for fewer than two trials.
+    pub estimate: Option<Estimate>,
+}
+
+impl OverTrials {
+    pub(crate) fn new(values: Option<Vec<f64>>, level: f64) -> Self {
+        let values = values.unwrap_or_default();
+        Self { mean: stats::interval::average(&values), estimate: stats::interval::mean(&values, level) }
+    }
+}
+
+/// Overhead of proxies at one design point, compared with the same point without them (`direct`).
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Added {
+    /// Index of the row with proxies in `Findings::rows`.
+    pub row: usize,
+    /// Index of the row at `direct` in `Findings::rows`.
+    pub direct: usize,
+    /// The proxies as named in the study.
+    pub through: String,
+    /// Levels of the other factors, such as `clients 50`; empty if none of them varies.
+    pub place: String,
+    /// Overhead in each compared metric.
+    pub metrics: Vec<AddedMetric>,
+    /// Summary of the overhead in words.
+    pub sentence: String,
+}
+
+/// Overhead of proxies in one metric, with values in the metric's unit.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct AddedMetric {
+    /// Name of the compared metric.
+    pub metric: String,
+    /// Mean at `direct` over the common blocks.
+    pub direct: f64,
+    /// Mean through the proxies over the common blocks.
+    pub through: f64,
+    /// Typical difference per block, through minus direct (Hodges & Lehmann), with its signed rank interval. `None` for
+    /// fewer than six blocks, which have no 95 % interval.
+    pub difference: Option<Estimate>,
+    /// Typical ratio of through to direct with its interval; `None` without a `difference`, or if a value is at most 0.
+    pub ratio: Option<Estimate>,
+    /// Probability of such a clear difference by chance (Wilcoxon's exact signed rank test), adjusted (Holm) for all
+    /// points and, for a metric that sentences mention, for all such metrics. `None` without common blocks.
+    pub p_adjusted: Option<f64>,
+    /// Whether a difference is shown at the run's confidence level; requires at least 12 blocks.
+    pub shown: bool,
+    /// Number of blocks in which both rows have a trial.
+    pub blocks: u64,
+}
+
+impl Added {
+    /// Looks up the overhead in a metric by name; `None` if it was not compared.
+    pub fn metric(&self, name: &str) -> Option<&AddedMetric> {
+        self.metrics.iter().find(|metric| metric.metric == name)
+    }
+}
+
+/// Conditions that the absolute values of a run depend on.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Scope {
+    /// Start of the first trial, UTC, RFC 3339.
+    pub from: String,
+    /// Start of the last trial, UTC, RFC 3339.
+    pub until: String,
+    /// Smallest number of trials of a row, ignoring rows without trials.
+    pub starts_min: usize,
+    /// Largest share, from 0 to 1, of a rare kind of start that `starts_min` trials may miss at the intervals' level.
+    pub unseen_share: f64,
+    /// Period of the run for display, such as `2026-11-20 21:05 to 21:31 UTC`.
+    pub times: String,
+    /// Summary in words of the period and the trials per row.
+    pub sentence: String,
+}
+
+/// Whether the machine's speed changed during the run, which makes consecutive trials similar.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct States {
+    /// Probability that consecutive trials are so similar by chance, over all trials in execution order.
+    pub p: f64,
+    /// Whether `p` is at most 0.05. The test misses spells of different speed that are longer than the run.
+    pub alarm: bool,
+    /// Result of the test in words.
+    pub sentence: String,
+}
+
+/// CPU speed measured by a fixed piece of work before and after each trial. No results are adjusted for it.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Probed {
+    /// Median CPU time of the probes on all CPUs, ns. Comparable between runs on the same CPU model.
+    pub cpu_ns_median: f64,
+    /// Trials with probes, in execution order.
+    pub trials: Vec<ProbedTrial>,
+    /// The median CPU time in words.
+    pub sentence: String,
+    /// Number of trials that other processes disturbed, in words; `None` if no disturbance was detected.
+    pub warning: Option<String>,
+}
+
+/// The probes of one trial.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ProbedTrial {
+    /// Position in the run's order of trials, from 0.
+    pub order: u32,
+    /// Whether another process used a CPU: the wall time of a probe exceeds 1.1 times its CPU time.
+    pub contended: bool,
+    /// Times of the probes before and after the trial.
+    pub probes: Probes,
+}
+
+impl ProbedTrial {
+    /// Returns the mean CPU time of the trial's probes, ns; `None` without probes.
+    pub fn cpu_ns(&self) -> Option<f64> {
+        let all = self.probes.all().map(|probe| probe.cpu_ns as f64).collect::<Vec<_>>();
+        stats::interval::average(&all)
+    }
+}
+
+/// Timeline of the measured time of one trial.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct InsideTrial {
+    /// Index of the trial's row in `Findings::rows`.
+    pub row: usize,
+    /// Position of the trial in the run's order, from 0.
+    pub order: u32,
+    /// Number of the trial's block, from 0.
+    pub block: u32,
+    /// Metric by which the trial is the median of its row: `Findings::metric`, or `throughput` if no trial has a value.
+    pub metric: String,
+    /// Length of the measured time, ns.
+    pub duration_ns: u64,
+    /// Consecutive slices of the measured time, at most 120.
+    pub columns: Vec<Column>,
+    /// Server, proxies in the order in which requests pass them, and generator.
+    pub processes: Vec<Process>,
+}
+
+/// A slice of the measured time, made of adjacent windows.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Column {
+    /// Start of the slice, ns since measuring began.
+    pub from_ns: u64,
+    /// End of the slice, ns since measuring began.
+    pub to_ns: u64,
+    /// Number of valid responses in the slice.
+    pub requests: u64,
+    /// Number of errors of all kinds in the slice.
+    pub errors: u64,
+    /// Number of latencies in each non-empty band, ascending: band `b` covers 2^(b/4) ns to 2^((b+1)/4) ns.
+    pub bands: Vec<(u16, u64)>,
+    /// Median latency in the slice, ns; `None` without latencies.
+    pub p50_ns: Option<f64>,
+    /// 99th percentile of the latency in the slice, ns; `None` for fewer than 100 latencies.
+    pub p99_ns: Option<f64>,
+}
+
+/// Resource usage of a process during the trial.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Process {
+    /// Role of the process in the trial.
+    pub role: Role,
+    /// Name of a proxy; empty for the server and the generator, which are single processes.
+    pub name: String,
+    /// CPUs in use: pairs of time (ns since measuring began) and mean since the previous sample. Each time is the
+    /// midpoint between the two samples. Empty if the process was not sampled.
+    pub cpus: Vec<(f64, f64)>,
+    /// Mean number of CPUs in use over the measured time; `None` if unknown.
+    pub cpus_mean: Option<f64>,
+    /// Resident set: pairs of time (ns since measuring began) and bytes. Empty if the process was not sampled.
+    pub rss_bytes: Vec<(f64, f64)>,
+}
+
+/// Role of a process in the trial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// The server under test.
+    Server,
+    /// A proxy before the server.
+    Proxy,
+    /// The load generator.
+    Generator,
+}
+
+/// Miss-ratio curves of one panel of a figure.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct MissRatios {
+    /// Index of the figure in `Findings::figures`.
+    pub figure: usize,
+    /// Factor whose levels are memory limits.
+    pub x: String,
+    /// Levels of the factors other than memory limit and series, such as `clients 50`; empty if none of them varies.
+    pub panel: String,
+    /// Measured curves, one per series.
+    pub curves: Vec<MissRatioCurve>,
+    /// Simulated curves of eviction policies.
+    pub policies: Vec<CurvePolicy>,
+    /// Results in words, one sentence per series: whether and where the measured curve deviates from its policy.
+    pub sentences: Vec<String>,
+    /// Descriptions of the policies, and reasons for missing curves.
+    pub notes: Vec<String>,
+}
+
+/// A measured curve, which belongs to one series.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct MissRatioCurve {
+    /// Name of the series.
+    pub label: String,
+    /// Level of the factor that defines the series; `None` if the panel has only one series.
+    pub series: Option<Level>,
+    /// Policy that the curve is compared with; `None` if it was not simulated.
+    pub policy: Option<String>,
+    /// Whether the study declares this policy for the series.
+    pub is_own: bool,
+    /// Measured points by memory limit, ascending.
+    pub points: Vec<MissRatioPoint>,
+}
+
+/// A measured point of a curve, at one memory limit.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct MissRatioPoint {
+    /// Index of the point's row in `Findings::rows`.
+    pub row: usize,
+    /// Memory limit as written in the study.
+    pub capacity: Level,
+    /// Memory limit, bytes.
+    pub capacity_bytes: u64,
+    /// Memory limit divided by footprint (the bytes of all distinct requested keys and values); `None` if unknown.
+    pub footprint_share: Option<f64>,
+    /// Memory of the server above its usage before the load, bytes, mean over the trials; `None` if unknown.
+    pub memory_bytes: Option<f64>,
+    /// Misses per GET, from 0 to 1; mean over the trials.
+    pub miss_ratio: f64,
+    /// Miss ratio with its interval; `None` if it has no interval.
+    pub estimate: Option<Estimate>,
+    /// Mean miss ratio of the simulated policy for the operations of these trials; `None` if it was not simulated.
+    pub simulated: Option<f64>,
+    /// Mean over the trials of the measured minus the simulated miss ratio. `None` for fewer than two simulated trials.
+    pub difference: Option<Estimate>,
+    /// Probability of such a large difference by chance, adjusted for all points (Holm); `None` for a single trial.
+    pub p_adjusted: Option<f64>,
+    /// Whether the point deviates from the policy by more than chance and by more than 0.1 percentage points.
+    pub strays: bool,
+    /// Whether the difference is shown to be within ±0.1 percentage points (two one-sided tests, Holm).
+    pub keeps: bool,
+}
+
+/// Simulated curve of an eviction policy.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct CurvePolicy {
+    /// Name of the eviction policy.
+    pub name: String,
+    /// Description of the policy in words.
+    pub text: String,
+    /// Points by memory limit, ascending.
+    pub points: Vec<PolicyPoint>,
+}
+
+/// A point on the curve of a policy.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct PolicyPoint {
+    /// Memory limit, bytes.
+    pub capacity_bytes: u64,
+    /// Misses per GET, from 0 to 1; mean over the replays.
+    pub miss_ratio: f64,
+    /// Number of trials whose operations were replayed.
+    pub replays: usize,
+}
+
+/// Results of candidates relative to their baseline.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct GateFinding {
+    /// The factor whose levels are compared.
+    pub factor: String,
+    /// Level that is the baseline.
+    pub base: String,
+    /// Conditions that fail a candidate; `None` if the study asks only whether candidates differ.
+    pub fail_if: Option<String>,
+    /// Share of requests, from 0 to 1, that a candidate may fail in addition to the share that the baseline fails.
+    pub allow_errors: f64,
+    /// Outcome for a candidate that is shown neither to fail nor to pass.
+    pub undecided: study::gate::Undecided,
+    /// Overall verdict, the worst of `tests`.
+    pub verdict: GateVerdict,
+    /// Tests of conditions and failed requests per candidate and combination of other factors, at a joint error level.
+    pub tests: Vec<GateTest>,
+    /// Tests of other metrics on the same pairs, each with its own error level: about 1 in 20 is significant by chance.
+    pub also: Vec<GateTest>,
+    /// Tests of the baseline against itself (`--null`). Any difference shown here is a false alarm.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub null: Vec<GateTest>,
+    /// Median difference between the values of a pair of baseline trials, as a fraction; `None` without `--null`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub null_scatter: Option<f64>,
+    /// Total time of all trials, ns, without builds.
+    pub cost_ns: u64,
+}
+
+/// Verdict on one candidate or on all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum GateVerdict {
+    /// The candidate is shown to meet the condition or, if the study has none, to be better than the baseline.
+    NotWorse,
+    /// The pairs so far show neither outcome.
+    Undecided,
+    /// There are no pairs of trials, or they allow no verdict; the test gives the reason.
+    NoVerdict,
+    /// The candidate is shown to fail the condition or, if the study has none, to be worse than the baseline.
+    Worse,
+}
+
+/// Test of one candidate by one metric.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct GateTest {
+    /// Levels of the other factors that vary, such as `clients 40`; empty if none of them varies.
+    pub label: String,
+    /// Level that is the candidate.
+    pub candidate: String,
+    /// Name of the tested metric.
+    pub metric: String,
+    /// Bound that the candidate must meet; `None` if any difference counts.
+    pub bound: Option<study::gate::Bound>,
+    /// Verdict of this test on its candidate.
+    pub verdict: GateVerdict,
+    /// Why there is no verdict; `None` if there is one, or if more pairs may still decide.
+    pub reason: Option<String>,
+    /// Whether more pairs of trials may follow.
+    pub open: bool,
+    /// Number of pairs of trials that the test uses.
+    pub pairs: u64,
+    /// One-sided p-value of the outcome that is closer to being shown; `None` if the pairs were not tested.
+    pub p: Option<f64>,
+    /// Significance level of the test at this number of pairs; `None` if the pairs were not tested.
+    pub level: Option<f64>,
+    /// Typical ratio candidate/baseline (Hodges & Lehmann) with its interval, which excludes 1 or the bound if an
+    /// outcome is shown. `None` for an absolute bound, for failed requests, or for too few pairs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ratio: Option<Estimate>,
+    /// Typical value of the candidate in the metric's unit, with its interval; `None` unless the bound is absolute.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value: Option<Estimate>,
+    /// Share of failed requests, candidate minus baseline, with its interval; `None` in tests of other metrics.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub difference: Option<Estimate>,
+    /// Typical value of the baseline in the metric's unit, or its mean share of failed requests; `None` if not tested.
+    pub base_value: Option<f64>,
+    /// Typical value of the candidate, defined like `base_value`; exactly `base_value` times `ratio`, if there is one.
+    pub candidate_value: Option<f64>,
+    /// Most frequent failure of the baseline and of the candidate, such as `status 503`; empty if no request failed.
+    #[serde(skip_serializing_if = "study::is_default")]
+    pub failed_by: [String; 2],
+    /// Number of additional pairs that would probably decide; `None` if decided or unknown.
+    pub more_pairs: Option<u64>,
+    /// Time that the additional pairs would take, ns; `None` if `more_pairs` is `None`.
+    pub more_ns: Option<u64>,
+}
+
+impl GateTest {
+    /// Whether the test compares shares of failed requests.
+    pub fn is_about_errors(&self) -> bool {
+        Metric::named(&self.metric).is_some_and(Metric::is_error_share)
+    }
 }
 
 #[cfg(test)]
