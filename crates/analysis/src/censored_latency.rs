@@ -20,11 +20,9 @@ impl Latency {
 
     /// Reads stored histograms of responses and of waiting requests; `None` if one of them is invalid.
     pub fn from_parts(answered: &Histogram, censored: Option<&Censored>) -> Option<Latency> {
+        let none = Histogram { precision_bits: answered.precision_bits, ..Histogram::default() };
         let waits = match censored.filter(|censored| !censored.is_empty()) {
-            None => merge_histograms::from_record(&Histogram {
-                precision_bits: answered.precision_bits,
-                ..Histogram::default()
-            })?,
+            None => merge_histograms::from_record(&none)?,
             Some(Censored { in_flight, unsent, .. }) => {
                 let mut waits = merge_histograms::from_record(in_flight)?;
                 waits.merge(&merge_histograms::from_record(unsent)?);
@@ -39,10 +37,12 @@ impl Latency {
         ProductLimit::new(&self.answered, &self.waits)
     }
 
-    /// Whether at least `needed` responses support a quantile. If `bound` is a lower bound, waiting requests count too.
-    pub(crate) fn is_enough(&self, bound: &Bound, needed: u64) -> bool {
+    /// Returns a quantile if enough responses support it. If it is a lower bound, waiting requests count too.
+    pub(crate) fn quantile(&self, estimate: &ProductLimit<'_>, q: f64, level: f64) -> Option<Bound> {
+        let bound = estimate.quantile(q)?;
         let waits = if bound.at_least { self.waits.len() } else { 0 };
-        self.answered.len().saturating_add(waits) >= needed
+        let known = self.answered.len().saturating_add(waits);
+        (known >= stats::order_statistics::samples_needed(q, level)).then_some(bound)
     }
 }
 

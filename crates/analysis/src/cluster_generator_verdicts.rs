@@ -41,27 +41,22 @@ const OF_PATH: [&str; 8] =
 /// Sets the verdict of each of [`Record::agents`], unless the trial failed. `nodes` are the run's machines.
 pub(crate) fn judge_agents(record: &mut Record, nodes: &[Node]) {
     let judged = judged(record, nodes);
-    record.agents.iter_mut().zip(judged).for_each(|(agent, judged)| agent.verdict = Some(judged.verdict));
+    record.agents.iter_mut().zip(judged).for_each(|(agent, (verdict, _))| agent.verdict = Some(verdict));
 }
 
-struct Judged {
-    verdict: Verdict,
-    differs: bool,
-    /// Whether the first reason of the verdict concerns only this generator.
-    is_named: bool,
-}
-
-fn judged(record: &Record, nodes: &[Node]) -> Vec<Judged> {
+/// Returns the verdict of each generator, with the difference that causes its first reason, if any.
+fn judged(record: &Record, nodes: &[Node]) -> Vec<(Verdict, Option<Difference>)> {
     if record.measurement().is_none() {
         return Vec::new();
     }
     let of = |(agent, found): (&Agent, Option<Difference>)| {
         let mut verdict = load_bottleneck::of_agent(&agent.measurement, record);
-        let blamed = found.and_then(|found| Some((found.limit?, found)));
-        let Some((limit, found)) = blamed else { return Judged { verdict, differs: false, is_named: true } };
-        verdict.limited_by = limit;
-        verdict.reasons.insert(0, format!("{}: {}", found.what, found.cause));
-        Judged { verdict, differs: true, is_named: found.is_named }
+        let found = found.filter(|found| found.limit.is_some());
+        if let Some(Difference { limit: Some(limit), what, cause, .. }) = &found {
+            verdict.limited_by = *limit;
+            verdict.reasons.insert(0, format!("{what}: {cause}"));
+        }
+        (verdict, found)
     };
     record.agents.iter().zip(differences(&record.agents, nodes)).map(of).collect()
 }
@@ -70,25 +65,19 @@ pub(crate) fn worst(mut of_all: Verdict, record: &Record, nodes: &[Node]) -> Ver
     if record.agents.is_empty() {
         return of_all;
     }
-    let rank = |limit| match limit {
-        Limit::Generator => 3,
-        Limit::Network => 2,
-        Limit::Shared => 1,
-        Limit::Subject | Limit::Neither | Limit::Proxy | Limit::Latency => 0,
-    };
-    let badness = |judged: &Judged| (judged.differs, rank(judged.verdict.limited_by));
-    let mut worst = None::<(&Agent, Judged)>;
-    for (agent, judged) in record.agents.iter().zip(judged(record, nodes)) {
-        let (differs, own) = badness(&judged);
+    let order = [Limit::Shared, Limit::Network, Limit::Generator];
+    let rank = |limit: Limit| order.iter().position(|known| *known == limit);
+    let badness =
+        |(_, (verdict, found)): &(&Agent, (Verdict, Option<Difference>))| (found.is_some(), rank(verdict.limited_by));
+    let is_worse = |found: &(&Agent, (Verdict, Option<Difference>))| {
+        let (differs, own) = badness(found);
         // At equal rank, the verdict that names a generator is more precise.
-        let is_worst = worst.as_ref().map_or(differs || own > 0 && own >= rank(of_all.limited_by), |(_, worst)| {
-            badness(&judged) > badness(worst)
-        });
-        if is_worst {
-            worst = Some((agent, judged));
-        }
-    }
-    if let Some((agent, Judged { mut verdict, is_named, .. })) = worst {
+        differs || own.is_some() && own >= rank(of_all.limited_by)
+    };
+    // Of equally bad generators, the first is reported.
+    let worst = record.agents.iter().zip(judged(record, nodes)).rev().filter(is_worse).max_by_key(badness);
+    if let Some((agent, (mut verdict, found))) = worst {
+        let is_named = found.is_none_or(|found| found.is_named);
         if let Some(first) = verdict.reasons.first_mut().filter(|_| is_named) {
             *first = format!("{}: {first}", agent.node);
         }
@@ -187,10 +176,6 @@ fn full_link(record: &Record, nodes: &[Node]) -> Option<String> {
     })
 }
 
-fn exact(value: f64) -> Estimate {
-    Estimate::around(value, 0.0, LEVEL, 1)
-}
-
 fn quantile(measurement: &Measurement, q: f64) -> Option<Estimate> {
     let latency = Latency::of(measurement)?;
     let point = latency.estimate().quantile(q)?.value;
@@ -241,12 +226,13 @@ impl Measure {
         (ratio > 1.0) == (self != Measure::Answered)
     }
 
-    fn phrase(self, is_open: bool) -> &'static str {
+    /// Returns the start of a sentence, the name and the unit of the measure.
+    fn words(self, is_open: bool) -> (&'static str, &'static str, &'static str) {
         match self {
-            Measure::P50 => "its p50 is",
-            Measure::P99 => "its p99 is",
-            Measure::Answered if is_open => "its share of requests with a response is",
-            Measure::Answered => "its rate per client is",
+            Measure::P50 => ("its p50 is", "p50", "ns"),
+            Measure::P99 => ("its p99 is", "p99", "ns"),
+            Measure::Answered if is_open => ("its share of requests with a response is", "answered share", ""),
+            Measure::Answered => ("its rate per client is", "rate per client", "1/s"),
         }
     }
 }
@@ -277,7 +263,7 @@ fn outlying_ratio(values: &[Option<Estimate>], at: usize) -> Option<f64> {
     (!is_alike && !is_chance).then_some(own.point / of_others.point)
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 struct Difference {
     measure: Measure,
     ratio: f64,
@@ -290,16 +276,14 @@ struct Difference {
 }
 
 fn differences(agents: &[Agent], nodes: &[Node]) -> Vec<Option<Difference>> {
-    let round_trips = agents.iter().map(|agent| link(agent, nodes).map(|link| link.round_trip_ns_p50));
-    let round_trips = round_trips.collect::<Vec<_>>();
+    let round_trips = agents.iter().map(|agent| Some(link(agent, nodes)?.round_trip_ns_p50)).collect::<Vec<_>>();
     let shortest = round_trips.iter().flatten().copied().fold(f64::INFINITY, f64::min);
     // A round trip longer than the shortest one can explain a slow generator, but does not mark a generator as slow.
     let further = round_trips.iter().map(|ns| ns.map_or(0.0, |ns| (ns - shortest).max(0.0))).collect::<Vec<_>>();
     let found = [Measure::P50, Measure::Answered, Measure::P99].map(|measure| {
         let values = agents.iter().map(|agent| measure.of(&agent.measurement)).collect::<Vec<_>>();
-        let nearer = values.iter().zip(agents).zip(&further);
-        let nearer = nearer.map(|((value, agent), ns)| Some(measure.without((*value)?, *ns, &agent.measurement)));
-        let nearer = nearer.collect::<Vec<_>>();
+        let nearer = |at: usize| Some(measure.without(values[at]?, further[at], &agents[at].measurement));
+        let nearer = (0..agents.len()).map(nearer).collect::<Vec<_>>();
         let both = |at| Some((measure, outlying_ratio(&values, at)?, outlying_ratio(&nearer, at)));
         (0..agents.len()).map(both).collect::<Vec<_>>()
     });
@@ -308,11 +292,10 @@ fn differences(agents: &[Agent], nodes: &[Node]) -> Vec<Option<Difference>> {
         format!("round trip {own}, the shortest {}", quantity(shortest, "ns"))
     };
     // Distance is the main cause if it explains more than half of the difference between the medians.
-    let medians = agents.iter().map(|agent| quantile(&agent.measurement, 0.5)).collect::<Vec<_>>();
+    let p50 = |agent: &Agent| Some(quantile(&agent.measurement, 0.5)?.point);
     let is_mostly_further = |at: usize| {
-        let others = (0..agents.len()).filter(|&other| other != at).filter_map(|other| medians[other]);
-        let others = median(&others.collect::<Vec<_>>());
-        medians[at].zip(others).is_some_and(|(own, others)| further[at] > (own.point - others.point).max(0.0) / 2.0)
+        let usual = MedianRange::of(others(agents, at).filter_map(p50));
+        p50(&agents[at]).zip(usual).is_some_and(|(own, usual)| further[at] > (own - usual.median).max(0.0) / 2.0)
     };
     let of_agent = |at: usize| {
         let lossy = lossy(agents, at);
@@ -334,13 +317,11 @@ fn differences(agents: &[Agent], nodes: &[Node]) -> Vec<Option<Difference>> {
         let what = if is_named { difference_text(agents, at, measure, ratio) } else { pair(agents, measure)? };
         Some(Difference { measure, ratio, what, cause, limit, is_named })
     };
-    let mut differences = (0..agents.len()).map(of_agent).collect::<Vec<_>>();
+    let differences = (0..agents.len()).map(of_agent).collect::<Vec<_>>();
     // If a generator is slow, those that look fast next to it are not reported.
-    let is_fast = |found: &mut Difference| !found.measure.is_slower(found.ratio);
-    if !differences.iter().flatten().cloned().all(|mut found| is_fast(&mut found)) {
-        differences.iter_mut().for_each(|found| drop(found.take_if(is_fast)));
-    }
-    differences
+    let is_slow = |found: &Difference| found.measure.is_slower(found.ratio);
+    let is_any_slow = differences.iter().flatten().any(is_slow);
+    differences.into_iter().map(|found| found.filter(|found| is_slow(found) || !is_any_slow)).collect()
 }
 
 type Cause = (String, Option<Limit>);
@@ -359,8 +340,7 @@ fn cause(agents: &[Agent], at: usize, nodes: &[Node], lossy: Option<String>, fur
         return occupied();
     }
     let able = |agent: &Agent| link(agent, nodes).map(|link| link.receive_bytes_per_s);
-    let usual = others(agents, at).filter_map(able).map(exact).collect::<Vec<_>>();
-    let usual = median(&usual).map_or(0.0, |usual| usual.point);
+    let usual = MedianRange::of(others(agents, at).filter_map(able)).map_or(0.0, |usual| usual.median);
     let moved = received_per_s(measurement);
     let text = match able(&agents[at]) {
         Some(able) if moved > FULL * able => format!("its link was full, {}", of_rate(moved, able)),
@@ -378,8 +358,7 @@ fn cause(agents: &[Agent], at: usize, nodes: &[Node], lossy: Option<String>, fur
 
 fn lossy(agents: &[Agent], at: usize) -> Option<String> {
     let own = agents[at].network.retransmits;
-    let lost = others(agents, at).map(|agent| exact(agent.network.retransmits as f64));
-    let usual = median(&lost.collect::<Vec<_>>())?.point;
+    let usual = MedianRange::of(others(agents, at).map(|agent| agent.network.retransmits as f64))?.median;
     (own >= LOST_LEAST && own as f64 > LOST_TIMES * usual)
         .then(|| format!("its link loses segments, {own} retransmitted, {usual:.0} elsewhere"))
 }
@@ -388,7 +367,7 @@ fn difference_text(agents: &[Agent], at: usize, measure: Measure, ratio: f64) ->
     let others = others(agents, at).map(|agent| agent.node.as_str()).collect::<Vec<_>>();
     let others = if others.len() <= 3 { all_of(&others, "and") } else { "the others".to_owned() };
     let is_open = agents[at].measurement.offered_per_s.is_some();
-    format!("{} {} that of {others}", measure.phrase(is_open), times(ratio))
+    format!("{} {} that of {others}", measure.words(is_open).0, times(ratio))
 }
 
 fn times(ratio: f64) -> String {
@@ -401,12 +380,7 @@ fn times(ratio: f64) -> String {
 
 fn pair(agents: &[Agent], measure: Measure) -> Option<String> {
     let names = agents.iter().map(|agent| agent.node.as_str()).collect::<Vec<_>>();
-    let (what, unit) = match (measure, agents.first()?.measurement.offered_per_s) {
-        (Measure::P50, _) => ("p50", "ns"),
-        (Measure::P99, _) => ("p99", "ns"),
-        (Measure::Answered, Some(_)) => ("answered share", ""),
-        (Measure::Answered, None) => ("rate per client", "1/s"),
-    };
+    let (_, what, unit) = measure.words(agents.first()?.measurement.offered_per_s.is_some());
     let shown = |agent: &Agent| {
         let value = measure.of(&agent.measurement)?.point;
         Some(if unit.is_empty() { percent(value) } else { quantity(value, unit) })
@@ -479,7 +453,7 @@ pub(crate) fn differ_in_report(rows: &[&Row], trials: &[Kept], nodes: &[Node]) -
         let details = of_rows.map(|(row, warning)| label::about(row, &warning.text)).collect::<Vec<_>>();
         if rows.len() < 2 { line } else { Warning { details, ..line } }
     };
-    let measured = trials.iter().filter(|trial| trial.is_measured).map(|trial| trial.agents.as_slice());
+    let measured = trials.iter().filter(|trial| trial.clock.is_some()).map(|trial| trial.agents.as_slice());
     differ(measured, nodes).into_iter().map(about).collect()
 }
 
@@ -498,25 +472,19 @@ pub(crate) fn over_trials(records: &[&Record]) -> Vec<AgentFinding> {
         let at = |q: f64| {
             move |measurement: &Measurement, _: u64| {
                 let latency = Latency::of(measurement)?;
-                let bound = latency.estimate().quantile(q)?;
-                let needed = stats::order_statistics::samples_needed(q, 0.95);
-                latency.is_enough(&bound, needed).then_some(bound.value)
+                Some(latency.quantile(&latency.estimate(), q, 0.95)?.value)
             }
         };
         let mut limits = std::collections::BTreeMap::new();
         for verdict in trials.iter().filter_map(|(agent, _)| agent.verdict.as_ref()) {
             *limits.entry(verdict.limited_by).or_insert(0) += 1;
         }
-        AgentFinding {
-            node: node.clone(),
-            trials: trials.len(),
-            latency_p50_ns: over(&at(0.5)),
-            latency_p99_ns: over(&at(0.99)),
-            rate_per_s: over(&|measurement, _| Some(measurement.rate_per_s())),
-            share: over(&|measurement, all| (all > 0).then(|| measurement.requests as f64 / all as f64)),
-            busy: over(&|measurement, _| load_bottleneck::generator_busy(measurement)),
-            limits,
-        }
+        let [latency_p50_ns, latency_p99_ns] = [0.5, 0.99].map(|q| over(&at(q)));
+        let rate_per_s = over(&|measurement, _| Some(measurement.rate_per_s()));
+        let share = over(&|measurement, all| (all > 0).then(|| measurement.requests as f64 / all as f64));
+        let busy = over(&|measurement, _| load_bottleneck::generator_busy(measurement));
+        let (node, trials) = (node.clone(), trials.len());
+        AgentFinding { node, trials, latency_p50_ns, latency_p99_ns, rate_per_s, share, busy, limits }
     };
     first.agents.iter().map(|agent| of_node(&agent.node)).collect()
 }
@@ -698,7 +666,7 @@ mod tests {
     }
 
     fn limits(record: &Record, nodes: &[Node]) -> Vec<Limit> {
-        judged(record, nodes).iter().map(|judged| judged.verdict.limited_by).collect()
+        judged(record, nodes).iter().map(|(verdict, _)| verdict.limited_by).collect()
     }
 
     fn healthy() -> [Measurement; 3] {

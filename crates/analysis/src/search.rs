@@ -1,28 +1,33 @@
-//! Searches for the highest sustained rate: converts trials for `stats::search`, and describes the results.
+//! Searches for the highest sustained rate: converts trials for `stats::search`, and describes the results. [`Search`]
+//! is a search without a study (`quintain load --find`), for a server that is already running.
 
-mod find_rate;
 mod judge;
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use stats::search::{self, Ended, Found, Missing, Outcome, Rules, Trial};
 use study::plan::{Plan, SearchPlan};
-use study::record::{self, FailureKind, Limit, Purpose, Record, Step};
+use study::record::{self, FailureKind, Limit, Measurement, Purpose, Record, Step};
 use study::{Next, Objective};
 
-use crate::findings::{Mark, SearchFinding, SearchStep, SearchValue, SearchVerdict};
+use crate::enum_words_and_lists::serde_name;
+use crate::findings::{Mark, SearchFinding, SearchStep, SearchVerdict};
+use crate::group_by_key::distinct;
 use crate::number::{count, quantity};
 use crate::stop_rule::reason_to_stop;
+use crate::verdict;
 
-pub use find_rate::{FIND_VERSION, FindReport, Search};
 use judge::{Judged, judge};
+
+/// Version of [`FindReport`] that this build writes.
+pub const FIND_VERSION: u32 = 1;
 
 /// Highest rate that a search tries, per second; far above the reach of any generator.
 const HIGHEST_PER_S: f64 = 1e9;
 
 /// Returns the next trial at a design point (search step, share of a capacity, or plain), or why none is needed.
 pub fn next(plan: &Plan, point: usize, records: &[Record]) -> Next {
-    let Some(load) = plan.points.get(point).map(|point| &point.load) else {
-        return Next::Enough("the plan has no such design point".to_owned());
-    };
+    let load = &plan.points[point].load;
     let mine = records.iter().filter(|record| record.point == point).collect::<Vec<_>>();
     if let Some(search) = &load.search {
         let (_, trials) = steps_and_trials(&search.objective, &mine);
@@ -31,12 +36,10 @@ pub fn next(plan: &Plan, point: usize, records: &[Record]) -> Next {
             search::Next::Done(_) => Next::Enough(finding(search, &mine).sentence),
         };
     }
-    if let Some(why) = reason_to_stop(plan, point, records) {
-        return Next::Enough(why);
-    }
-    match load.share {
-        None => Next::Trial(None),
-        Some(share) => match capacity(plan, share.point, records) {
+    match (reason_to_stop(plan, point, records), load.share) {
+        (Some(why), _) => Next::Enough(why),
+        (None, None) => Next::Trial(None),
+        (None, Some(share)) => match capacity(plan, share.point, records) {
             Ok(found) => Next::Trial(Some(Step { purpose: Purpose::Share, rate_per_s: Some(found * share.share) })),
             Err(why) => Next::Enough(why),
         },
@@ -47,7 +50,7 @@ pub fn next(plan: &Plan, point: usize, records: &[Record]) -> Next {
 pub fn step(plan: &Plan, record: &Record) -> Option<String> {
     let search = plan.points.get(record.point)?.load.search.as_ref()?;
     let found = finding(search, &[record]);
-    found.steps.first().map(find_rate::step_text)
+    found.steps.first().map(step_text)
 }
 
 /// Returns the capacity that the search at this point found, per second. Fails if the search has no lower end.
@@ -78,19 +81,13 @@ fn steps_and_trials(objective: &Objective, records: &[&Record]) -> (Vec<SearchSt
         // A record without a step does not belong to a search, so it counts as a failed pilot.
         let step = record.step.unwrap_or(Step { purpose: Purpose::Bracket, rate_per_s: None });
         let reached = record.measurement().map(|measurement| measurement.rate_per_s());
-        step_and_trial(objective, record.order, step, judged(objective, record), reached)
+        step_and_trial(record.order, step, judged(objective, record), reached)
     };
     records.iter().map(of_record).unzip()
 }
 
 /// Converts a trial into its step and its result. A pilot runs a closed loop, so it does not test the objective.
-fn step_and_trial(
-    objective: &Objective,
-    order: u32,
-    step: Step,
-    judged: Judged,
-    reached_per_s: Option<f64>,
-) -> (SearchStep, Trial) {
+fn step_and_trial(order: u32, step: Step, judged: Judged, reached_per_s: Option<f64>) -> (SearchStep, Trial) {
     let Step { purpose, rate_per_s } = step;
     let is_pilot = purpose == Purpose::Pilot;
     let trial = match rate_per_s {
@@ -98,7 +95,7 @@ fn step_and_trial(
         _ => Trial::Pilot(reached_per_s.filter(|_| is_pilot)),
     };
     let verdict = if is_pilot { SearchVerdict::Unknown } else { verdict_of_one(&judged.outcome) };
-    let values = if is_pilot { Vec::new() } else { values(objective, &judged) };
+    let values = if is_pilot { Vec::new() } else { judged.values };
     let why = match reached_per_s.filter(|_| is_pilot) {
         Some(reached) => format!("a closed loop reached {}", rate(reached)),
         None => judged.why,
@@ -118,6 +115,7 @@ fn found(search: &SearchPlan, trials: &[Trial], steps: Vec<SearchStep>, is_over:
     };
     let last_words = steps.last().map_or("", |step| step.why.as_str());
     let ended = if finished { ended(&found, last_words, bound) } else { "stopped early".to_owned() };
+    let complete = finished && matches!(found.ended, Ended::Found | Ended::Noise);
     SearchFinding {
         objective: objective.to_string(),
         low: found.low,
@@ -130,8 +128,8 @@ fn found(search: &SearchPlan, trials: &[Trial], steps: Vec<SearchStep>, is_over:
         },
         undecided_per_s: found.undecided_per_s.clone(),
         contradictions_per_s: found.contradictions_per_s.clone(),
-        complete: finished && matches!(found.ended, Ended::Found | Ended::Noise),
-        sentence: sentence(objective, &found, finished, last_words, bound),
+        complete,
+        sentence: sentence(objective, &found, complete, &ended, bound),
         ended,
         bound: found.bound(),
         resolution: rules.resolution,
@@ -158,33 +156,17 @@ fn limit_of(record: &Record) -> Option<Limit> {
 }
 
 fn judged(objective: &Objective, record: &Record) -> Judged {
-    let failed = |outcome, why: &str| Judged { outcome, why: why.to_owned(), values: Vec::new() };
     match &record.outcome {
         record::Outcome::Measured(measurement) => {
             judge(objective, measurement, limit_of(record), record.subject.rss_max_bytes)
         }
-        record::Outcome::Failed(failure) => match failure.kind {
+        record::Outcome::Failed(failure) => {
             // A server that fails under a load does not sustain it.
-            FailureKind::Exited | FailureKind::Answers | FailureKind::Hung => failed(Outcome::Broke, &failure.message),
-            _ => failed(Outcome::Failed, &failure.message),
-        },
+            let is_broken = matches!(failure.kind, FailureKind::Exited | FailureKind::Answers | FailureKind::Hung);
+            let outcome = if is_broken { Outcome::Broke } else { Outcome::Failed };
+            Judged { outcome, why: failure.message.clone(), values: Vec::new() }
+        }
     }
-}
-
-fn values(objective: &Objective, judged: &Judged) -> Vec<SearchValue> {
-    let of = objective.conditions().iter().zip(&judged.values);
-    let value = of.filter_map(|(condition, value)| {
-        let value = (*value)?;
-        Some(SearchValue {
-            metric: condition.metric.name.to_owned(),
-            condition: condition.to_string(),
-            bound: condition.bound,
-            value: value.point,
-            low: value.interval.map(|ends| ends.0),
-            high: value.interval.map(|ends| ends.1),
-        })
-    });
-    value.collect()
 }
 
 fn verdict_of_one(outcome: &Outcome) -> SearchVerdict {
@@ -242,32 +224,93 @@ fn ended(found: &Found, last_words: &str, bound: Mark) -> String {
     }
 }
 
-fn sentence(objective: &Objective, found: &Found, finished: bool, last_words: &str, bound: Mark) -> String {
+fn sentence(objective: &Objective, found: &Found, complete: bool, ended: &str, bound: Mark) -> String {
     let sure = |end: search::End| if end.confirmed { "" } else { " (not confirmed)" };
     let low = found.low.map(|end| format!("holds {}{}", rate(end.rate_per_s), sure(end)));
     let high = found.high.map(|end| format!("fails at {}{}", rate(end.rate_per_s), sure(end)));
-    let complete = finished && matches!(found.ended, Ended::Found | Ended::Noise);
-    let missing = [
-        found.no_low.filter(|_| complete).map(|missing| no_low(missing, bound)),
-        found.no_high.filter(|_| complete).map(|missing| no_high(missing, bound)),
-    ];
-    let mut parts = [low, high].into_iter().flatten().collect::<Vec<_>>();
-    for missing in missing.into_iter().flatten() {
-        // Both ends may be missing for the same reason, the generator's limit, which is reported once.
-        if !parts.contains(&missing) {
-            parts.push(missing);
+    let no_low = found.no_low.filter(|_| complete).map(|missing| no_low(missing, bound));
+    let no_high = found.no_high.filter(|_| complete).map(|missing| no_high(missing, bound));
+    // Both ends may be missing for the same reason, the generator's limit, which is reported once.
+    let parts = distinct([low, high, no_low, no_high].into_iter().flatten());
+    let parts = if parts.is_empty() { "no rate could be judged".to_owned() } else { parts.join(", ") };
+    let is_found = complete && found.ended == Ended::Found;
+    let ended = if is_found { String::new() } else { format!("; {ended}") };
+    format!("{parts}: {objective}; {}{ended}", count(found.trials as u64, "trial"))
+}
+
+/// Output of `quintain load --find --json`. Scripts may rely on its keys; more may be added.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct FindReport {
+    /// Format version of the report, [`FIND_VERSION`].
+    pub version: u32,
+    /// Target of the load as the user named it.
+    pub target: String,
+    /// The range that the search found, and the steps that led to it.
+    pub search: SearchFinding,
+    /// Warnings, one sentence each.
+    pub warnings: Vec<String>,
+}
+
+/// A search in progress with its trials so far.
+pub struct Search {
+    plan: SearchPlan,
+    trials: Vec<Trial>,
+    steps: Vec<SearchStep>,
+}
+
+impl Search {
+    /// Starts a search without trials.
+    pub fn new(plan: SearchPlan) -> Self {
+        Self { plan, trials: Vec::new(), steps: Vec::new() }
+    }
+
+    /// Number of trials so far, including failed ones.
+    pub fn trials(&self) -> usize {
+        self.trials.len()
+    }
+
+    /// Returns the next step; `None` if the search is complete.
+    pub fn next(&self, time_is_over: bool) -> Option<Step> {
+        match search::next(&rules(&self.plan), &self.trials, time_is_over) {
+            search::Next::Trial(step) => Some(step),
+            search::Next::Done(_) => None,
         }
     }
-    if parts.is_empty() {
-        parts.push("no rate could be judged".to_owned());
+
+    /// Adds the measurement of a step and describes the result in one line.
+    pub fn measured(&mut self, step: Step, measurement: &Measurement) -> String {
+        // The server's CPUs are not observed, so only the generator can be recognized as a limit.
+        let limit = verdict::judge_load(measurement).limited_by;
+        let judged = judge(&self.plan.objective, measurement, Some(limit), None);
+        self.add(step, judged, Some(measurement.rate_per_s()))
     }
-    let mut text = format!("{}: {objective}; {}", parts.join(", "), count(found.trials as u64, "trial"));
-    if !finished {
-        text += "; stopped early";
-    } else if !matches!(found.ended, Ended::Found) {
-        text += &format!("; {}", ended(found, last_words, bound));
+
+    /// Adds a step in which the server failed, and describes it in one line. `why` describes the failure.
+    pub fn broke(&mut self, step: Step, why: &str) -> String {
+        self.add(step, Judged { outcome: Outcome::Broke, why: why.to_owned(), values: Vec::new() }, None)
     }
-    text
+
+    fn add(&mut self, step: Step, judged: Judged, reached_per_s: Option<f64>) -> String {
+        let order = u32::try_from(self.steps.len()).unwrap_or(u32::MAX);
+        let (told, trial) = step_and_trial(order, step, judged, reached_per_s);
+        self.trials.push(trial);
+        let line = step_text(&told);
+        self.steps.push(told);
+        line
+    }
+
+    /// Returns the result so far. `time_is_over` means that no further step can follow.
+    pub fn finding(&self, time_is_over: bool) -> SearchFinding {
+        found(&self.plan, &self.trials, self.steps.clone(), time_is_over, Mark::GeneratorBound)
+    }
+}
+
+fn step_text(step: &SearchStep) -> String {
+    let for_what = serde_name(step.purpose);
+    match step.rate_per_s {
+        None => format!("{for_what}: {}", step.why),
+        Some(rate_per_s) => format!("{for_what} {}: {} ({})", rate(rate_per_s), step.verdict.text(), step.why),
+    }
 }
 
 #[cfg(test)]
@@ -284,5 +327,14 @@ mod tests {
         assert!(told(failed).contains("another process took CPU time"), "{}", told(failed));
         failed.cpus_shared = true;
         assert!(told(failed).contains(": fails"), "{}", told(failed));
+    }
+
+    #[test]
+    fn server_that_breaks_fails_the_rate() {
+        let (run, _) = example::capacity();
+        let plan = run.plan.points.last().and_then(|point| point.load.search.clone()).unwrap();
+        let mut search = Search::new(SearchPlan { from_per_s: Some(1000.0), ..plan });
+        let step = search.next(false).unwrap();
+        assert_eq!(search.broke(step, "connection refused"), "bracket 1.000 k/s: fails (connection refused)");
     }
 }

@@ -19,7 +19,7 @@ pub const LOAD_LEVEL: f64 = 0.95;
 /// Reader of each metric of [`study::METRICS`], in the same order.
 const READERS: [(&str, Reader); 41] = [
     ("throughput", Exact(|t| (t.measurement.duration_ns > 0).then(|| t.measurement.rate_per_s()))),
-    ("latency_mean", Bounded(|t| t.latency_mean())),
+    ("latency_mean", Bounded(|t| censored_latency::mean_of(t.measurement, || t.latency.as_ref()?.1.mean()))),
     ("latency_p50", Quantile(0.5)),
     ("latency_p90", Quantile(0.9)),
     ("latency_p95", Quantile(0.95)),
@@ -100,7 +100,7 @@ pub(crate) fn values_of(record: &Record, latency: Option<&Latency>, level: f64) 
         let found = match of {
             Exact(of) => of(&trial).map(exactly),
             Bounded(of) => of(&trial),
-            Quantile(q) => trial.quantile(*q),
+            Quantile(q) => trial.latency.as_ref().and_then(|(latency, estimate)| latency.quantile(estimate, *q, level)),
         };
         let Some(Bound { value, at_least: bound }) = found.filter(|bound| bound.value.is_finite()) else { continue };
         values.insert(name, value);
@@ -143,16 +143,6 @@ impl Trial<'_> {
     fn a_second(&self, all: u64) -> Option<f64> {
         let seconds = self.measurement.duration_ns as f64 / 1e9;
         (seconds > 0.0).then(|| all as f64 / seconds)
-    }
-
-    fn latency_mean(&self) -> Option<Bound> {
-        censored_latency::mean_of(self.measurement, || self.latency.as_ref()?.1.mean())
-    }
-
-    fn quantile(&self, q: f64) -> Option<Bound> {
-        let (latency, estimate) = self.latency.as_ref()?;
-        let needed = stats::order_statistics::samples_needed(q, self.level);
-        estimate.quantile(q).filter(|found| latency.is_enough(found, needed))
     }
 
     fn cache(&self) -> Option<&CacheMeasurement> {
@@ -272,12 +262,10 @@ pub(crate) fn timed_windows(measurement: &Measurement) -> Option<Vec<(&Window, f
 
 /// Values of a metric in the complete windows; `None` if the values differ by design because the rate changes.
 pub(crate) fn window_values(metric: &str, measurement: &Measurement) -> Option<Vec<f64>> {
-    if !measurement.shape.is_empty() {
-        return None;
-    }
     let windows = whole_windows(measurement).iter();
     let window_s = measurement.window_ns as f64 / 1e9;
     match metric {
+        _ if !measurement.shape.is_empty() => None,
         "throughput" => Some(windows.map(|window| window.requests as f64 / window_s).collect()),
         "latency_mean" => windows.map(|window| window.latency.mean()).collect(),
         _ => None,

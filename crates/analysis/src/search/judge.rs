@@ -7,6 +7,7 @@ use study::objective::Condition;
 use study::record::{Limit, Measurement};
 
 use crate::censored_latency::{self, Latency};
+use crate::findings::SearchValue;
 use crate::load_bottleneck::allowed_shortfall;
 use crate::merge_histograms;
 use crate::number::{percent, quantity};
@@ -18,17 +19,10 @@ const GROWN: f64 = 2.0;
 /// Largest reported distance from a bound: ln 1000, or a factor of 1,000.
 const FAR: f64 = 6.907_755_278_982_137;
 
-#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Judged {
     pub(crate) outcome: Outcome,
     pub(crate) why: String,
-    pub(crate) values: Vec<Option<Value>>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Value {
-    pub(crate) point: f64,
-    pub(crate) interval: Option<(f64, f64)>,
+    pub(crate) values: Vec<SearchValue>,
 }
 
 struct Part {
@@ -44,13 +38,10 @@ pub(crate) fn judge(
     limit: Option<Limit>,
     rss_bytes: Option<u64>,
 ) -> Judged {
-    let conditions = objective.conditions();
-    let values = conditions.iter().map(|condition| value(condition, measurement, rss_bytes)).collect::<Vec<_>>();
-    let of_objective = conditions.iter().zip(&values).filter_map(|(condition, value)| Some(part(condition, (*value)?)));
+    let values = objective.conditions().iter().map(|condition| (condition, value(condition, measurement, rss_bytes)));
+    let values = values.collect::<Vec<_>>();
+    let of_objective = values.iter().filter_map(|(condition, value)| Some(part(condition, value.as_ref()?)));
     let parts = of_objective.chain(achieved(measurement)).chain(backlog(measurement)).collect::<Vec<_>>();
-    let Some(worst) = parts.iter().max_by(|a, b| a.excess.total_cmp(&b.excess)) else {
-        return Judged { outcome: Outcome::TooFew, why: "nothing was measured".to_owned(), values };
-    };
     // A met objective stays met if the generator was late, because lateness is part of the response time.
     let other = match limit {
         Some(Limit::Generator) => Some("the generator was the bottleneck"),
@@ -58,26 +49,41 @@ pub(crate) fn judge(
         Some(Limit::Shared) => Some("another process took CPU time"),
         Some(Limit::Subject | Limit::Neither | Limit::Proxy | Limit::Latency) | None => None,
     };
-    if let Some(other) = other.filter(|_| worst.excess >= 0.0) {
-        let why = format!("{}, but {other}", worst.why);
-        return Judged { outcome: Outcome::Generator, why, values };
-    }
-    if worst.excess < 0.0
-        && let Some((condition, _)) = conditions.iter().zip(&values).find(|(_, value)| value.is_none())
-    {
-        let why = format!("too few responses for {}: {}", condition.name(), measurement.latency().count);
-        return Judged { outcome: Outcome::TooFew, why, values };
-    }
-    let ends = |pick: fn(&(f64, f64)) -> f64| {
-        let of = |part: &Part| part.interval.as_ref().map_or(part.excess, pick);
-        parts.iter().map(of).fold(f64::NEG_INFINITY, f64::max)
+    let (outcome, why) = match parts.iter().max_by(|a, b| a.excess.total_cmp(&b.excess)) {
+        None => (Outcome::TooFew, "nothing was measured".to_owned()),
+        Some(worst)
+            if worst.excess >= 0.0
+                && let Some(other) = other =>
+        {
+            (Outcome::Generator, format!("{}, but {other}", worst.why))
+        }
+        Some(worst)
+            if worst.excess < 0.0
+                && let Some((condition, _)) = values.iter().find(|(_, value)| value.is_none()) =>
+        {
+            let count = measurement.latency().count;
+            (Outcome::TooFew, format!("too few responses for {}: {count}", condition.name()))
+        }
+        Some(worst) => {
+            let ends = |pick: fn(&(f64, f64)) -> f64| {
+                let of = |part: &Part| part.interval.as_ref().map_or(part.excess, pick);
+                parts.iter().map(of).fold(f64::NEG_INFINITY, f64::max)
+            };
+            let interval = worst.interval.map(|_| (ends(|ends| ends.0), ends(|ends| ends.1)));
+            (Outcome::Judged { excess: worst.excess, interval }, worst.why.clone())
+        }
     };
-    let interval = worst.interval.map(|_| (ends(|ends| ends.0), ends(|ends| ends.1)));
-    Judged { outcome: Outcome::Judged { excess: worst.excess, interval }, why: worst.why.clone(), values }
+    Judged { outcome, why, values: values.into_iter().filter_map(|(_, value)| value).collect() }
+}
+
+fn with_interval(condition: &Condition, value: f64, interval: Option<(f64, f64)>) -> SearchValue {
+    let (metric, bound) = (condition.metric.name.to_owned(), condition.bound);
+    let (low, high) = interval.unzip();
+    SearchValue { metric, condition: condition.to_string(), bound, value, low, high }
 }
 
 /// Returns the value that a condition compares; `None` if there are too few responses or the value was not observed.
-fn value(condition: &Condition, measurement: &Measurement, rss_bytes: Option<u64>) -> Option<Value> {
+fn value(condition: &Condition, measurement: &Measurement, rss_bytes: Option<u64>) -> Option<SearchValue> {
     let windows = measurement.windows.as_slice();
     let found = |found: Result<batch_means::Batches, String>| {
         found.ok().map(|found| (found.estimate.low.max(0.0), found.estimate.high))
@@ -102,16 +108,13 @@ fn value(condition: &Condition, measurement: &Measurement, rss_bytes: Option<u64
                 0 => Some((0.0, (3.0 / all).min(1.0))),
                 _ => found(batch_means::ratio(&windows.iter().map(of).collect::<Vec<_>>(), LEVEL)),
             };
-            Some(Value { point, interval })
+            Some(with_interval(condition, point, interval))
         }
-        "subject_rss" => rss_bytes.map(|bytes| Value { point: bytes as f64, interval: None }),
+        "subject_rss" => rss_bytes.map(|bytes| with_interval(condition, bytes as f64, None)),
         metric => {
             let q = value::quantile_of(metric)?;
             let latency = Latency::of(measurement)?;
-            let point = latency.estimate().quantile(q)?;
-            if !latency.is_enough(&point, stats::order_statistics::samples_needed(q, LEVEL)) {
-                return None;
-            }
+            let point = latency.quantile(&latency.estimate(), q, LEVEL)?;
             let windows =
                 windows.iter().map(|window| merge_histograms::from_record(&window.latency)).collect::<Option<Vec<_>>>();
             let answered = &latency.answered;
@@ -128,24 +131,24 @@ fn bounded(
     bound: Bound,
     answered: Option<f64>,
     interval: impl FnOnce() -> Option<(f64, f64)>,
-) -> Option<Value> {
+) -> Option<SearchValue> {
     if bound.at_least && condition.holds(bound.value) {
         return None;
     }
     let interval = if censored_latency::is_moved(&bound, answered) { None } else { interval() };
-    Some(Value { point: bound.value, interval })
+    Some(with_interval(condition, bound.value, interval))
 }
 
-fn part(condition: &Condition, value: Value) -> Part {
-    let excess = beyond(value.point, condition.bound);
+fn part(condition: &Condition, found: &SearchValue) -> Part {
+    let excess = beyond(found.value, condition.bound);
     // A value equal to an inclusive bound has an excess of 0, which would count as failing.
-    let excess = if condition.holds(value.point) { excess.min(-1e-12) } else { excess.max(0.0) };
-    let interval = value
-        .interval
-        .map(|(low, high)| (beyond(low, condition.bound).min(excess), beyond(high, condition.bound).max(excess)));
+    let excess = if condition.holds(found.value) { excess.min(-1e-12) } else { excess.max(0.0) };
+    let ends =
+        found.low.zip(found.high).map(|(low, high)| (beyond(low, condition.bound), beyond(high, condition.bound)));
+    let interval = ends.map(|(low, high)| (low.min(excess), high.max(excess)));
     let why = match condition.metric.name {
-        "error_share" => format!("errors {}", percent(value.point)),
-        _ => format!("{} {}", condition.name(), quantity(value.point, condition.metric.unit)),
+        "error_share" => format!("errors {}", percent(found.value)),
+        _ => format!("{} {}", condition.name(), quantity(found.value, condition.metric.unit)),
     };
     Part { excess, interval, why }
 }
@@ -163,9 +166,7 @@ fn beyond(value: f64, bound: f64) -> f64 {
 /// schedule. The missing share of scheduled requests counts instead, without a margin, if it is smaller.
 fn achieved(measurement: &Measurement) -> Option<Part> {
     let offered = measurement.offered_per_s? * measurement.duration_ns as f64 / 1e9;
-    if !(offered.is_finite() && offered > 0.0) {
-        return None;
-    }
+    let offered = Some(offered).filter(|offered| offered.is_finite() && *offered > 0.0)?;
     let allowed = allowed_shortfall(offered) / offered;
     let answered = measurement.requests as f64;
     let promised = 1.0 - answered / offered;
@@ -180,9 +181,6 @@ fn achieved(measurement: &Measurement) -> Option<Part> {
 /// Detects a backlog: latency rose from each fifth of the trial to the next (1 in 120 by chance) and at least doubled.
 fn backlog(measurement: &Measurement) -> Option<Part> {
     let windows = value::whole_windows(measurement);
-    if windows.len() < FIFTHS {
-        return None;
-    }
     let mean = |fifth: usize| {
         let of = &windows[fifth * windows.len() / FIFTHS..(fifth + 1) * windows.len() / FIFTHS];
         let (sum, count) = of.iter().fold((0.0, 0u64), |(sum, count), window| {
