@@ -9,8 +9,7 @@ use study::record::{IdlePolicy, NetworkCounters, Record, Run, RunState};
 use study::{Metric, WarningKind};
 
 use crate::findings::{
-    FINDINGS_VERSION, Factor, Findings, HostedFinding, InsideTrial, OverRequests, ProbedTrial, Row, RowOperations,
-    Warning,
+    FINDINGS_VERSION, Factor, Findings, HostedFinding, InsideTrial, OverRequests, Row, RowOperations, Warning,
 };
 use crate::group_by_key::distinct;
 use crate::trial_position_and_values::Kept;
@@ -32,17 +31,12 @@ pub fn analyze(run: &Run, records: &[Record]) -> Findings {
 /// Analysis of a run that receives one design point at a time, for runs that do not fit into memory.
 pub struct Analysis<'a> {
     run: &'a Run,
-    parts: BTreeMap<(usize, Option<bool>), Part>,
+    parts: BTreeMap<(usize, Option<bool>), (Row, Part)>,
     trials: Vec<Kept>,
-    probed: Vec<ProbedTrial>,
-    network: NetworkCounters,
-    started: Option<(String, String)>,
-    has_hosted: bool,
     strange: usize,
 }
 
 struct Part {
-    row: Row,
     halves: Series,
     hosted: Vec<HostedFinding>,
     operations: Vec<RowOperations>,
@@ -53,16 +47,7 @@ struct Part {
 impl<'a> Analysis<'a> {
     /// Starts the analysis of a run without trials.
     pub fn new(run: &'a Run) -> Self {
-        Self {
-            run,
-            parts: BTreeMap::new(),
-            trials: Vec::new(),
-            probed: Vec::new(),
-            network: NetworkCounters::default(),
-            started: None,
-            has_hosted: false,
-            strange: 0,
-        }
+        Self { run, parts: BTreeMap::new(), trials: Vec::new(), strange: 0 }
     }
 
     /// Adds all trials of one design point, in any order.
@@ -81,45 +66,25 @@ impl<'a> Analysis<'a> {
         for idle in [IdlePolicy::Machine, IdlePolicy::Spin] {
             let of_row = records.iter().copied().filter(|record| record.idle == idle).collect::<Vec<_>>();
             if !of_row.is_empty() {
-                let part = Part::new(self.run, point, Some(idle), &of_row);
-                let trials = part.row.trials.iter();
+                let (row, part) = row_and_part(self.run, point, Some(idle), &of_row);
+                let trials = row.trials.iter();
                 known.extend(trials.map(|trial| (trial.block, (trial.values.clone(), trial.at_least.clone()))));
-                self.parts.insert((point, Some(idle == IdlePolicy::Spin)), part);
+                self.parts.insert((point, Some(idle == IdlePolicy::Spin)), (row, part));
             }
         }
         let level = value::level(&self.run.plan.trials);
-        for record in records {
+        let kept = records.into_iter().map(|record| {
             let values = known.remove(&record.block);
-            let values = values.unwrap_or_else(|| value::values_and_bounds(record, level));
-            self.trials.push(Kept::new(record, values));
-            self.probed.extend(run_conditions::of_trial(record));
-            self.network = row::network(self.network, record.network);
-            self.has_hosted |= containers::is_hosted(record);
-            self.started_between(&record.started, &record.started);
-        }
+            Kept::new(record, values.unwrap_or_else(|| value::values_and_bounds(record, level)))
+        });
+        self.trials.extend(kept);
     }
 
     /// Adds the design points of another analysis of this run, so that threads can share the work.
     pub fn merge(&mut self, other: Self) {
         self.parts.extend(other.parts);
         self.trials.extend(other.trials);
-        self.probed.extend(other.probed);
-        self.network = row::network(self.network, other.network);
-        self.has_hosted |= other.has_hosted;
         self.strange += other.strange;
-        if let Some((first, last)) = other.started {
-            self.started_between(&first, &last);
-        }
-    }
-
-    fn started_between(&mut self, first: &str, last: &str) {
-        let (from, until) = self.started.get_or_insert_with(|| (first.to_owned(), last.to_owned()));
-        if first < from.as_str() {
-            first.clone_into(from);
-        }
-        if last > until.as_str() {
-            last.clone_into(until);
-        }
     }
 
     /// Combines all trials into findings.
@@ -128,47 +93,28 @@ impl<'a> Analysis<'a> {
     }
 
     pub(crate) fn combine(self, is_whole: bool) -> Findings {
-        let Self { run, mut parts, mut trials, mut probed, network, started, has_hosted, strange } = self;
+        let Self { run, mut parts, mut trials, strange } = self;
         let plan = &run.plan;
         let level = value::level(&plan.trials);
         trials.sort_by_key(|trial| trial.order);
-        probed.sort_by_key(|trial| trial.order);
         let of_trials = trials.iter().map(Kept::trial).collect::<Vec<_>>();
         for point in 0..plan.points.len() {
             if parts.range((point, None)..=(point, Some(true))).next().is_none() {
-                parts.insert((point, None), Part::new(run, point, None, &[]));
+                parts.insert((point, None), row_and_part(run, point, None, &[]));
             }
         }
+        let (mut rows, parts): (Vec<_>, Vec<_>) = parts.into_values().unzip();
         let ended = stop_rule::stop_reason(plan, &of_trials);
-        let (mut rows, mut halves, mut rest) = (Vec::new(), Vec::new(), Vec::new());
-        for mut part in parts.into_values() {
-            if part.row.search.is_none() && part.row.idle.is_some() {
-                part.row.stop_reason.clone_from(&ended);
-            }
-            rows.push(part.row);
-            halves.push(part.halves);
-            rest.push((part.hosted, part.operations, part.inside, part.over_requests));
+        for row in rows.iter_mut().filter(|row| row.search.is_none() && row.idle.is_some()) {
+            row.stop_reason.clone_from(&ended);
         }
         pool(run, &mut rows);
         if is_whole {
-            steadiness_and_outliers::flag_trials(&mut rows, &halves, 1.0 - level);
+            let halves = parts.iter().map(|part| part.halves.clone()).collect::<Vec<_>>();
+            steadiness_and_outliers::steady(&mut rows, &halves, 1.0 - level);
+            steadiness_and_outliers::outliers(&mut rows, 1.0 - level);
         }
-        let comes_first = |(row, _): &(Row, _)| plan.comes_first(row.point);
-        let (capacities, rows) = rows.into_iter().zip(rest).partition::<Vec<_>, _>(comes_first);
-        let capacities = capacities.into_iter().map(|(row, _)| row).collect::<Vec<_>>();
-        let (rows, rest): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
-        let (mut hosts, mut of_operations, mut inside, mut series) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        for (row, (hosted, operations, shown, over_requests)) in rest.into_iter().enumerate() {
-            hosts.extend(hosted.into_iter().filter(|_| has_hosted));
-            of_operations.extend(operations.into_iter().map(|found| RowOperations { row, ..found }));
-            inside.extend(shown.map(|found| InsideTrial { row, ..found }));
-            series.push(over_requests);
-        }
-        inside.truncate(trial_timeline::ROWS_MAX);
-
-        let scope = run_conditions::scope(started, &rows, level);
-        let factors = plan.factors.iter().map(|name| factor(run, name)).collect::<Vec<_>>();
-        let method = method_text::paragraphs(run, &trials, !probed.is_empty(), scope.as_ref());
+        let probed = trials.iter().filter_map(|trial| trial.probed.clone()).collect::<Vec<_>>();
         let mut findings = Findings {
             version: FINDINGS_VERSION,
             run: run.id.clone(),
@@ -187,31 +133,42 @@ impl<'a> Analysis<'a> {
             imported: run.imported.clone(),
             seed: plan.seed,
             study_text: plan.text.clone(),
+            factors: plan.factors.iter().map(|name| factor(run, name)).collect(),
             unfinished: unfinished_run::unfinished(run, trials.len()),
-            metrics: metrics(capacities.iter().chain(&rows)),
             load: load_description::describe_load(plan),
             figures: plan.figures.clone(),
             tables: plan.tables.clone(),
-            scalability: if is_whole { scalability::scalability(run, &factors, &rows) } else { Default::default() },
-            hosted: hosts,
-            inside,
-            operations: of_operations,
-            factors,
-            states: if is_whole { run_conditions::states(&plan.trials.metric, &rows, plan.seed) } else { None },
-            probes: run_conditions::probes(probed),
-            network,
+            network: trials.iter().map(|trial| trial.network).fold(NetworkCounters::default(), sum),
             machine: run.host.clone(),
             cluster: cluster_generator_verdicts::cluster(&run.nodes, &trials),
             nodes: run.nodes.clone(),
             calibration: run.calibration.clone(),
             builds: run.builds.iter().map(printable_record::build).collect(),
             doctor: run.doctor.clone(),
-            method,
-            scope,
-            rows,
-            capacities,
             ..Findings::default()
         };
+        let is_hosted = trials.iter().any(|trial| trial.is_hosted);
+        let mut series = Vec::new();
+        for (row, part) in rows.into_iter().zip(parts) {
+            if plan.comes_first(row.point) {
+                findings.capacities.push(row);
+                continue;
+            }
+            let index = findings.rows.len();
+            findings.hosted.extend(part.hosted.into_iter().filter(|_| is_hosted));
+            let operations = part.operations.into_iter().map(|found| RowOperations { row: index, ..found });
+            findings.operations.extend(operations);
+            findings.inside.extend(part.inside.map(|found| InsideTrial { row: index, ..found }));
+            let trends = part.over_requests.into_iter();
+            series.extend(trends.map(|(found, trials)| (OverRequests { row: index, ..found }, trials)));
+            findings.rows.push(row);
+        }
+        findings.inside.truncate(trial_timeline::ROWS_MAX);
+        findings.metrics = metrics(findings.all_rows());
+        let started = trials.iter().map(|trial| trial.started.as_str()).collect::<Vec<_>>();
+        findings.scope = run_conditions::scope(&started, &findings.rows, level);
+        findings.method = method_text::paragraphs(run, &trials, !probed.is_empty(), findings.scope.as_ref());
+        findings.probes = run_conditions::probes(probed);
         (findings.cpu_profiles, findings.profile_differences) = cpu_profile::cpu_profiles(run, &findings.rows);
         for (row, how) in comparisons::failing(&findings, plan) {
             findings.rows[row].more_errors = Some(how);
@@ -219,13 +176,15 @@ impl<'a> Analysis<'a> {
         if !is_whole {
             return findings;
         }
+        findings.scalability = scalability::scalability(run, &findings.factors, &findings.rows);
+        findings.states = run_conditions::states(&plan.trials.metric, &findings.rows, plan.seed);
         (findings.comparisons, findings.trends) = comparisons::comparisons(&findings, plan);
         let is_over = matches!(run.state, None | Some(RunState::Complete | RunState::OutOfTime));
         findings.gate = gate::gate(&findings, plan, &of_trials, is_over);
         findings.effects = effects::effects(&findings, &plan.effects);
         findings.miss_ratios = miss_ratio::miss_ratios(&findings, run, &trials);
         findings.added = proxy_overhead::added(&findings);
-        findings.over_requests = request_trends::over_requests(&findings, plan, series);
+        findings.over_requests = request_trends::over_requests(&findings, series);
         let all = findings.all_rows().collect::<Vec<_>>();
         let differ = cluster_generator_verdicts::differ_in_report(&all, &trials, &run.nodes);
         findings.warnings = warnings(&findings, strange, differ);
@@ -234,18 +193,21 @@ impl<'a> Analysis<'a> {
     }
 }
 
-impl Part {
-    fn new(run: &Run, point: usize, idle: Option<IdlePolicy>, records: &[&Record]) -> Self {
-        let row = row::row(run, point, idle, records);
-        let level = value::level(&run.plan.trials);
-        Self {
-            halves: steadiness_and_outliers::halves(&row, records),
-            hosted: containers::hosted(&row, records),
-            operations: operations::operations(records, level),
-            inside: trial_timeline::inside(&row, &run.plan.trials.metric, records),
-            over_requests: request_trends::of_row(&run.plan, records),
-            row,
-        }
+fn row_and_part(run: &Run, point: usize, idle: Option<IdlePolicy>, records: &[&Record]) -> (Row, Part) {
+    let row = row::row(run, point, idle, records);
+    let halves = steadiness_and_outliers::halves(&row, records);
+    let hosted = containers::hosted(&row, records);
+    let operations = operations::operations(records, value::level(&run.plan.trials));
+    let inside = trial_timeline::inside(&row, &run.plan.trials.metric, records);
+    let over_requests = request_trends::of_row(&run.plan, records);
+    (row, Part { halves, hosted, operations, inside, over_requests })
+}
+
+fn sum(one: NetworkCounters, other: NetworkCounters) -> NetworkCounters {
+    NetworkCounters {
+        retransmits: one.retransmits.saturating_add(other.retransmits),
+        listen_overflows: one.listen_overflows.saturating_add(other.listen_overflows),
+        listen_drops: one.listen_drops.saturating_add(other.listen_drops),
     }
 }
 
@@ -300,23 +262,19 @@ fn warnings(findings: &Findings, strange: usize, differ: Vec<Warning>) -> Vec<Wa
     let policies = findings.all_rows().filter_map(|row| row.idle).collect::<Vec<_>>();
     let both = "trials ran under two idle policies: each policy has its own rows; do not compare them";
     let trials = crate::number::count(strange as u64, "trial");
+    let unplanned = format!("{trials} of design points that are not in the plan: excluded");
     let alarm = findings.states.as_ref().filter(|states| states.alarm);
     let found = [
         (WarningKind::IdlePolicies, policies.windows(2).any(|two| two[0] != two[1]).then(|| both.to_owned())),
-        (
-            WarningKind::StrangeTrials,
-            (strange > 0).then(|| format!("{trials} of design points that are not in the plan: excluded")),
-        ),
+        (WarningKind::StrangeTrials, Some(unplanned).filter(|_| strange > 0)),
         (WarningKind::States, alarm.map(|states| states.sentence.clone())),
         (WarningKind::Contended, findings.probes.as_ref().and_then(|probed| probed.warning.clone())),
         (WarningKind::FewerCpus, fewer_processors(findings)),
     ];
-    let mut warnings =
-        found.into_iter().filter_map(|(kind, text)| Some(Warning::new(kind, text?, 0))).collect::<Vec<_>>();
-    warnings.extend(differ);
+    let found = found.into_iter().filter_map(|(kind, text)| Some(Warning::new(kind, text?, 0)));
     let of_rows = merge_warnings::of_report(findings.all_rows()).into_iter();
-    warnings.extend(of_rows.filter(|warning| warning.kind != WarningKind::GeneratorsDiffer));
-    warnings
+    let of_rows = of_rows.filter(|warning| warning.kind != WarningKind::GeneratorsDiffer);
+    found.chain(differ).chain(of_rows).collect()
 }
 
 #[cfg(test)]

@@ -36,17 +36,11 @@ pub(crate) fn of_row(plan: &Plan, records: &[&Record]) -> Vec<(OverRequests, Tri
     wanted(plan).filter_map(|(what, unit)| one(what, unit, records, value::level(&plan.trials))).collect()
 }
 
-pub(crate) fn over_requests(
-    findings: &Findings,
-    plan: &Plan,
-    rows: Vec<Vec<(OverRequests, Trials)>>,
-) -> Vec<OverRequests> {
-    let numbered = rows.into_iter().enumerate().flat_map(|(row, found)| found.into_iter().map(move |one| (row, one)));
-    let numbered = numbered.map(|(row, (found, trials))| (OverRequests { row, ..found }, trials));
-    let mut numbered = numbered.collect::<Vec<_>>();
-    let place = |what: &str| wanted(plan).position(|(name, _)| name == what);
-    numbered.sort_by_key(|(found, _)| (place(&found.what), found.row));
-    let (mut all, series): (Vec<_>, Vec<_>) = numbered.into_iter().unzip();
+/// Judges the trends of all rows together and sorts them by series.
+pub(crate) fn over_requests(findings: &Findings, mut found: Vec<(OverRequests, Trials)>) -> Vec<OverRequests> {
+    let place = |what: &str| OVER_REQUESTS.iter().position(|(name, ..)| *name == what);
+    found.sort_by_key(|(found, _)| (place(&found.what), found.row));
+    let (mut all, series): (Vec<_>, Vec<_>) = found.into_iter().unzip();
     judge(&mut all, &series, findings);
     all
 }
@@ -86,15 +80,11 @@ fn one(what: &str, unit: &str, records: &[&Record], level: f64) -> Option<(OverR
     let is_state = matches!(what, "proxy_rss" | "subject_rss" | "proxy_store");
     let changes = Series::from_lines(&trials, growth_in_trials::FLAT_SHARE)?;
     let of_trials = Trials { changes, halves: halves.collect(), requests: shortest, of: measured.len() };
-    let found = OverRequests {
-        what: what.to_owned(),
-        unit: unit.to_owned(),
-        slope_per_1000: stats::interval::mean(&slopes, level),
-        slope_per_1000_mean,
-        requests_a_point,
-        points: points(&trials, shortest, requests_a_point, level, is_state),
-        ..OverRequests::default()
-    };
+    let points = points(&trials, shortest, requests_a_point, level, is_state);
+    let slope_per_1000 = stats::interval::mean(&slopes, level);
+    let (what, unit) = (what.to_owned(), unit.to_owned());
+    let unjudged = OverRequests::default();
+    let found = OverRequests { what, unit, slope_per_1000, slope_per_1000_mean, requests_a_point, points, ..unjudged };
     Some((found, of_trials))
 }
 
@@ -129,9 +119,9 @@ fn judge(all: &mut [OverRequests], trials: &[Trials], findings: &Findings) {
             Shown::Flat => Trend::Flat,
             Shown::Nothing => Trend::Unclear,
         };
-        let half =
-            |of: fn(&(f64, f64)) -> f64| stats::interval::average(&trials.halves.iter().map(of).collect::<Vec<_>>());
-        found.halves_per_1000 = half(|halves| halves.0).zip(half(|halves| halves.1)).filter(|_| is_bent);
+        let (first, second) = trials.halves.iter().copied().unzip::<_, _, Vec<_>, Vec<_>>();
+        let halves = stats::interval::average(&first).zip(stats::interval::average(&second));
+        found.halves_per_1000 = halves.filter(|_| is_bent);
         found.sentence = sentence(findings, found, trials, series);
     }
 }
@@ -169,12 +159,9 @@ fn points(trials: &[Vec<(f64, f64)>], shortest: f64, width: f64, level: f64, is_
     }
     let point = |(place, values): (usize, &Vec<f64>)| {
         let estimate = stats::interval::mean(values, level);
-        Some(RequestPoint {
-            requests: (place as f64 + 0.5) * width,
-            mean: stats::interval::average(values).filter(|_| values.len() == trials.len())?,
-            low: estimate.map(|estimate| estimate.low),
-            high: estimate.map(|estimate| estimate.high),
-        })
+        let mean = stats::interval::average(values).filter(|_| values.len() == trials.len())?;
+        let (low, high) = estimate.map(|estimate| (estimate.low, estimate.high)).unzip();
+        Some(RequestPoint { requests: (place as f64 + 0.5) * width, mean, low, high })
     };
     means.iter().enumerate().filter_map(point).collect()
 }
@@ -211,14 +198,12 @@ fn of_calls(record: &Record, column: impl Fn(&ProxyUse) -> Option<&[u64]>) -> Op
 
 /// Sums the resident sets of all proxies by number of calls. All proxies see one client's calls in the same order.
 fn resident_by_calls(record: &Record) -> Option<Vec<(f64, f64)>> {
-    let looks = record.proxies.iter().map(|proxy| Some(proxy.calls.as_deref()?.memory.as_slice()));
-    let all = looks.collect::<Option<Vec<&[MemoryAt]>>>()?;
-    if all.iter().any(|looks| looks.len() < 2) {
-        return None;
-    }
+    let looks =
+        record.proxies.iter().map(|proxy| Some(&proxy.calls.as_deref()?.memory).filter(|looks| looks.len() > 1));
+    let all = looks.collect::<Option<Vec<_>>>()?;
     let (first, others) = all.split_first()?;
     let sum = |look: &MemoryAt| {
-        let latest = |looks: &&[MemoryAt]| {
+        let latest = |looks: &&Vec<MemoryAt>| {
             let until = looks.partition_point(|other| other.calls <= look.calls);
             looks[until.saturating_sub(1)].rss_bytes
         };

@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 
 use study::WarningKind;
 use study::plan::{Plan, SearchPlan, TrialRule};
-use study::record::{
-    Build, BuildOutcome, FailureKind, IdlePolicy, Limit, Measurement, NetworkCounters, Node, Outcome, Record, Run,
-};
+use study::record::{Build, BuildOutcome, FailureKind, IdlePolicy, Limit, Measurement, Node, Outcome, Record, Run};
 
 use crate::censored_latency::Latency;
 use crate::findings::{
@@ -70,7 +68,8 @@ pub(crate) fn row(run: &Run, point: usize, idle: Option<IdlePolicy>, records: &[
         latency: latency.map(|all| study::record::Histogram::from(&all)),
         censored: hangs::censored(measurements().filter_map(|measurement| measurement.censored.as_deref())),
         errors: sum(measurements().map(|measurement| &measurement.errors)),
-        error_examples: first(measurements().map(|measurement| &measurement.error_examples)),
+        // Of equal keys, the last one stays, so the first trial comes last.
+        error_examples: measurements().rev().flat_map(|measurement| measurement.error_examples.clone()).collect(),
         statuses: sum(measurements().map(|measurement| &measurement.statuses)),
         handshakes: total(measurements().filter_map(|measurement| measurement.handshake.as_ref()).map(|all| all.count)),
         handshakes_resumed: total(measurements().map(|measurement| measurement.resumed)),
@@ -119,22 +118,6 @@ fn label_of(plan: &Plan, point: usize) -> String {
     }
 }
 
-pub(crate) fn network(one: NetworkCounters, other: NetworkCounters) -> NetworkCounters {
-    NetworkCounters {
-        retransmits: one.retransmits.saturating_add(other.retransmits),
-        listen_overflows: one.listen_overflows.saturating_add(other.listen_overflows),
-        listen_drops: one.listen_drops.saturating_add(other.listen_drops),
-    }
-}
-
-fn first<'a>(maps: impl Iterator<Item = &'a BTreeMap<String, String>>) -> BTreeMap<String, String> {
-    let mut all = BTreeMap::new();
-    for (key, value) in maps.flatten() {
-        all.entry(key.clone()).or_insert_with(|| value.clone());
-    }
-    all
-}
-
 fn sum<'a, K: Ord + Clone + 'a>(counts: impl Iterator<Item = &'a BTreeMap<K, u64>>) -> BTreeMap<K, u64> {
     let mut sums = BTreeMap::new();
     for (kind, count) in counts.flatten().filter(|(_, count)| **count > 0) {
@@ -146,17 +129,15 @@ fn sum<'a, K: Ord + Clone + 'a>(counts: impl Iterator<Item = &'a BTreeMap<K, u64
 
 fn trial(record: &Record, level: f64) -> (TrialFinding, Option<stats::Histogram>) {
     let limited_by = record.verdict.as_ref().map(|verdict| verdict.limited_by);
-    let latency = record.measurement().and_then(Latency::of);
+    let measured = record.measurement();
+    let latency = measured.and_then(Latency::of);
     let (values, at_least) = value::values_of(record, latency.as_ref(), level);
     let hung = hangs::hung_trial(record).map(|_| Mark::Hung);
-    let measured = record.measurement();
     let finding = TrialFinding {
         order: record.order,
         block: record.block,
         started: record.started.clone(),
-        offered_per_s: record
-            .measurement()
-            .map_or_else(|| record.step.and_then(|step| step.rate_per_s), |measured| measured.offered_per_s),
+        offered_per_s: measured.map_or_else(|| record.step?.rate_per_s, |measured| measured.offered_per_s),
         values,
         at_least,
         in_flight: measured.map_or(0, |measured| measured.unfinished),
@@ -189,10 +170,8 @@ fn state(run: &Run, point: usize, measured: usize, failures: &[FailureCount]) ->
     let failed = failures.iter().map(|failure| failure.count).sum::<usize>();
     let why = failures.iter().map(|failure| failure.message.as_str()).collect::<Vec<_>>().join("; ");
     let min = run.plan.trials.min as usize;
-    if let (Some(reason), 0, 0) = (&run.plan.points[point].unrunnable, measured, failed) {
-        return RowState::Unrunnable(reason.clone());
-    }
     match (measured, failed) {
+        (0, 0) if let Some(reason) = &run.plan.points[point].unrunnable => RowState::Unrunnable(reason.clone()),
         (0, 0) => match not_built(run, point).map(|build| printable_record::build(build).outcome) {
             Some(BuildOutcome::Skipped { reason }) => RowState::Skipped(reason),
             Some(BuildOutcome::Unrunnable { reason }) => RowState::Unrunnable(reason),
@@ -230,16 +209,12 @@ pub fn target_met(rule: &TrialRule, metric: &str, shown: &Estimate) -> Option<bo
 fn metrics(run: &Run, measured: &[&Record], trials: &[TrialFinding]) -> BTreeMap<String, MetricFinding> {
     let rule = &run.plan.trials;
     let trials = trials.iter().filter(|trial| trial.failed.is_none()).collect::<Vec<_>>();
-    let mut findings = BTreeMap::new();
-    for metric in study::METRICS.iter().filter(|_| !measured.is_empty()) {
+    let of = |metric: &study::Metric| {
         let values = trials.iter().filter_map(|trial| trial.values.get(metric.name)).collect::<Vec<_>>();
         let mut finding = MetricFinding::default();
         if values.len() < measured.len() {
             // An estimate over only some trials would be biased.
-            match missing(metric.name, measured, values.len(), value::level(rule)) {
-                Some(note) => finding.note = Some(note),
-                None => continue,
-            }
+            finding.note = Some(missing(metric.name, measured, values.len(), value::level(rule))?);
         } else if let some @ 1.. = trials.iter().filter(|trial| trial.at_least.contains(metric.name)).count() {
             // An average that includes a lower bound is itself a lower bound without an interval.
             finding.mean = stats::interval::average(&values);
@@ -256,9 +231,9 @@ fn metrics(run: &Run, measured: &[&Record], trials: &[TrialFinding]) -> BTreeMap
             split_variance(metric.name, measured, &mut finding);
             finding.target_met = finding.estimate.as_ref().and_then(|shown| target_met(rule, metric.name, shown));
         }
-        findings.insert(metric.name.to_owned(), finding);
-    }
-    findings
+        Some((metric.name.to_owned(), finding))
+    };
+    study::METRICS.iter().filter(|_| !measured.is_empty()).filter_map(of).collect()
 }
 
 fn split_variance(metric: &str, measured: &[&Record], finding: &mut MetricFinding) {
@@ -279,13 +254,13 @@ fn split_variance(metric: &str, measured: &[&Record], finding: &mut MetricFindin
 /// Explains why a metric has no estimate; `None` if it was never measured and is therefore omitted.
 fn missing(metric: &str, measured: &[&Record], having: usize, level: f64) -> Option<String> {
     let fewest = measured.iter().filter_map(|record| Some(record.measurement()?.latency().count)).min()?;
-    if let Some(q) = value::quantile_of(metric) {
-        let needed = stats::order_statistics::samples_needed(q, level);
-        if fewest < needed {
-            return Some(format!("not enough samples: a trial has {fewest} of the {needed} needed"));
+    let needed = value::quantile_of(metric).map(|q| stats::order_statistics::samples_needed(q, level));
+    match needed.filter(|needed| fewest < *needed) {
+        Some(needed) => Some(format!("not enough samples: a trial has {fewest} of the {needed} needed")),
+        None => {
+            (having > 0).then(|| format!("only {having} of {} have a value", count(measured.len() as u64, "trial")))
         }
     }
-    (having > 0).then(|| format!("only {having} of {} have a value", count(measured.len() as u64, "trial")))
 }
 
 fn limit(measured: &[&Record], nodes: &[Node]) -> Option<LimitFinding> {
@@ -294,14 +269,9 @@ fn limit(measured: &[&Record], nodes: &[Node]) -> Option<LimitFinding> {
     for verdict in &verdicts {
         *counts.entry(verdict.limited_by).or_insert(0) += 1;
     }
-    let caution = |limit: &Limit| match limit {
-        Limit::Shared => 5,
-        Limit::Generator => 4,
-        Limit::Network => 3,
-        Limit::Latency => 2,
-        Limit::Proxy | Limit::Neither => 1,
-        Limit::Subject => 0,
-    };
+    // Each limit reveals less about the server than those before it and than `Subject`.
+    let order = [Limit::Neither, Limit::Proxy, Limit::Latency, Limit::Network, Limit::Generator, Limit::Shared];
+    let caution = |limit: &Limit| order.iter().position(|known| known == limit);
     let (&limit, _) = counts.iter().max_by_key(|(limit, count)| (**count, caution(limit)))?;
     let reasons = verdicts.iter().find(|verdict| verdict.limited_by == limit)?.reasons.clone();
     let blames = |record: &&&Record| record.verdict.as_ref().is_some_and(|verdict| verdict.limited_by == limit);
@@ -329,12 +299,12 @@ fn warnings(row: &Row, records: &[&Record], nodes: &[Node]) -> Vec<Warning> {
     let measured = records.iter().filter(|record| record.measurement().is_some());
     let differ = cluster_generator_verdicts::differ(measured.map(|record| record.agents.as_slice()), nodes);
     if let Some(found) = &row.limited_by {
-        let marked = found.counts.iter().filter_map(|(limit, trials)| Some((*limit, Mark::of(*limit)?, *trials)));
-        for (limit, mark, trials) in marked {
-            let kind = match mark {
-                Mark::Shared => WarningKind::SharedCpus,
-                Mark::NetworkBound => WarningKind::NetworkBound,
-                Mark::GeneratorBound | Mark::Hung => WarningKind::GeneratorBound,
+        for (&limit, &trials) in &found.counts {
+            let kind = match limit {
+                Limit::Shared => WarningKind::SharedCpus,
+                Limit::Network => WarningKind::NetworkBound,
+                Limit::Generator => WarningKind::GeneratorBound,
+                Limit::Subject | Limit::Proxy | Limit::Neither | Limit::Latency => continue,
             };
             let is_told = limit == Limit::Network && !differ.is_empty();
             let why = found.reasons.first().filter(|_| limit == found.limit && !is_told);

@@ -2,32 +2,24 @@
 
 use study::record::{Probe, Record};
 
-use crate::findings::{Probed, ProbedTrial, Row, Scope, States};
+use crate::findings::{MedianRange, Probed, ProbedTrial, Row, Scope, States};
 use crate::number::{count, percent, quantity};
 
 /// Share of unseen starts, from 0 to 1, above which the scope sentence gives only the number of starts.
 const UNSEEN_MAX: f64 = 0.4;
 
-/// Describes a run's period and coverage; `None` if nothing was measured. `started` has the first and the last start.
-pub(crate) fn scope(started: Option<(String, String)>, rows: &[Row], level: f64) -> Option<Scope> {
+/// Describes a run's period and coverage; `None` if nothing was measured.
+pub(crate) fn scope(started: &[&str], rows: &[Row], level: f64) -> Option<Scope> {
     let starts = rows.iter().map(|row| row.n).filter(|n| *n > 0);
     let (fewest, most) = (starts.clone().min()?, starts.max()?);
-    let (from, until) = started?;
+    let (from, until) = (started.iter().min()?, started.iter().max()?);
     let unseen_share = stats::stop_rule::unseen_share(u32::try_from(fewest).unwrap_or(u32::MAX), 1.0 - level);
-    let times = period(&from, &until);
-    let starts = match (fewest, most) {
-        (1, 1) => "1 start".to_owned(),
-        (fewest, most) if fewest == most => format!("{most} starts"),
-        (fewest, most) => format!("{fewest} to {most} starts"),
-    };
-    let sentence = format!(
-        "Absolute values are from this run, {times}; {starts} per row{}",
-        if unseen_share > UNSEEN_MAX {
-            String::new()
-        } else {
-            format!(": behavior of fewer than {} of starts may not have shown up", percent(unseen_share))
-        }
-    );
+    let times = period(from, until);
+    let (from, until) = ((*from).to_owned(), (*until).to_owned());
+    let starts = if fewest == most { count(most as u64, "start") } else { format!("{fewest} to {most} starts") };
+    let unseen = format!(": behavior of fewer than {} of starts may not have shown up", percent(unseen_share));
+    let unseen = if unseen_share > UNSEEN_MAX { "" } else { &unseen };
+    let sentence = format!("Absolute values are from this run, {times}; {starts} per row{unseen}");
     Some(Scope { from, until, starts_min: fewest, unseen_share, times, sentence })
 }
 
@@ -82,11 +74,9 @@ pub(crate) fn of_trial(record: &Record) -> Option<ProbedTrial> {
 }
 
 pub(crate) fn probes(trials: Vec<ProbedTrial>) -> Option<Probed> {
-    let cpu_ns = trials.iter().flat_map(|trial| trial.probes.all()).map(|probe| probe.cpu_ns as f64);
-    let mut cpu_ns = cpu_ns.collect::<Vec<_>>();
-    cpu_ns.sort_by(f64::total_cmp);
-    let cpu_ns_median = stats::quantile(&cpu_ns, 0.5)?;
-    let worst = trials.iter().flat_map(|trial| trial.probes.all()).map(Probe::lost).max_by(f64::total_cmp);
+    let all = || trials.iter().flat_map(|trial| trial.probes.all());
+    let cpu_ns_median = MedianRange::of(all().map(|probe| probe.cpu_ns as f64))?.median;
+    let worst = all().map(Probe::lost).max_by(f64::total_cmp);
     let flagged = trials.iter().filter(|trial| trial.contended).count();
     let of = count(trials.len() as u64, "trial");
     let sentence = format!("median CPU time {}, before and after {of}", quantity(cpu_ns_median, "ns"));

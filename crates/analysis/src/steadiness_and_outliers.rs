@@ -14,19 +14,14 @@ use crate::value;
 /// Names of the metrics checked for outliers; the others depend on them or carry little information.
 const OUTLIERS_IN: [&str; 3] = ["throughput", "latency_mean", "latency_p99"];
 
-/// Flags rows without a steady state, and outlying trials. By chance, at most a share `error` of reports has a flag.
-pub(crate) fn flag_trials(rows: &mut [Row], halves: &[Series], error: f64) {
-    steady(rows, halves, error);
-    outliers(rows, error);
-}
-
 pub(crate) fn halves(row: &Row, records: &[&Record]) -> Series {
     let places = records.iter().map(|record| (record.order, *record)).collect::<BTreeMap<_, _>>();
     let of_row = row.trials.iter().filter_map(|trial| Some(value::series(places.get(&trial.order)?.measurement()?)));
     steady_start_test::halves(&of_row.collect::<Vec<_>>())
 }
 
-fn steady(rows: &mut [Row], halves: &[Series], error: f64) {
+/// Flags rows without a steady state. By chance, at most a share `error` of reports has a flag.
+pub(crate) fn steady(rows: &mut [Row], halves: &[Series], error: f64) {
     for (row, Steady { reached, change: growth }) in rows.iter_mut().zip(steady_start_test::judge(halves, error)) {
         let (Some(reached), Some(log)) = (reached, growth.change) else { continue };
         let change = Estimate { point: log.point.exp(), low: log.low.exp(), high: log.high.exp(), ..log };
@@ -41,7 +36,8 @@ fn steady(rows: &mut [Row], halves: &[Series], error: f64) {
     }
 }
 
-fn outliers(rows: &mut [Row], error: f64) {
+/// Flags outlying trials. By chance, at most a share `error` of reports has a flag.
+pub(crate) fn outliers(rows: &mut [Row], error: f64) {
     let values = |row: &Row, metric: &str| row.trials.iter().map(|trial| trial.known(metric)).collect::<Vec<_>>();
     let groups = rows.iter().flat_map(|row| OUTLIERS_IN.map(|metric| values(row, metric))).collect::<Vec<_>>();
     let mut found = outliers::outliers(&groups, error).into_iter();

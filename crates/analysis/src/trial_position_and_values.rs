@@ -1,10 +1,10 @@
 //! Position of a trial in the plan and its values, kept so that histograms and windows can be dropped.
 
-use study::record::{Agent, IdlePolicy, Record};
+use study::record::{Agent, IdlePolicy, NetworkCounters, Record};
 
 use crate::compact_metric_values::Values;
-use crate::findings::Clock;
-use crate::value;
+use crate::findings::{Clock, ProbedTrial};
+use crate::{containers, run_conditions, value};
 
 pub(crate) struct Trial<'a> {
     pub(crate) point: usize,
@@ -27,32 +27,30 @@ pub(crate) struct Kept {
     pub(crate) point: usize,
     pub(crate) block: u32,
     pub(crate) order: u32,
+    pub(crate) started: String,
     pub(crate) idle: IdlePolicy,
-    pub(crate) is_measured: bool,
+    /// `None` without a measurement.
     pub(crate) clock: Option<Clock>,
     pub(crate) agents: Vec<Agent>,
+    pub(crate) is_hosted: bool,
+    pub(crate) probed: Option<ProbedTrial>,
+    pub(crate) network: NetworkCounters,
     elapsed_ns: u64,
     pub(crate) values: Values,
 }
 
 impl Kept {
     pub(crate) fn new(record: &Record, values: Values) -> Self {
-        let measurement = record.measurement();
-        Self {
-            point: record.point,
-            block: record.block,
-            order: record.order,
-            idle: record.idle,
-            is_measured: measurement.is_some(),
-            clock: measurement.map(value::clock),
-            agents: record.agents.clone(),
-            elapsed_ns: record.elapsed_ns,
-            values,
-        }
+        let &Record { point, block, order, idle, network, elapsed_ns, .. } = record;
+        let (started, agents) = (record.started.clone(), record.agents.clone());
+        let clock = record.measurement().map(value::clock);
+        let (is_hosted, probed) = (containers::is_hosted(record), run_conditions::of_trial(record));
+        Self { point, block, order, started, idle, clock, agents, is_hosted, probed, network, elapsed_ns, values }
     }
 
     pub(crate) fn trial(&self) -> Trial<'_> {
-        let Self { point, block, elapsed_ns, is_measured, .. } = *self;
+        let Self { point, block, elapsed_ns, .. } = *self;
+        let is_measured = self.clock.is_some();
         Trial { point, block, elapsed_ns, is_measured, values: Box::new(|_| self.values.clone()) }
     }
 }
