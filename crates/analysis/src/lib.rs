@@ -32,7 +32,6 @@ pub mod hangs;
 pub mod history;
 pub mod label;
 mod load_bottleneck;
-mod load_cache_report;
 mod load_description;
 mod load_fail_if;
 mod load_report;
@@ -69,13 +68,14 @@ pub use comparisons::blocks_needed;
 pub use failed_requests::FailedRequests;
 pub use findings::{Findings, SearchBound};
 pub use history::{history, side_by_side};
-pub use load_cache_report::{CacheReport, MissShares};
 pub use load_description::describe_load;
 pub use load_fail_if::{LoadLimit, LoadLimitOutcome, load_limits};
 pub use load_report::{
     CensoredReport, Generator, IntervalOrNote, LOAD_QUANTILES, LOAD_VERSION, LatencyNs, LoadReport, is_elsewhere, load,
 };
-pub use load_report_parts::{JourneyReport, OperationReport, SpreadNs, StageReport, StreamsReport};
+pub use load_report_parts::{
+    CacheReport, JourneyReport, MissShares, OperationReport, SpreadNs, StageReport, StreamsReport,
+};
 pub use printable_record::visible;
 pub use search::{FIND_VERSION, FindReport, Search, next, step};
 pub use unfinished_run::progress;

@@ -7,16 +7,14 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use stats::Bound;
 use stats::batch_means::Batches;
-use study::record::{Agent, Censored, Histogram, Limit, Measurement, SlowResponse, Volley};
+use study::record::{Agent, Censored, Histogram, Limit, Measurement, SlowResponse, Verdict, Volley};
 use study::spec::{Connection, Protocol};
-
-use crate::load_cache_report::{self, CacheReport};
 
 use crate::censored_latency::{self, Latency};
 use crate::findings::{AgentFinding, Clock, Estimate};
 use crate::load_fail_if::LoadLimit;
 use crate::load_report_parts::{
-    self, JourneyReport, OperationReport, SpreadNs, StageReport, StreamsReport, known_quantile, spread,
+    self, CacheReport, JourneyReport, OperationReport, SpreadNs, StageReport, StreamsReport, known_quantile, spread,
 };
 use crate::value::{self, LOAD_LEVEL};
 use crate::{cluster_generator_verdicts, hangs, merge_histograms, verdict};
@@ -218,10 +216,14 @@ pub fn load(measurement: &Measurement, agents: &[Agent], target: &str) -> LoadRe
     if path_unknown && agents.is_empty() && verdict.limited_by == Limit::Subject {
         verdict.reasons.push("the path to the server was not measured".to_owned());
     }
+    let Verdict { limited_by, reasons } = verdict;
+    let cpu_s = measurement.workers.iter().map(|worker| worker.cpu_ns).sum::<u64>() as f64 / 1e9;
+    let (process_cpu_s, busy) = (measurement.process_cpu_ns as f64 / 1e9, verdict::generator_busy(measurement));
     let of_all = verdict::measurement_warnings(measurement, crate::hangs::Waits::default());
     let latency = Latency::of(measurement);
     let duration_s = measurement.duration_ns as f64 / 1e9;
     let a_second = |value: f64| if duration_s > 0.0 { value / duration_s } else { 0.0 };
+    let by_latency = a_second((measurement.service.sum + load_report_parts::caused(measurement).0) / 1e9);
     LoadReport {
         version: LOAD_VERSION,
         target: target.to_owned(),
@@ -255,14 +257,7 @@ pub fn load(measurement: &Measurement, agents: &[Agent], target: &str) -> LoadRe
         resumed: measurement.resumed,
         reconnects: measurement.reconnects,
         latency_ns: latency_ns(measurement, latency.as_ref()),
-        generator: Generator {
-            cpu_s: measurement.workers.iter().map(|worker| worker.cpu_ns).sum::<u64>() as f64 / 1e9,
-            process_cpu_s: measurement.process_cpu_ns as f64 / 1e9,
-            busy: verdict::generator_busy(measurement),
-            limited_by: verdict.limited_by,
-            path_unknown,
-            reasons: verdict.reasons,
-        },
+        generator: Generator { cpu_s, process_cpu_s, busy, limited_by, path_unknown, reasons },
         agents,
         intervals: intervals(measurement, latency.as_ref()),
         late_answers: measurement.late_answers,
@@ -270,15 +265,11 @@ pub fn load(measurement: &Measurement, agents: &[Agent], target: &str) -> LoadRe
         censored: censored(measurement),
         in_flight_mean: measurement.in_flight_mean,
         in_backoff_mean: measurement.in_backoff_mean,
-        in_flight_by_latency: Some(a_second(
-            (measurement.service.sum + crate::load_cache_report::caused(measurement).0) / 1e9,
-        ))
-        .filter(|n| n.is_finite())
-        .unwrap_or(0.0),
+        in_flight_by_latency: if by_latency.is_finite() { by_latency } else { 0.0 },
         stop_reason: measurement.stop_reason.clone(),
         volley: measurement.volley,
         hit_ratio: measurement.cache.as_ref().and_then(|cache| cache.counts.hit_ratio()),
-        cache: measurement.cache.as_deref().map(load_cache_report::report),
+        cache: measurement.cache.as_deref().map(load_report_parts::cache),
         journeys: measurement.journeys.iter().map(load_report_parts::journey).collect(),
         by_request: load_report_parts::operations(&measurement.by_request),
         stages: load_report_parts::stages(measurement),
@@ -289,10 +280,8 @@ pub fn load(measurement: &Measurement, agents: &[Agent], target: &str) -> LoadRe
 
 /// Whether the form of an address shows that it leads to a different machine.
 pub fn is_elsewhere(address: &str) -> bool {
-    if address.is_empty() || address.starts_with("unix:") {
-        return false;
-    }
     match address.parse::<SocketAddr>() {
+        _ if address.is_empty() || address.starts_with("unix:") => false,
         Ok(address) => !address.ip().to_canonical().is_loopback(),
         Err(_) => address.rsplit_once(':').map_or(address, |(host, _)| host) != "localhost",
     }
@@ -323,13 +312,11 @@ fn latency_ns(measurement: &Measurement, latency: Option<&Latency>) -> LatencyNs
 
 fn censored(measurement: &Measurement) -> CensoredReport {
     let longest = |part: fn(&Censored) -> &Histogram| part(measurement.censored.as_deref()?).max;
-    CensoredReport {
-        in_flight: measurement.unfinished,
-        in_flight_waited_ns: longest(|censored| &censored.in_flight),
-        unsent: measurement.unsent,
-        unsent_waited_ns: longest(|censored| &censored.unsent),
-        hung: hangs::hung(measurement, crate::hangs::Waits::default()).is_some(),
-    }
+    let in_flight_waited_ns = longest(|censored| &censored.in_flight);
+    let unsent_waited_ns = longest(|censored| &censored.unsent);
+    let hung = hangs::hung(measurement, hangs::Waits::default()).is_some();
+    let &Measurement { unfinished: in_flight, unsent, .. } = measurement;
+    CensoredReport { in_flight, in_flight_waited_ns, unsent, unsent_waited_ns, hung }
 }
 
 fn stdev(stored: &Histogram) -> Option<f64> {
@@ -345,15 +332,15 @@ fn intervals(measurement: &Measurement, latency: Option<&Latency>) -> BTreeMap<S
     });
     // Windows contain only responses, so they give no interval if waiting requests change a value.
     let or_note = |found: Result<Batches, String>, is_moved: bool| {
-        let found = match () {
-            () if !measurement.shape.is_empty() => Err("the load changed over time, so its seconds are not alike"),
-            () if is_moved => Err("not enough data for an interval: requests still waiting at the end would change it"),
-            () => Ok(found),
+        let note = match found {
+            _ if !measurement.shape.is_empty() => "the load changed over time, so its seconds are not alike".to_owned(),
+            _ if is_moved => {
+                "not enough data for an interval: requests still waiting at the end would change it".to_owned()
+            }
+            Ok(batches) => return IntervalOrNote::Interval(batches.estimate),
+            Err(note) => note,
         };
-        match found.map_err(str::to_owned).flatten() {
-            Ok(batches) => IntervalOrNote::Interval(batches.estimate),
-            Err(note) => IntervalOrNote::Note { note },
-        }
+        IntervalOrNote::Note { note }
     };
     let is_moved =
         |bound: Option<Bound>, answered| bound.is_some_and(|bound| censored_latency::is_moved(&bound, answered));

@@ -1,8 +1,14 @@
-//! Parts of the report of one load: durations, HTTP/2, operations of a journey or mix, and stages of a changing rate.
+//! Parts of the report of one load: durations, HTTP/2, operations of a journey or mix, stages of a changing rate, and
+//! hits and misses of a cache.
+
+use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use study::record::{Histogram, JourneyMeasurement, Measurement, OperationMeasurement, StreamsMeasurement, Window};
+use study::record::{
+    CacheCounts, CacheMeasurement, Histogram, JourneyMeasurement, Measurement, OperationMeasurement,
+    StreamsMeasurement, TraceReplay, Window,
+};
 use study::spec::Stage;
 
 use crate::merge_histograms;
@@ -111,13 +117,10 @@ pub struct OperationReport {
 }
 
 pub(crate) fn journey(journey: &JourneyMeasurement) -> JourneyReport {
-    JourneyReport {
-        name: journey.name.clone(),
-        completed: journey.completed,
-        abandoned: journey.abandoned,
-        session_ns: journey.session.as_ref().map(spread),
-        operations: operations(&journey.operations),
-    }
+    let (name, operations) = (journey.name.clone(), operations(&journey.operations));
+    let session_ns = journey.session.as_ref().map(spread);
+    let &JourneyMeasurement { completed, abandoned, .. } = journey;
+    JourneyReport { name, completed, abandoned, session_ns, operations }
 }
 
 pub(crate) fn operations(measured: &[OperationMeasurement]) -> Vec<OperationReport> {
@@ -196,18 +199,94 @@ fn part(windows: &[Window], stage: Stage) -> StageReport {
     let latency = merge_histograms::merge(windows.iter().map(|window| &window.latency)).unwrap_or_default();
     let requests = total(windows.iter().map(|window| window.requests));
     let duration_s = stage.duration_ns as f64 / 1e9;
-    StageReport {
-        from: stage.from,
-        to: stage.to,
-        duration_s,
-        requests,
-        errors: total(windows.iter().map(|window| window.errors)),
-        rate_per_s: requests as f64 / duration_s,
-        p50_ns: known_quantile(&latency, 0.5),
-        p95_ns: known_quantile(&latency, 0.95),
-        p99_ns: known_quantile(&latency, 0.99),
-        over_time: Vec::new(),
+    let errors = total(windows.iter().map(|window| window.errors));
+    let rate_per_s = requests as f64 / duration_s;
+    let [p50_ns, p95_ns, p99_ns] = [0.5, 0.95, 0.99].map(|q| known_quantile(&latency, q));
+    let (Stage { from, to, .. }, over_time) = (stage, Vec::new());
+    StageReport { from, to, duration_s, requests, errors, rate_per_s, p50_ns, p95_ns, p99_ns, over_time }
+}
+
+/// Cache results of one load.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct CacheReport {
+    /// Bytes of hits per requested byte; `null` if no bytes were requested.
+    pub byte_hit_ratio: Option<f64>,
+    /// Counts of operations while measuring.
+    pub counts: CacheCounts,
+    /// Misses by cause as shares of GETs; `null` without GETs.
+    pub miss_shares: Option<MissShares>,
+    /// Counts of operations during the warm-up.
+    pub warmup: CacheCounts,
+    /// Number of distinct keys requested since the start of the load.
+    pub footprint_keys: u64,
+    /// Bytes of the distinct keys and their values.
+    pub footprint_bytes: u64,
+    /// Memory limit that the server reported, bytes by its own accounting; `null` if unknown.
+    pub limit_bytes: Option<u64>,
+    /// Footprint divided by memory limit; above 1, the cache cannot hold all items. `null` if the limit is unknown.
+    pub footprint_over_limit: Option<f64>,
+    /// Hit ratio that the mix of operations implies for a cache of any size; `null` if the mix does not imply one.
+    pub hit_ratio_of_mix: Option<f64>,
+    /// Seconds until the hit ratio was steady, or why it was not, in words; `null` for other warm-up rules.
+    pub steadiness: Option<String>,
+    /// The trace that was replayed; `null` if the workload was sampled.
+    pub trace: Option<TraceReplay>,
+    /// Length of a window of `transient`, s.
+    pub transient_window_s: f64,
+    /// Hit ratio in each window of the warm-up; `null` in a window without GETs.
+    pub transient: Vec<Option<f64>>,
+    /// Service times per operation, ns: `get_hit`, `get_miss`, `set`, `delete`, `fill` and `rewrite`, if any occurred.
+    pub operations: BTreeMap<String, SpreadNs>,
+}
+
+/// Misses by cause, as fractions of GETs.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct MissShares {
+    /// Misses because the key was never stored.
+    pub compulsory: f64,
+    /// Misses because the cache had evicted the key.
+    pub capacity: f64,
+    /// Misses because the key had been deleted.
+    pub invalidation: f64,
+    /// Misses because the key had expired.
+    pub expiry: f64,
+    /// Misses because the cache had refused to store the value.
+    pub refused: f64,
+}
+
+pub(crate) fn cache(cache: &CacheMeasurement) -> CacheReport {
+    let counts = cache.counts;
+    let gets = counts.hits.saturating_add(counts.misses) as f64;
+    let shares = counts.causes.named().map(|(_, count)| count as f64 / gets);
+    let [compulsory, capacity, invalidation, expiry, refused] = shares;
+    let miss_shares = MissShares { compulsory, capacity, invalidation, expiry, refused };
+    let limit = cache.limit_bytes.filter(|limit| *limit > 0);
+    let CacheMeasurement { get_hit, get_miss, set, delete, fill, rewrite, .. } = cache;
+    let classes = [("get_hit", get_hit), ("get_miss", get_miss), ("set", set), ("delete", delete), ("fill", fill)];
+    let classes = classes.into_iter().chain([("rewrite", rewrite)]);
+    let operations = classes.filter(|(_, histogram)| histogram.count > 0);
+    CacheReport {
+        byte_hit_ratio: counts.byte_hit_ratio(),
+        counts,
+        miss_shares: Some(miss_shares).filter(|_| gets > 0.0),
+        warmup: cache.warmup,
+        footprint_keys: cache.footprint_keys,
+        footprint_bytes: cache.footprint_bytes,
+        limit_bytes: cache.limit_bytes,
+        footprint_over_limit: limit.map(|limit| cache.footprint_bytes as f64 / limit as f64),
+        hit_ratio_of_mix: cache.hit_ratio_of_mix.filter(|ratio| ratio.is_finite()),
+        steadiness: cache.steadiness.clone(),
+        trace: cache.trace.clone(),
+        transient_window_s: cache.transient_window_ns as f64 / 1e9,
+        transient: cache.transient.iter().map(|&(hits, gets)| (gets > 0).then(|| hits as f64 / gets as f64)).collect(),
+        operations: operations.map(|(name, histogram)| (name.to_owned(), spread(histogram))).collect(),
     }
+}
+
+/// Total service time, ns, and number of fills and rewrites, which are in flight but do not count as requests.
+pub(crate) fn caused(measurement: &Measurement) -> (f64, u64) {
+    let cache = measurement.cache.as_ref();
+    cache.map_or((0.0, 0), |cache| (cache.fill.sum + cache.rewrite.sum, cache.fill.count + cache.rewrite.count))
 }
 
 #[cfg(test)]

@@ -1,13 +1,14 @@
 //! Determines the bottleneck of a trial and its warnings. docs/method/bottleneck.md gives the rules in order of
 //! precedence.
 
-use study::record::{Calibration, Limit, Measurement, Node, ProxyUse, Record, Run, Verdict, Worker};
+use std::collections::BTreeSet;
+
+use study::record::{Calibration, Limit, Measurement, Node, ProxyUse, Record, Run, Verdict};
 use study::{Warning, WarningKind};
 
 use crate::cluster_generator_verdicts;
 use crate::failed_requests::FailedRequests;
-use crate::hangs;
-use crate::hangs::Waits;
+use crate::hangs::{self, Waits};
 pub use crate::load_bottleneck::{BUSY, generator_busy, judge_load, subject_busy};
 use crate::load_bottleneck::{
     RUN_QUEUE_SHARE, backing_off, generator_waiting, kinds, limit, stalled, verdict, waiting,
@@ -73,18 +74,13 @@ pub fn starved(record: &Record) -> Option<f64> {
 fn without_own_cpu(mut found: Verdict, measurement: &Measurement) -> Verdict {
     let share = generator_waiting(measurement);
     let is_busy = generator_busy(measurement).is_some_and(|busy| busy > BUSY);
-    if found.limited_by == Limit::Generator && share > DISTURBED && !is_busy && have_own_cpus(&measurement.workers) {
+    let cpus = measurement.workers.iter().filter_map(|worker| worker.cpu).collect::<BTreeSet<_>>();
+    let has_own_cpus = cpus.len() == measurement.workers.len();
+    if found.limited_by == Limit::Generator && share > DISTURBED && !is_busy && has_own_cpus {
         found.limited_by = Limit::Shared;
         found.reasons.insert(0, format!("another process had the generator's CPU {} of the time", percent(share)));
     }
     found
-}
-
-fn have_own_cpus(workers: &[Worker]) -> bool {
-    let mut cpus = workers.iter().filter_map(|worker| worker.cpu).collect::<Vec<_>>();
-    cpus.sort_unstable();
-    cpus.dedup();
-    cpus.len() == workers.len()
 }
 
 fn waiting_warnings(record: &Record) -> Vec<Warning> {
@@ -100,9 +96,6 @@ fn waiting_warnings(record: &Record) -> Vec<Warning> {
 
 /// Makes a proxy with busy CPUs the limit, unless the generator or the network is the limit or CPUs were shared.
 fn with_proxies(mut found: Verdict, record: &Record) -> Verdict {
-    if record.proxies.is_empty() {
-        return found;
-    }
     let subject = subject_busy(&record.subject).unwrap_or(0.0);
     let busy = |proxy: &ProxyUse| subject_busy(&proxy.used).unwrap_or(0.0);
     // Proxies that use the server's CPUs saturate them together with the server.
@@ -160,10 +153,10 @@ pub(crate) fn measurement_warnings(measurement: &Measurement, waits: Waits) -> V
         Some(_) => "had to be resent: the server left without a response, or refused to process it",
     };
     let allowed = measurement.streams.as_deref().and_then(|streams| streams.allowed);
-    let limit = |allowed| {
-        format!("the server allowed {allowed} requests in flight per connection, the load {}", measurement.pipeline)
-    };
-    warn(WarningKind::StreamLimit, allowed.filter(|allowed| *allowed < measurement.pipeline).map(limit));
+    let allowed = allowed.filter(|allowed| *allowed < measurement.pipeline);
+    let depth = measurement.pipeline;
+    let limit = |allowed| format!("the server allowed {allowed} requests in flight per connection, the load {depth}");
+    warn(WarningKind::StreamLimit, allowed.map(limit));
     warn(WarningKind::AskedAgain, counted(measurement.asked_again, "request", again));
     let saturated = measurement.latency().saturated;
     warn(WarningKind::Saturated, counted(saturated, "latency", "above 1 h: counted in the highest bucket"));
@@ -188,7 +181,7 @@ fn little_warning(measurement: &Measurement) -> Option<String> {
     if measurement.errors_total() > 0 || measurement.late_answers > 0 || measurement.requests == 0 {
         return None;
     }
-    let (caused_ns, caused) = crate::load_cache_report::caused(measurement);
+    let (caused_ns, caused) = crate::load_report_parts::caused(measurement);
     // Requests without a response were in flight too. In an open loop, each connection counts as one from its write on.
     let waited_ns = measurement.censored.as_deref().map_or(0.0, |censored| match measurement.offered_per_s {
         Some(_) => censored.connections.sum,
