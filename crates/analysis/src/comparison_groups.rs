@@ -5,7 +5,6 @@ use study::plan::Plan;
 use crate::group_by_key::grouped;
 use crate::label::{label, varied};
 
-#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ContenderGroup {
     /// Levels of the other factors that vary, such as `clients 40`; empty if none of them varies.
     pub(crate) label: String,

@@ -54,8 +54,8 @@ pub fn blocks_needed(plan: &Plan) -> (usize, u32) {
             contenders + trends.filter(|points| *points > 1).count()
         }
     };
-    if plan.gate.is_some() {
-        return crate::gate::needed(plan);
+    if let Some(gate) = &plan.gate {
+        return crate::gate::needed(plan, gate);
     }
     let needed = stats::pairs::blocks_needed(tests, 1.0 - value::level(&plan.trials));
     (tests, needed.max(ranking::BLOCKS_MIN as u32))
@@ -143,17 +143,12 @@ impl MetricComparison<'_> {
             &rule,
         );
         let place = |((rows, label), found): ((Vec<usize>, String), Claims)| {
-            let pairs = found.pairs.iter().map(|pair| difference(&rows, pair, rule.error)).collect::<Vec<_>>();
-            ComparedPlace {
-                label,
-                best: found.best.map(|best| rows[best]),
-                leads: found.leads,
-                p_lead: found.p_lead,
-                may_be_best: found.may_be_best.iter().map(|&index| rows[index]).collect(),
-                blocks: pairs.iter().map(|pair| pair.blocks).min().unwrap_or(0),
-                rows,
-                pairs,
-            }
+            let Claims { best, leads, p_lead, may_be_best, pairs } = found;
+            let pairs = pairs.iter().map(|pair| difference(&rows, pair, rule.error)).collect::<Vec<_>>();
+            let blocks = pairs.iter().map(|pair| pair.blocks).min().unwrap_or(0);
+            let best = best.map(|best| rows[best]);
+            let may_be_best = may_be_best.iter().map(|&index| rows[index]).collect();
+            ComparedPlace { label, rows, best, leads, p_lead, may_be_best, blocks, pairs }
         };
         let places = places.into_iter().zip(found).map(place).collect::<Vec<_>>();
         let metric = || self.metric.name.to_owned();
@@ -206,18 +201,11 @@ impl MetricComparison<'_> {
 }
 
 fn difference(rows: &[usize], pair: &Pair, error: f64) -> Difference {
-    Difference {
-        a: rows[pair.a],
-        b: rows[pair.b],
-        blocks: pair.blocks as u64,
-        ratio: pair.typical,
-        mean_ratio: pair.mean,
-        p: pair.p,
-        p_adjusted: pair.p_adjusted,
-        shown: pair.larger(error).is_some(),
-        could_show: pair.half_width.map(|half_width| COULD_SHOW * half_width).filter(|width| width.is_finite()),
-        kinds_of_starts: pair.disagrees(),
-    }
+    let &Pair { a, b, blocks, typical: ratio, mean: mean_ratio, p, p_adjusted, half_width } = pair;
+    let could_show = half_width.map(|half_width| COULD_SHOW * half_width).filter(|width| width.is_finite());
+    let (a, b, blocks) = (rows[a], rows[b], blocks as u64);
+    let (shown, kinds_of_starts) = (pair.larger(error).is_some(), pair.disagrees());
+    Difference { a, b, blocks, ratio, mean_ratio, p, p_adjusted, shown, could_show, kinds_of_starts }
 }
 
 #[cfg(test)]

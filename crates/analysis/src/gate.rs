@@ -13,7 +13,7 @@ use crate::compact_metric_values::Values;
 use crate::comparison_groups::contender_groups;
 use crate::enum_words_and_lists::all_of;
 use crate::failed_requests::FailedRequests;
-use crate::findings::{Findings, GateFinding, GateTest, GateVerdict, Row};
+use crate::findings::{Findings, GateFinding, GateTest, GateVerdict, MedianRange, Row};
 use crate::group_by_key::{distinct, grouped};
 use crate::number::{count, is_unbounded, percent, quantity};
 use crate::trial_position_and_values::Trial;
@@ -24,7 +24,6 @@ pub(crate) const MAIN_METRICS: [&str; 6] =
 
 const MORE_MAX: f64 = 100_000.0;
 
-#[derive(Clone, Debug)]
 struct Trials {
     by_point: Vec<BTreeMap<u32, Values>>,
     /// Number of trials per point, including failed ones.
@@ -78,7 +77,6 @@ impl Trials {
     }
 }
 
-#[derive(Clone, Debug)]
 pub(crate) struct Pair {
     label: String,
     candidate: Level,
@@ -86,7 +84,7 @@ pub(crate) struct Pair {
 }
 
 /// A test of one metric, against `bound` or, without one, for any difference.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 struct Asking {
     metric: &'static Metric,
     bound: Option<Bound>,
@@ -175,18 +173,14 @@ pub(crate) fn reason(plan: &Plan, gate: &Gate, records: &[Trial<'_>], blocks: u3
     let is_failed = |(_, found): &(&Pair, Option<Examined>)| {
         found.as_ref().is_some_and(|examined| examined.ended.is_some() && examined.found.iter().any(is_worse))
     };
-    if gate.fail_if.is_some() && examined.iter().any(is_failed) {
-        return Some(format!("decided after {so_far}"));
-    }
     let is_open = |(pair, found): &(&Pair, Option<Examined>)| match found {
         Some(found) => found.ended.is_none(),
         None => !trials.is_given_up(pair.points) && !is_over,
     };
-    if examined.iter().any(is_open) {
-        return None;
-    }
     let ends = examined.iter().filter_map(|(_, found)| found.as_ref()?.ended).collect::<Vec<_>>();
     Some(match () {
+        () if gate.fail_if.is_some() && examined.iter().any(is_failed) => format!("decided after {so_far}"),
+        () if examined.iter().any(is_open) => return None,
         () if ends.is_empty() => format!("no pairs after {so_far}"),
         () if ends.iter().all(|end| *end == Ended::Decided) => format!("decided after {so_far}"),
         () if ends.contains(&Ended::Pairs) => format!("undecided after {so_far}, the maximum"),
@@ -194,8 +188,7 @@ pub(crate) fn reason(plan: &Plan, gate: &Gate, records: &[Trial<'_>], blocks: u3
     })
 }
 
-pub(crate) fn needed(plan: &Plan) -> (usize, u32) {
-    let Some(gate) = &plan.gate else { return (0, gate::FIRST_LOOK) };
+pub(crate) fn needed(plan: &Plan, gate: &Gate) -> (usize, u32) {
     let is_runnable = |pair: &Pair| pair.points.iter().all(|&point| plan.points[point].unrunnable.is_none());
     let pairs = pairs(plan, gate).1.iter().filter(|pair| is_runnable(pair)).count();
     (pairs * asked(plan, gate).len(), gate::FIRST_LOOK)
@@ -210,12 +203,9 @@ pub(crate) fn gate(findings: &Findings, plan: &Plan, records: &[Trial<'_>], is_o
     let cost_ns = records.iter().map(|record| record.elapsed_ns).fold(0, u64::saturating_add);
     let blocks = trials.count.iter().copied().max().unwrap_or(0);
     let tester = Tester { findings, plan, gate, trials: &trials, block_ns: cost_ns.checked_div(u64::from(blocks)) };
-    let (mut tests, mut also) = (Vec::new(), Vec::new());
-    for pair in &pairs {
-        let (found, beside) = tester.tests(pair, &asked, &rule(plan, gate, pairs.len()));
-        tests.extend(found);
-        also.extend(beside);
-    }
+    let of_pair = |pair: &Pair| tester.tests(pair, &asked, &rule(plan, gate, pairs.len()));
+    let (tests, also) = pairs.iter().map(of_pair).unzip::<_, _, Vec<_>, Vec<_>>();
+    let (tests, also) = (tests.concat(), also.concat());
     let metrics = distinct(asked.iter().map(|asked| asked.metric).filter(|metric| !metric.is_error_share()));
     let differs = metrics.into_iter().map(|metric| Asking { metric, bound: None }).collect::<Vec<_>>();
     let of_null = |pair: &Pair| tester.tests(pair, &differs, &rule(plan, gate, 1)).0;
@@ -238,9 +228,7 @@ pub(crate) fn gate(findings: &Findings, plan: &Plan, records: &[Trial<'_>], is_o
 fn scatter(trials: &Trials, pair: &Pair, metric: &str) -> Option<f64> {
     let [base, again] = trials.sides(pair.points, metric).map(|side| side.least);
     let ratios = base.iter().zip(&again).filter_map(|(base, again)| Some(((*again)? / (*base)?).ln().abs()));
-    let mut ratios = ratios.filter(|ratio| ratio.is_finite()).collect::<Vec<_>>();
-    ratios.sort_unstable_by(f64::total_cmp);
-    stats::quantile(&ratios, 0.5).map(f64::exp_m1)
+    MedianRange::of(ratios).map(|ratios| ratios.median.exp_m1())
 }
 
 struct Tester<'a> {
@@ -308,16 +296,13 @@ impl Tester<'_> {
     fn gate_test(&self, pair: &Pair, asked: Asking, found: Option<Decided>, open: bool) -> GateTest {
         let reason = self.no_verdict(pair, asked, found.as_ref());
         let is_excess = matches!(asked.bound, Some(Bound::Excess(_)));
-        let verdict = match (&reason, found.map(|found| found.verdict)) {
-            (Some(_), _) => GateVerdict::NoVerdict,
-            (None, Some(Verdict::Worse)) => GateVerdict::Worse,
-            (None, Some(Verdict::NotWorse)) => GateVerdict::NotWorse,
-            // The candidate passes unless there is some evidence that it fails more requests than the baseline.
-            (None, Some(_)) if is_excess && self.gate.fail_if.is_some() => match found {
-                Some(found) if found.p_worse > SUSPICIOUS_P => GateVerdict::NotWorse,
-                _ => GateVerdict::Undecided,
-            },
-            (None, Some(Verdict::Undecided) | None) => GateVerdict::Undecided,
+        // The candidate passes unless there is some evidence that it fails more requests than the baseline.
+        let passes = |found: &Decided| is_excess && self.gate.fail_if.is_some() && found.p_worse > SUSPICIOUS_P;
+        let verdict = match found {
+            _ if reason.is_some() => GateVerdict::NoVerdict,
+            Some(Decided { verdict: Verdict::Worse, .. }) => GateVerdict::Worse,
+            Some(found) if found.verdict == Verdict::NotWorse || passes(&found) => GateVerdict::NotWorse,
+            _ => GateVerdict::Undecided,
         };
         let more_pairs = found.as_ref().filter(|_| verdict == GateVerdict::Undecided);
         let more_pairs = more_pairs.and_then(|found| more(found, asked.bound));
@@ -433,18 +418,18 @@ pub fn test_sentence(found: &GateFinding, test: &GateTest) -> String {
     }
     let relation = relation(found, test);
     let is_excess = test.bound.is_some() && found.fail_if.is_some();
-    let (claim, wanting) = match (test.verdict, condition) {
-        (GateVerdict::Worse, Some(condition)) => (format!("{candidate} fails `{condition}`"), String::new()),
-        (GateVerdict::NotWorse, Some(condition)) => (format!("{candidate} passes `{condition}`"), String::new()),
-        (_, Some(condition)) => (format!("Undecided whether {candidate} fails `{condition}`"), wanting(test)),
-        (GateVerdict::Worse, None) if is_excess => (format!("{candidate} fails by its errors"), String::new()),
-        (_, None) if is_excess => {
-            (format!("{candidate} is not shown to fail more requests than {base}"), String::new())
-        }
-        (GateVerdict::Worse, None) => (format!("{candidate} is worse than {base}"), String::new()),
-        (GateVerdict::NotWorse, None) => (format!("{candidate} is better than {base}"), String::new()),
-        (_, None) => (format!("No difference between {candidate} and {base} shown"), wanting(test)),
+    let is_decided = matches!(test.verdict, GateVerdict::Worse | GateVerdict::NotWorse);
+    let claim = match (test.verdict, condition) {
+        (GateVerdict::Worse, Some(condition)) => format!("{candidate} fails `{condition}`"),
+        (GateVerdict::NotWorse, Some(condition)) => format!("{candidate} passes `{condition}`"),
+        (_, Some(condition)) => format!("Undecided whether {candidate} fails `{condition}`"),
+        (GateVerdict::Worse, None) if is_excess => format!("{candidate} fails by its errors"),
+        (_, None) if is_excess => format!("{candidate} is not shown to fail more requests than {base}"),
+        (GateVerdict::Worse, None) => format!("{candidate} is worse than {base}"),
+        (GateVerdict::NotWorse, None) => format!("{candidate} is better than {base}"),
+        (_, None) => format!("No difference between {candidate} and {base} shown"),
     };
+    let wanting = if is_decided || condition.is_none() && is_excess { String::new() } else { wanting(test) };
     format!("{claim}{at}: {relation} ({pairs}){wanting}.")
 }
 
@@ -455,21 +440,15 @@ fn tests_several(found: &GateFinding) -> bool {
 fn relation(found: &GateFinding, test: &GateTest) -> String {
     let (noun, base) = (Metric::noun_of(&test.metric), &found.base);
     if test.is_about_errors() {
-        let share = |value: Option<f64>, by: &str| match value {
-            Some(share) if share > 0.0 => {
-                let by = if by.is_empty() { String::new() } else { format!(" ({by})") };
-                format!("{} of its requests failed{by}", percent(share))
-            }
-            _ => "none of its requests failed".to_owned(),
-        };
         let [base_by, by] = &test.failed_by;
-        let base_share = test.base_value.filter(|share| *share > 0.0);
-        let of_base = match base_share {
-            Some(share) if base_by == by => format!("{} of {base}'s", percent(share)),
-            Some(share) => format!("{} of {base}'s ({base_by})", percent(share)),
-            None => format!("none of {base}'s"),
+        let base_by = if base_by == by { "" } else { base_by };
+        let failed = |share: Option<f64>, of: &str, by: &str| match share.filter(|share| *share > 0.0) {
+            Some(share) if by.is_empty() => format!("{} of {of}", percent(share)),
+            Some(share) => format!("{} of {of} ({by})", percent(share)),
+            None => format!("none of {of}"),
         };
-        return format!("{}, {of_base}", share(test.candidate_value, by));
+        let own = failed(test.candidate_value, "its requests failed", by);
+        return format!("{own}, {}", failed(test.base_value, &format!("{base}'s"), base_by));
     }
     let unit = Metric::named(&test.metric).map_or("", |metric| metric.unit);
     match (&test.ratio, &test.value) {
@@ -492,31 +471,26 @@ fn of_differences(found: &GateFinding, tests: &[GateTest]) -> Vec<String> {
         let (errors, others) = tests.iter().partition::<Vec<&GateTest>, _>(|test| test.is_about_errors());
         errors.iter().chain(&others).map(|test| relation(found, test)).collect::<Vec<_>>().join(", ")
     };
-    let nouns =
-        |tests: &[&GateTest], last: &str| all_of(&tests.iter().map(|test| noun(test)).collect::<Vec<_>>(), last);
+    let nouns = |tests: &[&GateTest]| all_of(&tests.iter().map(|test| noun(test)).collect::<Vec<_>>(), "or");
     let pairs = count(tests.iter().map(|test| test.pairs).max().unwrap_or(0), "pair");
     let mut texts = Vec::new();
-    let (word, relations) = match (worse.as_slice(), better.as_slice()) {
-        ([], []) => {
-            let Some((first, rest)) = open.split_first() else { return no_verdicts(found, tests) };
-            texts.push(test_sentence(found, first));
-            texts.extend((!rest.is_empty()).then(|| format!("Nor in {}.", nouns(rest, "or"))));
-            ("", String::new())
-        }
-        (worse, []) => ("worse", relations(worse)),
-        ([], better) => ("better", relations(better)),
-        (worse, better) => ("both better and worse", format!("{}, but {}", relations(better), relations(worse))),
-    };
-    if !word.is_empty() {
+    if worse.is_empty() && better.is_empty() {
+        let Some((first, rest)) = open.split_first() else { return no_verdicts(found, tests) };
+        texts.push(test_sentence(found, first));
+        texts.extend((!rest.is_empty()).then(|| format!("Nor in {}.", nouns(rest))));
+    } else {
+        let (word, relations) = match (better.is_empty(), worse.is_empty()) {
+            (true, _) => ("worse", relations(&worse)),
+            (_, true) => ("better", relations(&better)),
+            _ => ("both better and worse", format!("{}, but {}", relations(&better), relations(&worse))),
+        };
         texts.push(format!("{candidate} is {word} than {base}{at}: {relations} ({pairs})."));
-    }
-    if worse.iter().chain(&better).any(|test| test.is_about_errors()) {
-        texts.push("No other metric is judged: requests that fail may cost less.".to_owned());
-        return texts;
-    }
-    if !worse.is_empty() || !better.is_empty() {
+        if worse.iter().chain(&better).any(|test| test.is_about_errors()) {
+            texts.push("No other metric is judged: requests that fail may cost less.".to_owned());
+            return texts;
+        }
         let open = open.iter().copied().filter(|test| !test.is_about_errors()).collect::<Vec<_>>();
-        texts.extend((!open.is_empty()).then(|| format!("No difference shown in {}.", nouns(&open, "or"))));
+        texts.extend((!open.is_empty()).then(|| format!("No difference shown in {}.", nouns(&open))));
     }
     let errors = open.iter().find(|test| test.is_about_errors());
     let errors = errors.filter(|test| test.candidate_value.is_some_and(|share| share > 0.0));
@@ -543,23 +517,20 @@ fn noun(test: &GateTest) -> &str {
 }
 
 fn wanting(test: &GateTest) -> String {
-    let mut text = String::new();
-    let metric = Metric::named(&test.metric);
-    match (&test.ratio, test.bound) {
+    let mut text = match (&test.ratio, test.bound) {
+        (Some(ratio), None) if is_unbounded(half_width(ratio)) => {
+            "; requests without a response leave it open how large it is".to_owned()
+        }
         (Some(ratio), None) => {
-            let half_width = half_width(ratio);
-            if is_unbounded(half_width) {
-                return "; requests without a response leave it open how large it is".to_owned();
-            }
-            return format!("; a difference of about {} would have been", percent(COULD_SHOW * half_width));
+            format!("; a difference of about {} would have been", percent(COULD_SHOW * half_width(ratio)))
         }
         (Some(ratio), Some(Bound::Factor(_))) => {
-            let is_higher_better = metric.is_some_and(|metric| metric.higher_is_better);
+            let is_higher_better = Metric::named(&test.metric).is_some_and(|metric| metric.higher_is_better);
             let bound = if is_higher_better { (ratio.low * 1e3).floor() } else { (ratio.high * 1e3).ceil() } / 1e3;
-            text += &format!("; a limit of {bound} would have passed");
+            format!("; a limit of {bound} would have passed")
         }
-        _ => {}
-    }
+        _ => String::new(),
+    };
     if let (Some(pairs), Some(ns)) = (test.more_pairs, test.more_ns) {
         text += &format!("; about {} more ({}) would likely decide", count(pairs, "pair"), duration(ns));
     }
@@ -567,7 +538,6 @@ fn wanting(test: &GateTest) -> String {
 }
 
 /// Result of a gate's first test while the run is in progress, computed as in the report.
-#[derive(Clone, Debug)]
 pub struct Live {
     pair: Pair,
     asked: Vec<Asking>,
@@ -638,14 +608,14 @@ fn null_sentences(found: &GateFinding) -> Vec<String> {
         let first = tests.first()?;
         let (at, pairs) = (at(first), count(first.pairs, "pair"));
         let alarms = tests.iter().filter(shown).filter_map(told).collect::<Vec<_>>().join(", ");
-        Some(match (alarms.is_empty(), told(first).filter(|_| first.reason.is_none())) {
-            (false, _) => {
+        Some(match told(first).filter(|_| first.reason.is_none()) {
+            _ if !alarms.is_empty() => {
                 format!("Null test failed: {base} appears to differ from itself{at}, {alarms} ({pairs}){scatter}.")
             }
-            (true, Some(first)) => {
+            Some(first) => {
                 format!("Null test passed: no difference between {base} and itself{at}: {first} ({pairs}){scatter}.")
             }
-            (true, None) => {
+            None => {
                 let reason = first.reason.as_deref().unwrap_or("too few pairs");
                 format!("No null test of {base}{at}: {reason}.")
             }
@@ -935,6 +905,6 @@ mod tests {
     #[test]
     fn counts_questions() {
         let (run, _) = gated(Some("latency_mean > 1.05 or throughput < 0.97"), |_, _| {});
-        assert_eq!(needed(&run.plan), (24, 10));
+        assert_eq!(needed(&run.plan, run.plan.gate.as_ref().unwrap()), (24, 10));
     }
 }
