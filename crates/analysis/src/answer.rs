@@ -33,7 +33,7 @@ pub(crate) fn answer(findings: &Findings, plan: &Plan) -> Vec<Sentence> {
         said.say(Source::Rows, [no_answer(findings)]);
     }
     let mut sentences = said.0;
-    sentences.extend(others(findings).map(|text| from(Source::Rows, text)));
+    sentences.extend(others(findings).into_iter().map(|text| from(Source::Rows, text)));
     if let Some(text) = about_others(findings) {
         // The sentence that most points did not measure the server comes first, or last if a gate's verdict must lead.
         let place = if findings.gate.is_some() { sentences.len() } else { 0 };
@@ -54,21 +54,19 @@ impl AnswerText {
     }
 
     fn asked(&mut self, findings: &Findings, asked: &Asked) {
-        let mut kinds = vec![asked.kind];
-        kinds.extend(match asked.kind {
-            AskedKind::Best => vec![AskedKind::Growth, AskedKind::Capacity],
-            AskedKind::Added | AskedKind::Effects | AskedKind::Values => vec![AskedKind::Capacity],
-            AskedKind::Growth => vec![AskedKind::Best, AskedKind::Capacity],
-            AskedKind::Capacity => vec![AskedKind::Best, AskedKind::Growth],
-            AskedKind::Gate => Vec::new(),
-        });
-        for kind in kinds {
+        let next: &[AskedKind] = match asked.kind {
+            AskedKind::Best => &[AskedKind::Growth, AskedKind::Capacity],
+            AskedKind::Added | AskedKind::Effects | AskedKind::Values => &[AskedKind::Capacity],
+            AskedKind::Growth => &[AskedKind::Best, AskedKind::Capacity],
+            AskedKind::Capacity => &[AskedKind::Best, AskedKind::Growth],
+            AskedKind::Gate => &[],
+        };
+        let factor = asked.factor.as_deref().filter(|_| asked.kind == AskedKind::Growth);
+        for kind in std::iter::once(&asked.kind).chain(next) {
             match kind {
                 AskedKind::Best => self.best(findings),
                 AskedKind::Added => self.added(findings),
-                AskedKind::Growth => {
-                    self.growth(findings, asked.factor.as_deref().filter(|_| asked.kind == AskedKind::Growth))
-                }
+                AskedKind::Growth => self.growth(findings, factor),
                 AskedKind::Capacity => self.capacity(findings),
                 AskedKind::Effects => self.effects(findings),
                 AskedKind::Values => self.values(findings),
@@ -167,40 +165,35 @@ fn is_shared_alone(row: &Row) -> bool {
     row.marks.iter().all(|mark| *mark == Mark::Shared)
 }
 
-fn others(findings: &Findings) -> impl Iterator<Item = String> {
-    let all = findings.rows.iter().filter(|row| row.n > 0).all(Row::is_about_others);
-    let rows = findings.rows.iter().filter(|row| !is_shared_alone(row));
-    let marked = rows.filter(|row| !all && row.is_about_others() && row.n > 0).map(|row| {
-        let marks = row.marks.iter().map(|mark| mark.text()).collect::<Vec<_>>().join(", ");
-        format!("{} ({marks})", row.label)
-    });
-    let hung = findings.rows.iter().filter(|row| !row.is_about_others() && row.hung() > 0).map(|row| {
-        let trials = number::count(row.n as u64, "trial");
-        format!("{} (hung in {} of {trials})", row.label, row.hung())
-    });
-    let failing = findings.rows.iter().filter_map(|row| Some(format!("{} ({})", row.label, row.more_errors.as_ref()?)));
-    let without = findings.rows.iter().filter(|row| row.n == 0);
-    let without = without.map(|row| format!("{} ({})", row.label, row.state.word()));
-    let lists = [
-        listed("Not ranked: ", marked.collect()),
-        listed("Not ranked because the server stopped responding: ", hung.collect()),
-        at_least(findings),
-        listed("Not ranked because more of its requests failed: ", failing.collect()),
-        listed("Not measured: ", without.collect()),
-    ];
-    lists.into_iter().flatten()
-}
+/// Returns why a row is in a list; `None` if it is not.
+type Why<'a> = &'a dyn Fn(&Row) -> Option<String>;
 
-/// Lists rows that are not ranked because their metric is only a lower bound; `None` if there are none.
-fn at_least(findings: &Findings) -> Option<String> {
-    let metric = findings.metric_info(&findings.metric)?;
-    let is_unknown = |row: &&Row| !row.is_marked() && row.is_at_least(metric.name) && !is_compared(row, metric.name);
-    let unknown = findings.rows.iter().filter(is_unknown);
-    let shown = unknown.filter_map(|row| {
-        let mean = number::quantity(row.metrics.get(metric.name)?.mean?, metric.unit);
-        Some(format!("{} ({} at least {mean})", row.label, metric.noun))
-    });
-    listed("Not ranked because requests were still waiting for a response at the end: ", shown.collect())
+/// Lists rows that are not ranked or not measured, one sentence per reason.
+fn others(findings: &Findings) -> Vec<String> {
+    let all = findings.rows.iter().filter(|row| row.n > 0).all(Row::is_about_others);
+    let marks = |row: &Row| row.marks.iter().map(|mark| mark.text()).collect::<Vec<_>>().join(", ");
+    let hung = |row: &Row| format!("hung in {} of {}", row.hung(), number::count(row.n as u64, "trial"));
+    let at_least = |row: &Row| {
+        let metric = findings.metric_info(&findings.metric)?;
+        let is_unknown = !row.is_marked() && row.is_at_least(metric.name) && !is_compared(row, metric.name);
+        let mean = row.mean(metric.name).filter(|_| is_unknown)?;
+        Some(format!("{} at least {}", metric.noun, number::quantity(mean, metric.unit)))
+    };
+    let is_marked = |row: &Row| !all && row.is_about_others() && row.n > 0 && !is_shared_alone(row);
+    let lists: [(&str, Why<'_>); 5] = [
+        ("Not ranked: ", &|row| is_marked(row).then(|| marks(row))),
+        ("Not ranked because the server stopped responding: ", &|row| {
+            (!row.is_about_others() && row.hung() > 0).then(|| hung(row))
+        }),
+        ("Not ranked because requests were still waiting for a response at the end: ", &at_least),
+        ("Not ranked because more of its requests failed: ", &|row| row.more_errors.clone()),
+        ("Not measured: ", &|row| (row.n == 0).then(|| row.state.word().to_owned())),
+    ];
+    let sentence = |(start, why): (&str, Why<'_>)| {
+        let rows = findings.rows.iter().filter_map(|row| Some(format!("{} ({})", row.label, why(row)?)));
+        listed(start, rows.collect())
+    };
+    lists.into_iter().filter_map(sentence).collect()
 }
 
 /// Names the row with the highest sustained rate, without a statistical test. `None` unless exactly one factor varies.
@@ -217,17 +210,14 @@ fn bears_most(findings: &Findings) -> Option<String> {
     ranges.sort_by(|a, b| b.1.total_cmp(&a.1));
     let (&(first, low_per_s, _), rest) = ranges.split_first().filter(|(_, rest)| !rest.is_empty())?;
     let rate = |rate_per_s| number::quantity(rate_per_s, "1/s");
-    let failed = rest.iter().filter_map(|(row, _, high)| {
-        let high_per_s = (*high)?;
-        (high_per_s <= low_per_s).then(|| format!("{} at {}", row.label, rate(high_per_s)))
-    });
-    let failed = failed.collect::<Vec<_>>();
-    if failed.len() < rest.len() {
-        let near = rest.iter().filter(|(_, _, high)| high.is_none_or(|high_per_s| high_per_s > low_per_s));
-        let near = near.map(|(row, ..)| row.label.as_str()).collect::<Vec<_>>().join(" and ");
+    let has_failed = |high: Option<f64>| high.is_some_and(|high_per_s| high_per_s <= low_per_s);
+    let near = rest.iter().filter(|(.., high)| !has_failed(*high)).map(|(row, ..)| row.label.as_str());
+    let near = near.collect::<Vec<_>>().join(" and ");
+    if !near.is_empty() {
         return Some(format!("Too close to call on sustained rate (ranges overlap): {} and {near}.", first.label));
     }
-    let (rate, failed) = (rate(low_per_s), some_of(&failed));
+    let failed = rest.iter().filter_map(|(row, _, high)| Some(format!("{} at {}", row.label, rate((*high)?))));
+    let (rate, failed) = (rate(low_per_s), some_of(&failed.collect::<Vec<_>>()));
     Some(format!("{} sustained {rate}; the others failed at lower rates: {failed}.", first.label))
 }
 
@@ -300,19 +290,18 @@ impl<'a> Contest<'a> {
         label(std::slice::from_ref(&self.comparison.factor), &self.findings.rows[row].factors)
     }
 
-    fn pair(&self, place: &'a ComparedPlace, x: usize, y: usize) -> Option<(&'a Difference, Option<Estimate>)> {
+    fn ratio(&self, place: &ComparedPlace, x: usize, y: usize) -> Option<Estimate> {
         let pair = place.pairs.iter().find(|pair| (pair.a, pair.b) == (x, y) || (pair.a, pair.b) == (y, x))?;
-        let ratio = pair.ratio.map(|ratio| if pair.b == x { ratio } else { ratio.inverse() });
-        Some((pair, ratio))
+        pair.ratio.map(|ratio| if pair.b == x { ratio } else { ratio.inverse() })
     }
 
-    fn next(&self, place: &'a ComparedPlace, best: usize) -> Option<(usize, Estimate)> {
+    fn next(&self, place: &ComparedPlace, best: usize) -> Option<(usize, Estimate)> {
         let others = place.rows.iter().filter(|row| **row != best);
-        let ratios = others.filter_map(|&row| Some((row, self.pair(place, best, row)?.1?)));
+        let ratios = others.filter_map(|&row| Some((row, self.ratio(place, best, row)?)));
         ratios.min_by(|a, b| a.1.point.ln().abs().total_cmp(&b.1.point.ln().abs()))
     }
 
-    fn lead(&self, place: &'a ComparedPlace) -> Option<(usize, (usize, Estimate))> {
+    fn lead(&self, place: &ComparedPlace) -> Option<(usize, (usize, Estimate))> {
         let best = place.best.filter(|_| place.leads)?;
         Some((best, self.next(place, best)?))
     }
@@ -335,11 +324,9 @@ impl<'a> Contest<'a> {
         let next_best = if place.rows.len() > 2 { ", the next" } else { "" };
         let (leader, second, by) = (self.name(best), self.name(next), relation(&ratio));
         let first = format!("{leader} has the {word} {}{at}: {by} {second}{next_best} ({blocks}).", self.noun);
-        let rest = place.rows.iter().filter(|row| **row != best && **row != next).filter_map(|&row| {
-            let (_, ratio) = self.pair(place, row, best)?;
-            Some(format!("{} is {} it", self.name(row), relation(&ratio?)))
-        });
-        let rest = rest.collect::<Vec<_>>();
+        let others = place.rows.iter().filter(|row| **row != best && **row != next);
+        let of_other = |&row| Some(format!("{} is {} it", self.name(row), relation(&self.ratio(place, row, best)?)));
+        let rest = others.filter_map(of_other).collect::<Vec<_>>();
         let rest = (!rest.is_empty()).then(|| format!("{}.", some_of(&rest)));
         std::iter::once(first).chain(rest).collect()
     }
@@ -460,16 +447,15 @@ fn trend_words(findings: &Findings, trends: &[&Trend], is_asked: bool) -> Option
         let could = trend.change.could_show.filter(|size| *size > 0.0);
         (trend.label.as_str(), could.map(|size| format!("about {} would have been", number::percent(size))))
     });
+    let each = |(label, could): &(&str, Option<String>)| match could {
+        Some(could) => format!("{label} ({could})"),
+        None => (*label).to_owned(),
+    };
     let open = match open.collect::<Vec<_>>().as_slice() {
         [] => None,
-        [("", could)] => Some(could.as_ref().map_or_else(String::new, |could| format!(", though {could}"))),
-        several => {
-            let each = |(label, could): &(&str, Option<String>)| match could {
-                Some(could) => format!("{label} ({could})"),
-                None => (*label).to_owned(),
-            };
-            Some(format!(": {}", some_of(&several.iter().map(each).collect::<Vec<_>>())))
-        }
+        [("", None)] => Some(String::new()),
+        [("", Some(could))] => Some(format!(", though {could}")),
+        several => Some(format!(": {}", some_of(&several.iter().map(each).collect::<Vec<_>>()))),
     };
     let open = open.map(|which| format!("is not shown to change{which}"));
     let parts = [shown(true), shown(false), open].into_iter().flatten().collect::<Vec<_>>().join("; ");

@@ -50,22 +50,17 @@ fn one(findings: &Findings, design: Design, metric: &Metric, idle: IdlePolicy) -
         (None, true) => &[Scale::Ratio, Scale::Difference],
         (None, false) => &[Scale::Difference],
     };
-    let found = scales.iter().map(|scale| analysis(findings, design, &input, metric, *scale)).collect::<Vec<_>>();
+    let shown = |scale: &Scale| Shown { scale: *scale, level: findings.level };
+    let found = scales.iter().map(|scale| analysis(design, &input, metric, &shown(scale))).collect::<Vec<_>>();
     let marked = marked(&input).filter(|_| hindrance.is_none());
     let refused = hindrance.or_else(|| found.iter().rev().find_map(|found| found.clone().err()));
+    let refused = refused.filter(|_| found.iter().all(Result::is_err));
     let blocks = input.rows.iter().map(|(row, _)| values(row, metric.name).count()).max().unwrap_or(0);
-    let mut effects = Effects {
-        metric: metric.name.to_owned(),
-        idle,
-        design,
-        factors: input.factors,
-        left_out: input.left_out,
-        refused: refused.filter(|_| found.iter().all(Result::is_err)),
-        marked,
-        analyses: found.into_iter().flatten().collect(),
-        sentences: Vec::new(),
-        shown: 0,
-    };
+    let Input { factors, left_out, .. } = input;
+    let analyses = found.into_iter().flatten().collect();
+    let (name, sentences) = (metric.name.to_owned(), Vec::new());
+    let mut effects =
+        Effects { metric: name, idle, design, factors, left_out, refused, marked, analyses, sentences, shown: 0 };
     // Comparisons and trends already report these factors; a second test would give different numbers.
     let compared = findings.comparisons.iter().filter(|found| found.metric == metric.name).map(|found| &found.factor);
     let trends = findings.trends.iter().filter(|found| found.metric == metric.name).map(|found| &found.factor);
@@ -77,9 +72,8 @@ fn one(findings: &Findings, design: Design, metric: &Metric, idle: IdlePolicy) -
     effects
 }
 
-fn values<'r>(row: &'r Row, metric: &str) -> impl Iterator<Item = (u32, f64)> + use<'r> {
-    let metric = metric.to_owned();
-    row.trials.iter().filter_map(move |trial| Some((trial.block, trial.known(&metric)?)))
+fn values(row: &Row, metric: &'static str) -> impl Iterator<Item = (u32, f64)> {
+    row.trials.iter().filter_map(move |trial| Some((trial.block, trial.known(metric)?)))
 }
 
 /// Collects the rows of a metric, without unmeasured levels, so that the other levels still form a full factorial.
@@ -96,23 +90,19 @@ fn input<'a>(findings: &'a Findings, metric: &Metric, idle: IdlePolicy) -> Input
             factors.push(Factor { levels: kept.into_iter().cloned().collect(), ..factor.clone() });
         }
     }
-    let place = |factor: &Factor, row: &Row| {
-        let level = row.factors.get(&factor.name)?;
-        factor.levels.iter().position(|known| known == level)
-    };
     let levels = |row: &'a Row| {
-        let levels = factors.iter().map(|factor| place(factor, row)).collect::<Option<Vec<_>>>()?;
-        Some((row, levels))
+        let at = |factor: &Factor| factor.levels.iter().position(|level| row.factors.get(&factor.name) == Some(level));
+        Some((row, factors.iter().map(at).collect::<Option<Vec<_>>>()?))
     };
     let rows = rows.into_iter().filter_map(levels).collect();
     Input { factors, rows, left_out }
 }
 
 fn hindrance(input: &Input<'_>) -> Option<String> {
-    if input.rows.iter().any(|(row, _)| row.search.is_some()) {
-        return Some("the trials of a search are steps at different rates, not replications".to_owned());
-    }
     match input.factors.as_slice() {
+        _ if input.rows.iter().any(|(row, _)| row.search.is_some()) => {
+            Some("the trials of a search are steps at different rates, not replications".to_owned())
+        }
         [] => Some("no factor has two or more measured levels".to_owned()),
         [factor] => Some(format!("only {} has more than one level with trials", factor.name)),
         _ => None,
@@ -128,13 +118,7 @@ fn marked(input: &Input<'_>) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-fn analysis(
-    findings: &Findings,
-    design: Design,
-    input: &Input<'_>,
-    metric: &Metric,
-    scale: Scale,
-) -> Result<EffectAnalysis, String> {
+fn analysis(design: Design, input: &Input<'_>, metric: &Metric, shown: &Shown) -> Result<EffectAnalysis, String> {
     let trials = |levels: &dyn Fn(&[usize]) -> Option<Vec<usize>>| {
         let of = |(row, at): &(&Row, Vec<usize>)| {
             let levels = levels(at)?;
@@ -143,13 +127,13 @@ fn analysis(
         };
         input.rows.iter().filter_map(of).flatten().collect::<Vec<_>>()
     };
-    let shown = Shown { scale, level: findings.level };
+    let scale = shown.scale;
     match design {
         Design::Full => {
             let sizes = input.factors.iter().map(|factor| factor.levels.len()).collect::<Vec<_>>();
             let found = factorial(&sizes, &trials(&|at| Some(at.to_vec())), scale).map_err(|why| why.to_string())?;
             let mut analysis = bare(&found, scale, &input.factors);
-            crossed(&mut analysis, &found, &input.factors, &shown);
+            crossed(&mut analysis, &found, &input.factors, shown);
             Ok(analysis)
         }
         Design::OneAtATime => {
@@ -175,10 +159,8 @@ fn analysis(
             let adjusted = adjust_p_values::holm(&tested);
             for (index, point) in points.iter().enumerate().skip(1) {
                 let factor = point.iter().position(|level| *level > 0).unwrap_or(0);
-                let levels = &input.factors[factor].levels;
-                let (from, to) = (levels[0].clone(), levels[point[factor]].clone());
-                let name = input.factors[factor].name.clone();
-                let change = shown.change(name, from, to, None, &found.change(0, 0, index, None));
+                let contrast = found.change(0, 0, index, None);
+                let change = shown.change(&input.factors[factor], point[factor], None, &contrast);
                 let p_adjusted = Some(adjusted[index - 1]);
                 analysis.changes.extend(change.map(|change| EffectChange { p_adjusted, ..change }));
             }
@@ -209,16 +191,12 @@ impl Shown {
         detectable.min(f64::MAX)
     }
 
-    fn change(
-        &self,
-        factor: String,
-        from: Level,
-        to: Level,
-        at: Option<ChangeAt>,
-        found: &Contrast,
-    ) -> Option<EffectChange> {
+    /// Describes the change of a factor from its first level to the level at index `to`.
+    fn change(&self, factor: &Factor, to: usize, at: Option<ChangeAt>, found: &Contrast) -> Option<EffectChange> {
         let change = self.estimate(found)?;
-        Some(EffectChange { factor, from, to, at, change, detectable: self.detectable(found), p_adjusted: None })
+        let [from, to] = [0, to].map(|level| factor.levels[level].clone());
+        let detectable = self.detectable(found);
+        Some(EffectChange { factor: factor.name.clone(), from, to, at, change, detectable, p_adjusted: None })
     }
 }
 
@@ -226,15 +204,13 @@ fn bare(found: &Factorial, scale: Scale, factors: &[Factor]) -> EffectAnalysis {
     let is_effect = |source: SourceKind| !matches!(source, SourceKind::Blocks | SourceKind::Error);
     let tested = found.terms.iter().map(|term| term.p_value.filter(|_| is_effect(term.source)));
     let adjusted = adjust_p_values::holm_of_some(tested);
-    let source = |(term, p_adjusted): (&stats::effects::Term, Option<f64>)| EffectSource {
-        kind: if factors.is_empty() && term.source == SourceKind::Main { SourceKind::Points } else { term.source },
-        factors: term.factors.iter().filter_map(|factor| Some(factors.get(*factor)?.name.clone())).collect(),
-        share: term.share,
-        squares: term.squares,
-        df: term.df,
-        f: term.f.filter(|f| f.is_finite()),
-        p: term.p_value,
-        p_adjusted,
+    let source = |(term, p_adjusted): (&stats::effects::Term, Option<f64>)| {
+        let is_points = factors.is_empty() && term.source == SourceKind::Main;
+        let kind = if is_points { SourceKind::Points } else { term.source };
+        let names = term.factors.iter().filter_map(|factor| Some(factors.get(*factor)?.name.clone())).collect();
+        let &stats::effects::Term { share, squares, df, p_value: p, .. } = term;
+        let f = term.f.filter(|f| f.is_finite());
+        EffectSource { kind, factors: names, share, squares, df, f, p, p_adjusted }
     };
     EffectAnalysis {
         scale,
@@ -269,18 +245,13 @@ fn crossed(analysis: &mut EffectAnalysis, found: &Factorial, factors: &[Factor],
                 }
             }
         }
-    }
-    for (a, factor) in factors.iter().enumerate() {
         for to in 1..factor.levels.len() {
-            let (from_level, to_level) = (&factor.levels[0], &factor.levels[to]);
-            let change = |at, contrast: &Contrast| {
-                shown.change(factor.name.clone(), from_level.clone(), to_level.clone(), at, contrast)
-            };
-            analysis.changes.extend(change(None, &found.change(a, 0, to, None)));
+            analysis.changes.extend(shown.change(factor, to, None, &found.change(a, 0, to, None)));
             for (b, other) in factors.iter().enumerate().filter(|(b, _)| *b != a) {
                 for (index, level) in other.levels.iter().enumerate() {
                     let at = ChangeAt { factor: other.name.clone(), level: level.clone() };
-                    analysis.changes.extend(change(Some(at), &found.change(a, 0, to, Some((b, index)))));
+                    let contrast = found.change(a, 0, to, Some((b, index)));
+                    analysis.changes.extend(shown.change(factor, to, Some(at), &contrast));
                 }
             }
         }
@@ -289,15 +260,13 @@ fn crossed(analysis: &mut EffectAnalysis, found: &Factorial, factors: &[Factor],
 
 /// Formats a change with its interval: `+38 % [+31, +45]`, `-12.3 µs [-14.0, -10.6]`.
 pub fn change(scale: Scale, found: &Estimate, unit: &str) -> String {
+    let values = [found.point, found.low, found.high];
     let (numbers, name, signed) = match scale {
-        Scale::Ratio if found.high < 3.0 => {
-            ([found.point, found.low, found.high].map(|ratio| (ratio - 1.0) * 100.0), "%", true)
-        }
-        Scale::Ratio => ([found.point, found.low, found.high], "", false),
+        Scale::Ratio if found.high < 3.0 => (values.map(|ratio| (ratio - 1.0) * 100.0), "%", true),
+        Scale::Ratio => (values, "", false),
         Scale::Difference => {
-            let size = [found.point, found.low, found.high].map(f64::abs).into_iter().fold(0.0, f64::max);
-            let (divisor, name) = number::scale(unit, size);
-            ([found.point, found.low, found.high].map(|value| value / divisor), name, true)
+            let (divisor, name) = number::scale(unit, values.map(f64::abs).into_iter().fold(0.0, f64::max));
+            (values.map(|value| value / divisor), name, true)
         }
     };
     let bound = if number::is_unbounded(numbers[2]) { numbers[0] } else { numbers[2] };
