@@ -1,6 +1,6 @@
 //! Runs of one study over time, and two runs side by side. Only a single run of both revisions can confirm a change.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use study::Metric;
@@ -9,11 +9,12 @@ use study::record::{IdlePolicy, Record, Run};
 
 use crate::analyze::{Analysis, analyze};
 use crate::findings::{
-    Findings, HISTORY_VERSION, History, HistoryPoint, HistoryRun, Machine, MachineHistory, MetricFinding, PointValue,
-    Row, RunHead, SideBySide, SidePoint, Step,
+    Findings, HISTORY_VERSION, History, HistoryPoint, HistoryRun, Machine, MachineHistory, MedianRange, MetricFinding,
+    PointValue, Row, RunHead, SideBySide, SidePoint, Step,
 };
 use crate::gate::MAIN_METRICS;
 use crate::number::{count, estimate};
+use crate::printable_record::visible;
 use crate::suggest_compare::{self, Suggestion};
 
 /// Factors and levels, as strings, of the selected design points; an empty list selects all.
@@ -51,14 +52,12 @@ impl Digest {
 }
 
 /// Values of one run for a history.
-#[derive(Clone, Debug)]
 pub struct Entry {
     machine: Machine,
     head: RunHead,
     points: Vec<EntryPoint>,
 }
 
-#[derive(Clone, Debug)]
 struct EntryPoint {
     label: String,
     idle: IdlePolicy,
@@ -93,34 +92,30 @@ pub fn history(study: &str, metric: &'static Metric, entries: Vec<Entry>, wanted
 }
 
 fn of_machine(machine: Machine, entries: &[Entry], metric: &Metric, wanted: &[Levels]) -> MachineHistory {
-    let mut probes = entries.iter().filter_map(|entry| entry.head.probe_ns).collect::<Vec<_>>();
-    probes.sort_by(f64::total_cmp);
-    let probe_ns_median = stats::quantile(&probes, 0.5);
+    let probes = MedianRange::of(entries.iter().filter_map(|entry| entry.head.probe_ns));
+    let probe_ns_median = probes.map(|probes| probes.median);
     let speed = |head: &RunHead| Some(probe_ns_median? / head.probe_ns? - 1.0);
     let run = |entry: &Entry| HistoryRun { head: entry.head.clone(), speed: speed(&entry.head) };
     let runs = entries.iter().map(run).collect::<Vec<_>>();
     let mut points = Vec::<HistoryPoint>::new();
-    for point in entries.iter().rev().flat_map(|entry| &entry.points) {
-        let is_known = points.iter().any(|known| is_same(known, point));
-        if !is_known && is_wanted(&point.point, wanted) {
-            let values = entries.iter().map(|entry| found(entry, point).and_then(|found| found.value.clone()));
-            let values = values.collect::<Vec<_>>();
-            if values.iter().any(Option::is_some) {
-                let (label, factors) = (point.label.clone(), point.point.factors.clone());
-                points.push(HistoryPoint { label, factors, idle: point.idle, values });
-            }
+    let planned = entries.iter().rev().flat_map(|entry| &entry.points);
+    for EntryPoint { label, idle, point, .. } in planned.filter(|planned| is_wanted(&planned.point, wanted)) {
+        let (label, factors) = (label.clone(), point.factors.clone());
+        let mut point = HistoryPoint { label, factors, idle: *idle, values: Vec::new() };
+        if points.iter().all(|known| known.idle != point.idle || known.factors != point.factors) {
+            point.values = entries.iter().map(|entry| entry.point(&point)?.value.clone()).collect();
+            points.push(point);
         }
     }
+    points.retain(|point| point.values.iter().any(Option::is_some));
     let steps = points.iter().enumerate().flat_map(|(at, point)| steps(entries, &runs, at, point, metric)).collect();
     MachineHistory { machine, probe_ns_median, runs, points, steps }
 }
 
-fn is_same(known: &HistoryPoint, point: &EntryPoint) -> bool {
-    known.idle == point.idle && known.factors == point.point.factors
-}
-
-fn found<'a>(entry: &'a Entry, point: &EntryPoint) -> Option<&'a EntryPoint> {
-    entry.points.iter().find(|other| other.idle == point.idle && other.point.factors == point.point.factors)
+impl Entry {
+    fn point(&self, of: &HistoryPoint) -> Option<&EntryPoint> {
+        self.points.iter().find(|point| point.idle == of.idle && point.point.factors == of.factors)
+    }
 }
 
 fn is_wanted(point: &Point, wanted: &[Levels]) -> bool {
@@ -131,21 +126,18 @@ fn is_wanted(point: &Point, wanted: &[Levels]) -> bool {
 fn steps(entries: &[Entry], runs: &[HistoryRun], index: usize, point: &HistoryPoint, metric: &Metric) -> Vec<Step> {
     let sound = |at: usize| {
         let value = point.values[at].as_ref()?;
-        let planned = entries[at].points.iter().find(|planned| is_same(point, planned))?;
-        Some((value, value.estimate.as_ref()?, &planned.point))
+        Some((value, value.estimate.as_ref()?, &entries[at].point(point)?.point))
     };
-    let mut steps = Vec::new();
-    for to in 0..runs.len() {
-        let Some((value, now, planned)) = sound(to) else { continue };
+    let step = |to: usize| {
+        let (value, now, planned) = sound(to)?;
         let is_like = |from: &usize| {
             runs[*from].head.quick == runs[to].head.quick && sound(*from).is_some_and(|(.., before)| before == planned)
         };
-        let Some(from) = (0..to).rev().find(is_like) else { continue };
-        let Some((earlier, before, _)) = sound(from) else { continue };
-        let revisions = earlier.revision_in(&runs[from].head).zip(value.revision_in(&runs[to].head));
-        let Some((old, new)) = revisions else { continue };
+        let from = (0..to).rev().find(is_like)?;
+        let (earlier, before, _) = sound(from)?;
+        let (old, new) = (earlier.revision_in(&runs[from].head)?, value.revision_in(&runs[to].head)?);
         if old == new || (now.low <= before.high && before.low <= now.high) {
-            continue;
+            return None;
         }
         let quick = if runs[to].head.quick { "; quick runs, whose intervals have no stated confidence" } else { "" };
         let speed = runs[from].head.probe_ns.zip(runs[to].head.probe_ns);
@@ -153,16 +145,14 @@ fn steps(entries: &[Entry], runs: &[HistoryRun], index: usize, point: &HistoryPo
             format!("; the machine was {} by the probe", speed_words(before / now - 1.0))
         });
         let values = format!("{} at {old}, {} at {new}", estimate(before, metric.unit), estimate(now, metric.unit));
-        let mut marks = value.marks.iter().chain(&earlier.marks).map(|mark| mark.text()).collect::<Vec<_>>();
-        marks.sort_unstable();
-        marks.dedup();
-        let marks =
-            if marks.is_empty() { String::new() } else { format!("; not of the server alone ({})", marks.join(", ")) };
+        let marks = value.marks.iter().chain(&earlier.marks).map(|mark| mark.text()).collect::<BTreeSet<_>>();
+        let marks = marks.into_iter().collect::<Vec<_>>().join(", ");
+        let marks = if marks.is_empty() { marks } else { format!("; not of the server alone ({marks})") };
         let Suggestion { command, note } = suggest_compare::revisions(planned, old, new);
         let sentence = format!("{}: {} {values}{speed}{marks}{quick}", point.label, metric.noun);
-        steps.push(Step { point: index, from, to, sentence, command, note });
-    }
-    steps
+        Some(Step { point: index, from, to, sentence, command, note })
+    };
+    (0..runs.len()).filter_map(step).collect()
 }
 
 const SAME_SPEED: &str = "as fast";
@@ -177,18 +167,14 @@ pub fn speed_words(speed: f64) -> String {
 }
 
 fn machine(run: &Run) -> Machine {
-    let visible = |text: &str| crate::printable_record::visible(text).into_owned();
     let nodes = run.nodes.iter().map(|node| {
         let (role, host, cpus) = (node.role.word(), &node.host, count(node.host.cpus.len() as u64, "CPU"));
         format!("{role} {} ({}, {cpus}, {})", node.name, host.cpu_model, host.kernel)
     });
-    Machine {
-        name: visible(&run.host.name),
-        cpu_model: visible(&run.host.cpu_model),
-        cpus: run.host.cpus.len() as u64,
-        kernel: visible(&run.host.kernel),
-        cluster: visible(&nodes.collect::<Vec<_>>().join(", ")),
-    }
+    let nodes = nodes.collect::<Vec<_>>().join(", ");
+    let [name, cpu_model, kernel, cluster] =
+        [&run.host.name, &run.host.cpu_model, &run.host.kernel, &nodes].map(|text| visible(text).into_owned());
+    Machine { name, cpu_model, cpus: run.host.cpus.len() as u64, kernel, cluster }
 }
 
 fn probe_ns(findings: &Findings) -> Option<f64> {
@@ -196,18 +182,11 @@ fn probe_ns(findings: &Findings) -> Option<f64> {
 }
 
 fn head(run: &Run, probe_ns: Option<f64>) -> RunHead {
-    let visible = |text: &str| crate::printable_record::visible(text).into_owned();
-    RunHead {
-        run: visible(&run.id),
-        study: visible(&run.plan.study),
-        started: visible(&run.started),
-        revision: suggest_compare::revision(run).map(visible),
-        profile: visible(&run.profile),
-        quick: run.plan.trials.quick,
-        state: run.state,
-        imported: !run.imported.is_empty(),
-        probe_ns,
-    }
+    let [id, study, started, profile] =
+        [&run.id, &run.plan.study, &run.started, &run.profile].map(|text| visible(text).into_owned());
+    let revision = suggest_compare::revision(run).map(|revision| visible(revision).into_owned());
+    let (quick, state, imported) = (run.plan.trials.quick, run.state, !run.imported.is_empty());
+    RunHead { run: id, study, started, revision, profile, quick, state, imported, probe_ns }
 }
 
 fn value(row: &Row, metric: &str, revision: Option<String>) -> Option<PointValue> {
@@ -217,34 +196,27 @@ fn value(row: &Row, metric: &str, revision: Option<String>) -> Option<PointValue
 
 /// Puts two stored runs side by side, without a verdict (see [`SideBySide::reasons`]). Their studies may differ.
 pub fn side_by_side(runs: &[(Run, Vec<Record>); 2]) -> SideBySide {
-    let findings = runs.each_ref().map(|(run, records)| analyze(run, records));
+    let findings_of = runs.each_ref().map(|(run, records)| analyze(run, records));
     let machines = [0, 1].map(|at| machine(&runs[at].0));
-    let heads = [0, 1].map(|at| head(&runs[at].0, probe_ns(&findings[at])));
-    let own = findings.iter().map(|findings| findings.metric.as_str());
+    let heads = [0, 1].map(|at| head(&runs[at].0, probe_ns(&findings_of[at])));
+    let own = findings_of.iter().map(|findings| findings.metric.as_str());
     let names = MAIN_METRICS.into_iter().chain(own).collect::<Vec<_>>();
-    let known = |name: &str| names.contains(&name) && findings.iter().any(|of| of.metric_info(name).is_some());
+    let known = |name: &str| names.contains(&name) && findings_of.iter().any(|of| of.metric_info(name).is_some());
     let metrics = study::METRICS.iter().filter(|metric| known(metric.name)).collect::<Vec<_>>();
     let mut points = Vec::new();
-    let pair = |of: &Row| {
-        findings.each_ref().map(|findings| {
-            findings.rows.iter().find(|row| {
-                row.factors == of.factors && row.idle.is_none_or(|idle| of.idle.is_none_or(|other| idle == other))
-            })
-        })
-    };
-    for (at, findings) in findings.iter().enumerate() {
+    let is_same = |a: &Row, b: &Row| a.factors == b.factors && a.idle.zip(b.idle).is_none_or(|(a, b)| a == b);
+    for (at, findings) in findings_of.iter().enumerate() {
         for row in &findings.rows {
-            let rows = pair(row);
+            let rows = findings_of.each_ref().map(|of| of.rows.iter().find(|other| is_same(other, row)));
             if at == 1 && rows[0].is_some() {
                 continue;
             }
             let value_of = |metric: &&Metric| {
-                let of_run = |at: usize| {
-                    let revision =
-                        suggest_compare::revision_of(&runs[at].0.plan.points[rows[at]?.point]).map(str::to_owned);
-                    value(rows[at]?, metric.name, revision)
-                };
-                (metric.name.to_owned(), [of_run(0), of_run(1)])
+                let values = [0, 1].map(|at| {
+                    let revision = suggest_compare::revision_of(&runs[at].0.plan.points[rows[at]?.point]);
+                    value(rows[at]?, metric.name, revision.map(str::to_owned))
+                });
+                (metric.name.to_owned(), values)
             };
             let label = crate::label::label(&runs[at].0.plan.factors, &row.factors);
             points.push(SidePoint { label, values: metrics.iter().map(value_of).collect() });
@@ -293,13 +265,13 @@ fn decide(runs: &[(Run, Vec<Record>); 2], machines: &[Machine; 2], heads: &[RunH
     if machines[0] != machines[1] {
         return none("only runs on one machine can be compared: run both there");
     }
-    let pairs = first.plan.points.iter().filter_map(|point| {
+    let mut pairs = first.plan.points.iter().filter_map(|point| {
         let is_same = |other: &&Point| other.factors == point.factors && other.load == point.load;
         Some((point, second.plan.points.iter().find(is_same)?))
     });
     let is_of_study = first.plan.study == second.plan.study;
     let (Some(base), Some(head)) = (first.plan.points.first(), second.plan.points.first()) else { return none("") };
-    match pairs.collect::<Vec<_>>().first() {
+    match pairs.next() {
         Some((base, head)) if base.subject.process.command != head.subject.process.command => {
             suggest_compare::commands(base, head)
         }

@@ -9,9 +9,10 @@ use study::shell_words::join;
 use study::spec::{Arrivals, Backend, Connection, Http2Settings, Stop, ThinkTime, Warmup};
 use study::{time_law, time_text};
 
+use crate::enum_words_and_lists::serde_name;
+
 const DIRTY: &str = "-dirty";
 
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Suggestion {
     pub(crate) command: Option<String>,
     pub(crate) note: String,
@@ -158,11 +159,7 @@ fn load(point: &Point) -> Result<Vec<String>, &'static str> {
             Connection::PerRequest => Some(vec!["--no-keepalive".to_owned()]),
             Connection::Requests(requests) => set("requests_per_connection", requests),
         },
-        match load.backend {
-            Backend::Auto => None,
-            Backend::Epoll => set("backend", "epoll"),
-            Backend::IoUring => set("backend", "io_uring"),
-        },
+        Some(load.backend).filter(|own| *own != Backend::Auto).and_then(|own| set("backend", serde_name(own))),
         match http {
             Some(http) => Some(of_http(http)?),
             None if protocol.scheme().is_empty() => return Err("its protocol has no URL"),
@@ -187,11 +184,8 @@ fn of_http2(own: &Http2Settings) -> Vec<String> {
         ("connection_window", own.connection_window_bytes, default.connection_window_bytes),
         ("header_table", own.header_table_bytes, default.header_table_bytes),
     ];
-    all.into_iter()
-        .filter(|(_, own, default)| own != default)
-        .filter_map(|(key, own, _)| set(key, own))
-        .flatten()
-        .collect()
+    let changed = all.into_iter().filter(|(_, own, default)| own != default);
+    changed.filter_map(|(key, own, _)| set(key, own)).flatten().collect()
 }
 
 fn of_http(http: &HttpPlan) -> Result<Vec<String>, &'static str> {
