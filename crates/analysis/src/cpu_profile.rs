@@ -89,16 +89,14 @@ fn difference(a: &ProfileFinding, b: &ProfileFinding) -> ProfileDifference {
         }
     }
     let by = |function: &ShareDifference| (function.a - function.b).abs();
-    let mut functions = samples
-        .into_iter()
-        .filter_map(|((name, kernel), [of_a, of_b])| {
-            let (n_a, n_b) = (a.samples as f64, b.samples as f64);
-            let pooled = (of_a + of_b) / (n_a + n_b);
-            let error = (pooled * (1.0 - pooled) * (1.0 / n_a + 1.0 / n_b)).sqrt();
-            let found = ShareDifference { name: name.to_owned(), kernel, a: of_a / n_a, b: of_b / n_b };
-            Some(found).filter(|found| by(found) >= DIFFERENCE_MIN && by(found) > STANDARD_ERRORS * error)
-        })
-        .collect::<Vec<_>>();
+    let (n_a, n_b) = (a.samples as f64, b.samples as f64);
+    let shown = |((name, kernel), [of_a, of_b]): ((&str, bool), [f64; 2])| {
+        let pooled = (of_a + of_b) / (n_a + n_b);
+        let error = (pooled * (1.0 - pooled) * (1.0 / n_a + 1.0 / n_b)).sqrt();
+        let found = ShareDifference { name: name.to_owned(), kernel, a: of_a / n_a, b: of_b / n_b };
+        Some(found).filter(|found| by(found) >= DIFFERENCE_MIN && by(found) > STANDARD_ERRORS * error)
+    };
+    let mut functions = samples.into_iter().filter_map(shown).collect::<Vec<_>>();
     functions.sort_by(|one, other| by(other).total_cmp(&by(one)).then_with(|| one.name.cmp(&other.name)));
     functions.truncate(DIFFERENCES_MAX);
     let most = functions.first().map(|most| {

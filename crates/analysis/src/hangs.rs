@@ -1,7 +1,7 @@
 //! Detection of servers that stop responding: hung trials, silent connections and pauses.
 
 use study::WarningKind;
-use study::record::{Censored, Measurement, Record, SubjectUse, Window};
+use study::record::{Censored, Histogram, Measurement, Record, SubjectUse, Window};
 
 use crate::findings::{Findings, Row};
 use crate::merge_histograms;
@@ -131,10 +131,8 @@ fn pause(measurement: &Measurement) -> Option<String> {
 
 pub(crate) fn censored<'a>(parts: impl Iterator<Item = &'a Censored> + Clone) -> Option<Box<Censored>> {
     parts.clone().next()?;
-    let all = |part: fn(&Censored) -> &study::record::Histogram| {
-        merge_histograms::merge(parts.clone().map(part))
-            .map(|all| study::record::Histogram::from(&all))
-            .unwrap_or_default()
+    let all = |part: fn(&Censored) -> &Histogram| {
+        merge_histograms::merge(parts.clone().map(part)).as_ref().map(Histogram::from).unwrap_or_default()
     };
     Some(Box::new(Censored {
         in_flight: all(|part| &part.in_flight),
@@ -160,7 +158,7 @@ pub fn of_row(row: &Row) -> Option<String> {
 
 /// Describes requests without a response, such as `2756 not sent, for up to 2 s`; `None` if there are none.
 pub fn counted(censored: &Censored) -> Option<String> {
-    let part = |stored: &study::record::Histogram, what: &str| {
+    let part = |stored: &Histogram, what: &str| {
         let longest = quantity(stored.max? as f64, "ns");
         Some(format!("{} {what}, for up to {longest}", stored.count))
     };

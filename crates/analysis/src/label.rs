@@ -27,17 +27,13 @@ pub fn throughout(factors: &[Factor]) -> String {
 
 /// Joins levels in factor order: strings unchanged, numbers and switches with the name of their factor.
 pub fn label(factors: &[String], levels: &BTreeMap<String, Level>) -> String {
-    let part = |name: &String| {
-        levels.get(name).map(|level| match level {
-            // The level of a switch cannot be understood without its name.
-            Level::Text(word) if !matches!(word.as_str(), "true" | "false") => word.clone(),
-            level => format!("{name} {level}"),
-        })
+    let part = |name: &String| match levels.get(name)? {
+        // The level of a switch cannot be understood without its name.
+        Level::Text(word) if !matches!(word.as_str(), "true" | "false") => Some(word.clone()),
+        level => Some(format!("{name} {level}")),
     };
-    match factors.iter().filter_map(part).collect::<Vec<_>>() {
-        parts if parts.is_empty() => ONLY_POINT.to_owned(),
-        parts => parts.join(", "),
-    }
+    let parts = factors.iter().filter_map(part).collect::<Vec<_>>();
+    if parts.is_empty() { ONLY_POINT.to_owned() } else { parts.join(", ") }
 }
 
 #[cfg(test)]

@@ -121,20 +121,16 @@ pub(crate) fn limit(
         }
         None => "the generator's CPU time is unknown".to_owned(),
     });
-    match (subject, busy) {
-        (None, _) => {}
-        (Some(_), Some(share)) => verdict.reasons.push(format!("the server was {} busy", percent(share))),
-        (Some(_), None) => verdict.reasons.push("the server's CPU time is unknown".to_owned()),
-    }
+    verdict.reasons.extend(subject.map(|busy| match busy {
+        Some(share) => format!("the server was {} busy", percent(share)),
+        None => "the server's CPU time is unknown".to_owned(),
+    }));
     verdict
 }
 
 fn p99(stored: &Option<study::record::Histogram>) -> f64 {
-    stored
-        .as_ref()
-        .and_then(merge_histograms::from_record)
-        .and_then(|histogram| histogram.quantile(0.99))
-        .unwrap_or(0.0)
+    let histogram = stored.as_ref().and_then(merge_histograms::from_record);
+    histogram.and_then(|histogram| histogram.quantile(0.99)).unwrap_or(0.0)
 }
 
 /// Ratio of the generator's lag to the latency, both at p99; `None` up to `LAG_SHARE`.
@@ -180,7 +176,10 @@ fn closed(measurement: &Measurement, subject: Option<Option<f64>>, calibration: 
     let (watched, subject) = (subject.is_some(), subject.flatten());
     let is_busy = |share: Option<f64>| share.is_some_and(|share| share > BUSY);
     let rate = measurement.rate_per_s();
-    let near = calibration.filter(|calibration| rate > NEAR_PEAK * calibration.rate_max_per_s);
+    // A rate that the null server limited does not bound the generator.
+    let near = calibration.filter(|calibration| {
+        rate > NEAR_PEAK * calibration.rate_max_per_s && calibration.generator_busy.is_none_or(|share| share > BUSY)
+    });
     let all = f64::from(measurement.clients);
     let thinking = thinking(measurement);
     let clients = match backing_off(measurement).is_some() || thinking > 0.0 {
@@ -198,10 +197,7 @@ fn closed(measurement: &Measurement, subject: Option<Option<f64>>, calibration: 
             (Limit::Generator, reason.to_owned())
         }
         () if let Some(wait) = cpu_wait(measurement) => (Limit::Generator, wait),
-        // A rate that the null server limited does not bound the generator.
-        () if let Some(near) =
-            near.filter(|calibration| calibration.generator_busy.is_none_or(|share| share > BUSY)) =>
-        {
+        () if let Some(near) = near => {
             let share = percent(rate / near.rate_max_per_s);
             let server = if near.server.is_empty() { "a null server" } else { &near.server };
             let reason = format!("the rate is {share} of its maximum here over {} against {server}", near.protocol);

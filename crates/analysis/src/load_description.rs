@@ -17,13 +17,11 @@ pub fn describe_load(plan: &Plan) -> String {
     texts.collect::<Vec<_>>().join(", ")
 }
 
-struct Part {
-    text: String,
-    usual: bool,
-}
+/// Text on a property of the load, after whether the property is usual.
+type Part = (bool, String);
 
 fn told(text: String) -> Part {
-    Part { usual: text.is_empty(), text }
+    (text.is_empty(), text)
 }
 
 fn parts(load: &LoadPlan) -> [Part; 9] {
@@ -44,11 +42,8 @@ fn parts(load: &LoadPlan) -> [Part; 9] {
         told(http.map_or_else(String::new, requests)),
         told(arrivals(load)),
         told(count(u64::from(load.clients), "client")),
-        Part {
-            text: format!("{} in flight on each connection", count(u64::from(load.pipeline), "request")),
-            usual: load.pipeline <= 1,
-        },
-        Part { text: connection, usual: load.connection == Connection::KeepAlive },
+        (load.pipeline <= 1, format!("{} in flight on each connection", count(u64::from(load.pipeline), "request"))),
+        (load.connection == Connection::KeepAlive, connection),
         told(http.map_or_else(String::new, encryption)),
         http.map_or_else(|| told(String::new()), expectations),
     ]
@@ -60,7 +55,7 @@ fn version(grpc: bool, http2: bool) -> Part {
         (_, true) => "HTTP/2",
         _ => "HTTP/1.1",
     };
-    Part { text: text.to_owned(), usual: !http2 }
+    (!http2, text.to_owned())
 }
 
 fn journeys(plan: &JourneyPlan) -> String {
@@ -75,10 +70,10 @@ fn journeys(plan: &JourneyPlan) -> String {
 
 /// Joins the distinct texts of the points. Texts that differ only in the first number become one text with all numbers.
 fn joined(all: &[&Part]) -> Option<String> {
-    if all.iter().all(|part| part.usual) {
+    if all.iter().all(|(usual, _)| *usual) {
         return None;
     }
-    let texts = all.iter().map(|part| part.text.as_str()).filter(|text| !text.is_empty());
+    let texts = all.iter().map(|(_, text)| text.as_str()).filter(|text| !text.is_empty());
     let distinct = crate::group_by_key::distinct(texts);
     // `40 clients` and `1 client` differ only in their number.
     let parted = |text: &'_ str| -> Option<(String, String, String)> {
@@ -153,7 +148,7 @@ fn expectations(http: &HttpPlan) -> Part {
         }
     };
     let body = if http.expect.body.is_some() { " and the expected body" } else { "" };
-    Part { text: statuses + body, usual: http.expect == Expect::default() }
+    (http.expect == Expect::default(), statuses + body)
 }
 
 #[cfg(test)]

@@ -45,8 +45,9 @@ pub fn load_limits(measurement: &Measurement, fail_if: &FailIf) -> Vec<LoadLimit
     let judged = |Condition { metric, bound }: &Condition| {
         let value = values.get(metric.name);
         let at_least = bounds.contains(metric.name);
+        let is_beyond = |value, limit| if metric.higher_is_better { value < limit } else { value > limit };
         let outcome = match (value, bound) {
-            (Some(value), Bound::Absolute(limit)) if is_beyond(metric, value, *limit) => LoadLimitOutcome::Fails,
+            (Some(value), Bound::Absolute(limit)) if is_beyond(value, *limit) => LoadLimitOutcome::Fails,
             (Some(_), Bound::Absolute(_)) if !at_least => LoadLimitOutcome::Passes,
             _ => LoadLimitOutcome::Unknown,
         };
@@ -54,10 +55,6 @@ pub fn load_limits(measurement: &Measurement, fail_if: &FailIf) -> Vec<LoadLimit
         LoadLimit { condition, metric: metric.name.to_owned(), value, at_least, outcome }
     };
     fail_if.conditions().iter().map(judged).collect()
-}
-
-fn is_beyond(metric: &Metric, value: f64, limit: f64) -> bool {
-    if metric.higher_is_better { value < limit } else { value > limit }
 }
 
 impl fmt::Display for LoadLimit {

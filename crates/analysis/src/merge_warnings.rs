@@ -19,12 +19,9 @@ pub(crate) fn of_row(records: &[&Record]) -> Vec<Warning> {
         let mut trials = group.iter().map(|(.., record)| record.order).collect::<Vec<_>>();
         trials.dedup();
         let detail = |(_, text, record): &(_, String, &Record)| format!("block {}: {text}", record.block);
-        Warning {
-            text: common(&group) + &of_trials(trials.len(), records.len()),
-            details: if is_same(&group) { Vec::new() } else { group.iter().map(detail).collect() },
-            kind: group[0].0,
-            trials: trials.len(),
-        }
+        let text = common(&group) + &of_trials(trials.len(), records.len());
+        let details = if is_same(&group) { Vec::new() } else { group.iter().map(detail).collect() };
+        Warning { kind: group[0].0, text, trials: trials.len(), details }
     };
     groups.into_iter().map(one).collect()
 }

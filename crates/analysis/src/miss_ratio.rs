@@ -97,17 +97,9 @@ impl All<'_> {
         };
         let curves = keys.iter().map(curve).filter(|curve| !curve.points.is_empty()).collect::<Vec<_>>();
         let points = rows.iter().map(|row| self.findings.rows[*row].point).collect::<Vec<_>>();
-        let mut found = MissRatios {
-            figure: index,
-            x: self.x.to_owned(),
-            panel,
-            policies: self.figure.policies.iter().filter_map(|name| self.policy(name, &points)).collect(),
-            sentences: Vec::new(),
-            curves,
-            notes: Vec::new(),
-        };
-        found.notes = self.notes(&found, &points);
-        found
+        let policies = self.figure.policies.iter().filter_map(|name| self.policy(name, &points)).collect::<Vec<_>>();
+        let notes = self.notes(&policies, &points);
+        MissRatios { figure: index, x: self.x.to_owned(), panel, curves, policies, sentences: Vec::new(), notes }
     }
 
     fn references<'s>(&'s self, policy: &'s str) -> impl Iterator<Item = &'s Reference> {
@@ -165,16 +157,16 @@ impl All<'_> {
         (!points.is_empty()).then(|| CurvePolicy { name: name.to_owned(), text: text.to_owned(), points })
     }
 
-    fn notes(&self, found: &MissRatios, points: &[usize]) -> Vec<String> {
+    fn notes(&self, policies: &[CurvePolicy], points: &[usize]) -> Vec<String> {
         let mut notes = Vec::new();
-        if !found.policies.is_empty() {
-            let texts = found.policies.iter().map(|policy| format!("{}: {}", policy.name, policy.text));
+        if !policies.is_empty() {
+            let texts = policies.iter().map(|policy| format!("{}: {}", policy.name, policy.text));
             notes.push(format!(
                 "Simulated: the operations of the trials (seed, order, warm-up, fills, sets, deletions), replayed. {}.",
                 texts.collect::<Vec<_>>().join("; ")
             ));
         }
-        if found.policies.iter().any(|policy| !is_clairvoyant(&policy.name)) {
+        if policies.iter().any(|policy| !is_clairvoyant(&policy.name)) {
             notes.push(
                 "Eviction policies are simulated in quintain's own engine, which counts keys, values and its overhead \
                  against the memory limit: other servers deviate by their overhead, their accounting and their \

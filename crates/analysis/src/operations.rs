@@ -4,23 +4,22 @@ use study::load_shape::{self, Stage};
 use study::record::{Histogram, JourneyMeasurement, Measurement, OperationMeasurement, Record, Window};
 
 use crate::findings::{OperationFinding, OverTrials, RowOperations};
+use crate::group_by_key::distinct;
 use crate::number::total;
 use crate::{load_report_parts, merge_histograms};
 
 /// Computes one entry per journey of a row. The row index is set once all rows are known.
 pub(crate) fn operations(records: &[&Record], level: f64) -> Vec<RowOperations> {
     let measured = records.iter().filter_map(|record| record.measurement()).collect::<Vec<_>>();
-    let names =
-        crate::group_by_key::distinct(measured.iter().flat_map(|one| &one.journeys).map(|one| one.name.as_str()));
+    let names = distinct(measured.iter().flat_map(|one| &one.journeys).map(|one| one.name.as_str()));
     let of_journey = |name: &&str| {
         let journeys = measured.iter().filter_map(|one| one.journeys.iter().find(|journey| journey.name == **name));
         row(&journeys.collect::<Vec<_>>(), Vec::new(), level)
     };
-    let of_mix = || row(&[], measured.iter().map(|measured| &measured.by_request[..]).collect(), level);
-    let mut found = match names.is_empty() {
-        true => of_mix().into_iter().collect::<Vec<_>>(),
-        false => names.iter().filter_map(of_journey).collect(),
-    };
+    let mut found = names.iter().filter_map(of_journey).collect::<Vec<_>>();
+    if names.is_empty() {
+        found.extend(row(&[], measured.iter().map(|measured| &measured.by_request[..]).collect(), level));
+    }
     found.extend(by_stage(&measured, level));
     found
 }
@@ -50,27 +49,20 @@ fn by_stage(measured: &[&Measurement], level: f64) -> Option<RowOperations> {
 fn stage_measurement(nth: usize, stage: Stage, windows: &[Window]) -> (f64, OperationMeasurement) {
     let latency = merge_histograms::merge(windows.iter().map(|window| &window.latency)).unwrap_or_default();
     let requests = total(windows.iter().map(|window| window.requests));
-    let measured = OperationMeasurement {
-        name: format!("{nth}: {}", load_shape::text(&[stage])),
-        requests,
-        errors: total(windows.iter().map(|window| window.errors)),
-        service: (&latency).into(),
-        first_byte: None,
-    };
+    let errors = total(windows.iter().map(|window| window.errors));
+    let name = format!("{nth}: {}", load_shape::text(&[stage]));
+    let measured = OperationMeasurement { name, requests, errors, service: (&latency).into(), first_byte: None };
     (requests as f64 / (stage.duration_ns as f64 / 1e9), measured)
 }
 
 fn row(journeys: &[&JourneyMeasurement], mixes: Vec<&[OperationMeasurement]>, level: f64) -> Option<RowOperations> {
     let of_trials = journeys.iter().map(|journey| &journey.operations[..]).chain(mixes).collect::<Vec<_>>();
-    let names =
-        crate::group_by_key::distinct(of_trials.iter().copied().flatten().map(|operation| operation.name.as_str()));
-    (!names.is_empty()).then(|| RowOperations {
-        row: 0,
-        journey: journeys.first().map(|journey| journey.name.clone()),
-        completed: total(journeys.iter().map(|journey| journey.completed)),
-        abandoned: total(journeys.iter().map(|journey| journey.abandoned)),
-        operations: names.into_iter().map(|name| operation(name, &of_trials, level)).collect(),
-    })
+    let names = distinct(of_trials.iter().copied().flatten().map(|operation| operation.name.as_str()));
+    let journey = journeys.first().map(|journey| journey.name.clone());
+    let completed = total(journeys.iter().map(|journey| journey.completed));
+    let abandoned = total(journeys.iter().map(|journey| journey.abandoned));
+    let operations = names.into_iter().map(|name| operation(name, &of_trials, level)).collect::<Vec<_>>();
+    (!operations.is_empty()).then_some(RowOperations { row: 0, journey, completed, abandoned, operations })
 }
 
 fn operation(name: &str, of_trials: &[&[OperationMeasurement]], level: f64) -> OperationFinding {
@@ -88,16 +80,13 @@ fn operation(name: &str, of_trials: &[&[OperationMeasurement]], level: f64) -> O
             times.quantile(q).filter(|_| times.len() >= stats::order_statistics::samples_needed(q, level))
         })
     };
-    OperationFinding {
-        name: name.to_owned(),
-        requests: total(present().map(|operation| operation.requests)),
-        errors: total(present().map(|operation| operation.errors)),
-        latency_mean: over(&|operation| operation.service.mean()),
-        latency_p50: quantile(0.5, |operation| Some(&operation.service)),
-        latency_p99: quantile(0.99, |operation| Some(&operation.service)),
-        first_byte_p50: quantile(0.5, |operation| operation.first_byte.as_ref()),
-        rate_per_s: None,
-    }
+    let (name, requests) = (name.to_owned(), total(present().map(|operation| operation.requests)));
+    let errors = total(present().map(|operation| operation.errors));
+    let latency_mean = over(&|operation| operation.service.mean());
+    let [latency_p50, latency_p99] = [0.5, 0.99].map(|q| quantile(q, |operation| Some(&operation.service)));
+    let first_byte_p50 = quantile(0.5, |operation| operation.first_byte.as_ref());
+    let rate_per_s = None;
+    OperationFinding { name, requests, errors, latency_mean, latency_p50, latency_p99, first_byte_p50, rate_per_s }
 }
 
 #[cfg(test)]

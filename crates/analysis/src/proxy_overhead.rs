@@ -28,12 +28,15 @@ pub fn added(findings: &Findings) -> Vec<Added> {
     let rest = findings.factors.iter().filter(|factor| factor.levels.len() > 1 && factor.name != THROUGH);
     let rest = rest.map(|factor| factor.name.clone()).collect::<Vec<_>>();
     let pair = |(index, row): (usize, &Row)| {
-        let through = through(row).filter(|level| *level != DIRECT)?;
-        let direct = findings.rows.iter().position(|other| is_direct_of(other, row))?;
+        let Level::Text(through) = row.factors.get(THROUGH)? else { return None };
+        let mut factors = row.factors.clone();
+        factors.insert(THROUGH.to_owned(), Level::Text(DIRECT.to_owned()));
+        let direct = findings.rows.iter().position(|other| other.idle == row.idle && other.factors == factors);
+        let direct = direct.filter(|direct| *direct != index)?;
         let against = &findings.rows[direct];
         let metrics = COMPARED.iter().filter_map(|name| metric(name, against, row, findings.level)).collect::<Vec<_>>();
         let place = if rest.is_empty() { String::new() } else { crate::label::label(&rest, &row.factors) };
-        let through = through.to_owned();
+        let through = through.clone();
         (!metrics.is_empty()).then(|| Added { row: index, direct, through, place, metrics, sentence: String::new() })
     };
     let mut all = findings.rows.iter().enumerate().filter_map(pair).collect::<Vec<_>>();
@@ -42,12 +45,11 @@ pub fn added(findings: &Findings) -> Vec<Added> {
     let others = COMPARED.iter().filter(|name| !told.contains(name)).map(std::slice::from_ref);
     for family in std::iter::once(&told[..]).chain(others) {
         let metrics = all.iter_mut().flat_map(|found| &mut found.metrics);
-        let is_tested = |one: &&mut AddedMetric| family.contains(&one.metric.as_str()) && one.p_adjusted.is_some();
-        let mut tested = metrics.filter(is_tested).collect::<Vec<_>>();
-        let raw = tested.iter().filter_map(|metric| metric.p_adjusted).collect::<Vec<_>>();
-        for (metric, p) in tested.iter_mut().zip(stats::adjust_p_values::holm(&raw)) {
-            metric.p_adjusted = Some(p);
-            metric.shown = p <= 1.0 - findings.level && metric.blocks >= BLOCKS_MIN as u64;
+        let tested = metrics.filter(|metric| family.contains(&metric.metric.as_str())).collect::<Vec<_>>();
+        let raw = tested.iter().map(|metric| metric.p_adjusted).collect::<Vec<_>>();
+        for (metric, p) in tested.into_iter().zip(stats::adjust_p_values::holm_of_some(raw.into_iter())) {
+            metric.p_adjusted = p;
+            metric.shown = p.is_some_and(|p| p <= 1.0 - findings.level) && metric.blocks >= BLOCKS_MIN as u64;
         }
     }
     let named = all.iter().flat_map(|found| &found.metrics).filter(|metric| told.contains(&metric.metric.as_str()));
@@ -58,20 +60,6 @@ pub fn added(findings: &Findings) -> Vec<Added> {
     all
 }
 
-fn through(row: &Row) -> Option<&str> {
-    match row.factors.get(THROUGH) {
-        Some(Level::Text(level)) => Some(level),
-        _ => None,
-    }
-}
-
-fn is_direct_of(direct: &Row, row: &Row) -> bool {
-    let rest = |row: &Row| {
-        row.factors.iter().filter(|(name, _)| *name != THROUGH).map(|(n, l)| (n.clone(), l.clone())).collect::<Vec<_>>()
-    };
-    through(direct) == Some(DIRECT) && direct.idle == row.idle && rest(direct) == rest(row)
-}
-
 fn metric(name: &str, direct: &Row, row: &Row, level: f64) -> Option<AddedMetric> {
     let value = |row: &Row, block: u32| row.trials.iter().find(|trial| trial.block == block)?.known(name);
     let pair = |block: u32| Some((value(direct, block)?, value(row, block)?));
@@ -80,16 +68,12 @@ fn metric(name: &str, direct: &Row, row: &Row, level: f64) -> Option<AddedMetric
     let is_finite = !differences.is_empty() && differences.iter().all(|difference| difference.is_finite());
     let differences = is_finite.then(|| Pairs::from_logs(differences));
     let mean = |side: fn(&(f64, f64)) -> f64| stats::interval::average(&pairs.iter().map(side).collect::<Vec<_>>());
-    Some(AddedMetric {
-        metric: name.to_owned(),
-        direct: mean(|pair| pair.0)?,
-        through: mean(|pair| pair.1)?,
-        difference: differences.as_ref().and_then(|pairs| pairs.shift(level)),
-        ratio: Pairs::new(pairs.iter().copied()).and_then(|ratios| ratios.typical(level)),
-        p_adjusted: differences.map(|pairs| pairs.test(0.0).p_two_sided()),
-        shown: false,
-        blocks: pairs.len() as u64,
-    })
+    let (direct, through) = (mean(|pair| pair.0)?, mean(|pair| pair.1)?);
+    let difference = differences.as_ref().and_then(|pairs| pairs.shift(level));
+    let ratio = Pairs::new(pairs.iter().copied()).and_then(|ratios| ratios.typical(level));
+    let p_adjusted = differences.map(|pairs| pairs.test(0.0).p_two_sided());
+    let (metric, blocks) = (name.to_owned(), pairs.len() as u64);
+    Some(AddedMetric { metric, direct, through, difference, ratio, p_adjusted, shown: false, blocks })
 }
 
 /// Formats a change with its interval: `+18.2 µs [17.1, 19.3]`. A quick run shows no interval.

@@ -21,49 +21,37 @@ pub(crate) fn scalability(run: &Run, factors: &[Factor], rows: &[Row]) -> Vec<Sc
     let all = swept.flat_map(|factor| over(&factor.name, rows).into_iter().map(move |series| (factor, series)));
     let all = all.collect::<Vec<_>>();
     let among = all.len();
-    all.into_iter().map(|(factor, ((levels, _), points))| of_series(run, &factor.name, levels, points, among)).collect()
+    all.into_iter().map(|(factor, series)| of_series(run, &factor.name, series, among)).collect()
 }
 
-fn over<'a>(factor: &str, rows: &'a [Row]) -> Vec<(Key, Vec<Measured<'a>>)> {
+fn over<'a>(factor: &str, rows: &'a [Row]) -> Vec<Series<'a>> {
     let measured = |row: &'a Row| {
         let (n, idle) = (row.factors.get(factor).and_then(Level::as_f64)?, row.idle?);
         let mut levels = row.factors.clone();
         levels.remove(factor);
-        let throughputs = row.trials.iter().filter_map(|trial| trial.values.get("throughput"));
-        Some(((levels, idle), Measured { n, throughputs: throughputs.collect(), row }))
+        let throughputs = row.trials.iter().filter_map(|trial| trial.values.get("throughput")).collect();
+        Some(((levels, idle), (Point { n, throughputs }, row)))
     };
     crate::group_by_key::grouped(rows.iter().filter_map(measured))
 }
 
-type Key = (BTreeMap<String, Level>, IdlePolicy);
+/// Levels of the other factors and idle policy, with the points that have them.
+type Series<'a> = ((BTreeMap<String, Level>, IdlePolicy), Vec<Measured<'a>>);
+type Measured<'a> = (Point, &'a Row);
 
-struct Measured<'a> {
-    n: f64,
-    throughputs: Vec<f64>,
-    row: &'a Row,
+fn marks(row: &Row) -> Option<String> {
+    let marks = row.marks.iter().map(|mark| mark.text()).collect::<Vec<_>>();
+    (!marks.is_empty()).then(|| marks.join(", "))
 }
 
-impl Measured<'_> {
-    fn left_out(&self) -> Option<String> {
-        let marks = self.row.marks.iter().map(|mark| mark.text()).collect::<Vec<_>>();
-        (!marks.is_empty()).then(|| marks.join(", "))
-    }
-}
-
-fn of_series(
-    run: &Run,
-    factor: &str,
-    series: BTreeMap<String, Level>,
-    mut measured: Vec<Measured<'_>>,
-    among: usize,
-) -> Scalability {
+fn of_series(run: &Run, factor: &str, ((series, _), mut measured): Series<'_>, among: usize) -> Scalability {
     let others = varied(&run.plan).into_iter().filter(|name| name != factor).collect::<Vec<_>>();
-    measured.retain(|point| !point.throughputs.is_empty());
-    measured.sort_by(|a, b| a.n.total_cmp(&b.n));
+    measured.retain(|(point, _)| !point.throughputs.is_empty());
+    measured.sort_by(|(a, _), (b, _)| a.n.total_cmp(&b.n));
     let label = label(&others, &series);
     let start = if others.is_empty() { format!("Over {factor}") } else { label.clone() };
-    let fitted = measured.iter().filter(|point| point.left_out().is_none());
-    let points = fitted.map(|point| Point { n: point.n, throughputs: point.throughputs.clone() }).collect::<Vec<_>>();
+    let fitted = measured.iter().filter(|(_, row)| row.marks.is_empty());
+    let points = fitted.map(|(point, _)| point.clone()).collect::<Vec<_>>();
     let found = stats::usl::fit(&points, value::level(&run.plan.trials), run.plan.seed);
     let mut sentence = match &found {
         Ok(fit) => fit.sentence(if factor == "cpus" { "CPUs" } else { factor }, among),
@@ -73,27 +61,18 @@ fn of_series(
     sentence += &fewer_processors(factor, &measured);
     // Without repetition there is no interval, and a fit would look too certain.
     let found = found.ok().filter(|fit| fit.intervals.is_some());
-    let point = |point: &Measured<'_>| {
-        let mean = stats::interval::average(&point.throughputs).filter(|mean| mean.is_finite())?;
+    let point = |(point, row): &Measured<'_>| {
+        let rate_per_s = stats::interval::average(&point.throughputs).filter(|mean| mean.is_finite())?;
+        let (n, trials, left_out) = (point.n, point.throughputs.len(), marks(row));
         let law = found.as_ref().map(|fit| fit.law);
-        Some(ScalabilityPoint {
-            n: point.n,
-            rate_per_s: mean,
-            trials: point.throughputs.len(),
-            fitted_per_s: law.map(|law| law.throughput(point.n)),
-            efficiency: law.map(|law| mean / (point.n * law.lambda)).filter(|value| value.is_finite()),
-            left_out: point.left_out(),
-        })
+        let fitted_per_s = law.map(|law| law.throughput(n));
+        let efficiency = law.map(|law| rate_per_s / (n * law.lambda)).filter(|value| value.is_finite());
+        Some(ScalabilityPoint { n, rate_per_s, trials, fitted_per_s, efficiency, left_out })
     };
-    Scalability {
-        factor: factor.to_owned(),
-        series,
-        sentence: format!("{start}: {sentence}."),
-        label,
-        points: measured.iter().filter_map(point).collect(),
-        curve: found.as_ref().map_or_else(Vec::new, |fit| curve(fit, &points)),
-        fit: found.as_ref().and_then(numbers),
-    }
+    let (factor, sentence) = (factor.to_owned(), format!("{start}: {sentence}."));
+    let (fit, curve) = (found.as_ref().and_then(numbers), found.as_ref().map(|fit| curve(fit, &points)));
+    let points = measured.iter().filter_map(point).collect();
+    Scalability { factor, series, label, points, fit, curve: curve.unwrap_or_default(), sentence }
 }
 
 fn curve(fit: &Fit, points: &[Point]) -> Vec<CurvePoint> {
@@ -111,10 +90,8 @@ fn curve(fit: &Fit, points: &[Point]) -> Vec<CurvePoint> {
 
 fn left_out(factor: &str, measured: &[Measured<'_>]) -> String {
     let mut reasons = BTreeMap::<String, Vec<f64>>::new();
-    for point in measured {
-        if let Some(reason) = point.left_out() {
-            reasons.entry(reason).or_default().push(point.n);
-        }
+    for (reason, n) in measured.iter().filter_map(|(point, row)| Some((marks(row)?, point.n))) {
+        reasons.entry(reason).or_default().push(n);
     }
     let reasons = reasons.into_iter().map(|(reason, ns)| format!("{factor} {} ({reason})", numbered(&ns)));
     let reasons = reasons.collect::<Vec<_>>();
@@ -122,9 +99,9 @@ fn left_out(factor: &str, measured: &[Measured<'_>]) -> String {
 }
 
 fn fewer_processors(factor: &str, measured: &[Measured<'_>]) -> String {
-    let fewer = measured.iter().filter(|point| point.row.cpus_wanted.is_some()).collect::<Vec<_>>();
-    let Some(most) = fewer.iter().map(|point| point.row.cpus).max() else { return String::new() };
-    let ns = fewer.iter().map(|point| point.n).collect::<Vec<_>>();
+    let fewer = measured.iter().filter(|(_, row)| row.cpus_wanted.is_some());
+    let Some(most) = fewer.clone().map(|(_, row)| row.cpus).max() else { return String::new() };
+    let ns = fewer.map(|(point, _)| point.n).collect::<Vec<_>>();
     let cpus = crate::number::count(u64::from(most), "CPU");
     format!("; the server has only {cpus} here at {factor} {}, so it cannot scale", numbered(&ns))
 }
@@ -134,17 +111,11 @@ fn numbered(ns: &[f64]) -> String {
 }
 
 fn numbers(fit: &Fit) -> Option<UslFit> {
-    let Intervals { lambda, sigma, kappa, peak } = fit.intervals?;
+    let Intervals { lambda: rate_per_s, sigma: contention, kappa: coherency, peak } = fit.intervals?;
     let finite = |value: f64| value.is_finite().then_some(value);
-    Some(UslFit {
-        rate_per_s: lambda,
-        contention: sigma,
-        coherency: kappa,
-        peak: finite(fit.law.peak()),
-        peak_low: finite(peak.low),
-        peak_high: finite(peak.high),
-        r_squared: finite(fit.r_squared)?,
-    })
+    let [peak, peak_low, peak_high] = [fit.law.peak(), peak.low, peak.high].map(finite);
+    let r_squared = finite(fit.r_squared)?;
+    Some(UslFit { rate_per_s, contention, coherency, peak, peak_low, peak_high, r_squared })
 }
 
 #[cfg(test)]

@@ -15,18 +15,13 @@ use crate::{gate, value};
 /// Returns why the design point needs no further trial, given all records so far; `None` if it needs one. All points
 /// end together, after a block. Points without a trial in the last block were abandoned and do not count.
 pub(crate) fn reason_to_stop(plan: &Plan, point: usize, records: &[Record]) -> Option<String> {
-    if plan.gate.is_some()
-        && let Some(why) = failed_at_first(point, records)
-    {
-        return Some(why);
-    }
-    let trials = records.iter().map(Trial::from).collect::<Vec<_>>();
-    let blocks = trials_by_point(plan, &trials);
-    let mine = blocks[point];
-    if blocks.iter().any(|&others| others > mine) {
-        return None;
-    }
-    reason(plan, &trials, mine)
+    let failed = plan.gate.as_ref().and_then(|_| failed_at_first(point, records));
+    failed.or_else(|| {
+        let trials = records.iter().map(Trial::from).collect::<Vec<_>>();
+        let blocks = trials_by_point(plan, &trials);
+        let mine = blocks[point];
+        blocks.iter().all(|&others| others <= mine).then(|| reason(plan, &trials, mine))?
+    })
 }
 
 /// Returns why a side of a comparison gets no second trial: its first trial failed for good. `None` if it gets one.

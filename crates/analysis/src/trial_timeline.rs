@@ -18,16 +18,10 @@ pub(crate) fn inside(row: &Row, metric: &str, records: &[&Record]) -> Option<Ins
     let (chosen, metric) = chosen(&row.trials, metric)?;
     let record = records.iter().find(|record| record.order == chosen.order)?;
     let measurement = record.measurement()?;
-    let columns = columns(measurement);
-    (!columns.is_empty()).then(|| InsideTrial {
-        row: 0,
-        order: chosen.order,
-        block: chosen.block,
-        metric: metric.to_owned(),
-        duration_ns: measurement.duration_ns,
-        columns,
-        processes: processes(record, measurement),
-    })
+    let (columns, processes) = (columns(measurement), processes(record, measurement));
+    let (order, block, metric) = (chosen.order, chosen.block, metric.to_owned());
+    let duration_ns = measurement.duration_ns;
+    (!columns.is_empty()).then_some(InsideTrial { row: 0, order, block, metric, duration_ns, columns, processes })
 }
 
 /// Selects the median trial by a metric, or by throughput if none has the metric; of two middle trials, the earlier.
@@ -45,24 +39,17 @@ fn chosen<'a>(trials: &'a [TrialFinding], metric: &'a str) -> Option<(&'a TrialF
 
 fn columns(measurement: &Measurement) -> Vec<Column> {
     let (window_ns, duration_ns) = (measurement.window_ns, measurement.duration_ns);
-    if window_ns == 0 {
-        return Vec::new();
-    }
     let each = measurement.windows.len().div_ceil(COLUMNS_MAX).max(1);
     let column = |(index, windows): (usize, &[Window])| {
         let at = |window: usize| (window as u64).checked_mul(window_ns).map(|ns| ns.min(duration_ns));
         let (from_ns, to_ns) = (at(index * each)?, at(index * each + windows.len()).unwrap_or(duration_ns));
         let latency = merge_histograms::merge(windows.iter().map(|window| &window.latency));
         let quantile = |q: f64, least: u64| latency.as_ref().filter(|all| all.len() >= least)?.quantile(q);
-        (to_ns > from_ns).then(|| Column {
-            from_ns,
-            to_ns,
-            requests: number::total(windows.iter().map(|window| window.requests)),
-            errors: number::total(windows.iter().map(|window| window.errors)),
-            bands: latency.as_ref().map_or_else(Vec::new, bands),
-            p50_ns: quantile(0.5, 1),
-            p99_ns: quantile(0.99, 100),
-        })
+        let (p50_ns, p99_ns) = (quantile(0.5, 1), quantile(0.99, 100));
+        let bands = latency.as_ref().map_or_else(Vec::new, bands);
+        let requests = number::total(windows.iter().map(|window| window.requests));
+        let errors = number::total(windows.iter().map(|window| window.errors));
+        (to_ns > from_ns).then_some(Column { from_ns, to_ns, requests, errors, bands, p50_ns, p99_ns })
     };
     measurement.windows.chunks(each).enumerate().filter_map(column).collect()
 }
@@ -91,13 +78,9 @@ fn processes(record: &Record, measurement: &Measurement) -> Vec<Process> {
     let looked_at = std::iter::once((Role::Server, "", &record.subject)).chain(proxies);
     let looked_at = looked_at.map(|(role, name, used)| process(role, name, used, measurement.duration_ns));
     let busy_ns = number::total(measurement.workers.iter().map(|worker| worker.cpu_ns)) as f64;
-    let generator = Process {
-        role: Role::Generator,
-        name: String::new(),
-        cpus: Vec::new(),
-        cpus_mean: share(busy_ns, measurement.duration_ns).filter(|_| !measurement.workers.is_empty()),
-        rss_bytes: Vec::new(),
-    };
+    let cpus_mean = share(busy_ns, measurement.duration_ns).filter(|_| !measurement.workers.is_empty());
+    let (cpus, rss_bytes) = (Vec::new(), Vec::new());
+    let generator = Process { role: Role::Generator, name: String::new(), cpus, cpus_mean, rss_bytes };
     looked_at.chain([generator]).collect()
 }
 
@@ -117,13 +100,9 @@ fn process(role: Role, name: &str, used: &SubjectUse, duration_ns: u64) -> Proce
         let cpus = busy_ns / (after_ns - before_ns);
         cpus.is_finite().then_some((before_ns + (after_ns - before_ns) / 2.0, cpus))
     });
-    Process {
-        role,
-        name: name.to_owned(),
-        cpus: cpus.collect(),
-        cpus_mean: share(used.cpu_ns(), used.measured_ns).filter(|mean| mean.is_finite()),
-        rss_bytes: looks.iter().map(|(ns, sample)| (*ns, sample.rss_bytes as f64)).collect(),
-    }
+    let cpus_mean = share(used.cpu_ns(), used.measured_ns).filter(|mean| mean.is_finite());
+    let rss_bytes = looks.iter().map(|(ns, sample)| (*ns, sample.rss_bytes as f64)).collect();
+    Process { role, name: name.to_owned(), cpus: cpus.collect(), cpus_mean, rss_bytes }
 }
 
 /// Describes how the shown trials were selected.
