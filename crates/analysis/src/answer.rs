@@ -179,12 +179,11 @@ fn others(findings: &Findings) -> Vec<String> {
         let mean = row.mean(metric.name).filter(|_| is_unknown)?;
         Some(format!("{} at least {}", metric.noun, number::quantity(mean, metric.unit)))
     };
+    let is_hung = |row: &Row| !row.is_about_others() && row.hung() > 0;
     let is_marked = |row: &Row| !all && row.is_about_others() && row.n > 0 && !is_shared_alone(row);
     let lists: [(&str, Why<'_>); 5] = [
         ("Not ranked: ", &|row| is_marked(row).then(|| marks(row))),
-        ("Not ranked because the server stopped responding: ", &|row| {
-            (!row.is_about_others() && row.hung() > 0).then(|| hung(row))
-        }),
+        ("Not ranked because the server stopped responding: ", &|row| is_hung(row).then(|| hung(row))),
         ("Not ranked because requests were still waiting for a response at the end: ", &at_least),
         ("Not ranked because more of its requests failed: ", &|row| row.more_errors.clone()),
         ("Not measured: ", &|row| (row.n == 0).then(|| row.state.word().to_owned())),

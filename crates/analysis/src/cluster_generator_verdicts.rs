@@ -157,9 +157,8 @@ fn full_link(record: &Record, nodes: &[Node]) -> Option<String> {
         let (moved, able) = (on_wire(moved, pieces), on_wire(able, 0.0));
         // Clearly more traffic than the probe measured shows that something other than the path limited the probe.
         let is_full = (FULL * able..AS_WIDE * able).contains(&moved);
-        return is_full.then(|| {
-            format!("the path to the server was full: {} that it carried before the trials", of_rate(moved, able))
-        });
+        let rates = of_rate(moved, able);
+        return is_full.then(|| format!("the path to the server was full: {rates} that it carried before the trials"));
     }
     let subject = nodes.iter().find(|node| node.role == Role::Subject)?;
     let speed = subject.interface.as_ref().and_then(|interface| interface.speed_mbit_per_s);
@@ -168,12 +167,8 @@ fn full_link(record: &Record, nodes: &[Node]) -> Option<String> {
     }
     let widest = able.iter().copied().fold(0.0, f64::max);
     let is_as_wide = record.agents.len() > 1 && (FULL * widest..AS_WIDE * widest).contains(&moved) && widest > 0.0;
-    let rates = of_rate(moved, widest);
-    is_as_wide.then(|| {
-        format!(
-            "the generators together received {rates}, as much as one generator can receive: the server's link was full"
-        )
-    })
+    let received = format!("the generators together received {}", of_rate(moved, widest));
+    is_as_wide.then(|| format!("{received}, as much as one generator can receive: the server's link was full"))
 }
 
 fn quantile(measurement: &Measurement, q: f64) -> Option<Estimate> {

@@ -99,10 +99,9 @@ fn input<'a>(findings: &'a Findings, metric: &Metric, idle: IdlePolicy) -> Input
 }
 
 fn hindrance(input: &Input<'_>) -> Option<String> {
+    let is_search = input.rows.iter().any(|(row, _)| row.search.is_some());
     match input.factors.as_slice() {
-        _ if input.rows.iter().any(|(row, _)| row.search.is_some()) => {
-            Some("the trials of a search are steps at different rates, not replications".to_owned())
-        }
+        _ if is_search => Some("the trials of a search are steps at different rates, not replications".to_owned()),
         [] => Some("no factor has two or more measured levels".to_owned()),
         [factor] => Some(format!("only {} has more than one level with trials", factor.name)),
         _ => None,

@@ -70,12 +70,8 @@ pub use findings::{Findings, SearchBound};
 pub use history::{history, side_by_side};
 pub use load_description::describe_load;
 pub use load_fail_if::{LoadLimit, LoadLimitOutcome, load_limits};
-pub use load_report::{
-    CensoredReport, Generator, IntervalOrNote, LOAD_QUANTILES, LOAD_VERSION, LatencyNs, LoadReport, is_elsewhere, load,
-};
-pub use load_report_parts::{
-    CacheReport, JourneyReport, MissShares, OperationReport, SpreadNs, StageReport, StreamsReport,
-};
+pub use load_report::{IntervalOrNote, LOAD_QUANTILES, LOAD_VERSION, LatencyNs, LoadReport, is_elsewhere, load};
+pub use load_report_parts::{CacheReport, JourneyReport, OperationReport, SpreadNs, StageReport, StreamsReport};
 pub use printable_record::visible;
 pub use search::{FIND_VERSION, FindReport, Search, next, step};
 pub use unfinished_run::progress;

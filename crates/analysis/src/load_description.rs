@@ -116,16 +116,13 @@ fn requests(http: &HttpPlan) -> String {
 
 fn arrivals(load: &LoadPlan) -> String {
     let shape = if load.shape.is_empty() { String::new() } else { format!(" at {}", load_shape::text(&load.shape)) };
+    let thinking = |time: String| format!("closed loop{shape} with {time} think time");
     match load.arrivals {
         _ if load.search.is_some() => "open loop at the rates of a search".to_owned(),
         _ if load.share.is_some() => "open loop at fractions of the capacity found".to_owned(),
         Arrivals::Closed { think: ThinkTime::NONE } => format!("closed loop{shape}"),
-        Arrivals::Closed { think: ThinkTime::Constant(ns) } => {
-            format!("closed loop{shape} with {} think time", quantity(ns as f64, "ns"))
-        }
-        Arrivals::Closed { think: ThinkTime::Random(law) } => {
-            format!("closed loop{shape} with {} think time", time_law::text(&law))
-        }
+        Arrivals::Closed { think: ThinkTime::Constant(ns) } => thinking(quantity(ns as f64, "ns")),
+        Arrivals::Closed { think: ThinkTime::Random(law) } => thinking(time_law::text(&law)),
         Arrivals::Poisson { .. } => format!("open loop{shape}, Poisson arrivals"),
         Arrivals::Constant { .. } => format!("open loop{shape}, constant arrivals"),
         Arrivals::Recorded => "open loop at trace timestamps".to_owned(),

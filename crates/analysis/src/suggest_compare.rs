@@ -90,8 +90,7 @@ fn with_load(words: Vec<String>, point: &Point, note: String) -> Suggestion {
     if point.subject.process.container.is_some() {
         return Suggestion::none("the server is a container: write a study with both images, and a `[gate]`");
     }
-    let cpus =
-        Some(point.subject.cpus).filter(|cpus| *cpus != 1).map(|cpus| ["--server-cpus".to_owned(), cpus.to_string()]);
+    let cpus = Some(point.subject.cpus).filter(|cpus| *cpus != 1).and_then(|cpus| flag("--server-cpus", cpus));
     let words = words.into_iter().chain(cpus.into_iter().flatten());
     match load(point) {
         Err(why) => Suggestion::none(format!("the load has no flags: {why}")),

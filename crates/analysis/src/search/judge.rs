@@ -42,25 +42,20 @@ pub(crate) fn judge(
     let values = values.collect::<Vec<_>>();
     let of_objective = values.iter().filter_map(|(condition, value)| Some(part(condition, value.as_ref()?)));
     let parts = of_objective.chain(achieved(measurement)).chain(backlog(measurement)).collect::<Vec<_>>();
+    let worst = parts.iter().max_by(|a, b| a.excess.total_cmp(&b.excess));
+    let is_met = worst.is_some_and(|worst| worst.excess < 0.0);
+    let missing = values.iter().find(|(_, value)| value.is_none()).filter(|_| is_met);
     // A met objective stays met if the generator was late, because lateness is part of the response time.
     let other = match limit {
-        Some(Limit::Generator) => Some("the generator was the bottleneck"),
-        Some(Limit::Network) => Some("the network was the bottleneck"),
-        Some(Limit::Shared) => Some("another process took CPU time"),
-        Some(Limit::Subject | Limit::Neither | Limit::Proxy | Limit::Latency) | None => None,
+        Some(Limit::Generator) if !is_met => Some("the generator was the bottleneck"),
+        Some(Limit::Network) if !is_met => Some("the network was the bottleneck"),
+        Some(Limit::Shared) if !is_met => Some("another process took CPU time"),
+        _ => None,
     };
-    let (outcome, why) = match parts.iter().max_by(|a, b| a.excess.total_cmp(&b.excess)) {
+    let (outcome, why) = match worst {
         None => (Outcome::TooFew, "nothing was measured".to_owned()),
-        Some(worst)
-            if worst.excess >= 0.0
-                && let Some(other) = other =>
-        {
-            (Outcome::Generator, format!("{}, but {other}", worst.why))
-        }
-        Some(worst)
-            if worst.excess < 0.0
-                && let Some((condition, _)) = values.iter().find(|(_, value)| value.is_none()) =>
-        {
+        Some(worst) if let Some(other) = other => (Outcome::Generator, format!("{}, but {other}", worst.why)),
+        Some(_) if let Some((condition, _)) = missing => {
             let count = measurement.latency().count;
             (Outcome::TooFew, format!("too few responses for {}: {count}", condition.name()))
         }
