@@ -12,7 +12,7 @@ use crate::findings::{
     ComparedPlace, Comparison, Difference, Estimate, Findings, Mark, RequestTrend, Row, Scalability, SearchEnd,
     Sentence, Source, Trend,
 };
-use crate::group_by_key::grouped;
+use crate::group_by_key::{distinct, grouped};
 use crate::label::label;
 use crate::number::relation;
 use crate::{gate, number};
@@ -234,17 +234,13 @@ fn some_of(items: &[String]) -> String {
 }
 
 fn alone(findings: &Findings, row: &Row) -> String {
-    let mut names = vec![findings.metric.as_str()];
-    names.extend(["throughput", "latency_mean", "latency_p99"].into_iter().filter(|name| *name != findings.metric));
+    let names = distinct([findings.metric.as_str(), "throughput", "latency_mean", "latency_p99"]);
     let parts = names.into_iter().filter_map(|name| {
         let metric = findings.metric_info(name)?;
         Some(format!("{} {}", metric.noun, value(findings, row, metric)?))
     });
     let parts = parts.collect::<Vec<_>>().join(", ");
-    match findings.rows.len() {
-        1 => capitalised(&parts) + ".",
-        _ => format!("{}: {parts}.", row.label),
-    }
+    if findings.rows.len() == 1 { capitalised(&parts) + "." } else { format!("{}: {parts}.", row.label) }
 }
 
 fn value(findings: &Findings, row: &Row, metric: &Metric) -> Option<String> {
@@ -259,7 +255,7 @@ fn value(findings: &Findings, row: &Row, metric: &Metric) -> Option<String> {
 struct Contest<'a> {
     findings: &'a Findings,
     comparison: &'a Comparison,
-    noun: &'a str,
+    metric: &'static Metric,
     best: &'static str,
     better: &'static str,
 }
@@ -268,7 +264,7 @@ impl<'a> Contest<'a> {
     fn new(findings: &'a Findings, comparison: &'a Comparison) -> Option<Contest<'a>> {
         let metric = findings.metric_info(&comparison.metric)?;
         let (best, better) = if metric.higher_is_better { ("highest", "higher") } else { ("lowest", "lower") };
-        Some(Contest { findings, comparison, noun: metric.noun, best, better })
+        Some(Contest { findings, comparison, metric, best, better })
     }
 
     fn sentences(&self) -> Vec<String> {
@@ -313,7 +309,7 @@ impl<'a> Contest<'a> {
         let Some((best, (next, ratio))) = self.lead(place) else {
             let (names, could) = self.undecided(place);
             let could = could.map_or(String::new(), |could| format!("{could}; "));
-            let noun = self.noun;
+            let noun = self.metric.noun;
             let text = format!("Too close to call which of {names} has the {word} {noun}{at} ({could}{blocks}).");
             let slower = place.rows.iter().filter(|row| !self.candidates(place).contains(row));
             let slower = slower.map(|&row| self.name(row)).collect::<Vec<_>>();
@@ -322,12 +318,10 @@ impl<'a> Contest<'a> {
         };
         let next_best = if place.rows.len() > 2 { ", the next" } else { "" };
         let (leader, second, by) = (self.name(best), self.name(next), relation(&ratio));
-        let first = format!("{leader} has the {word} {}{at}: {by} {second}{next_best} ({blocks}).", self.noun);
+        let first = format!("{leader} has the {word} {}{at}: {by} {second}{next_best} ({blocks}).", self.metric.noun);
         let others = place.rows.iter().filter(|row| **row != best && **row != next);
         let of_other = |&row| Some(format!("{} is {} it", self.name(row), relation(&self.ratio(place, row, best)?)));
-        let rest = others.filter_map(of_other).collect::<Vec<_>>();
-        let rest = (!rest.is_empty()).then(|| format!("{}.", some_of(&rest)));
-        std::iter::once(first).chain(rest).collect()
+        std::iter::once(first).chain(listed("", others.filter_map(of_other).collect())).collect()
     }
 
     fn candidates(&self, place: &ComparedPlace) -> Vec<usize> {
@@ -360,15 +354,13 @@ impl<'a> Contest<'a> {
         let blocks = number::count(blocks, "block");
         let mut sentences = Vec::new();
         for (name, leads) in &leaders {
-            let share = match leads.len() {
-                some if some < all => format!("in {some} of {all} comparisons"),
-                _ => format!("in all {all} comparisons"),
-            };
-            sentences.push(format!("{name} has the {} {} {share} ({blocks}).", self.best, self.noun));
+            let some = if leads.len() < all { format!("{} of", leads.len()) } else { "all".to_owned() };
+            let (best, noun) = (self.best, self.metric.noun);
+            sentences.push(format!("{name} has the {best} {noun} in {some} {all} comparisons ({blocks})."));
             let detail = |(place, next, ratio): &(&&ComparedPlace, usize, Estimate)| {
                 format!("{}: {} {}", place.label, relation(ratio), self.name(*next))
             };
-            sentences.push(format!("At {}.", some_of(&leads.iter().map(detail).collect::<Vec<_>>())));
+            sentences.extend(listed("At ", leads.iter().map(detail).collect()));
         }
         let undecided = places.iter().filter(|place| self.lead(place).is_none());
         let open = undecided.map(|place| {
@@ -376,35 +368,30 @@ impl<'a> Contest<'a> {
             let could = could.map_or(String::new(), |could| format!(" ({could})"));
             format!("at {}: {names}{could}", place.label)
         });
-        let open = open.collect::<Vec<_>>();
         let start = if leaders.is_empty() { format!("In {blocks} it is not shown") } else { "Not shown".to_owned() };
-        let open = (!open.is_empty()).then(|| some_of(&open));
-        sentences.extend(open.map(|open| format!("{start} which has the {} {} {open}.", self.best, self.noun)));
+        let start = format!("{start} which has the {} {} ", self.best, self.metric.noun);
+        sentences.extend(listed(&start, open.collect()));
         sentences
     }
 
     fn kinds_of_starts(&self, places: &[&'a ComparedPlace]) -> Option<String> {
         let told = places.iter().flat_map(|place| place.pairs.iter().map(move |pair| (place, pair)));
-        let told = told.filter(|(place, pair)| {
-            pair.kinds_of_starts && place.best.is_some_and(|best| pair.a == best || pair.b == best)
-        });
         let parts = told.filter_map(|(place, pair)| {
+            place.best.filter(|best| pair.kinds_of_starts && [pair.a, pair.b].contains(best))?;
             let (ratio, mean) = (relation(&pair.ratio?), relation(&pair.mean_ratio?));
             let at = if place.label.is_empty() { String::new() } else { format!("{}: ", place.label) };
             Some(format!("{at}{} is {ratio} {}, its mean {mean}", self.name(pair.b), self.name(pair.a)))
         });
-        listed(
-            "The typical start and the mean disagree, so one of them seems to have more than one kind of start: ",
-            parts.collect(),
-        )
+        let start =
+            "The typical start and the mean disagree, so one of them seems to have more than one kind of start: ";
+        listed(start, parts.collect())
     }
 
     fn not_claimed(&self, places: &[&ComparedPlace]) -> Option<String> {
-        let metric = self.findings.metric_info(&self.comparison.metric)?;
         let most = places.iter().map(|place| place.blocks).max()?;
         let values = places.iter().map(|place| {
             let one = |row: &usize| {
-                Some(format!("{} {}", self.name(*row), value(self.findings, &self.findings.rows[*row], metric)?))
+                Some(format!("{} {}", self.name(*row), value(self.findings, &self.findings.rows[*row], self.metric)?))
             };
             let all = place.rows.iter().filter_map(one).collect::<Vec<_>>().join(", ");
             if place.label.is_empty() { all } else { format!("at {}: {all}", place.label) }
@@ -415,7 +402,7 @@ impl<'a> Contest<'a> {
             true => format!("A quick run ({}) names no winner", number::count(most, "block")),
             false => format!("Too few blocks to name a winner, {most} of the {BLOCKS_MIN} needed"),
         };
-        Some(format!("{why}. {}{colon} {values}.", capitalised(self.noun)))
+        Some(format!("{why}. {}{colon} {values}.", capitalised(self.metric.noun)))
     }
 }
 

@@ -176,10 +176,8 @@ struct Shown {
 impl Shown {
     /// Converts a contrast to an estimate; `None` if its interval is not finite, as with very few trials.
     fn estimate(&self, contrast: &Contrast) -> Option<Estimate> {
-        let found: Estimate = match self.scale {
-            Scale::Ratio => contrast.ratio(self.level),
-            Scale::Difference => contrast.interval(self.level),
-        };
+        let is_ratio = self.scale == Scale::Ratio;
+        let found = if is_ratio { contrast.ratio(self.level) } else { contrast.interval(self.level) };
         [found.point, found.low, found.high].iter().all(|value| value.is_finite()).then_some(found)
     }
 
@@ -427,10 +425,8 @@ impl Speaker<'_> {
     }
 
     fn size(&self, found: &EffectChange) -> f64 {
-        match self.found.scale {
-            Scale::Ratio => found.change.point.ln().abs(),
-            Scale::Difference => found.change.point.abs(),
-        }
+        let point = found.change.point;
+        if self.found.scale == Scale::Ratio { point.ln().abs() } else { point.abs() }
     }
 
     /// Smallest detectable difference between the effects of `a` at the first and the last level of `b`.
@@ -439,10 +435,8 @@ impl Speaker<'_> {
         let detectable = |found: &EffectChange| found.detectable;
         let of = |level: &Level| self.named_changes(a, Some(&at(level))).into_iter().map(detectable).reduce(f64::max);
         let (first, last) = (of(b.levels.first()?)?, of(b.levels.last()?)?);
-        Some(match self.found.scale {
-            Scale::Ratio => first.ln_1p().hypot(last.ln_1p()).exp_m1(),
-            Scale::Difference => first.hypot(last),
-        })
+        let is_ratio = self.found.scale == Scale::Ratio;
+        Some(if is_ratio { first.ln_1p().hypot(last.ln_1p()).exp_m1() } else { first.hypot(last) })
     }
 
     fn variation(&self) -> String {

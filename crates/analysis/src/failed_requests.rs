@@ -115,10 +115,8 @@ impl<'a> FailedRequests<'a> {
 
 /// Formats the number of failed requests and their share of all requests for a table: `0`, `5657 (20 %)`.
 pub fn count_and_share(failed: u64, valid: u64) -> String {
-    match failed {
-        0 => "0".to_owned(),
-        _ => format!("{failed} ({})", percent(failed as f64 / valid.saturating_add(failed) as f64)),
-    }
+    let share = failed as f64 / valid.saturating_add(failed) as f64;
+    if failed == 0 { "0".to_owned() } else { format!("{failed} ({})", percent(share)) }
 }
 
 /// Explains a kind of error for which records keep no example; empty for kinds without an explanation.

@@ -102,10 +102,8 @@ fn connections(measurement: &Measurement) -> Option<String> {
     let mut silent = waiting.iter_buckets().filter(|(low, ..)| *low as f64 > from_ns).peekable();
     let shortest_ns = silent.peek()?.0;
     let number = silent.map(|(.., count)| count).sum::<u64>();
-    let (shown, least) = match number {
-        1 => (waiting.max().unwrap_or(shortest_ns), ""),
-        _ => (shortest_ns, "at least "),
-    };
+    let longest_ns = waiting.max().unwrap_or(shortest_ns);
+    let (shown, least) = if number == 1 { (longest_ns, "") } else { (shortest_ns, "at least ") };
     let all = count(u64::from(measurement.clients), "connection");
     Some(format!("{number} of {all} got no response for {least}the last {}", quantity(shown as f64, "ns")))
 }

@@ -107,10 +107,8 @@ fn requests(http: &HttpPlan) -> String {
     let all = http.requests.iter().map(|request| f64::from(request.weight)).sum::<f64>().max(1.0);
     let shares = http.requests.iter().take(NAMED);
     let shares = shares.map(|request| format!("{} {}", percent(f64::from(request.weight) / all), one(request)));
-    let more = match http.requests.len().saturating_sub(NAMED) {
-        0 => String::new(),
-        more => format!("; and {more} more"),
-    };
+    let more = http.requests.len().saturating_sub(NAMED);
+    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
     format!("a mix of {}{more}", shares.collect::<Vec<_>>().join("; "))
 }
 

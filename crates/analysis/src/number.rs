@@ -29,10 +29,7 @@ fn decimals(value: f64) -> usize {
 }
 
 fn with_unit(number: String, name: &str) -> String {
-    match name {
-        "" => number,
-        name => format!("{number} {name}"),
-    }
+    if name.is_empty() { number } else { format!("{number} {name}") }
 }
 
 /// Formats a value with its unit: `12.3 µs`.

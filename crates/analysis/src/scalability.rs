@@ -53,10 +53,8 @@ fn of_series(run: &Run, factor: &str, ((series, _), mut measured): Series<'_>, a
     let fitted = measured.iter().filter(|(_, row)| row.marks.is_empty());
     let points = fitted.map(|(point, _)| point.clone()).collect::<Vec<_>>();
     let found = stats::usl::fit(&points, value::level(&run.plan.trials), run.plan.seed);
-    let mut sentence = match &found {
-        Ok(fit) => fit.sentence(if factor == "cpus" { "CPUs" } else { factor }, among),
-        Err(why) => why.clone(),
-    };
+    let resource = if factor == "cpus" { "CPUs" } else { factor };
+    let mut sentence = found.as_ref().map_or_else(String::clone, |fit| fit.sentence(resource, among));
     sentence += &left_out(factor, &measured);
     sentence += &fewer_processors(factor, &measured);
     // Without repetition there is no interval, and a fit would look too certain.

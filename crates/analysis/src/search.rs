@@ -96,22 +96,17 @@ fn step_and_trial(order: u32, step: Step, judged: Judged, reached_per_s: Option<
     };
     let verdict = if is_pilot { SearchVerdict::Unknown } else { verdict_of_one(&judged.outcome) };
     let values = if is_pilot { Vec::new() } else { judged.values };
-    let why = match reached_per_s.filter(|_| is_pilot) {
-        Some(reached) => format!("a closed loop reached {}", rate(reached)),
-        None => judged.why,
-    };
+    let reached = reached_per_s.filter(|_| is_pilot).map(|reached| format!("a closed loop reached {}", rate(reached)));
+    let why = reached.unwrap_or(judged.why);
     (SearchStep { order, purpose, rate_per_s, verdict, why, values, trial: None }, trial)
 }
 
 /// Describes the state of a search. `bound` is the mark of trials that do not measure the server.
 fn found(search: &SearchPlan, trials: &[Trial], steps: Vec<SearchStep>, is_over: bool, bound: Mark) -> SearchFinding {
     let (objective, rules) = (&search.objective, rules(search));
-    let (found, finished) = match search::next(&rules, trials, is_over) {
-        search::Next::Done(found) => (found, true),
-        _ => match search::next(&rules, trials, true) {
-            search::Next::Done(found) => (found, false),
-            _ => unreachable!("a search without time has ended"),
-        },
+    let finished = matches!(search::next(&rules, trials, is_over), search::Next::Done(_));
+    let search::Next::Done(found) = search::next(&rules, trials, is_over || !finished) else {
+        unreachable!("a search without time has ended")
     };
     let last_words = steps.last().map_or("", |step| step.why.as_str());
     let ended = if finished { ended(&found, last_words, bound) } else { "stopped early".to_owned() };
@@ -122,10 +117,7 @@ fn found(search: &SearchPlan, trials: &[Trial], steps: Vec<SearchStep>, is_over:
         high: found.high,
         no_low: found.no_low.map(|missing| no_low(missing, bound)),
         no_high: found.no_high.map(|missing| no_high(missing, bound)),
-        generator_from_per_s: match found.no_high {
-            Some(Missing::Generator(rate_per_s)) => Some(rate_per_s),
-            _ => None,
-        },
+        generator_from_per_s: if let Some(Missing::Generator(at)) = found.no_high { Some(at) } else { None },
         undecided_per_s: found.undecided_per_s.clone(),
         contradictions_per_s: found.contradictions_per_s.clone(),
         complete,
@@ -271,10 +263,8 @@ impl Search {
 
     /// Returns the next step; `None` if the search is complete.
     pub fn next(&self, time_is_over: bool) -> Option<Step> {
-        match search::next(&rules(&self.plan), &self.trials, time_is_over) {
-            search::Next::Trial(step) => Some(step),
-            search::Next::Done(_) => None,
-        }
+        let next = search::next(&rules(&self.plan), &self.trials, time_is_over);
+        if let search::Next::Trial(step) = next { Some(step) } else { None }
     }
 
     /// Adds the measurement of a step and describes the result in one line.
