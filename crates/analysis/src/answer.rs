@@ -469,7 +469,7 @@ mod tests {
     }
 
     fn text(run: &Run, records: &[Record]) -> String {
-        analyze(run, records).answer.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+        analyze(run, records).answer.into_iter().map(|sentence| sentence.text).collect::<Vec<_>>().join("\n")
     }
 
     #[test]
@@ -604,7 +604,7 @@ mod tests {
         );
         let findings = with(0, 3, |measurement| leave(measurement, &[4_000 * MS], &[], MS));
         let told = findings.answer.iter().find(|sentence| sentence.text.contains("still waiting")).unwrap();
-        assert!(told.text.contains("c-epoll, cores 1, clients 40 (mean latency at least "), "{told}");
+        assert!(told.text.contains("c-epoll, cores 1, clients 40 (mean latency at least "), "{told:?}");
         assert!(
             findings.answer[0].text.starts_with("c-epoll has the lowest mean latency in 2 of 3"),
             "{:?}",

@@ -6,7 +6,7 @@ use study::record::{Agent, Limit, Link, Measurement, Node, Outcome, Record, Role
 use crate::censored_latency::Latency;
 use crate::enum_words_and_lists::all_of;
 use crate::findings::{AgentFinding, Estimate, MedianRange, Row, Warning};
-use crate::group_by_key::grouped;
+use crate::group_by_key::{distinct, grouped};
 use crate::label;
 use crate::load_bottleneck::{self, BUSY};
 use crate::number::{percent, quantity};
@@ -95,14 +95,14 @@ pub(crate) fn worst(mut of_all: Verdict, record: &Record, nodes: &[Node]) -> Ver
 }
 
 pub(crate) fn of_load(
-    of_all: Verdict,
     measurement: &Measurement,
     agents: &[Agent],
 ) -> (Verdict, Vec<AgentFinding>, Vec<study::Warning>) {
     let outcome = Outcome::Measured(measurement.clone());
     let mut record = Record { outcome, agents: agents.to_vec(), ..Record::default() };
     judge_agents(&mut record, &[]);
-    (worst(of_all, &record, &[]), over_trials(&[&record]), warnings(&record))
+    let verdict = worst(load_bottleneck::judge_load(measurement), &record, &[]);
+    (verdict, over_trials(&[&record]), warnings(&record))
 }
 
 /// Whether an unmeasured path may be the limit: the server was not busy, and the path can explain half of the errors.
@@ -417,26 +417,23 @@ pub(crate) fn differ<'a>(trials: impl Iterator<Item = &'a [Agent]>, nodes: &[Nod
     let of_trials = of_trials.map(|agents| (agents, differences(agents, nodes))).collect::<Vec<_>>();
     let Some((first, _)) = of_trials.first() else { return Vec::new() };
     let all = of_trials.len();
-    let mut lines = Vec::<Warning>::new();
-    for (at, agent) in first.iter().enumerate() {
+    let line = |(at, agent): (usize, &Agent)| {
         let of_agent = |(agents, found): &(&[Agent], Vec<Option<Difference>>)| {
             let at = agents.iter().position(|other| other.node == agent.node)?;
             found[at].clone()
         };
         let found = of_trials.iter().filter_map(of_agent).collect::<Vec<_>>();
-        let Some(kind) = found.first() else { continue };
+        let kind = found.first()?;
         let (count, of) = (found.len(), crate::number::count(all as u64, "trial"));
         let ratios = found.iter().filter(|one| one.measure == kind.measure).map(|one| one.ratio);
         let what = match MedianRange::of(ratios).filter(|_| kind.is_named) {
             Some(ratio) => format!("{}: {}", agent.node, difference_text(first, at, kind.measure, ratio.median)),
             None => kind.what.clone(),
         };
-        let line = format!("{what} in {count} of {of}: {}", kind.cause);
-        if lines.iter().all(|known| known.text != line) {
-            lines.push(Warning::new(WarningKind::GeneratorsDiffer, line, count));
-        }
-    }
-    lines
+        let text = format!("{what} in {count} of {of}: {}", kind.cause);
+        Some(Warning::new(WarningKind::GeneratorsDiffer, text, count))
+    };
+    distinct(first.iter().enumerate().filter_map(line))
 }
 
 pub(crate) fn differ_in_report(rows: &[&Row], trials: &[Kept], nodes: &[Node]) -> Vec<Warning> {
@@ -500,9 +497,9 @@ pub(crate) fn cluster(nodes: &[Node], trials: &[Kept]) -> String {
     }
     let clocks = trials.iter().flat_map(|trial| &trial.agents).map(|agent| &agent.clock);
     let error = clocks.flat_map(|clock| [Some(clock.error_ns), clock.after_error_ns]).flatten().max();
-    if let Some(error) = error.filter(|error| *error > 0) {
-        parts.push(format!("clocks within {}", quantity(error as f64, "ns")));
-    }
+    parts.extend(
+        error.filter(|error| *error > 0).map(|error| format!("clocks within {}", quantity(error as f64, "ns"))),
+    );
     if nodes.is_empty() { String::new() } else { parts.join("; ") }
 }
 

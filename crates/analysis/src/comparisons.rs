@@ -20,10 +20,7 @@ use crate::value;
 /// Compares contenders. Skips proxy overhead, effects and gates, whose own tests a second test could contradict.
 pub(crate) fn comparisons(findings: &Findings, plan: &Plan) -> (Vec<Comparison>, Vec<Trend>) {
     let (mut comparisons, mut trends) = (Vec::new(), Vec::new());
-    if matches!(plan.asked().kind, AskedKind::Added | AskedKind::Effects | AskedKind::Gate) {
-        return (comparisons, trends);
-    }
-    for idle in idle_policies(findings) {
+    for idle in idle_policies(findings).into_iter().filter(|_| is_ranked(plan)) {
         for (index, metric) in metrics(findings).into_iter().enumerate() {
             let headline = index == 0 && metric.name == findings.metric;
             let of = MetricComparison { findings, plan, metric, idle };
@@ -34,6 +31,10 @@ pub(crate) fn comparisons(findings: &Findings, plan: &Plan) -> (Vec<Comparison>,
     }
     comparisons.sort_by_key(|comparison| !comparison.headline);
     (comparisons, trends)
+}
+
+fn is_ranked(plan: &Plan) -> bool {
+    !matches!(plan.asked().kind, AskedKind::Added | AskedKind::Effects | AskedKind::Gate)
 }
 
 /// Maximum number of comparisons by one metric, and the number of blocks needed to show a difference.
@@ -90,8 +91,7 @@ pub(crate) fn is_compared(row: &Row, metric: &str) -> bool {
 /// Finds rows that fail a larger share of requests than another contender at their place (one-sided signed rank test).
 /// They are not ranked, since failing may cost less than responding. At most a share `1 - level` of reports is wrong.
 pub(crate) fn failing(findings: &Findings, plan: &Plan) -> Vec<(usize, String)> {
-    let is_ranked = !matches!(plan.asked().kind, AskedKind::Added | AskedKind::Effects | AskedKind::Gate);
-    let Some(factor) = plan.contender().filter(|_| is_ranked) else { return Vec::new() };
+    let Some(factor) = plan.contender().filter(|_| is_ranked(plan)) else { return Vec::new() };
     let places = contender_groups(plan, factor);
     let share = |row: &Row, block: u32| row.trials.iter().find(|trial| trial.block == block)?.values.get("error_share");
     let has_more = |row: &Row, other: &Row, error: f64| {

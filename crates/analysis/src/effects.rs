@@ -66,9 +66,7 @@ fn one(findings: &Findings, design: Design, metric: &Metric, idle: IdlePolicy) -
     let trends = findings.trends.iter().filter(|found| found.metric == metric.name).map(|found| &found.factor);
     let told = compared.chain(trends).cloned().collect::<Vec<_>>();
     write_sentences(&mut effects, metric, findings, blocks, &told);
-    for analysis in &mut effects.analyses {
-        analysis.changes.retain(|change| !told.contains(&change.factor));
-    }
+    effects.analyses.iter_mut().for_each(|analysis| analysis.changes.retain(|change| !told.contains(&change.factor)));
     effects
 }
 
@@ -131,7 +129,7 @@ fn analysis(design: Design, input: &Input<'_>, metric: &Metric, shown: &Shown) -
         Design::Full => {
             let sizes = input.factors.iter().map(|factor| factor.levels.len()).collect::<Vec<_>>();
             let found = factorial(&sizes, &trials(&|at| Some(at.to_vec())), scale).map_err(|why| why.to_string())?;
-            let mut analysis = bare(&found, scale, &input.factors);
+            let mut analysis = EffectAnalysis::of_sources(&found, scale, &input.factors);
             crossed(&mut analysis, &found, &input.factors, shown);
             Ok(analysis)
         }
@@ -153,7 +151,7 @@ fn analysis(design: Design, input: &Input<'_>, metric: &Metric, shown: &Shown) -
                 }
                 why => why.to_string(),
             })?;
-            let mut analysis = bare(&found, scale, &[]);
+            let mut analysis = EffectAnalysis::of_sources(&found, scale, &[]);
             let tested = (1..points.len()).map(|index| found.change(0, 0, index, None).p_value()).collect::<Vec<_>>();
             let adjusted = adjust_p_values::holm(&tested);
             for (index, point) in points.iter().enumerate().skip(1) {
@@ -197,31 +195,25 @@ impl Shown {
     }
 }
 
-fn bare(found: &Factorial, scale: Scale, factors: &[Factor]) -> EffectAnalysis {
-    let is_effect = |source: SourceKind| !matches!(source, SourceKind::Blocks | SourceKind::Error);
-    let tested = found.terms.iter().map(|term| term.p_value.filter(|_| is_effect(term.source)));
-    let adjusted = adjust_p_values::holm_of_some(tested);
-    let source = |(term, p_adjusted): (&stats::effects::Term, Option<f64>)| {
-        let is_points = factors.is_empty() && term.source == SourceKind::Main;
-        let kind = if is_points { SourceKind::Points } else { term.source };
-        let names = term.factors.iter().filter_map(|factor| Some(factors.get(*factor)?.name.clone())).collect();
-        let &stats::effects::Term { share, squares, df, p_value: p, .. } = term;
-        let f = term.f.filter(|f| f.is_finite());
-        EffectSource { kind, factors: names, share, squares, df, f, p, p_adjusted }
-    };
-    EffectAnalysis {
-        scale,
-        points: found.spreads.len(),
-        trials: found.trials,
-        equal: found.is_equal,
-        error: found.error,
-        error_df: found.error_df,
-        blocks: found.blocks,
-        uneven_p: found.uneven().map(|(_, p)| p),
-        sources: found.terms.iter().zip(adjusted).map(source).collect(),
-        levels: Vec::new(),
-        interactions: Vec::new(),
-        changes: Vec::new(),
+impl EffectAnalysis {
+    /// Creates an analysis with only its sources of variation.
+    fn of_sources(found: &Factorial, scale: Scale, factors: &[Factor]) -> Self {
+        let is_effect = |source: SourceKind| !matches!(source, SourceKind::Blocks | SourceKind::Error);
+        let tested = found.terms.iter().map(|term| term.p_value.filter(|_| is_effect(term.source)));
+        let adjusted = adjust_p_values::holm_of_some(tested);
+        let source = |(term, p_adjusted): (&stats::effects::Term, Option<f64>)| {
+            let is_points = factors.is_empty() && term.source == SourceKind::Main;
+            let kind = if is_points { SourceKind::Points } else { term.source };
+            let names = term.factors.iter().filter_map(|factor| Some(factors.get(*factor)?.name.clone())).collect();
+            let &stats::effects::Term { share, squares, df, p_value: p, .. } = term;
+            let f = term.f.filter(|f| f.is_finite());
+            EffectSource { kind, factors: names, share, squares, df, f, p, p_adjusted }
+        };
+        let sources = found.terms.iter().zip(adjusted).map(source).collect();
+        let (points, uneven_p) = (found.spreads.len(), found.uneven().map(|(_, p)| p));
+        let &Factorial { trials, is_equal: equal, error, error_df, blocks, .. } = found;
+        let (levels, interactions, changes) = Default::default();
+        Self { scale, points, trials, equal, error, error_df, blocks, uneven_p, sources, levels, interactions, changes }
     }
 }
 

@@ -377,13 +377,9 @@ fn more(found: &Decided, bound: Option<Bound>) -> Option<u64> {
 
 /// Describes the results of a gate, one sentence per entry. The comparison of the baseline with itself comes last.
 pub fn sentences(found: &GateFinding) -> Vec<String> {
-    let mut texts = Vec::new();
     let of_pair = if found.fail_if.is_some() { of_conditions } else { of_differences };
-    for tests in found.tests.chunk_by(|a, b| (&a.label, &a.candidate) == (&b.label, &b.candidate)) {
-        texts.extend(of_pair(found, tests));
-    }
-    texts.extend(null_sentences(found));
-    texts
+    let pairs = found.tests.chunk_by(|a, b| (&a.label, &a.candidate) == (&b.label, &b.candidate));
+    pairs.flat_map(|tests| of_pair(found, tests)).chain(null_sentences(found)).collect()
 }
 
 fn at(test: &GateTest) -> String {

@@ -235,28 +235,25 @@ pub fn side_by_side(runs: &[(Run, Vec<Record>); 2]) -> SideBySide {
         let [first, second] = heads.each_ref().map(|head| &head.run);
         reasons.push(format!("By the probe, the machine of {second} was {speed} {than} that of {first}."));
     }
-    if heads.iter().any(|head| head.quick) {
-        reasons.push("Intervals of quick runs have no stated confidence.".to_owned());
-    }
+    let is_quick = heads.iter().any(|head| head.quick);
+    reasons.extend(is_quick.then(|| "Intervals of quick runs have no stated confidence.".to_owned()));
     let headline = headline(&heads, &machines);
     SideBySide { version: HISTORY_VERSION, headline, runs: heads, machines, metrics, points, reasons, command, note }
 }
 
 fn headline(heads: &[RunHead; 2], machines: &[Machine; 2]) -> String {
     let [first, second] = heads;
-    let mut parts = Vec::new();
-    if machines[0] != machines[1] {
-        parts.push(format!("DIFFERENT MACHINES: {} and {}", machines[0], machines[1]));
-    }
-    if first.study != second.study {
-        parts.push(format!("different studies: {} and {}", first.study, second.study));
-    }
+    let machines =
+        (machines[0] != machines[1]).then(|| format!("DIFFERENT MACHINES: {} and {}", machines[0], machines[1]));
+    let studies =
+        (first.study != second.study).then(|| format!("different studies: {} and {}", first.study, second.study));
     let revision = |head: &RunHead| head.revision.clone().unwrap_or_else(|| "unknown".to_owned());
-    parts.push(match (&first.revision, &second.revision) {
+    let revisions = match (&first.revision, &second.revision) {
         (Some(one), Some(other)) if one == other => format!("one revision, {one}"),
         _ => format!("revisions {} and {}", revision(first), revision(second)),
-    });
-    format!("{} and {}, side by side; {}", first.run, second.run, parts.join("; "))
+    };
+    let parts = [machines, studies, Some(revisions)].into_iter().flatten().collect::<Vec<_>>().join("; ");
+    format!("{} and {}, side by side; {parts}", first.run, second.run)
 }
 
 fn decide(runs: &[(Run, Vec<Record>); 2], machines: &[Machine; 2], heads: &[RunHead; 2]) -> Suggestion {

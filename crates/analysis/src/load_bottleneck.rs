@@ -216,10 +216,6 @@ fn closed(measurement: &Measurement, subject: Option<Option<f64>>, calibration: 
     verdict(limit, reason)
 }
 
-pub(crate) fn kinds(errors: &std::collections::BTreeMap<String, u64>) -> String {
-    errors.iter().map(|(kind, count)| format!("{count} {kind}")).collect::<Vec<_>>().join(", ")
-}
-
 fn on_average(mean: f64, measurement: &Measurement) -> String {
     let mean = if mean < 10.0 { format!("{mean:.1}") } else { format!("{mean:.0}") };
     format!("on average {} of {}", mean.trim_end_matches(".0"), count(u64::from(measurement.clients), "client"))

@@ -210,13 +210,11 @@ pub enum IntervalOrNote {
 
 /// Reports a load without the limits of `--fail-if`. `agents` are its generators if it came from several machines.
 pub fn load(measurement: &Measurement, agents: &[Agent], target: &str) -> LoadReport {
-    let of_all = verdict::judge_load(measurement);
     let path_unknown = is_elsewhere(&measurement.address);
-    let (mut verdict, agents, warnings) = cluster_generator_verdicts::of_load(of_all, measurement, agents);
-    if path_unknown && agents.is_empty() && verdict.limited_by == Limit::Subject {
-        verdict.reasons.push("the path to the server was not measured".to_owned());
-    }
-    let Verdict { limited_by, reasons } = verdict;
+    let (verdict, agents, warnings) = cluster_generator_verdicts::of_load(measurement, agents);
+    let Verdict { limited_by, mut reasons } = verdict;
+    let is_cause_open = path_unknown && agents.is_empty() && limited_by == Limit::Subject;
+    reasons.extend(is_cause_open.then(|| "the path to the server was not measured".to_owned()));
     let cpu_s = measurement.workers.iter().map(|worker| worker.cpu_ns).sum::<u64>() as f64 / 1e9;
     let (process_cpu_s, busy) = (measurement.process_cpu_ns as f64 / 1e9, verdict::generator_busy(measurement));
     let of_all = verdict::measurement_warnings(measurement, crate::hangs::Waits::default());
@@ -291,9 +289,7 @@ fn latency_ns(measurement: &Measurement, latency: Option<&Latency>) -> LatencyNs
     let found = latency.map(Latency::estimate);
     let mut at_least = BTreeSet::new();
     let mut told = |name: &str, bound: Option<Bound>| {
-        if bound.is_some_and(|bound| bound.at_least) {
-            at_least.insert(name.to_owned());
-        }
+        at_least.extend(bound.filter(|bound| bound.at_least).map(|_| name.to_owned()));
         bound.map(|bound| bound.value).filter(|value| value.is_finite())
     };
     // Unlike a quantile, a lower bound from few responses does not just repeat the maximum.

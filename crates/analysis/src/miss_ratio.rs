@@ -84,16 +84,14 @@ impl All<'_> {
         let keys = distinct(rows.iter().filter(|row| self.findings.rows[**row].n > 0).map(key));
         let both = keys.iter().any(|(_, idle)| *idle != keys[0].1);
         let curve = |&(series, idle): &(Option<&Level>, Option<IdlePolicy>)| {
-            let mut label = match (series, &self.figure.series) {
+            let label = match (series, &self.figure.series) {
                 (Some(Level::Text(word)), _) => word.clone(),
                 (Some(level), Some(factor)) => format!("{factor} {level}"),
                 _ => "measured".to_owned(),
             };
-            if let Some(idle) = idle.filter(|_| both) {
-                label += &format!(", idle {}", serde_name(idle));
-            }
+            let with_idle = idle.filter(|_| both).map_or(String::new(), |idle| format!(", idle {}", serde_name(idle)));
             let of_it = rows.iter().copied().filter(|row| key(row) == (series, idle)).collect::<Vec<_>>();
-            self.curve(label, series, &of_it)
+            self.curve(label + &with_idle, series, &of_it)
         };
         let curves = keys.iter().map(curve).filter(|curve| !curve.points.is_empty()).collect::<Vec<_>>();
         let points = rows.iter().map(|row| self.findings.rows[*row].point).collect::<Vec<_>>();

@@ -54,9 +54,7 @@ pub fn added(findings: &Findings) -> Vec<Added> {
     }
     let named = all.iter().flat_map(|found| &found.metrics).filter(|metric| told.contains(&metric.metric.as_str()));
     let tests = named.filter(|metric| metric.p_adjusted.is_some()).count();
-    for found in &mut all {
-        found.sentence = sentence(findings, found, tests);
-    }
+    all.iter_mut().for_each(|found| found.sentence = sentence(findings, found, tests));
     all
 }
 

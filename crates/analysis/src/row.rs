@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use study::WarningKind;
 use study::plan::{Plan, SearchPlan, TrialRule};
-use study::record::{Build, BuildOutcome, FailureKind, IdlePolicy, Limit, Measurement, Node, Outcome, Record, Run};
+use study::record::{BuildOutcome, FailureKind, IdlePolicy, Limit, Measurement, Node, Outcome, Record, Run};
 
 use crate::censored_latency::Latency;
 use crate::findings::{
@@ -94,9 +94,7 @@ fn unreadable_latency(measurements: &[&Measurement], all: usize) -> Option<Warni
 
 fn found(search: &SearchPlan, records: &[&Record], level: f64) -> SearchFinding {
     let mut found = search::finding(search, records);
-    for (step, record) in found.steps.iter_mut().zip(records) {
-        step.trial = Some(trial(record, level).0);
-    }
+    found.steps.iter_mut().zip(records).for_each(|(step, record)| step.trial = Some(trial(record, level).0));
     found
 }
 
@@ -170,9 +168,11 @@ fn state(run: &Run, point: usize, measured: usize, failures: &[FailureCount]) ->
     let failed = failures.iter().map(|failure| failure.count).sum::<usize>();
     let why = failures.iter().map(|failure| failure.message.as_str()).collect::<Vec<_>>().join("; ");
     let min = run.plan.trials.min as usize;
+    let mut builds = run.builds.iter().filter(|build| build.points.contains(&point));
+    let not_built = builds.find(|build| !matches!(build.outcome, BuildOutcome::Ready));
     match (measured, failed) {
         (0, 0) if let Some(reason) = &run.plan.points[point].unrunnable => RowState::Unrunnable(reason.clone()),
-        (0, 0) => match not_built(run, point).map(|build| printable_record::build(build).outcome) {
+        (0, 0) => match not_built.map(|build| printable_record::build(build).outcome) {
             Some(BuildOutcome::Skipped { reason }) => RowState::Skipped(reason),
             Some(BuildOutcome::Unrunnable { reason }) => RowState::Unrunnable(reason),
             Some(BuildOutcome::Failed { output_tail }) => {
@@ -192,11 +192,6 @@ fn state(run: &Run, point: usize, measured: usize, failures: &[FailureCount]) ->
         (_, 0) => RowState::Measured,
         (done, failed) => RowState::Partial(format!("{failed} of {} trials failed: {why}", done + failed)),
     }
-}
-
-fn not_built(run: &Run, point: usize) -> Option<&Build> {
-    let mut of_point = run.builds.iter().filter(|build| build.points.contains(&point));
-    of_point.find(|build| !matches!(build.outcome, BuildOutcome::Ready))
 }
 
 /// Whether a value's interval meets the stop rule's target; `None` if the rule ignores the metric.
@@ -225,9 +220,7 @@ fn metrics(run: &Run, measured: &[&Record], trials: &[TrialFinding]) -> BTreeMap
             finding.mean = stats::interval::average(&values);
             finding.stddev = stats::interval::variance(&values).map(f64::sqrt);
             finding.estimate = stats::interval::mean(&values, value::level(rule));
-            if finding.estimate.is_none() {
-                finding.note = Some("no interval from one trial".to_owned());
-            }
+            finding.note = finding.estimate.is_none().then(|| "no interval from one trial".to_owned());
             split_variance(metric.name, measured, &mut finding);
             finding.target_met = finding.estimate.as_ref().and_then(|shown| target_met(rule, metric.name, shown));
         }

@@ -74,9 +74,7 @@ fn reason(plan: &Plan, trials: &[Trial<'_>], blocks: u32) -> Option<String> {
 
 fn trials_by_point(plan: &Plan, trials: &[Trial<'_>]) -> Vec<u32> {
     let mut counts = vec![0; plan.points.len()];
-    for trial in trials.iter().filter(|trial| is_repeated(plan, trial.point)) {
-        counts[trial.point] += 1;
-    }
+    trials.iter().filter(|trial| is_repeated(plan, trial.point)).for_each(|trial| counts[trial.point] += 1);
     counts
 }
 

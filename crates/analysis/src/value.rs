@@ -3,9 +3,7 @@
 use stats::{Bound, ProductLimit};
 use study::Calls;
 use study::plan::TrialRule;
-use study::record::{
-    CacheMeasurement, Measurement, MissCauses, ProxyUse, Record, StreamsMeasurement, SubjectUse, Window,
-};
+use study::record::{CacheMeasurement, Measurement, MissCauses, ProxyUse, Record, StreamsMeasurement, Window};
 
 use crate::censored_latency::{self, Latency};
 use crate::compact_metric_values::{MetricValues, Values};
@@ -43,7 +41,7 @@ const READERS: [(&str, Reader); 41] = [
     ("get_latency_p99", Exact(|t| t.hits_p99())),
     ("errors", Exact(|t| Some(t.measurement.errors_total() as f64))),
     ("error_share", Exact(|t| error_share(t.measurement))),
-    ("subject_cpu_per_request", Exact(|t| t.subject().and_then(|used| t.a_request(used.cpu_ns())))),
+    ("subject_cpu_per_request", Exact(|t| t.subject_cpu())),
     ("generator_cpu_per_request", Exact(|t| t.generator_cpu())),
     ("subject_rss", Exact(|t| t.record.subject.rss_max_bytes.map(|bytes| bytes as f64))),
     ("subject_memory", Exact(|t| t.memory())),
@@ -104,9 +102,7 @@ pub(crate) fn values_of(record: &Record, latency: Option<&Latency>, level: f64) 
         };
         let Some(Bound { value, at_least: bound }) = found.filter(|bound| bound.value.is_finite()) else { continue };
         values.insert(name, value);
-        if bound {
-            at_least.insert(name);
-        }
+        at_least.extend(bound.then_some(*name));
     }
     values.shrink_to_fit();
     (values, at_least)
@@ -173,8 +169,9 @@ impl Trial<'_> {
         (hits.len() >= stats::order_statistics::samples_needed(0.99, self.level)).then(|| hits.quantile(0.99))?
     }
 
-    fn subject(&self) -> Option<&SubjectUse> {
-        Some(&self.record.subject).filter(|used| used.measured_ns > 0)
+    fn subject_cpu(&self) -> Option<f64> {
+        let used = &self.record.subject;
+        self.a_request(used.cpu_ns()).filter(|_| used.measured_ns > 0)
     }
 
     fn generator_cpu(&self) -> Option<f64> {

@@ -10,9 +10,7 @@ use crate::cluster_generator_verdicts;
 use crate::failed_requests::FailedRequests;
 use crate::hangs::{self, Waits};
 pub use crate::load_bottleneck::{BUSY, generator_busy, judge_load, subject_busy};
-use crate::load_bottleneck::{
-    RUN_QUEUE_SHARE, backing_off, generator_waiting, kinds, limit, stalled, verdict, waiting,
-};
+use crate::load_bottleneck::{RUN_QUEUE_SHARE, backing_off, generator_waiting, limit, stalled, verdict, waiting};
 use crate::number::{count, percent, quantity};
 
 /// Utilization, from 0 to 1, above which a generator has no CPU time left.
@@ -138,8 +136,9 @@ pub(crate) fn measurement_warnings(measurement: &Measurement, waits: Waits) -> V
     }
     warn(WarningKind::Errors, FailedRequests::from(measurement).sentence());
     let has_failed = measurement.warmup_errors.values().any(|&count| count > 0);
-    let failed = || format!("requests failed during warm-up: {}", kinds(&measurement.warmup_errors));
-    warn(WarningKind::WarmupErrors, has_failed.then(failed));
+    let kinds = measurement.warmup_errors.iter().map(|(kind, count)| format!("{count} {kind}"));
+    let kinds = kinds.collect::<Vec<_>>().join(", ");
+    warn(WarningKind::WarmupErrors, has_failed.then(|| format!("requests failed during warm-up: {kinds}")));
     let late = "arrived after the timeout (included in the quantiles)";
     warn(WarningKind::LateAnswers, counted(measurement.late_answers, "response", late));
     let longest = measurement.censored.as_deref().and_then(|censored| censored.unsent.max);

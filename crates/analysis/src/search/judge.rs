@@ -25,9 +25,12 @@ pub(crate) struct Judged {
     pub(crate) values: Vec<SearchValue>,
 }
 
+/// Ends of an interval, if there is one.
+type Ends = Option<(f64, f64)>;
+
 struct Part {
     excess: f64,
-    interval: Option<(f64, f64)>,
+    interval: Ends,
     why: String,
 }
 
@@ -71,7 +74,7 @@ pub(crate) fn judge(
     Judged { outcome, why, values: values.into_iter().filter_map(|(_, value)| value).collect() }
 }
 
-fn with_interval(condition: &Condition, value: f64, interval: Option<(f64, f64)>) -> SearchValue {
+fn with_interval(condition: &Condition, value: f64, interval: Ends) -> SearchValue {
     let (metric, bound) = (condition.metric.name.to_owned(), condition.bound);
     let (low, high) = interval.unzip();
     SearchValue { metric, condition: condition.to_string(), bound, value, low, high }
@@ -88,7 +91,7 @@ fn value(condition: &Condition, measurement: &Measurement, rss_bytes: Option<u64
             let sums =
                 windows.iter().map(|window| (window.latency.sum, window.latency.count as f64)).collect::<Vec<_>>();
             let mean = censored_latency::mean(measurement).filter(|mean| mean.value.is_finite())?;
-            bounded(condition, mean, measurement.latency().mean(), || found(batch_means::ratio(&sums, LEVEL)))
+            bounded(condition, mean, measurement.latency().mean(), found(batch_means::ratio(&sums, LEVEL)))
         }
         "error_share" => {
             let errors = measurement.errors_total();
@@ -113,25 +116,17 @@ fn value(condition: &Condition, measurement: &Measurement, rss_bytes: Option<u64
             let windows =
                 windows.iter().map(|window| merge_histograms::from_record(&window.latency)).collect::<Option<Vec<_>>>();
             let answered = &latency.answered;
-            bounded(condition, point, answered.quantile(q), || {
-                windows.and_then(|windows| found(batch_means::quantile(&windows, answered, q, LEVEL)))
-            })
+            let interval = windows.and_then(|windows| found(batch_means::quantile(&windows, answered, q, LEVEL)));
+            bounded(condition, point, answered.quantile(q), interval)
         }
     }
 }
 
 /// Returns a latency, with its interval unless waiting requests changed it; `None` for a lower bound within the limit.
-fn bounded(
-    condition: &Condition,
-    bound: Bound,
-    answered: Option<f64>,
-    interval: impl FnOnce() -> Option<(f64, f64)>,
-) -> Option<SearchValue> {
-    if bound.at_least && condition.holds(bound.value) {
-        return None;
-    }
-    let interval = if censored_latency::is_moved(&bound, answered) { None } else { interval() };
-    Some(with_interval(condition, bound.value, interval))
+fn bounded(condition: &Condition, bound: Bound, answered: Option<f64>, interval: Ends) -> Option<SearchValue> {
+    let is_open = bound.at_least && condition.holds(bound.value);
+    let interval = interval.filter(|_| !censored_latency::is_moved(&bound, answered));
+    (!is_open).then(|| with_interval(condition, bound.value, interval))
 }
 
 fn part(condition: &Condition, found: &SearchValue) -> Part {
