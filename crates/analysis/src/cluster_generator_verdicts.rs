@@ -83,9 +83,8 @@ pub(crate) fn worst(mut of_all: Verdict, record: &Record, nodes: &[Node]) -> Ver
         }
         return verdict;
     }
-    if rank(of_all.limited_by) < rank(Limit::Network)
-        && let Some(full) = full_link(record, nodes)
-    {
+    let full = full_link(record, nodes).filter(|_| rank(of_all.limited_by) < rank(Limit::Network));
+    if let Some(full) = full {
         of_all.limited_by = Limit::Network;
         of_all.reasons.insert(0, full);
     } else if of_all.limited_by == Limit::Subject && is_path_unknown(record, nodes) {

@@ -81,11 +81,9 @@ pub(crate) fn is_compared(row: &Row, metric: &str) -> bool {
     let bounds = trials.clone().filter(|trial| trial.at_least.contains(metric)).count();
     let known = row.metrics.get(metric).is_some_and(|found| found.mean.is_some());
     let metric = study::Metric::named(metric);
-    metric.map_or(!row.is_marked(), |metric| row.forbidding(metric, false).is_none())
-        && row.more_errors.is_none()
-        && row.search.is_none()
-        && known
-        && bounds as f64 <= BOUNDS_MAX * trials.count() as f64
+    let is_about_server = metric.map_or(!row.is_marked(), |metric| row.forbidding(metric, false).is_none());
+    let has_values = known && bounds as f64 <= BOUNDS_MAX * trials.count() as f64;
+    is_about_server && has_values && row.more_errors.is_none() && row.search.is_none()
 }
 
 /// Finds rows that fail a larger share of requests than another contender at their place (one-sided signed rank test).

@@ -375,11 +375,9 @@ impl Speaker<'_> {
                     let least = changes.iter().map(|change| change.detectable).fold(0.0, f64::max);
                     return Some(self.not_shown(&factor.name, least));
                 }
-                let interacts = self.found.sources.iter().any(|other| {
-                    other.kind == SourceKind::Interaction
-                        && other.factors.contains(&factor.name)
-                        && self.is_shown(other.p_adjusted)
-                });
+                let interactions = self.found.sources.iter().filter(|other| other.kind == SourceKind::Interaction);
+                let mut shown = interactions.filter(|other| self.is_shown(other.p_adjusted));
+                let interacts = shown.any(|other| other.factors.contains(&factor.name));
                 let average = if interacts { "on average " } else { "" };
                 let mut changes = changes.into_iter().map(|change| self.change(change)).collect::<Vec<_>>();
                 changes.iter_mut().take(1).for_each(|first| first.insert_str(0, average));

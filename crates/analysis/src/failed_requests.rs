@@ -67,48 +67,41 @@ impl<'a> FailedRequests<'a> {
     /// Returns the HTTP status that all failed requests have in common; `None` if there is none.
     pub fn only_status(&self) -> Option<u16> {
         let by_status = self.errors.get("status").copied().filter(|count| *count == self.count())?;
-        let mut failed = self.failed_statuses(by_status)?;
-        failed.next().filter(|_| failed.next().is_none()).map(|(status, _)| status)
+        let statuses = self.failed_statuses("status", by_status);
+        (statuses.len() == 1).then(|| statuses[0].0)
     }
 
     /// Returns the most frequent failure, such as `status 503` or `timeout`; `None` without failures.
     pub fn most_frequent(&self) -> Option<String> {
         let (kind, count) = self.errors.iter().filter(|(_, count)| **count > 0).max_by_key(|(_, count)| **count)?;
-        let statuses = self.failed_statuses(*count).filter(|_| kind == "status");
-        let status = statuses.and_then(|statuses| statuses.max_by_key(|(_, count)| *count));
+        let status = self.failed_statuses(kind, *count).into_iter().max_by_key(|(_, count)| *count);
         Some(status.map_or_else(|| kind.clone(), |(status, _)| format!("status {status}")))
     }
 
     fn kinds(&self) -> Vec<String> {
         let kinds = self.errors.iter().filter(|(_, count)| **count > 0).collect::<Vec<_>>();
         let alone = kinds.len() == 1;
-        let mut words = Vec::new();
-        for (kind, count) in kinds {
-            let statuses = self.failed_statuses(*count).filter(|_| kind == "status").map(Vec::from_iter);
-            let statuses = statuses.unwrap_or_default();
-            if alone && self.is_all() && statuses.len() < 2 {
+        let words = |(kind, count): (&String, &u64)| match self.failed_statuses(kind, *count).as_slice() {
+            [] | [_] if alone && self.is_all() => {
                 let explained = self.examples.get(kind).map_or(explanation(kind), String::as_str);
-                words.push(if explained.is_empty() { kind.clone() } else { explained.to_owned() });
-            } else if statuses.is_empty() {
-                words.push(format!("{} {kind}", grouped(*count)));
-            } else {
-                words.extend(statuses.iter().map(|(status, count)| format!("{} status {status}", grouped(*count))));
+                vec![if explained.is_empty() { kind.clone() } else { explained.to_owned() }]
             }
-        }
-        words
+            [] => vec![format!("{} {kind}", grouped(*count))],
+            all => all.iter().map(|(status, count)| format!("{} status {status}", grouped(*count))).collect(),
+        };
+        kinds.into_iter().flat_map(words).collect()
     }
 
-    /// Failed responses by status; `None` unless all requests failed or exactly `failed` responses were outside 2xx.
-    fn failed_statuses(&self, failed: u64) -> Option<impl Iterator<Item = (u16, u64)> + use<'a>> {
-        let of = |unusual_only: bool| {
-            let all = self.statuses.iter().map(|(status, count)| (*status, *count));
-            all.filter(move |(status, _)| !unusual_only || !(200..300).contains(status))
-        };
-        let sum = |unusual_only: bool| total(of(unusual_only).map(|(_, count)| count));
+    /// Failed responses by status; empty for other kinds of errors, and unless all requests failed or exactly `failed`
+    /// responses were outside 2xx.
+    fn failed_statuses(&self, kind: &str, failed: u64) -> Vec<(u16, u64)> {
+        let all = || self.statuses.iter().map(|(status, count)| (*status, *count));
+        let unusual = || all().filter(|(status, _)| !(200..300).contains(status));
         match failed {
-            0 => None,
-            _ if self.valid == 0 && sum(false) == failed => Some(of(false)),
-            _ => (sum(true) == failed).then(|| of(true)),
+            _ if kind != "status" || failed == 0 => Vec::new(),
+            _ if self.valid == 0 && total(all().map(|(_, count)| count)) == failed => all().collect(),
+            _ if total(unusual().map(|(_, count)| count)) == failed => unusual().collect(),
+            _ => Vec::new(),
         }
     }
 }

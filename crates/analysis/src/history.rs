@@ -140,10 +140,9 @@ fn steps(entries: &[Entry], runs: &[HistoryRun], index: usize, point: &HistoryPo
             return None;
         }
         let quick = if runs[to].head.quick { "; quick runs, whose intervals have no stated confidence" } else { "" };
-        let speed = runs[from].head.probe_ns.zip(runs[to].head.probe_ns);
-        let speed = speed.map_or(String::new(), |(before, now)| {
-            format!("; the machine was {} by the probe", speed_words(before / now - 1.0))
-        });
+        let probes = runs[from].head.probe_ns.zip(runs[to].head.probe_ns);
+        let speed = probes.map(|(before, now)| speed_words(before / now - 1.0));
+        let speed = speed.map_or(String::new(), |speed| format!("; the machine was {speed} by the probe"));
         let values = format!("{} at {old}, {} at {new}", estimate(before, metric.unit), estimate(now, metric.unit));
         let marks = value.marks.iter().chain(&earlier.marks).map(|mark| mark.text()).collect::<BTreeSet<_>>();
         let marks = marks.into_iter().collect::<Vec<_>>().join(", ");

@@ -22,8 +22,12 @@ pub(crate) fn row(run: &Run, point: usize, idle: Option<IdlePolicy>, records: &[
     let plan = &run.plan;
     let search = plan.points[point].load.search.as_ref().filter(|_| !records.is_empty());
     let search = search.map(|search| found(search, records, value::level(&plan.trials)));
-    let at_low = search.as_ref().map(|search| at_low(search, records));
-    let records = at_low.as_deref().unwrap_or(records);
+    // Of a search, only the trials at the highest rate that the server sustains count. The others ran at a higher or a
+    // far lower rate.
+    let low_per_s = search.as_ref().and_then(|search| search.low).map(|end| end.rate_per_s);
+    let is_at_low =
+        |record: &Record| low_per_s.is_some() && record.step.is_some_and(|step| step.rate_per_s == low_per_s);
+    let records = records.iter().copied().filter(|record| search.is_none() || is_at_low(record)).collect::<Vec<_>>();
     let measured = records.iter().filter(|record| record.measurement().is_some()).copied().collect::<Vec<_>>();
     let measurements = || measured.iter().filter_map(|record| record.measurement());
     let (mut latency, mut unreadable) = (None, Vec::new());
@@ -36,12 +40,14 @@ pub(crate) fn row(run: &Run, point: usize, idle: Option<IdlePolicy>, records: &[
         trial
     });
     let trials = trials.collect::<Vec<_>>();
-    let failures = failures(records);
+    let failures = failures(&records);
     let state = match &search {
         Some(search) if search.complete && search.low.is_some() => RowState::Measured,
         Some(search) => RowState::Partial(search.sentence.clone()),
         None => state(run, point, measured.len(), &failures),
     };
+    let reason = state.reason().filter(|_| records.is_empty()).unwrap_or_default();
+    let stop_reason = search.as_ref().map_or(reason, |search| &search.sentence).to_owned();
     let metrics = metrics(run, &measured, &trials);
     let limited_by = limit(&measured, &run.nodes);
     let mut row = Row {
@@ -52,11 +58,7 @@ pub(crate) fn row(run: &Run, point: usize, idle: Option<IdlePolicy>, records: &[
         cpus_wanted: plan.points[point].subject.cpus_wanted,
         idle,
         n: measured.len(),
-        stop_reason: match &search {
-            Some(search) => search.sentence.clone(),
-            None if records.is_empty() => state.reason().unwrap_or_default().to_owned(),
-            None => String::new(),
-        },
+        stop_reason,
         state,
         failures,
         metrics,
@@ -79,7 +81,7 @@ pub(crate) fn row(run: &Run, point: usize, idle: Option<IdlePolicy>, records: &[
         more_errors: None,
         warnings: Vec::new(),
     };
-    row.warnings = warnings(&row, records, &run.nodes);
+    row.warnings = warnings(&row, &records, &run.nodes);
     row.warnings.extend(unreadable_latency(&unreadable, records.len()));
     row
 }
@@ -96,13 +98,6 @@ fn found(search: &SearchPlan, records: &[&Record], level: f64) -> SearchFinding 
     let mut found = search::finding(search, records);
     found.steps.iter_mut().zip(records).for_each(|(step, record)| step.trial = Some(trial(record, level).0));
     found
-}
-
-/// Selects the trials at the highest rate that the server sustains. Other trials ran at a higher or a far lower rate.
-fn at_low<'a>(search: &SearchFinding, records: &[&'a Record]) -> Vec<&'a Record> {
-    let low_per_s = search.low.map(|end| end.rate_per_s);
-    let of = |record: &&&Record| record.step.is_some_and(|step| step.rate_per_s == low_per_s && low_per_s.is_some());
-    records.iter().filter(of).copied().collect()
 }
 
 fn label_of(plan: &Plan, point: usize) -> String {

@@ -100,9 +100,8 @@ fn width(plan: &Plan, trials: &[Trial<'_>], blocks: u32) -> Option<f64> {
         of_point.resize(blocks.len(), None);
         of_point[blocks.partition_point(|block| *block < trial.block)] = known;
     }
-    if plan.trials.comparison.is_some()
-        && let Some(width) = comparison_width(plan, &values, 1.0 - level)
-    {
+    let compared = plan.trials.comparison.and_then(|_| comparison_width(plan, &values, 1.0 - level));
+    if let Some(width) = compared {
         return width;
     }
     // A point without any value so far will not get one, so it does not delay the other points.

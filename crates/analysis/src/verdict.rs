@@ -32,34 +32,26 @@ pub fn judge_again(run: &Run, records: &mut [Record]) {
 pub fn judge(record: &Record, calibration: Option<&Calibration>, nodes: &[Node]) -> (Option<Verdict>, Vec<Warning>) {
     let Some(measurement) = record.measurement() else { return (None, Vec::new()) };
     let subject = subject_busy(&record.subject);
-    let calibration = calibration.filter(|calibration| {
-        calibration.protocol == measurement.protocol
-            && calibration.backend == measurement.backend
-            && calibration.idle == record.idle
-            && calibration.threads == measurement.threads
-            && record.agents.is_empty()
-    });
+    let setup = (measurement.protocol, &measurement.backend, record.idle, measurement.threads);
+    let is_alike = |of: &&Calibration| (of.protocol, &of.backend, of.idle, of.threads) == setup;
+    let calibration = calibration.filter(is_alike).filter(|_| record.agents.is_empty());
     let waits = Waits::of(record);
     let mut warnings = measurement_warnings(measurement, waits);
     warnings.extend(network_warnings(record));
     warnings.extend(waiting_warnings(record));
     warnings.extend(cluster_generator_verdicts::warnings(record));
-    if let (Some(subject), Some(generator)) = (subject, generator_busy(measurement))
-        && generator > EXHAUSTED
-        && (BUSY..EXHAUSTED).contains(&subject)
-    {
+    let both = subject.zip(generator_busy(measurement));
+    let is_close = |(subject, generator): &(f64, f64)| *generator > EXHAUSTED && (BUSY..EXHAUSTED).contains(subject);
+    if let Some((subject, generator)) = both.filter(is_close) {
         let [generator, subject] = [generator, subject].map(percent);
         let text = format!("the generator was {generator} busy and the server {subject}: the result may reflect both");
         warnings.push(WarningKind::BothBusy.says(text));
     }
-    let verdict = if record.cpus_shared {
-        verdict(Limit::Shared, "server and generator shared CPUs".to_owned())
-    } else if hangs::hung(measurement, waits).is_none()
-        && let Some(share) = starved(record)
-    {
-        verdict(Limit::Shared, format!("another process had the server's CPU {} of the time", percent(share)))
-    } else {
-        without_own_cpu(limit(measurement, Some(subject), calibration, waits), measurement)
+    let starved = starved(record).filter(|_| hangs::hung(measurement, waits).is_none()).map(percent);
+    let verdict = match starved {
+        _ if record.cpus_shared => verdict(Limit::Shared, "server and generator shared CPUs".to_owned()),
+        Some(share) => verdict(Limit::Shared, format!("another process had the server's CPU {share} of the time")),
+        None => without_own_cpu(limit(measurement, Some(subject), calibration, waits), measurement),
     };
     (Some(cluster_generator_verdicts::worst(with_proxies(verdict, record), record, nodes)), warnings)
 }
