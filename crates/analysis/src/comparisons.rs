@@ -99,9 +99,8 @@ pub(crate) fn failing(findings: &Findings, plan: &Plan) -> Vec<(usize, String)> 
         has_any && Pairs::from_logs(differences).against(0.0).p_larger <= error
     };
     let mut found = Vec::new();
-    for (place, idle) in
-        places.iter().flat_map(|place| idle_policies(findings).into_iter().map(move |idle| (place, idle)))
-    {
+    let groups = places.iter().flat_map(|place| idle_policies(findings).into_iter().map(move |idle| (place, idle)));
+    for (place, idle) in groups {
         let rows = || {
             let rows = findings.rows.iter().enumerate();
             rows.filter(|(_, row)| place.points.contains(&row.point) && row.idle == Some(idle) && row.n > 0)

@@ -499,11 +499,10 @@ fn no_verdicts(found: &GateFinding, tests: &[GateTest]) -> Vec<String> {
     let reasons = grouped(tests.iter().filter_map(|test| Some((test.reason.as_deref()?, test))));
     let sentence = |(reason, of): (&str, Vec<&GateTest>)| {
         let (at, candidate) = (at(of[0]), &of[0].candidate);
-        if of.len() == tests.len() || !tests_several(found) {
-            return format!("No verdict on {candidate}{at}: {reason}.");
-        }
         let nouns = all_of(&of.iter().map(|test| noun(test)).collect::<Vec<_>>(), "and");
-        format!("No verdict on {nouns} of {candidate}{at}: {reason}.")
+        let is_all = of.len() == tests.len() || !tests_several(found);
+        let of_what = if is_all { String::new() } else { format!("{nouns} of ") };
+        format!("No verdict on {of_what}{candidate}{at}: {reason}.")
     };
     reasons.into_iter().map(sentence).collect()
 }

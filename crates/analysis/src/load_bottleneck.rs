@@ -102,7 +102,6 @@ pub(crate) fn limit(
     waits: Waits,
 ) -> Verdict {
     let busy = subject.flatten();
-    let generator = generator_busy(measurement);
     let mut verdict = match measurement.offered_per_s {
         // Clients wait for a silent server, however busy the generator was before the silence.
         _ if let Some(ns) = hangs::hung(measurement, waits) => {
@@ -112,13 +111,10 @@ pub(crate) fn limit(
         Some(offered) => open(measurement, offered, busy),
         None => closed(measurement, subject, calibration),
     };
-    verdict.reasons.push(match generator {
-        Some(share) => {
-            let waiting = generator_waiting(measurement);
-            let waited = format!(", one worker waited for a CPU {} of the time", percent(waiting));
-            let waited = if waiting > RUN_QUEUE_SHARE { waited.as_str() } else { "" };
-            format!("the generator's busiest worker was {} busy{waited}", percent(share))
-        }
+    let waiting = Some(generator_waiting(measurement)).filter(|share| *share > RUN_QUEUE_SHARE).map(percent);
+    let waited = waiting.map_or(String::new(), |share| format!(", one worker waited for a CPU {share} of the time"));
+    verdict.reasons.push(match generator_busy(measurement) {
+        Some(share) => format!("the generator's busiest worker was {} busy{waited}", percent(share)),
         None => "the generator's CPU time is unknown".to_owned(),
     });
     verdict.reasons.extend(subject.map(|busy| match busy {
@@ -133,11 +129,12 @@ fn p99(stored: &Option<study::record::Histogram>) -> f64 {
     histogram.and_then(|histogram| histogram.quantile(0.99)).unwrap_or(0.0)
 }
 
-/// Ratio of the generator's lag to the latency, both at p99; `None` up to `LAG_SHARE`.
-fn own_lag(measurement: &Measurement) -> Option<f64> {
+/// Describes the ratio of the generator's lag to the latency, both at p99; `None` up to `LAG_SHARE`.
+fn own_lag(measurement: &Measurement) -> Option<String> {
     let latency = Latency::of(measurement).and_then(|latency| latency.estimate().quantile(0.99))?.value;
     let lag = p99(&measurement.lag_thread);
-    (lag > LAG_SHARE * latency).then_some(lag / latency)
+    let text = format!("its own send lag at p99 is {} of the p99 latency", percent(lag / latency));
+    (lag > LAG_SHARE * latency).then_some(text)
 }
 
 fn open(measurement: &Measurement, offered: f64, subject: Option<f64>) -> Verdict {
@@ -148,9 +145,7 @@ fn open(measurement: &Measurement, offered: f64, subject: Option<f64>) -> Verdic
     let missed = |why: &str| format!("only {share} of the offered load was answered, {why}");
     let room = u64::from(measurement.clients).saturating_mul(u64::from(measurement.pipeline));
     let (limit, reason) = match () {
-        () if let Some(lag) = own_lag(measurement) => {
-            (Limit::Generator, format!("its own send lag at p99 is {} of the p99 latency", percent(lag)))
-        }
+        () if let Some(lag) = own_lag(measurement) => (Limit::Generator, lag),
         () if answered >= least => (Limit::Neither, format!("{share} of the offered load was answered")),
         () if answered + measurement.errors_total() as f64 >= least => (Limit::Subject, missed("the rest failed")),
         () if subject.is_some_and(|share| share > BUSY) => (Limit::Subject, missed("its CPUs were busy")),
@@ -182,10 +177,9 @@ fn closed(measurement: &Measurement, subject: Option<Option<f64>>, calibration: 
     });
     let all = f64::from(measurement.clients);
     let thinking = thinking(measurement);
-    let clients = match backing_off(measurement).is_some() || thinking > 0.0 {
-        true => on_average(all - measurement.in_backoff_mean - thinking, measurement),
-        false => count(u64::from(measurement.clients), "client"),
-    };
+    let rests = backing_off(measurement).is_some() || thinking > 0.0;
+    let waiting = on_average(all - measurement.in_backoff_mean - thinking, measurement);
+    let clients = if rests { waiting } else { count(u64::from(measurement.clients), "client") };
     let (limit, reason) = match () {
         () if is_busy(subject) => (Limit::Subject, "its CPUs were busy".to_owned()),
         () if is_busy(generator_wanting(measurement)) => {

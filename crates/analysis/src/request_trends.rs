@@ -107,9 +107,8 @@ fn judge(all: &mut [OverRequests], trials: &[Trials], findings: &Findings) {
     let adjusted = stats::adjust_p_values::holm_of_some(bends.iter().map(|bend| bend.map(|(p, _)| p)));
     let series = all.len();
     for ((((found, trials), growth), bend), p) in all.iter_mut().zip(trials).zip(&growths).zip(&bends).zip(adjusted) {
-        let is_bent = bend
-            .zip(p)
-            .is_some_and(|((_, change), p)| p <= error && change.abs() > BEND_SHARE * found.slope_per_1000_mean.abs());
+        let least = BEND_SHARE * found.slope_per_1000_mean.abs();
+        let is_bent = bend.zip(p).is_some_and(|((_, change), p)| p <= error && change.abs() > least);
         found.p_adjusted = growth.change.map(|_| growth.p_change);
         found.shown = grows(growth);
         found.small = growth.is_small;

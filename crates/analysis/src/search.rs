@@ -148,10 +148,9 @@ fn limit_of(record: &Record) -> Option<Limit> {
 }
 
 fn judged(objective: &Objective, record: &Record) -> Judged {
+    let rss_bytes = record.subject.rss_max_bytes;
     match &record.outcome {
-        record::Outcome::Measured(measurement) => {
-            judge(objective, measurement, limit_of(record), record.subject.rss_max_bytes)
-        }
+        record::Outcome::Measured(measurement) => judge(objective, measurement, limit_of(record), rss_bytes),
         record::Outcome::Failed(failure) => {
             // A server that fails under a load does not sustain it.
             let is_broken = matches!(failure.kind, FailureKind::Exited | FailureKind::Answers | FailureKind::Hung);
@@ -205,10 +204,8 @@ fn ended(found: &Found, last_words: &str, bound: Mark) -> String {
         },
         Ended::Noise => {
             let rates = found.undecided_per_s.iter().map(|at| rate(*at)).collect::<Vec<_>>().join(", ");
-            match rates.as_str() {
-                "" => "as narrow as the noise allows".to_owned(),
-                rates => format!("as narrow as the noise allows: {rates} could not be decided"),
-            }
+            let undecided = if rates.is_empty() { rates } else { format!(": {rates} could not be decided") };
+            format!("as narrow as the noise allows{undecided}")
         }
         Ended::Trials => format!("trial limit reached after {}", count(found.trials as u64, "trial")),
         Ended::Time => "time limit reached".to_owned(),
