@@ -15,7 +15,7 @@ use crate::group_by_key::distinct;
 use crate::trial_position_and_values::Kept;
 use crate::{
     answer, cluster_generator_verdicts, comparisons, containers, cpu_profile, effects, gate, load_description,
-    merge_warnings, method_text, miss_ratio, operations, printable_record, proxy_overhead, request_trends, row,
+    merge_warnings, method_text, miss_ratio, number, operations, printable_record, proxy_overhead, request_trends, row,
     run_conditions, scalability, steadiness_and_outliers, stop_rule, trial_timeline, unfinished_run, value,
 };
 
@@ -115,6 +115,7 @@ impl<'a> Analysis<'a> {
             steadiness_and_outliers::outliers(&mut rows, 1.0 - level);
         }
         let probed = trials.iter().filter_map(|trial| trial.probed.clone()).collect::<Vec<_>>();
+        let sum = |of: fn(&NetworkCounters) -> u64| number::total(trials.iter().map(|trial| of(&trial.network)));
         let mut findings = Findings {
             version: FINDINGS_VERSION,
             run: run.id.clone(),
@@ -138,7 +139,11 @@ impl<'a> Analysis<'a> {
             load: load_description::describe_load(plan),
             figures: plan.figures.clone(),
             tables: plan.tables.clone(),
-            network: trials.iter().map(|trial| trial.network).fold(NetworkCounters::default(), sum),
+            network: NetworkCounters {
+                retransmits: sum(|network| network.retransmits),
+                listen_overflows: sum(|network| network.listen_overflows),
+                listen_drops: sum(|network| network.listen_drops),
+            },
             machine: run.host.clone(),
             cluster: cluster_generator_verdicts::cluster(&run.nodes, &trials),
             nodes: run.nodes.clone(),
@@ -180,7 +185,8 @@ impl<'a> Analysis<'a> {
         findings.states = run_conditions::states(&plan.trials.metric, &findings.rows, plan.seed);
         (findings.comparisons, findings.trends) = comparisons::comparisons(&findings, plan);
         let is_over = matches!(run.state, None | Some(RunState::Complete | RunState::OutOfTime));
-        findings.gate = gate::gate(&findings, plan, &of_trials, is_over);
+        let test = |gate| gate::gate(&findings, plan, gate, &of_trials, is_over);
+        findings.gate = plan.gate.as_ref().map(test);
         findings.effects = effects::effects(&findings, &plan.effects);
         findings.miss_ratios = miss_ratio::miss_ratios(&findings, run, &trials);
         findings.added = proxy_overhead::added(&findings);
@@ -201,14 +207,6 @@ fn row_and_part(run: &Run, point: usize, idle: Option<IdlePolicy>, records: &[&R
     let inside = trial_timeline::inside(&row, &run.plan.trials.metric, records);
     let over_requests = request_trends::of_row(&run.plan, records);
     (row, Part { halves, hosted, operations, inside, over_requests })
-}
-
-fn sum(one: NetworkCounters, other: NetworkCounters) -> NetworkCounters {
-    NetworkCounters {
-        retransmits: one.retransmits.saturating_add(other.retransmits),
-        listen_overflows: one.listen_overflows.saturating_add(other.listen_overflows),
-        listen_drops: one.listen_drops.saturating_add(other.listen_drops),
-    }
 }
 
 /// Widens intervals by the pooled scatter of all rows, since an interval can be narrow by luck or miss rare kinds of
@@ -253,15 +251,15 @@ fn fewer_processors(findings: &Findings) -> Option<String> {
     let fewer = findings.rows.iter().filter_map(|row| Some((row, row.cpus_wanted?))).collect::<Vec<_>>();
     let (_, most) = fewer.iter().max_by_key(|(_, wanted)| *wanted)?;
     let given = fewer.iter().map(|(row, _)| row.cpus).max().unwrap_or(0);
-    let points = crate::number::count(fewer.len() as u64, "design point");
-    let cpus = crate::number::count(u64::from(given), "CPU");
+    let points = number::count(fewer.len() as u64, "design point");
+    let cpus = number::count(u64::from(given), "CPU");
     Some(format!("this machine leaves {cpus} for the server, fewer than {points} would use (up to {most})"))
 }
 
 fn warnings(findings: &Findings, strange: usize, differ: Vec<Warning>) -> Vec<Warning> {
     let policies = findings.all_rows().filter_map(|row| row.idle).collect::<Vec<_>>();
     let both = "trials ran under two idle policies: each policy has its own rows; do not compare them";
-    let trials = crate::number::count(strange as u64, "trial");
+    let trials = number::count(strange as u64, "trial");
     let unplanned = format!("{trials} of design points that are not in the plan: excluded");
     let alarm = findings.states.as_ref().filter(|states| states.alarm);
     let found = [

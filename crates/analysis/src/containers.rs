@@ -18,13 +18,12 @@ pub(crate) fn hosted(row: &Row, records: &[&Record]) -> Vec<HostedFinding> {
     let measured = records.iter().copied().filter(|record| record.measurement().is_some()).collect::<Vec<_>>();
     let servers = measured.iter().map(|record| (*record, &record.subject, record.ready_ns)).collect::<Vec<_>>();
     let mut found = vec![one(&row.label, None, &servers)];
-    let names = measured.first().map(|record| record.companions.iter().map(|one| one.name.clone()).collect::<Vec<_>>());
-    for name in names.unwrap_or_default() {
+    for companion in measured.first().into_iter().flat_map(|record| &record.companions) {
         let uses = measured.iter().filter_map(|record| {
-            let one = record.companions.iter().find(|one| one.name == name)?;
+            let one = record.companions.iter().find(|one| one.name == companion.name)?;
             Some((*record, &one.used, one.ready_ns))
         });
-        found.push(one(&row.label, Some(name.clone()), &uses.collect::<Vec<_>>()));
+        found.push(one(&row.label, Some(companion.name.clone()), &uses.collect::<Vec<_>>()));
     }
     found
 }

@@ -29,39 +29,32 @@ pub(crate) fn cpu_profiles(run: &Run, rows: &[Row]) -> (Vec<ProfileFinding>, Vec
 }
 
 fn finding(profile: &CpuProfile, row: &Row) -> ProfileFinding {
-    let measured = row.mean("throughput");
-    let ratio = profile.rate_per_s.zip(measured).map(|(profiled, measured)| profiled / measured);
+    let rate_ratio = profile.rate_per_s.zip(row.mean("throughput")).map(|(profiled, measured)| profiled / measured);
+    let rate_ratio = rate_ratio.filter(|ratio| ratio.is_finite());
     let function = |function: &SampledFunction| SampledFunction { name: visible(&function.name).into(), ..*function };
+    let functions = profile.functions.iter().map(function).collect();
     // A store may contain anything, including frames without a function.
     let is_known = |frame: &u32| (*frame as usize) < profile.functions.len();
-    let mut finding = ProfileFinding {
-        label: row.label.clone(),
-        problem: profile.problem.as_ref().map(|problem| visible(problem).into()),
-        event: visible(&profile.event).into(),
-        samples: profile.samples,
-        other_samples: profile.other_samples,
-        rate_ratio: ratio.filter(|ratio| ratio.is_finite()),
-        functions: profile.functions.iter().map(function).collect(),
-        stacks: profile.stacks.iter().filter(|stack| stack.frames.iter().all(is_known)).cloned().collect(),
-        sentence: String::new(),
-    };
-    finding.sentence = sentence(&finding, profile);
-    finding
+    let stacks = profile.stacks.iter().filter(|stack| stack.frames.iter().all(is_known)).cloned().collect();
+    let problem = profile.problem.as_ref().map(|problem| visible(problem).into_owned());
+    let (label, event) = (row.label.clone(), visible(&profile.event).into_owned());
+    let sentence = sentence(profile, &event, problem.as_deref(), rate_ratio);
+    let &CpuProfile { samples, other_samples, .. } = profile;
+    ProfileFinding { label, problem, event, samples, other_samples, rate_ratio, functions, stacks, sentence }
 }
 
-fn sentence(finding: &ProfileFinding, profile: &CpuProfile) -> String {
-    if finding.samples == 0 {
-        return format!("no profile: {}", finding.problem.as_deref().unwrap_or("no sample was taken"));
+fn sentence(profile: &CpuProfile, event: &str, problem: Option<&str>, rate_ratio: Option<f64>) -> String {
+    if profile.samples == 0 {
+        return format!("no profile: {}", problem.unwrap_or("no sample was taken"));
     }
-    let influence = finding.rate_ratio.map_or("its influence on the throughput is not known".to_owned(), |ratio| {
+    let influence = rate_ratio.map_or("its influence on the throughput is not known".to_owned(), |ratio| {
         let (by, side) = (number::percent((ratio - 1.0).abs()), if ratio >= 1.0 { "above" } else { "below" });
         format!("throughput while profiled {by} {side} the mean of the measured trials")
     });
-    let few = if finding.samples < FEW { "; too few samples to draw conclusions" } else { "" };
-    let problem = finding.problem.as_ref().map_or(String::new(), |problem| format!("; {problem}"));
-    let (samples, time) =
-        (number::count(finding.samples, "sample"), number::quantity(profile.duration_ns as f64, "ns"));
-    let (event, frequency) = (&finding.event, profile.frequency_hz);
+    let few = if profile.samples < FEW { "; too few samples to draw conclusions" } else { "" };
+    let problem = problem.map_or(String::new(), |problem| format!("; {problem}"));
+    let (samples, frequency) = (number::count(profile.samples, "sample"), profile.frequency_hz);
+    let time = number::quantity(profile.duration_ns as f64, "ns");
     format!("{samples} ({event}, {frequency} Hz) in {time}; {influence}{few}{problem}")
 }
 

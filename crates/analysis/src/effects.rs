@@ -21,6 +21,16 @@ const UNEVEN_P: f64 = 0.01;
 /// Share of the variation, from 0 to 1, below which sources are listed together.
 const SMALL: f64 = 0.005;
 
+const ONE_AT_A_TIME: &str = "One factor at a time: blind to interactions. Each change is with all other factors at their \
+                             first level and says nothing about other levels. Changes are claimed after Holm's \
+                             adjustment for all changes; the intervals are not adjusted.";
+
+const UNEQUAL: &str = "Design points have unequal numbers of trials: every level is weighted equally (type III sums of \
+                       squares), and shares are of their sum.";
+
+const UNEVEN: &str = "Variances differ significantly between design points: the intervals share one error term and are \
+                      too narrow for the noisiest points.";
+
 /// Computes the effects on each metric under each idle policy. Empty if fewer than two factors vary.
 pub fn effects(findings: &Findings, plan: &EffectsPlan) -> Vec<Effects> {
     if findings.factors.iter().filter(|factor| factor.levels.len() > 1).count() < 2 {
@@ -448,25 +458,13 @@ impl Speaker<'_> {
     }
 
     fn reservations(&self) -> impl Iterator<Item = String> {
-        let one_at_a_time = (self.effects.design == Design::OneAtATime).then(|| {
-            "One factor at a time: blind to interactions. Each change is with all other factors at their first level and \
-             says nothing about other levels. Changes are claimed after Holm's adjustment for all changes; the intervals \
-             are not adjusted."
-                .to_owned()
-        });
+        let is_one_at_a_time = self.effects.design == Design::OneAtATime;
+        let one_at_a_time = is_one_at_a_time.then(|| ONE_AT_A_TIME.to_owned());
         let marked = self.effects.marked.as_ref().map(|marked| format!("Not only about the server: {marked}."));
         let left_out = &self.effects.left_out;
         let left_out = (!left_out.is_empty()).then(|| format!("Excluded (not measured): {}.", left_out.join(", ")));
-        let unequal = (!self.found.equal).then(|| {
-            "Design points have unequal numbers of trials: every level is weighted equally (type III sums of squares), \
-             and shares are of their sum."
-                .to_owned()
-        });
-        let uneven = self.found.uneven_p.filter(|p| *p < UNEVEN_P).map(|_| {
-            "Variances differ significantly between design points: the intervals share one error term and are too narrow \
-             for the noisiest points."
-                .to_owned()
-        });
+        let unequal = (!self.found.equal).then(|| UNEQUAL.to_owned());
+        let uneven = self.found.uneven_p.filter(|p| *p < UNEVEN_P).map(|_| UNEVEN.to_owned());
         [one_at_a_time, marked, left_out, unequal, uneven].into_iter().flatten()
     }
 }

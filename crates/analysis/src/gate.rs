@@ -194,9 +194,8 @@ pub(crate) fn needed(plan: &Plan, gate: &Gate) -> (usize, u32) {
     (pairs * asked(plan, gate).len(), gate::FIRST_LOOK)
 }
 
-/// Tests the candidates of a plan; `None` without a gate. `is_over` means that the run ended without interruption.
-pub(crate) fn gate(findings: &Findings, plan: &Plan, records: &[Trial<'_>], is_over: bool) -> Option<GateFinding> {
-    let gate = plan.gate.as_ref()?;
+/// Tests the candidates of a plan. `is_over` means that the run ended without interruption.
+pub(crate) fn gate(findings: &Findings, plan: &Plan, gate: &Gate, records: &[Trial<'_>], is_over: bool) -> GateFinding {
     let trials = Trials::new(plan, records, is_over && !plan.trials.quick);
     let (null, pairs) = pairs(plan, gate);
     let asked = asked(plan, gate);
@@ -210,19 +209,12 @@ pub(crate) fn gate(findings: &Findings, plan: &Plan, records: &[Trial<'_>], is_o
     let differs = metrics.into_iter().map(|metric| Asking { metric, bound: None }).collect::<Vec<_>>();
     let of_null = |pair: &Pair| tester.tests(pair, &differs, &rule(plan, gate, 1)).0;
     let verdict = tests.iter().map(|test| test.verdict).max().unwrap_or(GateVerdict::NoVerdict);
-    Some(GateFinding {
-        factor: gate.of.clone(),
-        base: gate.base.to_string(),
-        fail_if: gate.fail_if.as_ref().map(ToString::to_string),
-        allow_errors: gate.allow_errors,
-        undecided: gate.undecided,
-        verdict,
-        also,
-        tests,
-        null: null.iter().flat_map(of_null).collect(),
-        null_scatter: null.first().and_then(|pair| scatter(&trials, pair, asked.first()?.metric.name)),
-        cost_ns,
-    })
+    let null_scatter = null.first().and_then(|pair| scatter(&trials, pair, asked.first()?.metric.name));
+    let null = null.iter().flat_map(of_null).collect();
+    let (factor, base) = (gate.of.clone(), gate.base.to_string());
+    let fail_if = gate.fail_if.as_ref().map(ToString::to_string);
+    let &Gate { allow_errors, undecided, .. } = gate;
+    GateFinding { factor, base, fail_if, allow_errors, undecided, verdict, tests, also, null, null_scatter, cost_ns }
 }
 
 fn scatter(trials: &Trials, pair: &Pair, metric: &str) -> Option<f64> {

@@ -193,6 +193,10 @@ fn value(row: &Row, metric: &str, revision: Option<String>) -> Option<PointValue
     Some(PointValue { mean: mean?, estimate, at_least, n: row.n as u64, marks: row.marks.clone(), revision })
 }
 
+const NO_VERDICT: &str = "No verdict: separate runs of one and the same server differ by more than their intervals in \
+                          16 to 64 % of cases (simulated, one design point), because a machine changes its speed \
+                          between them.";
+
 /// Puts two stored runs side by side, without a verdict (see [`SideBySide::reasons`]). Their studies may differ.
 pub fn side_by_side(runs: &[(Run, Vec<Record>); 2]) -> SideBySide {
     let findings_of = runs.each_ref().map(|(run, records)| analyze(run, records));
@@ -222,11 +226,7 @@ pub fn side_by_side(runs: &[(Run, Vec<Record>); 2]) -> SideBySide {
         }
     }
     let Suggestion { command, note } = decide(runs, &machines, &heads);
-    let mut reasons = vec![
-        "No verdict: separate runs of one and the same server differ by more than their intervals in 16 to 64 % of cases (simulated, one design point), because a \
-         machine changes its speed between them."
-            .to_owned(),
-    ];
+    let mut reasons = vec![NO_VERDICT.to_owned()];
     let is_same_model = machines[0].cpu_model == machines[1].cpu_model;
     if let ([Some(first), Some(second)], true) = (heads.each_ref().map(|head| head.probe_ns), is_same_model) {
         let speed = speed_words(first / second - 1.0);

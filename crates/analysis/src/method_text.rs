@@ -35,6 +35,9 @@ const CLUSTER: &str = "The load came from several machines. Quantiles cover the 
                        verdict. A row is also marked if the network between generators and server was the bottleneck \
                        in half of the trials.";
 
+const PROBES: &str = " A short fixed piece of work on the CPUs in use, before and after each trial, flags a trial if \
+                      another process used one of them; no value is adjusted.";
+
 const THINK_TIME: &str = "Clients pause (think time) between response and next request; latency excludes think time.";
 
 pub(crate) fn paragraphs(run: &Run, kept: &[Kept], has_probes: bool, scope: Option<&Scope>) -> Vec<String> {
@@ -100,13 +103,7 @@ fn intervals(plan: &Plan) -> String {
 }
 
 fn states(scope: &Scope, has_probes: bool) -> String {
-    let probes = match has_probes {
-        true => {
-            " A short fixed piece of work on the CPUs in use, before and after each trial, flags a trial if another \
-             process used one of them; no value is adjusted."
-        }
-        false => "",
-    };
+    let probes = if has_probes { PROBES } else { "" };
     format!(
         "Every absolute interval covers only the states this machine was in during this run, {}: another day it may be \
          faster or slower, and a run says nothing about states it did not see. A test over all trials in run order \

@@ -16,6 +16,10 @@ use crate::trial_position_and_values::Kept;
 /// Smallest relevant difference between miss ratios, as a fraction: a tenth of a percentage point.
 const SMALL: f64 = 0.001;
 
+const OWN_ENGINE: &str = "Eviction policies are simulated in quintain's own engine, which counts keys, values and its \
+                          overhead against the memory limit: other servers deviate by their overhead, their accounting \
+                          and their eviction.";
+
 pub(crate) fn miss_ratios(findings: &Findings, run: &Run, trials: &[Kept]) -> Vec<MissRatios> {
     let wanted = findings.figures.iter().enumerate().filter(|(_, figure)| figure.kind == FigureKind::MissRatio);
     let mut all = wanted.flat_map(|(index, figure)| panels(findings, run, trials, index, figure)).collect::<Vec<_>>();
@@ -165,12 +169,7 @@ impl All<'_> {
             ));
         }
         if policies.iter().any(|policy| !is_clairvoyant(&policy.name)) {
-            notes.push(
-                "Eviction policies are simulated in quintain's own engine, which counts keys, values and its overhead \
-                 against the memory limit: other servers deviate by their overhead, their accounting and their \
-                 eviction."
-                    .to_owned(),
-            );
+            notes.push(OWN_ENGINE.to_owned());
         }
         for reference in self.run.references.iter().filter(|reference| points.contains(&reference.point)) {
             let Some(problem) = &reference.problem else { continue };

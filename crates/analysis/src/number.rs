@@ -53,12 +53,9 @@ pub fn estimate(estimate: &Estimate, unit: &str) -> String {
     let own = if half == 0.0 && point.fract() == 0.0 { 0 } else { decimals(point) };
     let wanted = if half > 0.0 { (-half.log10().floor()).clamp(0.0, 9.0) as usize } else { 0 };
     let decimals = own.max(wanted.min(own + 2));
-    let half = match format!("{half:.decimals$}") {
-        text if half > 0.0 && text.trim_matches(['0', '.']).is_empty() => {
-            format!("<{}", 10f64.powi(-(decimals as i32)))
-        }
-        text => text,
-    };
+    let text = format!("{half:.decimals$}");
+    let is_hidden = half > 0.0 && text.trim_matches(['0', '.']).is_empty();
+    let half = if is_hidden { format!("<{}", 10f64.powi(-(decimals as i32))) } else { text };
     with_unit(format!("{point:.decimals$} ±{half}"), name)
 }
 
@@ -94,12 +91,7 @@ fn digits(numbers: [f64; 3], finest: f64) -> [String; 3] {
 /// Formats a fraction in percent with two significant digits, or with more if more precede the decimal point: `2.1 %`.
 pub fn percent(fraction: f64) -> String {
     let value = fraction * 100.0;
-    let decimals = match value.abs() {
-        size if size == 0.0 || size >= 10.0 => 0,
-        size if size >= 1.0 => 1,
-        size if size >= 0.1 => 2,
-        _ => 3,
-    };
+    let decimals = [10.0, 1.0, 0.1].iter().filter(|step| value != 0.0 && value.abs() < **step).count();
     format!("{value:.decimals$} %")
 }
 

@@ -82,12 +82,8 @@ pub fn change(estimate: &Estimate, unit: &str, quick: bool) -> String {
 pub(crate) fn change_per(estimate: &Estimate, unit: &str, per: &str, quick: bool) -> String {
     let (divisor, name) = scale(unit, estimate.point.abs().max(estimate.half_width()));
     let [point, low, high] = [estimate.point, estimate.low, estimate.high].map(|value| value / divisor);
-    let decimals = match point.abs().max(high - low) {
-        size if size >= 100.0 => 0,
-        size if size >= 10.0 => 1,
-        size if size >= 1.0 => 2,
-        _ => 3,
-    };
+    let size = point.abs().max(high - low);
+    let decimals = [100.0, 10.0, 1.0].iter().filter(|step| size < **step).count();
     let unit = if name.is_empty() { String::new() } else { format!(" {name}") };
     let ends = if quick { String::new() } else { format!(" [{low:.decimals$}, {high:.decimals$}]") };
     format!("{point:+.decimals$}{unit}{per}{ends}")
