@@ -44,8 +44,10 @@ pub(crate) fn judge_agents(record: &mut Record, nodes: &[Node]) {
     record.agents.iter_mut().zip(judged).for_each(|(agent, (verdict, _))| agent.verdict = Some(verdict));
 }
 
-/// Returns the verdict of each generator, with the difference that causes its first reason, if any.
-fn judged(record: &Record, nodes: &[Node]) -> Vec<(Verdict, Option<Difference>)> {
+/// Verdict of a generator, with the difference that causes its first reason, if any.
+type Judged = (Verdict, Option<Difference>);
+
+fn judged(record: &Record, nodes: &[Node]) -> Vec<Judged> {
     if record.measurement().is_none() {
         return Vec::new();
     }
@@ -67,9 +69,8 @@ pub(crate) fn worst(mut of_all: Verdict, record: &Record, nodes: &[Node]) -> Ver
     }
     let order = [Limit::Shared, Limit::Network, Limit::Generator];
     let rank = |limit: Limit| order.iter().position(|known| *known == limit);
-    let badness =
-        |(_, (verdict, found)): &(&Agent, (Verdict, Option<Difference>))| (found.is_some(), rank(verdict.limited_by));
-    let is_worse = |found: &(&Agent, (Verdict, Option<Difference>))| {
+    let badness = |(_, (verdict, found)): &(&Agent, Judged)| (found.is_some(), rank(verdict.limited_by));
+    let is_worse = |found: &(&Agent, Judged)| {
         let (differs, own) = badness(found);
         // At equal rank, the verdict that names a generator is more precise.
         differs || own.is_some() && own >= rank(of_all.limited_by)
@@ -93,15 +94,14 @@ pub(crate) fn worst(mut of_all: Verdict, record: &Record, nodes: &[Node]) -> Ver
     of_all
 }
 
-pub(crate) fn of_load(
-    measurement: &Measurement,
-    agents: &[Agent],
-) -> (Verdict, Vec<AgentFinding>, Vec<study::Warning>) {
+/// Returns the verdict on a load of several machines, the results of its generators, and the texts of warnings.
+pub(crate) fn of_load(measurement: &Measurement, agents: &[Agent]) -> (Verdict, Vec<AgentFinding>, Vec<String>) {
     let outcome = Outcome::Measured(measurement.clone());
     let mut record = Record { outcome, agents: agents.to_vec(), ..Record::default() };
     judge_agents(&mut record, &[]);
     let verdict = worst(load_bottleneck::judge_load(measurement), &record, &[]);
-    (verdict, over_trials(&[&record]), warnings(&record))
+    let warnings = warnings(&record).into_iter().map(|warning| warning.text);
+    (verdict, over_trials(&[&record]), warnings.collect())
 }
 
 /// Whether an unmeasured path may be the limit: the server was not busy, and the path can explain half of the errors.

@@ -3,6 +3,7 @@
 use study::record::{Record, SubjectUse};
 
 use crate::findings::{HostedFinding, MedianRange, Row};
+use crate::number::ratio;
 
 /// Number of digits of a container ID that reports show, the same as in container engines.
 const ID_DIGITS: usize = 12;
@@ -40,10 +41,7 @@ fn one(label: &str, companion: Option<String>, uses: &[(&Record, &SubjectUse, Op
         companion,
         runs_as: uses.last().map_or_else(String::new, |(_, used, _)| runs_as(used)),
         ready_ns: range(&|_, _, ready_ns| ready_ns.map(|ns| ns as f64)),
-        cpu_per_request_ns: range(&|record, used, _| {
-            let requests = record.measurement()?.requests;
-            (requests > 0).then(|| used.cpu_ns() / requests as f64)
-        }),
+        cpu_per_request_ns: range(&|record, used, _| ratio(used.cpu_ns(), record.measurement()?.requests as f64)),
         rss_max_bytes: range(&|_, used, _| used.rss_max_bytes.map(|bytes| bytes as f64)),
         charged_max_bytes: range(&|_, used, _| group(used)?.memory_max_bytes.map(|bytes| bytes as f64)),
         io_bytes: range(&|_, used, _| {

@@ -329,20 +329,17 @@ impl Tester<'_> {
         let names = [&self.gate.base, &pair.candidate];
         let rows = pair.points.into_iter().zip(names).filter_map(|(point, name)| Some((self.row(point)?, name)));
         let rows = rows.collect::<Vec<_>>();
-        let unmeasured = rows.iter().find(|(row, _)| row.n == 0);
+        let why = |row: &Row| row.state.reason().unwrap_or("no trial succeeded").to_owned();
+        let unmeasured = rows.iter().find(|(row, _)| row.n == 0).map(|(row, name)| format!("{name}: {}", why(row)));
         // Other work on the machine may be why an absolute limit was exceeded, so a mark for it prevents a verdict.
         let is_broken = matches!(asked.bound, Some(Bound::Absolute(_)))
             && found.is_some_and(|found| found.verdict == Verdict::Worse);
         let forbidding = |row: &Row| row.forbidding(asked.metric, is_broken);
+        let marked = rows.iter().find_map(|(row, name)| Some(format!("{name} is {}", forbidding(row)?)));
         let is_over = self.trials.is_over || self.trials.is_given_up(pair.points);
         Some(match found {
             // A missing measurement is a better reason than any mark of the other point.
-            _ if let Some((row, name)) = unmeasured => {
-                format!("{name}: {}", row.state.reason().unwrap_or("no trial succeeded"))
-            }
-            _ if let Some((marks, name)) = rows.iter().find_map(|(row, name)| Some((forbidding(row)?, name))) => {
-                format!("{name} is {marks}")
-            }
+            _ if let Some(why) = unmeasured.or(marked) => why,
             _ if self.plan.trials.quick => "a quick run gives none".to_owned(),
             None if is_over => "no pair of trials has this metric".to_owned(),
             Some(found) if is_over && found.pairs < gate::FIRST_LOOK as usize => {
@@ -557,13 +554,11 @@ impl Live {
         let is_look = gate::looks(self.rule.pairs_max).iter().any(|(look, _)| u64::from(*look) == pairs);
         let mut text = count(pairs, "pair");
         if let Some(estimate) = examined.found[0].and_then(|found| found.estimate) {
-            let noun = asked.metric.noun;
-            text += &match asked.question() {
-                Asked::Difference | Asked::Ratio(_) => {
-                    format!(": {noun} {} {}", number::relation(&estimate), gate.base)
-                }
-                _ => format!(": {noun} {}", quantity(estimate.point, asked.metric.unit)),
+            let value = match asked.question() {
+                Asked::Difference | Asked::Ratio(_) => format!("{} {}", number::relation(&estimate), gate.base),
+                _ => quantity(estimate.point, asked.metric.unit),
             };
+            text += &format!(": {} {value}", asked.metric.noun);
         }
         let excess = self.asked.iter().zip(&examined.found).find(|(asked, _)| asked.metric.is_error_share());
         let share = excess.and_then(|(_, found)| Some((*found)?.typical[1])).filter(|share| *share > 0.0);
@@ -583,9 +578,9 @@ pub fn duration(ns: u64) -> String {
 
 fn null_sentences(found: &GateFinding) -> Vec<String> {
     let base = &found.base;
-    let scatter = found.null_scatter.map_or(String::new(), |scatter| {
-        format!("; the two trials of a pair differ by {} in half of the pairs", percent(scatter))
-    });
+    let scatter = found.null_scatter.map(percent);
+    let scatter =
+        scatter.map_or(String::new(), |by| format!("; the two trials of a pair differ by {by} in half of the pairs"));
     let of = |tests: &[GateTest]| {
         let shown = |test: &&GateTest| matches!(test.verdict, GateVerdict::Worse | GateVerdict::NotWorse);
         let told = |test: &GateTest| {

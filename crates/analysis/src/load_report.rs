@@ -272,7 +272,7 @@ pub fn load(measurement: &Measurement, agents: &[Agent], target: &str) -> LoadRe
         by_request: load_report_parts::operations(&measurement.by_request),
         stages: load_report_parts::stages(measurement),
         limits: Vec::new(),
-        warnings: of_all.into_iter().chain(warnings).map(|warning| warning.text).collect(),
+        warnings: of_all.into_iter().map(|warning| warning.text).chain(warnings).collect(),
     }
 }
 

@@ -95,6 +95,11 @@ pub fn percent(fraction: f64) -> String {
     format!("{value:.decimals$} %")
 }
 
+/// Returns the ratio of a part to a whole; `None` unless the whole is above zero.
+pub(crate) fn ratio(part: f64, whole: f64) -> Option<f64> {
+    (whole > 0.0).then(|| part / whole)
+}
+
 /// Sums counts with saturation, so that forged counts in a file cannot cause a panic.
 pub fn total(counts: impl IntoIterator<Item = u64>) -> u64 {
     counts.into_iter().fold(0, u64::saturating_add)

@@ -39,8 +39,10 @@ pub(crate) fn stop_reason(plan: &Plan, trials: &[Trial<'_>]) -> String {
     let blocks = trials_by_point(plan, trials).into_iter().max().unwrap_or(0);
     reason(plan, trials, blocks).unwrap_or_else(|| {
         let so_far = count(u64::from(blocks), "block");
+        if plan.gate.is_some() {
+            return format!("ended by time or by hand after {so_far}");
+        }
         match width(plan, trials, blocks).filter(|_| rule(plan).target.is_some()) {
-            _ if plan.gate.is_some() => format!("ended by time or by hand after {so_far}"),
             Some(width) => format!("stopped early: ±{} after {so_far}", percent(width)),
             None => format!("ended after {so_far}"),
         }

@@ -78,14 +78,10 @@ fn processes(record: &Record, measurement: &Measurement) -> Vec<Process> {
     let looked_at = std::iter::once((Role::Server, "", &record.subject)).chain(proxies);
     let looked_at = looked_at.map(|(role, name, used)| process(role, name, used, measurement.duration_ns));
     let busy_ns = number::total(measurement.workers.iter().map(|worker| worker.cpu_ns)) as f64;
-    let cpus_mean = share(busy_ns, measurement.duration_ns).filter(|_| !measurement.workers.is_empty());
+    let cpus_mean = number::ratio(busy_ns, measurement.duration_ns as f64).filter(|_| !measurement.workers.is_empty());
     let (cpus, rss_bytes) = (Vec::new(), Vec::new());
     let generator = Process { role: Role::Generator, name: String::new(), cpus, cpus_mean, rss_bytes };
     looked_at.chain([generator]).collect()
-}
-
-fn share(busy_ns: f64, wall_ns: u64) -> Option<f64> {
-    (wall_ns > 0).then(|| busy_ns / wall_ns as f64)
 }
 
 fn process(role: Role, name: &str, used: &SubjectUse, duration_ns: u64) -> Process {
@@ -100,7 +96,7 @@ fn process(role: Role, name: &str, used: &SubjectUse, duration_ns: u64) -> Proce
         let cpus = busy_ns / (after_ns - before_ns);
         cpus.is_finite().then_some((before_ns + (after_ns - before_ns) / 2.0, cpus))
     });
-    let cpus_mean = share(used.cpu_ns(), used.measured_ns).filter(|mean| mean.is_finite());
+    let cpus_mean = number::ratio(used.cpu_ns(), used.measured_ns as f64).filter(|mean| mean.is_finite());
     let rss_bytes = looks.iter().map(|(ns, sample)| (*ns, sample.rss_bytes as f64)).collect();
     Process { role, name: name.to_owned(), cpus: cpus.collect(), cpus_mean, rss_bytes }
 }

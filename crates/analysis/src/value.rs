@@ -9,7 +9,7 @@ use crate::censored_latency::{self, Latency};
 use crate::compact_metric_values::{MetricValues, Values};
 use crate::findings::{Clock, Estimate, Row};
 use crate::merge_histograms;
-use crate::number::total;
+use crate::number::{ratio, total};
 
 /// Confidence level of the intervals and quantiles of one load.
 pub const LOAD_LEVEL: f64 = 0.95;
@@ -132,13 +132,11 @@ fn mean(values: impl ExactSizeIterator<Item = f64>) -> Option<f64> {
 
 impl Trial<'_> {
     fn a_request(&self, all: f64) -> Option<f64> {
-        let requests = self.measurement.requests as f64;
-        (requests > 0.0).then(|| all / requests)
+        ratio(all, self.measurement.requests as f64)
     }
 
     fn a_second(&self, all: u64) -> Option<f64> {
-        let seconds = self.measurement.duration_ns as f64 / 1e9;
-        (seconds > 0.0).then(|| all as f64 / seconds)
+        ratio(all as f64, self.measurement.duration_ns as f64 / 1e9)
     }
 
     fn cache(&self) -> Option<&CacheMeasurement> {
@@ -147,8 +145,7 @@ impl Trial<'_> {
 
     fn misses(&self, of: fn(&MissCauses) -> u64) -> Option<f64> {
         let counts = &self.cache()?.counts;
-        let gets = counts.hits.saturating_add(counts.misses) as f64;
-        (gets > 0.0).then(|| of(&counts.causes) as f64 / gets)
+        ratio(of(&counts.causes) as f64, counts.hits.saturating_add(counts.misses) as f64)
     }
 
     fn slot_wait_p99(&self) -> Option<f64> {
@@ -161,7 +158,7 @@ impl Trial<'_> {
 
     fn a_response(&self, bytes: fn(&StreamsMeasurement) -> u64) -> Option<f64> {
         let streams = self.measurement.streams.as_deref()?;
-        (streams.responses > 0).then(|| bytes(streams) as f64 / streams.responses as f64)
+        ratio(bytes(streams) as f64, streams.responses as f64)
     }
 
     fn hits_p99(&self) -> Option<f64> {
@@ -232,8 +229,7 @@ impl Trial<'_> {
 pub fn error_share(measurement: &Measurement) -> Option<f64> {
     let overdue = measurement.censored.as_deref().map_or(0, |censored| censored.unsent_overdue);
     let failed = measurement.errors_total().saturating_add(overdue);
-    let all = measurement.requests.saturating_add(failed);
-    (all > 0).then(|| failed as f64 / all as f64)
+    ratio(failed as f64, measurement.requests.saturating_add(failed) as f64)
 }
 
 /// Returns the event at which a measurement's latencies start.

@@ -25,10 +25,8 @@ pub fn raw_whip(run: &Run, records: &[Record]) -> Vec<(String, String)> {
         if record.proxies.is_empty() {
             put("clientcalls", lines(direct_ns(record).map(ms)));
         }
-        let Some((proxy, calls)) = record.proxies.iter().find_map(|proxy| Some((proxy, proxy.calls.as_deref()?)))
-        else {
-            continue;
-        };
+        let told = record.proxies.iter().find_map(|proxy| Some((proxy, proxy.calls.as_deref()?)));
+        let Some((proxy, calls)) = told else { continue };
         put("bytes", lines(calls.m1a_bytes.iter().map(u64::to_string)));
         let waited = || calls.waited_ns.iter();
         let whole = calls.own_ns.iter().zip(waited()).map(|(own, waited)| ms(own.saturating_add(*waited)));

@@ -4,13 +4,13 @@ use stats::search::Outcome;
 use stats::{Bound, batch_means};
 use study::Objective;
 use study::objective::Condition;
-use study::record::{Limit, Measurement};
+use study::record::{Limit, Measurement, Window};
 
 use crate::censored_latency::{self, Latency};
 use crate::findings::SearchValue;
 use crate::load_bottleneck::allowed_shortfall;
 use crate::merge_histograms;
-use crate::number::{percent, quantity};
+use crate::number::{percent, quantity, total};
 use crate::value;
 
 const LEVEL: f64 = 0.95;
@@ -97,9 +97,7 @@ fn value(condition: &Condition, measurement: &Measurement, rss_bytes: Option<u64
             let errors = measurement.errors_total();
             let all = errors.saturating_add(measurement.requests) as f64;
             let point = value::error_share(measurement)?;
-            let of = |window: &study::record::Window| {
-                (window.errors as f64, window.errors.saturating_add(window.requests) as f64)
-            };
+            let of = |window: &Window| (window.errors as f64, window.errors.saturating_add(window.requests) as f64);
             let interval = match errors {
                 // Without failures in n requests, the 95 % bound on their share is 3/n (Hanley & Lippman-Hand 1983).
                 0 if point > 0.0 => None,
@@ -173,9 +171,8 @@ fn backlog(measurement: &Measurement) -> Option<Part> {
     let windows = value::whole_windows(measurement);
     let mean = |fifth: usize| {
         let of = &windows[fifth * windows.len() / FIFTHS..(fifth + 1) * windows.len() / FIFTHS];
-        let (sum, count) = of.iter().fold((0.0, 0u64), |(sum, count), window| {
-            (sum + window.latency.sum, count.saturating_add(window.latency.count))
-        });
+        let sum = of.iter().map(|window| window.latency.sum).sum::<f64>();
+        let count = total(of.iter().map(|window| window.latency.count));
         (count > 0).then(|| sum / count as f64).filter(|mean| mean.is_finite() && *mean > 0.0)
     };
     let means = (0..FIFTHS).map(mean).collect::<Option<Vec<_>>>()?;
