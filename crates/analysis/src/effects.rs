@@ -2,7 +2,7 @@
 //! first analyzed on a logarithmic scale, because its spread grows with its size, and then directly.
 
 use stats::adjust_p_values;
-use stats::effects::{Contrast, Factorial, POWER, Scale, Trial, factorial};
+use stats::effects::{Contrast, Factorial, POWER, Refusal, Scale, Term, Trial, factorial};
 use stats::ranking::BLOCKS_MIN;
 use study::Metric;
 use study::plan::{Design, EffectsPlan, Level};
@@ -153,12 +153,9 @@ fn analysis(design: Design, input: &Input<'_>, metric: &Metric, shown: &Shown) -
                 }));
             }
             let place = |at: &[usize]| points.iter().position(|point| point == at).map(|point| vec![point]);
+            let which = "the reference point or a point compared with it";
             let found = factorial(&[points.len()], &trials(&place), scale).map_err(|why| match why {
-                stats::effects::Refusal::Missing { points, of } => {
-                    format!(
-                        "{points} of {of} design points have no trial (the reference point or a point compared with it)"
-                    )
-                }
+                Refusal::Missing { points, of } => format!("{points} of {of} design points have no trial ({which})"),
                 why => why.to_string(),
             })?;
             let mut analysis = EffectAnalysis::of_sources(&found, scale, &[]);
@@ -211,11 +208,11 @@ impl EffectAnalysis {
         let is_effect = |source: SourceKind| !matches!(source, SourceKind::Blocks | SourceKind::Error);
         let tested = found.terms.iter().map(|term| term.p_value.filter(|_| is_effect(term.source)));
         let adjusted = adjust_p_values::holm_of_some(tested);
-        let source = |(term, p_adjusted): (&stats::effects::Term, Option<f64>)| {
+        let source = |(term, p_adjusted): (&Term, Option<f64>)| {
             let is_points = factors.is_empty() && term.source == SourceKind::Main;
             let kind = if is_points { SourceKind::Points } else { term.source };
             let names = term.factors.iter().filter_map(|factor| Some(factors.get(*factor)?.name.clone())).collect();
-            let &stats::effects::Term { share, squares, df, p_value: p, .. } = term;
+            let &Term { share, squares, df, p_value: p, .. } = term;
             let f = term.f.filter(|f| f.is_finite());
             EffectSource { kind, factors: names, share, squares, df, f, p, p_adjusted }
         };

@@ -139,10 +139,7 @@ fn trial(record: &Record, level: f64) -> (TrialFinding, Option<stats::Histogram>
         marks: limited_by.and_then(Mark::of).into_iter().chain(hung).collect(),
         outlier_in: Vec::new(),
         contended: run_conditions::contended(record),
-        failed: match &record.outcome {
-            Outcome::Failed(failure) => Some(failure.message.clone()),
-            Outcome::Measured(_) => None,
-        },
+        failed: if let Outcome::Failed(failure) = &record.outcome { Some(failure.message.clone()) } else { None },
     };
     (finding, latency.map(|latency| latency.answered))
 }

@@ -8,7 +8,7 @@ use stats::steady_start_test::{self, Steady};
 use study::WarningKind;
 use study::record::Record;
 
-use crate::findings::{Estimate, Row, SteadyFinding, TrialFinding, Warning};
+use crate::findings::{Row, SteadyFinding, TrialFinding, Warning};
 use crate::value;
 
 /// Names of the metrics checked for outliers; the others depend on them or carry little information.
@@ -24,13 +24,12 @@ pub(crate) fn halves(row: &Row, records: &[&Record]) -> Series {
 pub(crate) fn steady(rows: &mut [Row], halves: &[Series], error: f64) {
     for (row, Steady { reached, change: growth }) in rows.iter_mut().zip(steady_start_test::judge(halves, error)) {
         let (Some(reached), Some(log)) = (reached, growth.change) else { continue };
-        let change = Estimate { point: log.point.exp(), low: log.low.exp(), high: log.high.exp(), ..log };
+        let change = log.exp();
         row.steady = Some(SteadyFinding { reached, change, p_adjusted: growth.p_change });
         if !reached {
             let [point, low, high] = [change.point, change.low, change.high].map(|ratio| (ratio - 1.0) * 100.0);
-            let text = format!(
-                "no steady state: the second half of a trial differs from the first by {point:+.1} % [{low:+.1}, {high:+.1}]"
-            );
+            let change = format!("{point:+.1} % [{low:+.1}, {high:+.1}]");
+            let text = format!("no steady state: the second half of a trial differs from the first by {change}");
             row.warnings.push(Warning::new(WarningKind::NotSteady, text, row.n));
         }
     }
