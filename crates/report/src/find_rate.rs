@@ -1,39 +1,39 @@
 //! Results of a search without a study (`quintain load --find`), as text for a terminal.
 
+use analysis::findings::SearchEnd;
+use analysis::number::count;
 use analysis::search::{FindReport, rate};
 
-use crate::terminal_style_and_wrap::{Paint, Style};
+use crate::terminal_style_and_wrap::{Lines, Style};
 
 /// Renders the report for a terminal: the range, its trials and each rate.
 pub fn find_terminal(report: &FindReport, style: &Style) -> String {
-    let paint = Paint(style);
     let search = &report.search;
-    let mut out = String::new();
-    let mut line = |name: &str, text: String| out += &paint.line(name, &text);
-    line("load", format!("{}, open loop", report.target));
-    line("objective", search.objective.clone());
-    let end = |end: Option<analysis::findings::SearchEnd>, missing: &Option<String>| match end {
+    let mut lines = Lines::new(style);
+    let end = |end: Option<SearchEnd>, missing: &Option<String>| match end {
         Some(end) => {
-            let trials = analysis::number::count(end.trials as u64, "trial");
+            let trials = count(end.trials as u64, "trial");
             let sure = if end.confirmed { "" } else { ", not confirmed" };
-            format!("{}  {}", paint.bold(&rate(end.rate_per_s)), paint.dim(&format!("{trials}{sure}")))
+            format!("{}  {}", style.bold(&rate(end.rate_per_s)), style.dim(&format!("{trials}{sure}")))
         }
         None => missing.clone().unwrap_or_else(|| "unknown".to_owned()),
     };
-    line("holds", end(search.low, &search.no_low));
-    line("fails at", end(search.high, &search.no_high));
-    line("ended", format!("{}; {}", search.ended, analysis::number::count(search.trials as u64, "trial")));
-    for (index, tried) in search.rates.iter().enumerate() {
+    lines.add("load", [format!("{}, open loop", report.target)]);
+    lines.add("objective", [search.objective.clone()]);
+    lines.add("holds", [end(search.low, &search.no_low)]);
+    lines.add("fails at", [end(search.high, &search.no_high)]);
+    lines.add("ended", [format!("{}; {}", search.ended, count(search.trials as u64, "trial"))]);
+    let rates = search.rates.iter().map(|tried| {
         let (offered, verdict) = (rate(tried.rate_per_s), tried.verdict.text());
         let kept = format!("{} of {} met it", tried.kept, tried.trials);
         let kept = if tried.trials == 0 { "" } else { kept.as_str() };
-        let name = if index == 0 { "rates" } else { "" };
-        line(name, format!("{offered:>10}  {verdict:<18}{}", paint.dim(kept)).trim_end().to_owned());
-    }
+        format!("{offered:>10}  {verdict:<18}{}", style.dim(kept)).trim_end().to_owned()
+    });
+    lines.add("rates", rates);
     for warning in &report.warnings {
-        line("warning", paint.warn(warning));
+        lines.add("warning", [style.warn(warning)]);
     }
-    out
+    lines.text
 }
 
 #[cfg(test)]

@@ -11,196 +11,177 @@ use analysis::{
 use study::record::{Limit, Measurement, TraceReplay};
 use study::spec::Connection;
 
-use crate::terminal_style_and_wrap::{Paint, Style};
+use crate::terminal_style_and_wrap::{Lines, Style, wrap};
+
+/// Number of slow responses that a terminal shows. The JSON has up to [`study::record::SLOWEST_MAX`].
+const SLOWEST_SHOWN: usize = 5;
 
 /// Renders the load for a terminal: wrk's lines in wrk's order, then quantiles, errors, connections, limit,
 /// warnings and results of `--fail-if`. Without valid responses, it starts with the reason and shows no latency.
 pub fn load_terminal(report: &LoadReport, measurement: &Measurement, style: &Style) -> String {
-    let paint = Paint(style);
     let failed = FailedRequests::from(measurement);
     let mut told = failed.sentence().into_iter().collect::<Vec<_>>();
     let mut out = String::new();
     let has_results = report.requests > 0;
     if !has_results {
-        let silence = verdict::silence_warning(measurement);
-        let reason = failed.sentence().or_else(|| silence.clone()).unwrap_or_else(|| "no valid response".to_owned());
-        told.extend(silence);
+        told.extend(verdict::silence_warning(measurement));
+        let reason = told.first().map_or("no valid response", String::as_str);
         let hint = match report.journeys.is_empty() {
             false => Some("`--trace-session` shows a whole journey".to_owned()),
             true => hint(&failed, &report.target),
         };
         let hint = hint.map_or(String::new(), |hint| format!("  = help: {hint}\n"));
-        out = crate::terminal_style_and_wrap::wrap(&format!("{}\n{hint}\n", paint.bad(&reason)), style.width, 2);
+        out = wrap(&format!("{}\n{hint}\n", style.bad(reason)), style.width, 2);
     }
-    let mut lines = String::new();
-    let mut line = |name: &str, text: String| lines += &paint.line(name, &text);
-    line("load", load_words(report));
+    let mut lines = Lines::new(style);
+    lines.add("load", [load_words(report)]);
     if has_results {
-        rate_and_latency_lines(report, &paint, &mut line);
+        rate_and_latency_lines(report, style, &mut lines);
     }
-    let (time, received) = (quantity(report.duration_s * 1e9, "ns"), quantity(report.received_bytes as f64, "bytes"));
-    let all = format!("{} in {time}, {received} received", report.requests);
-    stage_lines(&report.stages, report.offered_per_s.is_some(), &mut line);
+    stage_lines(&report.stages, report.offered_per_s.is_some(), &mut lines);
     if let Some(cache) = &report.cache {
-        cache_lines(cache, &mut line);
+        cache_lines(cache, &mut lines);
     }
-    for (at, journey) in report.journeys.iter().enumerate() {
-        let JourneyReport { name, completed, abandoned, session_ns, operations, .. } = journey;
-        let time = session_ns.as_ref().map_or_else(String::new, |time| format!(", {}", p50_and_p99(time)));
-        let abandoned = if *abandoned == 0 { String::new() } else { format!(", {abandoned} abandoned at an error") };
-        let name = if report.journeys.len() == 1 { String::new() } else { format!("{name}: ") };
-        line(if at == 0 { "journeys" } else { "" }, format!("{name}{completed} to the end{time}{abandoned}"));
-        operation_lines("", operations, &mut line);
-    }
+    let journey = |journey| journey_words(journey, report.journeys.len() == 1);
+    lines.add("journeys", report.journeys.iter().flat_map(journey));
+    let (time, received) = (quantity(report.duration_s * 1e9, "ns"), quantity(report.received_bytes as f64, "bytes"));
     let valid = match failed.count() {
         _ if !has_results => ", none valid",
         0 => ", no errors",
         _ => "",
     };
-    line("requests", all + valid);
-    if report.checked > 0 {
-        let text =
-            format!("the body of {} of {} responses", report.checked, report.requests.saturating_add(failed.count()));
-        line("checked", text);
-    }
-    operation_lines("by request", &report.by_request, &mut line);
-    for (at, slow) in report.slowest.iter().take(SLOWEST_SHOWN).enumerate() {
-        let text = format!("{} trace {}, {}", quantity(slow.latency_ns as f64, "ns"), slow.trace_id, slow.request);
-        line(if at == 0 { "slowest" } else { "" }, text);
-    }
-    if let Some(counted) = measurement.censored.as_deref().and_then(hangs::counted) {
-        line("unanswered", counted);
-    }
-    if report.warmup_requests > 0 {
-        line("warm-up", format!("{}, not counted", number::count(report.warmup_requests, "request")));
-    }
-    if !report.statuses.is_empty() {
-        let statuses = report.statuses.iter().map(|(status, count)| format!("{status}: {count}"));
-        line("statuses", statuses.collect::<Vec<_>>().join(", "));
-    }
+    lines.add("requests", [format!("{} in {time}, {received} received{valid}", report.requests)]);
+    let all = report.requests.saturating_add(failed.count());
+    lines.add("checked", (report.checked > 0).then(|| format!("the body of {} of {all} responses", report.checked)));
+    lines.add("by request", operation_words(&report.by_request, true));
+    let slowest =
+        report.slowest.iter().take(SLOWEST_SHOWN).map(|slow| {
+            format!("{} trace {}, {}", quantity(slow.latency_ns as f64, "ns"), slow.trace_id, slow.request)
+        });
+    lines.add("slowest", slowest);
+    lines.add("unanswered", measurement.censored.as_deref().and_then(hangs::counted));
+    let warmup = number::count(report.warmup_requests, "request");
+    lines.add("warm-up", (report.warmup_requests > 0).then(|| format!("{warmup}, not counted")));
+    let statuses = report.statuses.iter().map(|(status, count)| format!("{status}: {count}")).collect::<Vec<_>>();
+    lines.add("statuses", (!statuses.is_empty()).then(|| statuses.join(", ")));
     // Without results, the first line already names a single kind of error.
     if let Some(share) = failed.share().filter(|_| has_results || report.errors.len() > 1) {
-        line("errors", paint.bad(&share));
-        for (kind, count) in &report.errors {
+        let kinds = report.errors.iter().map(|(kind, count)| {
             let words = report.error_examples.get(kind).map_or(explanation(kind), String::as_str);
             let words = if words.is_empty() { String::new() } else { format!(": {words}") };
-            line("", format!("{count} {kind}{}", paint.dim(&words)));
-        }
+            format!("{count} {kind}{}", style.dim(&words))
+        });
+        lines.add("errors", [style.bad(&share)].into_iter().chain(kinds));
     }
-    if let Some(first_byte) = &report.first_byte_ns {
-        line("first byte", spread_words(first_byte, "response") + " in several parts");
-    }
-    for (at, words) in report.streams.iter().flat_map(stream_words).enumerate() {
-        line(if at == 0 { "streams" } else { "" }, words);
-    }
-    if report.connect_ns.count > 0 {
-        line("connect", spread_words(&report.connect_ns, "connection"));
-    }
-    if let Some(handshake) = &report.handshake_ns {
-        let words = spread_words(handshake, "handshake");
-        line("TLS", format!("{words}, {} resumed", report.resumed));
-    }
-    if let Some(volley) = report.volley {
-        line("volley", format!("{:.2}us {:.2}us {}", volley.mean_us, volley.stddev_us, volley.samples));
-    }
+    let first_byte = report.first_byte_ns.as_ref();
+    lines.add("first byte", first_byte.map(|spread| spread_words(spread, "response") + " in several parts"));
+    lines.add("streams", report.streams.iter().flat_map(stream_words));
+    lines.add("connect", (report.connect_ns.count > 0).then(|| spread_words(&report.connect_ns, "connection")));
+    let handshake = |spread| format!("{}, {} resumed", spread_words(spread, "handshake"), report.resumed);
+    lines.add("TLS", report.handshake_ns.as_ref().map(handshake));
+    let volley = report.volley.as_ref();
+    lines.add("volley", volley.map(|it| format!("{:.2}us {:.2}us {}", it.mean_us, it.stddev_us, it.samples)));
     let limit = match (report.generator.limited_by, report.generator.path_unknown) {
-        (Limit::Subject, true) => SERVER_OR_PATH.to_owned(),
-        (limit, _) => limit_word(limit),
+        (Limit::Subject, true) => style.bold(SERVER_OR_PATH),
+        (Limit::Generator, _) => style.bad(&limit_word(Limit::Generator)),
+        (limit, _) => style.bold(&limit_word(limit)),
     };
-    let limit = if report.generator.limited_by == Limit::Generator { paint.bad(&limit) } else { paint.bold(&limit) };
-    line("limited by", format!("{limit}: {}", report.generator.reasons.join("; ")));
-    for (at, agent) in report.agents.iter().enumerate() {
-        line(if at == 0 { "generators" } else { "" }, agent_words(agent));
-    }
-    line("generator", format!("{}, CPU {}", report.backend, cpu_words(report)));
-    line("in flight", in_flight_words(report));
-    line("ended", report.stop_reason.clone());
-    if has_results {
-        line("intervals", about_intervals(report));
-    }
+    lines.add("limited by", [format!("{limit}: {}", report.generator.reasons.join("; "))]);
+    lines.add("generators", report.agents.iter().map(agent_words));
+    let cpu_ns = report.generator.cpu_s * 1e9;
+    let each = format!(", {} per request", quantity(cpu_ns / report.requests as f64, "ns"));
+    let each = if has_results { each.as_str() } else { "" };
+    lines.add("generator", [format!("{}, CPU {}{each}", report.backend, quantity(cpu_ns, "ns"))]);
+    lines.add("in flight", [in_flight_words(report)]);
+    lines.add("ended", [report.stop_reason.clone()]);
+    lines.add("intervals", has_results.then(|| about_intervals(report)));
     for warning in report.warnings.iter().filter(|warning| !told.contains(warning)) {
-        line("warning", paint.warn(warning));
+        lines.add("warning", [style.warn(warning)]);
     }
-    for (at, limit) in report.limits.iter().enumerate() {
-        let text = limit.to_string();
-        let text = if limit.outcome == LoadLimitOutcome::Passes { text } else { paint.bad(&text) };
-        line(if at == 0 { "limits" } else { "" }, text);
-    }
-    out + &crate::terminal_style_and_wrap::wrap(&lines, style.width, 15)
+    let limits = report.limits.iter().map(|limit| match limit.outcome {
+        LoadLimitOutcome::Passes => limit.to_string(),
+        _ => style.bad(&limit.to_string()),
+    });
+    lines.add("limits", limits);
+    out + &wrap(&lines.text, style.width, 15)
 }
 
 fn hint(failed: &FailedRequests, target: &str) -> Option<String> {
     let status = failed.only_status()?;
-    let accept = format!("`--expect-status {status}` counts it as valid");
-    Some(match status {
-        401 | 403 => format!("send credentials, for example `-H 'Authorization: Bearer TOKEN'`; {accept}"),
-        404 | 410 => format!("check the path of `{target}`; {accept}"),
-        405 => format!("choose another method with `-X METHOD`; {accept}"),
-        411 | 415 | 422 => {
-            format!("send a body that the server accepts: `--body TEXT -H 'Content-Type: TYPE'`; {accept}")
-        }
-        300..=399 => format!("redirects are not followed: load the URL in its `Location`; {accept}"),
+    let advice = match status {
+        401 | 403 => "send credentials, for example `-H 'Authorization: Bearer TOKEN'`",
+        404 | 410 => &format!("check the path of `{target}`"),
+        405 => "choose another method with `-X METHOD`",
+        411 | 415 | 422 => "send a body that the server accepts: `--body TEXT -H 'Content-Type: TYPE'`",
+        300..=399 => "redirects are not followed: load the URL in its `Location`",
         _ => {
             // The version of HTTP, or an address, may follow the URL.
             let url = target.split([' ', ',']).next().unwrap_or_default().to_owned();
-            format!("`curl -i {}` shows the response; {accept}", study::shell_words::join(&[url]))
+            &format!("`curl -i {}` shows the response", study::shell_words::join(&[url]))
         }
-    })
+    };
+    Some(format!("{advice}; `--expect-status {status}` counts it as valid"))
 }
 
-fn rate_and_latency_lines(report: &LoadReport, paint: &Paint<'_>, line: &mut dyn FnMut(&str, String)) {
+fn quantity_or(missing: &str, value: Option<f64>, unit: &str) -> String {
+    value.map_or_else(|| missing.to_owned(), |value| quantity(value, unit))
+}
+
+fn rate_and_latency_lines(report: &LoadReport, style: &Style, lines: &mut Lines<'_>) {
     let is_bound = |name: &str| report.latency_ns.at_least.contains(name.trim_start_matches("latency_ns_"));
-    let with_interval = |name: &str, value: Option<f64>, unit: &str| match (report.intervals.get(name), value) {
-        (_, None) => "not enough samples".to_owned(),
-        (_, Some(value)) if is_bound(name) => {
-            format!("{:<10}  {}", number::at_least(value, unit), paint.dim("requests were still waiting at the end"))
-        }
-        (Some(IntervalOrNote::Interval(found)), _) if name == "rate_per_s" || name.ends_with("mean") => {
-            paint.bold(&number::estimate(found, unit))
-        }
-        (Some(IntervalOrNote::Interval(found)), Some(value)) => {
-            let bounds = format!("{} to {}", quantity(found.low, unit), quantity(found.high, unit));
-            format!("{:<10}  {}", quantity(value, unit), paint.dim(&bounds))
-        }
-        (_, Some(value)) => format!("{:<10}  {}", quantity(value, unit), paint.dim("no interval")),
+    let with_interval = |name: &str, value: Option<f64>, unit: &str| {
+        let Some(value) = value else { return "not enough samples".to_owned() };
+        let found = match report.intervals.get(name) {
+            Some(IntervalOrNote::Interval(found)) => Some(found),
+            _ => None,
+        };
+        let (shown, note) = match found {
+            _ if is_bound(name) => (number::at_least(value, unit), "requests were still waiting at the end".to_owned()),
+            Some(found) if name == "rate_per_s" || name.ends_with("mean") => {
+                return style.bold(&number::estimate(found, unit));
+            }
+            Some(found) => {
+                (quantity(value, unit), format!("{} to {}", quantity(found.low, unit), quantity(found.high, unit)))
+            }
+            None => (quantity(value, unit), "no interval".to_owned()),
+        };
+        format!("{shown:<10}  {}", style.dim(&note))
     };
-    let or_none = |value: Option<f64>| value.map_or("none".to_owned(), |value| quantity(value, "ns"));
-    line("requests/s", with_interval("rate_per_s", Some(report.rate_per_s), "1/s"));
-    line("transfer/s", format!("{}/s", quantity(report.transfer_bytes_per_s, "bytes")));
     let latency = &report.latency_ns;
-    line("latency", clock_words(report).to_owned());
-    line("  mean", with_interval("latency_ns_mean", latency.mean, "ns"));
-    line("  stdev", or_none(latency.stdev));
     let max = latency.max.map(|max| max as f64);
     let bound = max.filter(|_| is_bound("max")).map(|max| number::at_least(max, "ns"));
-    line("  max", bound.unwrap_or_else(|| or_none(max)));
+    lines.add("requests/s", [with_interval("rate_per_s", Some(report.rate_per_s), "1/s")]);
+    lines.add("transfer/s", [format!("{}/s", quantity(report.transfer_bytes_per_s, "bytes"))]);
+    lines.add("latency", [clock_words(report).to_owned()]);
+    lines.add("  mean", [with_interval("latency_ns_mean", latency.mean, "ns")]);
+    lines.add("  stdev", [quantity_or("none", latency.stdev, "ns")]);
+    lines.add("  max", [bound.unwrap_or_else(|| quantity_or("none", max, "ns"))]);
     let points = [latency.p50, latency.p90, latency.p95, latency.p99, latency.p999];
     for ((name, _), point) in LOAD_QUANTILES.iter().zip(points) {
-        line(&format!("  {name}"), with_interval(&format!("latency_ns_{}", name.replace('.', "")), point, "ns"));
+        let key = format!("latency_ns_{}", name.replace('.', ""));
+        lines.add(&format!("  {name}"), [with_interval(&key, point, "ns")]);
     }
 }
 
 fn load_words(report: &LoadReport) -> String {
-    let mut words = vec![
-        report.target.clone(),
-        number::count(report.clients.into(), "client"),
-        number::count(report.threads.into(), "thread"),
-        match report.offered_per_s {
-            Some(offered) => format!("open loop, {} offered", quantity(offered, "1/s")),
-            None => "closed loop".to_owned(),
-        },
-    ];
-    if report.pipeline > 1 {
-        words.push(format!("up to {} requests in flight on each connection", report.pipeline));
-    }
-    match report.connection {
-        Connection::KeepAlive => {}
-        Connection::PerRequest => words.push("a connection per request".to_owned()),
+    let load = report.offered_per_s.map(|offered| format!("open loop, {} offered", quantity(offered, "1/s")));
+    let pipeline = format!("up to {} requests in flight on each connection", report.pipeline);
+    let connection = match report.connection {
+        Connection::KeepAlive => None,
+        Connection::PerRequest => Some("a connection per request".to_owned()),
         Connection::Requests(requests) => {
-            words.push(format!("a new connection after {}", number::count(u64::from(requests), "request")));
+            Some(format!("a new connection after {}", number::count(u64::from(requests), "request")))
         }
-    }
-    words.join(", ")
+    };
+    let words = [
+        Some(report.target.clone()),
+        Some(number::count(report.clients.into(), "client")),
+        Some(number::count(report.threads.into(), "thread")),
+        Some(load.unwrap_or_else(|| "closed loop".to_owned())),
+        (report.pipeline > 1).then_some(pipeline),
+        connection,
+    ];
+    words.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 fn clock_words(report: &LoadReport) -> &'static str {
@@ -219,12 +200,9 @@ fn spread_words(spread: &SpreadNs, noun: &str) -> String {
 }
 
 fn stream_words(streams: &StreamsReport) -> Vec<String> {
-    let bytes = |mean: Option<f64>| mean.map_or("none".to_owned(), |mean| quantity(mean, "bytes"));
-    let mut words = vec![format!(
-        "heads of {} per response as sent, {} of other responses before it",
-        bytes(streams.header_bytes_mean),
-        bytes(streams.bytes_ahead_mean)
-    )];
+    let [heads, ahead] =
+        [streams.header_bytes_mean, streams.bytes_ahead_mean].map(|mean| quantity_or("none", mean, "bytes"));
+    let mut words = vec![format!("heads of {heads} per response as sent, {ahead} of other responses before it")];
     if let Some(gap) = &streams.message_gap_ns {
         let mean = streams.messages_per_response.map_or(String::new(), |mean| quantity(mean, ""));
         words.push(format!("{mean} messages per response, time between them: {}", spread_words(gap, "message")));
@@ -250,14 +228,13 @@ fn stream_words(streams: &StreamsReport) -> Vec<String> {
 
 /// Describes a generator: `l1: 500 /s, 33 % of the requests, p50 28.0 µs, p99 71.0 µs, 20 % busy, limited by network`.
 fn agent_words(agent: &AgentFinding) -> String {
-    let ns = |found: &Option<MedianRange>| found.map_or("not enough".to_owned(), |found| quantity(found.median, "ns"));
-    let share = |found: &Option<MedianRange>| found.map_or("unknown".to_owned(), |found| percent(found.median));
-    let rate = agent.rate_per_s.map_or("none".to_owned(), |found| quantity(found.median, "1/s"));
+    let median = |found: &Option<MedianRange>| found.map(|found| found.median);
+    let share = |found: &Option<MedianRange>| median(found).map_or("unknown".to_owned(), percent);
+    let rate = quantity_or("none", median(&agent.rate_per_s), "1/s");
     let limits = agent.limits.keys().map(|limit| limit_word(*limit)).collect::<Vec<_>>().join(", ");
-    let ([p50, p99], [part, busy]) =
-        ([&agent.latency_p50_ns, &agent.latency_p99_ns].map(ns), [&agent.share, &agent.busy].map(share));
-    let node = &agent.node;
-    format!("{node}: {rate}, {part} of the requests, p50 {p50}, p99 {p99}, {busy} busy, limited by {limits}")
+    let latency = quantiles(median(&agent.latency_p50_ns), median(&agent.latency_p99_ns));
+    let (node, part, busy) = (&agent.node, share(&agent.share), share(&agent.busy));
+    format!("{node}: {rate}, {part} of the requests, {latency}, {busy} busy, limited by {limits}")
 }
 
 /// Describes requests in flight: measured, maximum, and implied by rate and latency. The implied number may exceed the
@@ -289,15 +266,6 @@ fn about_intervals(report: &LoadReport) -> String {
     }
 }
 
-fn cpu_words(report: &LoadReport) -> String {
-    let cpu_ns = report.generator.cpu_s * 1e9;
-    let all = quantity(cpu_ns, "ns");
-    match report.requests {
-        0 => all,
-        requests => format!("{all}, {} per request", quantity(cpu_ns / requests as f64, "ns")),
-    }
-}
-
 fn replayed(trace: &TraceReplay) -> String {
     let end = if trace.ended { "to its end" } else { "stopped early" };
     let mut words = format!("{} operations of {}, {end}", trace.operations, trace.file);
@@ -313,74 +281,52 @@ fn replayed(trace: &TraceReplay) -> String {
     words
 }
 
-fn cache_lines(cache: &CacheReport, line: &mut dyn FnMut(&str, String)) {
+fn cache_lines(cache: &CacheReport, lines: &mut Lines<'_>) {
     let counts = &cache.counts;
     let gets = counts.hits.saturating_add(counts.misses);
     let ratio = |ratio: Option<f64>| ratio.map_or("none".to_owned(), |ratio| format!("{ratio:.4}"));
     let [hits, bytes] = [counts.hit_ratio(), cache.byte_hit_ratio].map(ratio);
-    line("hit ratio", format!("{hits} of {gets} GETs, {bytes} of their bytes"));
-    if counts.misses > 0 {
-        let causes = counts.causes.named().into_iter().filter(|(_, count)| *count > 0);
-        let words = causes.map(|(name, count)| format!("{count} {name} ({})", percent(count as f64 / gets as f64)));
-        line("  misses", words.collect::<Vec<_>>().join(", "));
-    }
-    if let Some(mix) = cache.hit_ratio_of_mix {
-        let words = "is the limit of the mix without fill, for any cache: set / (set + delete)";
-        line("  of the mix", format!("{mix:.4} {words}"));
-    }
-    if counts.refused_sets > 0 {
-        line("  refused", format!("{} SETs rejected: cache full, no eviction", counts.refused_sets));
-    }
-    let limit = match (cache.limit_bytes, cache.footprint_over_limit) {
-        (Some(limit), Some(over)) => {
-            format!(", {over:.2} of the limit reported by the server, {}", quantity(limit as f64, "bytes"))
-        }
-        _ => String::new(),
-    };
+    lines.add("hit ratio", [format!("{hits} of {gets} GETs, {bytes} of their bytes")]);
+    let causes = counts.causes.named().into_iter().filter(|(_, count)| *count > 0);
+    let causes = causes.map(|(name, count)| format!("{count} {name} ({})", percent(count as f64 / gets as f64)));
+    lines.add("  misses", (counts.misses > 0).then(|| causes.collect::<Vec<_>>().join(", ")));
+    let words = "is the limit of the mix without fill, for any cache: set / (set + delete)";
+    lines.add("  of the mix", cache.hit_ratio_of_mix.map(|mix| format!("{mix:.4} {words}")));
+    let refused = format!("{} SETs rejected: cache full, no eviction", counts.refused_sets);
+    lines.add("  refused", (counts.refused_sets > 0).then_some(refused));
+    let limit = cache.limit_bytes.zip(cache.footprint_over_limit).map_or(String::new(), |(limit, over)| {
+        format!(", {over:.2} of the limit reported by the server, {}", quantity(limit as f64, "bytes"))
+    });
     let (keys, bytes) = (cache.footprint_keys, quantity(cache.footprint_bytes as f64, "bytes"));
-    line("footprint", format!("{keys} keys, {bytes} with their values{limit}"));
-    if let Some(trace) = &cache.trace {
-        line("trace", replayed(trace));
-    }
+    lines.add("footprint", [format!("{keys} keys, {bytes} with their values{limit}")]);
+    lines.add("trace", cache.trace.as_ref().map(replayed));
     for (key, spread) in &cache.operations {
-        line(&format!("  {}", key.replace('_', " ")), format!("{}, {}", spread.count, p50_and_p99(spread)));
+        lines.add(&format!("  {}", key.replace('_', " ")), [format!("{}, {}", spread.count, p50_and_p99(spread))]);
     }
-    if counts.fills + counts.rewrites > 0 {
-        let words = "fills and rewrites follow responses; they are not scheduled and not counted as requests";
-        line("", words.to_owned());
-    }
-    if let Some(words) = &cache.steadiness {
-        line("warm-up", words.clone());
-    }
+    let words = "fills and rewrites follow responses; they are not scheduled and not counted as requests";
+    lines.add("", (counts.fills + counts.rewrites > 0).then(|| words.to_owned()));
+    lines.add("warm-up", cache.steadiness.clone());
 }
 
-/// Number of slow responses that a terminal shows. The JSON has up to [`study::record::SLOWEST_MAX`].
-const SLOWEST_SHOWN: usize = 5;
-
 /// Writes a line per stage, or per part of a single stage: the rate in an open loop, otherwise the number of clients.
-fn stage_lines(stages: &[StageReport], is_open: bool, line: &mut dyn FnMut(&str, String)) {
+fn stage_lines(stages: &[StageReport], is_open: bool, lines: &mut Lines<'_>) {
     let shown = match stages {
         [one] => one.over_time.as_slice(),
         stages => stages,
     };
-    for (at, stage) in shown.iter().enumerate() {
-        let rate = |per_s: f64| quantity(per_s, "1/s");
-        let value = |value: f64| if is_open { rate(value) } else { format!("{value:.0}") };
-        let offered = match stage.from == stage.to {
-            true => value(stage.from),
-            false => format!("{} to {}", value(stage.from), value(stage.to)),
-        };
-        let unit = if is_open { "offered" } else { "clients" };
-        let errors = errors_words(stage.errors, stage.requests);
+    let unit = if is_open { "offered" } else { "clients" };
+    let value = |value: f64| if is_open { quantity(value, "1/s") } else { format!("{value:.0}") };
+    let stage = |stage: &StageReport| {
+        let to = if stage.from == stage.to { String::new() } else { format!(" to {}", value(stage.to)) };
         let latency = [("p50", stage.p50_ns), ("p95", stage.p95_ns), ("p99", stage.p99_ns)];
         let latency = latency.into_iter().filter_map(|(name, ns)| Some(format!(", {name} {}", quantity(ns?, "ns"))));
-        let (answered, latency) = (rate(stage.rate_per_s), latency.collect::<String>());
-        line(if at == 0 { "stages" } else { "" }, format!("{offered} {unit}: {answered} answered{latency}{errors}"));
-    }
-    if !stages.is_empty() {
-        let words = "responses count in the stage in which they arrive; stages of one load are not repetitions";
-        line("", words.to_owned());
-    }
+        let (answered, latency) = (quantity(stage.rate_per_s, "1/s"), latency.collect::<String>());
+        let errors = errors_words(stage.errors, stage.requests);
+        format!("{}{to} {unit}: {answered} answered{latency}{errors}", value(stage.from))
+    };
+    lines.add("stages", shown.iter().map(stage));
+    let words = "responses count in the stage in which they arrive; stages of one load are not repetitions";
+    lines.add("", (!stages.is_empty()).then(|| words.to_owned()));
 }
 
 fn errors_words(errors: u64, requests: u64) -> String {
@@ -388,28 +334,36 @@ fn errors_words(errors: u64, requests: u64) -> String {
 }
 
 fn p50_and_p99(spread: &SpreadNs) -> String {
-    let [p50, p99] =
-        [spread.p50, spread.p99].map(|value| value.map_or("not enough".to_owned(), |ns| quantity(ns, "ns")));
-    format!("p50 {p50}, p99 {p99}")
+    quantiles(spread.p50, spread.p99)
 }
 
-fn operation_lines(head: &str, operations: &[OperationReport], line: &mut dyn FnMut(&str, String)) {
+fn quantiles(p50: Option<f64>, p99: Option<f64>) -> String {
+    format!("p50 {}, p99 {}", quantity_or("not enough", p50, "ns"), quantity_or("not enough", p99, "ns"))
+}
+
+fn journey_words(journey: &JourneyReport, is_alone: bool) -> Vec<String> {
+    let JourneyReport { name, completed, abandoned, session_ns, operations, .. } = journey;
+    let time = session_ns.as_ref().map_or_else(String::new, |time| format!(", {}", p50_and_p99(time)));
+    let abandoned = if *abandoned == 0 { String::new() } else { format!(", {abandoned} abandoned at an error") };
+    let name = if is_alone { String::new() } else { format!("{name}: ") };
+    let first = format!("{name}{completed} to the end{time}{abandoned}");
+    // The operations of a journey have equal shares, which are omitted.
+    [first].into_iter().chain(operation_words(operations, false)).collect()
+}
+
+fn operation_words(operations: &[OperationReport], has_shares: bool) -> impl Iterator<Item = String> {
     let width = operations.iter().map(|operation| operation.name.chars().count()).max().unwrap_or(0);
     let asked = |operation: &OperationReport| operation.requests.saturating_add(operation.errors);
     let all = number::total(operations.iter().map(asked)).max(1);
-    for (at, operation) in operations.iter().enumerate() {
+    operations.iter().map(move |operation| {
         let errors = errors_words(operation.errors, operation.requests);
         let latency = p50_and_p99(&operation.latency_ns);
         let first_byte = operation.first_byte_ns.as_ref();
         let first_byte = first_byte.map_or_else(String::new, |spread| format!(", first byte {}", p50_and_p99(spread)));
-        // The operations of a journey have equal shares, which are omitted.
-        let share = match head {
-            "" => String::new(),
-            _ => format!(" ({})", percent(asked(operation) as f64 / all as f64)),
-        };
-        let head = if at == 0 { head } else { "" };
-        line(head, format!("{:<width$}  {}{share}, {latency}{first_byte}{errors}", operation.name, operation.requests));
-    }
+        let share = format!(" ({})", percent(asked(operation) as f64 / all as f64));
+        let share = if has_shares { share.as_str() } else { "" };
+        format!("{:<width$}  {}{share}, {latency}{first_byte}{errors}", operation.name, operation.requests)
+    })
 }
 
 #[cfg(test)]

@@ -12,36 +12,48 @@ pub struct Style {
 impl Style {
     /// Style of files and pipes, without colors or a maximum width.
     pub const PLAIN: Style = Style { colour: false, width: 0 };
+
+    fn painted(&self, code: &str, text: &str) -> String {
+        if self.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+
+    pub(crate) fn bold(&self, text: &str) -> String {
+        self.painted("1", text)
+    }
+
+    pub(crate) fn dim(&self, text: &str) -> String {
+        self.painted("2", text)
+    }
+
+    pub(crate) fn warn(&self, text: &str) -> String {
+        self.painted("33", text)
+    }
+
+    pub(crate) fn bad(&self, text: &str) -> String {
+        self.painted("31", text)
+    }
 }
 
 /// All color codes of this crate, without the escape character that precedes them.
 pub const COLOUR_CODES: [&str; 5] = ["[0m", "[1m", "[2m", "[31m", "[33m"];
 
-pub(crate) struct Paint<'a>(pub(crate) &'a Style);
+/// Lines that start with a name.
+pub(crate) struct Lines<'a> {
+    pub(crate) text: String,
+    style: &'a Style,
+}
 
-impl Paint<'_> {
-    fn wrapped(&self, code: &str, text: &str) -> String {
-        if self.0.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+impl Lines<'_> {
+    pub(crate) fn new(style: &Style) -> Lines<'_> {
+        Lines { text: String::new(), style }
     }
 
-    pub(crate) fn line(&self, name: &str, text: &str) -> String {
-        format!("  {}  {text}\n", self.dim(&format!("{name:<11}")))
-    }
-
-    pub(crate) fn bold(&self, text: &str) -> String {
-        self.wrapped("1", text)
-    }
-
-    pub(crate) fn dim(&self, text: &str) -> String {
-        self.wrapped("2", text)
-    }
-
-    pub(crate) fn warn(&self, text: &str) -> String {
-        self.wrapped("33", text)
-    }
-
-    pub(crate) fn bad(&self, text: &str) -> String {
-        self.wrapped("31", text)
+    /// Adds a line for each text. Only the first one has the name.
+    pub(crate) fn add(&mut self, name: &str, texts: impl IntoIterator<Item = String>) {
+        for (at, text) in texts.into_iter().enumerate() {
+            let name = format!("{:<11}", if at == 0 { name } else { "" });
+            self.text += &format!("  {}  {text}\n", self.style.dim(&name));
+        }
     }
 }
 

@@ -5,14 +5,13 @@ use std::fmt::Write as _;
 use analysis::visible;
 
 use crate::document::{Block, Document, Reach, Room, Section, Table};
-use crate::terminal_style_and_wrap::{Paint, Style, columns, wrap};
+use crate::terminal_style_and_wrap::{Style, columns, wrap};
 
 /// Renders the question, the answer and the short blocks of every section. Tables list the columns that do not fit.
 pub(crate) fn terminal(document: &Document, style: &Style) -> String {
-    let paint = Paint(style);
-    let mut out = wrap(&format!("{}\n", paint.bold(&document.question)), style.width, 0);
+    let mut out = wrap(&format!("{}\n", style.bold(&document.question)), style.width, 0);
     for banner in &document.banners {
-        out += &wrap(&format!("{}\n", paint.warn(&banner.text)), style.width, 2);
+        out += &wrap(&format!("{}\n", style.warn(&banner.text)), style.width, 2);
         if !banner.command.is_empty() {
             // The command is never wrapped, so that it can be copied.
             let _ = writeln!(out, "Resume with: {}", banner.command);
@@ -26,27 +25,26 @@ pub(crate) fn terminal(document: &Document, style: &Style) -> String {
 }
 
 fn section(out: &mut String, section: &Section, style: &Style) {
-    let paint = Paint(style);
     let mut headed = false;
     let mut noted = false;
     for (_, block) in section.blocks.iter().filter(|(reach, _)| *reach == Reach::All) {
         // Only text and lists need the heading: tables have their own titles, and notes need none.
         let is_words = matches!(block, Block::Text(_) | Block::List(_));
         if is_words && !headed {
-            let _ = writeln!(out, "\n{}", paint.bold(&section.heading));
+            let _ = writeln!(out, "\n{}", style.bold(&section.heading));
             headed = true;
         }
         match block {
             Block::Text(text) => *out += &wrap(&format!("  {text}\n"), style.width, 4),
             Block::List(items) => {
                 for item in items {
-                    *out += &wrap(&format!("  {}\n", paint.warn(&item.text)), style.width, 4);
+                    *out += &wrap(&format!("  {}\n", style.warn(&item.text)), style.width, 4);
                 }
             }
             Block::Table(found) => {
                 out.push('\n');
                 if !found.title.is_empty() {
-                    *out += &wrap(&format!("{}\n", paint.bold(&found.title)), style.width, 0);
+                    *out += &wrap(&format!("{}\n", style.bold(&found.title)), style.width, 0);
                 }
                 *out += &table(found, style);
             }
@@ -54,7 +52,7 @@ fn section(out: &mut String, section: &Section, style: &Style) {
                 if !noted {
                     out.push('\n');
                 }
-                *out += &wrap(&format!("{}\n", paint.dim(text)), style.width, 2);
+                *out += &wrap(&format!("{}\n", style.dim(text)), style.width, 2);
             }
             Block::Code(text) => text.lines().for_each(|line| *out += &format!("    {line}\n")),
             Block::Heading(_) | Block::Pairs(_) | Block::Fold(..) | Block::Figures { .. } => {}
@@ -64,20 +62,16 @@ fn section(out: &mut String, section: &Section, style: &Style) {
 }
 
 pub(crate) fn table(table: &Table, style: &Style) -> String {
-    let paint = Paint(style);
     // Columns are as wide as the escaped text, because levels of a factor may contain any characters.
-    let text_of = |text: &str| visible(text).replace('\n', "\\n");
-    let width_of = |at: usize| {
-        let cells = table.rows.iter().map(|row| columns(&text_of(&row[at].text)));
-        cells.chain([columns(&text_of(&table.heads[at].text))]).max().unwrap_or(0)
-    };
+    let text_of = |text: &String| visible(text).replace('\n', "\\n");
+    let heads = table.heads.iter().map(|head| text_of(&head.text)).collect::<Vec<_>>();
+    let rows = table.rows.iter().map(|row| row.iter().map(|cell| text_of(&cell.text)).collect::<Vec<_>>());
+    let rows = rows.collect::<Vec<_>>();
+    let width_of = |at: usize| rows.iter().chain([&heads]).map(|row| columns(&row[at])).max().unwrap_or(0);
     let there = |at: &usize| table.heads[*at].room != Room::Long;
-    let mut shown = (0..table.heads.len()).filter(there).map(|at| (at, width_of(at))).collect::<Vec<_>>();
+    let mut shown = (0..heads.len()).filter(there).map(|at| (at, width_of(at))).collect::<Vec<_>>();
     let mut dropped = Vec::new();
-    let too_wide = |shown: &[(usize, usize)]| {
-        style.width > 0 && shown.iter().map(|(_, width)| width + 2).sum::<usize>() > style.width
-    };
-    while too_wide(&shown) {
+    while style.width > 0 && shown.iter().map(|(_, width)| width + 2).sum::<usize>() > style.width {
         let rank = |(nth, (at, _)): (usize, &(usize, usize))| match table.heads[*at].room {
             Room::Ranked(rank) => Some((usize::from(rank), nth)),
             Room::Drop => Some((usize::MAX - nth, nth)),
@@ -87,32 +81,27 @@ pub(crate) fn table(table: &Table, style: &Style) -> String {
         dropped.push(shown.remove(next).0);
     }
     dropped.sort_unstable();
-    let line = |text: &dyn Fn(usize) -> String, cell: &dyn Fn(usize) -> String| {
-        let mut line = String::new();
-        for &(at, width) in &shown {
-            let pad = " ".repeat(width - columns(&text(at)));
-            match table.heads[at].right {
-                true => line += &format!("{pad}{}  ", cell(at)),
-                false => line += &format!("{}{pad}  ", cell(at)),
-            }
-        }
+    let line = |cells: &[String], paint: &dyn Fn(&str) -> String| {
+        let cell = |&(at, width): &(usize, usize)| {
+            let (pad, text) = (" ".repeat(width - columns(&cells[at])), paint(&cells[at]));
+            if table.heads[at].right { pad + &text } else { text + &pad }
+        };
+        let line = shown.iter().map(cell).collect::<Vec<_>>().join("  ");
         format!("{}\n", line.trim_end())
     };
-    let head = |at: usize| text_of(&table.heads[at].text);
-    let mut out = line(&head, &|at| paint.bold(&head(at)));
-    for (index, row) in table.rows.iter().enumerate() {
-        let cell = |at: usize| text_of(&row[at].text);
-        out += &line(&cell, &cell);
+    let mut out = line(&heads, &|text| style.bold(text));
+    for (index, row) in rows.iter().enumerate() {
+        out += &line(row, &str::to_owned);
         for (_, text) in table.below.iter().filter(|(at, _)| *at == index) {
             out += &wrap(&format!("    {text}\n"), style.width, 6);
         }
     }
     if !dropped.is_empty() {
-        let name = |at: &usize| {
-            let first = table.rows.first().map(|row| text_of(&row[*at].text)).unwrap_or_default();
-            let is_same = table.rows.len() > 1 && table.rows.iter().all(|row| text_of(&row[*at].text) == first);
-            let all = if is_same { format!(" (all {first})") } else { String::new() };
-            format!("{}{all}", table.heads[*at].text)
+        let name = |&at: &usize| match rows.as_slice() {
+            [first, rest @ ..] if !rest.is_empty() && rest.iter().all(|row| row[at] == first[at]) => {
+                format!("{} (all {})", table.heads[at].text, first[at])
+            }
+            _ => table.heads[at].text.clone(),
         };
         let names = dropped.iter().map(name).collect::<Vec<_>>().join(", ");
         out += &wrap(&format!("Columns hidden (terminal too narrow): {names}.\n"), style.width, 2);
