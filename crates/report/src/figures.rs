@@ -1,6 +1,5 @@
 //! The figures of a report: drawings of panels, and the code that they share.
 
-mod cpu_probes;
 mod flame_graph;
 mod history;
 mod latency_distribution;
@@ -9,11 +8,11 @@ mod metric_over_factor;
 mod miss_ratio;
 mod proxy_overhead;
 mod request_trends;
-mod run_timeline;
 mod search_steps;
 mod series_colours;
 mod svg_file;
 mod trial_timeline;
+mod trials_in_run_order;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,7 +26,7 @@ use series_colours::Colours;
 
 pub(crate) use flame_graph::Flame;
 pub(crate) use history::history;
-pub(crate) use svg_file::{Face, key_svg, svg_file};
+pub(crate) use svg_file::{Face, svg_file};
 
 #[derive(Debug, Default)]
 pub(crate) struct Drawing {
@@ -46,11 +45,21 @@ pub(crate) struct Drawing {
 }
 
 impl Drawing {
+    pub(crate) fn new(name: impl Into<String>, title: impl Into<String>) -> Drawing {
+        Drawing { name: name.into(), title: title.into(), ..Drawing::default() }
+    }
+
     /// Entries of the legend; empty for a single series, or if names beside the lines or slots replace the legend.
     pub(crate) fn legend(&self) -> &[Key] {
         let in_slots = |panel: &Panel| self.keys.iter().all(|key| panel.has_slot(&key.label));
         let named = self.panels.iter().all(|panel| !panel.names.is_empty() || in_slots(panel));
         if named || self.keys.iter().all(|key| key.label == ALL) { &[] } else { &self.keys }
+    }
+
+    /// Key of the hollow markers, if there are any.
+    pub(crate) fn hollow_key(&self) -> Option<Key> {
+        let series = self.keys.first().map_or(0, |key| key.series);
+        (!self.hollow.is_empty()).then(|| Key { series, label: format!("hollow: {}", self.hollow), face: Face::Hollow })
     }
 
     fn name_lines(&mut self) {
@@ -108,40 +117,41 @@ const MARKS: usize = 700;
 pub(crate) fn figures(findings: &Findings, detail: Detail) -> Vec<Drawing> {
     let plain =
         |kind, y: Option<&str>| Wanted { kind, y: y.map(str::to_owned), interval: findings.level, ..Wanted::default() };
+    let is_distribution = |figure: &Wanted| matches!(figure.kind, FigureKind::Ecdf | FigureKind::Quantiles);
+    let is_timeline = |figure: &Wanted| figure.kind == FigureKind::Timeline;
     let mut wanted = findings.figures.clone();
     if wanted.is_empty() {
         wanted = vec![plain(FigureKind::Line, Some("throughput")), plain(FigureKind::Line, Some("latency_mean"))];
     }
-    if !wanted.iter().any(|figure| matches!(figure.kind, FigureKind::Ecdf | FigureKind::Quantiles)) {
+    // If a study draws only distributions, they are its main figures, not supporting ones.
+    let are_distributions = wanted.iter().all(|figure| is_distribution(figure) || is_timeline(figure));
+    if !wanted.iter().any(is_distribution) {
         wanted.push(plain(FigureKind::Quantiles, None));
     }
-    if !wanted.iter().any(|figure| figure.kind == FigureKind::Timeline) {
+    if !wanted.iter().any(is_timeline) {
         wanted.push(plain(FigureKind::Timeline, None));
     }
-    // If a study draws only distributions, they are its main figures, not supporting ones.
-    let is_distribution = |kind| matches!(kind, FigureKind::Ecdf | FigureKind::Quantiles);
-    let are_distributions =
-        wanted.iter().all(|figure| is_distribution(figure.kind) || figure.kind == FigureKind::Timeline);
     let drawn = wanted.iter().enumerate().map(|(index, figure)| match figure.kind {
         FigureKind::Line | FigureKind::Scatter | FigureKind::Interaction => {
             metric_over_factor::over(findings, figure, detail)
         }
         FigureKind::Ecdf | FigureKind::Quantiles => latency_distribution::distribution(findings, figure, detail),
-        FigureKind::Timeline => run_timeline::timeline(findings, figure, detail),
+        FigureKind::Timeline => trials_in_run_order::timeline(findings, figure, detail),
         FigureKind::MissRatio => miss_ratio::miss_ratio(findings, index, figure, detail),
         FigureKind::Added => proxy_overhead::added(findings, figure, detail),
-        FigureKind::MemoryChart => request_trends::memory(findings, figure, detail),
-        FigureKind::ThroughputChart => request_trends::throughput(findings, figure, detail),
+        FigureKind::MemoryChart | FigureKind::ThroughputChart => {
+            request_trends::over_requests(findings, figure, detail)
+        }
         FigureKind::NetworkChart => request_trends::network(findings, figure, detail),
     });
     let drawn = drawn.zip(&wanted).map(|(drawing, figure)| Drawing {
-        supporting: figure.kind == FigureKind::Timeline || (is_distribution(figure.kind) && !are_distributions),
+        supporting: is_timeline(figure) || (is_distribution(figure) && !are_distributions),
         ..drawing
     });
     let more = [
         latency_over_rate::over_rate(findings, detail),
         search_steps::steps(findings, detail),
-        cpu_probes::probes(findings, detail),
+        trials_in_run_order::probes(findings, detail),
         trial_timeline::inside(findings, detail),
     ];
     let more = more.into_iter().flatten().chain(flame_graph::flames(findings, detail));
@@ -172,27 +182,21 @@ struct Facet<'a> {
 impl<'a> Grid<'a> {
     fn new(findings: &'a Findings, wanted: &Wanted, has_x: bool, detail: Detail) -> Grid<'a> {
         let named = |name: &Option<String>| findings.factors.iter().find(|factor| Some(&factor.name) == name.as_ref());
-        let varies = |factor: &&Factor| factor.levels.len() > 1;
         let taken = |factor: &Factor| [&wanted.series, &wanted.facet].contains(&&Some(factor.name.clone()));
-        let mut x = named(&wanted.x).filter(|_| has_x);
-        if has_x && x.is_none() {
-            let mut free = findings.factors.iter().filter(|factor| !taken(factor)).peekable();
-            let first = free.peek().copied();
-            x = free.find(|factor| factor.numeric && varies(factor)).or(first);
-        }
+        let free = || findings.factors.iter().filter(|factor| !taken(factor));
+        let x = named(&wanted.x).or_else(|| free().find(|factor| factor.numeric && factor.varies()));
+        let x = x.or_else(|| free().next()).filter(|_| has_x);
         let is_x = |factor: &Factor| x.is_some_and(|x| x.name == factor.name);
         // With several metrics, each is a series, so every varied factor except the axis splits the figure into panels.
         let series = named(&wanted.series).or_else(|| {
-            let is_free = |factor: &&Factor| !is_x(factor) && !taken(factor) && varies(factor);
-            let mut free = findings.factors.iter().filter(is_free).peekable();
-            let first = free.peek().copied();
+            let free = || free().filter(|factor| !is_x(factor) && factor.varies());
             // Without a series, each named level on an axis still gets its own color.
-            let words = || x.filter(|x| !x.numeric && varies(x));
-            free.find(|factor| !factor.numeric).or(first).or_else(words)
+            let words = || x.filter(|x| !x.numeric && x.varies());
+            free().find(|factor| !factor.numeric).or_else(|| free().next()).or_else(words)
         });
         let series = series.filter(|_| wanted.y_more.is_empty());
         let is_series = |factor: &Factor| series.is_some_and(|series| series.name == factor.name);
-        let rest = |factor: &&Factor| !is_x(factor) && !is_series(factor) && varies(factor);
+        let rest = |factor: &&Factor| !is_x(factor) && !is_series(factor) && factor.varies();
         let facets = findings.factors.iter().filter(rest).collect();
         Grid { findings, x, series, facets, colours: Colours::new(findings), detail }
     }
@@ -206,8 +210,7 @@ impl<'a> Grid<'a> {
     }
 
     fn series_of(&self, row: &Row) -> Option<usize> {
-        let Some(factor) = self.series else { return Some(self.colours.number(0, 0, row)) };
-        Some(self.colours.number(self.colours.first_of(self.series), place_of(factor, row)?, row))
+        self.colours.of(self.series, row)
     }
 
     /// Panels with measurements in the order of the study, and the number of panels omitted for readability.

@@ -8,18 +8,19 @@ pub(crate) mod ticks;
 
 pub(crate) use axis_layout::Axis;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use scale::Scale;
+use text_width_and_wrap::{width, wrap};
 
-use crate::svg::{Path, Svg};
+use crate::svg::{self, Path};
 
 /// Width of every panel, in user units.
 pub(crate) const WIDTH: f64 = 380.0;
 
 pub(crate) const FONT: f64 = 11.5;
 
-/// Effective font size of titles for [`text_width_and_wrap::width`]: 12.5, with bold letters a tenth wider.
+/// Effective font size of titles for [`width`]: 12.5, with bold letters a tenth wider.
 pub(crate) const TITLE: f64 = 12.5 * 1.1;
 
 /// Space above a plot for its value label, in user units.
@@ -100,14 +101,6 @@ impl Layer {
             (!points.is_empty()).then_some(Layer::Dust { series, points, hollow, aside })
         })
     }
-
-    pub(crate) fn deviations(all: impl Iterator<Item = (usize, Vec<Mark>)>, is_many: bool) -> Vec<Layer> {
-        let layers = all.filter(|(_, marks)| !marks.is_empty()).flat_map(|(series, marks)| match is_many {
-            true => Layer::dust(series, &marks, 0.0).collect(),
-            false => vec![Layer::Marks { series, marks, joined: false, aside: 0.0 }],
-        });
-        std::iter::once(Layer::Rule(0.0)).chain(layers).collect()
-    }
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -125,6 +118,11 @@ pub(crate) struct Mark {
 impl Mark {
     pub(crate) fn at(x: f64, y: f64, tip: String) -> Mark {
         Mark { x, y, aside: 0.0, bar: None, hollow: false, tip }
+    }
+
+    /// The value and the ends of the interval.
+    pub(crate) fn values(&self) -> impl Iterator<Item = f64> + use<> {
+        [Some(self.y), self.bar.map(|bar| bar.0), self.bar.map(|bar| bar.1)].into_iter().flatten()
     }
 }
 
@@ -149,20 +147,21 @@ impl Panel {
         let mut wanted = Vec::new();
         for (series, (x, _)) in &lines {
             let Some(name) = names.get(series) else { return false };
-            if place(*x) < farthest - REACH_ASIDE || text_width_and_wrap::width(name, FONT) > END_ROOM {
+            if place(*x) < farthest - REACH_ASIDE || width(name, FONT) > END_ROOM {
                 return false;
             }
             wanted.push((*series, name.clone()));
         }
-        let only_lines = self.series().iter().all(|series| lines.iter().any(|(line, _)| line == series));
+        let mut series = self.layers.iter().filter_map(Layer::series);
+        let only_lines = series.all(|series| lines.iter().any(|(line, _)| *line == series));
         if wanted.is_empty() || !only_lines || self.lying() || !self.below.is_empty() {
             return false;
         }
         self.names = wanted;
         let frame = &self.frames()[0];
-        let ends = self.end_names(frame);
+        let ends = frame.end_names();
         let near = ends.iter().all(|end| (end.y - end.from.1).abs() <= END_ASIDE);
-        if !near || !ends_fit(&ends, frame) {
+        if !near || !frame.has_room_for(&ends) {
             self.names.clear();
         }
         !self.names.is_empty()
@@ -172,325 +171,88 @@ impl Panel {
         self.lying() && self.y.major.iter().any(|(_, slot)| slot == name)
     }
 
-    fn series(&self) -> BTreeSet<usize> {
-        self.layers.iter().filter_map(Layer::series).collect()
-    }
-
     fn line_ends(&self) -> Vec<(usize, (f64, f64))> {
         let mut ends: Vec<(usize, (f64, f64))> = Vec::new();
         for layer in &self.layers {
-            let (series, end) = match layer {
-                Layer::Curve { series, points } | Layer::Simulated { series, points } => {
-                    (*series, points.last().copied())
-                }
-                Layer::Marks { series, marks, joined: true, .. } => {
-                    (*series, marks.last().map(|mark| (mark.x, mark.y)))
-                }
-                _ => continue,
+            let end = match layer {
+                Layer::Curve { points, .. } | Layer::Simulated { points, .. } => points.last().copied(),
+                Layer::Marks { marks, joined: true, .. } => marks.last().map(|mark| (mark.x, mark.y)),
+                _ => None,
             };
-            ends.extend(end.filter(|_| ends.iter().all(|(known, _)| *known != series)).map(|end| (series, end)));
+            let end = layer.series().zip(end);
+            ends.extend(end.filter(|(series, _)| ends.iter().all(|(known, _)| known != series)));
         }
         ends
     }
 
-    fn end_names(&self, frame: &Frame) -> Vec<EndName> {
-        let lines = self.line_ends();
-        let of_series = self.names.iter().filter_map(|(series, name)| {
-            let (_, end) = lines.iter().find(|(line, _)| line == series)?;
-            Some((Some(*series), name, *end))
-        });
-        let plain = self.layers.iter().filter_map(|layer| match layer {
-            Layer::Plain { name, points, .. } if !name.is_empty() => Some((None, name, *points.last()?)),
+    fn plain_lines(&self) -> impl Iterator<Item = (&String, &[(f64, f64)])> {
+        self.layers.iter().filter_map(|layer| match layer {
+            Layer::Plain { name, points, .. } if !name.is_empty() => Some((name, points.as_slice())),
             _ => None,
-        });
-        let ends = of_series.chain(plain).filter_map(|(series, name, (x, y))| {
-            let from = self.place(frame, x, y, 0.0)?;
-            Some(EndName { series, lines: text_width_and_wrap::wrap(name, END_ROOM, FONT), from, y: from.1 })
-        });
-        let mut ends = ends.collect::<Vec<_>>();
-        ends.sort_by(|a, b| a.from.1.total_cmp(&b.from.1));
-        spread(&mut ends, frame.top - LINE / 2.0, frame.bottom + LINE / 2.0);
-        ends
+        })
     }
 
     pub(crate) fn height(&self) -> f64 {
         let frames = self.frames();
-        let (Some(last), Some(frame)) = (self.all().last(), frames.last()) else { return BOTTOM };
-        let marks = last.slot_lines(frame).saturating_sub(1) + last.x_label().len().saturating_sub(1);
-        frame.bottom + BOTTOM + LINE * marks as f64
+        let Some(frame) = frames.last() else { return BOTTOM };
+        let lines = frame.slot_lines().saturating_sub(1) + frame.panel.x_label().len().saturating_sub(1);
+        frame.bottom + BOTTOM + LINE * lines as f64
     }
 
-    pub(crate) fn draw(&self, svg: &mut Svg) {
-        svg.lines("tt", (4.0, 14.0), TITLE_LINE, &self.title_lines());
-        for (index, (panel, frame)) in self.all().zip(&self.frames()).enumerate() {
-            panel.draw_axes(svg, frame, index == self.below.len());
-            for layer in &panel.layers {
-                panel.draw_layer(svg, frame, layer);
-            }
-            for end in panel.end_names(frame) {
-                end.draw(svg, frame);
-            }
+    pub(crate) fn draw(&self) -> String {
+        let mut drawn = svg::lines("tt", (4.0, 14.0), TITLE_LINE, &self.title_lines());
+        for (index, frame) in self.frames().iter().enumerate() {
+            drawn += &frame.axes(index == self.below.len());
+            drawn.extend(frame.panel.layers.iter().map(|layer| frame.layer(layer)));
+            drawn.extend(frame.end_names().iter().map(|end| frame.end_name(end)));
         }
+        drawn
     }
 
     fn title_lines(&self) -> Vec<String> {
-        text_width_and_wrap::wrap(&self.title, WIDTH - 8.0, TITLE)
+        wrap(&self.title, WIDTH - 8.0, TITLE)
     }
 
     fn x_label(&self) -> Vec<String> {
-        text_width_and_wrap::wrap(&self.x.label, WIDTH - 8.0, FONT)
+        wrap(&self.x.label, WIDTH - 8.0, FONT)
     }
 
     fn y_label(&self) -> Vec<String> {
-        if self.lying() { Vec::new() } else { text_width_and_wrap::wrap(&self.y.label, WIDTH - 8.0, FONT) }
-    }
-
-    fn slot_name(&self, frame: &Frame, label: &str) -> Vec<String> {
-        match self.x.scale {
-            Scale::Slots { count } => {
-                text_width_and_wrap::wrap(label, (frame.right - frame.left) / count as f64 - 6.0, FONT)
-            }
-            _ => vec![label.to_owned()],
-        }
-    }
-
-    fn slot_lines(&self, frame: &Frame) -> usize {
-        self.x.major.iter().map(|(_, label)| self.slot_name(frame, label).len()).max().unwrap_or(1)
+        if self.lying() { Vec::new() } else { wrap(&self.y.label, WIDTH - 8.0, FONT) }
     }
 
     /// Frames of this panel's plot and the plots below, stacked with common left and right edges.
-    fn frames(&self) -> Vec<Frame> {
+    fn frames(&self) -> Vec<Frame<'_>> {
         let widest =
-            |lines: &[String]| lines.iter().map(|line| text_width_and_wrap::width(line, FONT)).fold(0.0, f64::max);
-        let names = |panel: &Panel| -> Vec<Vec<String>> {
-            panel.y.major.iter().map(|(_, label)| text_width_and_wrap::wrap(label, NAMES, FONT)).collect()
-        };
-        let left = self.all().flat_map(names).map(|lines| widest(&lines)).fold(0.0, f64::max);
+            |text: &String, room: f64| wrap(text, room, FONT).iter().map(|line| width(line, FONT)).fold(0.0, f64::max);
+        let labels = self.all().flat_map(|panel| &panel.y.major);
+        let left = labels.map(|(_, label)| widest(label, NAMES)).fold(0.0, f64::max) + 10.0;
         // The last x label is centered on its mark and must stay inside the panel.
-        let last = self.x.major.last().map_or(0.0, |(_, label)| text_width_and_wrap::width(label, FONT) / 2.0);
-        let of_plain = |layer: &Layer| match layer {
-            Layer::Plain { name, .. } => widest(&text_width_and_wrap::wrap(name, END_ROOM, FONT)),
-            _ => 0.0,
-        };
-        let ends = self.all().flat_map(|panel| {
-            let of_series =
-                panel.names.iter().map(|(_, name)| widest(&text_width_and_wrap::wrap(name, END_ROOM, FONT)));
-            of_series.chain(panel.layers.iter().map(of_plain))
-        });
-        let ends = ends.fold(0.0, f64::max);
-        let ends = if ends > 0.0 { ends + END_GAP + 2.0 } else { 0.0 };
-        let (left, right) = (left + 10.0, WIDTH - last.clamp(8.0, 40.0).max(ends));
-        let mut top = TITLE_LINE * self.title_lines().len() as f64;
-        let mut frames: Vec<Frame> = Vec::new();
+        let last = self.x.major.last().map_or(0.0, |(_, label)| width(label, FONT) / 2.0);
+        let names = self.all().flat_map(|panel| &panel.names).map(|(_, name)| name);
+        let names = names.chain(self.all().flat_map(Panel::plain_lines).map(|(name, _)| name));
+        let ends = names.map(|name| widest(name, END_ROOM) + END_GAP + 2.0).fold(0.0, f64::max);
+        let right = WIDTH - last.clamp(8.0, 40.0).max(ends);
+        let mut top = TITLE_LINE * self.title_lines().len() as f64 - BETWEEN;
+        let mut frames = Vec::new();
         for panel in self.all() {
-            top += if frames.is_empty() { 0.0 } else { BETWEEN };
             let height = match panel.y.scale {
                 Scale::Slots { count } => {
-                    let lines = names(panel).iter().map(Vec::len).max().unwrap_or(1);
+                    let names = panel.y.major.iter().map(|(_, label)| wrap(label, NAMES, FONT).len());
+                    let lines = names.max().unwrap_or(1);
                     let slot = if lines > 1 { panel.slot.max(LINE * lines as f64 + 6.0) } else { panel.slot };
-                    top += TOP - 18.0;
+                    top += BETWEEN + TOP - 18.0;
                     slot * count as f64 + 6.0
                 }
                 _ => {
-                    top += TOP + LINE * panel.y_label().len().saturating_sub(1) as f64;
+                    top += BETWEEN + TOP + LINE * panel.y_label().len().saturating_sub(1) as f64;
                     panel.tall
                 }
             };
-            frames.push(Frame { left, right, top, bottom: top + height });
+            frames.push(Frame { panel, left, right, top, bottom: top + height });
             top += height;
         }
         frames
-    }
-
-    fn draw_axes(&self, svg: &mut Svg, frame: &Frame, named: bool) {
-        let lying = self.lying();
-        let (mut major, mut minor) = (Path::default(), Path::default());
-        let values = if lying { &self.x } else { &self.y };
-        let line = |path: &mut Path, value: f64| {
-            if lying {
-                if let Some(x) = frame.x(&values.scale, value) {
-                    path.to(x, frame.top).down(frame.bottom);
-                }
-            } else if let Some(y) = frame.y(&values.scale, value) {
-                path.to(frame.left, y).across(frame.right);
-            }
-        };
-        values.major.iter().for_each(|(value, _)| line(&mut major, *value));
-        values.minor.iter().for_each(|value| line(&mut minor, *value));
-        for (class, path) in [("gm", minor), ("gr", major)].into_iter().filter(|(_, path)| !path.is_empty()) {
-            svg.path(class, &path);
-        }
-        let mut base = Path::default();
-        base.to(frame.left, frame.top).down(frame.bottom).across(frame.right);
-        for (value, label) in &self.y.major {
-            let Some(y) = frame.y(&self.y.scale, *value) else { continue };
-            let lines = text_width_and_wrap::wrap(label, NAMES, FONT);
-            let first = y + 4.0 - LINE * lines.len().saturating_sub(1) as f64 / 2.0;
-            svg.lines("end", (frame.left - 6.0, first), LINE, &lines);
-        }
-        for x in self.x.minor.iter().filter_map(|value| frame.x(&self.x.scale, *value)) {
-            base.to(x, frame.bottom).down(frame.bottom + 2.5);
-        }
-        for x in self.x.major.iter().filter_map(|(value, _)| frame.x(&self.x.scale, *value)) {
-            base.to(x, frame.bottom).down(frame.bottom + 4.0);
-        }
-        if named {
-            self.name_x(svg, frame);
-        }
-        svg.path("ax", &base);
-        let label = self.y_label();
-        svg.lines("mu", (4.0, frame.top - 11.0 - LINE * label.len().saturating_sub(1) as f64), LINE, &label);
-    }
-
-    fn name_x(&self, svg: &mut Svg, frame: &Frame) {
-        // Overlapping labels are skipped, except for the last one, which shows the end of the axis.
-        let slots = matches!(self.x.scale, Scale::Slots { .. });
-        let mut taken = f64::NEG_INFINITY;
-        let end = |(value, label): &(f64, String)| {
-            Some(frame.x(&self.x.scale, *value)? - text_width_and_wrap::width(label, FONT) / 2.0)
-        };
-        let end = self.x.major.last().and_then(end).unwrap_or(f64::INFINITY);
-        for (index, (value, label)) in self.x.major.iter().enumerate() {
-            let Some(x) = frame.x(&self.x.scale, *value) else { continue };
-            let half = text_width_and_wrap::width(label, FONT) / 2.0;
-            if slots || (x - half >= taken && (x + half + 4.0 <= end || index + 1 == self.x.major.len())) {
-                svg.lines("mid", (x, frame.bottom + 17.0), LINE, &self.slot_name(frame, label));
-                taken = x + half + 4.0;
-            }
-        }
-        let below = LINE * self.slot_lines(frame).saturating_sub(1) as f64;
-        for (index, line) in self.x_label().iter().enumerate() {
-            let half = text_width_and_wrap::width(line, FONT) / 2.0;
-            let middle = ((frame.left + frame.right) / 2.0).min(WIDTH - half).max(half);
-            let y = frame.bottom + 34.0 + below + LINE * index as f64;
-            svg.element("text").attr("class", "mu mid").num("x", middle).num("y", y).text(line);
-        }
-    }
-
-    fn draw_layer(&self, svg: &mut Svg, frame: &Frame, layer: &Layer) {
-        let series = layer.series();
-        if let Some(series) = series {
-            let class = format!("c{}", style::colour_class(series));
-            svg.element("g").attr("class", &class).attr("data-s", &series.to_string()).open();
-        }
-        let series = series.unwrap_or(0);
-        match layer {
-            Layer::Rule(value) => {
-                if let Some(y) = frame.y(&self.y.scale, *value) {
-                    svg.path("rf", Path::default().to(frame.left, y).across(frame.right));
-                }
-            }
-            Layer::Plain { points, dashed, .. } => {
-                self.draw_line(svg, frame, if *dashed { "l fg l2" } else { "l fg" }, points, 0.0);
-            }
-            Layer::Heat { cells, .. } => self.draw_cells(svg, frame, cells),
-            Layer::Curve { points, .. } => self.draw_line(svg, frame, style::dashes(series), points, 0.0),
-            Layer::Fit { points, .. } => self.draw_line(svg, frame, "l ft", points, 0.0),
-            Layer::Simulated { series, points } => self.draw_line(svg, frame, style::simulated(*series), points, 0.0),
-            Layer::Band { points, .. } => self.draw_band(svg, frame, points),
-            Layer::Dust { points, hollow, aside, .. } => {
-                let mut path = Path::default();
-                for (x, y) in points {
-                    if let Some((x, y)) = self.place(frame, *x, *y, *aside) {
-                        // A zero-length line with round ends is the shortest way to draw a dot.
-                        path.to(x, y).across(x);
-                    }
-                }
-                svg.path("d", &path);
-                if *hollow {
-                    // A dot in the background color turns each larger dot into a ring.
-                    svg.path("dh", &path);
-                }
-            }
-            Layer::Marks { marks, joined, aside, .. } => {
-                if *joined {
-                    let points: Vec<(f64, f64)> = marks.iter().map(|mark| (mark.x, mark.y)).collect();
-                    self.draw_line(svg, frame, style::dashes(series), &points, *aside);
-                }
-                for mark in marks {
-                    self.draw_mark(svg, frame, series, mark, *aside);
-                }
-            }
-        }
-        if layer.series().is_some() {
-            svg.close();
-        }
-    }
-
-    fn draw_line(&self, svg: &mut Svg, frame: &Frame, class: &str, points: &[(f64, f64)], aside: f64) {
-        let places = points.iter().filter_map(|(x, y)| self.place(frame, *x, *y, aside)).collect::<Vec<_>>();
-        if places.len() > 1 {
-            svg.path(class, &Path::through(places));
-        }
-    }
-
-    /// Draws one path per shade and one stroke per cell, as thick as the cell is high. Adjacent cells share a stroke.
-    fn draw_cells(&self, svg: &mut Svg, frame: &Frame, cells: &[Cell]) {
-        for shade in 1..=style::SHADES {
-            // Thickness is in tenths of a unit, because floats cannot be keys.
-            let mut paths: BTreeMap<u64, (Path, (f64, f64))> = BTreeMap::new();
-            for cell in cells.iter().filter(|cell| cell.shade == shade) {
-                let corners =
-                    self.place(frame, cell.x.0, cell.y.0, 0.0).zip(self.place(frame, cell.x.1, cell.y.1, 0.0));
-                let Some(((left, low), (right, high))) = corners else { continue };
-                let thick = ((low - high).abs() * 10.0).round() as u64;
-                let y = (low + high) / 2.0;
-                let (path, at) = paths.entry(thick).or_insert((Path::default(), (f64::NAN, f64::NAN)));
-                if *at != (left, y) {
-                    path.to(left, y);
-                }
-                path.across(right);
-                *at = (right, y);
-            }
-            for (thick, (path, _)) in paths {
-                svg.stroke(&format!("ht t{shade}"), thick as f64 / 10.0, &path);
-            }
-        }
-    }
-
-    fn draw_band(&self, svg: &mut Svg, frame: &Frame, points: &[(f64, f64, f64)]) {
-        let place = |(x, low, high): &(f64, f64, f64)| {
-            Some((self.place(frame, *x, *low, 0.0)?, self.place(frame, *x, *high, 0.0)?))
-        };
-        let places: Vec<_> = points.iter().filter_map(place).collect();
-        if places.len() > 1 {
-            let back = places.iter().rev().map(|(_, high)| *high);
-            svg.path("bd", Path::through(places.iter().map(|(low, _)| *low).chain(back)).shut());
-        }
-    }
-
-    fn draw_mark(&self, svg: &mut Svg, frame: &Frame, series: usize, mark: &Mark, aside: f64) {
-        let Some((x, y)) = self.place(frame, mark.x, mark.y, aside + mark.aside) else { return };
-        let mut shape = Path::default();
-        style::marker(&mut shape, series, x, y, RADIUS);
-        let Some(bar) = mark.bar.and_then(|bar| self.bar(frame, bar, x, y)) else {
-            return svg.path_with_tip(if mark.hollow { "m k h" } else { "m k" }, &shape, &mark.tip);
-        };
-        svg.group(if mark.hollow { "m h" } else { "m" });
-        svg.tip(&mark.tip);
-        svg.path("e", &bar);
-        svg.path("k", &shape);
-        svg.close();
-    }
-
-    /// Draws the bar of an interval; `None` if the marker would hide everything except the caps.
-    fn bar(&self, frame: &Frame, (low, high): (f64, f64), x: f64, y: f64) -> Option<Path> {
-        let mut bar = Path::default();
-        let length = if self.lying() {
-            let (low, high) = (frame.x(&self.x.scale, low)?, frame.x(&self.x.scale, high)?);
-            bar.to(low, y).across(high).to(low, y - CAP).down(y + CAP).to(high, y - CAP).down(y + CAP);
-            high - low
-        } else {
-            let (low, high) = (frame.y(&self.y.scale, low)?, frame.y(&self.y.scale, high)?);
-            bar.to(x, low).down(high).to(x - CAP, low).across(x + CAP).to(x - CAP, high).across(x + CAP);
-            high - low
-        };
-        (length.abs() > RADIUS * 2.0 + 1.5).then_some(bar)
-    }
-
-    fn place(&self, frame: &Frame, x: f64, y: f64, aside: f64) -> Option<(f64, f64)> {
-        let (dx, dy) = if self.lying() { (0.0, aside) } else { (aside, 0.0) };
-        Some((frame.x(&self.x.scale, x)? + dx, frame.y(&self.y.scale, y)? + dy))
     }
 
     pub(crate) fn slot_room(count: usize) -> f64 {
@@ -538,14 +300,6 @@ fn spread(ends: &mut [EndName], top: f64, bottom: f64) {
     }
 }
 
-fn ends_fit(ends: &[EndName], frame: &Frame) -> bool {
-    let apart = ends.windows(2).all(|two| two[1].y - two[0].y >= (two[0].height() + two[1].height()) / 2.0 - 0.1);
-    let within = |end: &EndName| {
-        end.y - end.height() / 2.0 >= frame.top - LINE && end.y + end.height() / 2.0 <= frame.bottom + LINE
-    };
-    apart && ends.iter().all(within)
-}
-
 struct EndName {
     series: Option<usize>,
     lines: Vec<String>,
@@ -557,40 +311,245 @@ impl EndName {
     fn height(&self) -> f64 {
         LINE * self.lines.len() as f64
     }
-
-    fn draw(&self, svg: &mut Svg, frame: &Frame) {
-        let class = self.series.map_or("fg".to_owned(), |series| format!("c{}", style::colour_class(series)));
-        svg.group(&class);
-        svg.path("nm", &Path::through([self.from, (frame.right + END_GAP - 3.0, self.y)]));
-        svg.close();
-        let first = self.y + 4.0 - LINE * self.lines.len().saturating_sub(1) as f64 / 2.0;
-        svg.lines("", (frame.right + END_GAP, first), LINE, &self.lines);
-    }
 }
 
-struct Frame {
+/// The plot of a panel, which draws values at their positions.
+struct Frame<'a> {
+    panel: &'a Panel,
     left: f64,
     right: f64,
     top: f64,
     bottom: f64,
 }
 
-/// Positions of values in the frame. The ends of an axis are exactly on its edges, despite rounding.
-impl Frame {
-    fn x(&self, scale: &Scale, value: f64) -> Option<f64> {
-        Some(self.left + scale.place(value)?.clamp(0.0, 1.0) * (self.right - self.left))
+impl Frame<'_> {
+    /// Position of a value. The ends of an axis are exactly on its edges, despite rounding.
+    fn x(&self, value: f64) -> Option<f64> {
+        Some(self.left + self.panel.x.scale.place(value)?.clamp(0.0, 1.0) * (self.right - self.left))
     }
 
-    fn y(&self, scale: &Scale, value: f64) -> Option<f64> {
-        let place = scale.place(value)?.clamp(0.0, 1.0);
+    fn y(&self, value: f64) -> Option<f64> {
+        let place = self.panel.y.scale.place(value)?.clamp(0.0, 1.0);
         // Names run from the top, values from the bottom.
-        let from_top = if matches!(scale, Scale::Slots { .. }) { place } else { 1.0 - place };
+        let from_top = if self.panel.lying() { place } else { 1.0 - place };
         Some(self.top + from_top * (self.bottom - self.top))
+    }
+
+    fn place(&self, (x, y): (f64, f64), aside: f64) -> Option<(f64, f64)> {
+        let (dx, dy) = if self.panel.lying() { (0.0, aside) } else { (aside, 0.0) };
+        Some((self.x(x)? + dx, self.y(y)? + dy))
+    }
+
+    fn slot_name(&self, label: &str) -> Vec<String> {
+        match self.panel.x.scale {
+            Scale::Slots { count } => wrap(label, (self.right - self.left) / count as f64 - 6.0, FONT),
+            _ => vec![label.to_owned()],
+        }
+    }
+
+    fn slot_lines(&self) -> usize {
+        self.panel.x.major.iter().map(|(_, label)| self.slot_name(label).len()).max().unwrap_or(1)
+    }
+
+    fn end_names(&self) -> Vec<EndName> {
+        let lines = self.panel.line_ends();
+        let of_series = self.panel.names.iter().filter_map(|(series, name)| {
+            let (_, end) = lines.iter().find(|(line, _)| line == series)?;
+            Some((Some(*series), name, *end))
+        });
+        let plain = self.panel.plain_lines().filter_map(|(name, points)| Some((None, name, *points.last()?)));
+        let ends = of_series.chain(plain).filter_map(|(series, name, end)| {
+            let from = self.place(end, 0.0)?;
+            Some(EndName { series, lines: wrap(name, END_ROOM, FONT), from, y: from.1 })
+        });
+        let mut ends = ends.collect::<Vec<_>>();
+        ends.sort_by(|a, b| a.from.1.total_cmp(&b.from.1));
+        spread(&mut ends, self.top - LINE / 2.0, self.bottom + LINE / 2.0);
+        ends
+    }
+
+    fn has_room_for(&self, ends: &[EndName]) -> bool {
+        let apart = ends.windows(2).all(|two| two[1].y - two[0].y >= (two[0].height() + two[1].height()) / 2.0 - 0.1);
+        let within = |end: &EndName| {
+            end.y - end.height() / 2.0 >= self.top - LINE && end.y + end.height() / 2.0 <= self.bottom + LINE
+        };
+        apart && ends.iter().all(within)
+    }
+
+    fn end_name(&self, end: &EndName) -> String {
+        let class = end.series.map_or("fg".to_owned(), |series| format!("c{}", style::colour_class(series)));
+        let line = Path::through([end.from, (self.right + END_GAP - 3.0, end.y)]);
+        let names = svg::lines("", (self.right + END_GAP, first_line(end.y, &end.lines)), LINE, &end.lines);
+        svg::group(&class, &svg::path("nm", &line)) + &names
+    }
+
+    fn axes(&self, named: bool) -> String {
+        let Panel { x, y, .. } = self.panel;
+        let grid = |values: &mut dyn Iterator<Item = f64>| {
+            let mut path = Path::default();
+            for value in values {
+                match (self.panel.lying(), self.x(value), self.y(value)) {
+                    (true, Some(x), _) => path.to(x, self.top).down(self.bottom),
+                    (false, _, Some(y)) => path.to(self.left, y).across(self.right),
+                    _ => &mut path,
+                };
+            }
+            path
+        };
+        let values = if self.panel.lying() { x } else { y };
+        let minor = ("gm", grid(&mut values.minor.iter().copied()));
+        let major = ("gr", grid(&mut values.major.iter().map(|(value, _)| *value)));
+        let lines = [minor, major].into_iter().filter(|(_, path)| !path.is_empty());
+        let mut drawn = lines.map(|(class, path)| svg::path(class, &path)).collect::<String>();
+        for (value, label) in &y.major {
+            let Some(y) = self.y(*value) else { continue };
+            let lines = wrap(label, NAMES, FONT);
+            drawn += &svg::lines("end", (self.left - 6.0, first_line(y, &lines)), LINE, &lines);
+        }
+        if named {
+            drawn += &self.x_names();
+        }
+        let mut base = Path::default();
+        base.to(self.left, self.top).down(self.bottom).across(self.right);
+        let ticks = x.minor.iter().map(|value| (*value, 2.5)).chain(x.major.iter().map(|(value, _)| (*value, 4.0)));
+        for (x, length) in ticks.filter_map(|(value, length)| Some((self.x(value)?, length))) {
+            base.to(x, self.bottom).down(self.bottom + length);
+        }
+        let label = self.panel.y_label();
+        let first = self.top - 11.0 - LINE * label.len().saturating_sub(1) as f64;
+        drawn + &svg::path("ax", &base) + &svg::lines("mu", (4.0, first), LINE, &label)
+    }
+
+    fn x_names(&self) -> String {
+        // Overlapping labels are skipped, except for the last one, which shows the end of the axis.
+        let Axis { scale, major, .. } = &self.panel.x;
+        let slots = matches!(scale, Scale::Slots { .. });
+        let half = |text: &str| width(text, FONT) / 2.0;
+        let mut taken = f64::NEG_INFINITY;
+        let end = major.last().and_then(|(value, label)| Some(self.x(*value)? - half(label))).unwrap_or(f64::INFINITY);
+        let mut drawn = String::new();
+        for (index, (value, label)) in major.iter().enumerate() {
+            let Some(x) = self.x(*value) else { continue };
+            let (left, right) = (x - half(label), x + half(label) + 4.0);
+            if slots || (left >= taken && (right <= end || index + 1 == major.len())) {
+                drawn += &svg::lines("mid", (x, self.bottom + 17.0), LINE, &self.slot_name(label));
+                taken = right;
+            }
+        }
+        let below = LINE * self.slot_lines().saturating_sub(1) as f64;
+        for (index, line) in self.panel.x_label().iter().enumerate() {
+            let middle = ((self.left + self.right) / 2.0).min(WIDTH - half(line)).max(half(line));
+            let y = self.bottom + 34.0 + below + LINE * index as f64;
+            drawn += &svg::text("mu mid", middle, y, line);
+        }
+        drawn
+    }
+
+    fn layer(&self, layer: &Layer) -> String {
+        let series = layer.series().unwrap_or(0);
+        let drawn = match layer {
+            Layer::Rule(value) => {
+                let rule = |y| svg::path("rf", Path::default().to(self.left, y).across(self.right));
+                self.y(*value).map(rule).unwrap_or_default()
+            }
+            Layer::Plain { points, dashed, .. } => self.line(if *dashed { "l fg l2" } else { "l fg" }, points, 0.0),
+            Layer::Heat { cells, .. } => self.cells(cells),
+            Layer::Curve { points, .. } => self.line(style::dashes(series), points, 0.0),
+            Layer::Fit { points, .. } => self.line("l ft", points, 0.0),
+            Layer::Simulated { points, .. } => self.line(style::simulated(series), points, 0.0),
+            Layer::Band { points, .. } => self.band(points),
+            Layer::Dust { points, hollow, aside, .. } => {
+                let mut path = Path::default();
+                for (x, y) in points.iter().filter_map(|point| self.place(*point, *aside)) {
+                    // A zero-length line with round ends is the shortest way to draw a dot.
+                    path.to(x, y).across(x);
+                }
+                // A dot in the background color turns each larger dot into a ring.
+                let ring = if *hollow { svg::path("dh", &path) } else { String::new() };
+                svg::path("d", &path) + &ring
+            }
+            Layer::Marks { marks, joined, aside, .. } => {
+                let points = marks.iter().map(|mark| (mark.x, mark.y)).collect::<Vec<_>>();
+                let line = if *joined { self.line(style::dashes(series), &points, *aside) } else { String::new() };
+                line + &marks.iter().map(|mark| self.mark(series, mark, *aside)).collect::<String>()
+            }
+        };
+        match layer.series() {
+            Some(series) => format!("<g class=\"c{}\" data-s=\"{series}\">{drawn}</g>", style::colour_class(series)),
+            None => drawn,
+        }
+    }
+
+    fn line(&self, class: &str, points: &[(f64, f64)], aside: f64) -> String {
+        let places = points.iter().filter_map(|point| self.place(*point, aside)).collect::<Vec<_>>();
+        if places.len() > 1 { svg::path(class, &Path::through(places)) } else { String::new() }
+    }
+
+    /// Draws one path per shade and one stroke per cell, as thick as the cell is high. Adjacent cells share a stroke.
+    fn cells(&self, cells: &[Cell]) -> String {
+        // Thickness is in tenths of a unit, because floats cannot be keys.
+        let mut paths: BTreeMap<(usize, u64), (Path, (f64, f64))> = BTreeMap::new();
+        for cell in cells {
+            let corners = self.place((cell.x.0, cell.y.0), 0.0).zip(self.place((cell.x.1, cell.y.1), 0.0));
+            let Some(((left, low), (right, high))) = corners else { continue };
+            let thick = ((low - high).abs() * 10.0).round() as u64;
+            let y = (low + high) / 2.0;
+            let (path, at) = paths.entry((cell.shade, thick)).or_insert((Path::default(), (f64::NAN, f64::NAN)));
+            if *at != (left, y) {
+                path.to(left, y);
+            }
+            path.across(right);
+            *at = (right, y);
+        }
+        let stroke = |((shade, thick), (path, _)): (&(usize, u64), &(Path, _))| {
+            svg::stroke(&format!("ht t{shade}"), *thick as f64 / 10.0, path)
+        };
+        paths.iter().map(stroke).collect()
+    }
+
+    fn band(&self, points: &[(f64, f64, f64)]) -> String {
+        let place =
+            |(x, low, high): &(f64, f64, f64)| Some((self.place((*x, *low), 0.0)?, self.place((*x, *high), 0.0)?));
+        let (low, high): (Vec<_>, Vec<_>) = points.iter().filter_map(place).unzip();
+        let edge = low.iter().chain(high.iter().rev()).copied();
+        if low.len() > 1 { svg::path("bd", Path::through(edge).shut()) } else { String::new() }
+    }
+
+    fn mark(&self, series: usize, mark: &Mark, aside: f64) -> String {
+        let Some((x, y)) = self.place((mark.x, mark.y), aside + mark.aside) else { return String::new() };
+        let shape = style::marker(series, x, y, RADIUS);
+        match mark.bar.and_then(|bar| self.bar(bar, x, y)) {
+            None => svg::path_with_tip(if mark.hollow { "m k h" } else { "m k" }, &shape, &mark.tip),
+            Some(bar) => {
+                let drawn = svg::tip(&mark.tip) + &svg::path("e", &bar) + &svg::path("k", &shape);
+                svg::group(if mark.hollow { "m h" } else { "m" }, &drawn)
+            }
+        }
+    }
+
+    /// Draws the bar of an interval; `None` if the marker would hide everything except the caps.
+    fn bar(&self, (low, high): (f64, f64), x: f64, y: f64) -> Option<Path> {
+        let mut bar = Path::default();
+        let length = if self.panel.lying() {
+            let (low, high) = (self.x(low)?, self.x(high)?);
+            bar.to(low, y).across(high).to(low, y - CAP).down(y + CAP).to(high, y - CAP).down(y + CAP);
+            high - low
+        } else {
+            let (low, high) = (self.y(low)?, self.y(high)?);
+            bar.to(x, low).down(high).to(x - CAP, low).across(x + CAP).to(x - CAP, high).across(x + CAP);
+            high - low
+        };
+        (length.abs() > RADIUS * 2.0 + 1.5).then_some(bar)
     }
 }
 
+/// Baseline of the first of several lines that are centered at `y`.
+fn first_line(y: f64, lines: &[String]) -> f64 {
+    y + 4.0 - LINE * lines.len().saturating_sub(1) as f64 / 2.0
+}
+
 pub(crate) fn panel_svg(panel: &Panel, label: &str) -> String {
-    Svg::image((WIDTH, panel.height()), label, |svg| panel.draw(svg))
+    svg::image((WIDTH, panel.height()), label, &panel.draw())
 }
 
 #[cfg(test)]

@@ -2,103 +2,46 @@
 
 use std::fmt::Write;
 
-#[derive(Debug, Default)]
-pub(crate) struct Svg {
-    text: String,
-    open: Vec<&'static str>,
+pub(crate) fn image((width, height): (f64, f64), label: &str, drawn: &str) -> String {
+    let (height, label) = (height.ceil(), escaped(label));
+    format!("<svg class=\"q\" viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{label}\">{drawn}</svg>")
 }
 
-impl Svg {
-    /// Begins an element, which [`Element::open`], [`Element::empty`] or [`Element::text`] must finish.
-    pub(crate) fn element(&mut self, name: &'static str) -> Element<'_> {
-        let _ = write!(self.text, "<{name}");
-        Element { svg: self, name }
-    }
+pub(crate) fn group(class: &str, drawn: &str) -> String {
+    format!("<g class=\"{class}\">{drawn}</g>")
+}
 
-    pub(crate) fn image((width, height): (f64, f64), label: &str, draw: impl FnOnce(&mut Svg)) -> String {
-        let mut svg = Svg::default();
-        let view = format!("0 0 {width} {}", height.ceil());
-        let image = svg.element("svg").attr("class", "q").attr("viewBox", &view);
-        image.attr("role", "img").attr("aria-label", label).open();
-        draw(&mut svg);
-        svg.close();
-        svg.finish()
-    }
+pub(crate) fn moved(x: f64, y: f64, drawn: &str) -> String {
+    format!("<g transform=\"translate({} {})\">{drawn}</g>", rounded(x), rounded(y))
+}
 
-    pub(crate) fn group(&mut self, class: &str) {
-        self.element("g").attr("class", class).open();
-    }
+pub(crate) fn path(class: &str, path: &Path) -> String {
+    format!("<path class=\"{class}\" d=\"{}\"/>", path.0)
+}
 
-    pub(crate) fn path(&mut self, class: &str, path: &Path) {
-        self.element("path").attr("class", class).attr("d", &path.0).empty();
-    }
+pub(crate) fn stroke(class: &str, width: f64, path: &Path) -> String {
+    format!("<path class=\"{class}\" stroke-width=\"{}\" d=\"{}\"/>", rounded(width), path.0)
+}
 
-    pub(crate) fn stroke(&mut self, class: &str, width: f64, path: &Path) {
-        self.element("path").attr("class", class).num("stroke-width", width).attr("d", &path.0).empty();
-    }
-
-    pub(crate) fn path_with_tip(&mut self, class: &str, path: &Path, tip: &str) {
-        if tip.is_empty() {
-            return self.path(class, path);
-        }
-        self.element("path").attr("class", class).attr("d", &path.0).open();
-        self.tip(tip);
-        self.close();
-    }
-
-    pub(crate) fn lines(&mut self, class: &str, (x, y): (f64, f64), step: f64, lines: &[String]) {
-        for (index, line) in lines.iter().enumerate() {
-            let text = self.element("text");
-            let text = if class.is_empty() { text } else { text.attr("class", class) };
-            text.num("x", x).num("y", y + step * index as f64).text(line);
-        }
-    }
-
-    pub(crate) fn tip(&mut self, text: &str) {
-        if !text.is_empty() {
-            self.element("title").text(text);
-        }
-    }
-
-    pub(crate) fn close(&mut self) {
-        let name = self.open.pop().expect("as many opened as closed");
-        let _ = write!(self.text, "</{name}>");
-    }
-
-    pub(crate) fn finish(self) -> String {
-        assert!(self.open.is_empty(), "`{:?}` still open", self.open);
-        self.text
+pub(crate) fn path_with_tip(class: &str, path: &Path, text: &str) -> String {
+    match text {
+        "" => self::path(class, path),
+        text => format!("<path class=\"{class}\" d=\"{}\">{}</path>", path.0, tip(text)),
     }
 }
 
-#[must_use = "an element must be finished"]
-pub(crate) struct Element<'svg> {
-    svg: &'svg mut Svg,
-    name: &'static str,
+pub(crate) fn text(class: &str, x: f64, y: f64, text: &str) -> String {
+    let class = if class.is_empty() { String::new() } else { format!(" class=\"{class}\"") };
+    format!("<text{class} x=\"{}\" y=\"{}\">{}</text>", rounded(x), rounded(y), escaped(text))
 }
 
-impl Element<'_> {
-    pub(crate) fn attr(self, name: &str, value: &str) -> Self {
-        let _ = write!(self.svg.text, " {name}=\"{}\"", escaped(value));
-        self
-    }
+pub(crate) fn lines(class: &str, (x, y): (f64, f64), step: f64, lines: &[String]) -> String {
+    let line = |(index, line): (usize, &String)| text(class, x, y + step * index as f64, line);
+    lines.iter().enumerate().map(line).collect()
+}
 
-    pub(crate) fn num(self, name: &str, value: f64) -> Self {
-        self.attr(name, &rounded(value).to_string())
-    }
-
-    pub(crate) fn open(self) {
-        self.svg.text.push('>');
-        self.svg.open.push(self.name);
-    }
-
-    pub(crate) fn empty(self) {
-        self.svg.text.push_str("/>");
-    }
-
-    pub(crate) fn text(self, text: &str) {
-        let _ = write!(self.svg.text, ">{}</{}>", escaped(text), self.name);
-    }
+pub(crate) fn tip(text: &str) -> String {
+    if text.is_empty() { String::new() } else { format!("<title>{}</title>", escaped(text)) }
 }
 
 /// Rounds to a tenth of a unit, which is invisible in a 380-unit panel. Panics unless `value` is finite: callers omit
@@ -128,7 +71,7 @@ pub(crate) fn escaped(text: &str) -> String {
     out
 }
 
-#[derive(Debug, Default, Clone)]
+#[derive(Default)]
 pub(crate) struct Path(String);
 
 impl Path {
@@ -156,12 +99,14 @@ impl Path {
         self.command('V', &[y])
     }
 
-    pub(crate) fn circle(&mut self, x: f64, y: f64, radius: f64) -> &mut Self {
-        self.to(x - radius, y);
+    pub(crate) fn circle(x: f64, y: f64, radius: f64) -> Path {
+        let mut path = Path::default();
+        path.to(x - radius, y);
         for side in [1.0, -1.0] {
-            self.command('a', &[radius, radius, 0.0, 1.0, 0.0, side * 2.0 * radius, 0.0]);
+            path.command('a', &[radius, radius, 0.0, 1.0, 0.0, side * 2.0 * radius, 0.0]);
         }
-        self.shut()
+        path.shut();
+        path
     }
 
     pub(crate) fn shut(&mut self) -> &mut Self {
@@ -205,11 +150,8 @@ mod tests {
 
     #[test]
     fn text_and_attributes_are_escaped() {
-        let mut svg = Svg::default();
-        svg.element("g").attr("class", "a\"b'<>&").open();
-        svg.element("text").num("x", 1.5).text("</text><script>&\u{0}\u{FFFF}");
-        svg.element("path").attr("d", &Path::through([(0.0, 1.0), (2.0, 3.0)]).across(4.0).down(5.0).shut().0).empty();
-        svg.close();
-        insta::assert_snapshot!(svg.finish(), @r#"<g class="a&quot;b&#39;&lt;&gt;&amp;"><text x="1.5">&lt;/text&gt;&lt;script&gt;&amp;\x00�</text><path d="M0 1L2 3H4V5z"/></g>"#);
+        let drawn = text("", 1.5, 0.0, "</text><script>&\u{0}\u{FFFF}")
+            + &path("a", Path::through([(0.0, 1.0), (2.0, 3.0)]).across(4.0).down(5.0).shut());
+        insta::assert_snapshot!(image((1.0, 1.5), "a\"b'<>&", &drawn), @r#"<svg class="q" viewBox="0 0 1 2" role="img" aria-label="a&quot;b&#39;&lt;&gt;&amp;"><text x="1.5" y="0">&lt;/text&gt;&lt;script&gt;&amp;\x00�</text><path class="a" d="M0 1L2 3H4V5z"/></svg>"#);
     }
 }

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::{Detail, Drawing};
-use crate::panel::{FONT, WIDTH, text_width_and_wrap};
-use crate::svg::Svg;
+use crate::panel::text_width_and_wrap::{pieces, width};
+use crate::panel::{FONT, WIDTH};
+use crate::svg::{self, rounded};
 use analysis::findings::{Findings, ProfileFinding};
 use analysis::number;
 
@@ -41,22 +42,17 @@ pub(super) fn flames(findings: &Findings, detail: Detail) -> Vec<Drawing> {
     let shown = sampled.len().min(detail.panels);
     let boxes = (detail.curve_points / 5 / shown.max(1)).min(BOXES_MAX);
     let draw = |profile: &&ProfileFinding| {
-        let mut notes = Vec::new();
-        if profile.other_samples > 0 {
-            let others = number::percent(profile.other_samples as f64 / profile.samples as f64);
-            notes.push(format!("Stacks left out are \"other stacks\": {others} of the samples."));
-        }
+        let others = number::percent(profile.other_samples as f64 / profile.samples as f64);
+        let others = format!("Stacks left out are \"other stacks\": {others} of the samples.");
         Drawing {
-            name: format!("flame-{}", stem(&profile.label)),
-            title: format!("CPU profile: {}", profile.label),
             caption: format!(
                 "{}. Width: fraction of the samples in a function and what it calls. Callers are below. Orange: the program; blue: the kernel. Boxes too narrow to \
                  see are left out.",
                 profile.sentence
             ),
             flames: vec![Flame::new(profile, boxes, detail)],
-            notes,
-            ..Drawing::default()
+            notes: (profile.other_samples > 0).then_some(others).into_iter().collect(),
+            ..Drawing::new(format!("flame-{}", stem(&profile.label)), format!("CPU profile: {}", profile.label))
         }
     };
     let mut drawings = sampled.iter().take(shown).map(draw).collect::<Vec<_>>();
@@ -127,36 +123,37 @@ impl Flame {
         self.depth as f64 * ROW
     }
 
-    pub(crate) fn draw(&self, svg: &mut Svg) {
+    pub(crate) fn draw(&self) -> String {
+        let mut drawn = String::new();
         for frame in &self.boxes {
             let (x, width) = (frame.from * WIDE, (frame.to - frame.from) * WIDE);
             let y = self.height() - (frame.depth + 1) as f64 * ROW;
-            svg.group(frame.class);
-            svg.tip(&frame.tip);
             // Subtracting the gap between neighbors must not hide narrow boxes.
-            let drawn = (width - 0.6).max(0.5);
-            let rect = svg.element("rect").attr("class", "k fb").num("x", x).num("y", y);
-            rect.num("width", drawn).num("height", BOX).empty();
+            let [left, top, drawn_width] = [x, y, (width - 0.6).max(0.5)].map(rounded);
+            let tip = svg::tip(&frame.tip);
+            let mut content = format!(
+                "{tip}<rect class=\"k fb\" x=\"{left}\" y=\"{top}\" width=\"{drawn_width}\" height=\"{BOX}\"/>"
+            );
             if width >= NAME_ROOM {
-                let name = shortened(&frame.name, width - 6.0);
-                svg.element("text").attr("class", "fx").num("x", x + 3.0).num("y", y + 12.0).text(&name);
+                content += &svg::text("fx", x + 3.0, y + 12.0, &shortened(&frame.name, width - 6.0));
             }
-            svg.close();
+            drawn += &svg::group(frame.class, &content);
         }
+        drawn
     }
 
     pub(crate) fn svg(&self, label: &str) -> String {
-        Svg::image((WIDE, self.height()), label, |svg| self.draw(svg))
+        svg::image((WIDE, self.height()), label, &self.draw())
     }
 }
 
 fn shortened(name: &str, room: f64) -> String {
-    if text_width_and_wrap::width(name, FONT) <= room {
+    if width(name, FONT) <= room {
         return name.to_owned();
     }
-    let left = room - text_width_and_wrap::width("…", FONT);
-    let first = text_width_and_wrap::pieces(name, left, FONT)[0];
-    if text_width_and_wrap::width(first, FONT) <= left { format!("{first}…") } else { String::new() }
+    let left = room - width("…", FONT);
+    let first = pieces(name, left, FONT)[0];
+    if width(first, FONT) <= left { format!("{first}…") } else { String::new() }
 }
 
 #[cfg(test)]

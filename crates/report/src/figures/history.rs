@@ -1,5 +1,7 @@
 //! A metric over the runs of a study.
 
+use std::collections::BTreeSet;
+
 use super::{Detail, Drawing, Key};
 use crate::panel::{Axis, Layer, Mark, Panel, style};
 use analysis::enum_words_and_lists::capitalised;
@@ -21,7 +23,7 @@ fn drawing(history: &History, machine: &MachineHistory, index: usize, points: us
     let metric = &history.metric;
     let labels = machine.runs.iter().enumerate().map(|(at, run)| (at as f64, short(run))).collect::<Vec<_>>();
     let x = Axis::levels(&labels, "run in order of time, by commit (*: with changes)", 0.06);
-    let (mut layers, mut keys, mut values, mut marked) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut layers, mut keys, mut values, mut marked) = (Vec::new(), Vec::new(), Vec::new(), BTreeSet::new());
     let shown = machine.points.iter().take(points).collect::<Vec<_>>();
     for (place, point) in shown.iter().enumerate() {
         let aside = (place as f64 - (shown.len() as f64 - 1.0) / 2.0) * ASIDE;
@@ -40,16 +42,13 @@ fn drawing(history: &History, machine: &MachineHistory, index: usize, points: us
             if marks.iter().all(|mark| mark.y >= 0.0) {
                 marks.iter_mut().filter_map(|mark| mark.bar.as_mut()).for_each(|bar| bar.0 = bar.0.max(0.0));
             }
-            let ends = |mark: &Mark| [Some(mark.y), mark.bar.map(|bar| bar.0), mark.bar.map(|bar| bar.1)];
-            values.extend(marks.iter().flat_map(ends).flatten());
+            values.extend(marks.iter().flat_map(Mark::values));
             marked.extend(point.values.iter().flatten().flat_map(|value| &value.marks).map(|mark| mark.text()));
             let label = if quick { format!("{}, quick", point.label) } else { point.label.clone() };
             keys.push(Key::measured(series, label));
             layers.push(Layer::Marks { series, marks, joined: true, aside });
         }
     }
-    marked.sort_unstable();
-    marked.dedup();
     let y = Axis::of_values(values.into_iter(), metric.unit, metric.text);
     let mut panels = vec![Panel::new(String::new(), x.clone(), y, layers)];
     panels.extend(speed(machine, &x, shown.len()));
@@ -58,19 +57,18 @@ fn drawing(history: &History, machine: &MachineHistory, index: usize, points: us
         notes.push(format!("{} of {} design points; --point selects others.", points, machine.points.len()));
     }
     let quick = machine.runs.iter().any(|run| run.head.quick);
+    let title = format!("{} over runs on {}", capitalised(metric.noun), machine.machine.name);
     Drawing {
-        name: format!("history-{}-{}", index + 1, metric.name),
-        title: format!("{} over runs on {}", capitalised(metric.noun), machine.machine.name),
         caption: format!(
             "Markers: means over the trials of a run. Bars: its interval{}. Separate runs of one server differ by more than their intervals say. Second panel: CPU speed by the probe \
              relative to the median of these runs, in per cent; no value is adjusted for it.",
             if quick { ", of quick runs without a stated confidence" } else { "" }
         ),
         keys,
-        hollow: marked.join(" or "),
+        hollow: marked.into_iter().collect::<Vec<_>>().join(" or "),
         panels,
         notes,
-        ..Drawing::default()
+        ..Drawing::new(format!("history-{}-{}", index + 1, metric.name), title)
     }
 }
 
@@ -82,10 +80,9 @@ fn short(run: &HistoryRun) -> String {
 }
 
 fn mark(at: usize, run: &HistoryRun, value: &PointValue, label: &str, unit: &str, detail: Detail) -> Mark {
-    let bar =
-        value.estimate.map(|estimate| (estimate.low, estimate.high)).filter(|bar| drawable(bar.0) && drawable(bar.1));
-    let words =
-        value.estimate.map_or_else(|| number::quantity(value.mean, unit), |estimate| number::estimate(&estimate, unit));
+    let bar = value.estimate.map(|found| (found.low, found.high)).filter(|bar| drawable(bar.0) && drawable(bar.1));
+    let words = value.estimate.map(|found| number::estimate(&found, unit));
+    let words = words.unwrap_or_else(|| number::quantity(value.mean, unit));
     let revision = value.revision_in(&run.head).unwrap_or("unknown revision");
     let (trials, started) = (number::count(value.n, "trial"), &run.head.started);
     let tip = detail.tip(|| format!("{label}\n{words} ({trials})\n{}, {revision}, {started}", run.head.run));

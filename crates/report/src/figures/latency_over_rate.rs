@@ -44,7 +44,10 @@ pub(super) fn over_rate(findings: &Findings, detail: Detail) -> Option<Drawing> 
     if rate.is_some_and(|rate| is_drawn(findings, rate)) {
         return None;
     }
-    let mut lines = lines(findings, rate);
+    let is_rate = |factor: &Factor| rate.is_some_and(|rate| rate.name == factor.name);
+    let names = findings.factors.iter().filter(|factor| factor.varies() && !is_rate(factor));
+    let names = names.map(|factor| factor.name.clone()).collect::<Vec<_>>();
+    let mut lines = lines(findings, &names);
     let left_out = lines.len().saturating_sub(LINES_MAX);
     lines.truncate(LINES_MAX);
     let rows = lines.iter().map(|line| line.row).collect::<Vec<_>>();
@@ -70,8 +73,6 @@ pub(super) fn over_rate(findings: &Findings, detail: Detail) -> Option<Drawing> 
     if panels.is_empty() {
         return None;
     }
-    let names = findings.factors.iter().filter(|factor| factor.varies() && !is(factor, rate));
-    let names = names.map(|factor| factor.name.clone()).collect::<Vec<_>>();
     let label = |line: &Line<'_>| (!names.is_empty()).then(|| label::label(&names, &line.row.factors));
     let key = |(line, series): (_, &usize)| Key::measured(*series, label(line).unwrap_or(super::ALL.to_owned()));
     let rest = ", where wider than the marker; none for a single trial; one that ends at the frame continues beyond it";
@@ -80,19 +81,13 @@ pub(super) fn over_rate(findings: &Findings, detail: Detail) -> Option<Drawing> 
     let marks = points().flat_map(|point| &point.marks).map(|mark| mark.text()).collect::<BTreeSet<_>>();
     let hollow = marks.into_iter().chain(bounds.then_some("a lower bound")).collect::<Vec<_>>().join(" or ");
     Some(Drawing {
-        name: "over-rate".to_owned(),
-        title: "Latency over the offered rate".to_owned(),
         caption: format!("Markers: means over the trials at a rate, including search trials. Bars: {bars}."),
         keys: lines.iter().zip(&series).map(key).collect(),
         hollow,
         panels,
         notes: super::left_out(left_out, "lines are not drawn").into_iter().collect(),
-        ..Drawing::default()
+        ..Drawing::new("over-rate", "Latency over the offered rate")
     })
-}
-
-fn is(factor: &Factor, other: Option<&Factor>) -> bool {
-    other.is_some_and(|other| other.name == factor.name)
 }
 
 /// Returns the numeric factor that changes the offered rate most; `None` if none changes it.
@@ -133,10 +128,10 @@ fn offered(row: &Row) -> Option<f64> {
     stats::interval::average(&rates).filter(|rate| *rate > 0.0 && drawable(*rate))
 }
 
-fn lines<'a>(findings: &'a Findings, rate: Option<&Factor>) -> Vec<Line<'a>> {
-    let apart = findings.factors.iter().filter(|factor| factor.varies() && !is(factor, rate)).collect::<Vec<_>>();
+/// Lines of points over the rate. `names` are the factors that tell lines apart.
+fn lines<'a>(findings: &'a Findings, names: &[String]) -> Vec<Line<'a>> {
     let keyed = |row: &'a Row| {
-        let key = apart.iter().map(|factor| row.factors.get(&factor.name)).collect::<Vec<_>>();
+        let key = names.iter().map(|name| row.factors.get(name)).collect::<Vec<_>>();
         let points = points(findings, row);
         (!points.is_empty()).then_some(((key, row.idle), (row, points)))
     };
@@ -148,13 +143,12 @@ fn lines<'a>(findings: &'a Findings, rate: Option<&Factor>) -> Vec<Line<'a>> {
     };
     // Rows precede capacities, because a line takes the label of its first row.
     let rows = findings.rows.iter().chain(&findings.capacities);
-    let mut lines = grouped(rows.filter_map(keyed)).into_iter().map(line).collect::<Vec<_>>();
-    let several = |line: &Line<'_>| match line.points.as_slice() {
+    let lines = grouped(rows.filter_map(keyed)).into_iter().map(line);
+    let has_several = |line: &Line<'_>| match line.points.as_slice() {
         [first, .., last] => last.rate_per_s > first.rate_per_s * (1.0 + SAME),
         _ => false,
     };
-    lines.retain(several);
-    lines
+    lines.filter(has_several).collect()
 }
 
 fn points<'a>(findings: &Findings, row: &'a Row) -> Vec<Point<'a>> {

@@ -5,9 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use study::Metric;
 use study::plan::{Figure as Wanted, FigureKind};
 
-use super::{Detail, Drawing, Facet, Grid, Key, MARKS, bars, hollow, is_drawable, left_out, metric_of, percent, tip};
+use super::{
+    Detail, Drawing, Facet, Grid, Key, MARKS, bars, hollow, is_drawable, left_out, metric_of, percent, place_of, tip,
+};
+use crate::panel::scale::Scale;
 use crate::panel::{Axis, Layer, Mark, Panel};
-use analysis::enum_words_and_lists::capitalised;
+use analysis::enum_words_and_lists::{capitalised, serde_name};
 use analysis::findings::{CurvePoint, Factor, Findings, Row, Scalability, TrialFinding};
 use analysis::number::{self, drawable};
 use analysis::value::estimate_at;
@@ -20,23 +23,24 @@ struct Over<'a> {
     level: f64,
     /// Lower limit of bars: zero unless a value is negative, since intervals over few trials can extend below zero.
     floor: f64,
-    /// Whether lines also join the levels of a text factor.
-    interaction: bool,
     trials: bool,
     /// Whether there are so many trials that they are drawn as dots.
     dust: bool,
     labels: BTreeMap<usize, String>,
-    across: Across<'a>,
 }
 
-enum Across<'a> {
-    Levels(&'a Factor, Vec<(f64, String)>),
-    /// Levels of a text factor, with one slot each.
-    Words(&'a Factor, Vec<usize>),
-    /// Levels of a text factor side by side, joined by lines.
-    Steps(&'a Factor, Vec<usize>),
-    /// A single level, with one slot per series.
-    Series(Vec<usize>),
+/// The axis other than the metric's.
+struct Across<'a> {
+    axis: Axis,
+    /// Factor on the axis; `None` for a single level, with one slot per series.
+    factor: Option<&'a Factor>,
+    /// Position of each level of the factor by its index or, without a factor, of each series.
+    places: BTreeMap<usize, f64>,
+    /// Space for the markers of one position side by side, in user units.
+    width: f64,
+    /// Height of a slot in user units, if the axis is vertical with space for names.
+    slot: Option<f64>,
+    joined: bool,
 }
 
 /// Draws lines over a numeric factor with two or more measured levels. For other factors, lists estimates vertically,
@@ -48,63 +52,59 @@ pub(super) fn over(findings: &Findings, wanted: &Wanted, detail: Detail) -> Draw
     metrics.extend(wanted.y_more.iter().cloned());
     let (unit, text) = axis_of(&metrics);
     let (facets, more) = grid.facets();
+    let rows = facets.iter().flat_map(|facet| facet.rows.iter().copied()).collect::<Vec<_>>();
+    let dust = trials && rows.iter().map(|row| row.n).sum::<usize>() * metrics.len() > MARKS;
     let labels = labels(&grid, &metrics);
-    let mut over = Over {
-        grid,
-        metrics,
-        unit,
-        level: wanted.interval,
-        floor: f64::NEG_INFINITY,
-        interaction: wanted.kind == FigureKind::Interaction,
-        trials,
-        dust: false,
-        labels,
-        across: Across::Series(Vec::new()),
-    };
-    over.across = over.across(&facets);
-    let points = || facets.iter().flat_map(|facet| facet.rows.iter().copied());
-    over.dust = trials && points().map(|row| row.n).sum::<usize>() * over.metrics.len() > MARKS;
+    let mut over = Over { grid, metrics, unit, level: wanted.interval, floor: f64::NEG_INFINITY, trials, dust, labels };
+    let across = over.across(&rows, wanted.kind == FigureKind::Interaction);
 
+    // The scale covers the values of all rows, so that all figures of a metric share it.
     let measured = || findings.rows.iter().filter(|row| row.n > 0);
-    if measured().flat_map(|row| over.all_marks(row)).all(|mark| mark.y >= 0.0) {
+    let all_marks = |over: &Over<'_>| {
+        let of_row = |row| (0..over.metrics.len()).flat_map(move |metric| over.marks_of(row, metric, 0.0, 0.0));
+        measured().flat_map(of_row).collect::<Vec<_>>()
+    };
+    if all_marks(&over).iter().all(|mark| mark.y >= 0.0) {
         over.floor = 0.0;
     }
-    // The scale covers the values of all rows, so that all figures of a metric share it.
-    let values = measured().flat_map(|row| over.all_marks(row));
-    let values = values
-        .flat_map(|mark| [mark.y].into_iter().chain(mark.bar.map(|b| [b.0, b.1]).into_iter().flatten()))
-        .collect::<Vec<_>>();
+    let values = all_marks(&over).iter().flat_map(Mark::values).collect::<Vec<_>>();
     let most = values.iter().copied().filter(|value| drawable(*value)).fold(0.0, f64::max);
     // Fitted curves may extend the axis beyond the points, but must not compress the points.
-    let curves = facets.iter().flat_map(|facet| over.curves(facet));
+    let curves = facets.iter().flat_map(|facet| over.curves(facet, &across));
     let curves = curves.flat_map(|(_, found)| found.curve.iter().flat_map(|at| [at.rate_per_s, at.low, at.high]));
     let curves = curves.filter(|value| *value > 0.0 && *value <= most * 1.3).collect::<Vec<_>>();
     // All panels share a value axis, so that they can be compared.
     let axis = Axis::of_values(values.into_iter().chain(curves), &over.unit, &text);
-    let panels: Vec<Panel> = facets.iter().map(|facet| over.panel(facet, &axis)).collect();
+    let panels: Vec<Panel> = facets.iter().map(|facet| over.panel(facet, &across, &axis)).collect();
 
-    let (name, title, caption) = over.words(findings, wanted);
-    let used = over.used(points());
     let left_out = left_out(more, "panels are not drawn; the table has their numbers");
-    let mut drawing = Drawing { name, title, caption, ..over.grid.drawing(&facets, panels, left_out) };
+    let mut drawing = Drawing {
+        name: format!("{}-{}", serde_name(wanted.kind), over.metrics[0]),
+        title: over.title(wanted, &across),
+        caption: over.caption(findings, wanted, &across),
+        ..over.grid.drawing(&facets, panels, left_out)
+    };
     if over.metrics.len() > 1 {
         let key = |series: usize| Key::measured(series, &*over.labels[&series]);
-        drawing.keys = used.into_iter().map(key).collect();
+        drawing.keys = over.used(&rows).into_iter().map(key).collect();
     }
     if trials {
         // A trial has its own verdict, even if its row has none.
-        drawing.hollow =
-            hollow(points().flat_map(|row| row.marks.iter().chain(row.trials.iter().flat_map(|trial| &trial.marks))));
+        let marks =
+            rows.iter().flat_map(|row| row.marks.iter().chain(row.trials.iter().flat_map(|trial| &trial.marks)));
+        drawing.hollow = hollow(marks);
     }
-    let each = |pick: &dyn Fn(&Row, &str) -> bool| {
-        points().map(|row| over.metrics.iter().filter(|metric| pick(row, metric)).count()).sum::<usize>()
+    let count = |pick: &dyn Fn(&Row, usize) -> bool| {
+        rows.iter().map(|row| (0..over.metrics.len()).filter(|metric| pick(row, *metric)).count()).sum::<usize>()
     };
-    let all = points().count() * over.metrics.len();
-    let bare = each(&|row, metric| row.metrics.get(metric).is_some_and(|m| m.mean.is_some() && m.estimate.is_none()));
+    let all = rows.len() * over.metrics.len();
+    let bare = count(&|row, metric| {
+        row.metrics.get(&over.metrics[metric]).is_some_and(|found| found.mean.is_some() && found.estimate.is_none())
+    });
     if bare > 0 && !trials {
         drawing.notes.insert(0, format!("Points without an interval have no bar: {bare} of {all}."));
     }
-    let missing = each(&|row, metric| over.marks_of(row, metric, 0.0, 0.0).is_empty());
+    let missing = count(&|row, metric| over.marks_of(row, metric, 0.0, 0.0).is_empty());
     if missing > 0 {
         let names = over.metrics.join(", ");
         drawing.notes.insert(0, format!("{missing} of {all} points have no value of {names}."));
@@ -120,10 +120,7 @@ fn axis_of(metrics: &[String]) -> (String, String) {
         [_] => (unit, text),
         all if all.iter().all(|metric| metric.starts_with("latency_")) => (unit, "latency".to_owned()),
         all if all.iter().all(|metric| metric.ends_with(A_REQUEST)) => (unit, "bytes per request".to_owned()),
-        all => {
-            let texts = all.iter().map(|metric| metric_of(metric).1).collect::<Vec<_>>();
-            (unit, texts.join(", "))
-        }
+        all => (unit, all.iter().map(|metric| metric_of(metric).1).collect::<Vec<_>>().join(", ")),
     }
 }
 
@@ -131,55 +128,55 @@ fn labels(grid: &Grid<'_>, metrics: &[String]) -> BTreeMap<usize, String> {
     if metrics.len() == 1 {
         return grid.series_labels();
     }
-    let names = metrics.iter().map(|metric| match (metric.strip_prefix("latency_p"), metric.strip_suffix(A_REQUEST)) {
-        // The metric `p999` is p99.9.
-        (Some(digits), _) if digits.len() > 2 => format!("p{}.{}", &digits[..2], &digits[2..]),
-        (Some(digits), _) => format!("p{digits}"),
+    let names = metrics.iter().map(|metric| match metric.strip_suffix(A_REQUEST) {
         // The descriptions of these metrics differ only at their ends, which would be cut off.
-        (_, Some("m1a")) => "M1a, Whip's formula".to_owned(),
-        (_, Some("m1b")) => "M1b, with peer addresses".to_owned(),
-        (_, Some("m2")) => "M2, on the wire".to_owned(),
-        (_, Some("m3")) => "M3, everything beyond the messages".to_owned(),
+        Some("m1a") => "M1a, Whip's formula".to_owned(),
+        Some("m1b") => "M1b, with peer addresses".to_owned(),
+        Some("m2") => "M2, on the wire".to_owned(),
+        Some("m3") => "M3, everything beyond the messages".to_owned(),
+        _ if metric.starts_with("latency_p") => Metric::heading_of(metric).to_owned(),
         _ => metric_of(metric).1,
     });
     grid.colours.named(grid.colours.others(), names.collect())
 }
 
 impl<'a> Over<'a> {
-    fn across(&self, facets: &[Facet<'a>]) -> Across<'a> {
-        let rows = || facets.iter().flat_map(|facet| facet.rows.iter().copied());
-        let Some(factor) = self.grid.x else { return Across::Series(self.used(rows())) };
-        let used = rows().filter_map(|row| super::place_of(factor, row)).collect::<BTreeSet<_>>();
-        let used = used.into_iter().collect::<Vec<_>>();
-        if used.len() < 2 {
-            return Across::Series(self.used(rows()));
-        }
-        let level = |place: &usize| {
-            let level = &factor.levels[*place];
-            Some((level.as_f64().filter(|value| drawable(*value))?, level.to_string()))
+    fn across(&self, rows: &[&Row], is_interaction: bool) -> Across<'a> {
+        let in_order = |keys: Vec<usize>| keys.into_iter().zip((0..).map(f64::from)).collect();
+        let levels = |factor: &Factor| rows.iter().filter_map(|row| place_of(factor, row)).collect::<BTreeSet<_>>();
+        let varied = self.grid.x.map(|factor| (factor, levels(factor))).filter(|(_, levels)| levels.len() > 1);
+        let Some((factor, levels)) = varied else {
+            let used = self.used(rows);
+            let names = used.iter().map(|series| self.labels[series].clone()).collect::<Vec<_>>();
+            let (axis, slot) = (Axis::slots(&names, ""), Some(if self.trials { 32.0 } else { 25.0 }));
+            return Across { axis, factor: None, places: in_order(used), width: 0.0, slot, joined: false };
         };
-        let levels: Vec<(f64, String)> = used.iter().filter_map(level).collect();
-        let spread = levels.len() == used.len() && levels.windows(2).all(|pair| pair[0].0 < pair[1].0);
-        match (factor.numeric && spread, self.interaction) {
-            (true, _) => Across::Levels(factor, levels),
-            (false, true) => Across::Steps(factor, used),
-            (false, false) => Across::Words(factor, used),
+        let levels = levels.into_iter().collect::<Vec<_>>();
+        let names = levels.iter().map(|place| factor.levels[*place].to_string()).collect::<Vec<_>>();
+        let numbers = levels.iter().map(|place| factor.levels[*place].as_f64().filter(|value| drawable(*value)));
+        let numbers = numbers.collect::<Option<Vec<_>>>().filter(|numbers| numbers.is_sorted_by(|a, b| a < b));
+        if let Some(numbers) = numbers.filter(|_| factor.numeric) {
+            // A few trials side by side need a wider margin than one marker.
+            let (margin, most) = if self.trials { (0.11, 44.0) } else { (0.07, 28.0) };
+            let named = numbers.iter().copied().zip(names).collect::<Vec<_>>();
+            let axis = Axis::levels(&named, &factor.name, margin);
+            let width = (Panel::room_aside(&axis) * 0.7).min(most);
+            let places = levels.into_iter().zip(numbers).collect();
+            return Across { axis, factor: Some(factor), places, width, slot: None, joined: !self.trials };
         }
+        let axis = Axis::slots(&names, &factor.name);
+        if is_interaction {
+            let width = (Panel::slot_room(names.len()) * 0.7).min(28.0);
+            return Across { axis, factor: Some(factor), places: in_order(levels), width, slot: None, joined: true };
+        }
+        // If the factor on the axis is also the series, each slot has one series, which needs no offset.
+        let is_series = self.grid.series.is_some_and(|series| series.name == factor.name);
+        let aside = if is_series && self.metrics.len() == 1 { 1 } else { self.labels.len() };
+        let room = if self.trials { 20.0 } else { 10.0 } * aside as f64;
+        let (width, slot) = (if aside == 1 { 0.0 } else { room }, Some(room + 14.0));
+        Across { axis, factor: Some(factor), places: in_order(levels), width, slot, joined: false }
     }
-}
 
-type Place<'a> = &'a dyn Fn(&Row, usize) -> Option<f64>;
-
-fn slots(factor: &Factor, places: &[usize]) -> (Axis, impl Fn(&Row, usize) -> Option<f64>) {
-    let names = places.iter().map(|place| factor.levels[*place].to_string()).collect::<Vec<_>>();
-    let place = move |row: &Row, _| {
-        let level = super::place_of(factor, row)?;
-        Some(places.iter().position(|known| *known == level)? as f64)
-    };
-    (Axis::slots(&names, &factor.name), place)
-}
-
-impl Over<'_> {
     fn series_of(&self, row: &Row, metric: usize) -> Option<usize> {
         if self.metrics.len() == 1 {
             return self.grid.series_of(row);
@@ -187,90 +184,70 @@ impl Over<'_> {
         Some(self.grid.colours.number(self.grid.colours.others(), metric, row))
     }
 
-    fn used<'r>(&self, rows: impl Iterator<Item = &'r Row>) -> Vec<usize> {
-        let of = |row: &'r Row| (0..self.metrics.len()).filter_map(move |metric| self.series_of(row, metric));
-        let used = rows.flat_map(of).collect::<BTreeSet<_>>();
-        used.into_iter().collect()
+    fn used(&self, rows: &[&Row]) -> Vec<usize> {
+        let of =
+            |row: &&Row| (0..self.metrics.len()).filter_map(|metric| self.series_of(row, metric)).collect::<Vec<_>>();
+        rows.iter().flat_map(of).collect::<BTreeSet<_>>().into_iter().collect()
     }
 
-    fn all_marks(&self, row: &Row) -> Vec<Mark> {
-        self.metrics.iter().flat_map(|metric| self.marks_of(row, metric, 0.0, 0.0)).collect()
-    }
-
-    fn words(&self, findings: &Findings, wanted: &Wanted) -> (String, String, String) {
-        let kind = match (self.trials, self.interaction) {
-            (true, _) => "scatter",
-            (_, true) => "interaction",
-            _ => "line",
-        };
-        let name = format!("{kind}-{}", self.metrics[0]);
-        let over = match &self.across {
-            Across::Levels(factor, _) | Across::Words(factor, _) | Across::Steps(factor, _) => {
-                let by = self.grid.series.filter(|_| self.interaction);
-                let by = by.map_or(String::new(), |by| format!(", by {}", by.name));
-                format!(" over {}{by}", factor.name)
-            }
-            Across::Series(_) => String::new(),
-        };
+    fn title(&self, wanted: &Wanted, across: &Across<'_>) -> String {
+        let over = |factor: &Factor| format!(" over {}", factor.name);
+        if let Some(title) = &wanted.title {
+            // The title may name a factor that the study varies only on larger machines.
+            let constant = self.grid.x.filter(|_| across.factor.is_none()).map_or(String::new(), over);
+            return title.strip_suffix(constant.as_str()).unwrap_or(title).to_owned();
+        }
         let names = self.metrics.iter().map(|name| Metric::noun_of(name)).collect::<Vec<_>>().join(", ");
+        let by = self.grid.series.filter(|_| wanted.kind == FigureKind::Interaction && across.factor.is_some());
+        let by = by.map_or(String::new(), |by| format!(", by {}", by.name));
         let each = if self.trials { ", every trial" } else { "" };
-        // The title may name a factor that the study varies only on larger machines.
-        let constant = self.grid.x.filter(|_| over.is_empty()).map(|factor| format!(" over {}", factor.name));
-        let without = |title: &String| match constant.as_ref().and_then(|over| title.strip_suffix(over.as_str())) {
-            Some(title) => title.to_owned(),
-            None => title.clone(),
-        };
-        let title = wanted.title.as_ref().map(without).unwrap_or_else(|| capitalised(&format!("{names}{over}{each}")));
-        let fixed = match (&self.across, self.grid.x) {
-            (Across::Series(_), Some(factor)) => {
-                let rows = findings.rows.iter().find(|row| row.n > 0);
-                rows.and_then(|row| row.factors.get(&factor.name)).map(|level| format!(" At {} {level}.", factor.name))
-            }
-            _ => None,
-        };
-        let bars = bars(findings, self.level, ", where wider than the marker");
-        let what = match self.trials {
+        capitalised(&format!("{names}{}{by}{each}", across.factor.map_or(String::new(), over)))
+    }
+
+    fn caption(&self, findings: &Findings, wanted: &Wanted, across: &Across<'_>) -> String {
+        let mut caption = match self.trials {
             true => "One marker per trial, each with a fresh server.".to_owned(),
-            false => format!("Markers: means over trials. Bars: {bars}."),
-        };
-        let fitted = match &self.across {
-            Across::Levels(factor, _) if self.has_curves(factor) => {
-                let band = if findings.quick { "its interval, no stated confidence" } else { "its interval" };
-                format!(" Dotted: the fitted Universal Scalability Law; shaded: {band}.")
+            false => {
+                format!(
+                    "Markers: means over trials. Bars: {}.",
+                    bars(findings, self.level, ", where wider than the marker")
+                )
             }
-            _ => String::new(),
         };
-        let parallel = match self.interaction {
-            true => {
-                " Where lines are parallel, the effect of one factor does not depend on the other; multiplicative \
-                 effects are parallel on a log axis and fan out on others. For significance, see the effects."
-            }
-            false => "",
-        };
-        (name, title, what + &fixed.unwrap_or_default() + &fitted + parallel)
+        if let Some(factor) = self.grid.x.filter(|_| across.factor.is_none()) {
+            let level = findings.rows.iter().find(|row| row.n > 0).and_then(|row| row.factors.get(&factor.name));
+            caption.extend(level.map(|level| format!(" At {} {level}.", factor.name)));
+        }
+        if self.fitted(across).next().is_some() {
+            let band = if findings.quick { "its interval, no stated confidence" } else { "its interval" };
+            caption += &format!(" Dotted: the fitted Universal Scalability Law; shaded: {band}.");
+        }
+        if wanted.kind == FigureKind::Interaction {
+            caption += " Where lines are parallel, the effect of one factor does not depend on the other; multiplicative \
+                        effects are parallel on a log axis and fan out on others. For significance, see the effects.";
+        }
+        caption
     }
 
     /// Returns the marks of a row at `x`, with the metric on the y axis. Spreads trials over `spread` drawing units.
-    fn marks_of(&self, row: &Row, metric: &str, x: f64, spread: f64) -> Vec<Mark> {
-        let detail = self.grid.detail;
-        let place = self.metrics.iter().position(|known| known == metric).unwrap_or(0);
-        let series = || self.series_of(row, place).map_or("", |series| self.labels[&series].as_str());
+    fn marks_of(&self, row: &Row, metric: usize, x: f64, spread: f64) -> Vec<Mark> {
+        let series = self.series_of(row, metric).map_or("", |series| self.labels[&series].as_str());
+        let tip = |words: String| self.grid.detail.tip(|| tip(series, row, &words));
+        let metric = self.metrics[metric].as_str();
         if self.trials {
             let value = |trial: &'_ TrialFinding| {
                 Some((trial.order, trial.values.get(metric)?, row.is_marked() || !trial.marks.is_empty()))
             };
             let values: Vec<(u32, f64, bool)> = row.trials.iter().filter_map(value).collect();
             let midpoint = (values.len() as f64 - 1.0) / 2.0;
-            let marks = values.iter().enumerate().filter(|(_, (_, value, _))| drawable(*value)).map(
-                |(index, (order, value, hollow))| {
-                    let words = || format!("{}, trial {order}", number::quantity(*value, &self.unit));
-                    let tip = detail.tip(|| tip(series(), row, &words()));
-                    // Trials are side by side in execution order, so that equal values do not overlap.
-                    let aside = (index as f64 - midpoint) * spread / values.len() as f64;
-                    Mark { aside, hollow: *hollow, ..Mark::at(x, *value, tip) }
-                },
-            );
-            return marks.collect();
+            let drawn = values.iter().enumerate().filter(|(_, (_, value, _))| drawable(*value));
+            let mark = |(index, &(order, value, hollow)): (usize, &(u32, f64, bool))| {
+                // Trials are side by side in execution order, so that equal values do not overlap.
+                let aside = (index as f64 - midpoint) * spread / values.len() as f64;
+                let words = format!("{}, trial {order}", number::quantity(value, &self.unit));
+                Mark { aside, hollow, ..Mark::at(x, value, tip(words)) }
+            };
+            return drawn.map(mark).collect();
         }
         let Some(found) = row.metrics.get(metric) else { return Vec::new() };
         let estimate = estimate_at(row, metric, self.level).filter(is_drawable);
@@ -288,111 +265,77 @@ impl Over<'_> {
                 format!("{}, no interval ({})", number::quantity(y, &self.unit), number::count(row.n as u64, "trial"))
             }
         };
-        let tip = detail.tip(|| tip(series(), row, &words));
-        vec![Mark { bar, hollow: row.is_marked() || found.at_least, ..Mark::at(x, y, tip) }]
+        vec![Mark { bar, hollow: row.is_marked() || found.at_least, ..Mark::at(x, y, tip(words)) }]
     }
 
-    fn panel(&self, facet: &Facet<'_>, values: &Axis) -> Panel {
-        let title = facet.title.clone();
-        match &self.across {
-            Across::Levels(factor, levels) => {
-                // A few trials side by side need a wider margin than one marker.
-                let (margin, most) = if self.trials { (0.11, 44.0) } else { (0.07, 28.0) };
-                let x = Axis::levels(levels, &factor.name, margin);
-                let width = (Panel::room_aside(&x) * 0.7).min(most);
-                let place = |row: &Row, _| row.factors.get(&factor.name).and_then(|level| level.as_f64());
-                let mut layers = self.fits(facet, &x, values);
-                layers.extend(self.layers(facet, &place, width, !self.trials, false));
-                Panel::new(title, x, values.clone(), layers)
-            }
-            Across::Steps(factor, places) => {
-                let room = Panel::slot_room(places.len());
-                let (slots, place) = slots(factor, places);
-                let layers = self.layers(facet, &place, (room * 0.7).min(28.0), true, false);
-                Panel::new(title, slots, values.clone(), layers)
-            }
-            Across::Words(factor, places) => {
-                let (slots, place) = slots(factor, places);
-                // If the factor on the axis is also the series, each slot has one series, which needs no offset.
-                let is_series = self.grid.series.is_some_and(|series| series.name == factor.name);
-                let aside = if is_series && self.metrics.len() == 1 { 1 } else { self.labels.len() };
-                let room = if self.trials { 20.0 } else { 10.0 } * aside as f64;
-                let layers = self.layers(facet, &place, if aside == 1 { 0.0 } else { room }, false, true);
-                let slot = room + 14.0;
-                Panel { slot, ..Panel::new(title, values.clone(), slots, layers) }
-            }
-            Across::Series(used) => {
-                let names: Vec<String> = used.iter().map(|series| self.labels[series].clone()).collect();
-                let place = |_: &Row, series: usize| Some(used.iter().position(|known| *known == series)? as f64);
-                let layers = self.layers(facet, &place, 0.0, false, true);
-                let slot = if self.trials { 32.0 } else { 25.0 };
-                Panel { slot, ..Panel::new(title, values.clone(), Axis::slots(&names, ""), layers) }
-            }
+    fn panel(&self, facet: &Facet<'_>, across: &Across<'_>, values: &Axis) -> Panel {
+        let (title, axis) = (facet.title.clone(), across.axis.clone());
+        let layers = self.fits(facet, across, values).chain(self.layers(facet, across)).collect();
+        match across.slot {
+            Some(slot) => Panel { slot, ..Panel::new(title, values.clone(), axis, layers) },
+            None => Panel::new(title, axis, values.clone(), layers),
         }
     }
 
-    fn has_curves(&self, factor: &Factor) -> bool {
-        let of_it = |found: &Scalability| found.factor == factor.name && !found.curve.is_empty();
-        self.metrics == ["throughput"] && self.grid.findings.scalability.iter().any(of_it)
+    /// Fits over the factor on the axis, if it is a numeric axis of throughput.
+    fn fitted(&self, across: &Across<'_>) -> impl Iterator<Item = &'a Scalability> {
+        let is_numeric = !matches!(across.axis.scale, Scale::Slots { .. });
+        let factor = across.factor.filter(|_| is_numeric && self.metrics == ["throughput"]).map(|factor| &factor.name);
+        let all = self.grid.findings.scalability.iter();
+        all.filter(move |found| factor == Some(&found.factor) && !found.curve.is_empty())
     }
 
-    fn curves(&self, facet: &Facet<'_>) -> Vec<(usize, &Scalability)> {
-        let Across::Levels(factor, _) = &self.across else { return Vec::new() };
-        if !self.has_curves(factor) {
-            return Vec::new();
-        }
-        let of_factor = self.grid.findings.scalability.iter().filter(|found| found.factor == factor.name);
-        let with_series = |found: &'_ Scalability| {
+    fn curves(&self, facet: &Facet<'_>, across: &Across<'_>) -> Vec<(usize, &'a Scalability)> {
+        let with_series = |found: &'a Scalability| {
             let of_it = |row: &&&Row| found.series.iter().all(|(name, level)| row.factors.get(name) == Some(level));
-            facet.rows.iter().filter(of_it).find_map(|row| self.series_of(row, 0))
+            Some((facet.rows.iter().filter(of_it).find_map(|row| self.series_of(row, 0))?, found))
         };
-        of_factor.filter_map(|found| Some((with_series(found)?, found))).collect()
+        self.fitted(across).filter_map(with_series).collect()
     }
 
-    fn fits(&self, facet: &Facet<'_>, x: &Axis, y: &Axis) -> Vec<Layer> {
+    fn fits(&self, facet: &Facet<'_>, across: &Across<'_>, y: &Axis) -> impl Iterator<Item = Layer> {
         let within =
             |axis: &Axis, value: f64| axis.scale.place(value).is_some_and(|place| (0.0..=1.0).contains(&place));
         let (bottom, top) = y.ends();
-        let layers = self.curves(facet).into_iter().flat_map(|(series, found)| {
-            let points = || found.curve.iter().filter(|at| within(x, at.n));
+        self.curves(facet, across).into_iter().flat_map(move |(series, found)| {
+            let points = || found.curve.iter().filter(|at| within(&across.axis, at.n));
             let line = points().filter(|at| within(y, at.rate_per_s)).map(|at| (at.n, at.rate_per_s)).collect();
             let clamped = |value: f64| value.max(bottom).min(top);
             let seen = |at: &&CurvePoint| at.high >= bottom && at.low <= top;
             let band = points().filter(seen).map(|at| (at.n, clamped(at.low), clamped(at.high))).collect();
             [Layer::Band { series, points: band }, Layer::Fit { series, points: line }]
-        });
-        layers.collect()
+        })
     }
 
-    fn layers(&self, facet: &Facet<'_>, place: Place<'_>, width: f64, joined: bool, turned: bool) -> Vec<Layer> {
-        let used = self.used(facet.rows.iter().copied());
-        let widest = match (self.trials, turned) {
-            (true, false) if used.len() == 1 => 34.0,
+    fn layers(&self, facet: &Facet<'_>, across: &Across<'_>) -> Vec<Layer> {
+        let Across { factor, places, width, slot, joined, .. } = across;
+        let used = self.used(&facet.rows);
+        let widest = match (self.trials, slot) {
+            (true, None) if used.len() == 1 => 34.0,
             (true, _) => 20.0,
-            (false, true) => 10.0,
-            (false, false) => 7.0,
+            (false, Some(_)) => 10.0,
+            (false, None) => 7.0,
         };
-        let gap = if width > 0.0 { (width / used.len().max(1) as f64).min(widest) } else { 0.0 };
+        let gap = if *width > 0.0 { (width / used.len().max(1) as f64).min(widest) } else { 0.0 };
+        let spread = if *width > 0.0 { gap * 0.8 } else { 18.0 };
         let midpoint = (used.len() as f64 - 1.0) / 2.0;
         let mut layers = Vec::new();
-        for (index, series) in used.iter().enumerate() {
-            let of_series =
-                |row: &'_ Row| (0..self.metrics.len()).find(|metric| self.series_of(row, *metric) == Some(*series));
-            let mut rows: Vec<(f64, &Row, &str)> = facet
-                .rows
-                .iter()
-                .filter_map(|row| Some((place(row, *series)?, *row, self.metrics[of_series(row)?].as_str())))
-                .collect();
+        for (index, &series) in used.iter().enumerate() {
+            let mut rows = Vec::new();
+            for row in &facet.rows {
+                let metric = (0..self.metrics.len()).find(|metric| self.series_of(row, *metric) == Some(series));
+                let key = factor.map_or(Some(series), |factor| place_of(factor, row));
+                rows.extend(metric.zip(key.and_then(|key| places.get(&key))).map(|(metric, at)| (*at, *row, metric)));
+            }
             rows.sort_by(|a, b| a.0.total_cmp(&b.0));
-            let spread = if width > 0.0 { gap * 0.8 } else { 18.0 };
-            let marks = rows.iter().flat_map(|(at, row, metric)| self.marks_of(row, metric, *at, spread));
-            let turn = |mark: Mark| if turned { Mark { x: mark.y, y: mark.x, ..mark } } else { mark };
+            let marks = rows.iter().flat_map(|(at, row, metric)| self.marks_of(row, *metric, *at, spread));
+            let turn = |mark: Mark| if slot.is_some() { Mark { x: mark.y, y: mark.x, ..mark } } else { mark };
             let marks: Vec<Mark> = marks.map(turn).collect();
             let aside = (index as f64 - midpoint) * gap;
             if self.dust {
-                layers.extend(Layer::dust(*series, &marks, aside));
+                layers.extend(Layer::dust(series, &marks, aside));
             } else {
-                layers.push(Layer::Marks { series: *series, marks, joined, aside });
+                layers.push(Layer::Marks { series, marks, joined: *joined, aside });
             }
         }
         layers

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use study::plan::Figure as Wanted;
 
 use super::series_colours::Colours;
-use super::{Detail, Drawing, Face, Key, bars, place_of};
+use super::{Detail, Drawing, Face, Key, bars};
 use crate::panel::{Axis, Layer, Mark, Panel};
 use analysis::findings::{Findings, MissRatioCurve, MissRatioPoint, MissRatios};
 use analysis::group_by_key::distinct;
@@ -15,12 +15,8 @@ use analysis::number::{self, quantity};
 pub(super) fn miss_ratio(findings: &Findings, index: usize, wanted: &Wanted, detail: Detail) -> Drawing {
     let found = || findings.miss_ratios.iter().filter(|found| found.figure == index);
     let colours = Colours::new(findings);
-    let factor = wanted.series.as_ref().and_then(|name| findings.factors.iter().find(|factor| factor.name == *name));
-    let number = |curve: &MissRatioCurve| {
-        let row = curve.points.first().map(|point| &findings.rows[point.row])?;
-        let place = factor.map_or(Some(0), |factor| place_of(factor, row))?;
-        Some(colours.number(colours.first_of(factor), place, row))
-    };
+    let factor = findings.factors.iter().find(|factor| Some(&factor.name) == wanted.series.as_ref());
+    let number = |curve: &MissRatioCurve| colours.of(factor, &findings.rows[curve.points.first()?.row]);
     let curves = found().flat_map(|panel| &panel.curves);
     let labels = distinct(curves.filter_map(|curve| Some((number(curve)?, curve.label.as_str()))));
     let policies = distinct(found().flat_map(|panel| &panel.policies).map(|policy| policy.name.as_str()));
@@ -34,9 +30,8 @@ pub(super) fn miss_ratio(findings: &Findings, index: usize, wanted: &Wanted, det
     let levels = capacities.collect::<BTreeSet<_>>().into_iter();
     let levels = levels.map(|bytes| (bytes as f64, capacity(bytes))).collect::<Vec<_>>();
     let x = match levels.as_slice() {
-        [] => Axis::linear(0.0, 1.0, "bytes", "cache size"),
-        [(bytes, _)] => Axis::linear(0.0, *bytes, "bytes", "cache size"),
-        several => Axis::levels(several, "cache size", 0.04),
+        [_, _, ..] => Axis::levels(&levels, "cache size", 0.04),
+        one => Axis::linear(0.0, one.first().map_or(1.0, |(bytes, _)| *bytes), "bytes", "cache size"),
     };
     let panel = |found: &MissRatios| {
         let simulated = found.policies.iter().filter_map(|policy| {
@@ -66,8 +61,6 @@ pub(super) fn miss_ratio(findings: &Findings, index: usize, wanted: &Wanted, det
     let bars = bars(findings, wanted.interval, ", where wider than the marker");
     let title = || format!("Miss ratio by {}", wanted.x.as_deref().unwrap_or("cache size"));
     Drawing {
-        name: "miss-ratio".to_owned(),
-        title: wanted.title.clone().unwrap_or_else(title),
         caption: format!(
             "Markers: means over trials; bars: {bars}. Thin, dashed: policies simulated on the operations of the trials."
         ),
@@ -75,7 +68,7 @@ pub(super) fn miss_ratio(findings: &Findings, index: usize, wanted: &Wanted, det
         hollow: super::hollow(measured().flat_map(|point| &findings.rows[point.row].marks)),
         panels,
         notes: left_out.into_iter().chain(super::not_shown(findings)).chain(own_notes).collect(),
-        ..Drawing::default()
+        ..Drawing::new("miss-ratio", wanted.title.clone().unwrap_or_else(title))
     }
 }
 

@@ -8,6 +8,7 @@ use super::series_colours::Colours;
 use super::{Detail, Drawing, Key, bars, metric_of, place_of};
 use crate::panel::{Axis, Layer, Mark, Panel};
 use analysis::findings::{Added, AddedMetric, Findings};
+use analysis::group_by_key::grouped;
 use analysis::number::drawable;
 use analysis::proxy_overhead;
 
@@ -16,27 +17,23 @@ pub(super) fn added(findings: &Findings, wanted: &Wanted, detail: Detail) -> Dra
     metrics.extend(wanted.y_more.iter().cloned());
     let colours = Colours::new(findings);
     let through = findings.factors.iter().find(|factor| factor.name == THROUGH);
-    let mut series: Vec<(usize, &str)> = Vec::new();
-    for found in &findings.added {
-        if series.iter().all(|(_, name)| *name != found.through) {
-            let row = &findings.rows[found.row];
-            let place = through.and_then(|factor| place_of(factor, row)).unwrap_or(series.len());
-            series.push((colours.number(colours.first_of(through), place, row), &found.through));
-        }
-    }
+    let rows = grouped(findings.added.iter().map(|found| (found.through.as_str(), &findings.rows[found.row])));
+    let series = rows.into_iter().enumerate().map(|(index, (name, rows))| {
+        let place = through.and_then(|factor| place_of(factor, rows[0])).unwrap_or(index);
+        (colours.number(colours.first_of(through), place, rows[0]), name)
+    });
+    let series = series.collect::<Vec<_>>();
     let panel = |metric: &String| panel(findings, metric, &series, detail);
     let panels = metrics.iter().filter_map(panel).take(detail.panels).collect::<Vec<_>>();
     let bars = bars(findings, findings.level, " over blocks");
     Drawing {
-        name: format!("added-{}", metrics[0]),
-        title: wanted.title.clone().unwrap_or_else(|| "Proxy overhead".to_owned()),
         caption: format!(
             "Markers: mean over blocks of the trial through the proxy minus the direct trial. Bars: {bars}."
         ),
         keys: series.iter().map(|(series, label)| Key::measured(*series, *label)).collect(),
         panels,
         notes: super::not_shown(findings),
-        ..Drawing::default()
+        ..Drawing::new(format!("added-{}", metrics[0]), wanted.title.as_deref().unwrap_or("Proxy overhead"))
     }
 }
 

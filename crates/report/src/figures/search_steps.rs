@@ -40,15 +40,13 @@ pub(super) fn steps(findings: &Findings, detail: Detail) -> Option<Drawing> {
     let used = tried.map(series).collect::<BTreeSet<_>>();
     let left_out = searches.len().saturating_sub(detail.panels);
     Some(Drawing {
-        name: "search".to_owned(),
-        title: format!("Search for the highest rate at which {}", first.objective),
         caption: "One marker per trial, each with a fresh server, by its own verdict. Dashed: the ends of the range \
                   found; between them the verdict is unknown."
             .to_owned(),
         keys: used.into_iter().map(|series| Key::measured(first_number + series, VERDICTS[series])).collect(),
         panels: shown().map(panel).collect(),
         notes: super::left_out(left_out, "panels are not drawn").into_iter().collect(),
-        ..Drawing::default()
+        ..Drawing::new("search", format!("Search for the highest rate at which {}", first.objective))
     })
 }
 

@@ -11,8 +11,8 @@ use analysis::findings::{Factor, Findings, Row};
 
 pub(crate) struct Colours<'a> {
     contender: Option<&'a Factor>,
-    /// Whether rows differ in idle policy, so that each policy of a level is a series.
-    pub(crate) idle: bool,
+    /// Number of idle policies of the rows: 1, or 2 if each policy of a level is a series.
+    policies: usize,
 }
 
 impl<'a> Colours<'a> {
@@ -25,13 +25,13 @@ impl<'a> Colours<'a> {
         let contender = asked.or_else(|| varied().find(|factor| !factor.numeric)).or_else(|| varied().next());
         let mut policies = findings.rows.iter().filter_map(|row| row.idle);
         let first: Option<IdlePolicy> = policies.next();
-        Colours { contender, idle: policies.any(|policy| Some(policy) != first) }
+        Colours { contender, policies: if policies.any(|policy| Some(policy) != first) { 2 } else { 1 } }
     }
 
     /// First series number after the contenders; 0 if contenders are levels of a numeric factor or use up all colors.
     pub(crate) fn others(&self) -> usize {
         let named = self.contender.filter(|factor| !factor.numeric);
-        let taken = named.map_or(0, |factor| self.policies() * factor.levels.len());
+        let taken = named.map_or(0, |factor| self.policies * factor.levels.len());
         if style::colour_class(taken) == taken { taken } else { 0 }
     }
 
@@ -42,12 +42,17 @@ impl<'a> Colours<'a> {
 
     /// Series number of the level with index `place`, counted from `first`, for the row's idle policy.
     pub(crate) fn number(&self, first: usize, place: usize, row: &Row) -> usize {
-        first + place * self.policies() + usize::from(self.idle && row.idle == Some(IdlePolicy::Spin))
+        first + place * self.policies + usize::from(self.policies == 2 && row.idle == Some(IdlePolicy::Spin))
+    }
+
+    /// Series number of the row's level of `factor`; `None` if the factor lacks the level.
+    pub(crate) fn of(&self, factor: Option<&Factor>, row: &Row) -> Option<usize> {
+        let place = factor.map_or(Some(0), |factor| place_of(factor, row))?;
+        Some(self.number(self.first_of(factor), place, row))
     }
 
     pub(crate) fn of_row(&self, row: &Row) -> usize {
-        let place = self.contender.and_then(|factor| place_of(factor, row)).unwrap_or(0);
-        self.number(0, place, row)
+        self.of(self.contender, row).unwrap_or_else(|| self.number(0, 0, row))
     }
 
     /// Series number of the line for each row. Lines of one contender share a color and differ in dashes.
@@ -66,11 +71,7 @@ impl<'a> Colours<'a> {
         let both = |name: String| {
             [IdlePolicy::Machine, IdlePolicy::Spin].map(|idle| format!("{name}, idle {}", serde_name(idle)))
         };
-        let names = if self.idle { names.into_iter().flat_map(both).collect() } else { names };
+        let names = if self.policies == 2 { names.into_iter().flat_map(both).collect() } else { names };
         names.into_iter().enumerate().map(|(place, name)| (first + place, name)).collect()
-    }
-
-    fn policies(&self) -> usize {
-        if self.idle { 2 } else { 1 }
     }
 }

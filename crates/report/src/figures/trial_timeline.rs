@@ -42,8 +42,6 @@ pub(super) fn inside(findings: &Findings, detail: Detail) -> Option<Drawing> {
     notes.extend(scales.errors.is_none().then(|| "No request failed in any of these trials.".to_owned()));
     notes.extend(scales.cpus.is_none().then(|| "CPU use over time is unknown.".to_owned()));
     Some(Drawing {
-        name: "inside".to_owned(),
-        title: "Inside a trial".to_owned(),
         caption: format!(
             "{} Latency: color is the share of requests in that time slice, from under 0.3 % to over 30 %; lines: p50 and, from 100 requests on, p99. The generator's CPU time is known only for the \
              whole trial.",
@@ -51,7 +49,7 @@ pub(super) fn inside(findings: &Findings, detail: Detail) -> Option<Drawing> {
         ),
         panels,
         notes,
-        ..Drawing::default()
+        ..Drawing::new("inside", "Inside a trial")
     })
 }
 
@@ -63,24 +61,22 @@ impl Scales {
         let bands = columns().flat_map(|column| &column.bands).map(|(band, _)| f64::from(*band));
         let (low, high) = bands.fold((f64::INFINITY, 0.0_f64), |(low, high), band| (low.min(band), high.max(band)));
         let (low, high) = if low <= high { (low, high + 1.0) } else { (40.0, 80.0) };
-        let cpus = processes().flat_map(|process| process.cpus.iter().map(|point| point.1).chain(process.cpus_mean));
-        let looked_at = processes().any(|process| !process.cpus.is_empty());
-        let memory = processes().flat_map(|process| process.rss_bytes.iter().map(|point| point.1));
-        let errors = columns()
-            .map(|column| per_second(column, |column| column.errors))
-            .filter(|rate| drawable(*rate))
-            .fold(0.0, f64::max);
-        let rates = columns().map(|column| per_second(column, |column| column.requests));
         let most = |values: &mut dyn Iterator<Item = f64>| values.filter(|value| drawable(*value)).fold(0.0, f64::max);
-        let (cpus, memory) = (most(&mut { cpus }), most(&mut { memory }));
+        let axis = |most: f64, unit: &str, label: &str| (most > 0.0).then(|| few(Axis::linear(0.0, most, unit, label)));
+        let mut cpus =
+            processes().flat_map(|process| process.cpus.iter().map(|point| point.1).chain(process.cpus_mean));
+        let looked_at = processes().any(|process| !process.cpus.is_empty());
+        let mut memory = processes().flat_map(|process| process.rss_bytes.iter().map(|point| point.1));
+        let mut errors = columns().map(|column| per_second(column, |column| column.errors));
+        let rates = columns().map(|column| per_second(column, |column| column.requests));
         Some(Scales {
             time: few(Axis::linear(0.0, longest_ns, "ns", "since start of measurement")),
             rate: few(Axis::of_values(rates.chain([0.0]), "1/s", &metric_of("throughput").1)),
             latency: Axis::log(band_ns(low), band_ns(high), "ns", "latency", 6),
             bands: (low, ((high - low) / BANDS_MAX).ceil().max(1.0), high),
-            cpus: (looked_at && cpus > 0.0).then(|| few(Axis::linear(0.0, cpus, "", "CPUs in use"))),
-            memory: (memory > 0.0).then(|| few(Axis::linear(0.0, memory, "bytes", "memory (RSS)"))),
-            errors: (errors > 0.0).then(|| few(Axis::linear(0.0, errors, "1/s", "errors"))),
+            cpus: axis(most(&mut cpus), "", "CPUs in use").filter(|_| looked_at),
+            memory: axis(most(&mut memory), "bytes", "memory (RSS)"),
+            errors: axis(most(&mut errors), "1/s", "errors"),
         })
     }
 }
@@ -94,29 +90,27 @@ fn few(axis: Axis) -> Axis {
 fn stack(findings: &Findings, trial: &InsideTrial, scales: &Scales, colours: &Colours<'_>) -> Option<Panel> {
     let row = findings.rows.get(trial.row)?;
     let series = colours.of_row(row);
-    let panel = |tall: f64, y: &Axis, layers: Vec<Layer>, names: Vec<(usize, String)>| Panel {
-        tall,
-        names,
-        ..Panel::new(String::new(), scales.time.clone(), y.clone(), layers)
-    };
     let per_s = |count: fn(&Column) -> u64| {
         let ends = |column: &Column| [column.from_ns, column.to_ns].map(|ns| (ns as f64, per_second(column, count)));
         let points = trial.columns.iter().flat_map(ends).filter(|(_, value)| drawable(*value)).collect();
-        vec![Layer::Curve { series, points }]
+        (vec![Layer::Curve { series, points }], Vec::new())
     };
-    let mut below = vec![panel(150.0, &scales.latency, latency(trial, series, scales), Vec::new())];
-    if let Some(axis) = &scales.cpus {
-        let (layers, names) = used(trial, series, |process| &process.cpus, true);
-        let tall = f64::max(70.0, 14.0 * layers.len() as f64);
-        below.push(panel(tall, axis, layers, names));
-    }
-    if let Some(axis) = &scales.memory {
-        let (layers, names) = used(trial, series, |process| &process.rss_bytes, false);
-        below.push(panel(56.0, axis, layers, names));
-    }
-    below.extend(scales.errors.as_ref().map(|axis| panel(40.0, axis, per_s(|column| column.errors), Vec::new())));
+    let cpus = used(trial, series, |process| &process.cpus, true);
+    let tall = f64::max(70.0, 14.0 * cpus.0.len() as f64);
+    let memory = used(trial, series, |process| &process.rss_bytes, false);
+    let panels = [
+        (70.0, Some(&scales.rate), per_s(|column| column.requests)),
+        (150.0, Some(&scales.latency), (latency(trial, series, scales), Vec::new())),
+        (tall, scales.cpus.as_ref(), cpus),
+        (56.0, scales.memory.as_ref(), memory),
+        (40.0, scales.errors.as_ref(), per_s(|column| column.errors)),
+    ];
+    let mut panels = panels.into_iter().filter_map(|(tall, y, (layers, names))| {
+        Some(Panel { tall, names, ..Panel::new(String::new(), scales.time.clone(), y?.clone(), layers) })
+    });
     let title = format!("{}, trial {} (block {})", row.label, trial.order, trial.block);
-    Some(Panel { title, below, ..panel(70.0, &scales.rate, per_s(|column| column.requests), Vec::new()) })
+    let first = panels.next()?;
+    Some(Panel { title, below: panels.collect(), ..first })
 }
 
 fn per_second(column: &Column, count: fn(&Column) -> u64) -> f64 {

@@ -61,9 +61,9 @@ impl Axis {
     pub(crate) fn log(low: f64, high: f64, unit: &str, label: &str, target: usize) -> Axis {
         let scale = Scale::Log { low, high: if high > low { high } else { low * 2.0 } }.padded(0.04);
         let Scale::Log { low, high } = scale else { unreachable!("padding keeps the kind") };
-        let ticks = ticks::log(low, high, target);
-        let major = ticks.major.iter().map(|tick| (*tick, short(*tick, unit))).collect();
-        Axis { scale, major, minor: ticks.minor, label: format!("{label} (log)") }
+        let (major, minor) = ticks::log(low, high, target);
+        let major = major.into_iter().map(|tick| (tick, short(tick, unit))).collect();
+        Axis { scale, major, minor, label: format!("{label} (log)") }
     }
 
     /// Creates an axis for at least two ascending levels of a factor, with `margin` of the length free on both sides.

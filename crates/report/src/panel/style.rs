@@ -33,24 +33,22 @@ pub(crate) fn simulated(series: usize) -> &'static str {
     ["l s0", "l s1", "l s2", "l s3"][series % 4]
 }
 
-/// Draws the marker of a series around a center. All shapes have equal areas.
-pub(crate) fn marker(path: &mut Path, series: usize, x: f64, y: f64, radius: f64) {
-    let r = radius;
+/// Returns the marker of a series around a center. All shapes have equal areas.
+pub(crate) fn marker(series: usize, x: f64, y: f64, r: f64) -> Path {
     let shape: &[(f64, f64)] = match series % SHAPES {
-        0 => {
-            path.circle(x, y, r);
-            return;
-        }
+        0 => return Path::circle(x, y, r),
         1 => &[(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)],
         2 => &[(0.0, -1.25), (1.2, 0.85), (-1.2, 0.85)],
         3 => &[(0.0, -1.3), (1.3, 0.0), (0.0, 1.3), (-1.3, 0.0)],
         _ => &[(0.0, 1.25), (1.2, -0.85), (-1.2, -0.85)],
     };
+    let mut path = Path::default();
     path.to(x + shape[0].0 * r, y + shape[0].1 * r);
     for pair in shape.windows(2) {
         path.stretch((pair[1].0 - pair[0].0) * r, (pair[1].1 - pair[0].1) * r);
     }
     path.shut();
+    path
 }
 
 /// Background of a figure file.

@@ -24,15 +24,10 @@ fn round_up(step: f64) -> f64 {
     mantissa * power
 }
 
-pub(crate) struct LogTicks {
-    pub(crate) major: Vec<f64>,
-    /// Marks without labels: whole multiples between powers of ten, if they fit.
-    pub(crate) minor: Vec<f64>,
-}
-
 /// Returns the marks inside `[low, high]` on a log axis: powers of ten, or every second, third and so on if there are
-/// many. If there are few, adds twice and five times these numbers.
-pub(crate) fn log(low: f64, high: f64, target: usize) -> LogTicks {
+/// many. If there are few, adds twice and five times these numbers. The second list has marks without labels: whole
+/// multiples between powers of ten, if they fit.
+pub(crate) fn log(low: f64, high: f64, target: usize) -> (Vec<f64>, Vec<f64>) {
     assert!(low > 0.0 && high > low && high.is_finite(), "[{low}, {high}]");
     let decades = (high / low).log10();
     let from = low.log10().floor() as i32;
@@ -48,10 +43,11 @@ pub(crate) fn log(low: f64, high: f64, target: usize) -> LogTicks {
     let major = fitting.unwrap_or_else(|| multiples(&[1.0], (decades / target.max(2) as f64).ceil().max(1.0) as usize));
     if major.len() < 2 {
         // A range below a factor of two is nearly linear.
-        return LogTicks { major: linear(low, high, target).into_iter().filter(inside).collect(), minor: Vec::new() };
+        return (linear(low, high, target).into_iter().filter(inside).collect(), Vec::new());
     }
     let minor = if decades <= 5.0 { multiples(&whole, 1) } else { Vec::new() };
-    LogTicks { minor: minor.into_iter().filter(|value| !major.contains(value)).collect(), major }
+    let minor = minor.into_iter().filter(|value| !major.contains(value)).collect();
+    (major, minor)
 }
 
 /// Returns `mantissa` times ten to the `power`; divides for negative powers, because 3 * 0.1 is not 0.3.
@@ -104,8 +100,8 @@ mod tests {
             (102.0, 118.0, &[105.0, 110.0, 115.0]),
         ];
         for (low, high, expected) in table {
-            assert_eq!(log(low, high, 5).major, expected, "[{low}, {high}]");
+            assert_eq!(log(low, high, 5).0, expected, "[{low}, {high}]");
         }
-        assert_eq!(log(10.0, 100.0, 5).minor, [40.0, 60.0, 70.0, 80.0, 90.0]);
+        assert_eq!(log(10.0, 100.0, 5).1, [40.0, 60.0, 70.0, 80.0, 90.0]);
     }
 }

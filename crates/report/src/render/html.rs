@@ -7,7 +7,8 @@ pub(crate) mod tests;
 use analysis::findings::Findings;
 use askama::Template;
 
-use crate::document::Document;
+use self::blocks::Writer;
+use crate::document::{Document, Section};
 use crate::figures::{self, Detail, Drawing};
 use crate::panel;
 use crate::panel::style::{self, Background};
@@ -51,7 +52,9 @@ pub(crate) fn page(document: &Document, drawings: impl Fn(Detail) -> Vec<Drawing
         let (supporting, answer) = figures.into_iter().partition::<Vec<_>, _>(|drawing| drawing.supporting);
         let part = |figures, left_out| FiguresHtml { figures, left_out }.render().map_err(failed);
         let figures = [part(answer, left_out.join("; "))?, part(supporting, String::new())?];
-        Page::new(document, &figures, hints, rows).render().map_err(failed)
+        let css = format!("{}{}", include_str!("../../templates/report.css"), style::css(None));
+        let script = include_str!("../../templates/report.js");
+        Page { document, css, script, blocks: Writer { figures, hints, rows } }.render().map_err(failed)
     };
     for detail in Detail::ALL {
         let page = render(figures(drawings(detail)), &[], detail.tips, usize::MAX)?;
@@ -91,40 +94,25 @@ struct Page<'a> {
     document: &'a Document,
     css: String,
     script: &'static str,
-    /// Sentences as HTML, each with the anchor of its section and, if the section is folded, the text of a link.
-    answer: Vec<(String, &'static str, Option<&'a str>)>,
-    /// Links to sections with counted entries, such as warnings; empty if there are none.
-    links: Vec<(&'static str, String)>,
-    /// Sections that are initially open; `folded` has sections of which only the headings are visible.
-    open: Vec<String>,
-    folded: Vec<String>,
+    blocks: Writer,
 }
 
-type FigureParts = [String; 2];
+/// The template calls these methods.
+impl Page<'_> {
+    /// Heading of a section that is initially folded, as the text of a link.
+    fn folded(&self, anchor: &str) -> Option<&str> {
+        let section = self.document.sections.iter().find(|section| section.anchor == anchor && section.folded);
+        section.map(|section| section.heading.as_str())
+    }
 
-impl<'a> Page<'a> {
-    /// Creates the page of a document, with at most `rows` rows in every table and list.
-    fn new(document: &'a Document, figures: &FigureParts, hints: bool, rows: usize) -> Page<'a> {
-        let sections = &document.sections;
-        let heading = |anchor: &str| {
-            let folded = sections.iter().find(|section| section.anchor == anchor && section.folded);
-            folded.map(|section| section.heading.as_str())
-        };
-        let alerts = sections.iter().filter(|section| section.count.is_some_and(|count| count > 0));
-        let html = |folded: bool| {
-            let of_kind = sections.iter().filter(move |section| section.folded == folded);
-            of_kind.map(|section| blocks::section(section, figures, hints, rows)).collect()
-        };
-        let answer = document.answer.iter().map(|(text, anchor)| (blocks::text(text), *anchor, heading(anchor)));
-        Page {
-            document,
-            css: format!("{}{}", include_str!("../../templates/report.css"), style::css(None)),
-            script: include_str!("../../templates/report.js"),
-            answer: answer.collect(),
-            links: alerts.map(|section| (section.anchor, blocks::titled(section))).collect(),
-            open: html(false),
-            folded: html(true),
-        }
+    /// Sections with counted entries, such as warnings.
+    fn alerts(&self) -> Vec<&Section> {
+        self.document.sections.iter().filter(|section| section.count.is_some_and(|count| count > 0)).collect()
+    }
+
+    fn sections(&self, folded: bool) -> String {
+        let sections = self.document.sections.iter().filter(|section| section.folded == folded);
+        sections.map(|section| format!("\n{}", self.blocks.section(section))).collect()
     }
 }
 
@@ -149,7 +137,6 @@ fn figures(mut drawings: Vec<Drawing>) -> Vec<Drawing> {
     drawings
 }
 
-/// The template calls these methods.
 impl Drawing {
     fn columns(&self) -> usize {
         if self.flames.is_empty() { self.panels.len().clamp(1, 3) } else { 4 }
@@ -159,21 +146,11 @@ impl Drawing {
         self.panels.iter().any(|panel| !panel.below.is_empty())
     }
 
-    fn hollow_svg(&self) -> String {
-        figures::key_svg(self.keys.first().map_or(0, |key| key.series), figures::Face::Hollow)
-    }
-
     fn panel_svgs(&self) -> Vec<String> {
         let panel = |panel: &panel::Panel| {
             let title = if panel.title.is_empty() { String::new() } else { format!(": {}", panel.title) };
             panel::panel_svg(panel, &format!("{}{title}", self.title))
         };
         self.panels.iter().map(panel).chain(self.flames.iter().map(|flame| flame.svg(&self.title))).collect()
-    }
-}
-
-impl figures::Key {
-    fn svg(&self) -> String {
-        figures::key_svg(self.series, self.face)
     }
 }

@@ -1,32 +1,31 @@
 //! Writes the blocks of a document as HTML.
 
-use super::FigureParts;
 use crate::document::{Block, Cell, Head, Item, Room, Section, Table, Tone};
 use crate::svg::escaped;
-
-/// Renders a section with its heading. `hints` enables tooltips. Tables and lists show `rows` rows and count the rest.
-pub(super) fn section(section: &Section, figures: &FigureParts, hints: bool, rows: usize) -> String {
-    let writer = Writer { figures, hints, rows };
-    let blocks = section.blocks.iter().map(|(_, block)| writer.block(block)).collect::<String>();
-    let heading = begin("h2", &[("id", section.anchor)]) + &escaped(&titled(section)) + "</h2>";
-    match section.folded {
-        true => format!("<details class=\"section\"><summary>{heading}</summary>\n{blocks}</details>\n"),
-        false => format!("{heading}\n{blocks}"),
-    }
-}
 
 pub(super) fn titled(section: &Section) -> String {
     let count = section.count.map_or_else(String::new, |count| format!(" ({count})"));
     format!("{}{count}", section.heading)
 }
 
-struct Writer<'a> {
-    figures: &'a FigureParts,
-    hints: bool,
-    rows: usize,
+/// Writes blocks. `hints` enables tooltips. Tables and lists show `rows` rows and count the rest.
+pub(super) struct Writer {
+    pub(super) figures: [String; 2],
+    pub(super) hints: bool,
+    pub(super) rows: usize,
 }
 
-impl Writer<'_> {
+impl Writer {
+    /// Renders a section with its heading.
+    pub(super) fn section(&self, section: &Section) -> String {
+        let blocks = section.blocks.iter().map(|(_, block)| self.block(block)).collect::<String>();
+        let heading = begin("h2", &[("id", section.anchor)]) + &escaped(&titled(section)) + "</h2>";
+        match section.folded {
+            true => format!("<details class=\"section\"><summary>{heading}</summary>\n{blocks}</details>\n"),
+            false => format!("{heading}\n{blocks}"),
+        }
+    }
+
     fn block(&self, block: &Block) -> String {
         match block {
             Block::Heading(text) => element("h3", "", text),
