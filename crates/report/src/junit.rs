@@ -27,14 +27,11 @@ pub fn junit(findings: &Findings) -> Result<String, JunitError> {
     suite.set_time(Duration::from_nanos(found.cost_ns));
     for test in &found.tests {
         let sentence = analysis::gate::test_sentence(found, test);
-        let fails = found.fail_if.is_some();
-        let mut status = match test.verdict {
-            GateVerdict::Worse if fails => TestCaseStatus::non_success(NonSuccessKind::Failure),
-            GateVerdict::Undecided if fails && found.undecided == Undecided::Fail => {
+        let mut status = match (test.verdict, found.undecided) {
+            (GateVerdict::Worse, _) | (GateVerdict::Undecided, Undecided::Fail) if found.fail_if.is_some() => {
                 TestCaseStatus::non_success(NonSuccessKind::Failure)
             }
-            GateVerdict::NoVerdict => TestCaseStatus::skipped(),
-            GateVerdict::Undecided if found.undecided == Undecided::Skip => TestCaseStatus::skipped(),
+            (GateVerdict::NoVerdict, _) | (GateVerdict::Undecided, Undecided::Skip) => TestCaseStatus::skipped(),
             _ => TestCaseStatus::success(),
         };
         status.set_message(sentence.as_str());

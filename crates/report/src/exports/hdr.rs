@@ -53,16 +53,14 @@ fn percentiles(histogram: &stats::Histogram, unanswered: u64) -> String {
     let max = ms(histogram.max().unwrap_or(0) as f64);
     let _ = writeln!(text, "#[Max     = {max:14.6}, Total count    = {:14}]", histogram.len());
     let _ = writeln!(text, "#[Buckets = {:14}, SubBuckets     = {:14}]", hdr.buckets(), 2048);
-    if unanswered > 0 {
-        let _ = writeln!(text, "# {}", without(unanswered));
-    }
+    text.extend(without(unanswered).map(|words| format!("# {words}\n")));
     text
 }
 
-/// Describes the requests missing from a histogram. Quintain's own quantiles account for them.
-fn without(unanswered: u64) -> String {
+/// Describes the requests missing from a histogram, if any. Quintain's own quantiles account for them.
+fn without(unanswered: u64) -> Option<String> {
     let requests = analysis::number::count(unanswered, "request");
-    format!("{requests} without a response when measuring ended: not counted here")
+    (unanswered > 0).then(|| format!("{requests} without a response when measuring ended: not counted here"))
 }
 
 fn read(stored: &study::record::Histogram) -> Option<stats::Histogram> {
@@ -116,9 +114,8 @@ fn log(intervals: &[Interval<'_>]) -> Option<String> {
     for (found, latency) in &intervals {
         let length = Duration::from_nanos(found.measurement.duration_ns);
         writer.write_histogram(&hdr(latency), found.start, length, Tag::new(&found.tag)).ok()?;
-        let unanswered = found.measurement.censored.as_deref().map_or(0, Censored::len);
-        if unanswered > 0 {
-            writer.write_comment(&without(unanswered)).ok()?;
+        if let Some(words) = without(found.measurement.censored.as_deref().map_or(0, Censored::len)) {
+            writer.write_comment(&words).ok()?;
         }
     }
     drop(writer);
