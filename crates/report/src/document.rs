@@ -113,12 +113,12 @@ impl Section {
         Section { anchor, heading: heading.to_owned(), count: None, folded: false, blocks: Vec::new() }
     }
 
-    pub(crate) fn all(&mut self, block: Block) {
-        self.blocks.push((Reach::All, block));
+    pub(crate) fn all(&mut self, blocks: impl IntoIterator<Item = Block>) {
+        self.blocks.extend(blocks.into_iter().map(|block| (Reach::All, block)));
     }
 
-    pub(crate) fn long(&mut self, block: Block) {
-        self.blocks.push((Reach::Long, block));
+    pub(crate) fn long(&mut self, blocks: impl IntoIterator<Item = Block>) {
+        self.blocks.extend(blocks.into_iter().map(|block| (Reach::Long, block)));
     }
 
     pub(crate) fn of_figures(anchor: &'static str, heading: &str, supporting: bool) -> Section {
@@ -146,21 +146,51 @@ impl Table {
         std::iter::once(format!("{}\n{heads}", self.title)).chain(rows).collect::<Vec<_>>().join("\n")
     }
 
-    /// Creates a table without tooltips. If it is too wide, columns between the third and the last are omitted.
-    pub(crate) fn plain(
-        title: impl Into<String>,
-        heads: impl IntoIterator<Item = Head>,
-        rows: impl IntoIterator<Item = Vec<String>>,
-    ) -> Table {
-        let mut heads = heads.into_iter().collect::<Vec<_>>();
-        let last = heads.len().saturating_sub(1);
-        heads[3.min(last)..last].iter_mut().for_each(|head| head.room = Room::Drop);
-        let rows = rows.into_iter().map(|row| row.into_iter().map(Cell::new).collect()).collect();
-        Table { title: title.into(), heads, rows, below: Vec::new() }
-    }
-
     pub(crate) fn unless_empty(self) -> Option<Table> {
         (!self.rows.is_empty()).then_some(self)
+    }
+}
+
+/// A table to which columns are added one by one. Its rows may have any type.
+pub(crate) struct Columns<T> {
+    rows: Vec<T>,
+    pub(crate) table: Table,
+}
+
+impl<T> Columns<T> {
+    pub(crate) fn of(rows: impl IntoIterator<Item = T>) -> Columns<T> {
+        let rows = rows.into_iter().collect::<Vec<_>>();
+        let table = Table { rows: vec![Vec::new(); rows.len()], ..Table::default() };
+        Columns { rows, table }
+    }
+
+    pub(crate) fn column<C: Into<Cell>>(mut self, head: Head, cell: impl Fn(&T) -> C) -> Columns<T> {
+        self.table.heads.push(head);
+        self.table.rows.iter_mut().zip(&self.rows).for_each(|(cells, row)| cells.push(cell(row).into()));
+        self
+    }
+
+    pub(crate) fn text<C: Into<Cell>>(self, head: &str, cell: impl Fn(&T) -> C) -> Columns<T> {
+        self.column(Head::text(head), cell)
+    }
+
+    pub(crate) fn number<C: Into<Cell>>(self, head: &str, cell: impl Fn(&T) -> C) -> Columns<T> {
+        self.column(Head::number(head), cell)
+    }
+
+    pub(crate) fn when(self, is_shown: bool, add: impl FnOnce(Columns<T>) -> Columns<T>) -> Columns<T> {
+        if is_shown { add(self) } else { self }
+    }
+
+    pub(crate) fn titled(self, title: impl Into<String>) -> Table {
+        Table { title: title.into(), ..self.table }
+    }
+
+    /// Finishes a table that omits columns between the third and the last if it is too wide.
+    pub(crate) fn plain(mut self, title: impl Into<String>) -> Table {
+        let last = self.table.heads.len() - 1;
+        self.table.heads[3.min(last)..last].iter_mut().for_each(|head| head.room = Room::Drop);
+        self.titled(title)
     }
 }
 
@@ -188,7 +218,7 @@ impl Cell {
     }
 
     pub(crate) fn sentence(text: impl Into<String>) -> Cell {
-        Cell { text: text.into(), sentence: true, ..Cell::default() }
+        Cell { sentence: true, ..Cell::new(text) }
     }
 
     pub(crate) fn hint(self, hint: impl Into<String>) -> Cell {
@@ -197,5 +227,11 @@ impl Cell {
 
     pub(crate) fn tone(self, tone: Tone) -> Cell {
         Cell { tone, ..self }
+    }
+}
+
+impl<T: Into<String>> From<T> for Cell {
+    fn from(text: T) -> Cell {
+        Cell::new(text)
     }
 }

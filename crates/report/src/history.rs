@@ -3,10 +3,10 @@
 use analysis::enum_words_and_lists::capitalised;
 use analysis::findings::{Estimate, History, HistoryPoint, HistoryRun, MachineHistory, PointValue, Step};
 use analysis::history::speed_words;
-use analysis::number::{count, estimate, quantity};
+use analysis::number::{at_least, count, estimate, quantity};
 use study::record::RunState;
 
-use crate::document::{Block, Cell, Document, Head, Room, Section, Table, Tone};
+use crate::document::{Block, Cell, Columns, Document, Head, Room, Section, Table, Tone};
 use crate::render::html::{HtmlError, page};
 use crate::terminal_style_and_wrap::Style;
 use crate::{figures, render};
@@ -51,14 +51,14 @@ fn document(history: &History, bars: bool) -> Document {
     sections
         .extend(history.machines.iter().zip(ANCHORS).map(|(machine, anchor)| section(history, machine, anchor, bars)));
     if let Some(last) = sections.last_mut() {
-        last.all(Block::Note(
+        last.all([Block::Note(
             "A step is not a verdict: separate runs of one server differ by more than their intervals in 16 to 64 % of cases (simulated, one design point), because a machine \
              changes its speed between them. The command beside it compares both revisions in one run."
                 .to_owned(),
-        ));
-        if let Some(more @ 1..) = history.machines.len().checked_sub(ANCHORS.len()) {
-            last.all(Block::Note(format!("{more} more machines are not shown; `--host` selects them.")));
-        }
+        )]);
+        let more = history.machines.len().checked_sub(ANCHORS.len()).filter(|more| *more > 0);
+        let words = |more| format!("{more} more machines are not shown; `--host` selects them.");
+        last.all(more.map(words).map(Block::Note));
     }
     let over_runs = format!("{} over runs", history.metric.noun);
     Document {
@@ -84,22 +84,16 @@ fn section(history: &History, machine: &MachineHistory, anchor: &'static str, ba
     let mut section = Section::new(anchor, &machine.machine.to_string());
     let probe =
         machine.probe_ns_median.map_or("no probes".to_owned(), |ns| format!("median probe {}", quantity(ns, "ns")));
-    section.all(Block::Text(format!("{}, {probe}.", count(machine.runs.len() as u64, "run"))));
-    for (index, point) in machine.points.iter().enumerate().take(POINTS) {
-        section.all(Block::Table(table(history, machine, index, point, bars)));
-    }
+    section.all([Block::Text(format!("{}, {probe}.", count(machine.runs.len() as u64, "run")))]);
+    let points = machine.points.iter().enumerate().take(POINTS);
+    section.all(points.map(|(index, point)| Block::Table(table(history, machine, index, point, bars))));
     for step in machine.steps.iter().take(STEPS) {
-        section.all(Block::Text(format!("A step: {}.", step.sentence)));
-        if let Some(command) = &step.command {
-            section.all(Block::Code(command.clone()));
-        }
-        if !step.note.is_empty() {
-            section.all(Block::Text(format!("{}.", capitalised(&step.note))));
-        }
+        section.all([Block::Text(format!("A step: {}.", step.sentence))]);
+        section.all(step.command.clone().map(Block::Code));
+        section.all((!step.note.is_empty()).then(|| Block::Text(format!("{}.", capitalised(&step.note)))));
     }
-    if machine.steps.len() > STEPS {
-        section.all(Block::Text(format!("And {} further steps; `--json` has all.", machine.steps.len() - STEPS)));
-    }
+    let further = machine.steps.len().checked_sub(STEPS).filter(|further| *further > 0);
+    section.all(further.map(|further| Block::Text(format!("And {further} further steps; `--json` has all."))));
     section
 }
 
@@ -107,27 +101,26 @@ fn table(history: &History, machine: &MachineHistory, index: usize, point: &Hist
     let ends = ends(point);
     let rows = machine.runs.iter().zip(&point.values).enumerate().map(|(at, (run, value))| {
         let step = machine.steps.iter().find(|step| (step.point, step.to) == (index, at));
-        let value = value.as_ref();
-        let mut cells = vec![
-            run.head.started.get(..16).unwrap_or(&run.head.started).replace('T', " "),
-            revision(run, value).unwrap_or("unknown").to_owned(),
-            value.map_or_else(|| "–".to_owned(), |value| shown(value, history.metric.unit)),
-        ];
-        cells.extend(bars.then(|| value.map_or_else(String::new, |value| bar(value, ends))));
-        cells.extend([
-            value.map_or_else(String::new, |value| value.n.to_string()),
-            run.speed.map_or_else(|| "not probed".to_owned(), speed_words),
-            run.head.run.clone(),
-        ]);
-        let tone = if step.is_some() { Tone::Warning } else { Tone::Muted };
-        cells.into_iter().map(Cell::new).chain([Cell::new(notes(run, value, step)).tone(tone)]).collect()
+        (run, value.as_ref(), step)
     });
-    let mut heads = vec![Head::text("started, UTC"), Head::text("revision"), Head::number(history.metric.noun)];
-    heads.extend(bars.then(|| Head::text("").room(Room::Drop)));
-    let machine = Head::text("machine").hint("CPU speed by the probe, relative to the median of these runs");
-    heads.extend([Head::number("n"), machine, Head::text("run")].map(|head| head.room(Room::Drop)));
-    heads.push(Head::text("notes"));
-    Table { title: point.label.clone(), heads, rows: rows.collect(), below: Vec::new() }
+    let note = |run: &HistoryRun, value: Option<&PointValue>, step: Option<&Step>| {
+        Cell::new(notes(run, value, step)).tone(if step.is_some() { Tone::Warning } else { Tone::Muted })
+    };
+    let dropped = |head: Head| head.room(Room::Drop);
+    let speed = Head::text("machine").hint("CPU speed by the probe, relative to the median of these runs");
+    let table = Columns::of(rows)
+        .text("started, UTC", |(run, ..)| run.head.started.get(..16).unwrap_or(&run.head.started).replace('T', " "))
+        .text("revision", |(run, value, _)| revision(run, *value).unwrap_or("unknown"))
+        .number(history.metric.noun, |(_, value, _)| shown(*value, history.metric.unit))
+        .when(bars, |table| {
+            let head = dropped(Head::text(""));
+            table.column(head, |(_, value, _)| value.map_or_else(String::new, |value| bar(value, ends)))
+        })
+        .column(dropped(Head::number("n")), |(_, value, _)| value.map_or(String::new(), |value| value.n.to_string()))
+        .column(dropped(speed), |(run, ..)| run.speed.map_or_else(|| "not probed".to_owned(), speed_words))
+        .column(dropped(Head::text("run")), |(run, ..)| run.head.run.as_str())
+        .text("notes", |(run, value, step)| note(run, *value, *step));
+    table.titled(&*point.label)
 }
 
 /// Revision of the measured server, or of the run if the point has no value; `None` if unknown.
@@ -136,13 +129,14 @@ fn revision<'a>(run: &'a HistoryRun, value: Option<&'a PointValue>) -> Option<&'
 }
 
 /// Formats a value with its interval, and with a star if marks show that the trials do not measure the server.
-pub(crate) fn shown(value: &PointValue, unit: &str) -> String {
+pub(crate) fn shown(value: Option<&PointValue>, unit: &str) -> String {
+    let Some(value) = value else { return "–".to_owned() };
     let text = match &value.estimate {
         Some(found) => estimate(found, unit),
-        None if value.at_least => format!("≥ {}", quantity(value.mean, unit)),
+        None if value.at_least => at_least(value.mean, unit),
         None => format!("{} ±?", quantity(value.mean, unit)),
     };
-    if value.marks.is_empty() { text } else { format!("{text}*") }
+    if value.marks.is_empty() { text } else { text + "*" }
 }
 
 fn notes(run: &HistoryRun, value: Option<&PointValue>, step: Option<&Step>) -> String {

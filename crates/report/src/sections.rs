@@ -11,13 +11,13 @@ mod head;
 mod machine;
 mod miss_ratio;
 mod proxy_overhead;
-mod reproduce;
 mod requested_and_detail_tables;
 mod results;
 mod scalability;
 mod warnings;
 
-use analysis::Findings;
+use analysis::{Findings, number};
+use study::shell_words::join;
 
 use crate::document::{Block, Document, Section};
 
@@ -38,7 +38,7 @@ const DETAILS: [fn(&Findings) -> Option<Section>; 14] = [
     machine_states,
     machine::section,
     method,
-    reproduce::section,
+    reproduce,
 ];
 
 pub(crate) fn short(findings: &Findings) -> Document {
@@ -61,23 +61,46 @@ fn supporting_figures(_: &Findings) -> Option<Section> {
 
 fn request_trends(f: &Findings) -> Option<Section> {
     let mut section = Section::new("over-requests", "Over requests");
-    if !f.over_requests.is_empty() {
-        analysis::request_trends::sentences(f).for_each(|sentence| section.all(Block::Text(sentence)));
-    }
+    let sentences = analysis::request_trends::sentences(f);
+    section.all(sentences.filter(|_| !f.over_requests.is_empty()).map(Block::Text));
     section.unless_empty()
 }
 
 fn machine_states(f: &Findings) -> Option<Section> {
     let mut section = Section::new("states", "States of the machine");
-    section.long(Block::Text(match &f.states {
+    section.long([Block::Text(match &f.states {
         Some(states) => format!("Over all trials in run order: {}.", states.sentence),
         None => "Not tested: too few trials.".to_owned(),
-    }));
+    })]);
     Some(section)
 }
 
 fn method(f: &Findings) -> Option<Section> {
     let mut section = Section::new("method", "Method");
-    f.method.iter().for_each(|paragraph| section.long(Block::Text(paragraph.clone())));
+    section.long(f.method.iter().cloned().map(Block::Text));
     section.unless_empty()
+}
+
+fn reproduce(f: &Findings) -> Option<Section> {
+    let mut section = Section::new("reproduce", "Reproduce");
+    section.long([Block::Text(format!(
+        "Command of this run. Seed {} reproduces the order of trials, the requests and their arrival times.",
+        f.seed
+    ))]);
+    section.long([Block::Code(join(&f.command))]);
+    section.long([Block::Text(versions(f))]);
+    section.all((!f.load.is_empty()).then(|| Block::Note(format!("load {}", f.load))));
+    let (machine, cpus) = (&f.machine, number::count(f.machine.cpus.len() as u64, "CPU"));
+    let imported = if f.imported.is_empty() { String::new() } else { format!(", imported {}", f.imported) };
+    let (run, name, model, kernel) = (&f.run, &machine.name, &machine.cpu_model, &machine.kernel);
+    section.all([Block::Note(format!("run {run} on {name} ({model}, {cpus}, {kernel}){imported}"))]);
+    section.long([Block::Fold("The study file".to_owned(), vec![Block::Code(f.study_text.clone())])]);
+    Some(section)
+}
+
+fn versions(f: &Findings) -> String {
+    let revision =
+        f.revision.as_ref().map_or_else(|| "outside a checkout".to_owned(), |revision| format!("revision {revision}"));
+    let commit = f.commit.as_ref().map_or_else(String::new, |commit| format!(", working directory at {commit}"));
+    format!("Measured by quintain {}, study {revision}{commit}.", f.quintain)
 }

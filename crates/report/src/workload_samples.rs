@@ -6,7 +6,7 @@ use askama::Template;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::document;
+use crate::document::Columns;
 use crate::figures::{self, Drawing, Key};
 use crate::panel::style::Background;
 use crate::panel::{Axis, Layer, Panel};
@@ -148,19 +148,17 @@ pub fn workload_terminal(drawn: &WorkloadDrawn) -> String {
     if let Some(ratio) = drawn.hit_ratio_of_mix {
         text += &format!("hit ratio      tends to {ratio:.3} from the mix, as misses are not filled\n");
     }
-    let mut rows = Vec::new();
-    for lengths in &drawn.lengths {
-        for (which, spread) in [("sampled", lengths.drawn), ("distribution", lengths.exact)] {
-            let Spread { mean, p50, p90, p99, max } = spread;
-            let numbers = [p50, p90, p99].map(|value| value.to_string());
-            let max = if which == "distribution" { format!("<= {max}") } else { max.to_string() };
-            let row = [format!("{} {which}", lengths.of), format!("{mean:.2}")];
-            rows.push(row.into_iter().chain(numbers).chain([max]).collect::<Vec<_>>());
-        }
-    }
-    let numbers = ["mean", "p50", "p90", "p99", "max"].map(document::Head::number);
-    let heads = [document::Head::text("lengths, B")].into_iter().chain(numbers);
-    text += &format!("\n{}\n", table(&document::Table::plain("", heads, rows), &Style::PLAIN));
+    let samples = drawn.lengths.iter().flat_map(|lengths| {
+        [("sampled", "", &lengths.drawn), ("distribution", "<= ", &lengths.exact)].map(|of| (lengths, of))
+    });
+    let lengths = Columns::of(samples)
+        .text("lengths, B", |(lengths, (which, ..))| format!("{} {which}", lengths.of))
+        .number("mean", |(_, (.., spread))| format!("{:.2}", spread.mean))
+        .number("p50", |(_, (.., spread))| spread.p50.to_string())
+        .number("p90", |(_, (.., spread))| spread.p90.to_string())
+        .number("p99", |(_, (.., spread))| spread.p99.to_string())
+        .number("max", |(_, (_, bound, spread))| format!("{bound}{}", spread.max));
+    text += &format!("\n{}\n", table(&lengths.plain(""), &Style::PLAIN));
     for FitFound { of, words, p, test, degrees, .. } in &drawn.fits {
         let (p, degrees) = (p_text(*p), number::count(*degrees, "degree"));
         text += &format!("{of}: {words} (p = {p}, {test}, {degrees} of freedom)\n");
@@ -190,13 +188,11 @@ pub fn workload_svg(drawn: &WorkloadDrawn) -> String {
     };
     let fits = drawn.fits.iter().map(|fit| format!("{}: {}, p = {}.", fit.of, fit.words, p_text(fit.p)));
     let drawing = Drawing {
-        name: "workload".to_owned(),
-        title: format!("{}: sampled and expected", drawn.name),
         caption: format!("Line: {} sampled. Rings: the distribution.", number::count(drawn.operations, "operation")),
         keys: vec![Key::measured(0, "sampled"), Key::measured(1, "distribution (rings)")],
         panels: drawn.curves.iter().map(panel).collect(),
         notes: fits.collect(),
-        ..Drawing::default()
+        ..Drawing::new("workload", format!("{}: sampled and expected", drawn.name))
     };
     figures::svg_file(&drawing, Background::Light)
 }

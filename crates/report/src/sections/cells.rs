@@ -1,11 +1,14 @@
 //! Cells of tables that several sections share.
 
+use std::collections::BTreeMap;
+
 use analysis::enum_words_and_lists::{SERVER_OR_PATH, limit_word, serde_name};
 use analysis::findings::{Estimate, Findings, Mark, Row};
 use analysis::number;
 use study::Metric;
+use study::record::Limit;
 
-use crate::document::{Cell, Head, Room, Tone};
+use crate::document::{Cell, Columns, Head, Room, Tone};
 
 pub(crate) const FIRST: [&str; 4] = ["throughput", "latency_mean", "latency_p50", "latency_p99"];
 
@@ -14,40 +17,26 @@ pub(crate) fn metric_head(f: &Findings, name: &str) -> Head {
     Head::number(Metric::heading_of(name)).hint(hint).room(Room::Drop)
 }
 
-pub(crate) fn point_heads(f: &Findings) -> Vec<Head> {
-    let varying = f.factors.iter().filter(|factor| factor.varies());
-    let mut heads = varying
-        .map(|factor| if factor.numeric { Head::number(&*factor.name) } else { Head::text(&*factor.name) })
-        .collect::<Vec<_>>();
-    heads.extend(heads.is_empty().then(|| Head::text("design point")));
-    heads.extend(has_both_policies(f).then(|| Head::text("idle").hint("idle-CPU policy")));
-    if has_fewer_cpus(f) {
-        heads.push(Head::number("cpus").hint("CPUs given to the server, of the number it wants"));
-    }
-    heads
-}
-
-pub(crate) fn point_cells(f: &Findings, row: &Row) -> Vec<Cell> {
-    let varying = f.factors.iter().filter(|factor| factor.varies());
-    let level = |name: &String| row.factors.get(name).map_or_else(|| "–".to_owned(), ToString::to_string);
-    let mut cells = varying.map(|factor| Cell::new(level(&factor.name))).collect::<Vec<_>>();
-    if cells.is_empty() {
-        cells.push(Cell::new(if row.label.is_empty() { "(single design point)" } else { &row.label }));
-    }
-    cells.extend(has_both_policies(f).then(|| Cell::new(row.idle.map_or("–".to_owned(), serde_name))));
-    if has_fewer_cpus(f) {
-        let of_wanted = row.cpus_wanted.map_or(String::new(), |wanted| format!(" of {wanted}"));
-        cells.push(Cell::new(format!("{}{of_wanted}", row.cpus)));
-    }
-    cells
-}
-
-fn has_both_policies(f: &Findings) -> bool {
-    f.rows.windows(2).any(|two| two[0].point == two[1].point)
-}
-
-fn has_fewer_cpus(f: &Findings) -> bool {
-    f.rows.iter().any(|row| row.cpus_wanted.is_some())
+/// Starts a table with the columns that tell design points apart. `of` returns the row of the findings.
+pub(crate) fn point_columns<T>(f: &Findings, rows: impl IntoIterator<Item = T>, of: impl Fn(&T) -> &Row) -> Columns<T> {
+    let varying = || f.factors.iter().filter(|factor| factor.varies());
+    let table = varying().fold(Columns::of(rows), |table, factor| {
+        let head = Head { right: factor.numeric, ..Head::text(&*factor.name) };
+        table.column(head, |row| of(row).factors.get(&factor.name).map_or("–".to_owned(), ToString::to_string))
+    });
+    let is_alone = varying().next().is_none();
+    let has_both_policies = f.rows.windows(2).any(|two| two[0].point == two[1].point);
+    let has_fewer_cpus = f.rows.iter().any(|row| row.cpus_wanted.is_some());
+    let label = |row: &T| Some(of(row).label.clone()).filter(|label| !label.is_empty());
+    let idle = Head::text("idle").hint("idle-CPU policy");
+    let cpus = Head::number("cpus").hint("CPUs given to the server, of the number it wants");
+    let of_wanted = |row: &Row| row.cpus_wanted.map_or(String::new(), |wanted| format!(" of {wanted}"));
+    table
+        .when(is_alone, |table| {
+            table.text("design point", |row| label(row).unwrap_or_else(|| "(single design point)".to_owned()))
+        })
+        .when(has_both_policies, |table| table.column(idle, |row| of(row).idle.map_or("–".to_owned(), serde_name)))
+        .when(has_fewer_cpus, |table| table.column(cpus, |row| format!("{}{}", of(row).cpus, of_wanted(of(row)))))
 }
 
 pub(crate) fn metric_cell(f: &Findings, row: &Row, name: &str) -> Cell {
@@ -68,15 +57,15 @@ pub(crate) fn shown_estimate(e: &Estimate, unit: &str) -> String {
 }
 
 pub(crate) fn cell(f: &Findings, row: &Row, metric: &str) -> String {
-    let unit = f.unit(metric);
-    let mark = if row.is_marked() { "*" } else { "" };
     let Some(found) = row.metrics.get(metric) else { return String::new() };
-    match (&found.estimate, found.mean) {
-        (Some(estimate), _) => format!("{}{mark}", shown_estimate(estimate, unit)),
-        (None, Some(mean)) if found.at_least => format!("{}{mark}", number::at_least(mean, unit)),
-        (None, Some(mean)) => format!("{} ±?{mark}", shown(mean, unit)),
-        (None, None) => "too few samples".to_owned(),
-    }
+    let unit = f.unit(metric);
+    let text = match (&found.estimate, found.mean) {
+        (Some(estimate), _) => shown_estimate(estimate, unit),
+        (None, Some(mean)) if found.at_least => number::at_least(mean, unit),
+        (None, Some(mean)) => format!("{} ±?", shown(mean, unit)),
+        (None, None) => return "too few samples".to_owned(),
+    };
+    if row.is_marked() { text + "*" } else { text }
 }
 
 /// Cell with the limit and the marks that it does not imply. The cell is red if the row does not measure the server.
@@ -89,8 +78,14 @@ pub(crate) fn limit_cell(row: &Row) -> Cell {
 }
 
 pub(crate) fn limited_by(row: &Row) -> String {
-    let Some(found) = &row.limited_by else { return String::new() };
-    let (most, all) = (found.counts.get(&found.limit).copied().unwrap_or(0), found.counts.values().sum::<usize>());
-    let word = if found.path_unknown { SERVER_OR_PATH.to_owned() } else { limit_word(found.limit) };
+    row.limited_by.as_ref().map_or_else(String::new, |found| {
+        let word = if found.path_unknown { SERVER_OR_PATH.to_owned() } else { limit_word(found.limit) };
+        of_trials(word, found.counts.get(&found.limit).copied().unwrap_or(0), &found.counts)
+    })
+}
+
+/// Appends the number of trials with a limit to its name, unless they are all trials.
+pub(crate) fn of_trials(word: String, most: usize, counts: &BTreeMap<Limit, usize>) -> String {
+    let all = counts.values().sum::<usize>();
     if most == all { word } else { format!("{word} ({most}/{all})") }
 }

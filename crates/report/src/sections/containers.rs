@@ -1,38 +1,28 @@
 //! The section on containers and companions.
 
-use analysis::findings::{Findings, HostedFinding, MedianRange};
+use analysis::findings::{Findings, MedianRange};
 
 use super::cells::shown;
-use crate::document::{Block, Head, Section, Table};
+use crate::document::{Block, Columns, Section};
 
 pub(crate) fn section(f: &Findings) -> Option<Section> {
-    if f.hosted.is_empty() {
-        return None;
-    }
-    let numbers = ["ready after", "CPU per request", "RSS", "charged", "I/O"].map(Head::number);
-    let heads = ["design point", "what", "runs as"].map(Head::text).into_iter().chain(numbers);
+    let table = Columns::of(&f.hosted)
+        .text("design point", |one| one.label.as_str())
+        .text("what", |one| one.companion.as_ref().map_or("server".to_owned(), |name| format!("companion {name}")))
+        .text("runs as", |one| one.runs_as.as_str())
+        .number("ready after", |one| range(&one.ready_ns, "ns"))
+        .number("CPU per request", |one| range(&one.cpu_per_request_ns, "ns"))
+        .number("RSS", |one| range(&one.rss_max_bytes, "bytes"))
+        .number("charged", |one| range(&one.charged_max_bytes, "bytes"))
+        .number("I/O", |one| range(&one.io_bytes, "bytes"));
     let mut section = Section::new("containers", "Containers and companions");
-    let table = Table::plain("Median over trials [least, largest]", heads, f.hosted.iter().map(line));
-    section.all(Block::Table(table));
-    section.long(Block::Note(
+    section.all([Block::Table(table.plain("Median over trials [least, largest]").unless_empty()?)]);
+    section.long([Block::Note(
         "RSS is the peak resident memory of the processes, read the same way for processes and containers. Charged is the peak of the container's control \
          group, with page cache, kernel memory and the start of the container."
             .to_owned(),
-    ));
+    )]);
     Some(section)
-}
-
-fn line(one: &HostedFinding) -> Vec<String> {
-    vec![
-        one.label.clone(),
-        one.companion.as_ref().map_or_else(|| "server".to_owned(), |name| format!("companion {name}")),
-        one.runs_as.clone(),
-        range(&one.ready_ns, "ns"),
-        range(&one.cpu_per_request_ns, "ns"),
-        range(&one.rss_max_bytes, "bytes"),
-        range(&one.charged_max_bytes, "bytes"),
-        range(&one.io_bytes, "bytes"),
-    ]
 }
 
 /// Formats the median and range as `1.27 ms [1.20 ms, 1.31 ms]`, or as one value if all are equal.

@@ -2,8 +2,9 @@
 
 use analysis::findings::{Findings, ProfileDifference, ProfileFinding};
 use analysis::number;
+use study::cpu_profile::SampledFunction;
 
-use crate::document::{Block, Cell, Head, Item, Section, Table};
+use crate::document::{Block, Cell, Columns, Head, Item, Section, Table};
 
 const FUNCTIONS: usize = 8;
 
@@ -12,23 +13,23 @@ pub(crate) fn section(f: &Findings) -> Option<Section> {
         return None;
     }
     let mut section = Section::new("cpu-profiles", "CPU profiles");
-    section.all(Block::List(lines(&f.cpu_profiles)));
-    let rows = f.cpu_profiles.iter().flat_map(functions).collect();
-    let title = "Hottest functions, by CPU time of their own".to_owned();
-    let heads = vec![Head::text("design point"), Head::number("self"), Head::number("samples"), Head::text("function")];
-    if let Some(table) = (Table { title, heads, rows, ..Table::default() }).unless_empty() {
-        section.all(Block::Table(table));
-        section.long(Block::Note(
+    section.all([Block::List(lines(&f.cpu_profiles))]);
+    let table = Columns::of(f.cpu_profiles.iter().flat_map(functions))
+        .text("design point", |(label, ..)| *label)
+        .number("self", |(_, share, _)| number::percent(*share))
+        .number("samples", |(.., function)| function.self_samples.to_string())
+        .text("function", |(.., function)| named(&function.name, function.kernel));
+    if let Some(table) = table.titled("Hottest functions, by CPU time of their own").unless_empty() {
+        section.all([Block::Table(table)]);
+        section.long([Block::Note(
             "One extra trial per design point, not counted as measured, sampled by perf. Self: samples in a function, not in what it calls, over all samples of the server. \
              The flame graphs above have the callers."
                 .to_owned(),
-        ));
+        )]);
     }
     for difference in &f.profile_differences {
-        section.all(Block::Text(format!("{}.", difference.sentence)));
-        if !difference.functions.is_empty() {
-            section.all(Block::Table(differences(difference)));
-        }
+        section.all([Block::Text(format!("{}.", difference.sentence))]);
+        section.all(differences(difference).unless_empty().map(Block::Table));
     }
     Some(section)
 }
@@ -44,35 +45,25 @@ fn lines(profiles: &[ProfileFinding]) -> Vec<Item> {
     lines.into_iter().map(line).collect()
 }
 
-fn functions(profile: &ProfileFinding) -> Vec<Vec<Cell>> {
-    let row = |(at, function): (usize, &study::cpu_profile::SampledFunction)| {
+fn functions(profile: &ProfileFinding) -> impl Iterator<Item = (&str, f64, &SampledFunction)> {
+    let functions = profile.functions.iter().take(FUNCTIONS).enumerate();
+    functions.filter_map(|(at, function)| {
         let share = profile.share(function).filter(|share| *share > 0.0)?;
-        Some(vec![
-            Cell::new(if at == 0 { profile.label.as_str() } else { "" }),
-            Cell::new(number::percent(share)),
-            Cell::new(function.self_samples.to_string()),
-            Cell::sentence(named(&function.name, function.kernel)),
-        ])
-    };
-    profile.functions.iter().take(FUNCTIONS).enumerate().filter_map(row).collect()
+        Some((if at == 0 { profile.label.as_str() } else { "" }, share, function))
+    })
 }
 
 fn differences(difference: &ProfileDifference) -> Table {
     let ProfileDifference { a, b, functions, .. } = difference;
-    let rows = functions.iter().map(|function| {
-        vec![
-            Cell::new(number::percent(function.a)),
-            Cell::new(number::percent(function.b)),
-            Cell::new(format!("{:+.1}", (function.b - function.a) * 100.0)),
-            Cell::sentence(named(&function.name, function.kernel)),
-        ]
-    });
     let hint = "difference in percent of the CPU time; at least three standard errors of the samples";
-    let points = Head::number("points").hint(hint);
-    let heads = vec![Head::number(a.as_str()), Head::number(b.as_str()), points, Head::text("function")];
-    Table { title: format!("Largest differences: {b} against {a}"), heads, rows: rows.collect(), below: Vec::new() }
+    let table = Columns::of(functions)
+        .number(a, |function| number::percent(function.a))
+        .number(b, |function| number::percent(function.b))
+        .column(Head::number("points").hint(hint), |found| format!("{:+.1}", (found.b - found.a) * 100.0))
+        .text("function", |function| named(&function.name, function.kernel));
+    table.titled(format!("Largest differences: {b} against {a}"))
 }
 
-fn named(name: &str, kernel: bool) -> String {
-    if kernel && name != "[kernel]" { format!("{name} [kernel]") } else { name.to_owned() }
+fn named(name: &str, kernel: bool) -> Cell {
+    Cell::sentence(if kernel && name != "[kernel]" { format!("{name} [kernel]") } else { name.to_owned() })
 }

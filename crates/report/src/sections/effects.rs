@@ -2,28 +2,23 @@
 
 use analysis::effects::{change, source_name};
 use analysis::enum_words_and_lists::serde_name;
-use analysis::findings::{ChangeAt, EffectAnalysis, EffectChange, EffectScale, Effects, Findings};
+use analysis::findings::{ChangeAt, EffectAnalysis, EffectChange, EffectSource, Effects, Findings};
 use analysis::group_by_key::{distinct, grouped};
 use analysis::number;
 use study::plan::{Design, Level};
 
-use crate::document::{Block, Head, Section, Table};
+use crate::document::{Block, Columns, Head, Section, Table};
 
 pub(crate) fn section(f: &Findings) -> Option<Section> {
     let mut section = Section::new("effects", "Effects of the factors");
     for effects in &f.effects {
-        for sentence in &effects.sentences {
-            let block = Block::Text(sentence.clone());
-            // The terminal omits this note for studies that cannot be factorials on this machine.
-            if effects.analyses.is_empty() { section.long(block) } else { section.all(block) }
-        }
+        let sentences = effects.sentences.iter().cloned().map(Block::Text);
+        // The terminal omits these notes for studies that cannot be factorials on this machine.
+        if effects.analyses.is_empty() { section.long(sentences) } else { section.all(sentences) }
     }
     let tables = tables(f);
-    let any = !tables.is_empty();
-    tables.into_iter().for_each(|table| section.long(Block::Table(table)));
-    if any {
-        section.long(Block::Note(READING.to_owned()));
-    }
+    let reading = (!tables.is_empty()).then(|| Block::Note(READING.to_owned()));
+    section.long(tables.into_iter().map(Block::Table).chain(reading));
     section.unless_empty()
 }
 
@@ -36,81 +31,66 @@ const READING: &str = "Analysis of variance with replications (Jain 1991, chapte
 
 fn tables(findings: &Findings) -> Vec<Table> {
     let mut tables = Vec::new();
-    for effects in &findings.effects {
+    for effects in findings.effects.iter().filter(|effects| !effects.analyses.is_empty()) {
         let Some(metric) = findings.metric_info(&effects.metric) else { continue };
-        if effects.analyses.is_empty() {
-            continue;
-        }
-        let of = metric.noun;
         let idle = match findings.effects.iter().any(|other| other.idle != effects.idle) {
             true => format!(", idle {}", serde_name(effects.idle)),
             false => String::new(),
         };
-        let title = |what: &str| format!("{what} {of}{idle}");
-        tables.push(variation(effects, title("Sources of variation:")));
-        tables.extend(changes(effects, metric, title("Effect of each change on")).unless_empty());
+        tables.push(variation(effects).plain(format!("Sources of variation: {}{idle}", metric.noun)));
+        let changes = changes(effects, metric).plain(format!("Effect of each change on {}{idle}", metric.noun));
+        tables.extend(changes.unless_empty());
     }
     tables
 }
 
-fn scale_name(scale: EffectScale) -> String {
-    format!("as {}", serde_name(scale))
-}
-
-fn variation(effects: &Effects, title: String) -> Table {
-    let mut heads = vec![Head::text("source"), Head::number("df")];
-    for found in &effects.analyses {
-        let scale = scale_name(found.scale);
-        heads.extend(["share", "F", "p (Holm)"].map(|head| Head::number(format!("{head}, {scale}"))));
+fn variation(effects: &Effects) -> Columns<String> {
+    fn source<'a>(found: &'a EffectAnalysis, name: &str) -> Option<&'a EffectSource> {
+        found.sources.iter().find(|source| source_name(source) == name)
     }
     // With few trials, only one analysis may separate blocks, so lines are matched by name.
     let names = distinct(effects.analyses.iter().flat_map(|found| &found.sources).map(source_name));
-    let row = |name: String| {
-        let of = |found: &'_ EffectAnalysis| found.sources.iter().find(|source| source_name(source) == name).cloned();
-        let df = effects.analyses.iter().find_map(of).map_or_else(String::new, |source| source.df.to_string());
-        let mut row = vec![name.clone(), df];
-        for found in effects.analyses.iter().map(of) {
-            let source = found.as_ref();
-            row.push(source.map_or_else(String::new, |source| number::percent(source.share)));
-            row.push(source.and_then(|source| source.f).map_or_else(String::new, short));
-            row.push(source.and_then(|source| source.p_adjusted).map_or_else(String::new, number::p_value));
-        }
-        row
-    };
-    Table::plain(title, heads, names.into_iter().map(row))
+    let df = |name: &String| effects.analyses.iter().find_map(|found| Some(source(found, name)?.df.to_string()));
+    let table =
+        Columns::of(names).text("source", |name| name.clone()).number("df", |name| df(name).unwrap_or_default());
+    effects.analyses.iter().fold(table, |table, found| {
+        let head = |what: &str| Head::number(format!("{what}, as {}", serde_name(found.scale)));
+        let cell = |name: &String, text: fn(&EffectSource) -> Option<String>| {
+            source(found, name).and_then(text).unwrap_or_default()
+        };
+        table
+            .column(head("share"), |name| cell(name, |source| Some(number::percent(source.share))))
+            .column(head("F"), |name| cell(name, |source| source.f.map(short)))
+            .column(head("p (Holm)"), |name| cell(name, |source| source.p_adjusted.map(number::p_value)))
+    })
 }
 
 fn short(value: f64) -> String {
     if value >= 100.0 { format!("{value:.0}") } else { format!("{value:.2}") }
 }
 
-fn changes(effects: &Effects, metric: &study::Metric, title: String) -> Table {
-    let heads = ["factor", "from", "to", "where"].map(Head::text).into_iter();
-    let is_tested = |found: &EffectAnalysis| found.changes.iter().any(|change| change.p_adjusted.is_some());
-    let scales = |found: &EffectAnalysis| {
-        [Some(scale_name(found.scale)), is_tested(found).then(|| "p, adjusted".to_owned())].into_iter().flatten()
-    };
-    let heads = heads.chain(effects.analyses.iter().flat_map(scales).map(Head::number));
-    let same =
-        |a: &EffectChange, b: &EffectChange| (&a.factor, &a.from, &a.to, &a.at) == (&b.factor, &b.from, &b.to, &b.at);
+fn changes<'a>(effects: &'a Effects, metric: &study::Metric) -> Columns<&'a EffectChange> {
+    let key = |found: &'a EffectChange| (&found.factor, &found.from, &found.to, &found.at);
     let all = effects.analyses.iter().flat_map(|analysis| &analysis.changes);
-    let all = grouped(all.map(|found| ((&found.factor, &found.from, &found.to, &found.at), found)));
-    let row = |wanted: &EffectChange| {
-        let at = match (&wanted.at, effects.design) {
-            (Some(ChangeAt { level: Level::Text(word), .. }), _) => word.clone(),
-            (Some(at), _) => format!("{} {}", at.factor, at.level),
-            (None, Design::Full) => "on average".to_owned(),
-            (None, Design::OneAtATime) => "others at first level".to_owned(),
-        };
-        let mut row = vec![wanted.factor.clone(), wanted.from.to_string(), wanted.to.to_string(), at];
-        for analysis in &effects.analyses {
-            let found = analysis.changes.iter().find(|found| same(found, wanted));
-            row.push(found.map_or_else(String::new, |found| change(analysis.scale, &found.change, metric.unit)));
-            if is_tested(analysis) {
-                row.push(found.and_then(|found| found.p_adjusted).map_or_else(String::new, number::p_value));
-            }
-        }
-        row
+    let all = grouped(all.map(|found| (key(found), found)));
+    let at = |found: &EffectChange| match (&found.at, effects.design) {
+        (Some(ChangeAt { level: Level::Text(word), .. }), _) => word.clone(),
+        (Some(at), _) => format!("{} {}", at.factor, at.level),
+        (None, Design::Full) => "on average".to_owned(),
+        (None, Design::OneAtATime) => "others at first level".to_owned(),
     };
-    Table::plain(title, heads, all.into_iter().map(|(_, found)| row(found[0])))
+    let table = Columns::of(all.into_iter().map(|(_, found)| found[0]))
+        .text("factor", |found| found.factor.as_str())
+        .text("from", |found| found.from.to_string())
+        .text("to", |found| found.to.to_string())
+        .text("where", |found| at(found));
+    effects.analyses.iter().fold(table, |table, analysis| {
+        let found = |wanted: &&'a EffectChange| analysis.changes.iter().find(|found| key(found) == key(wanted));
+        let is_tested = analysis.changes.iter().any(|change| change.p_adjusted.is_some());
+        let size = |found: &EffectChange| change(analysis.scale, &found.change, metric.unit);
+        let p = |found: &EffectChange| found.p_adjusted.map(number::p_value);
+        table
+            .number(&format!("as {}", serde_name(analysis.scale)), |row| found(row).map(size).unwrap_or_default())
+            .when(is_tested, |table| table.number("p, adjusted", |row| found(row).and_then(p).unwrap_or_default()))
+    })
 }

@@ -4,34 +4,28 @@ use analysis::findings::{Findings, Row};
 use analysis::{FailedRequests, hangs, number};
 use study::record::FailureKind;
 
-use super::cells::{point_cells, point_heads};
-use crate::document::{Block, Cell, Head, Section, Table};
+use super::cells::point_columns;
+use crate::document::{Block, Cell, Section};
 
 pub(crate) fn section(f: &Findings) -> Option<Section> {
     let mut rows = Vec::new();
-    let mut put = |row: &Row, what: String, how: String| {
-        let mut cells = point_cells(f, row);
-        cells.extend([Cell::new(what), Cell::sentence(how)]);
-        rows.push(cells);
-    };
     for row in f.all_rows() {
-        for failure in &row.failures {
+        rows.extend(row.failures.iter().map(|failure| {
             let what = format!("{}: {}", number::count(failure.count as u64, "trial"), word(failure.kind));
-            put(row, what, failure.message.clone());
-        }
+            (row, what, failure.message.clone())
+        }));
         let told = [
             ("request errors", errors(row)),
             ("responses by status", statuses(row)),
             ("requests at the end", hangs::of_row(row)),
         ];
-        for (what, how) in told.into_iter().filter_map(|(what, how)| Some((what, how?))) {
-            put(row, what.to_owned(), how);
-        }
+        rows.extend(told.into_iter().filter_map(|(what, how)| Some((row, what.to_owned(), how?))));
     }
     let mut section = Section { count: Some(rows.len()), ..Section::new("failures", "Failures and errors") };
-    let heads = point_heads(f).into_iter().chain(["what", "how"].map(Head::text)).collect();
-    let table = Table { heads, rows, ..Table::default() }.unless_empty()?;
-    section.long(Block::Table(table));
+    let table = point_columns(f, rows, |(row, ..)| row)
+        .text("what", |(_, what, _)| what.clone())
+        .text("how", |(.., how)| Cell::sentence(how));
+    section.long([Block::Table(table.titled("").unless_empty()?)]);
     Some(section)
 }
 

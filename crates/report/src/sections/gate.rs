@@ -7,14 +7,14 @@ use analysis::number::{count, p_value, percent, quantity};
 use study::Metric;
 use study::gate::Bound;
 
-use crate::document::{Block, Cell, Head, Room, Section, Table, Tone};
+use crate::document::{Block, Cell, Columns, Head, Room, Section, Table, Tone};
 
 pub(crate) fn section(f: &Findings) -> Option<Section> {
     let found = f.gate.as_ref()?;
     let mut section = Section::new("gate", "Against the baseline");
-    section.all(Block::Table(table(f, found)));
-    section.all(Block::Note(cost(f, found)));
-    section.long(Block::Note(READING.to_owned()));
+    section.all([Block::Table(table(f, found))]);
+    section.all([Block::Note(cost(f, found))]);
+    section.long([Block::Note(READING.to_owned())]);
     section.unless_empty()
 }
 
@@ -23,47 +23,31 @@ const READING: &str = "Pair by pair: the typical ratio (Hodges and Lehmann) with
                        errors they are mean shares. All looks and all conditions share one error; each further metric has its own.";
 
 fn table(f: &Findings, found: &GateFinding) -> Table {
-    let tests = || found.tests.iter().chain(&found.null).chain(&found.also);
-    let placed = tests().any(|test| !test.label.is_empty());
-    let several = tests().any(|test| test.candidate != found.tests.first().map_or("", |test| &test.candidate));
-    let mut heads = vec![Head::text("metric")];
-    heads.extend(placed.then(|| Head::text("at")));
-    heads.extend(several.then(|| Head::text(found.factor.as_str())));
-    let one = if several { "candidate" } else { found.tests.first().map_or("candidate", |test| &test.candidate) };
-    heads.extend([
-        Head::number(found.base.as_str()).room(Room::Drop),
-        Head::number(one).room(Room::Drop),
-        Head::number("change").hint("typical ratio of the pairs, less one"),
-        Head::number("pairs").room(Room::Drop),
-        Head::number("p").hint("one-sided").room(Room::Long),
-        Head::text("verdict"),
-    ]);
-    let row = |test: &GateTest, kind: Kind| {
-        let noun = if test.is_about_errors() { "errors" } else { Metric::noun_of(&test.metric) };
-        let unit = f.unit(&test.metric);
-        let value = |value: Option<f64>| match value {
-            None => "–".to_owned(),
-            Some(share) if test.is_about_errors() => percent(share),
-            Some(value) => quantity(value, unit),
-        };
-        let mut cells = vec![Cell::new(noun)];
-        cells.extend(placed.then(|| Cell::new(test.label.as_str())));
-        cells.extend(several.then(|| Cell::new(test.candidate.as_str())));
-        let (text, tone) = verdict(found, test, kind);
-        cells.extend([
-            Cell::new(value(test.base_value)),
-            Cell::new(value(test.candidate_value)),
-            Cell::new(changed(test, unit)),
-            Cell::new(test.pairs.to_string()),
-            Cell::new(test.p.map_or("–".to_owned(), p_value)),
-            Cell::new(text).tone(tone),
-        ]);
-        cells
-    };
     let tests = [(&found.tests, Kind::Asked), (&found.null, Kind::Null), (&found.also, Kind::Also)];
-    let rows = tests.into_iter().flat_map(|(tests, kind)| tests.iter().map(move |test| (test, kind)));
-    let rows = rows.map(|(test, kind)| row(test, kind)).collect();
-    Table { title: format!("Against {}", found.base), heads, rows, below: Vec::new() }
+    let tests = tests.into_iter().flat_map(|(tests, kind)| tests.iter().map(move |test| (test, kind)));
+    let placed = tests.clone().any(|(test, _)| !test.label.is_empty());
+    let first = found.tests.first().map(|test| &*test.candidate);
+    let several = tests.clone().any(|(test, _)| Some(&*test.candidate) != first);
+    let one = first.filter(|_| !several).unwrap_or("candidate");
+    let value = |test: &GateTest, value: Option<f64>| match value {
+        None => "–".to_owned(),
+        Some(share) if test.is_about_errors() => percent(share),
+        Some(value) => quantity(value, f.unit(&test.metric)),
+    };
+    let head = |head: &str| Head::number(head).room(Room::Drop);
+    let change = Head::number("change").hint("typical ratio of the pairs, less one");
+    let p = Head::number("p").hint("one-sided").room(Room::Long);
+    let table = Columns::of(tests)
+        .text("metric", |(test, _)| if test.is_about_errors() { "errors" } else { Metric::noun_of(&test.metric) })
+        .when(placed, |table| table.text("at", |(test, _)| test.label.as_str()))
+        .when(several, |table| table.text(&found.factor, |(test, _)| test.candidate.as_str()))
+        .column(head(&found.base), |(test, _)| value(test, test.base_value))
+        .column(head(one), |(test, _)| value(test, test.candidate_value))
+        .column(change, |(test, _)| changed(test, f.unit(&test.metric)))
+        .column(head("pairs"), |(test, _)| test.pairs.to_string())
+        .column(p, |(test, _)| test.p.map_or("–".to_owned(), p_value))
+        .text("verdict", |(test, kind)| verdict(found, test, *kind));
+    table.titled(format!("Against {}", found.base))
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -88,7 +72,7 @@ fn changed(test: &GateTest, unit: &str) -> String {
     }
 }
 
-fn verdict(found: &GateFinding, test: &GateTest, kind: Kind) -> (String, Tone) {
+fn verdict(found: &GateFinding, test: &GateTest, kind: Kind) -> Cell {
     let metric = Metric::named(&test.metric);
     let limit = test.bound.zip(metric).filter(|_| found.fail_if.is_some()).map(|(bound, metric)| match bound {
         Bound::Factor(factor) => (format!("worse by more than {}", percent((factor - 1.0).abs())), bound),
@@ -108,10 +92,7 @@ fn verdict(found: &GateFinding, test: &GateTest, kind: Kind) -> (String, Tone) {
         (GateVerdict::NotWorse, _, Some((_, Bound::Excess(_)))) => ("passes".to_owned(), Tone::Good),
         (GateVerdict::NotWorse, _, Some((limit, _))) => (format!("passes: not {limit}"), Tone::Good),
     };
-    match kind {
-        Kind::Also => (format!("{text} (also tested)"), tone),
-        _ => (text, tone),
-    }
+    Cell::new(if kind == Kind::Also { text + " (also tested)" } else { text }).tone(tone)
 }
 
 fn cost(f: &Findings, found: &GateFinding) -> String {

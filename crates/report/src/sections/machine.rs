@@ -4,25 +4,23 @@ use std::collections::BTreeSet;
 
 use analysis::findings::Findings;
 use analysis::number;
-use study::record::{BuildOutcome, Finding, FindingState, Host, Node};
+use study::record::{BuildOutcome, Cpu, Finding, FindingState, Host, Link, Node};
 
 use super::cells::shown;
-use crate::document::{Block, Cell, Head, Section, Table, Tone};
+use crate::document::{Block, Cell, Columns, Section, Table, Tone};
 
 pub(crate) fn section(f: &Findings) -> Option<Section> {
     let mut section = Section::new("machine", "Machine");
-    section.long(Block::Pairs(machine(f)));
-    section.long(Block::Heading("Generator calibration".to_owned()));
-    section.long(Block::Text(calibration(f)));
-    section.long(Block::Heading("Host checks".to_owned()));
-    section.long(checks(&f.doctor).map_or_else(|| Block::Text("Not checked.".to_owned()), Block::Table));
-    if let Some(table) = builds(f) {
-        section.long(Block::Heading("Builds".to_owned()));
-        section.long(Block::Table(table));
-    }
+    section.long([Block::Pairs(machine(f))]);
+    section.long([Block::Heading("Generator calibration".to_owned())]);
+    section.long([Block::Text(calibration(f))]);
+    section.long([Block::Heading("Host checks".to_owned())]);
+    section.long([checks(&f.doctor).map_or_else(|| Block::Text("Not checked.".to_owned()), Block::Table)]);
+    let builds = builds(f).map(|table| [Block::Heading("Builds".to_owned()), Block::Table(table)]);
+    section.long(builds.into_iter().flatten());
     nodes(&mut section, f);
     let details = vec![Block::Pairs(details(f))];
-    section.long(Block::Fold("Versions, kernel settings, mitigations".to_owned(), details));
+    section.long([Block::Fold("Versions, kernel settings, mitigations".to_owned(), details)]);
     Some(section)
 }
 
@@ -43,10 +41,10 @@ fn machine(f: &Findings) -> Vec<(String, String)> {
     facts
 }
 
-pub(super) fn facts(host: &Host) -> Vec<(String, String)> {
+fn facts(host: &Host) -> Vec<(String, String)> {
     let known = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".to_owned());
     let switch = |value: Option<bool>| value.map_or("unknown", |on| if on { "on" } else { "off" });
-    let distinct = |noun: &str, pick: fn(&study::record::Cpu) -> (u32, u32)| {
+    let distinct = |noun: &str, pick: fn(&Cpu) -> (u32, u32)| {
         number::count(host.cpus.iter().map(pick).collect::<BTreeSet<_>>().len() as u64, noun)
     };
     let cores = distinct("core", |cpu| (cpu.package, cpu.core));
@@ -90,69 +88,59 @@ fn calibration(f: &Findings) -> String {
     )
 }
 
-pub(super) fn checks(doctor: &[Finding]) -> Option<Table> {
-    let cells = |finding: &Finding| {
-        let (word, tone) = match finding.state {
-            FindingState::Good => ("good", Tone::Good),
-            FindingState::Warning => ("warning", Tone::Warning),
-            FindingState::Bad => ("bad", Tone::Bad),
-            FindingState::NotChecked => ("not checked", Tone::Muted),
-        };
-        vec![
-            Cell::new(&*finding.check),
-            Cell::new(word).tone(tone),
-            Cell::sentence(&*finding.text),
-            Cell::sentence(finding.hint.as_deref().unwrap_or("")),
-        ]
+fn checks(doctor: &[Finding]) -> Option<Table> {
+    let state = |finding: &Finding| match finding.state {
+        FindingState::Good => Cell::new("good").tone(Tone::Good),
+        FindingState::Warning => Cell::new("warning").tone(Tone::Warning),
+        FindingState::Bad => Cell::new("bad").tone(Tone::Bad),
+        FindingState::NotChecked => Cell::new("not checked").tone(Tone::Muted),
     };
-    let heads = ["check", "state", "observed", "fix"].map(Head::text).to_vec();
-    Table { heads, rows: doctor.iter().map(cells).collect(), ..Table::default() }.unless_empty()
+    let table = Columns::of(doctor)
+        .text("check", |finding| finding.check.as_str())
+        .text("state", |finding| state(finding))
+        .text("observed", |finding| Cell::sentence(&*finding.text))
+        .text("fix", |finding| Cell::sentence(finding.hint.as_deref().unwrap_or("")));
+    table.titled("").unless_empty()
 }
 
 fn builds(f: &Findings) -> Option<Table> {
-    let cells = |build: &study::record::Build| {
-        let (word, tone, words) = match &build.outcome {
-            BuildOutcome::Ready => ("ready", Tone::Good, ""),
-            BuildOutcome::Skipped { reason } => ("skipped", Tone::Warning, reason.as_str()),
-            BuildOutcome::Unrunnable { reason } => ("unrunnable", Tone::Warning, reason.as_str()),
-            BuildOutcome::Failed { output_tail } => ("failed", Tone::Bad, output_tail.as_str()),
-            BuildOutcome::Unverified { reason, .. } => ("unverified", Tone::Bad, reason.as_str()),
-        };
-        let time = shown(build.elapsed_ns as f64, "ns");
-        vec![Cell::new(&*build.command), Cell::new(word).tone(tone), Cell::new(time), Cell::sentence(words)]
+    let outcome = |outcome: &'_ BuildOutcome| match outcome {
+        BuildOutcome::Ready => ("ready", Tone::Good, String::new()),
+        BuildOutcome::Skipped { reason } => ("skipped", Tone::Warning, reason.clone()),
+        BuildOutcome::Unrunnable { reason } => ("unrunnable", Tone::Warning, reason.clone()),
+        BuildOutcome::Failed { output_tail } => ("failed", Tone::Bad, output_tail.clone()),
+        BuildOutcome::Unverified { reason, .. } => ("unverified", Tone::Bad, reason.clone()),
     };
-    let heads = ["build", "outcome", "took", "why"].map(Head::text).to_vec();
-    Table { heads, rows: f.builds.iter().map(cells).collect(), ..Table::default() }.unless_empty()
+    let table = Columns::of(f.builds.iter().map(|build| (build, outcome(&build.outcome))))
+        .text("build", |(build, _)| build.command.as_str())
+        .text("outcome", |(_, (word, tone, _))| Cell::new(*word).tone(*tone))
+        .text("took", |(build, _)| shown(build.elapsed_ns as f64, "ns"))
+        .text("why", |(_, (_, _, words))| Cell::sentence(words));
+    table.titled("").unless_empty()
 }
 
 fn nodes(section: &mut Section, f: &Findings) {
     if f.nodes.is_empty() {
         return;
     }
-    section.long(Block::Heading("Cluster".to_owned()));
-    let heads = ["machine", "role", "address", "processor"].map(Head::text);
-    let numbers = ["CPUs", "interface speed", "received from the server", "round trip"].map(Head::number);
-    let heads = heads.into_iter().chain(numbers).collect();
-    section.long(Block::Table(Table { heads, rows: f.nodes.iter().map(node_cells).collect(), ..Table::default() }));
+    section.long([Block::Heading("Cluster".to_owned())]);
+    let speed = |node: &Node| node.interface.as_ref().and_then(|interface| interface.speed_mbit_per_s);
+    let link = |node: &Node, pick: fn(&Link) -> f64, unit| {
+        node.link.as_ref().map_or_else(|| "–".to_owned(), |link| shown(pick(link), unit))
+    };
+    let table = Columns::of(&f.nodes)
+        .text("machine", |node| node.name.as_str())
+        .text("role", |node| node.role.word())
+        .text("address", |node| node.address.as_str())
+        .text("processor", |node| node.host.cpu_model.as_str())
+        .number("CPUs", |node| node.host.cpus.len().to_string())
+        .number("interface speed", |node| speed(node).map_or("–".to_owned(), |mbit| format!("{mbit} Mbit/s")))
+        .number("received from the server", |node| link(node, |link| link.receive_bytes_per_s, "bytes/s"))
+        .number("round trip", |node| link(node, |link| link.round_trip_ns_p50, "ns"));
+    section.long([Block::Table(table.titled(""))]);
     for node in &f.nodes {
         let mut blocks = vec![Block::Pairs(facts(&node.host))];
         blocks.extend(checks(&node.doctor).map(Block::Table));
-        section.long(Block::Fold(format!("Machine {}", node.name), blocks));
+        section.long([Block::Fold(format!("Machine {}", node.name), blocks)]);
     }
-}
-
-fn node_cells(node: &Node) -> Vec<Cell> {
-    let speed = node.interface.as_ref().and_then(|interface| interface.speed_mbit_per_s);
-    let speed = speed.map_or_else(|| "–".to_owned(), |mbit| format!("{mbit} Mbit/s"));
-    let link = |pick: fn(&study::record::Link) -> f64, unit| {
-        node.link.as_ref().map_or_else(|| "–".to_owned(), |link| shown(pick(link), unit))
-    };
-    let words = [node.name.as_str(), node.role.word(), &node.address, &node.host.cpu_model].map(Cell::new);
-    let numbers = [
-        node.host.cpus.len().to_string(),
-        speed,
-        link(|link| link.receive_bytes_per_s, "bytes/s"),
-        link(|link| link.round_trip_ns_p50, "ns"),
-    ];
-    words.into_iter().chain(numbers.map(Cell::new)).collect()
 }

@@ -1,18 +1,16 @@
 //! The section on the overhead of proxies.
 
 use analysis::findings::{Added, Findings};
-use analysis::number::quantity;
+use analysis::number::{self, quantity};
 use analysis::proxy_overhead::{COMPARED, change, signed};
 use study::Metric;
 
-use crate::document::{Block, Head, Section, Table};
+use crate::document::{Block, Columns, Section, Table};
 
 pub(crate) fn section(f: &Findings) -> Option<Section> {
     let mut section = Section::new("added", "Proxy overhead");
-    if !f.added.is_empty() {
-        f.added.iter().for_each(|found| section.long(Block::Text(found.sentence.clone())));
-        section.all(Block::Table(table(f)));
-    }
+    section.long(f.added.iter().map(|found| Block::Text(found.sentence.clone())));
+    section.all(table(f).unless_empty().map(Block::Table));
     section.unless_empty()
 }
 
@@ -22,34 +20,33 @@ fn table(findings: &Findings) -> Table {
             ["latency_mean", "latency_p50", "latency_p99", "client_bytes_per_request", "subject_bytes_per_request"];
         in_all.contains(name) && findings.added.iter().any(|found| found.metric(name).is_some())
     });
-    let compared = compared.copied().collect::<Vec<_>>();
     let placed = findings.added.iter().any(|found| !found.place.is_empty());
-    let mut heads = vec![Head::text("through")];
-    heads.extend(placed.then(|| Head::text("at")));
-    heads.push(Head::number("p50 direct"));
-    heads.extend(compared.iter().map(|name| Head::number(format!("added {}", Metric::heading_of(name)))));
-    heads.extend(["proxy CPU per request", "proxy RSS", "blocks"].map(Head::number));
-    let row = |found: &Added| {
-        let mut cells = vec![found.through.clone()];
-        cells.extend(placed.then(|| found.place.clone()));
-        let missing = || "-".to_owned();
-        cells.push(found.metric("latency_p50").map_or_else(missing, |metric| quantity(metric.direct, "ns")));
-        cells.extend(compared.iter().map(|name| {
-            let unit = findings.metric_info(name).map_or("ns", |info| info.unit);
-            found.metric(name).map_or_else(missing, |metric| match (&metric.difference, metric.shown) {
-                (Some(difference), true) => change(difference, unit, findings.quick),
-                (Some(difference), false) => format!("none shown: {}", change(difference, unit, findings.quick)),
-                (None, _) => signed(metric.through - metric.direct, unit),
-            })
-        }));
-        let used = &findings.rows[found.row];
-        for (name, unit) in [("proxy_cpu_per_request", "ns"), ("proxy_rss", "bytes")] {
-            let shown = used.estimate(name).map(|estimate| analysis::number::estimate(estimate, unit));
-            let mean = used.mean(name).map(|mean| quantity(mean, unit));
-            cells.push(shown.filter(|_| !findings.quick).or(mean).unwrap_or_else(missing));
-        }
-        cells.push(found.metrics.iter().map(|metric| metric.blocks).max().unwrap_or(0).to_string());
-        cells
+    let missing = || "-".to_owned();
+    let added = |found: &Added, name: &str| {
+        let unit = findings.metric_info(name).map_or("ns", |info| info.unit);
+        found.metric(name).map_or_else(missing, |metric| match (&metric.difference, metric.shown) {
+            (Some(difference), true) => change(difference, unit, findings.quick),
+            (Some(difference), false) => format!("none shown: {}", change(difference, unit, findings.quick)),
+            (None, _) => signed(metric.through - metric.direct, unit),
+        })
     };
-    Table::plain("Proxy overhead, block by block", heads, findings.added.iter().map(row))
+    let used = |found: &Added, name: &str, unit: &str| {
+        let row = &findings.rows[found.row];
+        let shown = row.estimate(name).filter(|_| !findings.quick).map(|estimate| number::estimate(estimate, unit));
+        shown.or(row.mean(name).map(|mean| quantity(mean, unit))).unwrap_or_else(missing)
+    };
+    let blocks = |found: &Added| found.metrics.iter().map(|metric| metric.blocks).max().unwrap_or(0);
+    let direct = |found: &Added| Some(quantity(found.metric("latency_p50")?.direct, "ns"));
+    let table = Columns::of(&findings.added)
+        .text("through", |found| found.through.as_str())
+        .when(placed, |table| table.text("at", |found| found.place.as_str()))
+        .number("p50 direct", |found| direct(found).unwrap_or_else(missing));
+    let table = compared.fold(table, |table, name| {
+        table.number(&format!("added {}", Metric::heading_of(name)), |found| added(found, name))
+    });
+    let table = table
+        .number("proxy CPU per request", |found| used(found, "proxy_cpu_per_request", "ns"))
+        .number("proxy RSS", |found| used(found, "proxy_rss", "bytes"))
+        .number("blocks", |found| blocks(found).to_string());
+    table.plain("Proxy overhead, block by block")
 }

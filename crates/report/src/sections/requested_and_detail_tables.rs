@@ -3,58 +3,38 @@
 use analysis::enum_words_and_lists::{capitalised, limit_word, serde_name};
 use analysis::failed_requests::count_and_share;
 use analysis::findings::{
-    AgentFinding, Findings, MedianRange, OperationFinding, OverTrials, Row, RowOperations, SearchEnd, SearchFinding,
-    SearchStep,
+    AgentFinding, Findings, MedianRange, OperationFinding, OverTrials, Row, RowOperations, SearchEnd,
 };
 use analysis::number::{self, drawable};
 use study::plan::{self, TableKind};
 use study::record::Purpose;
 
-use super::cells::{cell, limited_by, point_cells, point_heads};
-use crate::document::{Cell, Head, Room, Table};
+use super::cells::{cell, limited_by, of_trials, point_columns};
+use crate::document::{Columns, Head, Room, Table};
 use crate::figures::metric_of;
 
 pub(crate) fn table(findings: &Findings, table: &plan::Table) -> Table {
-    let mut columns = vec![column(Head::number("n"), findings, |row| row.n.to_string())];
-    match table.kind {
-        TableKind::Statistics => {
-            table.metrics.iter().for_each(|metric| columns.extend(statistics(findings, metric)));
-        }
-        TableKind::Metrics => columns.extend(table.metrics.iter().map(|metric| {
-            column(Head::number(study::Metric::heading_of(metric)), findings, |row| cell(findings, row, metric))
-        })),
-    }
-    columns.push(column(Head::text("limited by"), findings, |row| match row.n {
+    let columns = point_columns(findings, &findings.rows, |row| row);
+    let points = columns.table.heads.len();
+    let columns =
+        table.metrics.iter().fold(columns.number("n", |row| row.n.to_string()), |columns, metric| match table.kind {
+            TableKind::Statistics => statistics(findings, metric, columns),
+            TableKind::Metrics => columns.number(study::Metric::heading_of(metric), |row| cell(findings, row, metric)),
+        });
+    let columns = columns.text("limited by", |row| match row.n {
         0 => row.state.word().to_owned(),
         _ => limited_by(row),
-    }));
-    let cells = |row: usize| {
-        let cells = columns.iter().map(|(_, cells): &Column| Cell::new(cells[row].as_str()));
-        point_cells(findings, &findings.rows[row]).into_iter().chain(cells).collect()
-    };
-    let rows = (0..findings.rows.len()).map(cells).collect();
-    let mut heads = point_heads(findings);
-    let points = heads.len();
-    heads.extend(columns.iter().map(|(head, _)| head.clone()));
-    // Narrow terminals omit numbers from the end, except the number of trials, the first metric and the limit.
-    let last = heads.len() - 1;
-    heads.iter_mut().take(last).skip(points + 2).for_each(|head| head.room = Room::Drop);
-    Table { title: title(table), heads, rows, below: Vec::new() }
-}
-
-type Column = (Head, Vec<String>);
-
-fn column(head: Head, findings: &Findings, cell: impl Fn(&Row) -> String) -> Column {
-    (head, findings.rows.iter().map(cell).collect())
-}
-
-fn title(table: &plan::Table) -> String {
+    });
     let texts = || table.metrics.iter().map(|metric| metric_of(metric).1).collect::<Vec<_>>();
-    table.title.clone().unwrap_or_else(|| capitalised(&texts().join(", ")))
+    let mut shown = columns.titled(table.title.clone().unwrap_or_else(|| capitalised(&texts().join(", "))));
+    // Narrow terminals omit numbers from the end, except the number of trials, the first metric and the limit.
+    let last = shown.heads.len() - 1;
+    shown.heads.iter_mut().take(last).skip(points + 2).for_each(|head| head.room = Room::Drop);
+    shown
 }
 
-/// Columns with the sample mean, standard deviation and interval of a metric, in one unit that the heads name.
-fn statistics(findings: &Findings, metric: &str) -> Vec<Column> {
+/// Adds the sample mean, standard deviation and interval of a metric, in one unit that the heads name.
+fn statistics<'a>(findings: &Findings, metric: &str, columns: Columns<&'a Row>) -> Columns<&'a Row> {
     let unit = findings.unit(metric);
     let found = |row: &Row| row.metrics.get(metric).cloned().unwrap_or_default();
     let finite = |value: Option<f64>| value.filter(|value| value.is_finite());
@@ -76,108 +56,97 @@ fn statistics(findings: &Findings, metric: &str) -> Vec<Column> {
         None => String::new(),
     };
     let interval = |row: &Row| {
-        let estimate = found(row).estimate;
-        let (low, high) = (shown(estimate.map(|found| found.low)), shown(estimate.map(|found| found.high)));
-        low.zip(high).map_or(String::new(), |(low, high)| format!("{low} to {high}"))
+        let estimate = found(row).estimate?;
+        Some(format!("{} to {}", shown(Some(estimate.low))?, shown(Some(estimate.high))?))
     };
     let level = if findings.quick { "quick run's".to_owned() } else { number::percent(findings.level) };
-    vec![
-        column(head("sample mean"), findings, mean),
-        column(head("sample standard deviation"), findings, |row| shown(found(row).stddev).unwrap_or_default()),
-        column(head(&format!("{level} interval")), findings, interval),
-    ]
+    columns
+        .column(head("sample mean"), |row| mean(row))
+        .column(head("sample standard deviation"), |row| shown(found(row).stddev).unwrap_or_default())
+        .column(head(&format!("{level} interval")), |row| interval(row).unwrap_or_default())
 }
 
 pub(crate) fn searches(findings: &Findings) -> Option<Table> {
-    let found = findings.searches().collect::<Vec<_>>();
-    let (_, first) = found.first()?;
-    let same = found.iter().all(|(_, search)| search.objective == first.objective);
+    let objective = &findings.searches().next()?.1.objective;
+    let same = findings.searches().all(|(_, search)| search.objective == *objective);
     let end = |end: Option<SearchEnd>, missing: &Option<String>| match (end, missing) {
         (Some(end), _) if end.confirmed => number::quantity(end.rate_per_s, "1/s"),
         (Some(end), _) => format!("{} (not confirmed)", number::quantity(end.rate_per_s, "1/s")),
         (None, Some(why)) => why.clone(),
         (None, None) => "unknown".to_owned(),
     };
-    let rows = found.iter().map(|(row, search)| {
-        let mut cells = vec![row.label.clone(), end(search.low, &search.no_low), end(search.high, &search.no_high)];
-        cells.extend((!same).then(|| search.objective.clone()));
-        cells.extend([search.trials.to_string(), search.ended.clone()]);
-        cells
-    });
-    let mut heads = vec![Head::text("design point"), Head::number("holds"), Head::number("fails at")];
-    heads.extend((!same).then(|| Head::text("objective")));
-    heads.extend([Head::number("trials"), Head::text("stop reason")]);
-    let title =
-        if same { format!("The highest rate at which {}", first.objective) } else { "The highest rate".to_owned() };
-    Some(Table::plain(title, heads, rows))
+    let columns = Columns::of(findings.searches())
+        .text("design point", |(row, _)| row.label.as_str())
+        .number("holds", |(_, search)| end(search.low, &search.no_low))
+        .number("fails at", |(_, search)| end(search.high, &search.no_high))
+        .when(!same, |columns| columns.text("objective", |(_, search)| search.objective.as_str()))
+        .number("trials", |(_, search)| search.trials.to_string())
+        .text("stop reason", |(_, search)| search.ended.as_str());
+    let of_all = if same { format!(" at which {objective}") } else { String::new() };
+    Some(columns.plain(format!("The highest rate{of_all}")))
 }
 
-pub(crate) fn search_steps(findings: &Findings) -> Vec<(String, Table)> {
-    let table = |(row, search): (&Row, &SearchFinding)| {
-        let line = |step: &SearchStep| {
-            let offered = step.rate_per_s.map_or("a closed loop".to_owned(), |rate| number::quantity(rate, "1/s"));
-            vec![
-                step.order.to_string(),
-                serde_name(step.purpose),
-                offered,
-                if step.purpose == Purpose::Pilot { String::new() } else { step.verdict.text().to_owned() },
-                step.why.clone(),
-            ]
-        };
-        let heads = [Head::number("trial"), Head::text("for"), Head::number("offered")];
-        let heads = heads.into_iter().chain(["verdict", "because"].map(Head::text));
-        (format!("Steps of the search: {}", row.label), Table::plain("", heads, search.steps.iter().map(line)))
-    };
-    findings.searches().map(table).collect()
+pub(crate) fn search_steps(findings: &Findings) -> impl Iterator<Item = (String, Table)> {
+    findings.searches().map(|(row, search)| {
+        let columns = Columns::of(&search.steps)
+            .number("trial", |step| step.order.to_string())
+            .text("for", |step| serde_name(step.purpose))
+            .number("offered", |step| match step.rate_per_s {
+                Some(rate) => number::quantity(rate, "1/s"),
+                None => "a closed loop".to_owned(),
+            })
+            .text("verdict", |step| if step.purpose == Purpose::Pilot { "" } else { step.verdict.text() })
+            .text("because", |step| step.why.as_str());
+        (format!("Steps of the search: {}", row.label), columns.plain(""))
+    })
 }
 
 pub(crate) fn miss_causes(findings: &Findings) -> Option<Table> {
-    let causes = || study::METRICS.iter().filter_map(|metric| Some((metric.name, metric.name.strip_prefix("miss_")?)));
+    let causes = study::METRICS.iter().filter_map(|metric| Some((metric.name, metric.name.strip_prefix("miss_")?)));
     let mean = |row: &Row, metric: &str| row.mean(metric).filter(|mean| drawable(*mean));
-    let rows = findings.rows.iter().filter(|row| mean(row, "hit_ratio").is_some());
-    let cells = |row: &Row| {
-        let share = |found: f64, half: Option<f64>| match half {
-            Some(half) => format!("{:.2} ±{:.2}", found * 100.0, half * 100.0),
-            None => format!("{:.2}", found * 100.0),
-        };
-        let half =
-            |metric: &str| row.estimate(metric).map(|estimate| estimate.half_width()).filter(|half| drawable(*half));
-        let misses = mean(row, "hit_ratio").map(|ratio| share(1.0 - ratio, half("hit_ratio")));
-        let causes = causes().map(|(metric, _)| mean(row, metric).map(|found| share(found, half(metric))));
-        let cells = [misses].into_iter().chain(causes).map(|cell| cell.unwrap_or_else(|| "-".to_owned()));
-        [row.label.clone()].into_iter().chain(cells).collect()
+    let share = |row: &Row, metric: &str| {
+        let found = mean(row, metric)?;
+        let found = if metric == HIT_RATIO { 1.0 - found } else { found };
+        let half = row.estimate(metric).map(|estimate| estimate.half_width()).filter(|half| drawable(*half));
+        let half = half.map_or(String::new(), |half| format!(" ±{:.2}", half * 100.0));
+        Some(format!("{:.2}{half}", found * 100.0))
     };
-    let numbers = ["misses"].into_iter().chain(causes().map(|(_, cause)| cause)).map(Head::number);
-    let heads = [Head::text("design point")].into_iter().chain(numbers);
-    Table::plain("Why GETs missed, % of GETs", heads, rows.map(cells)).unless_empty()
+    let rows = findings.rows.iter().filter(|row| mean(row, HIT_RATIO).is_some());
+    let columns = Columns::of(rows).text("design point", |row| row.label.as_str());
+    let columns = [(HIT_RATIO, "misses")].into_iter().chain(causes).fold(columns, |columns, (metric, cause)| {
+        columns.number(cause, |row| share(row, metric).unwrap_or_else(|| "-".to_owned()))
+    });
+    columns.plain("Why GETs missed, % of GETs").unless_empty()
 }
+
+const HIT_RATIO: &str = "hit_ratio";
 
 pub(crate) fn operations(findings: &Findings) -> Option<Table> {
     let all = || findings.operations.iter().flat_map(|found| found.operations.iter().map(move |one| (found, one)));
     let has_first_byte = all().any(|(_, one)| one.first_byte_p50.mean.is_some());
-    let first_byte = has_first_byte.then_some("first byte, p50");
     let has_stages = all().any(|(_, one)| one.rate_per_s.is_some());
-    let rate = has_stages.then_some("rate");
-    let numbers = ["calls", "errors"].into_iter().chain(rate).chain(["mean", "p50", "p99"]).chain(first_byte);
-    let numbers = numbers.map(Head::number);
-    let name = if all().all(|(_, one)| one.rate_per_s.is_some()) { "stage" } else { "operation" };
-    let heads = ["design point", name].map(Head::text).into_iter().chain(numbers);
+    let noun = if all().all(|(_, one)| one.rate_per_s.is_some()) { "stage" } else { "operation" };
     let label = |row: usize| findings.rows.get(row).map_or_else(String::new, |row| row.label.clone());
     let is_alone = |row: usize| findings.operations.iter().filter(|found| found.row == row).count() == 1;
-    let line = |(found, operation): (&RowOperations, &OperationFinding)| {
-        let latencies = [&operation.latency_mean, &operation.latency_p50, &operation.latency_p99];
-        let latencies = latencies.into_iter().chain(has_first_byte.then_some(&operation.first_byte_p50));
-        let rate = operation.rate_per_s.as_ref().map_or_else(String::new, |rate| over_trials(rate, "1/s"));
-        let counts = [operation.requests.to_string(), count_and_share(operation.errors, operation.requests)];
-        let name = match &found.journey {
-            Some(journey) if !is_alone(found.row) => format!("{journey}: {}", operation.name),
-            _ => operation.name.clone(),
-        };
-        let latencies = latencies.map(|latency| over_trials(latency, "ns"));
-        let cells = [label(found.row), name].into_iter().chain(counts);
-        cells.chain(has_stages.then_some(rate)).chain(latencies).collect()
+    let name = |found: &RowOperations, operation: &OperationFinding| match &found.journey {
+        Some(journey) if !is_alone(found.row) => format!("{journey}: {}", operation.name),
+        _ => operation.name.clone(),
     };
-    Table::plain(format!("Latency by {name}"), heads, all().map(line)).unless_empty()
+    let rate =
+        |one: &OperationFinding| one.rate_per_s.as_ref().map_or_else(String::new, |rate| over_trials(rate, "1/s"));
+    let columns = Columns::of(all())
+        .text("design point", |(found, _)| label(found.row))
+        .text(noun, |(found, one)| name(found, one))
+        .number("calls", |(_, one)| one.requests.to_string())
+        .number("errors", |(_, one)| count_and_share(one.errors, one.requests))
+        .when(has_stages, |columns| columns.number("rate", |(_, one)| rate(one)))
+        .number("mean", |(_, one)| over_trials(&one.latency_mean, "ns"))
+        .number("p50", |(_, one)| over_trials(&one.latency_p50, "ns"))
+        .number("p99", |(_, one)| over_trials(&one.latency_p99, "ns"))
+        .when(has_first_byte, |columns| {
+            columns.number("first byte, p50", |(_, one)| over_trials(&one.first_byte_p50, "ns"))
+        });
+    columns.plain(format!("Latency by {noun}")).unless_empty()
 }
 
 fn over_trials(found: &OverTrials, unit: &str) -> String {
@@ -188,23 +157,20 @@ fn over_trials(found: &OverTrials, unit: &str) -> String {
 
 /// Creates a table with a line per generator and row; `None` if every load came from one machine.
 pub(crate) fn generators(f: &Findings) -> Option<Table> {
-    let numbers = ["p50", "p99", "rate", "share of requests", "busy"].map(Head::number);
-    let heads = ["design point", "generator"].map(Head::text).into_iter().chain(numbers);
-    let line = |(row, agent): (&Row, &AgentFinding)| {
-        vec![
-            row.label.clone(),
-            agent.node.clone(),
-            range(&agent.latency_p50_ns, "ns"),
-            range(&agent.latency_p99_ns, "ns"),
-            range(&agent.rate_per_s, "1/s"),
-            range(&agent.share, "%"),
-            range(&agent.busy, "%"),
-            limited_agent(agent),
-        ]
+    let limit = |agent: &AgentFinding| {
+        let (limit, most) = agent.limits.iter().max_by_key(|(_, count)| **count)?;
+        Some(of_trials(limit_word(*limit), *most, &agent.limits))
     };
-    let rows = f.all_rows().flat_map(|row| row.agents.iter().map(move |agent| (row, agent))).map(line);
-    let heads = heads.chain([Head::text("limited by")]);
-    Table::plain("Generators, median over trials [least, largest]", heads, rows).unless_empty()
+    let columns = Columns::of(f.all_rows().flat_map(|row| row.agents.iter().map(move |agent| (row, agent))))
+        .text("design point", |(row, _)| row.label.as_str())
+        .text("generator", |(_, agent)| agent.node.as_str())
+        .number("p50", |(_, agent)| range(&agent.latency_p50_ns, "ns"))
+        .number("p99", |(_, agent)| range(&agent.latency_p99_ns, "ns"))
+        .number("rate", |(_, agent)| range(&agent.rate_per_s, "1/s"))
+        .number("share of requests", |(_, agent)| range(&agent.share, "%"))
+        .number("busy", |(_, agent)| range(&agent.busy, "%"))
+        .text("limited by", |(_, agent)| limit(agent).unwrap_or_default());
+    columns.plain("Generators, median over trials [least, largest]").unless_empty()
 }
 
 fn range(found: &Option<MedianRange>, unit: &str) -> String {
@@ -213,13 +179,6 @@ fn range(found: &Option<MedianRange>, unit: &str) -> String {
     let decimals = usize::from(median / divisor < 10.0) + usize::from(unit != "%");
     let [median, min, max] = [median, min, max].map(|value| format!("{:.decimals$}", value / divisor));
     format!("{median} [{min}, {max}] {name}")
-}
-
-fn limited_agent(agent: &AgentFinding) -> String {
-    let Some((limit, most)) = agent.limits.iter().max_by_key(|(_, count)| **count) else { return String::new() };
-    let all = agent.limits.values().sum::<usize>();
-    let word = limit_word(*limit);
-    if *most == all { word } else { format!("{word} ({most}/{all})") }
 }
 
 #[cfg(test)]
@@ -300,7 +259,7 @@ mod tests {
         design point | holds | fails at | trials | stop reason
         capacity | 64.1 k/s | 69.9 k/s | 12 | both ends confirmed
         ");
-        insta::assert_snapshot!(search_steps(&findings)[0].1.text(), @r"
+        insta::assert_snapshot!(search_steps(&findings).next().unwrap().1.text(), @r"
         
         trial | for | offered | verdict | because
         0 | pilot | a closed loop |  | a closed loop reached 69.9 k/s

@@ -1,44 +1,30 @@
 //! The section with the values of all design points.
 
-use analysis::findings::{Findings, Mark, Row, RowState};
+use analysis::findings::{Findings, Mark, MetricFinding, Row, RowState};
 use analysis::{FailedRequests, hangs, label, number};
 
+use super::cells::{FIRST, limit_cell, metric_cell, metric_head, point_columns, shown};
+use super::requested_and_detail_tables as tables;
 use crate::document::{Block, Cell, Head, Room, Section, Table, Tone};
-use crate::sections::cells::{FIRST, limit_cell, metric_cell, metric_head, point_cells, point_heads, shown};
-use crate::sections::requested_and_detail_tables;
 
 pub(crate) fn section(f: &Findings) -> Option<Section> {
     let mut section = Section::new("results", "Results");
-    if !f.cluster.is_empty() {
-        section.all(Block::Note(format!("cluster: {}", f.cluster)));
-    }
-    section.all(Block::Table(results(f)));
-    section.all(Block::Note(legend(f)));
-    if let Some(unanswered) = hangs::over_all(f) {
-        section.all(Block::Note(unanswered));
-    }
-    section.all(Block::Note(stopped(f)));
-    let asked = requested_and_detail_tables::searches(f)
-        .into_iter()
-        .chain(f.tables.iter().map(|table| requested_and_detail_tables::table(f, table)));
-    for table in asked
-        .chain(requested_and_detail_tables::miss_causes(f))
-        .chain(requested_and_detail_tables::operations(f))
-        .chain(requested_and_detail_tables::generators(f))
-    {
-        section.all(Block::Table(table));
-    }
-    let others = other_metrics(f).map(|table| ("Other metrics".to_owned(), table));
-    for (title, table) in requested_and_detail_tables::search_steps(f).into_iter().chain(others) {
-        section.long(Block::Fold(title, vec![Block::Table(table)]));
-    }
+    section.all((!f.cluster.is_empty()).then(|| Block::Note(format!("cluster: {}", f.cluster))));
+    section.all([Block::Table(results(f))]);
+    section.all([Block::Note(legend(f))]);
+    section.all(hangs::over_all(f).into_iter().chain([stopped(f)]).map(Block::Note));
+    let asked = f.tables.iter().map(|table| tables::table(f, table));
+    let others = [tables::miss_causes(f), tables::operations(f), tables::generators(f)].into_iter().flatten();
+    section.all(tables::searches(f).into_iter().chain(asked).chain(others).map(Block::Table));
+    let folded = tables::search_steps(f).chain(other_metrics(f).map(|table| ("Other metrics".to_owned(), table)));
+    section.long(folded.map(|(title, table)| Block::Fold(title, vec![Block::Table(table)])));
     if let Some(table) = variances(f) {
         let text = format!(
             "Variation between trials (s_B) and within a trial (s_W) of {} determines the best trial length.",
             study::Metric::noun_of(&f.metric)
         );
         let blocks = vec![Block::Text(text), Block::Table(table)];
-        section.long(Block::Fold("More trials or longer trials?".to_owned(), blocks));
+        section.long([Block::Fold("More trials or longer trials?".to_owned(), blocks)]);
     }
     Some(section)
 }
@@ -58,8 +44,6 @@ fn first_metrics(f: &Findings) -> Vec<&str> {
 }
 
 fn results(f: &Findings) -> Table {
-    let metrics = first_metrics(f);
-    let mut heads = point_heads(f);
     // Narrow terminals first omit columns with one value for all rows, and p99 last.
     let room = |name: &str| match name {
         _ if name == f.metric => Room::Keep,
@@ -68,38 +52,38 @@ fn results(f: &Findings) -> Table {
         "latency_p99" => Room::Ranked(5),
         _ => Room::Ranked(4),
     };
-    heads.extend(metrics.iter().map(|name| metric_head(f, name).room(room(name))));
-    let have_errors = f.rows.iter().any(|row| FailedRequests::from(row).cell() != "0");
-    let are_equal = f.rows.windows(2).all(|rows| rows[0].n == rows[1].n);
     let unless = |keep: bool, rank: u8| if keep { Room::Keep } else { Room::Ranked(rank) };
-    heads.extend([
-        Head::number("errors").room(unless(have_errors, 0)),
-        Head::number("n").hint("trials with a measurement").room(unless(!are_equal, 1)),
-    ]);
-    heads.push(Head::text("limited by"));
+    let have_errors = f.rows.iter().any(|row| FailedRequests::from(row).cell() != "0");
+    let errors = Head::number("errors").room(unless(have_errors, 0));
+    let are_equal = f.rows.windows(2).all(|rows| rows[0].n == rows[1].n);
+    let n = Head::number("n").hint("trials with a measurement").room(unless(!are_equal, 1));
     // If all rows have the same reason, the note below the table gives it.
     let with_ends = f.rows.iter().any(|row| row.n == 0 || row.stop_reason != f.rows[0].stop_reason);
-    heads.extend(with_ends.then(|| Head::text("trials ended").room(Room::Long)));
-    let cells = |row: &Row| {
-        let mut cells = point_cells(f, row);
-        if row.n == 0 {
-            cells[0].tags.push(row.state.word().to_owned());
-        }
-        cells.extend(metrics.iter().map(|name| metric_cell(f, row, name)));
-        cells.push(Cell::new(if row.n == 0 { String::new() } else { FailedRequests::from(row).cell() }));
+    let trials = |row: &Row| {
         let failed: usize = row.failures.iter().map(|failure| failure.count).sum();
         let tags = if failed > 0 { vec![format!("{failed} failed")] } else { Vec::new() };
-        cells.push(Cell { tags, ..Cell::new(row.n.to_string()) });
-        cells.push(limit_cell(row));
-        cells.extend(with_ends.then(|| match (&row.state, row.state.reason()) {
-            (RowState::Measured, _) | (_, None) => Cell::sentence(&*row.stop_reason),
-            (RowState::Failed(_), _) => Cell::sentence(state_words(row)).tone(Tone::Bad),
-            _ => Cell::sentence(state_words(row)).tone(Tone::Warning),
-        }));
-        cells
+        Cell { tags, ..Cell::new(row.n.to_string()) }
     };
-    let below = f.rows.iter().enumerate().filter(|(_, row)| row.n == 0).map(|(at, row)| (at, state_words(row)));
-    Table { title: String::new(), heads, rows: f.rows.iter().map(cells).collect(), below: below.collect() }
+    let end = |row: &Row| match (&row.state, row.state.reason()) {
+        (RowState::Measured, _) | (_, None) => Cell::sentence(&*row.stop_reason),
+        (RowState::Failed(_), _) => Cell::sentence(state_words(row)).tone(Tone::Bad),
+        _ => Cell::sentence(state_words(row)).tone(Tone::Warning),
+    };
+    let columns = point_columns(f, &f.rows, |row| row);
+    let columns = first_metrics(f).into_iter().fold(columns, |columns, name| {
+        columns.column(metric_head(f, name).room(room(name)), |row| metric_cell(f, row, name))
+    });
+    let mut table = columns
+        .column(errors, |row| if row.n == 0 { String::new() } else { FailedRequests::from(*row).cell() })
+        .column(n, |row| trials(row))
+        .text("limited by", |row| limit_cell(row))
+        .when(with_ends, |columns| columns.column(Head::text("trials ended").room(Room::Long), |row| end(row)))
+        .titled("");
+    for (at, row) in f.rows.iter().enumerate().filter(|(_, row)| row.n == 0) {
+        table.rows[at][0].tags.push(row.state.word().to_owned());
+        table.below.push((at, state_words(row)));
+    }
+    table
 }
 
 fn state_words(row: &Row) -> String {
@@ -147,39 +131,34 @@ fn stopped(f: &Findings) -> String {
 
 fn other_metrics(f: &Findings) -> Option<Table> {
     let first = first_metrics(f);
-    let rest = f.metrics.iter().map(|metric| metric.name).filter(|name| !first.contains(name));
-    let rest = rest.collect::<Vec<_>>();
-    let mut heads = point_heads(f);
-    heads.extend(rest.iter().map(|name| metric_head(f, name)));
-    let cells = |row: &Row| {
+    let rest = || f.metrics.iter().map(|metric| metric.name).filter(|name| !first.contains(name));
+    let measured = f.rows.iter().filter(|row| row.n > 0);
+    let columns = rest().fold(point_columns(f, measured, |row| row), |columns, name| {
         // There are thirty columns per row, so tooltips would make up most of the page.
-        let rest = rest.iter().map(|name| Cell { hint: String::new(), ..metric_cell(f, row, name) });
-        point_cells(f, row).into_iter().chain(rest).collect::<Vec<_>>()
-    };
-    let rows = f.rows.iter().filter(|row| row.n > 0).map(cells).collect();
-    (!rest.is_empty()).then(|| Table { heads, rows, ..Table::default() })
+        columns.column(metric_head(f, name), |row| metric_cell(f, row, name).hint(""))
+    });
+    rest().next().map(|_| columns.titled(""))
 }
 
 fn variances(f: &Findings) -> Option<Table> {
     let unit = f.metric_info(&f.metric).map_or("1", |info| info.unit);
-    let mut heads = point_heads(f);
-    heads.extend(["s_B", "s_B over mean", "s_W, of one second", "optimal trial length"].map(Head::number));
-    heads.push(Head::text("target met"));
-    let known = |value: Option<f64>| Cell::new(value.map_or_else(|| "–".to_owned(), |value| shown(value, unit)));
-    let cells = |row: &Row| {
-        let metric = row.metrics.get(&f.metric).filter(|metric| metric.s_between.is_some())?;
-        let mut cells = point_cells(f, row);
-        let relative = metric.s_between.zip(metric.mean).filter(|(s, mean)| (s / mean * 100.0).is_finite());
-        let relative = relative.map_or_else(|| "–".to_owned(), |(s, mean)| number::percent(s / mean.abs()));
-        let best = metric.best_trial_s.map_or_else(|| "–".to_owned(), |s| shown(s * 1e9, "ns"));
-        cells.extend([known(metric.s_between), Cell::new(relative), known(metric.s_within), Cell::new(best)]);
-        cells.push(match metric.target_met {
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "–".to_owned());
+    let known = |value: Option<f64>, unit: &str| or_dash(value.map(|value| shown(value, unit)));
+    let relative = |metric: &MetricFinding| {
+        let (s, mean) = (metric.s_between?, metric.mean?);
+        (s / mean * 100.0).is_finite().then(|| number::percent(s / mean.abs()))
+    };
+    let rows = f.rows.iter().filter(|row| row.n > 0).filter_map(|row| Some((row, row.metrics.get(&f.metric)?)));
+    let rows = rows.filter(|(_, metric)| metric.s_between.is_some());
+    let columns = point_columns(f, rows, |(row, _)| row)
+        .number("s_B", |(_, metric)| known(metric.s_between, unit))
+        .number("s_B over mean", |(_, metric)| or_dash(relative(metric)))
+        .number("s_W, of one second", |(_, metric)| known(metric.s_within, unit))
+        .number("optimal trial length", |(_, metric)| known(metric.best_trial_s.map(|s| s * 1e9), "ns"))
+        .text("target met", |(_, metric)| match metric.target_met {
             Some(true) => Cell::new("yes"),
             Some(false) => Cell::new("no").tone(Tone::Warning),
             None => Cell::new("no target"),
         });
-        Some(cells)
-    };
-    let rows = f.rows.iter().filter(|row| row.n > 0).filter_map(cells).collect();
-    Table { heads, rows, ..Table::default() }.unless_empty()
+    columns.titled("").unless_empty()
 }

@@ -1,20 +1,15 @@
 //! The section on fits of the Universal Scalability Law.
 
-use analysis::findings::{Estimate, Findings, UslFit};
+use analysis::findings::{Estimate, Findings, ScalabilityPoint, UslFit};
 
 use super::cells::{shown, shown_estimate};
-use crate::document::{Block, Cell, Head, Section, Table};
+use crate::document::{Block, Cell, Columns, Section, Table};
 
 pub(crate) fn section(f: &Findings) -> Option<Section> {
     let mut section = Section::new("scalability", "Scalability");
-    f.scalability.iter().for_each(|found| section.long(Block::Text(found.sentence.clone())));
-    if let Some(table) = fits(f) {
-        section.long(Block::Table(table));
-        section.long(Block::Note(LAW.to_owned()));
-    }
-    if let Some(table) = points(f) {
-        section.long(Block::Table(table));
-        section.long(Block::Note("Efficiency: throughput / (N × λ); 1 is linear scaling.".to_owned()));
+    section.long(f.scalability.iter().map(|found| Block::Text(found.sentence.clone())));
+    for (table, note) in [(fits(f), LAW), (points(f), "Efficiency: throughput / (N × λ); 1 is linear scaling.")] {
+        section.long(table.into_iter().flat_map(|table| [Block::Table(table), Block::Note(note.to_owned())]));
     }
     section.unless_empty()
 }
@@ -24,24 +19,15 @@ const LAW: &str = "Universal Scalability Law, X(N) = λN / (1 + σ(N−1) + κN(
                    that starts at 0 leaves open whether there is any.";
 
 fn fits(f: &Findings) -> Option<Table> {
-    let cells = |found: &analysis::findings::Scalability| {
-        let fit = found.fit.as_ref()?;
-        let parameter = |e: &Estimate| {
-            Cell::new(format!("{} ({} to {})", shown(e.point, "1"), shown(e.low, "1"), shown(e.high, "1")))
-        };
-        Some(vec![
-            Cell::new(&*found.label),
-            Cell::new(shown_estimate(&fit.rate_per_s, "1/s")),
-            parameter(&fit.contention),
-            parameter(&fit.coherency),
-            Cell::new(peak(fit)),
-            Cell::new(format!("{:.3}", fit.r_squared)),
-        ])
-    };
-    let rows = f.scalability.iter().filter_map(cells).collect();
-    let heads =
-        std::iter::once(Head::text("series")).chain(["λ", "σ", "κ", "peak at", "R²"].map(Head::number)).collect();
-    Table { heads, rows, ..Table::default() }.unless_empty()
+    let parameter = |e: &Estimate| format!("{} ({} to {})", shown(e.point, "1"), shown(e.low, "1"), shown(e.high, "1"));
+    let table = Columns::of(f.scalability.iter().filter_map(|found| Some((&found.label, found.fit.as_ref()?))))
+        .text("series", |(label, _)| label.as_str())
+        .number("λ", |(_, fit)| shown_estimate(&fit.rate_per_s, "1/s"))
+        .number("σ", |(_, fit)| parameter(&fit.contention))
+        .number("κ", |(_, fit)| parameter(&fit.coherency))
+        .number("peak at", |(_, fit)| peak(fit))
+        .number("R²", |(_, fit)| format!("{:.3}", fit.r_squared));
+    table.titled("").unless_empty()
 }
 
 /// Formats the N of the highest throughput with its interval, whose ends may be unbounded.
@@ -57,21 +43,17 @@ fn peak(fit: &UslFit) -> String {
 }
 
 fn points(f: &Findings) -> Option<Table> {
-    let several = f.scalability.len() > 1;
-    let mut rows = Vec::new();
-    for found in f.scalability.iter().filter(|found| found.fit.is_some()) {
-        for point in &found.points {
-            let mut cells = if several { vec![Cell::new(&*found.label)] } else { Vec::new() };
-            cells.push(Cell::new(format!("{} {}", found.factor, point.n)));
-            cells.push(Cell::new(shown(point.rate_per_s, "1/s")));
-            cells.push(Cell::new(point.fitted_per_s.map_or_else(|| "–".to_owned(), |rate| shown(rate, "1/s"))));
-            let efficiency = point.efficiency.map_or_else(|| "–".to_owned(), |value| format!("{value:.2}"));
-            let tags = point.left_out.iter().map(|reason| format!("left out: {reason}")).collect();
-            cells.push(Cell { tags, ..Cell::new(efficiency) });
-            rows.push(cells);
-        }
-    }
-    let mut heads = if several { vec![Head::text("series")] } else { Vec::new() };
-    heads.extend(["N", "mean throughput", "fitted", "efficiency"].map(Head::number));
-    Table { heads, rows, ..Table::default() }.unless_empty()
+    let fitted = f.scalability.iter().filter(|found| found.fit.is_some());
+    let rows = fitted.flat_map(|found| found.points.iter().map(move |point| (found, point)));
+    let efficiency = |point: &ScalabilityPoint| {
+        let tags = point.left_out.iter().map(|reason| format!("left out: {reason}")).collect();
+        Cell { tags, ..Cell::new(point.efficiency.map_or("–".to_owned(), |value| format!("{value:.2}"))) }
+    };
+    let table = Columns::of(rows)
+        .when(f.scalability.len() > 1, |table| table.text("series", |(found, _)| found.label.as_str()))
+        .number("N", |(found, point)| format!("{} {}", found.factor, point.n))
+        .number("mean throughput", |(_, point)| shown(point.rate_per_s, "1/s"))
+        .number("fitted", |(_, point)| point.fitted_per_s.map_or("–".to_owned(), |rate| shown(rate, "1/s")))
+        .number("efficiency", |(_, point)| efficiency(point));
+    table.titled("").unless_empty()
 }

@@ -11,8 +11,8 @@ pub(crate) fn section(f: &Findings) -> Option<Section> {
     let items = warnings.chain(doctor(f)).chain(of_nodes(f)).collect::<Vec<_>>();
     let mut section = Section { count: Some(items.len()), ..Section::new("warnings", "Warnings") };
     match items.as_slice() {
-        [] => section.long(Block::Text("None.".to_owned())),
-        _ => section.all(Block::List(items)),
+        [] => section.long([Block::Text("None.".to_owned())]),
+        _ => section.all([Block::List(items)]),
     }
     Some(section)
 }
