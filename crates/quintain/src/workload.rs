@@ -11,7 +11,7 @@ use study::Workload;
 use study::workload::{NewKey, PRESETS, Popularity};
 
 use crate::cli::WorkloadShowArgs;
-use crate::command_result::{Exit, Problem, Result, machine, usage};
+use crate::command_result::{Exit, Problem, Result, usage};
 use crate::{output, study_file};
 
 /// Number of lengths that the test distinguishes. Longer keys and values share one cell.
@@ -29,8 +29,7 @@ pub(crate) fn show(args: &WorkloadShowArgs) -> Result<()> {
         output::file(path, report::workload_samples::workload_svg(&drawn))?;
     }
     if let Some(path) = &args.html {
-        let page = report::workload_samples::workload_html(&drawn).map_err(machine)?;
-        output::file(path, &page)?;
+        output::file(path, report::workload_samples::workload_html(&drawn))?;
     }
     output::json_or(args.json, &drawn, || report::workload_samples::workload_terminal(&drawn))
 }

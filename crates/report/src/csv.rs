@@ -9,13 +9,13 @@ use analysis::findings::{EffectChange, Estimate, Findings, InteractionEffect, Le
 
 /// Renders one row per design point, with `_mean`, `_low`, `_high` and `_stddev` per metric. Unknown values are empty.
 pub fn csv(findings: &Findings) -> String {
-    let of_metric =
-        |metric: &&study::Metric| ["mean", "low", "high", "stddev"].map(|part| format!("{}_{part}", metric.name));
-    let heads = names("run,point").chain(factor_heads(findings));
-    let heads = heads.chain(names("idle,state,n,failures,requests,errors_total,limited_by,marks,clock"));
-    let heads = heads.chain(findings.metrics.iter().flat_map(of_metric));
-    let rest = "stop_reason,warnings,errors,statuses,cpus,cpus_wanted,at_least,in_flight,unsent,run_state";
-    let mut out = line(heads.chain(names(rest)));
+    let metrics = findings.metrics.iter().map(|metric| format!("{0}_mean,{0}_low,{0}_high,{0}_stddev,", metric.name));
+    let mut out = format!(
+        "run,point,{}idle,state,n,failures,requests,errors_total,limited_by,marks,clock,{}stop_reason,warnings,errors,\
+         statuses,cpus,cpus_wanted,at_least,in_flight,unsent,run_state\n",
+        factor_heads(findings),
+        metrics.collect::<String>()
+    );
     for row in findings.all_rows() {
         let mut cells = vec![findings.run.clone(), row.point.to_string()];
         cells.extend(levels(findings, row));
@@ -49,10 +49,12 @@ fn run_state(findings: &Findings) -> String {
 
 /// Renders one row per trial, in execution order.
 pub fn csv_trials(findings: &Findings) -> String {
-    let heads = names("run,order,block,started,point").chain(factor_heads(findings));
-    let heads = heads.chain(names("idle,limited_by,marks,outlier_in"));
-    let heads = heads.chain(findings.metrics.iter().map(|metric| metric.name.to_owned()));
-    let mut out = line(heads.chain(names("failed,at_least,in_flight,unsent,contended,probe_cpu_ns,run_state")));
+    let metrics = findings.metrics.iter().map(|metric| format!("{},", metric.name)).collect::<String>();
+    let mut out = format!(
+        "run,order,block,started,point,{}idle,limited_by,marks,outlier_in,{metrics}failed,at_least,in_flight,unsent,\
+         contended,probe_cpu_ns,run_state\n",
+        factor_heads(findings)
+    );
     let probed = findings.probes.iter().flat_map(|probed| &probed.trials);
     let probed = probed.map(|trial| (trial.order, trial.cpu_ns())).collect::<BTreeMap<_, _>>();
     let mut trials =
@@ -188,14 +190,12 @@ fn counts<K: std::fmt::Display>(counts: &BTreeMap<K, u64>) -> String {
 /// Names of reserved columns. A factor with such a name gets a different column name.
 const FIXED: &str = "run,point,order,block,started,idle,state,n,limited_by,marks,failed,errors,statuses,cpus";
 
-fn factor_heads(findings: &Findings) -> impl Iterator<Item = String> {
-    let is_fixed = |name: &str| FIXED.split(',').any(|fixed| fixed == name);
-    let names = findings.factors.iter().map(|factor| &factor.name);
-    names.map(move |name| if is_fixed(name) { format!("factor_{name}") } else { name.clone() })
-}
-
-fn names(heads: &str) -> impl Iterator<Item = String> {
-    heads.split(',').map(str::to_owned)
+fn factor_heads(findings: &Findings) -> String {
+    let head = |name: &str| match FIXED.split(',').any(|fixed| fixed == name) {
+        true => format!("factor_{name},"),
+        false => quoted(name) + ",",
+    };
+    findings.factors.iter().map(|factor| head(&factor.name)).collect()
 }
 
 fn list<'a>(texts: impl Iterator<Item = &'a str>) -> String {
@@ -217,9 +217,11 @@ pub(crate) fn number(value: Option<f64>) -> String {
 
 /// Formats a line as in RFC 4180, but with LF at its end.
 pub(crate) fn line(cells: impl IntoIterator<Item = String>) -> String {
-    let is_plain = |cell: &str| !cell.contains(['"', ',', '\n', '\r']);
-    let quoted = |cell: String| if is_plain(&cell) { cell } else { format!("\"{}\"", cell.replace('"', "\"\"")) };
-    format!("{}\n", cells.into_iter().map(quoted).collect::<Vec<_>>().join(","))
+    format!("{}\n", cells.into_iter().map(|cell| quoted(&cell)).collect::<Vec<_>>().join(","))
+}
+
+fn quoted(cell: &str) -> String {
+    if cell.contains(['"', ',', '\n', '\r']) { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell.to_owned() }
 }
 
 #[cfg(test)]

@@ -55,20 +55,9 @@ pub(crate) fn rounded(value: f64) -> f64 {
 
 /// Escapes `text` as XML or HTML character data, also safe inside a quoted attribute.
 pub(crate) fn escaped(text: &str) -> String {
-    let mut out = String::new();
-    for c in analysis::visible(text).chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            // XML 1.0 cannot represent these characters; the replacement character keeps the file well formed.
-            '\u{FFFE}' | '\u{FFFF}' => out.push('\u{FFFD}'),
-            c => out.push(c),
-        }
-    }
-    out
+    let text = analysis::visible(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    // XML 1.0 cannot represent the last two characters; the replacement character keeps the file well formed.
+    text.replace('"', "&quot;").replace('\'', "&#39;").replace(['\u{FFFE}', '\u{FFFF}'], "\u{FFFD}")
 }
 
 #[derive(Default)]

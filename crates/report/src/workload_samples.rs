@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use askama::Template;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -10,8 +9,8 @@ use crate::document::Columns;
 use crate::figures::{self, Drawing, Key};
 use crate::panel::style::Background;
 use crate::panel::{Axis, Layer, Panel};
-use crate::render::html::HtmlError;
 use crate::render::terminal::table;
+use crate::svg::escaped;
 use crate::terminal_style_and_wrap::Style;
 use analysis::number::{self, percent};
 
@@ -197,20 +196,11 @@ pub fn workload_svg(drawn: &WorkloadDrawn) -> String {
     figures::svg_file(&drawing, Background::Light)
 }
 
-#[derive(Template)]
-#[template(
-    source = "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width\">\n<title>{{ title }}</title>\n<style>body{font:15px/1.5 system-ui,sans-serif;margin:2em auto;max-width:80em;padding:0 1em}pre{white-space:pre-wrap}svg{max-width:100%;height:auto}</style>\n<h1>{{ title }}</h1>\n<pre>{{ text }}</pre>\n{{ svg|safe }}\n</html>\n",
-    ext = "html"
-)]
-struct Page<'a> {
-    title: &'a str,
-    text: &'a str,
-    svg: &'a str,
-}
-
-/// Renders the tables and figure as one self-contained page. Fails with [`HtmlError`] if the template fails.
-pub fn workload_html(drawn: &WorkloadDrawn) -> Result<String, HtmlError> {
-    let (text, svg) = (workload_terminal(drawn), workload_svg(drawn));
-    let page = Page { title: &drawn.name, text: &text, svg: &svg };
-    page.render().map_err(|source| HtmlError { what: format!("workload {}", drawn.name), source })
+/// Renders the tables and figure as one self-contained page.
+pub fn workload_html(drawn: &WorkloadDrawn) -> String {
+    let (title, text) = (escaped(&drawn.name), escaped(&workload_terminal(drawn)));
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width\">\n<title>{title}</title>\n<style>body{{font:15px/1.5 system-ui,sans-serif;margin:2em auto;max-width:80em;padding:0 1em}}pre{{white-space:pre-wrap}}svg{{max-width:100%;height:auto}}</style>\n<h1>{title}</h1>\n<pre>{text}</pre>\n{}\n</html>\n",
+        workload_svg(drawn)
+    )
 }

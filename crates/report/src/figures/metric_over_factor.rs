@@ -6,7 +6,8 @@ use study::Metric;
 use study::plan::{Figure as Wanted, FigureKind};
 
 use super::{
-    Detail, Drawing, Facet, Grid, Key, MARKS, bars, hollow, is_drawable, left_out, metric_of, percent, place_of, tip,
+    Detail, Drawing, Facet, Grid, Key, MARKS, bars, hollow, is_drawable, left_out, metric_of, not_shown, percent,
+    place_of, tip,
 };
 use crate::panel::scale::Scale;
 use crate::panel::{Axis, Layer, Mark, Panel};
@@ -77,39 +78,30 @@ pub(super) fn over(findings: &Findings, wanted: &Wanted, detail: Detail) -> Draw
     let axis = Axis::of_values(values.into_iter().chain(curves), &over.unit, &text);
     let panels: Vec<Panel> = facets.iter().map(|facet| over.panel(facet, &across, &axis)).collect();
 
-    let left_out = left_out(more, "panels are not drawn; the table has their numbers");
-    let mut drawing = Drawing {
-        name: format!("{}-{}", serde_name(wanted.kind), over.metrics[0]),
-        title: over.title(wanted, &across),
+    let used = over.used(&rows).into_iter();
+    // A trial has its own verdict, even if its row has none.
+    let of_trials = rows.iter().filter(|_| trials).flat_map(|row| &row.trials).flat_map(|trial| &trial.marks);
+    let marks = rows.iter().flat_map(|row| &row.marks).chain(of_trials);
+    let pairs = || rows.iter().flat_map(|row| (0..over.metrics.len()).map(move |metric| (*row, metric)));
+    let is_bare = |(row, metric): &(&Row, usize)| {
+        row.metrics.get(&over.metrics[*metric]).is_some_and(|found| found.mean.is_some() && found.estimate.is_none())
+    };
+    let (all, bare) = (pairs().count(), pairs().filter(|_| !trials).filter(is_bare).count());
+    let missing = pairs().filter(|(row, metric)| over.marks_of(row, *metric, 0.0, 0.0).is_empty()).count();
+    let names = over.metrics.join(", ");
+    let notes = [
+        (missing > 0).then(|| format!("{missing} of {all} points have no value of {names}.")),
+        (bare > 0).then(|| format!("Points without an interval have no bar: {bare} of {all}.")),
+        left_out(more, "panels are not drawn; the table has their numbers"),
+    ];
+    Drawing {
         caption: over.caption(findings, wanted, &across),
-        ..over.grid.drawing(&facets, panels, left_out)
-    };
-    if over.metrics.len() > 1 {
-        let key = |series: usize| Key::measured(series, &*over.labels[&series]);
-        drawing.keys = over.used(&rows).into_iter().map(key).collect();
+        keys: used.map(|series| Key::measured(series, &*over.labels[&series])).collect(),
+        hollow: hollow(marks),
+        panels,
+        notes: notes.into_iter().flatten().chain(not_shown(findings)).collect(),
+        ..Drawing::new(format!("{}-{}", serde_name(wanted.kind), over.metrics[0]), over.title(wanted, &across))
     }
-    if trials {
-        // A trial has its own verdict, even if its row has none.
-        let marks =
-            rows.iter().flat_map(|row| row.marks.iter().chain(row.trials.iter().flat_map(|trial| &trial.marks)));
-        drawing.hollow = hollow(marks);
-    }
-    let count = |pick: &dyn Fn(&Row, usize) -> bool| {
-        rows.iter().map(|row| (0..over.metrics.len()).filter(|metric| pick(row, *metric)).count()).sum::<usize>()
-    };
-    let all = rows.len() * over.metrics.len();
-    let bare = count(&|row, metric| {
-        row.metrics.get(&over.metrics[metric]).is_some_and(|found| found.mean.is_some() && found.estimate.is_none())
-    });
-    if bare > 0 && !trials {
-        drawing.notes.insert(0, format!("Points without an interval have no bar: {bare} of {all}."));
-    }
-    let missing = count(&|row, metric| over.marks_of(row, metric, 0.0, 0.0).is_empty());
-    if missing > 0 {
-        let names = over.metrics.join(", ");
-        drawing.notes.insert(0, format!("{missing} of {all} points have no value of {names}."));
-    }
-    drawing
 }
 
 const A_REQUEST: &str = "_bytes_per_request";

@@ -75,14 +75,10 @@ fn code(text: &str) -> String {
 fn plain(text: &str) -> String {
     let mut out = String::new();
     for c in visible(text).chars() {
-        match c {
-            '\n' | '\r' => out.push(' '),
-            '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '|' | '#' | '~' | '&' => {
-                out.push('\\');
-                out.push(c);
-            }
-            c => out.push(c),
+        if "\\`*_[]<>|#~&".contains(c) {
+            out.push('\\');
         }
+        out.push(if matches!(c, '\n' | '\r') { ' ' } else { c });
     }
     out
 }
