@@ -215,21 +215,17 @@ impl<'a> Grid<'a> {
 
     /// Panels with measurements in the order of the study, and the number of panels omitted for readability.
     fn facets(&self) -> (Vec<Facet<'a>>, usize) {
-        let mut facets: BTreeMap<Vec<usize>, Facet<'a>> = BTreeMap::new();
-        for row in &self.findings.rows {
-            if row.n == 0 || self.series_of(row).is_none() {
-                continue;
-            }
+        let mut facets = BTreeMap::<Vec<usize>, Vec<&Row>>::new();
+        for row in self.findings.rows.iter().filter(|row| row.n > 0 && self.series_of(row).is_some()) {
             let key = self.facets.iter().map(|factor| place_of(factor, row)).collect::<Option<Vec<usize>>>();
-            let Some(key) = key else { continue };
-            let title = || {
-                let names = self.facets.iter().zip(&key).map(|(factor, place)| factor.named(&factor.levels[*place]));
-                names.collect::<Vec<_>>().join(", ")
-            };
-            facets.entry(key.clone()).or_insert_with(|| Facet { title: title(), rows: Vec::new() }).rows.push(row);
+            key.into_iter().for_each(|key| facets.entry(key).or_default().push(row));
         }
         let left_out = facets.len().saturating_sub(self.detail.panels);
-        (facets.into_values().take(self.detail.panels).collect(), left_out)
+        let facet = |(key, rows): (Vec<usize>, Vec<&'a Row>)| {
+            let names = self.facets.iter().zip(key).map(|(factor, place)| factor.named(&factor.levels[place]));
+            Facet { title: names.collect::<Vec<_>>().join(", "), rows }
+        };
+        (facets.into_iter().take(self.detail.panels).map(facet).collect(), left_out)
     }
 
     fn drawing(&self, facets: &[Facet<'a>], panels: Vec<Panel>, left_out: Option<String>) -> Drawing {

@@ -144,14 +144,11 @@ impl Panel {
         let lines = self.line_ends();
         let place = |x: f64| self.x.scale.place(x).unwrap_or(0.0);
         let farthest = lines.iter().map(|(_, (x, _))| place(*x)).fold(REACH, f64::max);
-        let mut wanted = Vec::new();
-        for (series, (x, _)) in &lines {
-            let Some(name) = names.get(series) else { return false };
-            if place(*x) < farthest - REACH_ASIDE || width(name, FONT) > END_ROOM {
-                return false;
-            }
-            wanted.push((*series, name.clone()));
-        }
+        let name = |(series, (x, _)): &(usize, (f64, f64))| {
+            let name = names.get(series).filter(|name| width(name, FONT) <= END_ROOM)?;
+            (place(*x) >= farthest - REACH_ASIDE).then(|| (*series, name.clone()))
+        };
+        let Some(wanted) = lines.iter().map(name).collect::<Option<Vec<_>>>() else { return false };
         let mut series = self.layers.iter().filter_map(Layer::series);
         let only_lines = series.all(|series| lines.iter().any(|(line, _)| *line == series));
         if wanted.is_empty() || !only_lines || self.lying() || !self.below.is_empty() {

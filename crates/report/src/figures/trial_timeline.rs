@@ -12,73 +12,86 @@ const BANDS_MAX: f64 = 32.0;
 /// Fractions of a column's requests at or above which a cell is one shade darker.
 const SHADES_FROM: [f64; style::SHADES - 1] = [0.003, 0.01, 0.03, 0.1, 0.3];
 
-struct Scales {
-    time: Axis,
-    rate: Axis,
-    latency: Axis,
-    /// Start of the lowest band, number of bands merged into one, and end of the highest band.
-    bands: (f64, f64, f64),
-    cpus: Option<Axis>,
-    memory: Option<Axis>,
-    errors: Option<Axis>,
+struct Bands {
+    low: f64,
+    /// Number of bands merged into one.
+    step: f64,
+    high: f64,
 }
 
 pub(super) fn inside(findings: &Findings, detail: Detail) -> Option<Drawing> {
     let shown = &findings.inside[..findings.inside.len().min(TRIALS).min(detail.panels)];
-    let scales = Scales::new(shown)?;
+    let longest_ns = shown.iter().map(|trial| trial.duration_ns).max()? as f64;
+    let columns = || shown.iter().flat_map(|trial| &trial.columns);
+    let processes = || shown.iter().flat_map(|trial| &trial.processes);
+    let bands = columns().flat_map(|column| &column.bands).map(|(band, _)| f64::from(*band));
+    let (low, high) = bands.fold((f64::INFINITY, 0.0_f64), |(low, high), band| (low.min(band), high.max(band)));
+    let (low, high) = if low <= high { (low, high + 1.0) } else { (40.0, 80.0) };
+    let bands = Bands { low, step: ((high - low) / BANDS_MAX).ceil().max(1.0), high };
+    // All trials share these axes. Those of processes and errors are missing if there is nothing to draw.
+    let axis = |values: &mut dyn Iterator<Item = f64>, unit: &str, label: &str| {
+        let most = values.filter(|value| drawable(*value)).fold(0.0, f64::max);
+        (most > 0.0).then(|| few(Axis::linear(0.0, most, unit, label)))
+    };
+    let mut cpus = processes().flat_map(|process| process.cpus.iter().map(|point| point.1).chain(process.cpus_mean));
+    let cpus = axis(&mut cpus, "", "CPUs in use").filter(|_| processes().any(|process| !process.cpus.is_empty()));
+    let mut memory = processes().flat_map(|process| process.rss_bytes.iter().map(|point| point.1));
+    let memory = axis(&mut memory, "bytes", "memory (RSS)");
+    let errors = axis(&mut columns().map(|column| per_second(column, |column| column.errors)), "1/s", "errors");
+    let rates = columns().map(|column| per_second(column, |column| column.requests));
+    let rate = few(Axis::of_values(rates.chain([0.0]), "1/s", &metric_of("throughput").1));
+    let latency_axis = Axis::log(band_ns(low), band_ns(high), "ns", "latency", 6);
+    let time = few(Axis::linear(0.0, longest_ns, "ns", "since start of measurement"));
     let colours = Colours::new(findings);
-    let panels = shown.iter().filter_map(|trial| stack(findings, trial, &scales, &colours)).collect::<Vec<_>>();
-    let mut notes = Vec::new();
+    let stack = |trial: &InsideTrial| {
+        let row = findings.rows.get(trial.row)?;
+        let series = colours.of_row(row);
+        let per_s = |count: fn(&Column) -> u64| {
+            let ends =
+                |column: &Column| [column.from_ns, column.to_ns].map(|ns| (ns as f64, per_second(column, count)));
+            let points = trial.columns.iter().flat_map(ends).filter(|(_, value)| drawable(*value)).collect();
+            (vec![Layer::Curve { series, points }], Vec::new())
+        };
+        let used_cpus = used(trial, series, |process| &process.cpus, true);
+        let tall = f64::max(70.0, 14.0 * used_cpus.0.len() as f64);
+        let panels = [
+            (70.0, Some(&rate), per_s(|column| column.requests)),
+            (150.0, Some(&latency_axis), (latency(trial, series, &bands), Vec::new())),
+            (tall, cpus.as_ref(), used_cpus),
+            (56.0, memory.as_ref(), used(trial, series, |process| &process.rss_bytes, false)),
+            (40.0, errors.as_ref(), per_s(|column| column.errors)),
+        ];
+        let mut panels = panels.into_iter().filter_map(|(tall, y, (layers, names))| {
+            Some(Panel { tall, names, ..Panel::new(String::new(), time.clone(), y?.clone(), layers) })
+        });
+        let title = format!("{}, trial {} (block {})", row.label, trial.order, trial.block);
+        let first = panels.next()?;
+        Some(Panel { title, below: panels.collect(), ..first })
+    };
     let measured = findings.rows.iter().enumerate().filter(|(_, row)| row.n > 0);
     let left_out = measured.filter(|(index, _)| shown.iter().all(|trial| trial.row != *index));
     let left_out = left_out.map(|(_, row)| row.label.as_str()).collect::<Vec<_>>();
-    if let [first, rest @ ..] = left_out.as_slice() {
-        let last = rest.last().map_or(String::new(), |last| match rest.len() {
-            1 => format!("; {last}"),
-            some => format!("; and {some} more up to {last}"),
-        });
-        notes.push(format!("Not drawn, to keep the page small: {first}{last}."));
-    }
-    notes.extend(scales.errors.is_none().then(|| "No request failed in any of these trials.".to_owned()));
-    notes.extend(scales.cpus.is_none().then(|| "CPU use over time is unknown.".to_owned()));
+    let left_out = match left_out.as_slice() {
+        [] => None,
+        [one] => Some((*one).to_owned()),
+        [first, last] => Some(format!("{first}; {last}")),
+        [first, rest @ .., last] => Some(format!("{first}; and {} more up to {last}", rest.len() + 1)),
+    };
+    let notes = [
+        left_out.map(|labels| format!("Not drawn, to keep the page small: {labels}.")),
+        errors.is_none().then(|| "No request failed in any of these trials.".to_owned()),
+        cpus.is_none().then(|| "CPU use over time is unknown.".to_owned()),
+    ];
     Some(Drawing {
         caption: format!(
             "{} Latency: color is the share of requests in that time slice, from under 0.3 % to over 30 %; lines: p50 and, from 100 requests on, p99. The generator's CPU time is known only for the \
              whole trial.",
             rule(shown)
         ),
-        panels,
-        notes,
+        panels: shown.iter().filter_map(stack).collect(),
+        notes: notes.into_iter().flatten().collect(),
         ..Drawing::new("inside", "Inside a trial")
     })
-}
-
-impl Scales {
-    fn new(trials: &[InsideTrial]) -> Option<Scales> {
-        let columns = || trials.iter().flat_map(|trial| &trial.columns);
-        let processes = || trials.iter().flat_map(|trial| &trial.processes);
-        let longest_ns = trials.iter().map(|trial| trial.duration_ns).max()? as f64;
-        let bands = columns().flat_map(|column| &column.bands).map(|(band, _)| f64::from(*band));
-        let (low, high) = bands.fold((f64::INFINITY, 0.0_f64), |(low, high), band| (low.min(band), high.max(band)));
-        let (low, high) = if low <= high { (low, high + 1.0) } else { (40.0, 80.0) };
-        let most = |values: &mut dyn Iterator<Item = f64>| values.filter(|value| drawable(*value)).fold(0.0, f64::max);
-        let axis = |most: f64, unit: &str, label: &str| (most > 0.0).then(|| few(Axis::linear(0.0, most, unit, label)));
-        let mut cpus =
-            processes().flat_map(|process| process.cpus.iter().map(|point| point.1).chain(process.cpus_mean));
-        let looked_at = processes().any(|process| !process.cpus.is_empty());
-        let mut memory = processes().flat_map(|process| process.rss_bytes.iter().map(|point| point.1));
-        let mut errors = columns().map(|column| per_second(column, |column| column.errors));
-        let rates = columns().map(|column| per_second(column, |column| column.requests));
-        Some(Scales {
-            time: few(Axis::linear(0.0, longest_ns, "ns", "since start of measurement")),
-            rate: few(Axis::of_values(rates.chain([0.0]), "1/s", &metric_of("throughput").1)),
-            latency: Axis::log(band_ns(low), band_ns(high), "ns", "latency", 6),
-            bands: (low, ((high - low) / BANDS_MAX).ceil().max(1.0), high),
-            cpus: axis(most(&mut cpus), "", "CPUs in use").filter(|_| looked_at),
-            memory: axis(most(&mut memory), "bytes", "memory (RSS)"),
-            errors: axis(most(&mut errors), "1/s", "errors"),
-        })
-    }
 }
 
 /// Omits every other label of a crowded axis, because the panels of a timeline have little height.
@@ -87,44 +100,18 @@ fn few(axis: Axis) -> Axis {
     Axis { major: axis.major.into_iter().step_by(step).collect(), ..axis }
 }
 
-fn stack(findings: &Findings, trial: &InsideTrial, scales: &Scales, colours: &Colours<'_>) -> Option<Panel> {
-    let row = findings.rows.get(trial.row)?;
-    let series = colours.of_row(row);
-    let per_s = |count: fn(&Column) -> u64| {
-        let ends = |column: &Column| [column.from_ns, column.to_ns].map(|ns| (ns as f64, per_second(column, count)));
-        let points = trial.columns.iter().flat_map(ends).filter(|(_, value)| drawable(*value)).collect();
-        (vec![Layer::Curve { series, points }], Vec::new())
-    };
-    let cpus = used(trial, series, |process| &process.cpus, true);
-    let tall = f64::max(70.0, 14.0 * cpus.0.len() as f64);
-    let memory = used(trial, series, |process| &process.rss_bytes, false);
-    let panels = [
-        (70.0, Some(&scales.rate), per_s(|column| column.requests)),
-        (150.0, Some(&scales.latency), (latency(trial, series, scales), Vec::new())),
-        (tall, scales.cpus.as_ref(), cpus),
-        (56.0, scales.memory.as_ref(), memory),
-        (40.0, scales.errors.as_ref(), per_s(|column| column.errors)),
-    ];
-    let mut panels = panels.into_iter().filter_map(|(tall, y, (layers, names))| {
-        Some(Panel { tall, names, ..Panel::new(String::new(), scales.time.clone(), y?.clone(), layers) })
-    });
-    let title = format!("{}, trial {} (block {})", row.label, trial.order, trial.block);
-    let first = panels.next()?;
-    Some(Panel { title, below: panels.collect(), ..first })
-}
-
 fn per_second(column: &Column, count: fn(&Column) -> u64) -> f64 {
     count(column) as f64 * 1e9 / column.to_ns.saturating_sub(column.from_ns).max(1) as f64
 }
 
-fn latency(trial: &InsideTrial, series: usize, scales: &Scales) -> Vec<Layer> {
-    let (lowest, step, end) = scales.bands;
+fn latency(trial: &InsideTrial, series: usize, bands: &Bands) -> Vec<Layer> {
+    let Bands { low, step, high } = *bands;
     let mut cells = Vec::new();
     for column in &trial.columns {
         let all = number::total(column.bands.iter().map(|(_, count)| *count)) as f64;
         let mut bands: Vec<(f64, f64)> = Vec::new();
         for (band, count) in &column.bands {
-            let from = lowest + ((f64::from(*band) - lowest) / step).floor() * step;
+            let from = low + ((f64::from(*band) - low) / step).floor() * step;
             match bands.last_mut().filter(|(last, _)| *last == from) {
                 Some((_, sum)) => *sum += *count as f64,
                 None => bands.push((from, *count as f64)),
@@ -133,7 +120,7 @@ fn latency(trial: &InsideTrial, series: usize, scales: &Scales) -> Vec<Layer> {
         let x = (column.from_ns as f64, column.to_ns as f64);
         let cell = |(from, count): (f64, f64)| Cell {
             x,
-            y: (band_ns(from), band_ns((from + step).min(end))),
+            y: (band_ns(from), band_ns((from + step).min(high))),
             shade: 1 + SHADES_FROM.iter().filter(|least| count / all >= **least).count(),
         };
         cells.extend(bands.into_iter().map(cell));

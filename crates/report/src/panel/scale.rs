@@ -50,8 +50,7 @@ impl Scale {
 
 /// Smallest distance between two levels, as a fraction of the axis.
 pub(crate) fn closest(scale: &Scale, levels: &[f64]) -> f64 {
-    let places = levels.iter().filter_map(|level| scale.place(*level));
-    let places: Vec<f64> = places.collect();
+    let places: Vec<f64> = levels.iter().filter_map(|level| scale.place(*level)).collect();
     places.windows(2).map(|pair| pair[1] - pair[0]).fold(1.0, f64::min)
 }
 

@@ -1,7 +1,5 @@
 //! Colors, shapes and CSS of figures.
 
-use std::fmt::Write;
-
 use crate::svg::Path;
 
 /// Okabe and Ito's palette (<https://jfly.uni-koeln.de/color/>), suitable for color-blind readers. Strong colors come
@@ -74,15 +72,13 @@ pub(crate) fn css(background: Option<Background>) -> String {
 }
 
 fn theme(text: &str, muted: &str, grid: &str, axis: &str, ground: &str, colours: &[&str]) -> String {
-    let mut css = format!(
+    let series = colours.iter().enumerate().map(|(index, colour)| {
+        format!("svg.q .c{index}{{stroke:{colour}}}svg.q .c{index} .k,svg.q .c{index} .bd{{fill:{colour}}}")
+    });
+    // The last rule follows the colors and overrides them, because hollow markers say nothing about the server.
+    format!(
         "svg.q text{{fill:{text}}}svg.q .mu{{fill:{muted}}}svg.q .gr,svg.q .gm{{stroke:{grid}}}svg.q .ax,svg.q .rf{{stroke:{axis}}}svg.q .fg{{stroke:{text}}}\
-         svg.q .bg{{fill:{ground}}}"
-    );
-    for (index, colour) in colours.iter().enumerate() {
-        let _ =
-            write!(css, "svg.q .c{index}{{stroke:{colour}}}svg.q .c{index} .k,svg.q .c{index} .bd{{fill:{colour}}}");
-    }
-    // This rule follows the colors and overrides them, because hollow markers say nothing about the server.
-    let _ = write!(css, "svg.q .h .k,svg.q .h.k{{fill:{ground}}}svg.q .dh{{stroke:{ground}}}");
-    css
+         svg.q .bg{{fill:{ground}}}{}svg.q .h .k,svg.q .h.k{{fill:{ground}}}svg.q .dh{{stroke:{ground}}}",
+        series.collect::<String>()
+    )
 }

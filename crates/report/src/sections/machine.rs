@@ -19,8 +19,9 @@ pub(crate) fn section(f: &Findings) -> Option<Section> {
     let builds = builds(f).map(|table| [Block::Heading("Builds".to_owned()), Block::Table(table)]);
     section.long(builds.into_iter().flatten());
     nodes(&mut section, f);
-    let details = vec![Block::Pairs(details(f))];
-    section.long([Block::Fold("Versions, kernel settings, mitigations".to_owned(), details)]);
+    let details = f.machine.versions.iter().chain(&f.machine.sysctls).chain(&f.machine.mitigations);
+    let details = details.map(|(name, value)| (name.clone(), value.clone())).collect();
+    section.long([Block::Fold("Versions, kernel settings, mitigations".to_owned(), vec![Block::Pairs(details)])]);
     Some(section)
 }
 
@@ -66,11 +67,6 @@ fn facts(host: &Host) -> Vec<(String, String)> {
         fact("Clock source, idle", format!("{}, {}", known(&host.clocksource), known(&host.idle))),
         fact("Load before", host.load_average.map_or_else(|| "unknown".to_owned(), |load| format!("{load:.2}"))),
     ]
-}
-
-fn details(f: &Findings) -> Vec<(String, String)> {
-    let all = f.machine.versions.iter().chain(&f.machine.sysctls).chain(&f.machine.mitigations);
-    all.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
 fn calibration(f: &Findings) -> String {
