@@ -1,7 +1,6 @@
 //! Exports of a run for other tools: result trackers, latency plotters and timeline viewers.
 
 mod hdr;
-mod otava;
 mod result_trackers;
 mod row_names;
 mod trace_events;
@@ -47,7 +46,7 @@ pub const EXPORTS: [Export; 6] = [
             "otava",
             "Apache Otava: one CSV file per design point, one row per run, and the configuration",
             "apache-otava (PyPI)",
-            |source| Ok(otava::otava(source.findings, source.history)),
+            |source| Ok(result_trackers::otava(source.findings, source.history)),
         )
     },
     Export::new(

@@ -3,12 +3,11 @@
 mod flame_graph;
 mod history;
 mod latency_distribution;
-mod latency_over_rate;
 mod metric_over_factor;
 mod miss_ratio;
+mod offered_rates;
 mod proxy_overhead;
 mod request_trends;
-mod search_steps;
 mod series_colours;
 mod svg_file;
 mod trial_timeline;
@@ -16,7 +15,7 @@ mod trials_in_run_order;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use study::plan::{Figure as Wanted, FigureKind};
+use study::plan::{Figure as Wanted, FigureKind as Kind};
 
 use crate::panel::Panel;
 use analysis::findings::{Estimate, Factor, Findings, Mark, Row};
@@ -117,40 +116,36 @@ const MARKS: usize = 700;
 pub(crate) fn figures(findings: &Findings, detail: Detail) -> Vec<Drawing> {
     let plain =
         |kind, y: Option<&str>| Wanted { kind, y: y.map(str::to_owned), interval: findings.level, ..Wanted::default() };
-    let is_distribution = |figure: &Wanted| matches!(figure.kind, FigureKind::Ecdf | FigureKind::Quantiles);
-    let is_timeline = |figure: &Wanted| figure.kind == FigureKind::Timeline;
+    let is_distribution = |figure: &Wanted| matches!(figure.kind, Kind::Ecdf | Kind::Quantiles);
+    let is_timeline = |figure: &Wanted| figure.kind == Kind::Timeline;
     let mut wanted = findings.figures.clone();
     if wanted.is_empty() {
-        wanted = vec![plain(FigureKind::Line, Some("throughput")), plain(FigureKind::Line, Some("latency_mean"))];
+        wanted = vec![plain(Kind::Line, Some("throughput")), plain(Kind::Line, Some("latency_mean"))];
     }
     // If a study draws only distributions, they are its main figures, not supporting ones.
     let are_distributions = wanted.iter().all(|figure| is_distribution(figure) || is_timeline(figure));
     if !wanted.iter().any(is_distribution) {
-        wanted.push(plain(FigureKind::Quantiles, None));
+        wanted.push(plain(Kind::Quantiles, None));
     }
     if !wanted.iter().any(is_timeline) {
-        wanted.push(plain(FigureKind::Timeline, None));
+        wanted.push(plain(Kind::Timeline, None));
     }
     let drawn = wanted.iter().enumerate().map(|(index, figure)| match figure.kind {
-        FigureKind::Line | FigureKind::Scatter | FigureKind::Interaction => {
-            metric_over_factor::over(findings, figure, detail)
-        }
-        FigureKind::Ecdf | FigureKind::Quantiles => latency_distribution::distribution(findings, figure, detail),
-        FigureKind::Timeline => trials_in_run_order::timeline(findings, figure, detail),
-        FigureKind::MissRatio => miss_ratio::miss_ratio(findings, index, figure, detail),
-        FigureKind::Added => proxy_overhead::added(findings, figure, detail),
-        FigureKind::MemoryChart | FigureKind::ThroughputChart => {
-            request_trends::over_requests(findings, figure, detail)
-        }
-        FigureKind::NetworkChart => request_trends::network(findings, figure, detail),
+        Kind::Line | Kind::Scatter | Kind::Interaction => metric_over_factor::over(findings, figure, detail),
+        Kind::Ecdf | Kind::Quantiles => latency_distribution::distribution(findings, figure, detail),
+        Kind::Timeline => trials_in_run_order::timeline(findings, figure, detail),
+        Kind::MissRatio => miss_ratio::miss_ratio(findings, index, figure, detail),
+        Kind::Added => proxy_overhead::added(findings, figure, detail),
+        Kind::MemoryChart | Kind::ThroughputChart => request_trends::over_requests(findings, figure, detail),
+        Kind::NetworkChart => request_trends::network(findings, figure, detail),
     });
     let drawn = drawn.zip(&wanted).map(|(drawing, figure)| Drawing {
         supporting: is_timeline(figure) || (is_distribution(figure) && !are_distributions),
         ..drawing
     });
     let more = [
-        latency_over_rate::over_rate(findings, detail),
-        search_steps::steps(findings, detail),
+        offered_rates::over_rate(findings, detail),
+        offered_rates::steps(findings, detail),
         trials_in_run_order::probes(findings, detail),
         trial_timeline::inside(findings, detail),
     ];
@@ -292,6 +287,5 @@ fn tip(series: &str, row: &Row, rest: &str) -> String {
 
 /// Formats a confidence level in percent with all its nines: `95`, `99.9`.
 pub(crate) fn percent(level: f64) -> String {
-    let text = format!("{:.2}", level * 100.0);
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    ((level * 1e4).round() / 1e2).to_string()
 }

@@ -33,7 +33,7 @@ fn document(history: &History, bars: bool) -> Document {
     let steps = history.machines.iter().map(|machine| machine.steps.len()).sum::<usize>();
     let on = count(history.machines.len() as u64, "machine");
     let points = history.machines.iter().map(|machine| machine.points.len()).max().unwrap_or(0);
-    let times = || runs.iter().map(|run| day(&run.head.started));
+    let times = || runs.iter().map(|run| run.head.started.get(..10).unwrap_or(&run.head.started));
     let found = match steps {
         0 => "no interval is separate from the one before when the revision changes".to_owned(),
         steps => format!("{} to check: separate intervals at a change of revision", count(steps as u64, "step")),
@@ -75,10 +75,6 @@ fn document(history: &History, bars: bool) -> Document {
 
 const ANCHORS: [&str; 8] =
     ["machine-1", "machine-2", "machine-3", "machine-4", "machine-5", "machine-6", "machine-7", "machine-8"];
-
-fn day(started: &str) -> &str {
-    started.get(..10).unwrap_or(started)
-}
 
 fn section(history: &History, machine: &MachineHistory, anchor: &'static str, bars: bool) -> Section {
     let mut section = Section::new(anchor, &machine.machine.to_string());

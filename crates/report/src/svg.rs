@@ -76,10 +76,6 @@ impl Path {
         self.command('M', &[x, y])
     }
 
-    pub(crate) fn stretch(&mut self, dx: f64, dy: f64) -> &mut Self {
-        self.command('l', &[dx, dy])
-    }
-
     pub(crate) fn across(&mut self, x: f64) -> &mut Self {
         self.command('H', &[x])
     }
@@ -107,7 +103,7 @@ impl Path {
         self.0.is_empty()
     }
 
-    fn command(&mut self, letter: char, values: &[f64]) -> &mut Self {
+    pub(crate) fn command(&mut self, letter: char, values: &[f64]) -> &mut Self {
         let values = values.iter().map(|value| rounded(*value).to_string()).collect::<Vec<_>>();
         let _ = write!(self.0, "{letter}{}", values.join(" "));
         self

@@ -51,11 +51,8 @@ fn chosen<'a>(source: &Source<'a>) -> Result<(&'a Record, &'a Measurement), Expo
     };
     let found = source.records.iter().find(|record| record.order == trial).ok_or_else(|| {
         let orders = source.records.iter().map(|record| record.order);
-        let known = match (orders.clone().min(), orders.max()) {
-            (Some(first), Some(last)) => format!("{first} to {last}"),
-            _ => "none".to_owned(),
-        };
-        ExportError::NoTrial(run(), trial, known)
+        let known = orders.clone().min().zip(orders.max()).map(|(first, last)| format!("{first} to {last}"));
+        ExportError::NoTrial(run(), trial, known.unwrap_or_else(|| "none".to_owned()))
     })?;
     match &found.outcome {
         Outcome::Measured(measurement) => Ok((found, measurement)),

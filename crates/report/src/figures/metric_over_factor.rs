@@ -19,9 +19,9 @@ use analysis::value::estimate_at;
 /// Metrics of one unit over a factor. If there are several metrics, each one is a series.
 struct Over<'a> {
     grid: Grid<'a>,
+    wanted: &'a Wanted,
     metrics: Vec<String>,
     unit: String,
-    level: f64,
     /// Lower limit of bars: zero unless a value is negative, since intervals over few trials can extend below zero.
     floor: f64,
     trials: bool,
@@ -56,8 +56,8 @@ pub(super) fn over(findings: &Findings, wanted: &Wanted, detail: Detail) -> Draw
     let rows = facets.iter().flat_map(|facet| facet.rows.iter().copied()).collect::<Vec<_>>();
     let dust = trials && rows.iter().map(|row| row.n).sum::<usize>() * metrics.len() > MARKS;
     let labels = labels(&grid, &metrics);
-    let mut over = Over { grid, metrics, unit, level: wanted.interval, floor: f64::NEG_INFINITY, trials, dust, labels };
-    let across = over.across(&rows, wanted.kind == FigureKind::Interaction);
+    let mut over = Over { grid, wanted, metrics, unit, floor: f64::NEG_INFINITY, trials, dust, labels };
+    let across = over.across(&rows);
 
     // The scale covers the values of all rows, so that all figures of a metric share it.
     let measured = || findings.rows.iter().filter(|row| row.n > 0);
@@ -95,12 +95,12 @@ pub(super) fn over(findings: &Findings, wanted: &Wanted, detail: Detail) -> Draw
         left_out(more, "panels are not drawn; the table has their numbers"),
     ];
     Drawing {
-        caption: over.caption(findings, wanted, &across),
+        caption: over.caption(&across),
         keys: used.map(|series| Key::measured(series, &*over.labels[&series])).collect(),
         hollow: hollow(marks),
         panels,
         notes: notes.into_iter().flatten().chain(not_shown(findings)).collect(),
-        ..Drawing::new(format!("{}-{}", serde_name(wanted.kind), over.metrics[0]), over.title(wanted, &across))
+        ..Drawing::new(format!("{}-{}", serde_name(wanted.kind), over.metrics[0]), over.title(&across))
     }
 }
 
@@ -133,7 +133,7 @@ fn labels(grid: &Grid<'_>, metrics: &[String]) -> BTreeMap<usize, String> {
 }
 
 impl<'a> Over<'a> {
-    fn across(&self, rows: &[&Row], is_interaction: bool) -> Across<'a> {
+    fn across(&self, rows: &[&Row]) -> Across<'a> {
         let in_order = |keys: Vec<usize>| keys.into_iter().zip((0..).map(f64::from)).collect();
         let levels = |factor: &Factor| rows.iter().filter_map(|row| place_of(factor, row)).collect::<BTreeSet<_>>();
         let varied = self.grid.x.map(|factor| (factor, levels(factor))).filter(|(_, levels)| levels.len() > 1);
@@ -157,7 +157,7 @@ impl<'a> Over<'a> {
             return Across { axis, factor: Some(factor), places, width, slot: None, joined: !self.trials };
         }
         let axis = Axis::slots(&names, &factor.name);
-        if is_interaction {
+        if self.wanted.kind == FigureKind::Interaction {
             let width = (Panel::slot_room(names.len()) * 0.7).min(28.0);
             return Across { axis, factor: Some(factor), places: in_order(levels), width, slot: None, joined: true };
         }
@@ -182,27 +182,28 @@ impl<'a> Over<'a> {
         rows.iter().flat_map(of).collect::<BTreeSet<_>>().into_iter().collect()
     }
 
-    fn title(&self, wanted: &Wanted, across: &Across<'_>) -> String {
+    fn title(&self, across: &Across<'_>) -> String {
         let over = |factor: &Factor| format!(" over {}", factor.name);
-        if let Some(title) = &wanted.title {
+        if let Some(title) = &self.wanted.title {
             // The title may name a factor that the study varies only on larger machines.
             let constant = self.grid.x.filter(|_| across.factor.is_none()).map_or(String::new(), over);
             return title.strip_suffix(constant.as_str()).unwrap_or(title).to_owned();
         }
         let names = self.metrics.iter().map(|name| Metric::noun_of(name)).collect::<Vec<_>>().join(", ");
-        let by = self.grid.series.filter(|_| wanted.kind == FigureKind::Interaction && across.factor.is_some());
+        let by = self.grid.series.filter(|_| self.wanted.kind == FigureKind::Interaction && across.factor.is_some());
         let by = by.map_or(String::new(), |by| format!(", by {}", by.name));
         let each = if self.trials { ", every trial" } else { "" };
         capitalised(&format!("{names}{}{by}{each}", across.factor.map_or(String::new(), over)))
     }
 
-    fn caption(&self, findings: &Findings, wanted: &Wanted, across: &Across<'_>) -> String {
+    fn caption(&self, across: &Across<'_>) -> String {
+        let findings = self.grid.findings;
         let mut caption = match self.trials {
             true => "One marker per trial, each with a fresh server.".to_owned(),
             false => {
                 format!(
                     "Markers: means over trials. Bars: {}.",
-                    bars(findings, self.level, ", where wider than the marker")
+                    bars(findings, self.wanted.interval, ", where wider than the marker")
                 )
             }
         };
@@ -214,7 +215,7 @@ impl<'a> Over<'a> {
             let band = if findings.quick { "its interval, no stated confidence" } else { "its interval" };
             caption += &format!(" Dotted: the fitted Universal Scalability Law; shaded: {band}.");
         }
-        if wanted.kind == FigureKind::Interaction {
+        if self.wanted.kind == FigureKind::Interaction {
             caption += " Where lines are parallel, the effect of one factor does not depend on the other; multiplicative \
                         effects are parallel on a log axis and fan out on others. For significance, see the effects.";
         }
@@ -242,7 +243,7 @@ impl<'a> Over<'a> {
             return drawn.map(mark).collect();
         }
         let Some(found) = row.metrics.get(metric) else { return Vec::new() };
-        let estimate = estimate_at(row, metric, self.level).filter(is_drawable);
+        let estimate = estimate_at(row, metric, self.wanted.interval).filter(is_drawable);
         let Some(y) = estimate.map(|e| e.point).or(found.mean).filter(|value| drawable(*value)) else {
             return Vec::new();
         };

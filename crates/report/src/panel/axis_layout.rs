@@ -99,9 +99,8 @@ impl Axis {
 /// Formats a round number with its unit, as short as possible: `10 µs`.
 pub(crate) fn short(value: f64, unit: &str) -> String {
     let (divisor, name) = number::scale(unit, value);
-    let text = format!("{:.3}", value / divisor);
-    let text = text.trim_end_matches('0').trim_end_matches('.');
-    if name.is_empty() { text.to_owned() } else { format!("{text} {name}") }
+    let rounded = (value / divisor * 1e3).round() / 1e3;
+    if name.is_empty() { rounded.to_string() } else { format!("{rounded} {name}") }
 }
 
 pub(crate) fn decimals(step: f64) -> usize {

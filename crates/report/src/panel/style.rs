@@ -43,7 +43,7 @@ pub(crate) fn marker(series: usize, x: f64, y: f64, r: f64) -> Path {
     let mut path = Path::default();
     path.to(x + shape[0].0 * r, y + shape[0].1 * r);
     for pair in shape.windows(2) {
-        path.stretch((pair[1].0 - pair[0].0) * r, (pair[1].1 - pair[0].1) * r);
+        path.command('l', &[(pair[1].0 - pair[0].0) * r, (pair[1].1 - pair[0].1) * r]);
     }
     path.shut();
     path
