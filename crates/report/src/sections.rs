@@ -88,7 +88,11 @@ fn reproduce(f: &Findings) -> Option<Section> {
         f.seed
     ))]);
     section.long([Block::Code(join(&f.command))]);
-    section.long([Block::Text(versions(f))]);
+    let revision =
+        f.revision.as_ref().map_or("outside a checkout".to_owned(), |revision| format!("revision {revision}"));
+    let commit = f.commit.as_ref().map_or(String::new(), |commit| format!(", working directory at {commit}"));
+    let versions = format!("Measured by quintain {}, study {revision}{commit}.", f.quintain);
+    section.long([Block::Text(versions)]);
     section.all((!f.load.is_empty()).then(|| Block::Note(format!("load {}", f.load))));
     let (machine, cpus) = (&f.machine, number::count(f.machine.cpus.len() as u64, "CPU"));
     let imported = if f.imported.is_empty() { String::new() } else { format!(", imported {}", f.imported) };
@@ -96,11 +100,4 @@ fn reproduce(f: &Findings) -> Option<Section> {
     section.all([Block::Note(format!("run {run} on {name} ({model}, {cpus}, {kernel}){imported}"))]);
     section.long([Block::Fold("The study file".to_owned(), vec![Block::Code(f.study_text.clone())])]);
     Some(section)
-}
-
-fn versions(f: &Findings) -> String {
-    let revision =
-        f.revision.as_ref().map_or_else(|| "outside a checkout".to_owned(), |revision| format!("revision {revision}"));
-    let commit = f.commit.as_ref().map_or_else(String::new, |commit| format!(", working directory at {commit}"));
-    format!("Measured by quintain {}, study {revision}{commit}.", f.quintain)
 }

@@ -60,13 +60,11 @@ fn variation(effects: &Effects) -> Columns<String> {
         };
         table
             .column(head("share"), |name| cell(name, |source| Some(number::percent(source.share))))
-            .column(head("F"), |name| cell(name, |source| source.f.map(short)))
+            .column(head("F"), |name| {
+                cell(name, |source| source.f.map(|f| if f >= 100.0 { format!("{f:.0}") } else { format!("{f:.2}") }))
+            })
             .column(head("p (Holm)"), |name| cell(name, |source| source.p_adjusted.map(number::p_value)))
     })
-}
-
-fn short(value: f64) -> String {
-    if value >= 100.0 { format!("{value:.0}") } else { format!("{value:.2}") }
 }
 
 fn changes<'a>(effects: &'a Effects, metric: &study::Metric) -> Columns<&'a EffectChange> {
