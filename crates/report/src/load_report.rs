@@ -79,8 +79,8 @@ pub fn load_terminal(report: &LoadReport, measurement: &Measurement, style: &Sty
     lines.add("connect", (report.connect_ns.count > 0).then(|| spread_words(&report.connect_ns, "connection")));
     let handshake = |spread| format!("{}, {} resumed", spread_words(spread, "handshake"), report.resumed);
     lines.add("TLS", report.handshake_ns.as_ref().map(handshake));
-    let volley = report.volley.as_ref();
-    lines.add("volley", volley.map(|it| format!("{:.2}us {:.2}us {}", it.mean_us, it.stddev_us, it.samples)));
+    let volley = report.volley.as_ref().map(|volley| (volley.mean_us, volley.stddev_us, volley.samples));
+    lines.add("volley", volley.map(|(mean, stddev, samples)| format!("{mean:.2}us {stddev:.2}us {samples}")));
     let limit = match (report.generator.limited_by, report.generator.path_unknown) {
         (Limit::Subject, true) => style.bold(SERVER_OR_PATH),
         (Limit::Generator, _) => style.bad(&limit_word(Limit::Generator)),
@@ -89,9 +89,9 @@ pub fn load_terminal(report: &LoadReport, measurement: &Measurement, style: &Sty
     lines.add("limited by", [format!("{limit}: {}", report.generator.reasons.join("; "))]);
     lines.add("generators", report.agents.iter().map(agent_words));
     let cpu_ns = report.generator.cpu_s * 1e9;
-    let each = format!(", {} per request", quantity(cpu_ns / report.requests as f64, "ns"));
-    let each = if has_results { each.as_str() } else { "" };
-    lines.add("generator", [format!("{}, CPU {}{each}", report.backend, quantity(cpu_ns, "ns"))]);
+    let per_request = format!(", {} per request", quantity(cpu_ns / report.requests as f64, "ns"));
+    let per_request = if has_results { per_request.as_str() } else { "" };
+    lines.add("generator", [format!("{}, CPU {}{per_request}", report.backend, quantity(cpu_ns, "ns"))]);
     lines.add("in flight", [in_flight_words(report)]);
     lines.add("ended", [report.stop_reason.clone()]);
     lines.add("intervals", has_results.then(|| about_intervals(report)));

@@ -4,6 +4,7 @@ use super::series_colours::Colours;
 use super::{Detail, Drawing, metric_of};
 use crate::panel::{Axis, Cell, Layer, Panel, style};
 use analysis::findings::{Column, Findings, InsideTrial, Process, Role};
+use analysis::group_by_key::grouped;
 use analysis::number::{self, drawable};
 use analysis::trial_timeline::{band_ns, rule};
 
@@ -109,19 +110,13 @@ fn latency(trial: &InsideTrial, series: usize, bands: &Bands) -> Vec<Layer> {
     let mut cells = Vec::new();
     for column in &trial.columns {
         let all = number::total(column.bands.iter().map(|(_, count)| *count)) as f64;
-        let mut bands: Vec<(f64, f64)> = Vec::new();
-        for (band, count) in &column.bands {
-            let from = low + ((f64::from(*band) - low) / step).floor() * step;
-            match bands.last_mut().filter(|(last, _)| *last == from) {
-                Some((_, sum)) => *sum += *count as f64,
-                None => bands.push((from, *count as f64)),
-            }
-        }
+        let from = |band: u16| low + ((f64::from(band) - low) / step).floor() * step;
+        let bands = grouped(column.bands.iter().map(|(band, count)| (from(*band), *count as f64)));
         let x = (column.from_ns as f64, column.to_ns as f64);
-        let cell = |(from, count): (f64, f64)| Cell {
+        let cell = |(from, counts): (f64, Vec<f64>)| Cell {
             x,
             y: (band_ns(from), band_ns((from + step).min(high))),
-            shade: 1 + SHADES_FROM.iter().filter(|least| count / all >= **least).count(),
+            shade: 1 + SHADES_FROM.iter().filter(|least| counts.iter().sum::<f64>() / all >= **least).count(),
         };
         cells.extend(bands.into_iter().map(cell));
     }

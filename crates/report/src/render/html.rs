@@ -4,6 +4,8 @@ mod blocks;
 #[cfg(test)]
 pub(crate) mod tests;
 
+use std::collections::BTreeSet;
+
 use analysis::findings::Findings;
 use askama::Template;
 
@@ -125,12 +127,11 @@ struct FiguresHtml {
 
 fn figures(mut drawings: Vec<Drawing>) -> Vec<Drawing> {
     // Nearly every figure lacks the same points, so their note is shown only once.
-    let mut said: Vec<String> = Vec::new();
+    let mut said = BTreeSet::new();
     for drawing in &mut drawings {
-        let (again, new): (Vec<String>, Vec<String>) = drawing.notes.drain(..).partition(|note| said.contains(note));
-        said.extend(new.iter().cloned());
-        drawing.notes = new;
-        if !again.is_empty() {
+        let all = drawing.notes.len();
+        drawing.notes.retain(|note| said.insert(note.clone()));
+        if drawing.notes.len() < all {
             drawing.notes.push("The points named above as not shown are not shown here either.".to_owned());
         }
     }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use analysis::visible;
 
-use crate::document::{Block, Document, Reach, Room, Section, Table};
+use crate::document::{Block, Document, Item, Reach, Room, Section, Table};
 use crate::terminal_style_and_wrap::{Style, columns, wrap};
 
 /// Renders the question, the answer and the short blocks of every section. Tables list the columns that do not fit.
@@ -37,9 +37,8 @@ fn section(out: &mut String, section: &Section, style: &Style) {
         match block {
             Block::Text(text) => *out += &wrap(&format!("  {text}\n"), style.width, 4),
             Block::List(items) => {
-                for item in items {
-                    *out += &wrap(&format!("  {}\n", style.warn(&item.text)), style.width, 4);
-                }
+                let line = |item: &Item| wrap(&format!("  {}\n", style.warn(&item.text)), style.width, 4);
+                out.extend(items.iter().map(line));
             }
             Block::Table(found) => {
                 out.push('\n');
