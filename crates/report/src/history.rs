@@ -38,18 +38,15 @@ fn document(history: &History, bars: bool) -> Document {
         0 => "no interval is separate from the one before when the revision changes".to_owned(),
         steps => format!("{} to check: separate intervals at a change of revision", count(steps as u64, "step")),
     };
-    let mut answer = vec![format!("{number} on {on}; {found}.")];
-    if points > POINTS {
-        answer.push(format!(
-            "{POINTS} of {points} design points are shown; `--point FACTOR=LEVEL` selects others, `--json` has all."
-        ));
-    }
-    let mut sections = Vec::new();
-    if !bars && history.machines.iter().any(|machine| machine.runs.len() > 1) {
-        sections.push(Section::of_figures("figures", "Over runs", false));
-    }
-    sections
-        .extend(history.machines.iter().zip(ANCHORS).map(|(machine, anchor)| section(history, machine, anchor, bars)));
+    let others = format!(
+        "{POINTS} of {points} design points are shown; `--point FACTOR=LEVEL` selects others, `--json` has all."
+    );
+    let answer = [format!("{number} on {on}; {found}.")].into_iter().chain((points > POINTS).then_some(others));
+    let has_figures = !bars && history.machines.iter().any(|machine| machine.runs.len() > 1);
+    let figures = has_figures.then(|| Section::of_figures("figures", "Over runs", false));
+    let machines = history.machines.iter().zip(ANCHORS);
+    let machines = machines.map(|(machine, anchor)| section(history, machine, anchor, bars));
+    let mut sections = figures.into_iter().chain(machines).collect::<Vec<_>>();
     if let Some(last) = sections.last_mut() {
         last.all([Block::Note(
             "A step is not a verdict: separate runs of one server differ by more than their intervals in 16 to 64 % of cases (simulated, one design point), because a machine \
@@ -67,7 +64,7 @@ fn document(history: &History, bars: bool) -> Document {
         started: format!("{} to {}", times().min().unwrap_or_default(), times().max().unwrap_or_default()),
         // A page already shows the study's name above its heading and in its title.
         question: if bars { format!("{}: {over_runs}", history.study) } else { capitalised(&over_runs) },
-        answer: answer.into_iter().map(|sentence| (sentence, "")).collect(),
+        answer: answer.map(|sentence| (sentence, "")).collect(),
         sections,
         ..Document::default()
     }

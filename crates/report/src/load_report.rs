@@ -129,23 +129,19 @@ fn quantity_or(missing: &str, value: Option<f64>, unit: &str) -> String {
 
 fn rate_and_latency_lines(report: &LoadReport, style: &Style, lines: &mut Lines<'_>) {
     let is_bound = |name: &str| report.latency_ns.at_least.contains(name.trim_start_matches("latency_ns_"));
-    let with_interval = |name: &str, value: Option<f64>, unit: &str| {
-        let Some(value) = value else { return "not enough samples".to_owned() };
-        let found = match report.intervals.get(name) {
-            Some(IntervalOrNote::Interval(found)) => Some(found),
-            _ => None,
-        };
-        let (shown, note) = match found {
-            _ if is_bound(name) => (number::at_least(value, unit), "requests were still waiting at the end".to_owned()),
-            Some(found) if name == "rate_per_s" || name.ends_with("mean") => {
-                return style.bold(&number::estimate(found, unit));
-            }
-            Some(found) => {
-                (quantity(value, unit), format!("{} to {}", quantity(found.low, unit), quantity(found.high, unit)))
-            }
-            None => (quantity(value, unit), "no interval".to_owned()),
-        };
-        format!("{shown:<10}  {}", style.dim(&note))
+    let noted = |shown: String, note: &str| format!("{shown:<10}  {}", style.dim(note));
+    let with_interval = |name: &str, value: Option<f64>, unit: &str| match (report.intervals.get(name), value) {
+        (_, None) => "not enough samples".to_owned(),
+        (_, Some(value)) if is_bound(name) => {
+            noted(number::at_least(value, unit), "requests were still waiting at the end")
+        }
+        (Some(IntervalOrNote::Interval(found)), _) if name == "rate_per_s" || name.ends_with("mean") => {
+            style.bold(&number::estimate(found, unit))
+        }
+        (Some(IntervalOrNote::Interval(found)), Some(value)) => {
+            noted(quantity(value, unit), &format!("{} to {}", quantity(found.low, unit), quantity(found.high, unit)))
+        }
+        (_, Some(value)) => noted(quantity(value, unit), "no interval"),
     };
     let latency = &report.latency_ns;
     let max = latency.max.map(|max| max as f64);
@@ -164,24 +160,23 @@ fn rate_and_latency_lines(report: &LoadReport, style: &Style, lines: &mut Lines<
 }
 
 fn load_words(report: &LoadReport) -> String {
-    let load = report.offered_per_s.map(|offered| format!("open loop, {} offered", quantity(offered, "1/s")));
-    let pipeline = format!("up to {} requests in flight on each connection", report.pipeline);
-    let connection = match report.connection {
+    let mut words = vec![
+        report.target.clone(),
+        number::count(report.clients.into(), "client"),
+        number::count(report.threads.into(), "thread"),
+    ];
+    let open = |offered| format!("open loop, {} offered", quantity(offered, "1/s"));
+    words.push(report.offered_per_s.map_or("closed loop".to_owned(), open));
+    words.extend(
+        (report.pipeline > 1).then(|| format!("up to {} requests in flight on each connection", report.pipeline)),
+    );
+    let after = |requests: u32| format!("a new connection after {}", number::count(requests.into(), "request"));
+    words.extend(match report.connection {
         Connection::KeepAlive => None,
         Connection::PerRequest => Some("a connection per request".to_owned()),
-        Connection::Requests(requests) => {
-            Some(format!("a new connection after {}", number::count(u64::from(requests), "request")))
-        }
-    };
-    let words = [
-        Some(report.target.clone()),
-        Some(number::count(report.clients.into(), "client")),
-        Some(number::count(report.threads.into(), "thread")),
-        Some(load.unwrap_or_else(|| "closed loop".to_owned())),
-        (report.pipeline > 1).then_some(pipeline),
-        connection,
-    ];
-    words.into_iter().flatten().collect::<Vec<_>>().join(", ")
+        Connection::Requests(requests) => Some(after(requests)),
+    });
+    words.join(", ")
 }
 
 fn clock_words(report: &LoadReport) -> &'static str {

@@ -286,12 +286,9 @@ fn spread(ends: &mut [EndName], top: f64, bottom: f64) {
         *upper = upper.min(free - *height);
         free = *upper;
     }
-    let mut piles = piles.into_iter().peekable();
     let mut y = top;
     for (index, end) in ends.iter_mut().enumerate() {
-        if let Some((_, _, upper)) = piles.next_if(|(first, ..)| *first == index) {
-            y = upper;
-        }
+        y = piles.iter().find(|(first, ..)| *first == index).map_or(y, |(_, _, upper)| *upper);
         end.y = y + end.height() / 2.0;
         y += end.height();
     }

@@ -42,6 +42,8 @@ pub(super) fn flames(findings: &Findings, detail: Detail) -> Vec<Drawing> {
     let shown = sampled.len().min(detail.panels);
     let boxes = (detail.curve_points / 5 / shown.max(1)).min(BOXES_MAX);
     let draw = |profile: &&ProfileFinding| {
+        let words = profile.label.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+        let words = words.collect::<Vec<_>>();
         let others = number::percent(profile.other_samples as f64 / profile.samples as f64);
         let others = format!("Stacks left out are \"other stacks\": {others} of the samples.");
         Drawing {
@@ -52,7 +54,7 @@ pub(super) fn flames(findings: &Findings, detail: Detail) -> Vec<Drawing> {
             ),
             flames: vec![Flame::new(profile, boxes, detail)],
             notes: (profile.other_samples > 0).then_some(others).into_iter().collect(),
-            ..Drawing::new(format!("flame-{}", stem(&profile.label)), format!("CPU profile: {}", profile.label))
+            ..Drawing::new(format!("flame-{:.60}", words.join("-")), format!("CPU profile: {}", profile.label))
         }
     };
     let mut drawings = sampled.iter().take(shown).map(draw).collect::<Vec<_>>();
@@ -61,11 +63,6 @@ pub(super) fn flames(findings: &Findings, detail: Detail) -> Vec<Drawing> {
         last.notes.extend(left_out);
     }
     drawings
-}
-
-fn stem(label: &str) -> String {
-    let words = label.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
-    words.collect::<Vec<_>>().join("-").chars().take(60).collect()
 }
 
 #[derive(Default)]

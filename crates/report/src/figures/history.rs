@@ -52,10 +52,8 @@ fn drawing(history: &History, machine: &MachineHistory, index: usize, points: us
     let y = Axis::of_values(values.into_iter(), metric.unit, metric.text);
     let mut panels = vec![Panel::new(String::new(), x.clone(), y, layers)];
     panels.extend(speed(machine, &x, shown.len()));
-    let mut notes = Vec::new();
-    if machine.points.len() > points {
-        notes.push(format!("{} of {} design points; --point selects others.", points, machine.points.len()));
-    }
+    let all = machine.points.len();
+    let note = (all > points).then(|| format!("{points} of {all} design points; --point selects others."));
     let quick = machine.runs.iter().any(|run| run.head.quick);
     let title = format!("{} over runs on {}", capitalised(metric.noun), machine.machine.name);
     Drawing {
@@ -67,7 +65,7 @@ fn drawing(history: &History, machine: &MachineHistory, index: usize, points: us
         keys,
         hollow: marked.into_iter().collect::<Vec<_>>().join(" or "),
         panels,
-        notes,
+        notes: note.into_iter().collect(),
         ..Drawing::new(format!("history-{}-{}", index + 1, metric.name), title)
     }
 }

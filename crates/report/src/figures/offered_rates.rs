@@ -73,9 +73,7 @@ pub(super) fn over_rate(findings: &Findings, detail: Detail) -> Option<Drawing> 
         Panel::new(QUANTILES[place].1.to_owned(), x.clone(), y.clone(), layers.collect())
     };
     let panels = (0..QUANTILES.len()).filter(known).map(panel).collect::<Vec<_>>();
-    if panels.is_empty() {
-        return None;
-    }
+    let panels = Some(panels).filter(|panels| !panels.is_empty())?;
     let label = |line: &Line<'_>| (!names.is_empty()).then(|| label::label(&names, &line.row.factors));
     let key = |(line, series): (_, &usize)| Key::measured(*series, label(line).unwrap_or(super::ALL.to_owned()));
     let rest = ", where wider than the marker; none for a single trial; one that ends at the frame continues beyond it";

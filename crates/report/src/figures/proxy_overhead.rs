@@ -41,9 +41,7 @@ fn panel(findings: &Findings, metric: &str, series: &[(usize, &str)], detail: De
     let (unit, text) = metric_of(metric);
     let all = findings.added.iter().filter_map(|found| Some((found, found.metric(metric)?))).collect::<Vec<_>>();
     let points = all.iter().filter(|(_, found)| drawable(point(found))).collect::<Vec<_>>();
-    if points.is_empty() {
-        return None;
-    }
+    let points = Some(points).filter(|points| !points.is_empty())?;
     let ends = |found: &AddedMetric| match &found.difference {
         Some(difference) => [difference.low, difference.high],
         None => [point(found); 2],

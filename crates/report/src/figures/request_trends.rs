@@ -38,13 +38,8 @@ pub(super) fn over_requests(findings: &Findings, wanted: &Wanted, detail: Detail
         (!of_panel.is_empty()).then(|| panel(axis, &of_panel))
     });
     let band = bars(findings, findings.level, " over trials");
-    let more = match is_memory {
-        true => String::new(),
-        false => {
-            let width = lines.first().map_or(0.0, |(found, _)| found.requests_a_point);
-            format!(" Each point is the mean of {width:.0} requests.")
-        }
-    };
+    let width = lines.first().map_or(0.0, |(found, _)| found.requests_a_point);
+    let more = if is_memory { String::new() } else { format!(" Each point is the mean of {width:.0} requests.") };
     Drawing {
         caption: format!("Lines: means over trials, up to the end of the shortest. Shaded: {band}.{more}"),
         keys: shown.iter().map(|(row, series)| Key::measured(*series, label(*row))).collect(),
