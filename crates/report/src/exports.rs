@@ -117,11 +117,8 @@ impl Export {
 
     /// Creates the files of the export, at least one. Fails with an [`ExportError`] if there is nothing to export.
     pub fn files(&self, source: &Source<'_>) -> Result<Vec<File>, ExportError> {
-        let files = (self.make)(source)?;
-        if files.is_empty() {
-            return Err(ExportError::NothingMeasured(source.findings.run.clone()));
-        }
-        Ok(files)
+        let files = Some((self.make)(source)?).filter(|files| !files.is_empty());
+        files.ok_or_else(|| ExportError::NothingMeasured(source.findings.run.clone()))
     }
 }
 

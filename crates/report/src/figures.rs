@@ -124,12 +124,8 @@ pub(crate) fn figures(findings: &Findings, detail: Detail) -> Vec<Drawing> {
     }
     // If a study draws only distributions, they are its main figures, not supporting ones.
     let are_distributions = wanted.iter().all(|figure| is_distribution(figure) || is_timeline(figure));
-    if !wanted.iter().any(is_distribution) {
-        wanted.push(plain(Kind::Quantiles, None));
-    }
-    if !wanted.iter().any(is_timeline) {
-        wanted.push(plain(Kind::Timeline, None));
-    }
+    wanted.extend((!wanted.iter().any(is_distribution)).then(|| plain(Kind::Quantiles, None)));
+    wanted.extend((!wanted.iter().any(is_timeline)).then(|| plain(Kind::Timeline, None)));
     let drawn = wanted.iter().enumerate().map(|(index, figure)| match figure.kind {
         Kind::Line | Kind::Scatter | Kind::Interaction => metric_over_factor::over(findings, figure, detail),
         Kind::Ecdf | Kind::Quantiles => latency_distribution::distribution(findings, figure, detail),
@@ -223,13 +219,13 @@ impl<'a> Grid<'a> {
         (facets.into_iter().take(self.detail.panels).map(facet).collect(), left_out)
     }
 
-    fn drawing(&self, facets: &[Facet<'a>], panels: Vec<Panel>, left_out: Option<String>) -> Drawing {
+    fn drawing(&self, facets: &[Facet<'a>], panels: Vec<Panel>, notes: [Option<String>; 2]) -> Drawing {
         let labels = self.series_labels();
         let rows = || facets.iter().flat_map(|facet| facet.rows.iter().copied());
         let used = rows().filter_map(|row| self.series_of(row)).collect::<BTreeSet<_>>();
         let keys = used.into_iter().map(|series| Key::measured(series, &*labels[&series])).collect();
         let hollow = hollow(rows().flat_map(|row| &row.marks));
-        let notes = left_out.into_iter().chain(not_shown(self.findings)).collect();
+        let notes = notes.into_iter().flatten().chain(not_shown(self.findings)).collect();
         Drawing { keys, hollow, panels, notes, ..Drawing::default() }
     }
 }

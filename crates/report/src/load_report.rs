@@ -26,10 +26,8 @@ pub fn load_terminal(report: &LoadReport, measurement: &Measurement, style: &Sty
     if !has_results {
         told.extend(verdict::silence_warning(measurement));
         let reason = told.first().map_or("no valid response", String::as_str);
-        let hint = match report.journeys.is_empty() {
-            false => Some("`--trace-session` shows a whole journey".to_owned()),
-            true => hint(&failed, &report.target),
-        };
+        let of_journey = Some("`--trace-session` shows a whole journey".to_owned());
+        let hint = if report.journeys.is_empty() { hint(&failed, &report.target) } else { of_journey };
         let hint = hint.map_or(String::new(), |hint| format!("  = help: {hint}\n"));
         out = wrap(&format!("{}\n{hint}\n", style.bad(reason)), style.width, 2);
     }
@@ -263,17 +261,15 @@ fn about_intervals(report: &LoadReport) -> String {
 
 fn replayed(trace: &TraceReplay) -> String {
     let end = if trace.ended { "to its end" } else { "stopped early" };
-    let mut words = format!("{} operations of {}, {end}", trace.operations, trace.file);
-    if let Some(mean) = trace.key_bytes_mean {
-        words += &format!("; keys of {mean:.1} B on average");
-        if let Some(recorded) = trace.key_bytes_recorded_mean.filter(|_| trace.keys_lengthened > 0) {
-            words += &format!(", {recorded:.1} B as recorded: {} lengthened to stay distinct", trace.keys_lengthened);
-        }
-    }
-    if trace.stalled_ns > 0 {
-        words += &format!("; {} late because the trace was read too slowly", quantity(trace.stalled_ns as f64, "ns"));
-    }
-    words
+    let lengthened =
+        |recorded| format!(", {recorded:.1} B as recorded: {} lengthened to stay distinct", trace.keys_lengthened);
+    let recorded =
+        trace.key_bytes_recorded_mean.filter(|_| trace.keys_lengthened > 0).map(lengthened).unwrap_or_default();
+    let keys = trace.key_bytes_mean.map(|mean| format!("; keys of {mean:.1} B on average{recorded}"));
+    let stalled = quantity(trace.stalled_ns as f64, "ns");
+    let late = (trace.stalled_ns > 0).then(|| format!("; {stalled} late because the trace was read too slowly"));
+    let (keys, late) = (keys.unwrap_or_default(), late.unwrap_or_default());
+    format!("{} operations of {}, {end}{keys}{late}", trace.operations, trace.file)
 }
 
 fn cache_lines(cache: &CacheReport, lines: &mut Lines<'_>) {

@@ -400,9 +400,7 @@ impl Frame<'_> {
             let lines = wrap(label, NAMES, FONT);
             drawn += &svg::lines("end", (self.left - 6.0, first_line(y, &lines)), LINE, &lines);
         }
-        if named {
-            drawn += &self.x_names();
-        }
+        drawn.extend(named.then(|| self.x_names()));
         let mut base = Path::default();
         base.to(self.left, self.top).down(self.bottom).across(self.right);
         let ticks = x.minor.iter().map(|value| (*value, 2.5)).chain(x.major.iter().map(|(value, _)| (*value, 4.0)));

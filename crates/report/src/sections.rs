@@ -68,10 +68,8 @@ fn request_trends(f: &Findings) -> Option<Section> {
 
 fn machine_states(f: &Findings) -> Option<Section> {
     let mut section = Section::new("states", "States of the machine");
-    section.long([Block::Text(match &f.states {
-        Some(states) => format!("Over all trials in run order: {}.", states.sentence),
-        None => "Not tested: too few trials.".to_owned(),
-    })]);
+    let states = f.states.as_ref().map(|states| format!("Over all trials in run order: {}.", states.sentence));
+    section.long([Block::Text(states.unwrap_or_else(|| "Not tested: too few trials.".to_owned()))]);
     Some(section)
 }
 

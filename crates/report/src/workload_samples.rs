@@ -144,9 +144,8 @@ pub fn workload_terminal(drawn: &WorkloadDrawn) -> String {
         let (keys, [drawn, exact]) = (head.keys, [head.drawn, head.exact].map(|share| share * 100.0));
         text += &format!("hot keys       the {keys} most popular keys had {drawn:.2} % (expected: {exact:.2} %)\n");
     }
-    if let Some(ratio) = drawn.hit_ratio_of_mix {
-        text += &format!("hit ratio      tends to {ratio:.3} from the mix, as misses are not filled\n");
-    }
+    let ratio = |ratio| format!("hit ratio      tends to {ratio:.3} from the mix, as misses are not filled\n");
+    text.extend(drawn.hit_ratio_of_mix.map(ratio));
     let samples = drawn.lengths.iter().flat_map(|lengths| {
         [("sampled", "", &lengths.drawn), ("distribution", "<= ", &lengths.exact)].map(|of| (lengths, of))
     });

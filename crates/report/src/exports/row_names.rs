@@ -10,16 +10,10 @@ const FILE_MAX: usize = 200;
 /// Returns a name made of the study and all levels, such as `volley/server=go/cores=2`, stable between runs and unique
 /// in a run. It has no blank, comma, quote or control character, so that every format can hold it.
 pub(super) fn name(findings: &Findings, row: &Row) -> String {
-    let mut name = word(&findings.study);
-    for factor in &findings.factors {
-        if let Some(level) = row.factors.get(&factor.name) {
-            name += &format!("/{}={}", word(&factor.name), word(&level.to_string()));
-        }
-    }
-    if row.idle == Some(IdlePolicy::Spin) {
-        name += "/idle=spin";
-    }
-    name
+    let levels = findings.factors.iter().filter_map(|factor| Some((&factor.name, row.factors.get(&factor.name)?)));
+    let levels = levels.map(|(name, level)| format!("/{}={}", word(name), word(&level.to_string())));
+    let idle = if row.idle == Some(IdlePolicy::Spin) { "/idle=spin" } else { "" };
+    format!("{}{}{idle}", word(&findings.study), levels.collect::<String>())
 }
 
 pub(super) fn measured(findings: &Findings) -> impl Iterator<Item = (String, &Row)> {

@@ -32,8 +32,8 @@ impl Events {
         }
     }
 
-    fn counter(&mut self, pid: usize, name: &str, at_ns: u64, value: Option<f64>) {
-        if let Some(value) = value.filter(|value| value.is_finite()) {
+    fn counter(&mut self, pid: usize, name: &str, at_ns: Option<u64>, value: Option<f64>) {
+        if let Some((at_ns, value)) = at_ns.zip(value.filter(|value| value.is_finite())) {
             self.push(pid, "C", name, at_ns, json!({ "args": { "value": value } }));
         }
     }
@@ -125,12 +125,12 @@ fn windows(events: &mut Events, measurement: &Measurement, from_ns: u64, until_n
         let latency = stats::Histogram::try_from(&window.latency).ok();
         let quantile = |q: f64| latency.as_ref().and_then(|latency| latency.quantile(q)).map(|ns| ns / 1e6);
         let values = [per_s(window.requests), quantile(0.5), quantile(0.99), per_s(window.errors)];
-        COUNTERS.iter().zip(values).for_each(|(name, value)| events.counter(LOAD, name, at_ns, value));
+        COUNTERS.iter().zip(values).for_each(|(name, value)| events.counter(LOAD, name, Some(at_ns), value));
         if window.errors > 0 {
             events.instant(LOAD, "errors", at_ns, &analysis::number::count(window.errors, "error"));
         }
     }
-    [0, 3].iter().for_each(|&of| events.counter(LOAD, COUNTERS[of], until_ns, Some(0.0)));
+    [0, 3].iter().for_each(|&of| events.counter(LOAD, COUNTERS[of], Some(until_ns), Some(0.0)));
 }
 
 /// Adds the resource usage of a process. Its clock read [`SubjectUse::measured_from_ns`] when measuring began.
@@ -140,14 +140,11 @@ fn samples(events: &mut Events, pid: usize, used: &SubjectUse, from_ns: u64) {
         let [before, after] = two else { continue };
         let busy_ns = after.cpu_ns.saturating_sub(before.cpu_ns) as f64;
         let cpus = after.at_ns.checked_sub(before.at_ns).filter(|ns| *ns > 0).map(|ns| busy_ns / ns as f64);
-        if let Some(at_ns) = at(before.at_ns) {
-            events.counter(pid, "CPUs in use", at_ns, cpus);
-        }
+        events.counter(pid, "CPUs in use", at(before.at_ns), cpus);
     }
     for sample in &used.samples {
-        let Some(at_ns) = at(sample.at_ns) else { continue };
-        events.counter(pid, "RSS MiB", at_ns, Some(sample.rss_bytes as f64 / f64::from(1 << 20)));
-        events.counter(pid, "threads", at_ns, Some(f64::from(sample.threads)));
+        events.counter(pid, "RSS MiB", at(sample.at_ns), Some(sample.rss_bytes as f64 / f64::from(1 << 20)));
+        events.counter(pid, "threads", at(sample.at_ns), Some(f64::from(sample.threads)));
     }
 }
 

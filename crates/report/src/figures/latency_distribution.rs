@@ -79,14 +79,12 @@ pub(super) fn distribution(findings: &Findings, wanted: &Wanted, detail: Detail)
          p50 to p99.9."
     );
     let title = wanted.title.as_deref().unwrap_or(title).to_owned();
-    let left_out = left_out(more, "panels are not drawn; the table has their quantiles");
-    let mut drawing =
-        Drawing { name: serde_name(wanted.kind), title, caption, ..grid.drawing(&facets, panels, left_out) };
     let (rows, drawn) = (rows().count(), curves.iter().flatten().count());
-    if drawn < rows {
-        drawing.notes.insert(0, format!("{} of {rows} points have no latencies to draw.", rows - drawn));
-    }
-    drawing
+    let notes = [
+        (drawn < rows).then(|| format!("{} of {rows} points have no latencies to draw.", rows - drawn)),
+        left_out(more, "panels are not drawn; the table has their quantiles"),
+    ];
+    Drawing { name: serde_name(wanted.kind), title, caption, ..grid.drawing(&facets, panels, notes) }
 }
 
 fn curve(row: &Row, series: usize, each: usize, ecdf: bool, nines: usize) -> Option<Curve<'_>> {

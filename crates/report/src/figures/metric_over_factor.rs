@@ -198,15 +198,10 @@ impl<'a> Over<'a> {
 
     fn caption(&self, across: &Across<'_>) -> String {
         let findings = self.grid.findings;
-        let mut caption = match self.trials {
-            true => "One marker per trial, each with a fresh server.".to_owned(),
-            false => {
-                format!(
-                    "Markers: means over trials. Bars: {}.",
-                    bars(findings, self.wanted.interval, ", where wider than the marker")
-                )
-            }
-        };
+        let bars = bars(findings, self.wanted.interval, ", where wider than the marker");
+        let means = format!("Markers: means over trials. Bars: {bars}.");
+        let trials = "One marker per trial, each with a fresh server.".to_owned();
+        let mut caption = if self.trials { trials } else { means };
         if let Some(factor) = self.grid.x.filter(|_| across.factor.is_none()) {
             let level = findings.rows.iter().find(|row| row.n > 0).and_then(|row| row.factors.get(&factor.name));
             caption.extend(level.map(|level| format!(" At {} {level}.", factor.name)));

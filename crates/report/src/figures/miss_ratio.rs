@@ -44,10 +44,8 @@ pub(super) fn miss_ratio(findings: &Findings, index: usize, wanted: &Wanted, det
             let marks = curve.points.iter().map(|point| mark(findings, curve, point, detail)).collect();
             Some(Layer::Marks { series, marks, joined: true, aside: 0.0 })
         });
-        let mut x = x.clone();
-        if let Some(range) = shares(found) {
-            x.label = format!("{}: {range} of the footprint", x.label);
-        }
+        let label = shares(found).map(|range| format!("{}: {range} of the footprint", x.label));
+        let x = Axis { label: label.unwrap_or_else(|| x.label.clone()), ..x.clone() };
         let layers = simulated.chain(before).collect();
         Panel::new(found.panel.clone(), x, y.clone(), layers)
     };
@@ -85,15 +83,12 @@ fn mark(findings: &Findings, curve: &MissRatioCurve, point: &MissRatioPoint, det
             Some(estimate) => format!("miss ratio {:.4} ± {:.4}", estimate.point, estimate.half_width()),
             None => format!("miss ratio {:.4}, no interval", point.miss_ratio),
         };
-        if let Some(share) = point.footprint_share {
-            text += &format!("\ncache size {} of the footprint", number::percent(share));
-        }
-        if let Some(bytes) = point.memory_bytes {
-            text += &format!("\n{} of memory used", quantity(bytes, "bytes"));
-        }
-        if let (Some(simulated), Some(policy)) = (point.simulated, &curve.policy) {
-            text += &format!("\nsimulated {policy} {simulated:.4}{}", if point.strays { ": deviates" } else { "" });
-        }
+        let of_footprint = |share| format!("\ncache size {} of the footprint", number::percent(share));
+        text.extend(point.footprint_share.map(of_footprint));
+        text.extend(point.memory_bytes.map(|bytes| format!("\n{} of memory used", quantity(bytes, "bytes"))));
+        let deviates = if point.strays { ": deviates" } else { "" };
+        let simulated = point.simulated.zip(curve.policy.as_ref());
+        text.extend(simulated.map(|(ratio, policy)| format!("\nsimulated {policy} {ratio:.4}{deviates}")));
         super::tip(&curve.label, row, &text)
     };
     let bar = point.estimate.map(|estimate| (estimate.low.max(0.0), estimate.high.min(1.0)));

@@ -42,10 +42,7 @@ fn panel(findings: &Findings, metric: &str, series: &[(usize, &str)], detail: De
     let all = findings.added.iter().filter_map(|found| Some((found, found.metric(metric)?))).collect::<Vec<_>>();
     let points = all.iter().filter(|(_, found)| drawable(point(found))).collect::<Vec<_>>();
     let points = Some(points).filter(|points| !points.is_empty())?;
-    let ends = |found: &AddedMetric| match &found.difference {
-        Some(difference) => [difference.low, difference.high],
-        None => [point(found); 2],
-    };
+    let ends = |found: &AddedMetric| found.difference.map_or([point(found); 2], |found| [found.low, found.high]);
     let ends = points.iter().flat_map(|(_, found)| ends(found)).filter(|value| drawable(*value));
     let (low, high) = ends.fold((0.0, 0.0), |(low, high): (f64, f64), value| (low.min(value), high.max(value)));
     let values = Axis::linear(low, if high > low { high } else { low + 1.0 }, &unit, &format!("added {text}"));

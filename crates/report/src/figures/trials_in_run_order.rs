@@ -48,8 +48,8 @@ pub(super) fn timeline(findings: &Findings, wanted: &Wanted, detail: Detail) -> 
         "One marker per trial, as deviation from the mean of its design point. Order is random within a block, so a \
          slope or a step comes from the machine, not from a server."
             .to_owned();
-    let left_out = left_out(more, "panels are not drawn");
-    Drawing { name: format!("timeline-{metric}"), title, caption, ..grid.drawing(&facets, panels, left_out) }
+    let notes = [left_out(more, "panels are not drawn"), None];
+    Drawing { name: format!("timeline-{metric}"), title, caption, ..grid.drawing(&facets, panels, notes) }
 }
 
 /// Minimum half-range in percent, so that a steady machine looks steady.

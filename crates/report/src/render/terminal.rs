@@ -17,9 +17,7 @@ pub(crate) fn terminal(document: &Document, style: &Style) -> String {
             let _ = writeln!(out, "Resume with: {}", banner.command);
         }
     }
-    for (sentence, _) in &document.answer {
-        out += &wrap(&format!("{sentence}\n"), style.width, 2);
-    }
+    out.extend(document.answer.iter().map(|(sentence, _)| wrap(&format!("{sentence}\n"), style.width, 2)));
     document.sections.iter().for_each(|section| self::section(&mut out, section, style));
     out
 }
@@ -91,9 +89,8 @@ pub(crate) fn table(table: &Table, style: &Style) -> String {
     let mut out = line(&heads, &|text| style.bold(text));
     for (index, row) in rows.iter().enumerate() {
         out += &line(row, &str::to_owned);
-        for (_, text) in table.below.iter().filter(|(at, _)| *at == index) {
-            out += &wrap(&format!("    {text}\n"), style.width, 6);
-        }
+        let below = table.below.iter().filter(|(at, _)| *at == index);
+        out.extend(below.map(|(_, text)| wrap(&format!("    {text}\n"), style.width, 6)));
     }
     if !dropped.is_empty() {
         let name = |&at: &usize| match rows.as_slice() {

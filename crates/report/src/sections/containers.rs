@@ -27,11 +27,7 @@ pub(crate) fn section(f: &Findings) -> Option<Section> {
 
 /// Formats the median and range as `1.27 ms [1.20 ms, 1.31 ms]`, or as one value if all are equal.
 fn range(found: &Option<MedianRange>, unit: &str) -> String {
-    match found {
-        None => "–".to_owned(),
-        Some(MedianRange { median, min, max }) if min == max => shown(*median, unit),
-        Some(MedianRange { median, min, max }) => {
-            format!("{} [{}, {}]", shown(*median, unit), shown(*min, unit), shown(*max, unit))
-        }
-    }
+    let Some(MedianRange { median, min, max }) = found else { return "–".to_owned() };
+    let ends = format!(" [{}, {}]", shown(*min, unit), shown(*max, unit));
+    format!("{}{}", shown(*median, unit), if min == max { "" } else { &ends })
 }

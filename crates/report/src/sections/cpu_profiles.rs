@@ -9,9 +9,7 @@ use crate::document::{Block, Cell, Columns, Head, Item, Section, Table};
 const FUNCTIONS: usize = 8;
 
 pub(crate) fn section(f: &Findings) -> Option<Section> {
-    if f.cpu_profiles.is_empty() {
-        return None;
-    }
+    f.cpu_profiles.first()?;
     let mut section = Section::new("cpu-profiles", "CPU profiles");
     section.all([Block::List(lines(&f.cpu_profiles))]);
     let table = Columns::of(f.cpu_profiles.iter().flat_map(functions))

@@ -33,10 +33,8 @@ fn tables(findings: &Findings) -> Vec<Table> {
     let mut tables = Vec::new();
     for effects in findings.effects.iter().filter(|effects| !effects.analyses.is_empty()) {
         let Some(metric) = findings.metric_info(&effects.metric) else { continue };
-        let idle = match findings.effects.iter().any(|other| other.idle != effects.idle) {
-            true => format!(", idle {}", serde_name(effects.idle)),
-            false => String::new(),
-        };
+        let several = findings.effects.iter().any(|other| other.idle != effects.idle);
+        let idle = if several { format!(", idle {}", serde_name(effects.idle)) } else { String::new() };
         tables.push(variation(effects).plain(format!("Sources of variation: {}{idle}", metric.noun)));
         let changes = changes(effects, metric).plain(format!("Effect of each change on {}{idle}", metric.noun));
         tables.extend(changes.unless_empty());

@@ -1,7 +1,8 @@
 //! The section with the verdicts of a gate.
 
 use analysis::effects::change;
-use analysis::findings::{EffectScale, Findings, GateFinding, GateTest, GateVerdict};
+use analysis::enum_words_and_lists::limit_word;
+use analysis::findings::{EffectScale, Findings, GateFinding, GateTest, GateVerdict, Row};
 use analysis::gate::duration;
 use analysis::number::{count, p_value, percent, quantity};
 use study::Metric;
@@ -97,11 +98,8 @@ fn verdict(found: &GateFinding, test: &GateTest, kind: Kind) -> Cell {
 
 fn cost(f: &Findings, found: &GateFinding) -> String {
     let trials = f.rows.iter().map(|row| row.trials.len() as u64).sum::<u64>();
-    let limits = f.rows.iter().filter_map(|row| {
-        let limit = row.limited_by.as_ref()?;
-        Some(format!("{} by {}", row.label, analysis::enum_words_and_lists::limit_word(limit.limit)))
-    });
-    let limits = limits.collect::<Vec<_>>();
+    let limit = |row: &Row| Some(format!("{} by {}", row.label, limit_word(row.limited_by.as_ref()?.limit)));
+    let limits = f.rows.iter().filter_map(limit).collect::<Vec<_>>();
     let limits = if limits.is_empty() { String::new() } else { format!(" Limited: {}.", limits.join(", ")) };
     format!("{} in {}, builds not counted.{limits}", count(trials, "trial"), duration(found.cost_ns))
 }

@@ -58,10 +58,8 @@ fn facts(f: &Findings) -> Vec<(String, String)> {
     let machine = machine.into_iter().flatten().filter(|word| !word.is_empty()).cloned().collect::<Vec<_>>();
     let cpus = count(f.machine.cpus.len() as u64, "CPU");
     let (points, trials) = (count(f.rows.len() as u64, "design point"), count(trials as u64, "trial"));
-    let intervals = match f.quick {
-        true => "quick run, no stated confidence".to_owned(),
-        false => format!("{}, Student's t over trials, each with a fresh server", percent(f.level)),
-    };
+    let intervals = format!("{}, Student's t over trials, each with a fresh server", percent(f.level));
+    let intervals = if f.quick { "quick run, no stated confidence".to_owned() } else { intervals };
     let facts = [
         ("Measured", format!("{measured} of {points}, {trials}{failed}, profile {}", f.profile)),
         ("Intervals", intervals),
