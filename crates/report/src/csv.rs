@@ -191,11 +191,8 @@ fn counts<K: std::fmt::Display>(counts: &BTreeMap<K, u64>) -> String {
 const FIXED: &str = "run,point,order,block,started,idle,state,n,limited_by,marks,failed,errors,statuses,cpus";
 
 fn factor_heads(findings: &Findings) -> String {
-    let head = |name: &str| match FIXED.split(',').any(|fixed| fixed == name) {
-        true => format!("factor_{name},"),
-        false => quoted(name) + ",",
-    };
-    findings.factors.iter().map(|factor| head(&factor.name)).collect()
+    let prefix = |name: &str| if FIXED.split(',').any(|fixed| fixed == name) { "factor_" } else { "" };
+    findings.factors.iter().map(|factor| quoted(&format!("{}{}", prefix(&factor.name), factor.name)) + ",").collect()
 }
 
 fn list<'a>(texts: impl Iterator<Item = &'a str>) -> String {

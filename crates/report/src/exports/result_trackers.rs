@@ -105,9 +105,8 @@ pub(super) fn github_benchmark(findings: &Findings) -> Vec<File> {
 
 fn extra(row: &Row, found: &Tracked<'_>) -> String {
     let mut lines = vec![found.info.text.to_owned(), analysis::number::count(row.n as u64, "trial")];
-    if let Some(interval) = found.interval {
-        lines.push(format!("{} % interval: {} to {}", interval.level * 100.0, interval.low, interval.high));
-    }
+    let interval = |e: &Estimate| format!("{} % interval: {} to {}", e.level * 100.0, e.low, e.high);
+    lines.extend(found.interval.map(interval));
     lines.extend(found.at_least.then(|| "at least this: requests still waited at the end".to_owned()));
     lines.extend(row.marks.iter().map(|mark| mark.text().to_owned()));
     lines.join("\n")

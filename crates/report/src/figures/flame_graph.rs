@@ -121,8 +121,7 @@ impl Flame {
     }
 
     pub(crate) fn draw(&self) -> String {
-        let mut drawn = String::new();
-        for frame in &self.boxes {
+        let draw = |frame: &Frame| {
             let (x, width) = (frame.from * WIDE, (frame.to - frame.from) * WIDE);
             let y = self.height() - (frame.depth + 1) as f64 * ROW;
             // Subtracting the gap between neighbors must not hide narrow boxes.
@@ -134,9 +133,9 @@ impl Flame {
             if width >= NAME_ROOM {
                 content += &svg::text("fx", x + 3.0, y + 12.0, &shortened(&frame.name, width - 6.0));
             }
-            drawn += &svg::group(frame.class, &content);
-        }
-        drawn
+            svg::group(frame.class, &content)
+        };
+        self.boxes.iter().map(draw).collect()
     }
 
     pub(crate) fn svg(&self, label: &str) -> String {

@@ -46,10 +46,8 @@ fn panel(findings: &Findings, metric: &str, series: &[(usize, &str)], detail: De
     let ends = points.iter().flat_map(|(_, found)| ends(found)).filter(|value| drawable(*value));
     let (low, high) = ends.fold((0.0, 0.0), |(low, high): (f64, f64), value| (low.min(value), high.max(value)));
     let values = Axis::linear(low, if high > low { high } else { low + 1.0 }, &unit, &format!("added {text}"));
-    let name = |found: &Added| match found.place.as_str() {
-        "" => found.through.clone(),
-        place => format!("{}, {place}", found.through),
-    };
+    let place = |found: &Added| if found.place.is_empty() { String::new() } else { format!(", {}", found.place) };
+    let name = |found: &Added| format!("{}{}", found.through, place(found));
     let names = points.iter().map(|(found, _)| name(found)).collect::<Vec<_>>();
     let layers = series.iter().map(|(series, through)| {
         let of_it = points.iter().enumerate().filter(|(_, (found, _))| found.through == *through);

@@ -107,8 +107,7 @@ fn per_second(column: &Column, count: fn(&Column) -> u64) -> f64 {
 
 fn latency(trial: &InsideTrial, series: usize, bands: &Bands) -> Vec<Layer> {
     let Bands { low, step, high } = *bands;
-    let mut cells = Vec::new();
-    for column in &trial.columns {
+    let cells = |column: &Column| {
         let all = number::total(column.bands.iter().map(|(_, count)| *count)) as f64;
         let from = |band: u16| low + ((f64::from(band) - low) / step).floor() * step;
         let bands = grouped(column.bands.iter().map(|(band, count)| (from(*band), *count as f64)));
@@ -118,8 +117,9 @@ fn latency(trial: &InsideTrial, series: usize, bands: &Bands) -> Vec<Layer> {
             y: (band_ns(from), band_ns((from + step).min(high))),
             shade: 1 + SHADES_FROM.iter().filter(|least| counts.iter().sum::<f64>() / all >= **least).count(),
         };
-        cells.extend(bands.into_iter().map(cell));
-    }
+        bands.into_iter().map(cell).collect::<Vec<_>>()
+    };
+    let mut cells = trial.columns.iter().flat_map(cells).collect::<Vec<_>>();
     // Cells are sorted by band, so that adjacent cells of one shade share a stroke.
     cells.sort_by(|a, b| a.y.0.total_cmp(&b.y.0));
     let line = |name: &str, of: fn(&Column) -> Option<f64>, dashed| {

@@ -18,12 +18,10 @@ pub(crate) fn markdown(document: &Document) -> String {
     }
     out.push('\n');
     out += &pairs(&document.facts);
-    for section in &document.sections {
+    out.extend(document.sections.iter().filter_map(|section| {
         let text = blocks(section.blocks.iter().map(|(_, block)| block));
-        if !text.is_empty() {
-            out += &format!("\n## {}\n{text}", plain(&section.heading));
-        }
-    }
+        (!text.is_empty()).then(|| format!("\n## {}\n{text}", plain(&section.heading)))
+    }));
     let (study, what) = (plain(&document.study), plain(&document.what));
     out + &format!("\nStudy {study}, {what}, {}.\n", document.started)
 }

@@ -23,8 +23,7 @@ pub(crate) fn terminal(document: &Document, style: &Style) -> String {
 }
 
 fn section(out: &mut String, section: &Section, style: &Style) {
-    let mut headed = false;
-    let mut noted = false;
+    let (mut headed, mut noted) = (false, false);
     for (_, block) in section.blocks.iter().filter(|(reach, _)| *reach == Reach::All) {
         // Only text and lists need the heading: tables have their own titles, and notes need none.
         let is_words = matches!(block, Block::Text(_) | Block::List(_));

@@ -93,10 +93,9 @@ fn state_words(row: &Row) -> String {
 fn legend(f: &Findings) -> String {
     let of_level = format!("half-width of the {} confidence interval", number::percent(f.level));
     let half = if f.quick { "half-width of a quick run (no stated confidence)" } else { &of_level };
-    let mut legend = match f.gate {
-        Some(_) => "Each of the n trials has a fresh server".to_owned(),
-        None => format!("Mean over n trials ± {half}, each trial with a fresh server"),
-    };
+    let means = format!("Mean over n trials ± {half}, each trial with a fresh server");
+    let of_gate = "Each of the n trials has a fresh server".to_owned();
+    let mut legend = if f.gate.is_some() { of_gate } else { means };
     legend.extend(marks_legend(f).iter().map(|words| format!("; {words}")));
     let scope = f.scope.as_ref().map_or(String::new(), |scope| format!(" {}.", scope.sentence));
     legend + "." + &label::throughout(&f.factors) + &scope
