@@ -44,12 +44,12 @@ pub fn compose_request<N: AsRef<str>, V: AsRef<str>>(
         let is = |other: &str| name.eq_ignore_ascii_case(other);
         if is("host") {
             hosts += 1;
-            if !is_host(fields::trim(value.as_bytes())) {
+            if !is_host(value.trim_ascii().as_bytes()) {
                 return Err(format!("`{}` is not a valid host and port", value.escape_debug()));
             }
         } else if is("content-length") {
             has_length = true;
-            if decimal::unsigned_of_any_length(fields::trim(value.as_bytes())) != Some(body.len() as u64) {
+            if decimal::unsigned_of_any_length(value.trim_ascii().as_bytes()) != Some(body.len() as u64) {
                 return Err(format!(
                     "`Content-Length: {}` for a body of {} bytes: drop it, it is added automatically",
                     value.escape_debug(),

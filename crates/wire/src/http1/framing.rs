@@ -1,7 +1,7 @@
 //! Fields that determine body length and connection reuse. Source: RFC 9112, sections 6 and 9.3.
 
 use super::error::MessageError;
-use super::fields::{is_token, trim};
+use super::fields::is_token;
 use crate::decimal::unsigned_of_any_length;
 
 /// `Content-Length`, `Transfer-Encoding` and `Connection` of one head, combined.
@@ -57,7 +57,7 @@ impl Declared {
             return;
         }
         for element in value.split(|&byte| byte == b',') {
-            self.length = match (self.length, unsigned_of_any_length(trim(element))) {
+            self.length = match (self.length, unsigned_of_any_length(element.trim_ascii())) {
                 (_, None) | (ContentLength::Invalid, _) => ContentLength::Invalid,
                 (ContentLength::Absent, Some(bytes)) => ContentLength::Bytes(bytes),
                 (ContentLength::Bytes(before), Some(bytes)) if before == bytes => ContentLength::Bytes(bytes),
@@ -69,11 +69,11 @@ impl Declared {
     fn take_coding(&mut self, value: &[u8]) {
         use TransferCoding::*;
         // Empty list elements are ignored (RFC 9110, section 5.6.1.2).
-        for element in value.split(|&byte| byte == b',').map(trim).filter(|element| !element.is_empty()) {
+        for element in value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii).filter(|element| !element.is_empty()) {
             let end = memchr::memchr(b';', element).unwrap_or(element.len());
-            let is_chunked = trim(&element[..end]).eq_ignore_ascii_case(b"chunked");
+            let is_chunked = element[..end].trim_ascii().eq_ignore_ascii_case(b"chunked");
             self.coding = match self.coding {
-                _ if !is_token(trim(&element[..end])) => Invalid,
+                _ if !is_token(element[..end].trim_ascii()) => Invalid,
                 // The chunked coding has no parameters (RFC 9112, section 7.1).
                 _ if is_chunked && end < element.len() => Invalid,
                 Absent | Empty if is_chunked => Chunked,
@@ -94,7 +94,7 @@ impl Declared {
             self.keep_alive = true;
             return;
         }
-        for option in value.split(|&byte| byte == b',').map(trim) {
+        for option in value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii) {
             self.close |= option.eq_ignore_ascii_case(b"close");
             self.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
         }

@@ -4,7 +4,7 @@ use std::mem::MaybeUninit;
 
 use super::chunks::Chunks;
 use super::error::MessageError;
-use super::fields::{letters_digits_and, trim};
+use super::fields::letters_digits_and;
 use super::framing::{Declared, Field, TransferCoding};
 use super::{Body, Limits};
 
@@ -89,17 +89,17 @@ pub fn parse_request<'a>(bytes: &'a [u8], limits: &Limits) -> Parsed<'a> {
                 }
             }
             6 if name.eq_ignore_ascii_case("expect") => {
-                expect_continue |= trim(header.value).eq_ignore_ascii_case(b"100-continue");
+                expect_continue |= header.value.trim_ascii().eq_ignore_ascii_case(b"100-continue");
             }
             _ => {
                 if let Some(field) = Field::from_name(name.as_bytes()) {
-                    declared.take(field, trim(header.value));
+                    declared.take(field, header.value.trim_ascii());
                 }
             }
         }
     }
     match host {
-        Some(value) if !is_host(trim(value)) => return Err(MessageError::BadHost),
+        Some(value) if !is_host(value.trim_ascii()) => return Err(MessageError::BadHost),
         None if minor_version >= 1 => return Err(MessageError::MissingHost),
         _ => {}
     }

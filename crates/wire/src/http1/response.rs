@@ -1,5 +1,7 @@
 //! Reads responses on the client side. Responses can arrive in pieces.
 
+use std::ops::Range;
+
 use super::chunks::Chunks;
 use super::error::MessageError;
 use super::fields::{self, FieldError};
@@ -29,7 +31,7 @@ impl RequestMethod {
 }
 
 /// Status and sizes of a complete response, and whether the connection can be reused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Response {
     /// The status code, which may be any three digits.
     pub status: u16,
@@ -99,9 +101,8 @@ struct Head {
 pub struct ResponseReader {
     limits: Limits,
     state: State,
-    head: Head,
-    head_bytes: u64,
-    body_bytes: u64,
+    /// The part of the current response that has been read.
+    response: Response,
     partial: Vec<u8>,
     parser: Parser,
 }
@@ -125,9 +126,7 @@ impl ResponseReader {
         ResponseReader {
             limits,
             state: State::Head,
-            head: Head::default(),
-            head_bytes: 0,
-            body_bytes: 0,
+            response: Response::default(),
             partial: Vec::new(),
             parser: Parser::default(),
         }
@@ -164,33 +163,25 @@ impl ResponseReader {
                 self.begin_body(head, head_bytes);
                 used = head_bytes;
             } else {
-                match self.read_heads(memo, asked, bytes) {
-                    Ok(Some(head_bytes)) => used = head_bytes,
-                    Ok(None) => return Ok(None),
-                    Err(error) => return Err(self.fail(error)),
-                }
+                let read = self.read_heads(memo, asked, bytes).map_err(|error| self.fail(error))?;
+                let Some(heads_bytes) = read else { return Ok(None) };
+                used = heads_bytes;
             }
         }
         let rest = &bytes[used..];
-        let data_bytes = &mut self.body_bytes;
+        let data_bytes = &mut self.response.body_bytes;
         let mut data = |piece: &[u8]| {
             *data_bytes += piece.len() as u64;
             body(piece);
         };
         let taken = match &mut self.state {
-            State::Length(left) if *left <= rest.len() as u64 => {
-                let taken = *left as usize;
+            State::Length(left) => {
+                let taken = usize::try_from(*left).map_or(rest.len(), |left| left.min(rest.len()));
+                *left -= taken as u64;
                 if taken > 0 {
                     data(&rest[..taken]);
                 }
-                Some(taken)
-            }
-            State::Length(left) => {
-                *left -= rest.len() as u64;
-                if !rest.is_empty() {
-                    data(rest);
-                }
-                None
+                (*left == 0).then_some(taken)
             }
             State::Chunked(chunks) => match chunks.read(&self.limits, rest, data) {
                 Ok(taken) => taken,
@@ -213,7 +204,7 @@ impl ResponseReader {
     /// `close_notify`, the returned response may also be truncated (RFC 9112, section 9.8).
     pub fn end(&mut self) -> Result<Option<Response>, MessageError> {
         match self.state {
-            State::Head if self.partial.is_empty() && self.head_bytes == 0 => Ok(None),
+            State::Head if self.is_between() => Ok(None),
             State::Head => {
                 // An incomplete line has not been checked yet.
                 let partial = std::mem::take(&mut self.partial);
@@ -231,13 +222,13 @@ impl ResponseReader {
 
     /// Whether the reader is between responses, so that the stream may end here.
     pub fn is_between(&self) -> bool {
-        matches!(self.state, State::Head) && self.partial.is_empty() && self.head_bytes == 0
+        matches!(self.state, State::Head) && self.partial.is_empty() && self.response.head_bytes == 0
     }
 
     #[inline]
     fn begin_body(&mut self, head: Head, head_bytes: usize) {
-        self.head = head;
-        self.head_bytes += head_bytes as u64;
+        (self.response.status, self.response.keep_alive) = (head.status, head.keep_alive);
+        self.response.head_bytes += head_bytes as u64;
         self.state = match head.body {
             Some(Body::None) => State::Length(0),
             Some(Body::Length(bytes)) => State::Length(bytes),
@@ -248,16 +239,8 @@ impl ResponseReader {
 
     #[inline]
     fn finish(&mut self) -> Response {
-        let response = Response {
-            status: self.head.status,
-            keep_alive: self.head.keep_alive,
-            head_bytes: self.head_bytes,
-            body_bytes: self.body_bytes,
-        };
         self.state = State::Head;
-        self.head_bytes = 0;
-        self.body_bytes = 0;
-        response
+        std::mem::take(&mut self.response)
     }
 
     #[cold]
@@ -277,10 +260,10 @@ impl ResponseReader {
         let mut used = 0;
         while used < bytes.len() {
             let rest = &bytes[used..];
-            let room = self.limits.head_bytes.saturating_sub(self.head_bytes as usize);
+            let room = self.limits.head_bytes.saturating_sub(self.response.head_bytes as usize);
             if self.partial.is_empty() {
                 // `read` has already looked up the first head.
-                let is_first = used == 0 && self.head_bytes == 0;
+                let is_first = used == 0 && self.response.head_bytes == 0;
                 if !is_first && let Some((head, head_bytes)) = memo.find(asked, rest, &self.limits, room) {
                     self.begin_body(head, head_bytes);
                     return Ok(Some(used + head_bytes));
@@ -326,7 +309,7 @@ impl ResponseReader {
         match self.parser.status {
             101 => Err(MessageError::SwitchingProtocols),
             100..200 => {
-                self.head_bytes += bytes.len() as u64;
+                self.response.head_bytes += bytes.len() as u64;
                 Ok(false)
             }
             _ => {
@@ -350,16 +333,9 @@ struct Parser {
     status: u16,
     minor_version: u8,
     declared: Declared,
-    /// A framing field that a folded line may continue.
-    pending: Option<Pending>,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Pending {
-    field: Field,
-    start: usize,
-    end: usize,
-    is_folded: bool,
+    /// A framing field that a folded line may continue, and the position of its value.
+    pending: Option<(Field, Range<usize>)>,
+    has_folds: bool,
 }
 
 impl Parser {
@@ -419,8 +395,9 @@ impl Parser {
             return Err(self.field_error(FieldError::Fold));
         }
         let end = fields::text_end(line).map_err(|error| self.field_error(error))?;
-        if let (Some(pending), Some(end)) = (&mut self.pending, end) {
-            *pending = Pending { end: self.line_start + end, is_folded: true, ..*pending };
+        if let (Some((_, value)), Some(end)) = (&mut self.pending, end) {
+            value.end = self.line_start + end;
+            self.has_folds = true;
         }
         Ok(end)
     }
@@ -437,23 +414,22 @@ impl Parser {
         }
         let end = colon + 1 + value_bytes;
         if let Some(field) = Field::from_name(&line[..colon]) {
-            let (start, end) = (self.line_start + colon + 1, self.line_start + end);
-            self.pending = Some(Pending { field, start, end, is_folded: false });
+            self.pending = Some((field, self.line_start + colon + 1..self.line_start + end));
         }
         Ok(Some(end))
     }
 
     /// Applies the pending field once no further line can continue it.
     fn settle(&mut self, shown: &[u8]) {
-        let Some(Pending { field, start, end, is_folded }) = self.pending.take() else { return };
-        let value = &shown[start..end];
-        if is_folded {
+        let Some((field, value)) = self.pending.take() else { return };
+        let value = &shown[value];
+        if self.has_folds {
             // Each fold is replaced by one or more spaces (RFC 9112, section 5.2).
             let spaced = |&byte: &u8| if byte == b'\r' || byte == b'\n' { b' ' } else { byte };
             let value = value.iter().map(spaced).collect::<Vec<_>>();
-            self.declared.take(field, fields::trim(&value));
+            self.declared.take(field, value.trim_ascii());
         } else {
-            self.declared.take(field, fields::trim(value));
+            self.declared.take(field, value.trim_ascii());
         }
     }
 

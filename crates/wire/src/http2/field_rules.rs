@@ -4,7 +4,7 @@ use super::Limits;
 use super::error::ConnectionError;
 use super::hpack::Decoder;
 use crate::decimal::unsigned_of_any_length;
-use crate::http1::fields::{is_control, is_token_byte, trim};
+use crate::http1::fields::{is_control, is_token_byte};
 
 /// A malformed message: a stream error of type PROTOCOL_ERROR. Source: RFC 9113, section 8.1.1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -66,7 +66,7 @@ impl FieldRules {
     #[inline]
     pub(super) fn is_pseudo(&mut self, name: &[u8], value: &[u8]) -> bool {
         let has_control = value.iter().any(|&byte| is_control(byte));
-        if has_control || trim(value).len() != value.len() {
+        if has_control || value.trim_ascii().len() != value.len() {
             self.fail(FieldError::Value);
         }
         if name.first() == Some(&b':') {

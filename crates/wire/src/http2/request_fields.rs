@@ -2,7 +2,6 @@
 
 use super::hpack::{self, Indexing};
 use crate::http1;
-use crate::http1::fields::trim;
 
 /// Returns a request's fields, pseudo-header fields first. `headers` must have `Host`. Adds `content-length` and fails
 /// like [`http1::compose_request`]. Also fails for CONNECT and for fields that belong to HTTP/1.1 connections.
@@ -25,7 +24,7 @@ pub fn request_fields(
     let mut has_length = false;
     for (name, value) in headers {
         let name = name.as_ref().to_ascii_lowercase();
-        let value = String::from_utf8_lossy(trim(value.as_ref().as_bytes())).into_owned();
+        let value = value.as_ref().trim_ascii().to_owned();
         match name.as_str() {
             "host" => fields[2].1 = value,
             "connection" | "keep-alive" | "proxy-connection" | "upgrade" => {
