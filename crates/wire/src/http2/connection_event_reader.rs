@@ -118,20 +118,16 @@ struct OpenBlock {
     continuations: u32,
 }
 
+/// The payload of a frame in the input, where it starts at this position, the payload in `partial`, or `block`.
 #[derive(Debug, Clone, Copy)]
 enum Place {
-    Input,
+    Input(usize),
     Partial,
     Block,
 }
 
-/// An event whose bytes are given as a range of a buffer.
-enum Found {
-    Owned(Event<'static>),
-    Headers { stream: u32, opens: bool, ends: bool, place: Place, range: Range<usize> },
-    Data { stream: u32, flow_bytes: u32, ends: bool, range: Range<usize> },
-    GoAway { last: u32, code: ErrorCode, place: Place, range: Range<usize> },
-}
+/// An event without its bytes, and the range that they have in a place.
+type Found = (Event<'static>, Place, Range<usize>);
 
 /// Maximum size of a buffer that is kept for partial frames, in bytes.
 const KEPT_BYTES: usize = 4096;
@@ -174,27 +170,21 @@ impl Reader {
     /// DATA arrives in pieces. Fails, also on all later calls, if the bytes violate RFC 9113.
     #[inline]
     pub fn read<'a>(&'a mut self, bytes: &'a [u8]) -> Result<(usize, Option<Event<'a>>), ConnectionError> {
-        let (used, found) = match self.find(bytes) {
-            Ok(progress) => progress,
-            Err(error) => {
-                self.state = State::Failed(error);
-                return Err(error);
-            }
-        };
-        let at = |place: Place, range: Range<usize>| match place {
-            Place::Input => &bytes[range],
-            Place::Partial => &self.partial[range],
-            Place::Block => &self.block[range],
-        };
-        let event = found.map(|found| match found {
-            Found::Owned(event) => event,
-            Found::Headers { stream, opens, ends, place, range } => {
-                Event::Headers { stream, opens, block: at(place, range), ends }
-            }
-            Found::Data { stream, flow_bytes, ends, range } => {
-                Event::Data { stream, data: at(Place::Input, range), flow_bytes, ends }
-            }
-            Found::GoAway { last, code, place, range } => Event::GoAway { last, code, debug: at(place, range) },
+        let (used, found) = self.find(bytes).inspect_err(|error| self.state = State::Failed(*error))?;
+        let event = found.map(|(event, place, range)| {
+            let mut event: Event<'a> = event;
+            let (Event::Headers { block: part, .. }
+            | Event::Data { data: part, .. }
+            | Event::GoAway { debug: part, .. }) = &mut event
+            else {
+                return event;
+            };
+            *part = match place {
+                Place::Input(start) => &bytes[start..][range],
+                Place::Partial => &self.partial[FRAME_HEAD_BYTES..][range],
+                Place::Block => &self.block[range],
+            };
+            event
         });
         Ok((used, event))
     }
@@ -246,9 +236,8 @@ impl Reader {
                     let Some(&padding) = rest.first() else { return Ok((used, None)) };
                     used += 1;
                     let padding = u32::from(padding);
-                    let Some(left) = (head.length - 1).checked_sub(padding) else {
-                        return Err(ConnectionError::Padding(FrameKind::DATA));
-                    };
+                    let left = (head.length - 1).checked_sub(padding);
+                    let left = left.ok_or(ConnectionError::Padding(FrameKind::DATA))?;
                     self.state = State::Data { head: *head, left, padding, extra: 1 };
                 }
                 State::Data { head, left, padding, extra } => {
@@ -265,58 +254,45 @@ impl Reader {
                     if is_last {
                         self.state = State::Frame;
                     }
-                    let range = used..used + data as usize;
-                    let found = Found::Data { stream, flow_bytes, ends, range };
+                    let event = Event::Data { stream, data: &[], flow_bytes, ends };
+                    let found = (event, Place::Input(used), 0..data as usize);
                     return Ok((used + (data + skipped) as usize, Some(found)));
                 }
                 State::Frame => {
-                    let (head, payload) = if self.partial.is_empty() {
-                        let Some(head) = FrameHead::parse(rest) else {
-                            self.partial.extend_from_slice(rest);
-                            return Ok((bytes.len(), None));
-                        };
-                        self.check(&head)?;
-                        if self.streams(&head)? {
-                            used += FRAME_HEAD_BYTES;
-                            continue;
-                        }
-                        let end = FRAME_HEAD_BYTES + head.length as usize;
-                        let Some(payload) = rest.get(FRAME_HEAD_BYTES..end) else {
-                            self.partial.extend_from_slice(rest);
-                            return Ok((bytes.len(), None));
-                        };
-                        used += end;
-                        (head, payload)
-                    } else {
+                    let whole_head = if self.partial.is_empty() { FrameHead::parse(rest) } else { None };
+                    let head = whole_head.or_else(|| {
                         used += fill(&mut self.partial, rest, FRAME_HEAD_BYTES);
-                        let Some(head) = FrameHead::parse(&self.partial) else { return Ok((used, None)) };
-                        self.check(&head)?;
-                        if self.streams(&head)? {
-                            self.partial.clear();
-                            continue;
-                        }
-                        let end = FRAME_HEAD_BYTES + head.length as usize;
+                        FrameHead::parse(&self.partial)
+                    });
+                    let Some(head) = head else { return Ok((used, None)) };
+                    self.check(&head)?;
+                    if self.streams(&head)? {
+                        used += if whole_head.is_some() { FRAME_HEAD_BYTES } else { 0 };
+                        self.partial.clear();
+                        continue;
+                    }
+                    let end = FRAME_HEAD_BYTES + head.length as usize;
+                    let found = if whole_head.is_some() && rest.len() >= end {
+                        let start = used + FRAME_HEAD_BYTES;
+                        used += end;
+                        self.frame(&head, &bytes[start..used], Place::Input(start))?
+                    } else {
                         used += fill(&mut self.partial, &bytes[used..], end);
                         if self.partial.len() < end {
                             return Ok((used, None));
                         }
                         let partial = std::mem::take(&mut self.partial);
-                        let found = self.frame(&head, &partial[FRAME_HEAD_BYTES..], Place::Partial, FRAME_HEAD_BYTES);
+                        let found = self.frame(&head, &partial[FRAME_HEAD_BYTES..], Place::Partial);
                         self.partial = partial;
-                        if let Some(found) = found? {
-                            self.state = State::Returned;
-                            return Ok((used, Some(found)));
-                        }
-                        self.partial.clear();
-                        continue;
+                        found?
                     };
-                    let found = self.frame(&head, payload, Place::Input, used - payload.len())?;
                     if let Some(found) = found {
-                        if let Found::Headers { place: Place::Block, .. } = found {
+                        if !matches!(found.1, Place::Input(_)) {
                             self.state = State::Returned;
                         }
                         return Ok((used, Some(found)));
                     }
+                    self.partial.clear();
                 }
             }
         }
@@ -412,18 +388,12 @@ impl Reader {
         }
         let OpenBlock { stream, opens, ends, .. } = *open;
         self.open_block = None;
-        Ok(Some(Found::Headers { stream, opens, ends, place: Place::Block, range: 0..self.block.len() }))
+        Ok(Some((Event::Headers { stream, opens, block: &[], ends }, Place::Block, 0..self.block.len())))
     }
 
-    /// Processes a complete frame, whose payload begins at `start` in the buffer that `place` selects.
+    /// Processes a complete frame.
     #[inline]
-    fn frame(
-        &mut self,
-        head: &FrameHead,
-        payload: &[u8],
-        place: Place,
-        start: usize,
-    ) -> Result<Option<Found>, ConnectionError> {
+    fn frame(&mut self, head: &FrameHead, payload: &[u8], place: Place) -> Result<Option<Found>, ConnectionError> {
         let stream = head.stream;
         let number = |at: usize| payload[at..].first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes));
         let event = match head.kind {
@@ -431,15 +401,13 @@ impl Reader {
                 self.idle_frames = 0;
                 let padding = if head.has(flags::PADDED) { usize::from(payload[0]) } else { 0 };
                 let skipped = usize::from(head.has(flags::PADDED)) + if head.has(flags::PRIORITY) { 5 } else { 0 };
-                let Some(end) = payload.len().checked_sub(padding).filter(|end| *end >= skipped) else {
-                    return Err(ConnectionError::Padding(FrameKind::HEADERS));
-                };
+                let end = payload.len().checked_sub(padding).filter(|end| *end >= skipped);
+                let end = end.ok_or(ConnectionError::Padding(FrameKind::HEADERS))?;
                 let opens = self.role == Role::Server && stream > self.highest;
                 self.highest = self.highest.max(stream);
                 let ends = head.has(flags::END_STREAM);
                 if head.has(flags::END_HEADERS) && end - skipped <= self.limits.block_bytes {
-                    let range = start + skipped..start + end;
-                    return Ok(Some(Found::Headers { stream, opens, ends, place, range }));
+                    return Ok(Some((Event::Headers { stream, opens, block: &[], ends }, place, skipped..end)));
                 }
                 self.open_block = Some(OpenBlock { stream, opens, ends, continuations: 0 });
                 return self.extend_block(&payload[skipped..end], head);
@@ -455,13 +423,10 @@ impl Reader {
                 let payload = *payload.first_chunk().unwrap_or(&[0; 8]);
                 if head.has(flags::ACK) { Event::PingAck(payload) } else { Event::Ping(payload) }
             }
-            FrameKind::RST_STREAM => {
-                return Ok(Some(Found::Owned(Event::Reset { stream, code: ErrorCode(number(0)) })));
-            }
+            FrameKind::RST_STREAM => Event::Reset { stream, code: ErrorCode(number(0)) },
             FrameKind::GOAWAY => {
                 let (last, code) = (number(0) & super::STREAM_MAX, ErrorCode(number(4)));
-                let range = start + 8..start + payload.len();
-                return Ok(Some(Found::GoAway { last, code, place, range }));
+                return Ok(Some((Event::GoAway { last, code, debug: &[] }, place, 8..payload.len())));
             }
             // Only WINDOW_UPDATE is left, because frames of the types not listed above are processed in pieces.
             _ => {
@@ -469,11 +434,13 @@ impl Reader {
                 if bytes == 0 {
                     return Err(ConnectionError::NoCredit(stream));
                 }
-                return Ok(Some(Found::Owned(Event::WindowUpdate { stream, bytes })));
+                Event::WindowUpdate { stream, bytes }
             }
         };
-        self.count_idle()?;
-        Ok(Some(Found::Owned(event)))
+        if matches!(head.kind, FrameKind::SETTINGS | FrameKind::PING) {
+            self.count_idle()?;
+        }
+        Ok(Some((event, place, 0..0)))
     }
 }
 

@@ -16,8 +16,6 @@ impl ErrorCode {
     pub const INTERNAL_ERROR: ErrorCode = ErrorCode(0x2);
     /// More data than the window allows, or a window that is too large.
     pub const FLOW_CONTROL_ERROR: ErrorCode = ErrorCode(0x3);
-    /// Settings were not acknowledged in time.
-    pub const SETTINGS_TIMEOUT: ErrorCode = ErrorCode(0x4);
     /// A frame for a stream that has ended.
     pub const STREAM_CLOSED: ErrorCode = ErrorCode(0x5);
     /// A frame of an invalid size.
@@ -28,14 +26,8 @@ impl ErrorCode {
     pub const CANCEL: ErrorCode = ErrorCode(0x8);
     /// An invalid field block.
     pub const COMPRESSION_ERROR: ErrorCode = ErrorCode(0x9);
-    /// The tunnel of a CONNECT failed.
-    pub const CONNECT_ERROR: ErrorCode = ErrorCode(0xa);
     /// The peer causes excessive load.
     pub const ENHANCE_YOUR_CALM: ErrorCode = ErrorCode(0xb);
-    /// TLS is weaker than required.
-    pub const INADEQUATE_SECURITY: ErrorCode = ErrorCode(0xc);
-    /// HTTP/1.1 is required for the request.
-    pub const HTTP_1_1_REQUIRED: ErrorCode = ErrorCode(0xd);
 }
 
 impl std::fmt::Display for ErrorCode {

@@ -5,7 +5,6 @@ mod encoder;
 mod huffman;
 mod static_table;
 
-pub(super) use decoder::BlockUse;
 pub use decoder::Decoder;
 pub use encoder::{Indexing, push_field, push_indexed, push_literal_name, push_string, push_table_size, push_text};
 

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::error::ConnectionError;
 use super::field_rules::{FieldError, FieldRules};
-use super::hpack::{BlockUse, Decoder};
+use super::hpack::Decoder;
 use super::{Limits, Settings};
 
 /// The head of a response, final or interim.
@@ -131,7 +131,7 @@ impl ResponseDecoder {
         let decoder = self.decoder(limits)?;
         let changes = decoder.changes();
         let read = ResponseHead::read(decoder, block, limits, |_, _| {})?;
-        let BlockUse { inserted_bytes, depends_on_table } = decoder.last_block();
+        let (inserted_bytes, depends_on_table) = (decoder.inserted_bytes, decoder.depends_on_table);
         let has_changed = decoder.changes() != changes;
         if let Ok(head) = read
             && !(depends_on_table && has_changed)

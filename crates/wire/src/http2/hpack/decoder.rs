@@ -9,13 +9,6 @@ use crate::http2::Limits;
 const TABLE_BYTES_DEFAULT: usize = 4096;
 const INTEGER_MAX: u32 = u32::MAX >> 1;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(in crate::http2) struct BlockUse {
-    pub(in crate::http2) inserted_bytes: usize,
-    /// Whether the block referred to fields in the table, or resized the table.
-    pub(in crate::http2) depends_on_table: bool,
-}
-
 /// Decoder of one direction of a connection. Needs at most the memory of the largest field and two dynamic tables.
 #[derive(Debug, Clone)]
 pub struct Decoder {
@@ -25,7 +18,10 @@ pub struct Decoder {
     /// Whether the next block must start with a smaller table size.
     must_shrink: bool,
     changes: u64,
-    last: BlockUse,
+    /// Size of the fields that the last block inserted into the table, in bytes.
+    pub(in crate::http2) inserted_bytes: usize,
+    /// Whether the last block referred to fields in the table, or resized the table.
+    pub(in crate::http2) depends_on_table: bool,
     scratch: Vec<u8>,
 }
 
@@ -38,7 +34,8 @@ impl Default for Decoder {
             allowed: TABLE_BYTES_DEFAULT,
             must_shrink: false,
             changes: 0,
-            last: BlockUse::default(),
+            inserted_bytes: 0,
+            depends_on_table: false,
             scratch: Vec::new(),
         }
     }
@@ -58,10 +55,6 @@ impl Decoder {
         self.changes
     }
 
-    pub(in crate::http2) fn last_block(&self) -> BlockUse {
-        self.last
-    }
-
     #[inline]
     pub(in crate::http2) fn table_bytes_max(&self) -> usize {
         self.table.max
@@ -77,7 +70,7 @@ impl Decoder {
     ) -> Result<(), HpackError> {
         let mut rest = block;
         let (mut fields, mut list_bytes) = (0, 0);
-        self.last = BlockUse::default();
+        (self.inserted_bytes, self.depends_on_table) = (0, false);
         while let Some(&first) = rest.first() {
             if first & 0xe0 == 0x20 {
                 let bytes = integer(&mut rest, 5)? as usize;
@@ -88,7 +81,7 @@ impl Decoder {
                     return Err(HpackError::TableSize(bytes));
                 }
                 self.must_shrink = false;
-                self.last.depends_on_table = true;
+                self.depends_on_table = true;
                 self.changes += 1;
                 self.table.resize(bytes);
                 continue;
@@ -110,7 +103,7 @@ impl Decoder {
             };
             if first & 0x80 != 0 {
                 let index = integer(&mut rest, 7)? as usize;
-                self.last.depends_on_table |= index > FIELDS.len();
+                self.depends_on_table |= index > FIELDS.len();
                 let (name, value) = self.table.get(index)?;
                 deliver(name, value)?;
                 continue;
@@ -121,7 +114,7 @@ impl Decoder {
             if index == 0 {
                 string(&mut rest, &mut self.scratch)?;
             } else {
-                self.last.depends_on_table |= index > FIELDS.len();
+                self.depends_on_table |= index > FIELDS.len();
                 self.scratch.extend_from_slice(self.table.get(index)?.0);
             }
             let name_bytes = self.scratch.len();
@@ -130,7 +123,7 @@ impl Decoder {
             deliver(name, value)?;
             if is_inserted {
                 self.changes += 1;
-                self.last.inserted_bytes += name.len() + value.len() + FIELD_OVERHEAD_BYTES;
+                self.inserted_bytes += name.len() + value.len() + FIELD_OVERHEAD_BYTES;
                 self.table.insert(name, value);
             }
         }
