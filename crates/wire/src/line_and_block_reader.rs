@@ -90,19 +90,9 @@ impl BlockReader {
     }
 
     /// Passes the parts of a message to `take`. Returns the message and the number of bytes used; `None` if incomplete.
+    /// The caller must pass an error to [`Self::fail`].
     #[inline]
     pub(crate) fn read<T, S: FnMut(Event<'_>)>(
-        &mut self,
-        line_limit: usize,
-        bytes: &[u8],
-        sink: &mut S,
-        take: impl FnMut(Option<&[u8]>, &mut S) -> Result<Next<T>, StreamError>,
-    ) -> Result<Option<(usize, T)>, StreamError> {
-        self.advance(line_limit, bytes, sink, take).map_err(|error| self.fail(error))
-    }
-
-    #[inline]
-    fn advance<T, S: FnMut(Event<'_>)>(
         &mut self,
         line_limit: usize,
         bytes: &[u8],

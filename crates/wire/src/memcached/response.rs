@@ -66,12 +66,13 @@ impl ResponseReader {
         mut sink: impl FnMut(Event<'_>),
     ) -> Result<Option<(usize, Outcome)>, StreamError> {
         let Self { limits, blocks, has_value } = self;
-        blocks.read(limits.line_bytes, bytes, &mut sink, |line, sink| {
+        let read = blocks.read(limits.line_bytes, bytes, &mut sink, |line, sink| {
             let Some(line) = line else { return Ok(Next::Line) };
             let next = parse_line(limits, *has_value, expected, line, sink)?;
             *has_value = matches!(next, Next::Block(_));
             Ok(next)
-        })
+        });
+        read.map_err(|error| blocks.fail(error))
     }
 }
 
@@ -86,7 +87,22 @@ fn parse_line(
     let Some(line) = line.strip_suffix(b"\r") else { return Err(StreamError::BadLineEnd) };
     if let Expected::Get(key) = expected {
         if let Some(value) = line.strip_prefix(b"VALUE ") {
-            return parse_value(limits, has_value, key, value, sink);
+            let mut words = value.split(|&byte| byte == b' ');
+            let found = words.next();
+            let flags = words.next().and_then(decimal::unsigned).and_then(|flags| u32::try_from(flags).ok());
+            let bytes = words.next().and_then(decimal::unsigned);
+            let (Some(client_flags), Some(bytes), None) = (flags, bytes, words.next()) else {
+                return Err(StreamError::BadValueLine);
+            };
+            let limit = limits.value_bytes as u64;
+            if bytes > limit {
+                return Err(StreamError::TooLarge { bytes, limit });
+            }
+            if found != Some(key) || has_value {
+                return Err(StreamError::WrongKey);
+            }
+            sink(Event::Value { client_flags, bytes });
+            return Ok(Next::Block(bytes));
         }
         if line == b"END" {
             return Ok(Next::Done(if has_value { Outcome::Hit } else { Outcome::Miss }));
@@ -105,34 +121,6 @@ fn parse_line(
         (Expected::Delete, b"NOT_FOUND") => Outcome::NotFound,
         _ => return Err(StreamError::Unexpected),
     }))
-}
-
-/// Parses a line of the form `VALUE key flags bytes`, after `VALUE `.
-#[inline]
-fn parse_value(
-    limits: &Limits,
-    has_value: bool,
-    key: &[u8],
-    value: &[u8],
-    sink: &mut impl FnMut(Event<'_>),
-) -> Result<Next<Outcome>, StreamError> {
-    let mut words = value.split(|&byte| byte == b' ');
-    let (found, flags, bytes) = (words.next(), words.next(), words.next());
-    let (Some(flags), Some(bytes), None) =
-        (flags.and_then(decimal::unsigned), bytes.and_then(decimal::unsigned), words.next())
-    else {
-        return Err(StreamError::BadValueLine);
-    };
-    let Ok(client_flags) = u32::try_from(flags) else { return Err(StreamError::BadValueLine) };
-    let limit = limits.value_bytes as u64;
-    if bytes > limit {
-        return Err(StreamError::TooLarge { bytes, limit });
-    }
-    if found != Some(key) || has_value {
-        return Err(StreamError::WrongKey);
-    }
-    sink(Event::Value { client_flags, bytes });
-    Ok(Next::Block(bytes))
 }
 
 fn parse_error(line: &[u8], sink: &mut impl FnMut(Event<'_>)) -> Option<Outcome> {

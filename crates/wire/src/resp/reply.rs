@@ -52,14 +52,15 @@ impl ReplyReader {
             return Err(self.blocks.fail(StreamError::BadType(byte)));
         }
         let Self { limits, blocks, bulk_bytes } = self;
-        blocks.read(limits.line_bytes, bytes, &mut sink, |line, sink| {
+        let read = blocks.read(limits.line_bytes, bytes, &mut sink, |line, sink| {
             let Some(line) = line else { return Ok(Next::Done(Reply::Bulk(*bulk_bytes))) };
             let next = parse_line(limits, line, sink)?;
             if let Next::Block(bytes) = next {
                 *bulk_bytes = bytes;
             }
             Ok(next)
-        })
+        });
+        read.map_err(|error| blocks.fail(error))
     }
 }
 
