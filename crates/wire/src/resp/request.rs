@@ -146,10 +146,8 @@ enum State {
     Array { left: usize, at: usize },
     /// Within an argument of `bytes` bytes in an array.
     Argument { left: usize, at: usize, bytes: usize },
-    /// An array is being skipped and is rejected at its end.
-    Skip { left: usize, refusal: Refusal },
-    /// An argument of a rejected array is being skipped, including its CRLF.
-    SkipArgument { left: usize, bytes: u64, refusal: Refusal },
+    /// An argument of a rejected array is being skipped; this many bytes of it are left, including its CRLF.
+    SkipArgument { left: usize, bytes: u64 },
     /// The connection must be closed, and input is ignored.
     Closed,
 }
@@ -168,6 +166,8 @@ pub struct RequestReader {
     places: Vec<Range<u32>>,
     unquoted: Vec<u8>,
     argument_bytes: usize,
+    /// Why the current array will be rejected at its end; `None` if it is valid so far.
+    refusal: Option<Refusal>,
 }
 
 impl RequestReader {
@@ -181,7 +181,7 @@ impl RequestReader {
             line_bytes: limits.line_bytes.min(1 << 29),
             ..limits
         };
-        RequestReader { limits, state, places: Vec::new(), unquoted: Vec::new(), argument_bytes: 0 }
+        RequestReader { limits, state, places: Vec::new(), unquoted: Vec::new(), argument_bytes: 0, refusal: None }
     }
 
     /// Reads the next request from `bytes`, the unused part of the stream. The next call must get the bytes after
@@ -228,21 +228,22 @@ impl RequestReader {
                 },
                 State::Array { left: 0, at } => {
                     self.state = State::Start(0);
-                    return self.lend(bytes, base, at);
+                    return match self.refusal.take() {
+                        Some(refusal) => Read::Refused { used: base + at, refusal },
+                        None => self.lend(bytes, base, at),
+                    };
                 }
                 State::Array { left, at } => match self.argument_length(&rest[at.min(rest.len())..]) {
                     Ok(Some((length, used))) => {
                         let kept = self.argument_bytes as u64 + length;
-                        let refusal = if length > self.limits.bulk_bytes as u64 {
-                            Some(Refusal::TooLarge(self.limits.bulk_bytes))
+                        if length > self.limits.bulk_bytes as u64 {
+                            self.refusal.get_or_insert(Refusal::TooLarge(self.limits.bulk_bytes));
                         } else if kept > self.limits.request_bytes as u64 {
-                            Some(Refusal::RequestTooLarge(self.limits.request_bytes))
-                        } else {
-                            None
-                        };
-                        if let Some(refusal) = refusal {
+                            self.refusal.get_or_insert(Refusal::RequestTooLarge(self.limits.request_bytes));
+                        }
+                        if self.refusal.is_some() {
                             base += at + used;
-                            self.state = State::SkipArgument { left: left - 1, bytes: length + 2, refusal };
+                            self.state = State::SkipArgument { left: left - 1, bytes: length + 2 };
                         } else {
                             self.state = State::Argument { left, at: at + used, bytes: length as usize };
                         }
@@ -262,24 +263,12 @@ impl RequestReader {
                     self.argument_bytes += length;
                     self.state = State::Array { left: left - 1, at: end + 2 };
                 }
-                State::Skip { left: 0, refusal } => {
-                    self.state = State::Start(0);
-                    return Read::Refused { used: base, refusal };
-                }
-                State::Skip { left, refusal } => match self.argument_length(rest) {
-                    Ok(Some((length, used))) => {
-                        base += used;
-                        self.state = State::SkipArgument { left: left - 1, bytes: length + 2, refusal };
-                    }
-                    Ok(None) => return Read::Need { used: base, more: 1 },
-                    Err(refusal) => return self.close(bytes, refusal),
-                },
-                State::SkipArgument { left, bytes: length, refusal } => {
+                State::SkipArgument { left, bytes: length } => {
                     // Check the last two bytes together, so that a split between them has no effect.
                     let skipped = (length - 2).min(rest.len() as u64);
                     if skipped < length - 2 || rest.len() as u64 - skipped < 2 {
                         base += skipped as usize;
-                        self.state = State::SkipArgument { left, bytes: length - skipped, refusal };
+                        self.state = State::SkipArgument { left, bytes: length - skipped };
                         let more = usize::try_from(length - skipped).unwrap_or(usize::MAX) - (bytes.len() - base);
                         return Read::Need { used: base, more };
                     }
@@ -288,7 +277,7 @@ impl RequestReader {
                         return self.close(bytes, Refusal::NoEnd);
                     }
                     base += end + 2;
-                    self.state = State::Skip { left, refusal };
+                    self.state = State::Array { left, at: 0 };
                 }
                 State::Closed => return Read::Need { used: bytes.len(), more: 1 },
             }
