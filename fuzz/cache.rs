@@ -38,9 +38,9 @@ pub(crate) fn memcached_requests(limits: memcached::Limits, pieces: &[&[u8]]) ->
                     buffer.drain(..used);
                     break;
                 }
-                Read::Command { used, command } => {
+                Read::Command { used, command, noreply } => {
                     assert!(used >= least, "the minimum was reported as {least}");
-                    words.push(command_words(&command));
+                    words.push(command_words(&command, noreply));
                     used
                 }
                 Read::Refused { used, reply, noreply, close, outdated } => {
@@ -70,17 +70,16 @@ pub(crate) fn memcached_requests(limits: memcached::Limits, pieces: &[&[u8]]) ->
     words
 }
 
-fn store_words(store: &memcached::Store<'_>) -> String {
+fn store_words(store: &memcached::Store<'_>, silent: &str) -> String {
     let verb = format!("{:?}", store.verb).to_lowercase();
     let cas = store.cas.map_or(String::new(), |cas| format!(" cas {cas}"));
-    let noreply = if store.noreply { " noreply" } else { "" };
     let (key, data) = (text(store.key), text(store.data));
-    format!("{verb} {key} {} {:?}{cas}{noreply} {data}", store.client_flags, store.expiry)
+    format!("{verb} {key} {} {:?}{cas}{silent} {data}", store.client_flags, store.expiry)
 }
 
-fn command_words(command: &memcached::Command<'_>) -> String {
+fn command_words(command: &memcached::Command<'_>, noreply: bool) -> String {
     use memcached::Command;
-    let silent = |noreply: bool| if noreply { " noreply" } else { "" };
+    let silent = if noreply { " noreply" } else { "" };
     match *command {
         Command::Get(get) => {
             let name = if get.with_cas { "gets" } else { "get" };
@@ -88,15 +87,15 @@ fn command_words(command: &memcached::Command<'_>) -> String {
             let keys = get.keys.map(|key| format!(" {}", text(key))).collect::<String>();
             format!("{name}{touch}{keys}")
         }
-        Command::Store(store) => store_words(&store),
-        Command::Delete { key, noreply } => format!("delete {}{}", text(key), silent(noreply)),
-        Command::Count { key, delta, down, noreply } => {
-            format!("{} {} {delta}{}", if down { "decr" } else { "incr" }, text(key), silent(noreply))
+        Command::Store(store) => store_words(&store, silent),
+        Command::Delete(key) => format!("delete {}{silent}", text(key)),
+        Command::Count { key, delta, down } => {
+            format!("{} {} {delta}{silent}", if down { "decr" } else { "incr" }, text(key))
         }
-        Command::Touch { key, expiry, noreply } => format!("touch {} {expiry:?}{}", text(key), silent(noreply)),
-        Command::FlushAll { delay_s, noreply } => format!("flush_all {delay_s}{}", silent(noreply)),
+        Command::Touch { key, expiry } => format!("touch {} {expiry:?}{silent}", text(key)),
+        Command::FlushAll(delay_s) => format!("flush_all {delay_s}{silent}"),
         Command::Version => "version".to_owned(),
-        Command::Verbosity(noreply) => format!("verbosity{}", silent(noreply)),
+        Command::Verbosity => format!("verbosity{silent}"),
         Command::Stats(argument) => format!("stats {}", text(argument)),
         Command::Quit => "quit".to_owned(),
         Command::Noop => "mn".to_owned(),

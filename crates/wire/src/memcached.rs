@@ -5,7 +5,7 @@
 //!
 //! let mut reader = RequestReader::new(Limits::DEFAULT);
 //! let bytes = b"set greeting 0 0 5\r\nhello\r\nget gre";
-//! let Read::Command { used, command: Command::Store(store) } = reader.read(bytes) else { panic!("it is complete") };
+//! let Read::Command { used, command: Command::Store(store), noreply: false } = reader.read(bytes) else { panic!() };
 //! assert_eq!((used, store.key, store.data), (27, b"greeting".as_slice(), b"hello".as_slice()));
 //! assert_eq!(reader.read(&bytes[used..]), Read::Need { used: 0, more: 1 });
 //! ```

@@ -57,7 +57,7 @@ impl Peer for Server {
         let mut at = 0;
         loop {
             match self.reader.read(&self.bytes[at..]) {
-                Read::Command { used, command } => {
+                Read::Command { used, command, .. } => {
                     at += used;
                     store.answer(command, &mut out);
                     store.seen_at.push(now);
@@ -117,7 +117,7 @@ impl Store {
                 self.flags.insert(store.key.to_vec(), store.client_flags);
                 out.extend_from_slice(b"STORED\r\n");
             }
-            Command::Delete { key, .. } => {
+            Command::Delete(key) => {
                 self.seen.push(format!("delete {}", key.escape_ascii()));
                 self.deletes += 1;
                 let there = self.values.remove(key).is_some();

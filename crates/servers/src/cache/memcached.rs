@@ -1,7 +1,5 @@
 //! memcached's text protocol. Source: protocol.txt and the behavior of memcached 1.6.18.
 
-use std::io::Write;
-
 use cache::{Item, Meta, Mode, Refusal};
 use wire::decimal;
 use wire::memcached::{Command, Expiry, Get, Read, Store, Verb, compose_number, compose_value, compose_value_end};
@@ -36,7 +34,7 @@ impl Executor {
                 connection.state.unfinished = 0;
             }
             match read {
-                Read::Command { used, command } => {
+                Read::Command { used, command, noreply } => {
                     at += used;
                     match command {
                         Command::Get(get) => {
@@ -46,12 +44,12 @@ impl Executor {
                                 break;
                             }
                         }
-                        Command::Store(store) => self.text_store(&store),
+                        Command::Store(store) => self.text_store(&store, noreply),
                         Command::Quit => {
                             connection.state.over = CloseState::Answered { linger: false };
                             break;
                         }
-                        other => self.text_other(other),
+                        other => self.text_other(other, noreply),
                     }
                 }
                 Read::Need { used, more } => {
@@ -118,11 +116,11 @@ impl Executor {
     }
 
     #[inline]
-    fn text_store(&mut self, store: &Store<'_>) {
+    fn text_store(&mut self, store: &Store<'_>, noreply: bool) {
         let meta = Meta { flags: store.client_flags, expires_ms: self.expires_ms(store.expiry) };
         let mode = mode(store.verb, store.cas);
         let stored = self.shared.cache.hold(store.key).store(mode, store.data, meta, self.now_ms);
-        if store.noreply {
+        if noreply {
             return;
         }
         self.out.extend_from_slice(match &stored {
@@ -134,47 +132,46 @@ impl Executor {
         });
     }
 
-    fn text_other(&mut self, command: Command<'_>) {
+    fn text_other(&mut self, command: Command<'_>, noreply: bool) {
         let cache = &self.shared.cache;
-        let (noreply, reply): (bool, &[u8]) = match command {
-            Command::Delete { key, noreply } => {
+        let reply: &[u8] = match command {
+            Command::Delete(key) => {
                 let found = cache.hold(key).delete(self.now_ms);
-                (noreply, if found { b"DELETED\r\n" } else { b"NOT_FOUND\r\n" })
+                if found { b"DELETED\r\n" } else { b"NOT_FOUND\r\n" }
             }
-            Command::Count { key, delta, down, noreply } => {
+            Command::Count { key, delta, down } => {
                 let counted = cache.hold(key).update(self.now_ms, |item| match counted(item.value, delta, down) {
                     Some(value) => (Some(written_over(item.value, value)), Some(value)),
                     None => (None, None),
                 });
-                let reply: &[u8] = match &counted {
-                    Ok(Some(Some(_))) if noreply => b"",
+                match &counted {
+                    Ok(Some(Some(_))) if noreply => return,
                     Ok(Some(Some(value))) => return compose_number(&mut self.out, *value),
                     Ok(Some(None)) => NON_NUMERIC,
                     Ok(None) => b"NOT_FOUND\r\n",
                     Err(refusal) => error(refusal),
-                };
-                (noreply, reply)
-            }
-            Command::Touch { key, expiry, noreply } => {
-                let touched = cache.hold(key).touch(self.expires_ms(expiry), self.now_ms);
-                match touched {
-                    Ok(true) => (noreply, b"TOUCHED\r\n"),
-                    Ok(false) => (noreply, b"NOT_FOUND\r\n"),
-                    Err(refusal) => (noreply, error(&refusal)),
                 }
             }
-            Command::FlushAll { delay_s, noreply } => {
-                self.flush(delay_s);
-                (noreply, b"OK\r\n")
+            Command::Touch { key, expiry } => {
+                let touched = cache.hold(key).touch(self.expires_ms(expiry), self.now_ms);
+                match touched {
+                    Ok(true) => b"TOUCHED\r\n",
+                    Ok(false) => b"NOT_FOUND\r\n",
+                    Err(refusal) => error(&refusal),
+                }
             }
-            Command::Verbosity(noreply) => (noreply, b"OK\r\n"),
+            Command::FlushAll(delay_s) => {
+                self.flush(delay_s);
+                b"OK\r\n"
+            }
+            Command::Verbosity => b"OK\r\n",
             Command::Version => {
-                let _ = write!(self.out, "VERSION {MEMCACHED_VERSION}\r\n");
-                return;
+                let line = format!("VERSION {MEMCACHED_VERSION}\r\n");
+                return self.out.extend_from_slice(line.as_bytes());
             }
             Command::Stats(b"") => return self.memcached_stats(),
-            Command::Stats(_) => (false, b"ERROR\r\n"),
-            Command::Noop => (false, b"MN\r\n"),
+            Command::Stats(_) => b"ERROR\r\n",
+            Command::Noop => b"MN\r\n",
             Command::Get(_) | Command::Store(_) | Command::Quit => return, // Handled in `take_memcached`.
         };
         if !noreply {

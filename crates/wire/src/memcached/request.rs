@@ -89,8 +89,6 @@ pub struct Store<'a> {
     pub expiry: Expiry,
     /// The cas unique from an earlier read; `None` for commands other than `cas`.
     pub cas: Option<u64>,
-    /// Whether the client wants no response (`noreply`).
-    pub noreply: bool,
     /// The value, without its CRLF.
     pub data: &'a [u8],
 }
@@ -102,13 +100,8 @@ pub enum Command<'a> {
     Get(Get<'a>),
     /// Stores an item (`set`, `add`, `replace`, `append`, `prepend`, `cas`).
     Store(Store<'a>),
-    /// Deletes an item (`delete`).
-    Delete {
-        /// Key of the item.
-        key: &'a [u8],
-        /// Whether the client wants no response (`noreply`).
-        noreply: bool,
-    },
+    /// Deletes the item of this key (`delete`).
+    Delete(&'a [u8]),
     /// Changes a number (`incr`, `decr`).
     Count {
         /// Key of the item that contains the number.
@@ -117,8 +110,6 @@ pub enum Command<'a> {
         delta: u64,
         /// Whether to decrement instead of increment.
         down: bool,
-        /// Whether the client wants no response (`noreply`).
-        noreply: bool,
     },
     /// Sets a new expiration time (`touch`).
     Touch {
@@ -126,20 +117,13 @@ pub enum Command<'a> {
         key: &'a [u8],
         /// The new expiration time of the item.
         expiry: Expiry,
-        /// Whether the client wants no response (`noreply`).
-        noreply: bool,
     },
-    /// Deletes all items (`flush_all`).
-    FlushAll {
-        /// Delay in seconds; 0 means now. A negative delay counts as 0.
-        delay_s: u32,
-        /// Whether the client wants no response (`noreply`).
-        noreply: bool,
-    },
+    /// Deletes all items (`flush_all`) after this delay in seconds; 0 means now. A negative delay counts as 0.
+    FlushAll(u32),
     /// Requests the server's version (`version`).
     Version,
-    /// Requests a log level (`verbosity`); has no effect except the response `OK`. Contains the `noreply` flag.
-    Verbosity(bool),
+    /// Requests a log level (`verbosity`); has no effect except the response `OK`.
+    Verbosity,
     /// Requests statistics (`stats`). Contains the rest of the line; empty for general statistics.
     Stats(&'a [u8]),
     /// Closes the connection without a response (`quit`).
@@ -169,6 +153,8 @@ pub enum Read<'a> {
         used: usize,
         /// The request, which borrows from the input.
         command: Command<'a>,
+        /// Whether the client wants no response (`noreply`).
+        noreply: bool,
     },
     /// The next request is incomplete.
     Need {
@@ -211,11 +197,23 @@ pub struct RequestReader {
     state: State,
 }
 
-/// A parsed line. [`Line::Store`] contains the size of the value, in bytes.
-enum Line<'a> {
-    Command(Command<'a>),
-    Store(Store<'a>, usize),
-    Refused { reply: &'static [u8], noreply: bool, block_bytes: Option<u64>, outdated: Option<&'a [u8]> },
+/// A command, or the error line to respond with.
+type Parsed<'a> = Result<Command<'a>, &'static [u8]>;
+
+struct Line<'a> {
+    /// The command; for a storage command, still without its value.
+    command: Parsed<'a>,
+    noreply: bool,
+    /// Size in bytes of the block that follows; `None` if the line announces none.
+    block_bytes: Option<u64>,
+    /// The key whose old value must be removed if the new one is rejected.
+    replaced: Option<&'a [u8]>,
+}
+
+impl<'a> Line<'a> {
+    fn new(command: Parsed<'a>, noreply: bool) -> Line<'a> {
+        Line { command, noreply, block_bytes: None, replaced: None }
+    }
 }
 
 impl RequestReader {
@@ -242,17 +240,10 @@ impl RequestReader {
     pub fn refuse_unfinished<'a>(&mut self, bytes: &'a [u8]) -> Option<Read<'a>> {
         let State::Block(total) = self.state else { return None };
         let line = &bytes[..memchr::memchr(b'\n', bytes)?];
-        let Line::Store(store, _) = parse_line(line.strip_suffix(b"\r").unwrap_or(line), &self.limits) else {
-            return None;
-        };
+        let Line { noreply, replaced, .. } = parse_line(line.strip_suffix(b"\r").unwrap_or(line), &self.limits);
         self.state = State::Swallow((total - bytes.len()) as u64);
-        Some(Read::Refused {
-            used: bytes.len(),
-            reply: OUT_OF_MEMORY,
-            noreply: store.noreply,
-            close: false,
-            outdated: (store.verb == Verb::Set).then_some(store.key),
-        })
+        let reply = OUT_OF_MEMORY;
+        Some(Read::Refused { used: bytes.len(), reply, noreply, close: false, outdated: replaced })
     }
 
     /// Reads `get key\r\n`. Returns `None` for any other request.
@@ -266,7 +257,7 @@ impl RequestReader {
             return None;
         }
         let get = Get { keys: Keys { words: key }, with_cas: false, touch: None };
-        Some(Read::Command { used: 4 + end + 1, command: Command::Get(get) })
+        Some(Read::Command { used: 4 + end + 1, command: Command::Get(get), noreply: false })
     }
 
     fn read_any<'a>(&mut self, bytes: &'a [u8]) -> Read<'a> {
@@ -320,39 +311,30 @@ impl RequestReader {
         let line = rest[..end].strip_suffix(b"\r").unwrap_or(&rest[..end]);
         let line_bytes = end + 1;
         self.state = State::Line(0);
-        match parse_line(line, &self.limits) {
-            Line::Store(store, data_bytes) => self.read_block(rest, at, line_bytes, store, data_bytes),
-            Line::Command(command) => Read::Command { used: at + line_bytes, command },
-            Line::Refused { reply, noreply, block_bytes, outdated } => {
-                let mut close = false;
+        let Line { command, noreply, block_bytes, replaced } = parse_line(line, &self.limits);
+        match (command, block_bytes) {
+            (Ok(Command::Store(mut store)), Some(block_bytes)) => {
+                let total = line_bytes.saturating_add(block_bytes as usize).saturating_add(2);
+                if rest.len() < total {
+                    self.state = State::Block(total);
+                    return Read::Need { used: at, more: total - rest.len() };
+                }
+                if &rest[total - 2..total] != b"\r\n" {
+                    return Read::Refused { used: at + total, reply: BAD_CHUNK, noreply, close: false, outdated: None };
+                }
+                store.data = &rest[line_bytes..total - 2];
+                Read::Command { used: at + total, command: Command::Store(store), noreply }
+            }
+            (Ok(command), _) => Read::Command { used: at + line_bytes, command, noreply },
+            (Err(reply), block_bytes) => {
+                let close = block_bytes.is_some_and(|bytes| bytes > self.limits.swallow_bytes);
                 if let Some(block_bytes) = block_bytes {
-                    close = block_bytes > self.limits.swallow_bytes;
                     self.state = if close { State::Closed } else { State::Swallow(block_bytes.saturating_add(2)) };
                 }
+                let outdated = replaced.filter(|_| reply == TOO_LARGE);
                 Read::Refused { used: at + line_bytes, reply, noreply, close, outdated }
             }
         }
-    }
-
-    fn read_block<'a>(
-        &mut self,
-        rest: &'a [u8],
-        at: usize,
-        line_bytes: usize,
-        mut store: Store<'a>,
-        data_bytes: usize,
-    ) -> Read<'a> {
-        let total = line_bytes.saturating_add(data_bytes).saturating_add(2);
-        if rest.len() < total {
-            self.state = State::Block(total);
-            return Read::Need { used: at, more: total - rest.len() };
-        }
-        if &rest[total - 2..total] != b"\r\n" {
-            let (reply, noreply) = (BAD_CHUNK, store.noreply);
-            return Read::Refused { used: at + total, reply, noreply, close: false, outdated: None };
-        }
-        store.data = &rest[line_bytes..total - 2];
-        Read::Command { used: at + total, command: Command::Store(store) }
     }
 
     /// Returns the maximum size in bytes of the line that starts `rest`. Examines only bytes within the smaller limit.
@@ -402,137 +384,104 @@ impl<'a> Words<'a> {
     }
 }
 
-const fn refused<'a>(reply: &'static [u8]) -> Line<'a> {
-    Line::Refused { reply, noreply: false, block_bytes: None, outdated: None }
-}
-
 fn parse_line<'a>(line: &'a [u8], limits: &Limits) -> Line<'a> {
-    let Some((name, rest)) = next_word(line) else { return refused(UNKNOWN_COMMAND) };
-    match name {
+    let (name, rest) = next_word(line).unwrap_or_default();
+    let command = match name {
         b"get" => get(rest, false, false, limits),
         b"gets" => get(rest, true, false, limits),
         b"gat" => get(rest, false, true, limits),
         b"gats" => get(rest, true, true, limits),
-        b"set" => store(Verb::Set, rest, limits),
-        b"add" => store(Verb::Add, rest, limits),
-        b"replace" => store(Verb::Replace, rest, limits),
-        b"append" => store(Verb::Append, rest, limits),
-        b"prepend" => store(Verb::Prepend, rest, limits),
-        b"cas" => store(Verb::Cas, rest, limits),
-        b"delete" | b"incr" | b"decr" | b"touch" => on_a_key(name, rest, limits),
-        b"flush_all" | b"verbosity" | b"version" | b"stats" | b"quit" => on_the_server(name, rest),
-        b"mn" => Line::Command(Command::Noop),
-        _ => refused(UNKNOWN_COMMAND),
-    }
+        b"set" => return store(Verb::Set, rest, limits),
+        b"add" => return store(Verb::Add, rest, limits),
+        b"replace" => return store(Verb::Replace, rest, limits),
+        b"append" => return store(Verb::Append, rest, limits),
+        b"prepend" => return store(Verb::Prepend, rest, limits),
+        b"cas" => return store(Verb::Cas, rest, limits),
+        b"delete" | b"incr" | b"decr" | b"touch" => return on_a_key(name, rest, limits),
+        b"flush_all" | b"verbosity" => return on_the_server(name, rest),
+        b"version" => Ok(Command::Version),
+        b"quit" => Ok(Command::Quit),
+        b"stats" => Ok(Command::Stats(rest.trim_ascii())),
+        b"mn" => Ok(Command::Noop),
+        _ => Err(UNKNOWN_COMMAND),
+    };
+    Line::new(command, false)
 }
 
-fn get<'a>(rest: &'a [u8], with_cas: bool, has_exptime: bool, limits: &Limits) -> Line<'a> {
+fn get<'a>(rest: &'a [u8], with_cas: bool, has_exptime: bool, limits: &Limits) -> Parsed<'a> {
     let (exptime, words) = match next_word(rest) {
         Some((word, behind)) if has_exptime => (Some(word), behind),
         _ => (None, rest),
     };
     let keys = Keys { words };
     if { keys }.any(|key| key.len() > limits.key_bytes) {
-        return refused(BAD_LINE);
+        return Err(BAD_LINE);
     }
     if { keys }.next().is_none() {
-        return refused(UNKNOWN_COMMAND);
+        return Err(UNKNOWN_COMMAND);
     }
-    let touch = exptime.and_then(expiry);
-    if exptime.is_some() && touch.is_none() {
-        return refused(BAD_EXPTIME);
-    }
-    Line::Command(Command::Get(Get { keys, with_cas, touch }))
+    let touch = exptime.map(|exptime| expiry(exptime).ok_or(BAD_EXPTIME)).transpose()?;
+    Ok(Command::Get(Get { keys, with_cas, touch }))
 }
 
 /// Parses an exptime. Keeps the low 32 bits, like memcached.
 fn expiry(word: &[u8]) -> Option<Expiry> {
     decimal::signed_of_c(word).map(|seconds| Expiry::from_exptime(seconds as i32))
 }
-fn client_flags(word: &[u8]) -> Option<u32> {
-    decimal::unsigned_of_c(word).map(|flags| flags as u32)
-}
 
 /// Parses the words of a storage command: `set key flags exptime bytes [cas] [noreply]`.
 fn store<'a>(verb: Verb, rest: &'a [u8], limits: &Limits) -> Line<'a> {
     let wanted = if verb == Verb::Cas { 5 } else { 4 };
     let (found, noreply) = Words::split(rest, wanted);
-    let [key, flags_word, exptime_word, bytes_word, cas_word, ..] = found.words;
+    let [key, flags, exptime, bytes, cas, ..] = found.words;
     // The announced block follows even if the line is invalid.
-    let block_bytes = if found.count >= 4 { decimal::unsigned(bytes_word) } else { None };
-    let refuse = |reply| Line::Refused { reply, noreply, block_bytes, outdated: None };
-    if found.count < wanted || found.count > wanted + 1 {
-        return refuse(UNKNOWN_COMMAND);
-    }
-    let Some(data_bytes) = block_bytes else { return refuse(BAD_LINE) };
-    let (Some(client_flags), Some(expiry)) = (client_flags(flags_word), expiry(exptime_word)) else {
-        return refuse(BAD_LINE);
+    let block_bytes = if found.count >= 4 { decimal::unsigned(bytes) } else { None };
+    let cas = if verb == Verb::Cas { decimal::unsigned_of_c(cas) } else { None };
+    let has_cas = cas.is_some() || verb != Verb::Cas;
+    let command = match (decimal::unsigned_of_c(flags), expiry(exptime), block_bytes) {
+        _ if found.count < wanted || found.count > wanted + 1 => Err(UNKNOWN_COMMAND),
+        (Some(flags), Some(expiry), Some(bytes)) if key.len() <= limits.key_bytes && has_cas => {
+            let store = Store { verb, key, client_flags: flags as u32, expiry, cas, data: b"" };
+            if bytes <= limits.value_bytes as u64 { Ok(Command::Store(store)) } else { Err(TOO_LARGE) }
+        }
+        _ => Err(BAD_LINE),
     };
-    let cas = if verb == Verb::Cas { decimal::unsigned_of_c(cas_word) } else { None };
-    if key.len() > limits.key_bytes || verb == Verb::Cas && cas.is_none() {
-        return refuse(BAD_LINE);
-    }
-    match usize::try_from(data_bytes) {
-        Ok(data_bytes) if data_bytes <= limits.value_bytes => {
-            Line::Store(Store { verb, key, client_flags, expiry, cas, noreply, data: b"" }, data_bytes)
-        }
-        _ => {
-            // Only a `set` drops the old value, as in memcached 1.6.18.
-            let outdated = (verb == Verb::Set).then_some(key);
-            Line::Refused { reply: TOO_LARGE, noreply, block_bytes, outdated }
-        }
-    }
+    // Only a `set` drops the old value, as in memcached 1.6.18.
+    Line { command, noreply, block_bytes, replaced: (verb == Verb::Set).then_some(key) }
 }
 
 fn on_a_key<'a>(name: &[u8], rest: &'a [u8], limits: &Limits) -> Line<'a> {
     let wanted = if name == b"delete" { 1 } else { 2 };
     let (found, noreply) = Words::split(rest, wanted);
     let [key, argument, ..] = found.words;
-    let refuse = |reply| Line::Refused { reply, noreply, block_bytes: None, outdated: None };
-    if found.count < wanted || found.count > 3 {
-        return refuse(UNKNOWN_COMMAND);
-    }
     // Old clients send `delete key 0`; memcached still accepts it.
-    if name == b"delete" && found.count - usize::from(noreply) > 1 && (argument != b"0" || found.count == 3 && !noreply)
-    {
-        return refuse(DELETE_WITH_TIME);
-    }
-    if key.len() > limits.key_bytes {
-        return refuse(BAD_LINE);
-    }
-    Line::Command(match name {
-        b"delete" => Command::Delete { key, noreply },
-        b"touch" => match expiry(argument) {
-            Some(expiry) => Command::Touch { key, expiry, noreply },
-            None => return refuse(BAD_EXPTIME),
-        },
-        _ => match decimal::unsigned_of_c(argument) {
-            Some(delta) => Command::Count { key, delta, down: name == b"decr", noreply },
-            None => return refuse(BAD_DELTA),
-        },
-    })
+    let is_zero = argument == b"0" && (found.count < 3 || noreply);
+    let command = match name {
+        _ if found.count < wanted || found.count > 3 => Err(UNKNOWN_COMMAND),
+        b"delete" if found.count - usize::from(noreply) > 1 && !is_zero => Err(DELETE_WITH_TIME),
+        _ if key.len() > limits.key_bytes => Err(BAD_LINE),
+        b"delete" => Ok(Command::Delete(key)),
+        b"touch" => expiry(argument).map(|expiry| Command::Touch { key, expiry }).ok_or(BAD_EXPTIME),
+        _ => {
+            let delta = decimal::unsigned_of_c(argument).ok_or(BAD_DELTA);
+            delta.map(|delta| Command::Count { key, delta, down: name == b"decr" })
+        }
+    };
+    Line::new(command, noreply)
 }
 
 fn on_the_server<'a>(name: &[u8], rest: &'a [u8]) -> Line<'a> {
     let (found, noreply) = Words::split(rest, 0);
-    let refuse = |reply| Line::Refused { reply, noreply, block_bytes: None, outdated: None };
-    match name {
-        b"version" => Line::Command(Command::Version),
-        b"quit" => Line::Command(Command::Quit),
-        b"stats" => Line::Command(Command::Stats(rest.trim_ascii())),
-        b"verbosity" if found.count == 0 => refuse(UNKNOWN_COMMAND),
-        b"verbosity" if decimal::unsigned(found.words[0]).is_none() && !noreply => refuse(BAD_LINE),
-        b"verbosity" => Line::Command(Command::Verbosity(noreply)),
-        _ => {
-            let delay_s = match found.count - usize::from(noreply) {
-                0 => 0,
-                1 => match decimal::signed_of_c(found.words[0]) {
-                    Some(delay_s) => (delay_s as i32).max(0).unsigned_abs(),
-                    None => return refuse(BAD_EXPTIME),
-                },
-                _ => return refuse(UNKNOWN_COMMAND),
-            };
-            Line::Command(Command::FlushAll { delay_s, noreply })
+    let command = match (name, found.count - usize::from(noreply)) {
+        (b"verbosity", _) if found.count == 0 => Err(UNKNOWN_COMMAND),
+        (b"verbosity", _) if decimal::unsigned(found.words[0]).is_none() && !noreply => Err(BAD_LINE),
+        (b"verbosity", _) => Ok(Command::Verbosity),
+        (_, 0) => Ok(Command::FlushAll(0)),
+        (_, 1) => {
+            let delay_s = decimal::signed_of_c(found.words[0]).ok_or(BAD_EXPTIME);
+            delay_s.map(|delay_s| Command::FlushAll((delay_s as i32).max(0).unsigned_abs()))
         }
-    }
+        _ => Err(UNKNOWN_COMMAND),
+    };
+    Line::new(command, noreply)
 }
