@@ -22,7 +22,7 @@ pub(super) struct CacheState {
     pub(super) input_reserved: usize,
     pub(super) unsent_reserved: usize,
     /// Keys of a request that still need a lookup; `None` if no keys remain.
-    pub(super) rest: Option<Box<PendingMultiGet>>,
+    pub(super) rest: Rest,
     pub(super) over: CloseState,
     /// Whether the next response waits for memory. Implies `blocked`.
     pub(super) lacks_memory: bool,
@@ -70,6 +70,9 @@ pub(super) enum CloseState {
     /// The connection is closed, and its remaining bytes are being sent.
     Closing,
 }
+
+/// The rest of a request; `None` if the request is complete.
+pub(super) type Rest = Option<Box<PendingMultiGet>>;
 
 /// The rest of a request for many values whose responses exceed the output limit.
 pub(super) struct PendingMultiGet {

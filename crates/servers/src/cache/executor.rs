@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use net::Nanos;
 use wire::detect_cache_protocol::{Detected, detect};
 
-use super::connection_state::{CloseState, Connection, MultiGetKind, PendingMultiGet, ProtocolState};
+use super::connection_state::{CloseState, Connection, MultiGetKind, PendingMultiGet, ProtocolState, Rest};
 use super::{CacheProtocol, CacheShared, INPUT_BYTES_MAX, OUT_BYTES_MAX, PIECE_BYTES};
 
 pub(super) struct Executor {
@@ -73,25 +73,27 @@ impl Executor {
     /// Executes requests until one is incomplete or responses must be sent. Returns the number of bytes used.
     #[inline]
     pub(super) fn take_requests(&mut self, connection: &mut Connection, bytes: &[u8]) -> usize {
-        let used = self.take_available(connection, bytes);
+        (connection.state.lacks, connection.state.unfinished) = (0, 0);
+        if connection.state.rest.is_some() {
+            self.take_rest(connection);
+        }
+        let mut at = 0;
+        while at < bytes.len() && connection.takes() && connection.state.lacks == 0 {
+            if self.is_full() {
+                connection.blocked = true;
+                break;
+            }
+            at += match connection.state.protocol {
+                ProtocolState::Memcached(_) => self.take_memcached(connection, &bytes[at..]),
+                ProtocolState::Redis(_) => self.take_redis(connection, &bytes[at..]),
+                ProtocolState::Http(_) => self.take_http(connection, &bytes[at..]),
+                ProtocolState::Unknown => self.take_first(connection, &bytes[at..]),
+            };
+        }
         if connection.state.input_reserved != 0 && connection.state.unfinished == 0 {
             self.shared.in_flight.set(&mut connection.state.input_reserved, 0);
         }
-        used
-    }
-
-    #[inline]
-    fn take_available(&mut self, connection: &mut Connection, bytes: &[u8]) -> usize {
-        (connection.state.lacks, connection.state.unfinished) = (0, 0);
-        if connection.state.rest.is_some() && !self.take_rest(connection) {
-            return 0;
-        }
-        match connection.state.protocol {
-            ProtocolState::Memcached(_) => self.take_memcached(connection, bytes),
-            ProtocolState::Redis(_) => self.take_redis(connection, bytes),
-            ProtocolState::Http(_) => self.take_http(connection, bytes),
-            ProtocolState::Unknown => self.take_first(connection, bytes),
-        }
+        at
     }
 
     /// Reserves memory for a partly received request. Returns whether there was enough memory.
@@ -123,7 +125,10 @@ impl Executor {
     #[cold]
     fn take_first(&mut self, connection: &mut Connection, bytes: &[u8]) -> usize {
         let protocol = match detect(bytes) {
-            Detected::Need => return 0,
+            Detected::Need => {
+                connection.state.lacks = 1;
+                return 0;
+            }
             Detected::Memcached => Ok(CacheProtocol::Memcached),
             Detected::Resp => Ok(CacheProtocol::Redis),
             Detected::Http => Ok(CacheProtocol::Http),
@@ -132,20 +137,18 @@ impl Executor {
             Detected::MemcachedBinary => Err("ERROR memcached's binary protocol is not spoken here, its text is\r\n"),
             Detected::Unknown => Err("ERROR not memcached's text, RESP or HTTP/1.1\r\n"),
         };
-        match protocol {
-            Ok(protocol) => {
-                connection.state.protocol = ProtocolState::new(protocol, &self.shared);
-                // memcached answers an empty line with an error, except before the first request.
-                let is_skipped = |byte: &u8| protocol == CacheProtocol::Memcached && byte.is_ascii_whitespace();
-                let from = bytes.iter().position(|byte| !is_skipped(byte)).unwrap_or(0);
-                from + self.take_available(connection, &bytes[from..])
-            }
+        let protocol = match protocol {
+            Ok(protocol) => protocol,
             Err(refusal) => {
                 self.out.extend_from_slice(refusal.as_bytes());
                 connection.state.over = CloseState::Answered { linger: !refusal.is_empty() };
-                bytes.len()
+                return bytes.len();
             }
-        }
+        };
+        connection.state.protocol = ProtocolState::new(protocol, &self.shared);
+        // memcached answers an empty line with an error, except before the first request.
+        let is_skipped = |byte: &u8| protocol == CacheProtocol::Memcached && byte.is_ascii_whitespace();
+        bytes.iter().position(|byte| !is_skipped(byte)).unwrap_or(0)
     }
 
     /// Appends values while memory and output have room. Returns the remaining keys, or `None` if none remain.
@@ -155,7 +158,7 @@ impl Executor {
         kind: MultiGetKind,
         mut keys: impl Iterator<Item = &'k [u8]>,
         push_value: impl Fn(&mut Self, &[u8]),
-    ) -> Option<Box<PendingMultiGet>> {
+    ) -> Rest {
         while let Some(key) = keys.next() {
             if self.is_full() || self.lacks_memory_for(key) {
                 return Some(PendingMultiGet::new(kind, std::iter::once(key).chain(keys)));
@@ -165,23 +168,19 @@ impl Executor {
         None
     }
 
-    /// Continues a request for many values. Returns whether the request is complete.
-    fn take_rest(&mut self, connection: &mut Connection) -> bool {
-        let Some(mut rest) = connection.state.rest.take() else { return true };
+    /// Continues a request for many values.
+    fn take_rest(&mut self, connection: &mut Connection) {
+        let Some(mut rest) = connection.state.rest.take() else { return };
         let kind = rest.kind;
         loop {
-            if self.is_full() {
-                connection.blocked = true;
-                connection.state.rest = Some(rest);
-                return false;
-            }
             let from = rest.from;
+            let is_full = self.is_full();
             let Some(key) = rest.next() else { break };
-            if self.lacks_memory_for(key) {
+            if is_full || self.lacks_memory_for(key) {
                 rest.from = from;
-                (connection.blocked, connection.state.lacks_memory) = (true, true);
+                (connection.blocked, connection.state.lacks_memory) = (true, !is_full);
                 connection.state.rest = Some(rest);
-                return false;
+                return;
             }
             match kind {
                 MultiGetKind::Memcached { with_cas, touch } => self.text_value(key, with_cas, touch),
@@ -191,7 +190,6 @@ impl Executor {
         if let MultiGetKind::Memcached { .. } = kind {
             self.out.extend_from_slice(b"END\r\n");
         }
-        true
     }
 
     pub(super) fn too_slow(&mut self, connection: &mut Connection) {

@@ -16,90 +16,78 @@ const NOT_FOUND: (&str, Length) = ("404 Not Found", Length::Known(0));
 const NO_CONTENT: (&str, Length) = ("204 No Content", Length::Nothing);
 
 impl Executor {
+    /// Executes a request or skips a body. Returns the number of bytes used.
     pub(super) fn take_http(&mut self, connection: &mut Connection, bytes: &[u8]) -> usize {
         let ProtocolState::Http(http) = &mut connection.state.protocol else { return 0 };
         let heads = self.shared.heads;
-        let mut at = 0;
-        while at < bytes.len() {
-            if self.is_full() {
-                connection.blocked = true;
-                break;
-            }
-            let rest = &bytes[at..];
-            if let Some((reader, refusal, keep_alive)) = &mut http.body {
-                match reader.read(rest, |_| {}) {
-                    Ok(None) => return bytes.len(),
-                    Ok(Some(used)) => {
-                        at += used;
-                        let (refusal, keep_alive) = (*refusal, *keep_alive && !self.is_ending);
-                        http.body = None;
-                        self.http_failure(refusal.status(), refusal, keep_alive, false);
-                        if keep_alive {
-                            continue;
-                        }
+        if let Some((reader, refusal, keep_alive)) = &mut http.body {
+            let (refusal, keep_alive) = (*refusal, *keep_alive && !self.is_ending);
+            match reader.read(bytes, |_| {}) {
+                Ok(None) => return bytes.len(),
+                Ok(Some(used)) => {
+                    http.body = None;
+                    self.http_failure(refusal.status(), refusal, keep_alive, false);
+                    if keep_alive {
+                        return used;
                     }
-                    Err(error) => self.http_failure(error.status(), error, false, false),
                 }
-                connection.state.over = CloseState::Answered { linger: true };
-                break;
+                Err(error) => self.http_failure(error.status(), error, false, false),
             }
-            if rest.len() < http.parse_at {
-                let from = http.seen.saturating_sub(3).min(rest.len());
-                http.seen = rest.len();
-                if !rest[from..].windows(4).any(|end| end == b"\r\n\r\n") {
-                    break;
-                }
-            }
-            let (request, head_bytes) = match parse_request(rest, &heads) {
-                Ok(Some(read)) => read,
-                Ok(None) => {
-                    http.parse_at = 2 * rest.len();
-                    http.seen = rest.len();
-                    if !self.reserve(connection, rest.len()) {
-                        self.out_of_memory(connection);
-                        return bytes.len();
-                    }
-                    break;
-                }
-                Err(error) => {
-                    self.http_failure(error.status(), error, false, false);
-                    connection.state.over = CloseState::Answered { linger: true };
-                    break;
-                }
-            };
-            at += head_bytes;
-            (http.parse_at, http.seen) = (0, 0);
-            let on = request.keep_alive && !self.is_ending;
-            let keep_alive = KeepAlive::new(on, request.minor_version);
-            let parsed = cache_http::parse(&request, &self.shared.targets);
-            if let Err(cache_http::Refusal::ValueTooLarge { .. }) = parsed {
-                self.http_outdate(&request);
-            }
-            let is_head = request.method == "HEAD";
-            match parsed {
-                Ok(Operation::Get { key, head: false }) if self.lacks_memory_for(&key.decode()) => {
-                    self.http_failure(503, "out of memory", on, false);
-                }
-                Ok(operation) => self.http_answer(operation, keep_alive),
-                // The final response replaces `100 Continue`. The client may still send the body, so close.
-                Err(refusal) if request.expect_continue && at == bytes.len() => {
-                    self.http_failure(refusal.status(), refusal, false, is_head);
-                    connection.state.over = CloseState::Answered { linger: true };
-                    break;
-                }
-                Err(refusal) if !matches!(request.body, Body::None | Body::Length(0)) => {
-                    let reader = BodyReader::new(request.body, &heads, BODY_BYTES_MAX);
-                    http.body = Some((reader, refusal, on));
-                    continue;
-                }
-                Err(refusal) => self.http_failure(refusal.status(), refusal, on, is_head),
-            }
-            if !on {
-                connection.state.over = CloseState::Answered { linger: request.keep_alive };
-                break;
+            connection.state.over = CloseState::Answered { linger: true };
+            return bytes.len();
+        }
+        if bytes.len() < http.parse_at {
+            let from = http.seen.saturating_sub(3).min(bytes.len());
+            http.seen = bytes.len();
+            if !bytes[from..].windows(4).any(|end| end == b"\r\n\r\n") {
+                connection.state.lacks = 1;
+                return 0;
             }
         }
-        at
+        let (request, head_bytes) = match parse_request(bytes, &heads) {
+            Ok(Some(read)) => read,
+            Ok(None) => {
+                (http.parse_at, http.seen) = (2 * bytes.len(), bytes.len());
+                connection.state.lacks = 1;
+                if !self.reserve(connection, bytes.len()) {
+                    self.out_of_memory(connection);
+                }
+                return 0;
+            }
+            Err(error) => {
+                self.http_failure(error.status(), error, false, false);
+                connection.state.over = CloseState::Answered { linger: true };
+                return 0;
+            }
+        };
+        (http.parse_at, http.seen) = (0, 0);
+        let on = request.keep_alive && !self.is_ending;
+        let keep_alive = KeepAlive::new(on, request.minor_version);
+        let parsed = cache_http::parse(&request, &self.shared.targets);
+        if let Err(cache_http::Refusal::ValueTooLarge { .. }) = parsed {
+            self.http_outdate(&request);
+        }
+        let is_head = request.method == "HEAD";
+        match parsed {
+            Ok(Operation::Get { key, head: false }) if self.lacks_memory_for(&key.decode()) => {
+                self.http_failure(503, "out of memory", on, false);
+            }
+            Ok(operation) => self.http_answer(operation, keep_alive),
+            // The final response replaces `100 Continue`. The client may still send the body, so close.
+            Err(refusal) if request.expect_continue && head_bytes == bytes.len() => {
+                self.http_failure(refusal.status(), refusal, false, is_head);
+                connection.state.over = CloseState::Answered { linger: true };
+            }
+            Err(refusal) if !matches!(request.body, Body::None | Body::Length(0)) => {
+                http.body = Some((BodyReader::new(request.body, &heads, BODY_BYTES_MAX), refusal, on));
+                return head_bytes;
+            }
+            Err(refusal) => self.http_failure(refusal.status(), refusal, on, is_head),
+        }
+        if !on && connection.state.over == CloseState::No {
+            connection.state.over = CloseState::Answered { linger: request.keep_alive };
+        }
+        head_bytes
     }
 
     /// Drops the old value of a key whose new value is too long.

@@ -4,80 +4,65 @@ use cache::{Item, Meta, Mode, Refusal};
 use wire::decimal;
 use wire::memcached::{Command, Expiry, Get, Read, Store, Verb, compose_number, compose_value, compose_value_end};
 
-use super::connection_state::{CloseState, Connection, MultiGetKind, PendingMultiGet, ProtocolState};
+use super::connection_state::{CloseState, Connection, MultiGetKind, ProtocolState, Rest};
 use super::executor::Executor;
 use super::statistics::MEMCACHED_VERSION;
 
 const NON_NUMERIC: &[u8] = b"CLIENT_ERROR cannot increment or decrement non-numeric value\r\n";
 
 impl Executor {
+    /// Executes a request. Returns the number of bytes used.
     #[inline]
     pub(super) fn take_memcached(&mut self, connection: &mut Connection, bytes: &[u8]) -> usize {
-        let mut at = 0;
-        while at < bytes.len() {
-            if self.is_full() {
-                connection.blocked = true;
-                break;
+        let ProtocolState::Memcached(reader) = &mut connection.state.protocol else { return 0 };
+        let mut read = reader.read(bytes);
+        let mut skipped = 0;
+        if let Read::Need { used, more } = read
+            && !self.reserve(connection, bytes.len() - used + more)
+            && let ProtocolState::Memcached(reader) = &mut connection.state.protocol
+        {
+            let Some(refused) = reader.refuse_unfinished(&bytes[used..]) else {
+                self.out_of_memory(connection);
+                return bytes.len();
+            };
+            (read, skipped) = (refused, used);
+            connection.state.unfinished = 0;
+        }
+        match read {
+            Read::Command { used, command, noreply } => {
+                match command {
+                    Command::Get(get) => {
+                        let rest = self.text_get(get);
+                        (connection.blocked, connection.state.rest) = (rest.is_some(), rest);
+                    }
+                    Command::Store(store) => self.text_store(&store, noreply),
+                    Command::Quit => connection.state.over = CloseState::Answered { linger: false },
+                    other => self.text_other(other, noreply),
+                }
+                used
             }
-            let ProtocolState::Memcached(reader) = &mut connection.state.protocol else { break };
-            let mut read = reader.read(&bytes[at..]);
-            if let Read::Need { used, more } = read
-                && !self.reserve(connection, bytes.len() - at - used + more)
-                && let ProtocolState::Memcached(reader) = &mut connection.state.protocol
-            {
-                at += used;
-                let Some(refused) = reader.refuse_unfinished(&bytes[at..]) else {
-                    self.out_of_memory(connection);
-                    return bytes.len();
-                };
-                read = refused;
-                connection.state.unfinished = 0;
+            Read::Need { used, more } => {
+                connection.state.lacks = more;
+                used
             }
-            match read {
-                Read::Command { used, command, noreply } => {
-                    at += used;
-                    match command {
-                        Command::Get(get) => {
-                            if let Some(rest) = self.text_get(get) {
-                                connection.state.rest = Some(rest);
-                                connection.blocked = true;
-                                break;
-                            }
-                        }
-                        Command::Store(store) => self.text_store(&store, noreply),
-                        Command::Quit => {
-                            connection.state.over = CloseState::Answered { linger: false };
-                            break;
-                        }
-                        other => self.text_other(other, noreply),
-                    }
+            Read::Refused { used, reply, noreply, close, outdated } => {
+                if let Some(key) = outdated {
+                    self.shared.cache.hold(key).outdate(self.now_ms);
                 }
-                Read::Need { used, more } => {
-                    at += used;
-                    connection.state.lacks = more;
-                    break;
+                if !noreply {
+                    self.out.extend_from_slice(reply);
                 }
-                Read::Refused { used, reply, noreply, close, outdated } => {
-                    at += used;
-                    if let Some(key) = outdated {
-                        self.shared.cache.hold(key).outdate(self.now_ms);
-                    }
-                    if !noreply {
-                        self.out.extend_from_slice(reply);
-                    }
-                    if close {
-                        connection.state.over = CloseState::Answered { linger: true };
-                        break;
-                    }
+                if close {
+                    connection.state.over = CloseState::Answered { linger: true };
                 }
+                skipped + used
             }
         }
-        at
     }
 
     /// Answers `get` and its variants. Returns the remaining keys if responses must be sent first, otherwise `None`.
     #[inline]
-    fn text_get(&mut self, get: Get<'_>) -> Option<Box<PendingMultiGet>> {
+    fn text_get(&mut self, get: Get<'_>) -> Rest {
         let kind = MultiGetKind::Memcached { with_cas: get.with_cas, touch: get.touch };
         let rest = self.push_values(kind, get.keys, |core, key| core.text_value(key, get.with_cas, get.touch));
         if rest.is_none() {

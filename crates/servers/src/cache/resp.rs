@@ -7,7 +7,7 @@ use wire::resp::{
     compose_null, parse_set,
 };
 
-use super::connection_state::{CloseState, Connection, MultiGetKind, PendingMultiGet, ProtocolState, Redis};
+use super::connection_state::{CloseState, Connection, MultiGetKind, ProtocolState, Redis, Rest};
 use super::executor::{Executor, REDIS_OUT_OF_MEMORY};
 use super::statistics::{REDIS_VERSION, redis_policy};
 
@@ -16,74 +16,50 @@ const NOT_AN_INTEGER: &[u8] = b"-ERR value is not an integer or out of range\r\n
 const OVERFLOW: &[u8] = b"-ERR increment or decrement would overflow\r\n";
 const OK: &[u8] = b"+OK\r\n";
 
-enum After {
-    Next,
-    Close,
-    PendingMultiGet(Box<PendingMultiGet>),
-}
-
 impl Executor {
+    /// Executes a request. Returns the number of bytes used.
     #[inline]
     pub(super) fn take_redis(&mut self, connection: &mut Connection, bytes: &[u8]) -> usize {
         let ProtocolState::Redis(redis) = &mut connection.state.protocol else { return 0 };
         let Redis { reader, version } = &mut **redis;
-        let mut at = 0;
-        while at < bytes.len() {
-            if self.is_full() {
-                connection.blocked = true;
-                break;
+        match reader.read(bytes) {
+            Read::Request { used, request } => {
+                let mut rest = None;
+                match request.command() {
+                    Ok(Name::Get) => rest = self.redis_values(*version, std::iter::once(request.argument(1))),
+                    Ok(Name::Mget) => {
+                        compose_array(&mut self.out, request.count() - 1);
+                        rest = self.redis_values(*version, request.arguments().skip(1));
+                    }
+                    Ok(Name::Quit) => {
+                        self.out.extend_from_slice(OK);
+                        connection.state.over = CloseState::Answered { linger: false };
+                    }
+                    Ok(command) => {
+                        let id = connection.conn.map_or(0, |conn| conn.index() as i64 + 1);
+                        self.redis_command(command, &request, version, id);
+                    }
+                    Err(wire::resp::Refusal::UnknownCommand) => unknown_command(&mut self.out, &request),
+                    Err(refusal) => refusal.compose(&mut self.out),
+                }
+                (connection.blocked, connection.state.rest) = (rest.is_some(), rest);
+                used
             }
-            match reader.read(&bytes[at..]) {
-                Read::Request { used, request } => {
-                    at += used;
-                    let after = match request.command() {
-                        Ok(Name::Get) => self.redis_values(*version, std::iter::once(request.argument(1))),
-                        Ok(command) => {
-                            let id = connection.conn.map_or(0, |conn| conn.index() as i64 + 1);
-                            self.redis_command(command, &request, version, id)
-                        }
-                        Err(wire::resp::Refusal::UnknownCommand) => {
-                            unknown_command(&mut self.out, &request);
-                            After::Next
-                        }
-                        Err(refusal) => {
-                            refusal.compose(&mut self.out);
-                            After::Next
-                        }
-                    };
-                    match after {
-                        After::Next => {}
-                        After::Close => {
-                            connection.state.over = CloseState::Answered { linger: false };
-                            break;
-                        }
-                        After::PendingMultiGet(rest) => {
-                            connection.state.rest = Some(rest);
-                            connection.blocked = true;
-                            break;
-                        }
-                    }
+            Read::Need { used, more } => {
+                connection.state.lacks = more;
+                if !self.reserve(connection, bytes.len() - used + more) {
+                    self.out_of_memory(connection);
                 }
-                Read::Need { used, more } => {
-                    at += used;
-                    connection.state.lacks = more;
-                    if !self.reserve(connection, bytes.len() - at + more) {
-                        self.out_of_memory(connection);
-                        return bytes.len();
-                    }
-                    break;
+                used
+            }
+            Read::Refused { used, refusal } => {
+                refusal.compose(&mut self.out);
+                if refusal.closes() {
+                    connection.state.over = CloseState::Answered { linger: true };
                 }
-                Read::Refused { used, refusal } => {
-                    at += used;
-                    refusal.compose(&mut self.out);
-                    if refusal.closes() {
-                        connection.state.over = CloseState::Answered { linger: true };
-                        break;
-                    }
-                }
+                used
             }
         }
-        at
     }
 
     #[inline]
@@ -99,16 +75,14 @@ impl Executor {
     }
 
     #[inline]
-    fn redis_values<'k>(&mut self, version: Version, keys: impl Iterator<Item = &'k [u8]>) -> After {
-        let kind = MultiGetKind::Redis(version);
-        let rest = self.push_values(kind, keys, |core, key| core.redis_value(key, version));
-        rest.map_or(After::Next, After::PendingMultiGet)
+    fn redis_values<'k>(&mut self, version: Version, keys: impl Iterator<Item = &'k [u8]>) -> Rest {
+        self.push_values(MultiGetKind::Redis(version), keys, |core, key| core.redis_value(key, version))
     }
 
-    fn redis_command(&mut self, name: Name, request: &Request<'_, '_>, version: &mut Version, id: i64) -> After {
+    fn redis_command(&mut self, name: Name, request: &Request<'_, '_>, version: &mut Version, id: i64) {
         let key = request.argument(1);
         match name {
-            Name::Get => self.redis_value(key, *version),
+            Name::Get | Name::Mget | Name::Quit => {} // Handled in `take_redis`.
             Name::Set => self.redis_set(request, *version),
             Name::Setex => self.redis_setex(request, 1000),
             Name::Psetex => self.redis_setex(request, 1),
@@ -129,10 +103,6 @@ impl Executor {
                 let keys = request.arguments().skip(1);
                 let count = keys.filter(|key| cache.hold(key).delete(self.now_ms)).count();
                 compose_integer(&mut self.out, count as i64);
-            }
-            Name::Mget => {
-                compose_array(&mut self.out, request.count() - 1);
-                return self.redis_values(*version, request.arguments().skip(1));
             }
             Name::Mset => self.redis_mset(request),
             Name::Exists => {
@@ -191,12 +161,7 @@ impl Executor {
             Name::Client => self.unknown_subcommand(name, key),
             Name::Select if key == b"0" => self.out.extend_from_slice(OK),
             Name::Select => self.out.extend_from_slice(b"-ERR DB index is out of range\r\n"),
-            Name::Quit => {
-                self.out.extend_from_slice(OK);
-                return After::Close;
-            }
         }
-        After::Next
     }
 
     fn redis_store(&self, mode: Mode, key: &[u8], value: &[u8], meta: Meta) -> Result<u64, Refusal> {
