@@ -35,7 +35,7 @@ use wire::http2::RequestHead;
 use self::connection_state::{HttpState, Phase, Stream};
 use self::delay_distributions::{Delays, Law};
 use self::parsed_request::{Memo, ParsedRequest};
-use self::prebuilt_responses::Answers;
+use self::prebuilt_responses::{Answers, DELAYED, ROOT_BODY};
 use crate::connection_deadlines::NEVER;
 use crate::connections::{Connections, Waits};
 use crate::delay_queue::DelayQueue;
@@ -283,7 +283,7 @@ impl Http {
     fn answer_due<D: Driver>(&mut self, driver: &mut D, conn: Conn, asked: ParsedRequest, received: Nanos) {
         let slot = conn.index();
         let reply = asked.reply(self.ends_connection(slot));
-        self.answers.whole(&mut self.out, reply, "text/plain", prebuilt_responses::ROOT_BODY);
+        self.answers.push(&mut self.out, reply, &DELAYED, ROOT_BODY);
         self.answered(slot, reply.keep_alive, asked.keep_alive);
         let sent = driver.send(conn, &self.out);
         self.out.clear();

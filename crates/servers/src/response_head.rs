@@ -1,6 +1,5 @@
 //! Writes heads of HTTP/1 responses.
 
-use std::fmt::Display;
 use std::io::Write;
 
 use wire::decimal;
@@ -33,6 +32,7 @@ pub(crate) struct Reply {
 }
 
 impl Reply {
+    pub(crate) const PERSIST: Reply = Reply { keep_alive: KeepAlive::Implicit, head_only: false };
     pub(crate) const CLOSE: Reply = Reply { keep_alive: KeepAlive::Close, head_only: false };
 }
 
@@ -45,10 +45,26 @@ pub(crate) enum Length {
     Nothing,
 }
 
+/// The parts of a head that differ between responses. Empty texts are left out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Head {
+    pub(crate) status: u16,
+    pub(crate) content_type: &'static str,
+    pub(crate) length: Length,
+    /// Methods that the target allows.
+    pub(crate) allow: &'static str,
+}
+
+impl Head {
+    pub(crate) const fn new(status: u16, content_type: &'static str, length: Length) -> Head {
+        Head { status, content_type, length, allow: "" }
+    }
+}
+
 /// Appends the status line, the headers of every response, and `Connection` if it is needed.
 #[inline]
-pub(crate) fn push_status(out: &mut Vec<u8>, stamp: &[u8], status: &str, keep_alive: KeepAlive) {
-    for part in ["HTTP/1.1 ", status, "\r\n"] {
+pub(crate) fn push_status(out: &mut Vec<u8>, stamp: &[u8], status: u16, keep_alive: KeepAlive) {
+    for part in ["HTTP/1.1 ", status_line(status), "\r\n"] {
         out.extend_from_slice(part.as_bytes());
     }
     out.extend_from_slice(stamp);
@@ -60,24 +76,16 @@ pub(crate) fn push_status(out: &mut Vec<u8>, stamp: &[u8], status: &str, keep_al
 }
 
 #[inline]
-pub(crate) fn push_head(
-    out: &mut Vec<u8>,
-    stamp: &[u8],
-    status: &str,
-    keep_alive: KeepAlive,
-    content_type: &str,
-    length: Length,
-    allowed: &str,
-) {
-    push_status(out, stamp, status, keep_alive);
-    for (name, value) in [("Content-Type: ", content_type), ("Allow: ", allowed)] {
+pub(crate) fn push_head(out: &mut Vec<u8>, stamp: &[u8], keep_alive: KeepAlive, head: &Head) {
+    push_status(out, stamp, head.status, keep_alive);
+    for (name, value) in [("Content-Type: ", head.content_type), ("Allow: ", head.allow)] {
         if !value.is_empty() {
             out.extend_from_slice(name.as_bytes());
             out.extend_from_slice(value.as_bytes());
             out.extend_from_slice(b"\r\n");
         }
     }
-    match length {
+    match head.length {
         Length::Known(bytes) => {
             out.extend_from_slice(b"Content-Length: ");
             decimal::push(out, bytes);
@@ -89,27 +97,20 @@ pub(crate) fn push_head(
     out.extend_from_slice(b"\r\n");
 }
 
-#[cold]
-pub(crate) fn push_failure(
-    out: &mut Vec<u8>,
-    stamp: &[u8],
-    code: u16,
-    why: impl Display,
-    content_type: &str,
-    reply: Reply,
-    allowed: &str,
-) {
-    let body = format!("{why}\n");
-    let length = Length::Known(body.len() as u64);
-    push_head(out, stamp, status_line(code), reply.keep_alive, content_type, length, allowed);
+/// Appends a response. The response to HEAD has no body.
+pub(crate) fn push_response(out: &mut Vec<u8>, stamp: &[u8], reply: Reply, head: &Head, body: &[u8]) {
+    push_head(out, stamp, reply.keep_alive, head);
     if !reply.head_only {
-        out.extend_from_slice(body.as_bytes());
+        out.extend_from_slice(body);
     }
 }
 
 /// The status line for a code. Source: RFC 9110, section 15, RFC 6585 for 431 and RFC 4918 for 507.
 fn status_line(code: u16) -> &'static str {
     match code {
+        200 => "200 OK",
+        201 => "201 Created",
+        204 => "204 No Content",
         404 => "404 Not Found",
         405 => "405 Method Not Allowed",
         408 => "408 Request Timeout",

@@ -8,12 +8,12 @@ use wire::http1::{Body, BodyReader, Request, parse_request};
 
 use super::connection_state::{CloseState, Connection, ProtocolState};
 use super::executor::Executor;
-use crate::response_head::{KeepAlive, Length, Reply, push_failure, push_head, push_status};
+use crate::response_head::{Head, KeepAlive, Length, Reply, push_head, push_response, push_status};
 
 /// Maximum size of a body that is skipped, in bytes; no valid request has a body.
 const BODY_BYTES_MAX: u64 = 16 << 20;
-const NOT_FOUND: (&str, Length) = ("404 Not Found", Length::Known(0));
-const NO_CONTENT: (&str, Length) = ("204 No Content", Length::Nothing);
+const NOT_FOUND: Head = Head::new(404, "", Length::Known(0));
+const NO_CONTENT: Head = Head::new(204, "", Length::Nothing);
 
 impl Executor {
     /// Executes a request or skips a body. Returns the number of bytes used.
@@ -102,18 +102,18 @@ impl Executor {
     fn http_answer(&mut self, operation: Operation<'_>, keep_alive: KeepAlive) {
         let Self { shared, out, now_ms, date, .. } = self;
         let (cache, now_ms) = (&shared.cache, *now_ms);
-        let (status, length) = match operation {
-            Operation::Get { key, head } => {
+        let head = match operation {
+            Operation::Get { key, head: is_head } => {
                 let key = key.decode();
                 let mut held = cache.hold(&key);
                 let write = |item: cache::Item<'_>| {
                     out.reserve(item.value.len() + 160);
-                    push_head(out, date, "200 OK", keep_alive, "", Length::Known(item.value.len() as u64), "");
-                    if !head {
+                    push_head(out, date, keep_alive, &Head::new(200, "", Length::Known(item.value.len() as u64)));
+                    if !is_head {
                         out.extend_from_slice(item.value);
                     }
                 };
-                let found = if head { held.peek(now_ms, write) } else { held.get(now_ms, write) };
+                let found = if is_head { held.peek(now_ms, write) } else { held.get(now_ms, write) };
                 if found.is_some() {
                     return;
                 }
@@ -127,7 +127,7 @@ impl Executor {
                 drop(held);
                 match stored {
                     Ok(_) if was_there => NO_CONTENT,
-                    Ok(_) => ("201 Created", Length::Known(0)),
+                    Ok(_) => Head::new(201, "", Length::Known(0)),
                     Err(refusal) => {
                         let status = match refusal {
                             Refusal::Full { .. } => 507,
@@ -148,7 +148,7 @@ impl Executor {
             }
             Operation::Status => {
                 let stats = cache.stats();
-                push_status(out, date, "200 OK", keep_alive);
+                push_status(out, date, 200, keep_alive);
                 let _ = write!(
                     out,
                     "Space-Used: {}\r\nMemory-Used: {}\r\nMaxmem: {}\r\nItems: {}\r\nHits: {}\r\nMisses: {}\r\n\
@@ -174,14 +174,17 @@ impl Executor {
                 NO_CONTENT
             }
         };
-        push_head(out, date, status, keep_alive, "", length, "");
+        push_head(out, date, keep_alive, &head);
     }
 
     #[cold]
     pub(super) fn http_failure(&mut self, status: u16, why: impl std::fmt::Display, on: bool, is_head: bool) {
         let allow = if status == 405 { ALLOW } else { "" };
         let keep_alive = if on { KeepAlive::Implicit } else { KeepAlive::Close };
+        let body = format!("{why}\n");
+        let length = Length::Known(body.len() as u64);
+        let head = Head { allow, ..Head::new(status, "text/plain; charset=utf-8", length) };
         let reply = Reply { keep_alive, head_only: is_head };
-        push_failure(&mut self.out, &self.date, status, why, "text/plain; charset=utf-8", reply, allow);
+        push_response(&mut self.out, &self.date, reply, &head, body.as_bytes());
     }
 }

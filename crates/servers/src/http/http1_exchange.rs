@@ -5,10 +5,11 @@ use wire::http1::{Body, BodyReader, MessageError};
 
 use super::connection_state::{Incoming, Phase, Stream};
 use super::parsed_request::ParsedRequest;
+use super::prebuilt_responses::{self, Body as ResponseBody};
 use super::route::{Refusal, Route};
-use super::{ENDING, Http, OUT_BYTES_MAX, prebuilt_responses};
+use super::{Http, OUT_BYTES_MAX};
 use crate::connections::INPUT_KEPT_BYTES;
-use crate::response_head::{KeepAlive, Length, Reply};
+use crate::response_head::{Head, KeepAlive, Length, Reply};
 
 /// Maximum size of a body that is sent in one piece with its head, in bytes.
 const INLINE_BYTES_MAX: u64 = 16 << 10;
@@ -93,13 +94,13 @@ impl Http {
         let is_ending = self.ends_connection(slot);
         let Phase::Body(incoming) = &mut self.connections.slots[slot].state.phase else { return None };
         let asked = incoming.asked;
-        let keep_alive = asked.reply(is_ending).keep_alive;
+        let reply = asked.reply(is_ending);
         let out = &mut self.out;
         let is_echo = asked.route == Ok(Route::Echo);
         let length = if let Body::Length(bytes) = asked.body { Length::Known(bytes) } else { Length::Chunked };
         let before = out.len();
         if is_echo && !incoming.begun {
-            self.answers.head(out, keep_alive, length);
+            self.answers.push(out, reply, &prebuilt_responses::octets(length), b"");
         }
         let start =
             if is_echo && length == Length::Chunked { Some(prebuilt_responses::begin_chunk(out)) } else { None };
@@ -121,7 +122,7 @@ impl Http {
                     if length == Length::Chunked {
                         out.extend_from_slice(prebuilt_responses::LAST_CHUNK);
                     }
-                    self.answered(slot, keep_alive, asked.keep_alive);
+                    self.answered(slot, reply.keep_alive, asked.keep_alive);
                 } else {
                     self.answer(slot, asked);
                 }
@@ -139,8 +140,8 @@ impl Http {
 
     #[inline]
     fn answer(&mut self, slot: usize, asked: ParsedRequest) {
-        let reply = asked.reply(self.ends_connection(slot));
-        let (out, answers, keep_alive) = (&mut self.out, &self.answers, reply.keep_alive);
+        let mut reply = asked.reply(self.ends_connection(slot));
+        let (out, answers) = (&mut self.out, &self.answers);
         match asked.route {
             Ok(Route::Root) => answers.root(out, reply),
             Ok(Route::Plaintext) => answers.prebuilt(out, reply, &answers.plaintext),
@@ -149,31 +150,26 @@ impl Http {
                 self.connections.slots[slot].state.phase = Phase::Undrawn(asked, law);
                 return;
             }
-            Ok(Route::Bytes(left)) => {
-                answers.head(out, keep_alive, Length::Known(left));
-                let stream = Stream { position: 0, left, chunk: 0, keep_alive, linger: asked.keep_alive };
-                return self.stream(slot, stream, asked.head_only);
-            }
-            Ok(Route::Chunked { total: left, chunk }) => {
-                let known = asked.minor_version >= 1;
-                let (length, keep_alive) =
-                    if known { (Length::Chunked, keep_alive) } else { (Length::UntilClose, KeepAlive::Close) };
-                answers.head(out, keep_alive, length);
-                let chunk = if known { chunk } else { 0 };
-                let stream = Stream { position: 0, left, chunk, keep_alive, linger: asked.keep_alive };
-                return self.stream(slot, stream, asked.head_only);
-            }
-            Ok(Route::Echo) => answers.head(out, keep_alive, Length::Known(0)),
-            Ok(Route::Health) if self.connections.is_ending() => {
-                answers.failure(out, 503, ENDING, reply);
-            }
-            Ok(Route::Health) => answers.whole(out, reply, "text/plain", b"ok\n"),
-            Ok(Route::Options(allowed)) => answers.options(out, keep_alive, allowed),
             // After an unimplemented method, the client may switch to a different protocol, so the connection closes.
-            Err(refusal @ Refusal::NotImplemented) => return self.refuse(slot, refusal, asked.head_only),
-            Err(refusal) => answers.refusal(out, refusal, reply),
+            Err(Refusal::NotImplemented) => return self.refuse(slot, Refusal::NotImplemented, asked.head_only),
+            route => {
+                let (mut head, body) = prebuilt_responses::response(route, self.connections.is_ending());
+                if head.length == Length::Chunked && asked.minor_version == 0 {
+                    (head.length, reply.keep_alive) = (Length::UntilClose, KeepAlive::Close);
+                }
+                answers.push(out, reply, &head, body.unsent());
+                if let ResponseBody::Pattern { position, left } = body {
+                    let chunk = match route {
+                        Ok(Route::Chunked { chunk, .. }) if head.length == Length::Chunked => chunk,
+                        _ => 0,
+                    };
+                    let (keep_alive, linger) = (reply.keep_alive, asked.keep_alive);
+                    let stream = Stream { position, left, chunk, keep_alive, linger };
+                    return self.stream(slot, stream, asked.head_only);
+                }
+            }
         }
-        self.answered(slot, keep_alive, asked.keep_alive);
+        self.answered(slot, reply.keep_alive, asked.keep_alive);
     }
 
     /// Completes a response. If the response closes the connection `unasked`, the client may have sent more.
@@ -198,8 +194,7 @@ impl Http {
 
     #[cold]
     fn refuse(&mut self, slot: usize, refusal: Refusal, head_only: bool) {
-        self.answers.refusal(&mut self.out, refusal, Reply { head_only, ..Reply::CLOSE });
-        self.connections.slots[slot].state.phase = Phase::Answered { linger: true };
+        self.end_with(slot, prebuilt_responses::response(Err(refusal), false), head_only);
     }
 
     #[cold]
@@ -215,8 +210,12 @@ impl Http {
             connection.state.phase = Phase::Closing;
             return;
         }
-        self.answers.failure(&mut self.out, code, text, Reply::CLOSE);
-        connection.state.phase = Phase::Answered { linger: true };
+        self.end_with(slot, prebuilt_responses::text(code, text, ""), false);
+    }
+
+    fn end_with(&mut self, slot: usize, (head, body): (Head, ResponseBody), head_only: bool) {
+        self.answers.push(&mut self.out, Reply { head_only, ..Reply::CLOSE }, &head, body.unsent());
+        self.connections.slots[slot].state.phase = Phase::Answered { linger: true };
     }
 
     pub(super) fn keep(&mut self, slot: usize, rest: &[u8], now: Nanos) {

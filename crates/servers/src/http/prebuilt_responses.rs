@@ -4,10 +4,12 @@ use std::fmt::Display;
 use std::time::{Duration, SystemTime};
 
 use net::Nanos;
+use wire::http2::push_data;
 
+use super::ENDING;
 use super::http2::response_frames::Frames;
-use super::route::Refusal;
-use crate::response_head::{KeepAlive, Length, Reply, push_failure, push_head, write};
+use super::route::{Refusal, Route};
+use crate::response_head::{Head, KeepAlive, Length, Reply, push_response, write};
 
 const DATE_NS: Nanos = 1_000_000_000;
 
@@ -16,13 +18,15 @@ const SERVER: &str = "Server: quintain\r\n";
 const ROOT: &str = "HTTP/1.1 200 OK\r\nConnection: keep-alive\r\nContent-Length: 4\r\nContent-Type: text/html\r\n";
 const ROOT_CLOSE: &str = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 4\r\nContent-Type: text/html\r\n";
 pub(super) const ROOT_BODY: &[u8] = b"test";
-const PLAINTEXT: &[u8] = b"Hello, World!";
-const JSON: &[u8] = br#"{"message":"Hello, World!"}"#;
+/// The head of a delayed response, whose body is [`ROOT_BODY`].
+pub(super) const DELAYED: Head = Head::new(200, "text/plain", Length::Known(ROOT_BODY.len() as u64));
 
 pub(super) const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 pub(super) const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 /// Placeholder for a chunk size; leading zeros are allowed (RFC 9112, section 7.1).
 const CHUNK_HEAD: &[u8] = b"0000\r\n";
+/// Position of the stream identifier in the head of a frame, in bytes.
+const STREAM_AT: usize = 5;
 
 pub(super) struct Answers {
     wall_s: fn() -> u64,
@@ -30,27 +34,56 @@ pub(super) struct Answers {
     pub(super) minimal: bool,
     /// The header fields `Server` and `Date`; empty if the server is minimal.
     stamp: Vec<u8>,
-    root: Vec<u8>,
+    pub(super) root: Prebuilt,
     root_close: Vec<u8>,
     pub(super) plaintext: Prebuilt,
     pub(super) json: Prebuilt,
     pub(super) frames: Frames,
 }
 
+/// A frequent response.
 pub(super) struct Prebuilt {
     content_type: &'static str,
-    body: &'static [u8],
+    pub(super) body: &'static [u8],
     /// The response to the common case: HTTP/1.1, GET, keep-alive.
     whole: Vec<u8>,
+    /// The HEADERS and DATA frames, without a stream identifier.
+    frames: Vec<u8>,
+    data_at: usize,
+}
+
+impl Prebuilt {
+    fn new(content_type: &'static str, body: &'static [u8]) -> Self {
+        Self { content_type, body, whole: Vec::new(), frames: Vec::new(), data_at: 0 }
+    }
+
+    pub(super) fn head(&self) -> Head {
+        Head::new(200, self.content_type, Length::Known(self.body.len() as u64))
+    }
+
+    #[inline]
+    pub(super) fn push_frames(&self, out: &mut Vec<u8>, stream: u32) {
+        let start = out.len();
+        out.extend_from_slice(&self.frames);
+        for frame in [start, start + self.data_at] {
+            out[frame + STREAM_AT..][..4].copy_from_slice(&stream.to_be_bytes());
+        }
+    }
 }
 
 impl Answers {
     pub(super) fn new(wall_s: fn() -> u64) -> Self {
-        let [stamp, root, root_close] = std::array::from_fn(|_| Vec::new());
-        let plaintext = Prebuilt { content_type: "text/plain", body: PLAINTEXT, whole: Vec::new() };
-        let json = Prebuilt { content_type: "application/json", body: JSON, whole: Vec::new() };
-        let frames = Frames::default();
-        Self { wall_s, made_until: 0, minimal: false, stamp, root, root_close, plaintext, json, frames }
+        Self {
+            wall_s,
+            made_until: 0,
+            minimal: false,
+            stamp: Vec::new(),
+            root: Prebuilt::new("text/html", ROOT_BODY),
+            root_close: Vec::new(),
+            plaintext: Prebuilt::new("text/plain", b"Hello, World!"),
+            json: Prebuilt::new("application/json", br#"{"message":"Hello, World!"}"#),
+            frames: Frames::default(),
+        }
     }
 
     #[inline]
@@ -65,30 +98,32 @@ impl Answers {
         // The format of `Date` ends with the year 9999.
         let wall = Duration::from_secs((self.wall_s)().min(253_402_300_799));
         let date = httpdate::HttpDate::from(SystemTime::UNIX_EPOCH + wall);
-        let bodies = [ROOT_BODY, PLAINTEXT, JSON];
-        self.frames.make((!self.minimal).then(|| date.to_string()).as_deref(), bodies);
+        self.frames.set_date((!self.minimal).then(|| date.to_string()).as_deref());
         self.stamp.clear();
         if !self.minimal {
             write(&mut self.stamp, format_args!("{SERVER}Date: {date}\r\n"));
         }
+        for prebuilt in [&mut self.root, &mut self.plaintext, &mut self.json] {
+            let head = prebuilt.head();
+            prebuilt.whole.clear();
+            push_response(&mut prebuilt.whole, &self.stamp, Reply::PERSIST, &head, prebuilt.body);
+            prebuilt.frames.clear();
+            self.frames.push_head(&mut prebuilt.frames, 0, &head, false, false);
+            prebuilt.data_at = prebuilt.frames.len();
+            push_data(&mut prebuilt.frames, 0, prebuilt.body, true);
+        }
         let date = self.stamp.get(SERVER.len()..).unwrap_or_default();
-        for (answer, head) in [(&mut self.root, ROOT), (&mut self.root_close, ROOT_CLOSE)] {
+        for (answer, head) in [(&mut self.root.whole, ROOT), (&mut self.root_close, ROOT_CLOSE)] {
             answer.clear();
             for part in [head.as_bytes(), date, b"\r\n", ROOT_BODY] {
                 answer.extend_from_slice(part);
             }
         }
-        for Prebuilt { content_type, body, whole } in [&mut self.plaintext, &mut self.json] {
-            let length = Length::Known(body.len() as u64);
-            whole.clear();
-            push_head(whole, &self.stamp, "200 OK", KeepAlive::Implicit, content_type, length, "");
-            whole.extend_from_slice(body);
-        }
     }
 
     #[inline]
     pub(super) fn root(&self, out: &mut Vec<u8>, reply: Reply) {
-        let whole = if reply.keep_alive == KeepAlive::Close { &self.root_close } else { &self.root };
+        let whole = if reply.keep_alive == KeepAlive::Close { &self.root_close } else { &self.root.whole };
         out.extend_from_slice(if reply.head_only { &whole[..whole.len() - ROOT_BODY.len()] } else { whole });
     }
 
@@ -97,32 +132,102 @@ impl Answers {
         if reply.keep_alive == KeepAlive::Implicit && !reply.head_only {
             out.extend_from_slice(&answer.whole);
         } else {
-            self.whole(out, reply, answer.content_type, answer.body);
+            self.push(out, reply, &answer.head(), answer.body);
         }
     }
 
-    pub(super) fn whole(&self, out: &mut Vec<u8>, reply: Reply, content_type: &str, body: &[u8]) {
-        push_head(out, &self.stamp, "200 OK", reply.keep_alive, content_type, Length::Known(body.len() as u64), "");
-        if !reply.head_only {
-            out.extend_from_slice(body);
+    pub(super) fn push(&self, out: &mut Vec<u8>, reply: Reply, head: &Head, body: &[u8]) {
+        push_response(out, &self.stamp, reply, head, body);
+    }
+}
+
+/// The response of a route that is neither prebuilt nor delayed.
+pub(super) fn response(route: Result<Route, Refusal>, is_ending: bool) -> (Head, Body) {
+    match route {
+        Ok(Route::Bytes(left)) => (octets(Length::Known(left)), Body::Pattern { position: 0, left }),
+        Ok(Route::Chunked { total: left, .. }) => (octets(Length::Chunked), Body::Pattern { position: 0, left }),
+        Ok(Route::Echo) => (octets(Length::Known(0)), Body::EMPTY),
+        Ok(Route::Options(allow)) => (Head { allow, ..Head::new(204, "", Length::Nothing) }, Body::EMPTY),
+        Ok(_) if is_ending => text(503, ENDING, ""),
+        Ok(_) => (Head::new(200, "text/plain", Length::Known(3)), Body::Static(b"ok\n")),
+        Err(Refusal::Parameter(form)) => text(400, form, ""),
+        Err(Refusal::NotFound) => {
+            text(404, "not found; try /, /plaintext, /json, /bytes/N, /chunked/N, /echo, /delay, /health", "")
+        }
+        Err(Refusal::MethodNotAllowed(allow)) => text(405, "method not allowed here; see Allow", allow),
+        Err(Refusal::NotImplemented) => text(501, "unknown method", ""),
+    }
+}
+
+pub(super) fn octets(length: Length) -> Head {
+    Head::new(200, "application/octet-stream", length)
+}
+
+pub(super) fn text(status: u16, text: impl Display, allow: &'static str) -> (Head, Body) {
+    let bytes = format!("{text}\n").into_bytes();
+    let length = Length::Known(bytes.len() as u64);
+    (Head { allow, ..Head::new(status, "text/plain", length) }, Body::Buffer { bytes, sent: 0 })
+}
+
+/// The unsent part of a response's body.
+#[derive(Debug)]
+pub(super) enum Body {
+    Pattern { position: u64, left: u64 },
+    Static(&'static [u8]),
+    Buffer { bytes: Vec<u8>, sent: usize },
+}
+
+impl Body {
+    pub(super) const EMPTY: Body = Body::Static(b"");
+
+    pub(super) fn left(&self) -> u64 {
+        match self {
+            Body::Pattern { left, .. } => *left,
+            _ => self.unsent().len() as u64,
         }
     }
 
-    pub(super) fn head(&self, out: &mut Vec<u8>, keep_alive: KeepAlive, length: Length) {
-        push_head(out, &self.stamp, "200 OK", keep_alive, "application/octet-stream", length, "");
+    /// The rest of a body that is in memory.
+    pub(super) fn unsent(&self) -> &[u8] {
+        match self {
+            Body::Pattern { .. } => b"",
+            Body::Static(bytes) => bytes,
+            Body::Buffer { bytes, sent } => &bytes[*sent..],
+        }
     }
 
-    pub(super) fn options(&self, out: &mut Vec<u8>, keep_alive: KeepAlive, allowed: &str) {
-        push_head(out, &self.stamp, "204 No Content", keep_alive, "", Length::Nothing, allowed);
+    /// Removes and returns the next `count` bytes; `count` is at most 64 KiB.
+    pub(super) fn take(&mut self, count: u32) -> &[u8] {
+        match self {
+            Body::Pattern { position, left } => {
+                let piece = piece(*position, count.into());
+                *position += u64::from(count);
+                *left -= u64::from(count);
+                piece
+            }
+            Body::Static(bytes) => {
+                let (piece, rest) = bytes.split_at(count as usize);
+                *bytes = rest;
+                piece
+            }
+            Body::Buffer { bytes, sent } => {
+                *sent += count as usize;
+                &bytes[*sent - count as usize..*sent]
+            }
+        }
     }
 
-    pub(super) fn refusal(&self, out: &mut Vec<u8>, refusal: Refusal, reply: Reply) {
-        let (code, text, allowed) = refusal.parts();
-        push_failure(out, &self.stamp, code, text, "text/plain", reply, allowed);
-    }
-
-    pub(super) fn failure(&self, out: &mut Vec<u8>, code: u16, text: impl Display, reply: Reply) {
-        push_failure(out, &self.stamp, code, text, "text/plain", reply, "");
+    /// Appends bytes of an echo. Frees the space of sent bytes, so the buffer stays below twice the receive window.
+    pub(super) fn extend(&mut self, more: &[u8]) {
+        match self {
+            Body::Buffer { bytes, sent } => {
+                if *sent > bytes.len() / 2 {
+                    bytes.drain(..std::mem::take(sent));
+                }
+                bytes.extend_from_slice(more);
+            }
+            _ => *self = Body::Buffer { bytes: more.to_vec(), sent: 0 },
+        }
     }
 }
 
@@ -182,7 +287,11 @@ mod tests {
         Reply { keep_alive, head_only }
     }
 
-    const GET: Reply = Reply { keep_alive: KeepAlive::Implicit, head_only: false };
+    fn push(answers: &Answers, out: &mut Vec<u8>, (head, body): (Head, Body)) {
+        answers.push(out, GET, &head, body.unsent());
+    }
+
+    const GET: Reply = Reply::PERSIST;
     const STAMP: &str = "Server: quintain\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n";
 
     #[test]
@@ -203,11 +312,11 @@ mod tests {
             |answers, out| answers.root(out, reply(KeepAlive::Close, true)),
             |answers, out| answers.prebuilt(out, GET, &answers.plaintext),
             |answers, out| answers.prebuilt(out, reply(KeepAlive::Close, true), &answers.json),
-            |answers, out| answers.whole(out, GET, "text/plain", b"ok"),
-            |answers, out| answers.head(out, KeepAlive::Implicit, Length::Chunked),
-            |answers, out| answers.options(out, KeepAlive::Implicit, "GET"),
-            |answers, out| answers.refusal(out, Refusal::NotFound, GET),
-            |answers, out| answers.failure(out, 408, "late", Reply::CLOSE),
+            |answers, out| push(answers, out, response(Ok(Route::Health), false)),
+            |answers, out| push(answers, out, response(Ok(Route::Chunked { total: 1, chunk: 1 }), false)),
+            |answers, out| push(answers, out, response(Ok(Route::Options("GET")), false)),
+            |answers, out| push(answers, out, response(Err(Refusal::NotFound), false)),
+            |answers, out| push(answers, out, super::text(408, "late", "")),
         ];
         for (at, write) in all.into_iter().enumerate() {
             let dates = [false, true].map(|minimal| text_with(minimal, write).matches("\r\nDate: ").count());
@@ -239,12 +348,12 @@ mod tests {
 
     #[test]
     fn refusals_name_the_valid_input() {
-        let refused = |refusal| text(|answers, out| answers.refusal(out, refusal, GET));
+        let refused = |refusal| text(|answers, out| push(answers, out, response(Err(refusal), false)));
         assert!(refused(Refusal::NotFound).starts_with("HTTP/1.1 404 Not Found\r\n"));
         assert!(refused(Refusal::MethodNotAllowed("POST")).contains("\r\nAllow: POST\r\n"));
         assert!(refused(Refusal::NotImplemented).starts_with("HTTP/1.1 501 "));
         assert!(refused(Refusal::Parameter("so")).ends_with("\r\n\r\nso\n"));
-        let options = text(|answers, out| answers.options(out, KeepAlive::Implicit, "GET"));
+        let options = text(|answers, out| push(answers, out, response(Ok(Route::Options("GET")), false)));
         assert_eq!(options, format!("HTTP/1.1 204 No Content\r\n{STAMP}Allow: GET\r\n\r\n"));
     }
 

@@ -32,20 +32,6 @@ pub(super) enum Refusal {
     NotImplemented,
 }
 
-impl Refusal {
-    /// Status, body and allowed methods of the response.
-    pub(super) fn parts(self) -> (u16, &'static str, &'static str) {
-        match self {
-            Refusal::Parameter(text) => (400, text, ""),
-            Refusal::NotFound => {
-                (404, "not found; try /, /plaintext, /json, /bytes/N, /chunked/N, /echo, /delay, /health", "")
-            }
-            Refusal::MethodNotAllowed(allowed) => (405, "method not allowed here; see Allow", allowed),
-            Refusal::NotImplemented => (501, "unknown method", ""),
-        }
-    }
-}
-
 const GET: &str = "GET, HEAD, OPTIONS";
 const POST: &str = "POST, PUT, OPTIONS";
 const ANY: &str = "GET, HEAD, POST, PUT, OPTIONS";

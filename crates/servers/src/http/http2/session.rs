@@ -11,18 +11,20 @@ use wire::http2::{
 };
 
 use super::super::delay_distributions::Law;
-use super::super::prebuilt_responses::{self, Answers};
+use super::super::prebuilt_responses::{self, Answers, Body, DELAYED, Prebuilt, ROOT_BODY};
 use super::super::route::{Route, route};
-use super::super::{ENDING, HttpLimits, OUT_BYTES_MAX, PIECE_BYTES};
-use super::response_frames::{Head, Prebuilt};
-use super::stream::{Body, FRAME_BYTES, Request, Stream};
+use super::super::{HttpLimits, OUT_BYTES_MAX, PIECE_BYTES};
+use super::stream::{FRAME_BYTES, Request, Stream};
 use crate::connection_deadlines::NEVER;
+use crate::response_head::{Head, Length};
 
 /// Maximum number of bytes of request bodies that wait to be echoed on one connection.
 const RECEIVE_BYTES: u32 = 1 << 20;
 /// Number by which resets may exceed completed responses before the connection ends.
 const RESETS_MAX: u32 = 1_000;
 const MEMO_BYTES_MAX: usize = 2 << 10;
+
+type Taken = Result<(), ConnectionError>;
 
 /// The parts of the server that a connection needs for its responses.
 pub(super) struct Context<'a> {
@@ -169,7 +171,7 @@ impl Exchanges {
         self.streams.retain(|stream| !stream.is_receiving());
     }
 
-    fn take(&mut self, event: Event<'_>, context: &mut Context<'_>) -> Result<(), ConnectionError> {
+    fn take(&mut self, event: Event<'_>, context: &mut Context<'_>) -> Taken {
         match event {
             Event::Headers { stream, opens: true, block, ends } => self.take_request(stream, block, ends, context),
             Event::Headers { stream, block, ends, .. } => self.take_trailers(stream, block, ends, context),
@@ -214,13 +216,7 @@ impl Exchanges {
         }
     }
 
-    fn take_request(
-        &mut self,
-        id: u32,
-        block: &[u8],
-        ends: bool,
-        context: &mut Context<'_>,
-    ) -> Result<(), ConnectionError> {
+    fn take_request(&mut self, id: u32, block: &[u8], ends: bool, context: &mut Context<'_>) -> Taken {
         self.has_gaps |= id > self.highest + 2;
         let is_refused = id > self.last || self.streams.len() >= context.limits.streams as usize;
         let request = match self.memo.request {
@@ -248,7 +244,7 @@ impl Exchanges {
             return Ok(());
         }
         if request.expect_continue {
-            self.push_head(id, &Head { status: 100, content_type: "", length: None, allow: "" }, false, context);
+            self.push_head(id, &Head::new(100, "", Length::Nothing), false, context);
         }
         stream.since = context.now;
         self.streams.push(stream);
@@ -295,13 +291,7 @@ impl Exchanges {
         Ok(Some(request))
     }
 
-    fn take_trailers(
-        &mut self,
-        id: u32,
-        block: &[u8],
-        ends: bool,
-        context: &mut Context<'_>,
-    ) -> Result<(), ConnectionError> {
+    fn take_trailers(&mut self, id: u32, block: &[u8], ends: bool, context: &mut Context<'_>) -> Taken {
         let read = read_trailers(&mut self.decoder, block, context.codec_limits, |_, _| {})?;
         let Some(at) = self.receiving(id) else { return self.ignore(id, ends, FrameKind::HEADERS) };
         if read.and_then(|()| self.streams[at].incoming.trailers(ends)).is_err() {
@@ -311,14 +301,7 @@ impl Exchanges {
         Ok(())
     }
 
-    fn take_data(
-        &mut self,
-        id: u32,
-        data: &[u8],
-        flow_bytes: u32,
-        ends: bool,
-        context: &mut Context<'_>,
-    ) -> Result<(), ConnectionError> {
+    fn take_data(&mut self, id: u32, data: &[u8], flow_bytes: u32, ends: bool, context: &mut Context<'_>) -> Taken {
         self.receive.count_received(flow_bytes)?;
         let Some(at) = self.receiving(id) else {
             self.credit_connection(flow_bytes, context.out);
@@ -342,8 +325,8 @@ impl Exchanges {
         let mut consumed = flow_bytes;
         if stream.is_echo() && !data.is_empty() {
             if !std::mem::replace(&mut stream.begun, true) {
-                let head = Head::ok("application/octet-stream", stream.request.content_length);
-                self.push_head(id, &head, false, context);
+                let length = stream.request.content_length.map_or(Length::Chunked, Length::Known);
+                self.push_head(id, &prebuilt_responses::octets(length), false, context);
             }
             let stream = &mut self.streams[at];
             let mut rest = data;
@@ -376,7 +359,7 @@ impl Exchanges {
     }
 
     /// Takes a frame on a closed stream. The frame is an error unless the server had reset the stream.
-    fn ignore(&mut self, id: u32, ends: bool, kind: FrameKind) -> Result<(), ConnectionError> {
+    fn ignore(&mut self, id: u32, ends: bool, kind: FrameKind) -> Taken {
         match self.rejected.iter().position(|rejected| *rejected == id) {
             Some(at) if ends => _ = self.rejected.remove(at),
             Some(_) => {}
@@ -404,37 +387,21 @@ impl Exchanges {
     }
 
     #[inline]
-    fn answer(&mut self, stream: Stream, context: &mut Context<'_>) {
-        let frames = &context.answers.frames;
+    fn answer(&mut self, mut stream: Stream, context: &mut Context<'_>) {
+        let answers = context.answers;
         match stream.request.route {
-            Ok(Route::Root) => self.answer_prebuilt(stream, &frames.root, context),
-            Ok(Route::Plaintext) => self.answer_prebuilt(stream, &frames.plaintext, context),
-            Ok(Route::Json) => self.answer_prebuilt(stream, &frames.json, context),
+            Ok(Route::Root) => self.answer_prebuilt(stream, &answers.root, context),
+            Ok(Route::Plaintext) => self.answer_prebuilt(stream, &answers.plaintext, context),
+            Ok(Route::Json) => self.answer_prebuilt(stream, &answers.json, context),
             Ok(Route::Delay(law)) => {
                 context.undrawn.push((stream.id, law));
                 self.insert(stream);
             }
-            Ok(Route::Bytes(left)) => {
-                let head = Head::ok("application/octet-stream", Some(left));
-                self.respond(stream, &head, Body::Pattern { position: 0, left }, context);
-            }
-            Ok(Route::Chunked { total: left, chunk }) => {
-                let stream = Stream { frame_bytes: chunk.min(FRAME_BYTES), ..stream };
-                let head = Head::ok("application/octet-stream", None);
-                self.respond(stream, &head, Body::Pattern { position: 0, left }, context);
-            }
-            Ok(Route::Echo) => {
-                self.respond(stream, &Head::ok("application/octet-stream", Some(0)), Body::EMPTY, context)
-            }
-            Ok(Route::Health) if context.is_ending => self.respond_with_text(stream, 503, ENDING, "", context),
-            Ok(Route::Health) => self.respond(stream, &Head::ok("text/plain", Some(3)), Body::Static(b"ok\n"), context),
-            Ok(Route::Options(allow)) => {
-                let head = Head { status: 204, content_type: "", length: None, allow };
-                self.respond(stream, &head, Body::EMPTY, context);
-            }
-            Err(refusal) => {
-                let (status, text, allow) = refusal.parts();
-                self.respond_with_text(stream, status, text, allow, context);
+            route => {
+                if let Ok(Route::Chunked { chunk, .. }) = route {
+                    stream.frame_bytes = chunk.min(FRAME_BYTES);
+                }
+                self.respond(stream, prebuilt_responses::response(route, context.is_ending), context);
             }
         }
     }
@@ -446,43 +413,23 @@ impl Exchanges {
         if fits && !stream.request.head_only && !self.shrinks_table {
             self.window.take(bytes);
             self.count_response();
-            return prebuilt.push(context.out, stream.id);
+            return prebuilt.push_frames(context.out, stream.id);
         }
-        self.respond(
-            stream,
-            &Head::ok(prebuilt.content_type, Some(bytes.into())),
-            Body::Static(prebuilt.body),
-            context,
-        );
+        self.respond(stream, (prebuilt.head(), Body::Static(prebuilt.body)), context);
     }
 
     /// Responds to a delayed request. Returns whether its stream is still open.
     pub(super) fn answer_delayed(&mut self, id: u32, context: &mut Context<'_>) -> bool {
         let Some(at) = self.position(id).filter(|&at| !self.streams[at].begun) else { return false };
         let stream = self.streams.remove(at);
-        let body = prebuilt_responses::ROOT_BODY;
-        self.respond(stream, &Head::ok("text/plain", Some(body.len() as u64)), Body::Static(body), context);
+        self.respond(stream, (DELAYED, Body::Static(ROOT_BODY)), context);
         true
     }
 
-    #[cold]
-    fn respond_with_text(
-        &mut self,
-        stream: Stream,
-        status: u16,
-        text: impl Display,
-        allow: &'static str,
-        context: &mut Context<'_>,
-    ) {
-        let bytes = format!("{text}\n").into_bytes();
-        let head = Head { status, content_type: "text/plain", length: Some(bytes.len() as u64), allow };
-        self.respond(stream, &head, Body::Buffer { bytes, sent: 0 }, context);
-    }
-
     /// Sends the response of a stream that is not in `streams`, or as much of the response as the windows allow.
-    fn respond(&mut self, mut stream: Stream, head: &Head, body: Body, context: &mut Context<'_>) {
+    fn respond(&mut self, mut stream: Stream, (head, body): (Head, Body), context: &mut Context<'_>) {
         let is_empty = stream.request.head_only || body.left() == 0;
-        self.push_head(stream.id, head, is_empty, context);
+        self.push_head(stream.id, &head, is_empty, context);
         stream.begun = true;
         if !is_empty {
             stream.body = body;
@@ -507,20 +454,13 @@ impl Exchanges {
 
     /// Sends an error before the request ends and asks the client to stop sending. Source: RFC 9113, section 8.1.
     #[cold]
-    fn fail(
-        &mut self,
-        mut stream: Stream,
-        status: u16,
-        text: impl Display,
-        context: &mut Context<'_>,
-    ) -> Result<(), ConnectionError> {
-        if !stream.is_receiving() {
-            self.respond_with_text(stream, status, text, "", context);
+    fn fail(&mut self, mut stream: Stream, status: u16, text: impl Display, context: &mut Context<'_>) -> Taken {
+        let (id, is_receiving) = (stream.id, stream.is_receiving());
+        stream.incoming = Incoming::request(None, true).unwrap_or_default();
+        self.respond(stream, prebuilt_responses::text(status, text, ""), context);
+        if !is_receiving {
             return Ok(());
         }
-        let id = stream.id;
-        stream.incoming = Incoming::request(None, true).unwrap_or_default();
-        self.respond_with_text(stream, status, text, "", context);
         let Some(at) = self.position(id) else { return self.reject(id, false, ErrorCode::NO_ERROR, context) };
         // The client's window has no room for the response, so drop the response.
         self.streams.remove(at);
@@ -528,7 +468,7 @@ impl Exchanges {
     }
 
     #[cold]
-    fn reset(&mut self, at: usize, code: ErrorCode, context: &mut Context<'_>) -> Result<(), ConnectionError> {
+    fn reset(&mut self, at: usize, code: ErrorCode, context: &mut Context<'_>) -> Taken {
         let stream = self.streams.remove(at);
         self.credit_connection(stream.body_to_echo(), context.out);
         self.reject(stream.id, !stream.is_receiving(), code, context)
@@ -536,13 +476,7 @@ impl Exchanges {
 
     /// Sends RST_STREAM for a stream that is not in `streams`. If `has_ended`, the client sends no more frames on it.
     #[cold]
-    fn reject(
-        &mut self,
-        id: u32,
-        has_ended: bool,
-        code: ErrorCode,
-        context: &mut Context<'_>,
-    ) -> Result<(), ConnectionError> {
+    fn reject(&mut self, id: u32, has_ended: bool, code: ErrorCode, context: &mut Context<'_>) -> Taken {
         http2::push_reset(context.out, id, code);
         if !has_ended {
             if self.rejected.len() >= context.limits.streams as usize {
@@ -553,7 +487,7 @@ impl Exchanges {
         self.count_reset()
     }
 
-    fn count_reset(&mut self) -> Result<(), ConnectionError> {
+    fn count_reset(&mut self) -> Taken {
         self.resets += 1;
         if self.resets > RESETS_MAX { Err(ConnectionError::TooManyResets(RESETS_MAX)) } else { Ok(()) }
     }
@@ -629,7 +563,7 @@ impl Exchanges {
     }
 
     /// Ends streams whose requests are too slow. Fails if the client has given no credit for too long.
-    pub(super) fn expire(&mut self, context: &mut Context<'_>) -> Result<(), ConnectionError> {
+    pub(super) fn expire(&mut self, context: &mut Context<'_>) -> Taken {
         if self.stalled_since.saturating_add(context.limits.send_ns) <= context.now {
             return Err(ConnectionError::Stalled);
         }

@@ -4,7 +4,7 @@ use net::Nanos;
 use wire::http1::MessageError;
 use wire::http2::{Incoming, ReceiveWindow, SendWindow, push_data};
 
-use super::super::prebuilt_responses;
+use super::super::prebuilt_responses::Body;
 use super::super::route::{Refusal, Route};
 
 /// Maximum size of a DATA frame, in bytes. Every client accepts frames of this size.
@@ -35,60 +35,6 @@ pub(super) struct Stream {
     pub(super) body: Body,
     /// Maximum size of the response's frames, in bytes.
     pub(super) frame_bytes: u32,
-}
-
-/// The unsent part of a response's body.
-#[derive(Debug)]
-pub(super) enum Body {
-    Pattern { position: u64, left: u64 },
-    Static(&'static [u8]),
-    Buffer { bytes: Vec<u8>, sent: usize },
-}
-
-impl Body {
-    pub(super) const EMPTY: Body = Body::Static(b"");
-
-    pub(super) fn left(&self) -> u64 {
-        match self {
-            Body::Pattern { left, .. } => *left,
-            Body::Static(bytes) => bytes.len() as u64,
-            Body::Buffer { bytes, sent } => (bytes.len() - sent) as u64,
-        }
-    }
-
-    /// Removes and returns the next `count` bytes; `count` is at most [`FRAME_BYTES`].
-    fn take(&mut self, count: u32) -> &[u8] {
-        match self {
-            Body::Pattern { position, left } => {
-                let piece = prebuilt_responses::piece(*position, count.into());
-                *position += u64::from(count);
-                *left -= u64::from(count);
-                piece
-            }
-            Body::Static(bytes) => {
-                let (piece, rest) = bytes.split_at(count as usize);
-                *bytes = rest;
-                piece
-            }
-            Body::Buffer { bytes, sent } => {
-                *sent += count as usize;
-                &bytes[*sent - count as usize..*sent]
-            }
-        }
-    }
-
-    /// Appends bytes of an echo. Frees the space of sent bytes, so the buffer stays below twice the receive window.
-    pub(super) fn extend(&mut self, more: &[u8]) {
-        match self {
-            Body::Buffer { bytes, sent } => {
-                if *sent > bytes.len() / 2 {
-                    bytes.drain(..std::mem::take(sent));
-                }
-                bytes.extend_from_slice(more);
-            }
-            _ => *self = Body::Buffer { bytes: more.to_vec(), sent: 0 },
-        }
-    }
 }
 
 impl Stream {
