@@ -155,11 +155,6 @@ impl<S: State> Connections<S> {
         self.ending = Some(now.saturating_add(GRACE_NS));
     }
 
-    #[inline]
-    pub(crate) fn is_ending(&self) -> bool {
-        self.ending.is_some()
-    }
-
     /// Whether connections without a complete request must end.
     #[inline]
     pub(crate) fn is_grace_over(&self) -> bool {

@@ -113,19 +113,27 @@ impl HttpLimits {
 
 /// Handler of one thread of the HTTP server.
 pub struct Http {
-    limits: HttpLimits,
+    core: Core,
     head_limits: Limits,
-    codec_limits: wire::http2::Limits,
-    answers: Answers,
     delays: Delays,
     queue: DelayQueue,
     memo: Memo,
     connections: Connections<HttpState>,
+}
+
+/// The parts of the server that sessions of HTTP/2 use.
+struct Core {
+    limits: HttpLimits,
+    codec_limits: wire::http2::Limits,
+    answers: Answers,
     /// Response bytes for the current connection; empty between events.
     out: Vec<u8>,
-    request_head: RequestHead,
+    head: RequestHead,
     /// Streams of the current connection whose delays must still be drawn; empty between events.
     undrawn: Vec<(u32, Law)>,
+    /// Time at which the current turn started.
+    now: Nanos,
+    is_ending: bool,
 }
 
 impl Http {
@@ -133,24 +141,28 @@ impl Http {
     pub fn new(limits: &HttpLimits, seed: u64, thread: u32, wall_s: fn() -> u64) -> Self {
         let HttpLimits { idle_ns, send_ns, linger_ns, .. } = *limits;
         Self {
-            limits: *limits,
+            core: Core {
+                limits: *limits,
+                codec_limits: http2::codec_limits(limits),
+                answers: Answers::new(wall_s),
+                out: Vec::new(),
+                head: RequestHead::default(),
+                undrawn: Vec::new(),
+                now: 0,
+                is_ending: false,
+            },
             head_limits: Limits { head_bytes: limits.head_bytes, headers: limits.headers },
-            codec_limits: http2::codec_limits(limits),
-            answers: Answers::new(wall_s),
             delays: Delays::new(seed, thread),
             queue: DelayQueue::default(),
             memo: Memo::default(),
             connections: Connections::new(Waits { idle_ns, send_ns, linger_ns }),
-            out: Vec::new(),
-            request_head: RequestHead::default(),
-            undrawn: Vec::new(),
         }
     }
 
     /// Omits `Server` and `Date` if `minimal`, so that `/` matches WhaleConnect's benchmark server.
     #[must_use]
     pub fn minimal(mut self, minimal: bool) -> Self {
-        self.answers.minimal = minimal;
+        self.core.answers.minimal = minimal;
         self
     }
 
@@ -163,13 +175,13 @@ impl Http {
     #[inline]
     fn settle<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
         let slot = conn.index();
-        if !self.undrawn.is_empty() {
+        if !self.core.undrawn.is_empty() {
             self.draw(driver, conn);
         }
         loop {
-            if !self.out.is_empty() {
-                let sent = driver.send(conn, &self.out);
-                self.out.clear();
+            if !self.core.out.is_empty() {
+                let sent = driver.send(conn, &self.core.out);
+                self.core.out.clear();
                 if let Err(error) = sent {
                     return self.connections.undeliverable(driver, conn, error);
                 }
@@ -191,10 +203,10 @@ impl Http {
                 Phase::Ready => {
                     connection.state.read_at = None;
                     if connection.input.is_empty() {
-                        connection.deadline = self.connections.now.saturating_add(self.limits.idle_ns);
+                        connection.deadline = self.connections.now.saturating_add(self.core.limits.idle_ns);
                     } else if !connection.state.head_begun {
                         connection.state.head_begun = true;
-                        connection.deadline = self.connections.now.saturating_add(self.limits.head_ns);
+                        connection.deadline = self.connections.now.saturating_add(self.core.limits.head_ns);
                     }
                     break;
                 }
@@ -255,7 +267,7 @@ impl Http {
 
     #[inline]
     fn pace<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
-        let is_full = self.connections.slots[conn.index()].input.len() > self.limits.head_bytes;
+        let is_full = self.connections.slots[conn.index()].input.len() > self.core.limits.head_bytes;
         self.connections.pace(driver, conn, is_full);
     }
 
@@ -268,9 +280,9 @@ impl Http {
             stream.left -= piece.len() as u64;
             driver.send(conn, piece)
         } else {
-            stream.write(&mut self.out, PIECE_BYTES);
-            let sent = driver.send(conn, &self.out);
-            self.out.clear();
+            stream.write(&mut self.core.out, PIECE_BYTES);
+            let sent = driver.send(conn, &self.core.out);
+            self.core.out.clear();
             sent
         };
         match sent {
@@ -283,10 +295,10 @@ impl Http {
     fn answer_due<D: Driver>(&mut self, driver: &mut D, conn: Conn, asked: ParsedRequest, received: Nanos) {
         let slot = conn.index();
         let reply = asked.reply(self.ends_connection(slot));
-        self.answers.push(&mut self.out, reply, &DELAYED, ROOT_BODY);
+        self.core.answers.push(&mut self.core.out, reply, &DELAYED, ROOT_BODY);
         self.answered(slot, reply.keep_alive, asked.keep_alive);
-        let sent = driver.send(conn, &self.out);
-        self.out.clear();
+        let sent = driver.send(conn, &self.core.out);
+        self.core.out.clear();
         match sent {
             Ok(()) => {
                 self.queue.service.record(driver.now().saturating_sub(received));
@@ -313,17 +325,17 @@ impl Http {
             Phase::Ready if connection.input.is_empty() => self.connections.close(driver, conn),
             Phase::Ready => {
                 connection.input = Vec::new();
-                let head_s = self.limits.head_ns as f64 / 1e9;
+                let head_s = self.core.limits.head_ns as f64 / 1e9;
                 self.fail_with(slot, 408, format_args!("the request head took longer than {head_s} s"));
             }
             Phase::Body(incoming) => {
-                let until = self.limits.body_until(incoming.since, incoming.reader.read_bytes);
+                let until = self.core.limits.body_until(incoming.since, incoming.reader.read_bytes);
                 if until > self.connections.now {
                     connection.deadline = until;
                 } else if incoming.begun {
                     return self.connections.cut_off(driver, conn);
                 } else {
-                    self.fail_with(slot, 408, self.limits.slow_body());
+                    self.fail_with(slot, 408, self.core.limits.slow_body());
                 }
             }
             Phase::Lingering => self.connections.close(driver, conn),
@@ -364,7 +376,8 @@ impl Handler for Http {
 
     fn turning<D: Driver>(&mut self, driver: &mut D) {
         self.connections.now = driver.now();
-        self.answers.refresh(self.connections.now);
+        self.core.now = self.connections.now;
+        self.core.answers.refresh(self.core.now);
     }
 
     fn accepted<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
@@ -373,7 +386,7 @@ impl Handler for Http {
 
     fn refused<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
         self.connections.add(conn, driver.now(), HttpState { phase: Phase::Refused, ..HttpState::default() });
-        self.connections.slots[conn.index()].deadline = self.connections.now.saturating_add(self.limits.linger_ns);
+        self.connections.slots[conn.index()].deadline = self.connections.now.saturating_add(self.core.limits.linger_ns);
         self.connections.schedule(conn);
     }
 
@@ -412,7 +425,7 @@ impl Handler for Http {
             _ if connection.blocked => {
                 connection.blocked = false;
                 if matches!(connection.state.phase, Phase::Body(_)) {
-                    connection.deadline = self.connections.now.saturating_add(self.limits.body_ns);
+                    connection.deadline = self.connections.now.saturating_add(self.core.limits.body_ns);
                 }
                 self.resume_input(slot, driver.now());
             }
@@ -467,6 +480,7 @@ impl Handler for Http {
 
     fn end<D: Driver>(&mut self, driver: &mut D) {
         self.connections.end(driver.now());
+        self.core.is_ending = true;
         self.end_sessions(driver, false);
     }
 

@@ -7,7 +7,7 @@ use super::connection_state::{Incoming, Phase, Stream};
 use super::parsed_request::ParsedRequest;
 use super::prebuilt_responses::{self, Body as ResponseBody};
 use super::route::{Refusal, Route};
-use super::{Http, OUT_BYTES_MAX};
+use super::{Core, Http, OUT_BYTES_MAX};
 use crate::connections::INPUT_KEPT_BYTES;
 use crate::response_head::{Head, KeepAlive, Length, Reply};
 
@@ -22,7 +22,7 @@ impl Http {
     pub(super) fn take_requests(&mut self, slot: usize, bytes: &[u8]) -> usize {
         let mut used = 0;
         while used < bytes.len() {
-            if self.out.len() >= OUT_BYTES_MAX {
+            if self.core.out.len() >= OUT_BYTES_MAX {
                 self.connections.slots[slot].blocked = true;
                 break;
             }
@@ -65,11 +65,11 @@ impl Http {
     /// Whether the connection ends with the response to its current request.
     #[inline]
     pub(super) fn ends_connection(&self, slot: usize) -> bool {
-        self.connections.is_ending() || self.connections.slots[slot].state.requests >= self.limits.requests
+        self.core.is_ending || self.connections.slots[slot].state.requests >= self.core.limits.requests
     }
 
     fn expect_body(&mut self, slot: usize, asked: ParsedRequest, is_coming: bool) {
-        let limit = self.limits.body_bytes;
+        let limit = self.core.limits.body_bytes;
         if matches!(asked.body, Body::Length(bytes) if bytes > limit) {
             return self.fail(slot, MessageError::BodyTooLarge(limit));
         }
@@ -81,11 +81,11 @@ impl Http {
             return self.refuse(slot, refusal, asked.head_only);
         }
         if waits {
-            self.out.extend_from_slice(prebuilt_responses::CONTINUE);
+            self.core.out.extend_from_slice(prebuilt_responses::CONTINUE);
         }
         let reader = BodyReader::new(asked.body, &self.head_limits, limit);
         let connection = &mut self.connections.slots[slot];
-        connection.deadline = self.connections.now.saturating_add(self.limits.body_ns);
+        connection.deadline = self.connections.now.saturating_add(self.core.limits.body_ns);
         connection.state.phase = Phase::Body(Incoming { asked, reader, since: self.connections.now, begun: false });
     }
 
@@ -95,12 +95,12 @@ impl Http {
         let Phase::Body(incoming) = &mut self.connections.slots[slot].state.phase else { return None };
         let asked = incoming.asked;
         let reply = asked.reply(is_ending);
-        let out = &mut self.out;
+        let Core { out, answers, .. } = &mut self.core;
         let is_echo = asked.route == Ok(Route::Echo);
         let length = if let Body::Length(bytes) = asked.body { Length::Known(bytes) } else { Length::Chunked };
         let before = out.len();
         if is_echo && !incoming.begun {
-            self.answers.push(out, reply, &prebuilt_responses::octets(length), b"");
+            answers.push(out, reply, &prebuilt_responses::octets(length), b"");
         }
         let start =
             if is_echo && length == Length::Chunked { Some(prebuilt_responses::begin_chunk(out)) } else { None };
@@ -141,7 +141,7 @@ impl Http {
     #[inline]
     fn answer(&mut self, slot: usize, asked: ParsedRequest) {
         let mut reply = asked.reply(self.ends_connection(slot));
-        let (out, answers) = (&mut self.out, &self.answers);
+        let Core { out, answers, is_ending, .. } = &mut self.core;
         match asked.route {
             Ok(Route::Root) => answers.root(out, reply),
             Ok(Route::Plaintext) => answers.prebuilt(out, reply, &answers.plaintext),
@@ -153,7 +153,7 @@ impl Http {
             // After an unimplemented method, the client may switch to a different protocol, so the connection closes.
             Err(Refusal::NotImplemented) => return self.refuse(slot, Refusal::NotImplemented, asked.head_only),
             route => {
-                let (mut head, body) = prebuilt_responses::response(route, self.connections.is_ending());
+                let (mut head, body) = prebuilt_responses::response(route, *is_ending);
                 if head.length == Length::Chunked && asked.minor_version == 0 {
                     (head.length, reply.keep_alive) = (Length::UntilClose, KeepAlive::Close);
                 }
@@ -184,7 +184,7 @@ impl Http {
 
     fn stream(&mut self, slot: usize, mut stream: Stream, head_only: bool) {
         if stream.left <= INLINE_BYTES_MAX && !head_only {
-            stream.write(&mut self.out, INLINE_BYTES_MAX);
+            stream.write(&mut self.core.out, INLINE_BYTES_MAX);
         }
         if stream.left == 0 || head_only {
             return self.answered(slot, stream.keep_alive, stream.linger);
@@ -214,7 +214,7 @@ impl Http {
     }
 
     fn end_with(&mut self, slot: usize, (head, body): (Head, ResponseBody), head_only: bool) {
-        self.answers.push(&mut self.out, Reply { head_only, ..Reply::CLOSE }, &head, body.unsent());
+        self.core.answers.push(&mut self.core.out, Reply { head_only, ..Reply::CLOSE }, &head, body.unsent());
         self.connections.slots[slot].state.phase = Phase::Answered { linger: true };
     }
 

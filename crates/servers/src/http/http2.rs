@@ -4,12 +4,12 @@ pub(super) mod response_frames;
 pub(super) mod session;
 mod stream;
 
-use net::{Conn, Driver};
+use net::{Conn, Driver, Nanos};
 use wire::http2::{ConnectionError, ErrorCode, Limits, PREFACE, Settings, push_go_away, push_settings};
 
-use self::session::{Context, Exchanges, Session};
+use self::session::{Exchanges, Session};
 use super::connection_state::Phase;
-use super::{Http, HttpLimits, LEFT_OVER_MAX};
+use super::{Core, Http, HttpLimits, LEFT_OVER_MAX};
 use crate::delay_queue::Due;
 
 /// Limits of the codec, about twice the server's own. A head between the two gets an error response.
@@ -36,8 +36,8 @@ impl Http {
         if !is_http2 {
             return self.fail_with(slot, 503, "connection limit reached");
         }
-        push_settings(&mut self.out, &Settings::DEFAULT);
-        push_go_away(&mut self.out, 0, ErrorCode::ENHANCE_YOUR_CALM);
+        push_settings(&mut self.core.out, &Settings::DEFAULT);
+        push_go_away(&mut self.core.out, 0, ErrorCode::ENHANCE_YOUR_CALM);
         self.connections.slots[slot].state.phase = Phase::Answered { linger: true };
     }
 
@@ -50,42 +50,28 @@ impl Http {
         }
         if bytes.len() >= PREFACE.len() {
             state.head_begun = false;
-            state.phase = Phase::Http2(Box::new(Session::new(&self.limits, &self.codec_limits, &mut self.out)));
+            state.phase = Phase::Http2(Box::new(Session::new(&mut self.core)));
         }
         true
     }
 
-    fn with_session<R>(&mut self, slot: usize, run: impl FnOnce(&mut Session, &mut Context<'_>) -> R) -> Option<R> {
-        let (now, is_ending) = (self.connections.now, self.connections.is_ending());
+    fn session(&mut self, slot: usize) -> Option<(&mut Session, &mut Core)> {
         let Phase::Http2(session) = &mut self.connections.slots[slot].state.phase else { return None };
-        let mut context = Context {
-            out: &mut self.out,
-            answers: &self.answers,
-            limits: &self.limits,
-            codec_limits: &self.codec_limits,
-            head: &mut self.request_head,
-            undrawn: &mut self.undrawn,
-            now,
-            is_ending,
-        };
-        Some(run(session, &mut context))
+        Some((session, &mut self.core))
     }
 
     pub(super) fn take_frames(&mut self, slot: usize, bytes: &[u8]) -> usize {
-        let taken = self.with_session(slot, |session, context| {
-            let used = session.read(bytes, context);
-            used.map(|used| (used, session.exchanges.send_bodies(context.out, context.now)))
-        });
-        match taken {
-            Some(Ok((used, has_more))) => {
+        let Some((session, core)) = self.session(slot) else { return 0 };
+        match session.read(bytes, core) {
+            Ok(used) => {
+                let has_more = session.exchanges.send_bodies(&mut core.out, core.now);
                 self.connections.slots[slot].blocked |= has_more;
                 used
             }
-            Some(Err(error)) => {
+            Err(error) => {
                 self.leave(slot, Some(error));
                 bytes.len()
             }
-            None => 0,
         }
     }
 
@@ -93,61 +79,69 @@ impl Http {
     #[cold]
     fn leave(&mut self, slot: usize, error: Option<ConnectionError>) {
         let code = error.map_or(ErrorCode::NO_ERROR, |error| error.code());
-        self.with_session(slot, |session, context| session.exchanges.leave(code, context.out));
-        self.undrawn.clear();
+        if let Some((session, core)) = self.session(slot) {
+            session.exchanges.leave(code, &mut core.out);
+        }
+        self.core.undrawn.clear();
         self.connections.slots[slot].state.phase = Phase::Answered { linger: true };
     }
 
     /// Sends bodies and sets the deadline. Returns whether there is more to do.
     pub(super) fn advance_http2(&mut self, slot: usize) -> bool {
-        let has_more =
-            self.with_session(slot, |session, context| session.exchanges.send_bodies(context.out, context.now));
         let connection = &mut self.connections.slots[slot];
-        connection.blocked |= has_more.unwrap_or(false);
+        let Phase::Http2(session) = &mut connection.state.phase else { return true };
+        let Core { out, limits, now, .. } = &mut self.core;
+        connection.blocked |= session.exchanges.send_bodies(out, *now);
         if connection.input.is_empty() {
             connection.state.read_at = None;
         }
-        if !self.out.is_empty() {
+        if !out.is_empty() {
             return true;
         }
-        let Phase::Http2(session) = &mut connection.state.phase else { return true };
         if connection.end_received {
             session.exchanges.end_input();
         }
         if !session.exchanges.is_empty() {
             connection.state.head_begun = false;
-            connection.deadline = session.exchanges.deadline(&self.limits);
+            connection.deadline = session.exchanges.deadline(limits);
         } else if connection.end_received || session.exchanges.is_leaving() {
             connection.state.phase = Phase::Answered { linger: !connection.end_received };
             return true;
         } else if session.is_between() {
             connection.state.head_begun = false;
-            connection.deadline = self.connections.now.saturating_add(self.limits.idle_ns);
+            connection.deadline = now.saturating_add(limits.idle_ns);
         } else if !connection.state.head_begun {
             connection.state.head_begun = true;
-            connection.deadline = self.connections.now.saturating_add(self.limits.head_ns);
+            connection.deadline = now.saturating_add(limits.head_ns);
         }
         false
     }
+
     #[cold]
     pub(super) fn draw<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
         let now = driver.now();
         let received = self.connections.slots[conn.index()].state.read_at.unwrap_or(now);
-        let mut undrawn = std::mem::take(&mut self.undrawn);
+        let mut undrawn = std::mem::take(&mut self.core.undrawn);
         for (stream, law) in undrawn.drain(..) {
             let at = received.saturating_add(self.delays.draw(&law));
             if at > now {
                 self.queue.push(at, conn, received, stream);
             } else {
-                let is_open = self
-                    .with_session(conn.index(), |session, context| session.exchanges.answer_delayed(stream, context));
-                if is_open == Some(true) {
-                    self.queue.service.record(driver.now().saturating_sub(received));
-                }
+                self.answer_delayed(driver, conn, stream, received);
             }
         }
-        self.undrawn = undrawn;
+        self.core.undrawn = undrawn;
         self.remove_ended_delays();
+    }
+
+    /// Responds to a delayed request unless its stream has ended. Returns whether it has not.
+    fn answer_delayed<D: Driver>(&mut self, driver: &mut D, conn: Conn, stream: u32, received: Nanos) -> bool {
+        let session = self.session(conn.index());
+        let is_open = session.is_some_and(|(session, core)| session.exchanges.answer_delayed(stream, core));
+        if is_open {
+            self.queue.service.record(driver.now().saturating_sub(received));
+        }
+        is_open
     }
 
     /// Removes delayed responses whose connection or stream has ended, once there are many.
@@ -165,10 +159,7 @@ impl Http {
 
     /// Sends a delayed response, unless its stream has ended.
     pub(super) fn answer_due_stream<D: Driver>(&mut self, driver: &mut D, due: &Due) {
-        let slot = due.conn.index();
-        let is_open = self.with_session(slot, |session, context| session.exchanges.answer_delayed(due.word, context));
-        if is_open == Some(true) {
-            self.queue.service.record(driver.now().saturating_sub(due.received));
+        if self.answer_delayed(driver, due.conn, due.word, due.received) {
             self.settle(driver, due.conn);
         }
     }
@@ -176,15 +167,16 @@ impl Http {
     /// Ends streams with slow bodies, and the connection if it is idle or its client makes no progress.
     pub(super) fn expire_http2<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
         let slot = conn.index();
-        let expired = self.with_session(slot, |session, context| match session.exchanges.is_empty() {
-            false => session.exchanges.expire(context).map(|()| false),
+        let Some((session, core)) = self.session(slot) else { return };
+        let expired = match session.exchanges.is_empty() {
+            false => session.exchanges.expire(core).map(|()| false),
             true if session.is_between() => Ok(true),
             true => Err(ConnectionError::Stalled),
-        });
+        };
         match expired {
-            Some(Err(error)) => self.leave(slot, Some(error)),
-            Some(Ok(true)) => self.leave(slot, None),
-            _ => {}
+            Err(error) => self.leave(slot, Some(error)),
+            Ok(true) => self.leave(slot, None),
+            Ok(false) => {}
         }
         self.settle(driver, conn);
     }
@@ -194,18 +186,13 @@ impl Http {
     pub(super) fn end_sessions<D: Driver>(&mut self, driver: &mut D, refuses: bool) {
         for slot in 0..self.connections.slots.len() {
             let Some(conn) = self.connections.slots[slot].conn else { continue };
-            let is_sent = self.with_session(slot, |session, context| {
-                let exchanges = &mut session.exchanges;
-                match (exchanges.is_leaving(), refuses) {
-                    (true, _) => return false,
-                    (false, true) => exchanges.leave(ErrorCode::NO_ERROR, context.out),
-                    (false, false) => Exchanges::announce_end(context.out),
-                }
-                true
-            });
-            if is_sent == Some(true) {
-                self.settle(driver, conn);
+            let Some((session, core)) = self.session(slot) else { continue };
+            match (session.exchanges.is_leaving(), refuses) {
+                (true, _) => continue,
+                (false, true) => session.exchanges.leave(ErrorCode::NO_ERROR, &mut core.out),
+                (false, false) => Exchanges::announce_end(&mut core.out),
             }
+            self.settle(driver, conn);
         }
     }
 }

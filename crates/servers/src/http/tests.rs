@@ -137,8 +137,8 @@ impl World {
         };
         let turned = event_loops::turn(&mut self.driver, &mut self.http, Some(wake), accept, || {}, |_, _| {});
         self.wake = turned.unwrap().0;
-        self.largest_out = self.largest_out.max(self.http.out.capacity());
-        assert!(self.http.out.is_empty() && self.http.undrawn.is_empty(), "responses are left over");
+        self.largest_out = self.largest_out.max(self.http.core.out.capacity());
+        assert!(self.http.core.out.is_empty() && self.http.core.undrawn.is_empty(), "responses are left over");
     }
 
     fn run(&mut self, until: Nanos) {

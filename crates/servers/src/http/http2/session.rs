@@ -6,14 +6,13 @@ use net::Nanos;
 use wire::http1::MessageError;
 use wire::http2::hpack::{Decoder, FIELD_OVERHEAD_BYTES};
 use wire::http2::{
-    self, ConnectionError, ErrorCode, Event, FrameKind, Incoming, Limits, Reader, ReceiveWindow, RequestHead, Role,
-    STREAM_MAX, SendWindow, Settings, read_trailers,
+    self, ConnectionError, ErrorCode, Event, FrameKind, Incoming, Reader, ReceiveWindow, Role, STREAM_MAX, SendWindow,
+    Settings, read_trailers,
 };
 
-use super::super::delay_distributions::Law;
 use super::super::prebuilt_responses::{self, Answers, Body, DELAYED, Prebuilt, ROOT_BODY};
 use super::super::route::{Route, route};
-use super::super::{HttpLimits, OUT_BYTES_MAX, PIECE_BYTES};
+use super::super::{Core, HttpLimits, OUT_BYTES_MAX, PIECE_BYTES};
 use super::stream::{FRAME_BYTES, Request, Stream};
 use crate::connection_deadlines::NEVER;
 use crate::response_head::{Head, Length};
@@ -25,18 +24,6 @@ const RESETS_MAX: u32 = 1_000;
 const MEMO_BYTES_MAX: usize = 2 << 10;
 
 type Taken = Result<(), ConnectionError>;
-
-/// The parts of the server that a connection needs for its responses.
-pub(super) struct Context<'a> {
-    pub(super) out: &'a mut Vec<u8>,
-    pub(super) answers: &'a Answers,
-    pub(super) limits: &'a HttpLimits,
-    pub(super) codec_limits: &'a Limits,
-    pub(super) head: &'a mut RequestHead,
-    pub(super) undrawn: &'a mut Vec<(u32, Law)>,
-    pub(super) now: Nanos,
-    pub(super) is_ending: bool,
-}
 
 pub(in super::super) struct Session {
     reader: Reader,
@@ -84,17 +71,17 @@ struct Memo {
 
 impl Session {
     /// Starts a connection with the server's SETTINGS.
-    pub(super) fn new(limits: &HttpLimits, codec_limits: &Limits, out: &mut Vec<u8>) -> Session {
+    pub(super) fn new(core: &mut Core) -> Session {
         let settings = Settings {
-            max_concurrent_streams: limits.streams,
-            max_header_list_size: limits.head_bytes as u32,
+            max_concurrent_streams: core.limits.streams,
+            max_header_list_size: core.limits.head_bytes as u32,
             ..Settings::DEFAULT
         };
-        http2::push_settings(out, &settings);
+        http2::push_settings(&mut core.out, &settings);
         let first_window = Settings::DEFAULT.initial_window_size;
-        http2::push_window_update(out, 0, RECEIVE_BYTES - first_window);
+        http2::push_window_update(&mut core.out, 0, RECEIVE_BYTES - first_window);
         Session {
-            reader: Reader::new(Role::Server, *codec_limits),
+            reader: Reader::new(Role::Server, core.codec_limits),
             exchanges: Exchanges {
                 decoder: Decoder::default(),
                 memo: Memo::default(),
@@ -118,13 +105,13 @@ impl Session {
     }
 
     /// Takes frames until the input ends or many responses wait to be sent. Returns the number of bytes used.
-    pub(super) fn read(&mut self, bytes: &[u8], context: &mut Context<'_>) -> Result<usize, ConnectionError> {
+    pub(super) fn read(&mut self, bytes: &[u8], core: &mut Core) -> Result<usize, ConnectionError> {
         let mut used = 0;
-        while used < bytes.len() && context.out.len() < OUT_BYTES_MAX {
+        while used < bytes.len() && core.out.len() < OUT_BYTES_MAX {
             let (count, event) = self.reader.read(&bytes[used..])?;
             used += count;
             if let Some(event) = event {
-                self.exchanges.take(event, context)?;
+                self.exchanges.take(event, core)?;
             }
         }
         Ok(used)
@@ -171,11 +158,11 @@ impl Exchanges {
         self.streams.retain(|stream| !stream.is_receiving());
     }
 
-    fn take(&mut self, event: Event<'_>, context: &mut Context<'_>) -> Taken {
+    fn take(&mut self, event: Event<'_>, core: &mut Core) -> Taken {
         match event {
-            Event::Headers { stream, opens: true, block, ends } => self.take_request(stream, block, ends, context),
-            Event::Headers { stream, block, ends, .. } => self.take_trailers(stream, block, ends, context),
-            Event::Data { stream, data, flow_bytes, ends } => self.take_data(stream, data, flow_bytes, ends, context),
+            Event::Headers { stream, opens: true, block, ends } => self.take_request(stream, block, ends, core),
+            Event::Headers { stream, block, ends, .. } => self.take_trailers(stream, block, ends, core),
+            Event::Data { stream, data, flow_bytes, ends } => self.take_data(stream, data, flow_bytes, ends, core),
             Event::Settings(peer) => {
                 let change = i64::from(peer.initial_window_size) - i64::from(self.peer.initial_window_size);
                 self.streams.iter_mut().try_for_each(|stream| stream.window.add(change))?;
@@ -183,11 +170,11 @@ impl Exchanges {
                 self.shrinks_table |=
                     peer.header_table_size < Settings::DEFAULT.header_table_size.min(self.peer.header_table_size);
                 self.peer = peer;
-                http2::push_settings_ack(context.out);
+                http2::push_settings_ack(&mut core.out);
                 Ok(())
             }
             Event::Ping(payload) => {
-                http2::push_ping(context.out, payload, true);
+                http2::push_ping(&mut core.out, payload, true);
                 Ok(())
             }
             Event::Reset { stream, .. } => {
@@ -197,14 +184,14 @@ impl Exchanges {
                 }
                 if let Some(at) = self.position(stream) {
                     let stream = self.streams.remove(at);
-                    self.credit_connection(stream.body_to_echo(), context.out);
+                    self.credit_connection(stream.body_to_echo(), &mut core.out);
                 }
                 self.count_reset()
             }
             Event::WindowUpdate { stream: 0, bytes } => self.window.add(bytes.into()),
             Event::WindowUpdate { stream, bytes } => match self.position(stream) {
                 Some(at) if self.streams[at].window.add(bytes.into()).is_err() => {
-                    self.reset(at, ErrorCode::FLOW_CONTROL_ERROR, context)
+                    self.reset(at, ErrorCode::FLOW_CONTROL_ERROR, core)
                 }
                 _ => Ok(()),
             },
@@ -216,51 +203,51 @@ impl Exchanges {
         }
     }
 
-    fn take_request(&mut self, id: u32, block: &[u8], ends: bool, context: &mut Context<'_>) -> Taken {
+    fn take_request(&mut self, id: u32, block: &[u8], ends: bool, core: &mut Core) -> Taken {
         self.has_gaps |= id > self.highest + 2;
-        let is_refused = id > self.last || self.streams.len() >= context.limits.streams as usize;
+        let is_refused = id > self.last || self.streams.len() >= core.limits.streams as usize;
         let request = match self.memo.request {
             Some(request) if self.memo.changes == self.decoder.changes() && self.memo.block == block => Some(request),
-            _ => self.parse(block, context)?,
+            _ => self.parse(block, core)?,
         };
         self.highest = id;
         if is_refused {
-            return self.reject(id, ends, ErrorCode::REFUSED_STREAM, context);
+            return self.reject(id, ends, ErrorCode::REFUSED_STREAM, core);
         }
         self.requests = self.requests.saturating_add(1);
-        if self.requests == context.limits.requests {
-            self.leave(ErrorCode::NO_ERROR, context.out);
+        if self.requests == core.limits.requests {
+            self.leave(ErrorCode::NO_ERROR, &mut core.out);
         }
-        let Some(request) = request else { return self.reject(id, ends, ErrorCode::PROTOCOL_ERROR, context) };
+        let Some(request) = request else { return self.reject(id, ends, ErrorCode::PROTOCOL_ERROR, core) };
         let Ok(incoming) = Incoming::request(request.content_length, ends) else {
-            return self.reject(id, ends, ErrorCode::PROTOCOL_ERROR, context);
+            return self.reject(id, ends, ErrorCode::PROTOCOL_ERROR, core);
         };
         let mut stream = Stream::new(id, request, incoming, self.peer.initial_window_size);
         if let Some(error) = request.error {
-            return self.fail(stream, error.status(), error, context);
+            return self.fail(stream, error.status(), error, core);
         }
         if ends {
-            self.answer(stream, context);
+            self.answer(stream, core);
             return Ok(());
         }
         if request.expect_continue {
-            self.push_head(id, &Head::new(100, "", Length::Nothing), false, context);
+            self.push_head(id, &Head::new(100, "", Length::Nothing), false, core);
         }
-        stream.since = context.now;
+        stream.since = core.now;
         self.streams.push(stream);
         Ok(())
     }
 
     /// Decodes the head of a request; `None` if it is malformed.
     #[cold]
-    fn parse(&mut self, block: &[u8], context: &mut Context<'_>) -> Result<Option<Request>, ConnectionError> {
+    fn parse(&mut self, block: &[u8], core: &mut Core) -> Result<Option<Request>, ConnectionError> {
         let changes = self.decoder.changes();
         let (mut fields, mut bytes) = (0, 0);
-        let read = context.head.read(&mut self.decoder, block, context.codec_limits, |name, value| {
+        let read = core.head.read(&mut self.decoder, block, &core.codec_limits, |name, value| {
             fields += 1;
             bytes += name.len() + value.len() + FIELD_OVERHEAD_BYTES;
         })?;
-        let (head, limits) = (&*context.head, context.limits);
+        let (head, limits) = (&core.head, &core.limits);
         let error = if head.path().len() > limits.head_bytes {
             Some(MessageError::TargetTooLong(limits.head_bytes))
         } else if bytes + head.path().len() > limits.head_bytes {
@@ -291,42 +278,42 @@ impl Exchanges {
         Ok(Some(request))
     }
 
-    fn take_trailers(&mut self, id: u32, block: &[u8], ends: bool, context: &mut Context<'_>) -> Taken {
-        let read = read_trailers(&mut self.decoder, block, context.codec_limits, |_, _| {})?;
+    fn take_trailers(&mut self, id: u32, block: &[u8], ends: bool, core: &mut Core) -> Taken {
+        let read = read_trailers(&mut self.decoder, block, &core.codec_limits, |_, _| {})?;
         let Some(at) = self.receiving(id) else { return self.ignore(id, ends, FrameKind::HEADERS) };
         if read.and_then(|()| self.streams[at].incoming.trailers(ends)).is_err() {
-            return self.reset(at, ErrorCode::PROTOCOL_ERROR, context);
+            return self.reset(at, ErrorCode::PROTOCOL_ERROR, core);
         }
-        self.complete(at, context);
+        self.complete(at, core);
         Ok(())
     }
 
-    fn take_data(&mut self, id: u32, data: &[u8], flow_bytes: u32, ends: bool, context: &mut Context<'_>) -> Taken {
+    fn take_data(&mut self, id: u32, data: &[u8], flow_bytes: u32, ends: bool, core: &mut Core) -> Taken {
         self.receive.count_received(flow_bytes)?;
         let Some(at) = self.receiving(id) else {
-            self.credit_connection(flow_bytes, context.out);
+            self.credit_connection(flow_bytes, &mut core.out);
             return self.ignore(id, ends, FrameKind::DATA);
         };
         let stream = &mut self.streams[at];
         stream.receive.count_received(flow_bytes)?;
         let result = stream.incoming.data(data.len(), ends);
-        let is_too_large = stream.incoming.body_bytes > context.limits.body_bytes;
+        let is_too_large = stream.incoming.body_bytes > core.limits.body_bytes;
         if result.is_err() || (is_too_large && stream.begun) {
-            self.credit_connection(flow_bytes, context.out);
+            self.credit_connection(flow_bytes, &mut core.out);
             let code = if result.is_err() { ErrorCode::PROTOCOL_ERROR } else { ErrorCode::CANCEL };
-            return self.reset(at, code, context);
+            return self.reset(at, code, core);
         }
         if is_too_large {
-            self.credit_connection(flow_bytes, context.out);
+            self.credit_connection(flow_bytes, &mut core.out);
             let stream = self.streams.remove(at);
-            let error = MessageError::BodyTooLarge(context.limits.body_bytes);
-            return self.fail(stream, error.status(), error, context);
+            let error = MessageError::BodyTooLarge(core.limits.body_bytes);
+            return self.fail(stream, error.status(), error, core);
         }
         let mut consumed = flow_bytes;
         if stream.is_echo() && !data.is_empty() {
             if !std::mem::replace(&mut stream.begun, true) {
                 let length = stream.request.content_length.map_or(Length::Chunked, Length::Known);
-                self.push_head(id, &prebuilt_responses::octets(length), false, context);
+                self.push_head(id, &prebuilt_responses::octets(length), false, core);
             }
             let stream = &mut self.streams[at];
             let mut rest = data;
@@ -336,7 +323,7 @@ impl Exchanges {
                     break;
                 }
                 let (piece, after) = rest.split_at(count);
-                http2::push_data(context.out, id, piece, ends && after.is_empty());
+                http2::push_data(&mut core.out, id, piece, ends && after.is_empty());
                 rest = after;
             }
             if !rest.is_empty() {
@@ -344,12 +331,12 @@ impl Exchanges {
                 stream.body.extend(rest);
             }
         }
-        self.credit(at, consumed, context.out);
+        self.credit(at, consumed, &mut core.out);
         if self.streams[at].is_done() && !data.is_empty() {
             self.streams.remove(at);
             self.count_response();
         } else if ends {
-            self.complete(at, context);
+            self.complete(at, core);
         }
         Ok(())
     }
@@ -373,68 +360,69 @@ impl Exchanges {
     }
 
     /// Answers a request whose body has ended, or ends the echo of the body.
-    fn complete(&mut self, at: usize, context: &mut Context<'_>) {
+    fn complete(&mut self, at: usize, core: &mut Core) {
         let stream = &self.streams[at];
         if !stream.begun {
             let stream = self.streams.remove(at);
-            return self.answer(stream, context);
+            return self.answer(stream, core);
         }
         if stream.body.left() == 0 {
-            http2::push_data(context.out, stream.id, b"", true);
+            http2::push_data(&mut core.out, stream.id, b"", true);
             self.streams.remove(at);
             self.count_response();
         }
     }
 
     #[inline]
-    fn answer(&mut self, mut stream: Stream, context: &mut Context<'_>) {
-        let answers = context.answers;
+    fn answer(&mut self, mut stream: Stream, core: &mut Core) {
         match stream.request.route {
-            Ok(Route::Root) => self.answer_prebuilt(stream, &answers.root, context),
-            Ok(Route::Plaintext) => self.answer_prebuilt(stream, &answers.plaintext, context),
-            Ok(Route::Json) => self.answer_prebuilt(stream, &answers.json, context),
+            Ok(Route::Root) => self.answer_prebuilt(stream, core, |answers| &answers.root),
+            Ok(Route::Plaintext) => self.answer_prebuilt(stream, core, |answers| &answers.plaintext),
+            Ok(Route::Json) => self.answer_prebuilt(stream, core, |answers| &answers.json),
             Ok(Route::Delay(law)) => {
-                context.undrawn.push((stream.id, law));
+                core.undrawn.push((stream.id, law));
                 self.insert(stream);
             }
             route => {
                 if let Ok(Route::Chunked { chunk, .. }) = route {
                     stream.frame_bytes = chunk.min(FRAME_BYTES);
                 }
-                self.respond(stream, prebuilt_responses::response(route, context.is_ending), context);
+                self.respond(stream, prebuilt_responses::response(route, core.is_ending), core);
             }
         }
     }
 
     #[inline]
-    fn answer_prebuilt(&mut self, stream: Stream, prebuilt: &Prebuilt, context: &mut Context<'_>) {
+    fn answer_prebuilt(&mut self, stream: Stream, core: &mut Core, prebuilt: fn(&Answers) -> &Prebuilt) {
+        let prebuilt = prebuilt(&core.answers);
         let bytes = prebuilt.body.len() as u32;
         let fits = self.window.available().min(stream.window.available()) >= bytes;
         if fits && !stream.request.head_only && !self.shrinks_table {
             self.window.take(bytes);
             self.count_response();
-            return prebuilt.push_frames(context.out, stream.id);
+            return prebuilt.push_frames(&mut core.out, stream.id);
         }
-        self.respond(stream, (prebuilt.head(), Body::Static(prebuilt.body)), context);
+        let response = (prebuilt.head(), Body::Static(prebuilt.body));
+        self.respond(stream, response, core);
     }
 
     /// Responds to a delayed request. Returns whether its stream is still open.
-    pub(super) fn answer_delayed(&mut self, id: u32, context: &mut Context<'_>) -> bool {
+    pub(super) fn answer_delayed(&mut self, id: u32, core: &mut Core) -> bool {
         let Some(at) = self.position(id).filter(|&at| !self.streams[at].begun) else { return false };
         let stream = self.streams.remove(at);
-        self.respond(stream, (DELAYED, Body::Static(ROOT_BODY)), context);
+        self.respond(stream, (DELAYED, Body::Static(ROOT_BODY)), core);
         true
     }
 
     /// Sends the response of a stream that is not in `streams`, or as much of the response as the windows allow.
-    fn respond(&mut self, mut stream: Stream, (head, body): (Head, Body), context: &mut Context<'_>) {
+    fn respond(&mut self, mut stream: Stream, (head, body): (Head, Body), core: &mut Core) {
         let is_empty = stream.request.head_only || body.left() == 0;
-        self.push_head(stream.id, &head, is_empty, context);
+        self.push_head(stream.id, &head, is_empty, core);
         stream.begun = true;
         if !is_empty {
             stream.body = body;
             // Sending the first frame here keeps short responses out of `streams`.
-            stream.send_frame(context.out, &mut self.window);
+            stream.send_frame(&mut core.out, &mut self.window);
         }
         if stream.body.left() > 0 {
             return self.insert(stream);
@@ -442,9 +430,9 @@ impl Exchanges {
         self.count_response();
     }
 
-    fn push_head(&mut self, id: u32, head: &Head, ends: bool, context: &mut Context<'_>) {
+    fn push_head(&mut self, id: u32, head: &Head, ends: bool, core: &mut Core) {
         let shrinks_table = std::mem::take(&mut self.shrinks_table);
-        context.answers.frames.push_head(context.out, id, head, ends, shrinks_table);
+        core.answers.frames.push_head(&mut core.out, id, head, ends, shrinks_table);
     }
 
     fn insert(&mut self, stream: Stream) {
@@ -454,32 +442,32 @@ impl Exchanges {
 
     /// Sends an error before the request ends and asks the client to stop sending. Source: RFC 9113, section 8.1.
     #[cold]
-    fn fail(&mut self, mut stream: Stream, status: u16, text: impl Display, context: &mut Context<'_>) -> Taken {
+    fn fail(&mut self, mut stream: Stream, status: u16, text: impl Display, core: &mut Core) -> Taken {
         let (id, is_receiving) = (stream.id, stream.is_receiving());
         stream.incoming = Incoming::request(None, true).unwrap_or_default();
-        self.respond(stream, prebuilt_responses::text(status, text, ""), context);
+        self.respond(stream, prebuilt_responses::text(status, text, ""), core);
         if !is_receiving {
             return Ok(());
         }
-        let Some(at) = self.position(id) else { return self.reject(id, false, ErrorCode::NO_ERROR, context) };
+        let Some(at) = self.position(id) else { return self.reject(id, false, ErrorCode::NO_ERROR, core) };
         // The client's window has no room for the response, so drop the response.
         self.streams.remove(at);
-        self.reject(id, false, ErrorCode::CANCEL, context)
+        self.reject(id, false, ErrorCode::CANCEL, core)
     }
 
     #[cold]
-    fn reset(&mut self, at: usize, code: ErrorCode, context: &mut Context<'_>) -> Taken {
+    fn reset(&mut self, at: usize, code: ErrorCode, core: &mut Core) -> Taken {
         let stream = self.streams.remove(at);
-        self.credit_connection(stream.body_to_echo(), context.out);
-        self.reject(stream.id, !stream.is_receiving(), code, context)
+        self.credit_connection(stream.body_to_echo(), &mut core.out);
+        self.reject(stream.id, !stream.is_receiving(), code, core)
     }
 
     /// Sends RST_STREAM for a stream that is not in `streams`. If `has_ended`, the client sends no more frames on it.
     #[cold]
-    fn reject(&mut self, id: u32, has_ended: bool, code: ErrorCode, context: &mut Context<'_>) -> Taken {
-        http2::push_reset(context.out, id, code);
+    fn reject(&mut self, id: u32, has_ended: bool, code: ErrorCode, core: &mut Core) -> Taken {
+        http2::push_reset(&mut core.out, id, code);
         if !has_ended {
-            if self.rejected.len() >= context.limits.streams as usize {
+            if self.rejected.len() >= core.limits.streams as usize {
                 self.rejected.remove(0);
             }
             self.rejected.push(id);
@@ -563,20 +551,20 @@ impl Exchanges {
     }
 
     /// Ends streams whose requests are too slow. Fails if the client has given no credit for too long.
-    pub(super) fn expire(&mut self, context: &mut Context<'_>) -> Taken {
-        if self.stalled_since.saturating_add(context.limits.send_ns) <= context.now {
+    pub(super) fn expire(&mut self, core: &mut Core) -> Taken {
+        if self.stalled_since.saturating_add(core.limits.send_ns) <= core.now {
             return Err(ConnectionError::Stalled);
         }
-        let (limits, now) = (context.limits, context.now);
+        let (limits, now) = (core.limits, core.now);
         let is_slow = |stream: &Stream| {
             stream.is_receiving() && limits.body_until(stream.since, stream.incoming.body_bytes) <= now
         };
         while let Some(at) = self.streams.iter().position(is_slow) {
             if self.streams[at].begun {
-                self.reset(at, ErrorCode::CANCEL, context)?;
+                self.reset(at, ErrorCode::CANCEL, core)?;
             } else {
                 let stream = self.streams.remove(at);
-                self.fail(stream, 408, limits.slow_body(), context)?;
+                self.fail(stream, 408, limits.slow_body(), core)?;
             }
         }
         Ok(())
