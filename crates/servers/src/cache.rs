@@ -213,8 +213,8 @@ impl CacheServer {
             if out.len() <= PIECE_BYTES {
                 let sent = driver.send(conn, out);
                 out.clear();
-                if let Err(error) = sent {
-                    return self.connections.undeliverable(driver, conn, error);
+                if sent.is_err() {
+                    return self.connections.cut_off(driver, conn);
                 }
             } else {
                 connection.state.unsent = std::mem::take(out);
@@ -276,7 +276,7 @@ impl CacheServer {
                 self.connections.schedule(conn);
                 self.pace(driver, conn);
             }
-            Err(error) => self.connections.undeliverable(driver, conn, error),
+            Err(_) => self.connections.cut_off(driver, conn),
         }
     }
 

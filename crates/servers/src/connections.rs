@@ -1,6 +1,6 @@
 //! The connections of a thread: their slots and deadlines, and how they end.
 
-use net::{Close, Conn, Driver, Nanos, SendError};
+use net::{Close, Conn, Driver, Nanos};
 
 use crate::connection_deadlines::{NEVER, Timers};
 
@@ -47,21 +47,26 @@ pub(crate) struct Connections<S> {
     ending: Option<Nanos>,
 }
 
+/// The entry of a connection's slot in a table that grows as needed.
+pub(crate) fn entry<T: Default>(table: &mut Vec<T>, conn: Conn) -> &mut T {
+    if table.len() <= conn.index() {
+        table.resize_with(conn.index() + 1, T::default);
+    }
+    &mut table[conn.index()]
+}
+
 impl<S: State> Connections<S> {
     pub(crate) fn new(waits: Waits) -> Self {
         Self { slots: Vec::new(), open: 0, now: 0, waits, timers: Timers::default(), ending: None }
     }
 
     pub(crate) fn add(&mut self, conn: Conn, now: Nanos, state: S) {
-        let slot = conn.index();
-        if self.slots.len() <= slot {
-            self.slots.resize_with(slot + 1, Connection::default);
-        }
         let deadline = now.saturating_add(self.waits.idle_ns);
-        let input = std::mem::take(&mut self.slots[slot].input);
-        self.slots[slot] = Connection { conn: Some(conn), deadline, input, state, ..Connection::default() };
+        let connection = entry(&mut self.slots, conn);
+        let input = std::mem::take(&mut connection.input);
+        *connection = Connection { conn: Some(conn), deadline, input, state, ..Connection::default() };
         self.open += 1;
-        self.timers.schedule(slot, deadline);
+        self.timers.schedule(conn.index(), deadline);
     }
 
     /// Frees the slot of a closed connection, but keeps a small input buffer for the next one.
@@ -131,24 +136,12 @@ impl<S: State> Connections<S> {
         driver.close(conn, Close::Graceful);
     }
 
+    /// Ends a connection at once, also one that has ended already.
     pub(crate) fn cut_off<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
         let connection = &mut self.slots[conn.index()];
         connection.state.set_closing();
         connection.deadline = NEVER;
         driver.close(conn, Close::Reset);
-    }
-
-    #[cold]
-    pub(crate) fn undeliverable<D: Driver>(&mut self, driver: &mut D, conn: Conn, error: SendError) {
-        match error {
-            // The `closed` event will follow.
-            SendError::Closed => {
-                let connection = &mut self.slots[conn.index()];
-                connection.state.set_closing();
-                connection.deadline = NEVER;
-            }
-            SendError::Full(_) => self.cut_off(driver, conn),
-        }
     }
 
     pub(crate) fn end(&mut self, now: Nanos) {

@@ -425,9 +425,11 @@ impl Worker<'_> {
     }
 }
 
-/// Sends `bytes`, or resets a connection whose peer does not read.
-pub(crate) fn send_or_close<D: Driver>(driver: &mut D, conn: Conn, bytes: &[u8]) {
-    if let Err(net::SendError::Full(_)) = driver.send(conn, bytes) {
+/// Sends `bytes`, or resets a connection whose peer does not read. Returns whether the bytes were sent.
+pub(crate) fn send_or_close<D: Driver>(driver: &mut D, conn: Conn, bytes: &[u8]) -> bool {
+    let sent = driver.send(conn, bytes);
+    if let Err(net::SendError::Full(_)) = sent {
         driver.close(conn, Close::Reset);
     }
+    sent.is_ok()
 }

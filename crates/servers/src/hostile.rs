@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use net::{Close, Conn, Data, Driver, Nanos};
 use wire::pingpong;
 
+use crate::connections::entry;
 use crate::event_loops::{Handler, Next, send_or_close};
 use crate::hostile_http2::{After, Http2Connection, Http2Fault};
 use crate::pingpong::Words;
@@ -70,10 +71,7 @@ impl Handler for Hostile {
             Kind::EndlessData => self.open.push((conn, VecDeque::from(FLOOD))),
             Kind::OneByteAtATime => self.open.push((conn, VecDeque::new())),
             Kind::Http2(fault, after) => {
-                if self.http2.len() <= conn.index() {
-                    self.http2.resize_with(conn.index() + 1, || None);
-                }
-                self.http2[conn.index()] = Some(Box::new(Http2Connection::new(fault, after)));
+                *entry(&mut self.http2, conn) = Some(Box::new(Http2Connection::new(fault, after)));
             }
             Kind::FreezeOne(_) => {
                 self.frozen.get_or_insert(conn);
@@ -106,7 +104,7 @@ impl Handler for Hostile {
             answers.extend_from_slice(&pingpong::compose(pingpong::answer(word).wrapping_add(error)));
         });
         match self.kind {
-            Kind::WrongWords => send_or_close(driver, conn, &answers),
+            Kind::WrongWords => _ = send_or_close(driver, conn, &answers),
             Kind::OneByteAtATime => {
                 if let Some((_, waiting)) = self.open.iter_mut().find(|(other, _)| *other == conn) {
                     waiting.extend(answers);

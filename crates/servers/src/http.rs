@@ -182,8 +182,8 @@ impl Http {
             if !self.core.out.is_empty() {
                 let sent = driver.send(conn, &self.core.out);
                 self.core.out.clear();
-                if let Err(error) = sent {
-                    return self.connections.undeliverable(driver, conn, error);
+                if sent.is_err() {
+                    return self.connections.cut_off(driver, conn);
                 }
             }
             let connection = &mut self.connections.slots[slot];
@@ -287,7 +287,7 @@ impl Http {
         };
         match sent {
             Ok(()) => self.connections.await_sent(driver, conn),
-            Err(error) => self.connections.undeliverable(driver, conn, error),
+            Err(_) => self.connections.cut_off(driver, conn),
         }
     }
 
@@ -304,7 +304,7 @@ impl Http {
                 self.queue.service.record(driver.now().saturating_sub(received));
                 self.resume_input(slot, driver.now());
             }
-            Err(error) => self.connections.undeliverable(driver, conn, error),
+            Err(_) => self.connections.cut_off(driver, conn),
         }
     }
 

@@ -35,8 +35,6 @@ pub struct Calibrate {
     words: Words,
     read: Vec<u32>,
     queue: DelayQueue,
-    /// Current connection of each slot. Responses to earlier connections are dropped.
-    conns: Vec<Option<Conn>>,
 }
 
 impl Calibrate {
@@ -50,7 +48,6 @@ impl Calibrate {
             words: Words::default(),
             read: Vec::new(),
             queue: DelayQueue::default(),
-            conns: Vec::new(),
         }
     }
 
@@ -60,8 +57,10 @@ impl Calibrate {
     }
 
     fn answer<D: Driver>(&mut self, driver: &mut D, conn: Conn, received: Nanos, word: u32) {
-        send_or_close(driver, conn, &pingpong::compose(pingpong::answer(word)));
-        self.queue.service.record(driver.now().saturating_sub(received));
+        // Sending fails if the connection has ended since.
+        if send_or_close(driver, conn, &pingpong::compose(pingpong::answer(word))) {
+            self.queue.service.record(driver.now().saturating_sub(received));
+        }
     }
 }
 
@@ -69,10 +68,6 @@ impl Handler for Calibrate {
     fn accepted<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
         self.start.get_or_insert_with(|| driver.now());
         self.words.forget(conn);
-        if self.conns.len() <= conn.index() {
-            self.conns.resize(conn.index() + 1, None);
-        }
-        self.conns[conn.index()] = Some(conn);
     }
 
     fn data<D: Driver>(&mut self, driver: &mut D, conn: Conn, data: Data) -> Next {
@@ -102,15 +97,11 @@ impl Handler for Calibrate {
         next
     }
 
-    fn closed(&mut self, conn: Conn) {
-        self.conns[conn.index()] = None;
-    }
+    fn closed(&mut self, _conn: Conn) {}
 
     fn turned<D: Driver>(&mut self, driver: &mut D) -> Option<Nanos> {
         while let Some(due) = self.queue.pop(driver.now()) {
-            if self.conns[due.conn.index()] == Some(due.conn) {
-                self.answer(driver, due.conn, due.received, due.word);
-            }
+            self.answer(driver, due.conn, due.received, due.word);
         }
         self.queue.next()
     }

@@ -3,6 +3,7 @@
 use net::{Conn, Data, Driver};
 use wire::pingpong::{self, WORD_BYTES};
 
+use crate::connections::entry;
 use crate::event_loops::{Handler, Next, send_or_close};
 
 /// Handler of one thread of the ping-pong server.
@@ -46,10 +47,7 @@ pub(crate) struct Words {
 
 impl Words {
     pub(crate) fn forget(&mut self, conn: Conn) {
-        if self.rests.len() <= conn.index() {
-            self.rests.resize(conn.index() + 1, Default::default());
-        }
-        self.rests[conn.index()].1 = 0;
+        entry(&mut self.rests, conn).1 = 0;
     }
 
     #[inline]

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use net::{Address, Close, Conn, Data, Driver, Event, Listener, Nanos, SendError};
 use rustls::{ServerConfig, ServerConnection};
 
+use crate::connections::entry;
 use crate::event_loops::{Handler, Next};
 
 /// Application protocols of `serve http`, best first, for [`ServerConfig::alpn_protocols`]. The server recognizes the
@@ -59,11 +60,7 @@ impl<H: Handler> Tls<H> {
             connection.set_buffer_limit(None);
             connection
         });
-        let slot = conn.index();
-        if self.sessions.len() <= slot {
-            self.sessions.resize_with(slot + 1, || None);
-        }
-        self.sessions[slot] = connection.map(|connection| Session { connection, ended: false });
+        *entry(&mut self.sessions, conn) = connection.map(|connection| Session { connection, ended: false });
     }
 }
 
