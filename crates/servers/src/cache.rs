@@ -19,7 +19,6 @@ mod http;
 mod memcached;
 mod memory_in_transit;
 mod resp;
-mod statistics;
 
 #[cfg(test)]
 mod tests;
@@ -34,8 +33,7 @@ use wire::{http1, memcached as text, resp as redis};
 use self::connection_state::{CacheState, CloseState, ProtocolState};
 use self::executor::Executor;
 use self::memory_in_transit::InFlight;
-use crate::connection_deadlines::NEVER;
-use crate::connections::{Connections, INPUT_KEPT_BYTES, Waits};
+use crate::connections::{Connections, INPUT_KEPT_BYTES, NEVER, Waits};
 use crate::event_loops::{Handler, Next};
 
 /// Size of pending responses, in bytes, at which further requests of a connection wait until the responses are sent.

@@ -36,8 +36,7 @@ use self::connection_state::{HttpState, Phase, Stream};
 use self::delay_distributions::{Delays, Law};
 use self::parsed_request::{Memo, ParsedRequest};
 use self::prebuilt_responses::{Answers, DELAYED, ROOT_BODY};
-use crate::connection_deadlines::NEVER;
-use crate::connections::{Connections, Waits};
+use crate::connections::{Connections, NEVER, Waits};
 use crate::delay_queue::DelayQueue;
 use crate::event_loops::{Handler, Next};
 

@@ -1,7 +1,6 @@
 //! Reference servers with one event loop per thread. A [`Handler`] serves the connections of a thread.
 
 mod cache;
-mod connection_deadlines;
 mod connections;
 mod delay_queue;
 mod event_loops;

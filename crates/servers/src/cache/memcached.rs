@@ -1,13 +1,17 @@
 //! memcached's text protocol. Source: protocol.txt and the behavior of memcached 1.6.18.
 
+use std::io::Write;
+use std::sync::atomic::Ordering;
+
 use cache::{Item, Meta, Mode, Refusal};
 use wire::decimal;
 use wire::memcached::{Command, Expiry, Get, Read, Store, Verb, compose_number, compose_value, compose_value_end};
 
 use super::connection_state::{CloseState, Connection, MultiGetKind, ProtocolState, Rest};
 use super::executor::Executor;
-use super::statistics::MEMCACHED_VERSION;
 
+/// The emulated version of memcached, which tells clients what they can send, followed by quintain's own version.
+const MEMCACHED_VERSION: &str = concat!("1.6.18 (quintain ", env!("CARGO_PKG_VERSION"), ")");
 const NON_NUMERIC: &[u8] = b"CLIENT_ERROR cannot increment or decrement non-numeric value\r\n";
 
 impl Executor {
@@ -162,6 +166,35 @@ impl Executor {
         if !noreply {
             self.out.extend_from_slice(reply);
         }
+    }
+
+    fn memcached_stats(&mut self) {
+        let shared = &self.shared;
+        let (stats, config) = (shared.cache.stats(), &shared.config);
+        for (name, value) in [
+            ("pid", u64::from(std::process::id())),
+            ("time", u64::from(self.now_s)),
+            ("curr_connections", shared.open.load(Ordering::Relaxed) as u64),
+            ("threads", config.threads as u64),
+            ("limit_maxbytes", config.capacity_bytes),
+            ("cmd_get", stats.hits + stats.misses),
+            ("cmd_set", stats.stores),
+            ("get_hits", stats.hits),
+            ("get_misses", stats.misses),
+            ("delete_hits", stats.deletes),
+            ("bytes", stats.item_bytes()),
+            ("curr_items", stats.items),
+            ("total_items", stats.stored),
+            ("evictions", stats.evictions),
+            ("expired", stats.expired),
+            ("refused", stats.refused),
+            ("key_bytes", stats.key_bytes),
+            ("value_bytes", stats.value_bytes),
+            ("memory_bytes", stats.memory_bytes()),
+        ] {
+            let _ = write!(self.out, "STAT {name} {value}\r\n");
+        }
+        let _ = write!(self.out, "STAT version {MEMCACHED_VERSION}\r\nEND\r\n");
     }
 }
 

@@ -1,5 +1,7 @@
 //! RESP2 and RESP3 commands of cache clients and benchmarks. Replies follow Redis 7.0.15.
 
+use std::sync::atomic::Ordering;
+
 use cache::{Meta, Mode, Refusal};
 use wire::decimal;
 use wire::resp::{
@@ -9,8 +11,9 @@ use wire::resp::{
 
 use super::connection_state::{CloseState, Connection, MultiGetKind, ProtocolState, Redis, Rest};
 use super::executor::{Executor, REDIS_OUT_OF_MEMORY};
-use super::statistics::{REDIS_VERSION, redis_policy};
 
+/// The emulated version of Redis.
+const REDIS_VERSION: &str = "7.0.15";
 const SYNTAX: &[u8] = b"-ERR syntax error\r\n";
 const NOT_AN_INTEGER: &[u8] = b"-ERR value is not an integer or out of range\r\n";
 const OVERFLOW: &[u8] = b"-ERR increment or decrement would overflow\r\n";
@@ -333,6 +336,28 @@ impl Executor {
         }
     }
 
+    /// The text of `INFO`, returned in full whichever section is requested.
+    fn redis_info(&self) -> String {
+        let shared = &self.shared;
+        let stats = shared.cache.stats();
+        format!(
+            "# Server\r\nredis_version:{REDIS_VERSION}\r\nquintain_version:{}\r\nredis_mode:standalone\r\n\r\n\
+             # Clients\r\nconnected_clients:{}\r\n\r\n\
+             # Memory\r\nused_memory:{}\r\nallocated_memory:{}\r\nmaxmemory:{}\r\nmaxmemory_policy:{}\r\n\r\n\
+             # Stats\r\nkeyspace_hits:{}\r\nkeyspace_misses:{}\r\nexpired_keys:{}\r\nevicted_keys:{}\r\n",
+            env!("CARGO_PKG_VERSION"),
+            shared.open.load(Ordering::Relaxed),
+            stats.item_bytes(),
+            stats.memory_bytes(),
+            shared.config.capacity_bytes,
+            redis_policy(shared.config.evictor),
+            stats.hits,
+            stats.misses,
+            stats.expired,
+            stats.evictions,
+        )
+    }
+
     /// Handles `HELLO [version [SETNAME name]]`. There are no users or passwords.
     fn redis_hello(&mut self, request: &Request<'_, '_>, version: &mut Version, id: i64) {
         let wanted = match request.argument(1) {
@@ -390,4 +415,12 @@ fn unknown_command(out: &mut Vec<u8>, request: &Request<'_, '_>) {
     }
     let name = shown(request.argument(0), 128);
     compose_error(out, &format!("ERR unknown command '{name}', with args beginning with: {arguments}"));
+}
+
+fn redis_policy(evictor: cache::Evictor) -> &'static str {
+    match evictor {
+        cache::Evictor::None => "noeviction",
+        cache::Evictor::Lru => "allkeys-lru",
+        other => other.name(),
+    }
 }

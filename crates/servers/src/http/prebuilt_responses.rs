@@ -4,10 +4,11 @@ use std::fmt::Display;
 use std::time::{Duration, SystemTime};
 
 use net::Nanos;
+use wire::http2::hpack::{self, Indexing};
 use wire::http2::push_data;
 
 use super::ENDING;
-use super::http2::response_frames::Frames;
+use super::http2::response_frames;
 use super::route::{Refusal, Route};
 use crate::response_head::{Head, KeepAlive, Length, Reply, push_response, write};
 
@@ -34,11 +35,12 @@ pub(super) struct Answers {
     pub(super) minimal: bool,
     /// The header fields `Server` and `Date`; empty if the server is minimal.
     stamp: Vec<u8>,
+    /// The same fields, encoded for HTTP/2.
+    pub(super) frame_stamp: Vec<u8>,
     pub(super) root: Prebuilt,
     root_close: Vec<u8>,
     pub(super) plaintext: Prebuilt,
     pub(super) json: Prebuilt,
-    pub(super) frames: Frames,
 }
 
 /// A frequent response.
@@ -78,11 +80,11 @@ impl Answers {
             made_until: 0,
             minimal: false,
             stamp: Vec::new(),
+            frame_stamp: Vec::new(),
             root: Prebuilt::new("text/html", ROOT_BODY),
             root_close: Vec::new(),
             plaintext: Prebuilt::new("text/plain", b"Hello, World!"),
             json: Prebuilt::new("application/json", br#"{"message":"Hello, World!"}"#),
-            frames: Frames::default(),
         }
     }
 
@@ -98,17 +100,19 @@ impl Answers {
         // The format of `Date` ends with the year 9999.
         let wall = Duration::from_secs((self.wall_s)().min(253_402_300_799));
         let date = httpdate::HttpDate::from(SystemTime::UNIX_EPOCH + wall);
-        self.frames.set_date((!self.minimal).then(|| date.to_string()).as_deref());
         self.stamp.clear();
+        self.frame_stamp.clear();
         if !self.minimal {
             write(&mut self.stamp, format_args!("{SERVER}Date: {date}\r\n"));
+            hpack::push_field(&mut self.frame_stamp, b"server", b"quintain", Indexing::Skip);
+            hpack::push_field(&mut self.frame_stamp, b"date", date.to_string().as_bytes(), Indexing::Skip);
         }
         for prebuilt in [&mut self.root, &mut self.plaintext, &mut self.json] {
             let head = prebuilt.head();
             prebuilt.whole.clear();
             push_response(&mut prebuilt.whole, &self.stamp, Reply::PERSIST, &head, prebuilt.body);
             prebuilt.frames.clear();
-            self.frames.push_head(&mut prebuilt.frames, 0, &head, false, false);
+            response_frames::push_head(&mut prebuilt.frames, &self.frame_stamp, 0, &head, false, false);
             prebuilt.data_at = prebuilt.frames.len();
             push_data(&mut prebuilt.frames, 0, prebuilt.body, true);
         }
