@@ -191,13 +191,13 @@ impl Http {
                 break;
             }
             match connection.state.phase {
+                Phase::Ready if connection.end_received && connection.input.is_empty() => {
+                    self.connections.close(driver, conn);
+                }
                 Phase::Ready if connection.end_received => {
-                    if connection.input.is_empty() {
-                        self.connections.close(driver, conn);
-                        break;
-                    }
                     connection.input = Vec::new();
                     self.fail_with(slot, 400, "connection closed within the request head");
+                    continue;
                 }
                 Phase::Ready => {
                     connection.state.read_at = None;
@@ -207,15 +207,12 @@ impl Http {
                         connection.state.head_begun = true;
                         connection.deadline = self.connections.now.saturating_add(self.core.limits.head_ns);
                     }
-                    break;
                 }
                 Phase::Body(_) if connection.end_received => {
                     self.fail_with(slot, 400, "connection closed within the request body");
+                    continue;
                 }
-                Phase::Body(_) => {
-                    connection.state.read_at = None;
-                    break;
-                }
+                Phase::Body(_) => connection.state.read_at = None,
                 Phase::Undrawn(asked, law) => {
                     let now = driver.now();
                     let received = connection.state.read_at.unwrap_or(now);
@@ -225,40 +222,31 @@ impl Http {
                     let at = received.saturating_add(self.delays.draw(&law));
                     if at <= now {
                         self.answer_due(driver, conn, asked, received);
-                    } else {
-                        connection.deadline = NEVER;
-                        connection.state.phase = Phase::Delayed(asked);
-                        self.remove_ended_delays();
-                        self.queue.push(at, conn, received, 0);
-                        break;
+                        continue;
                     }
+                    connection.deadline = NEVER;
+                    connection.state.phase = Phase::Delayed(asked);
+                    self.remove_ended_delays();
+                    self.queue.push(at, conn, received, 0);
                 }
-                Phase::Delayed(_) | Phase::Refused => break,
                 Phase::Http2(_) => {
-                    if !self.advance_http2(slot) {
-                        break;
+                    if self.advance_http2(slot) {
+                        continue;
                     }
                 }
-                Phase::Streaming(_) => {
-                    self.send_piece(driver, conn);
-                    break;
-                }
+                Phase::Streaming(_) => self.send_piece(driver, conn),
                 Phase::Answered { linger: true } => {
                     connection.state.phase = Phase::Lingering;
                     self.connections.linger(driver, conn);
-                    break;
                 }
                 Phase::Answered { linger: false } => {
                     connection.input = Vec::new();
                     self.connections.close(driver, conn);
-                    break;
                 }
-                Phase::Lingering => break,
-                Phase::Closing => {
-                    self.connections.cut_off(driver, conn);
-                    break;
-                }
+                Phase::Closing => self.connections.cut_off(driver, conn),
+                Phase::Delayed(_) | Phase::Refused | Phase::Lingering => {}
             }
+            break;
         }
         self.connections.schedule(conn);
         self.pace(driver, conn);

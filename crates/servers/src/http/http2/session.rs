@@ -508,15 +508,13 @@ impl Exchanges {
             self.stalled_since = NEVER;
             return false;
         }
-        let mut is_full = false;
-        loop {
+        let is_full = 'rounds: loop {
             let before = self.progress_bytes;
             let start = self.streams.partition_point(|stream| stream.id <= self.last_sender);
             let count = self.streams.len();
             for at in (start..count).chain(0..start) {
                 if out.len() as u64 >= PIECE_BYTES {
-                    is_full = true;
-                    break;
+                    break 'rounds true;
                 }
                 let stream = &mut self.streams[at];
                 let sent = stream.send_frame(out, &mut self.window);
@@ -528,10 +526,10 @@ impl Exchanges {
                     }
                 }
             }
-            if is_full || self.progress_bytes == before {
-                break;
+            if self.progress_bytes == before {
+                break false;
             }
-        }
+        };
         let count = self.streams.len();
         self.streams.retain(|stream| !stream.is_done());
         let done = count - self.streams.len();
