@@ -14,10 +14,32 @@ use super::executor::{Executor, REDIS_OUT_OF_MEMORY};
 
 /// The emulated version of Redis.
 const REDIS_VERSION: &str = "7.0.15";
-const SYNTAX: &[u8] = b"-ERR syntax error\r\n";
-const NOT_AN_INTEGER: &[u8] = b"-ERR value is not an integer or out of range\r\n";
-const OVERFLOW: &[u8] = b"-ERR increment or decrement would overflow\r\n";
-const OK: &[u8] = b"+OK\r\n";
+const SYNTAX: Reply = Reply::Line(b"-ERR syntax error\r\n");
+const NOT_AN_INTEGER: Reply = Reply::Line(b"-ERR value is not an integer or out of range\r\n");
+const OVERFLOW: Reply = Reply::Line(b"-ERR increment or decrement would overflow\r\n");
+const OK: Reply = Reply::Line(b"+OK\r\n");
+
+enum Reply {
+    /// The reply is already in the output.
+    Written,
+    Line(&'static [u8]),
+    Integer(i64),
+    /// The text of an error, without its mark.
+    Error(String),
+}
+
+/// The reply of a command that succeeds or fails.
+type Replied = Result<Reply, Reply>;
+
+impl From<Refusal> for Reply {
+    #[cold]
+    fn from(refusal: Refusal) -> Reply {
+        match refusal {
+            Refusal::Full { .. } => Reply::Line(REDIS_OUT_OF_MEMORY),
+            other => Reply::Error(format!("ERR {other}")),
+        }
+    }
+}
 
 impl Executor {
     /// Executes a request. Returns the number of bytes used.
@@ -35,14 +57,15 @@ impl Executor {
                         rest = self.redis_values(*version, request.arguments().skip(1));
                     }
                     Ok(Name::Quit) => {
-                        self.out.extend_from_slice(OK);
+                        self.push_reply(OK);
                         connection.state.over = CloseState::Answered { linger: false };
                     }
                     Ok(command) => {
                         let id = connection.conn.map_or(0, |conn| conn.index() as i64 + 1);
-                        self.redis_command(command, &request, version, id);
+                        let replied = self.redis_command(command, &request, version, id);
+                        self.push_reply(replied.unwrap_or_else(|failure| failure));
                     }
-                    Err(wire::resp::Refusal::UnknownCommand) => unknown_command(&mut self.out, &request),
+                    Err(wire::resp::Refusal::UnknownCommand) => self.push_reply(unknown_command(&request)),
                     Err(refusal) => refusal.compose(&mut self.out),
                 }
                 (connection.blocked, connection.state.rest) = (rest.is_some(), rest);
@@ -82,89 +105,86 @@ impl Executor {
         self.push_values(MultiGetKind::Redis(version), keys, |core, key| core.redis_value(key, version))
     }
 
-    fn redis_command(&mut self, name: Name, request: &Request<'_, '_>, version: &mut Version, id: i64) {
+    #[inline]
+    fn push_reply(&mut self, reply: Reply) {
+        match reply {
+            Reply::Written => {}
+            Reply::Line(line) => self.out.extend_from_slice(line),
+            Reply::Integer(value) => compose_integer(&mut self.out, value),
+            Reply::Error(text) => compose_error(&mut self.out, &text),
+        }
+    }
+
+    fn redis_command(&mut self, name: Name, request: &Request<'_, '_>, version: &mut Version, id: i64) -> Replied {
+        let (cache, now_ms) = (&self.shared.cache, self.now_ms);
         let key = request.argument(1);
         match name {
-            Name::Get | Name::Mget | Name::Quit => {} // Handled in `take_redis`.
+            Name::Get | Name::Mget | Name::Quit => Ok(Reply::Written), // Handled in `take_redis`.
             Name::Set => self.redis_set(request, *version),
-            Name::Setex => self.redis_setex(request, 1000),
-            Name::Psetex => self.redis_setex(request, 1),
+            Name::Setex | Name::Psetex => self.redis_setex(name, request),
             Name::Setnx => match self.redis_store(Mode::Add, key, request.argument(2), Meta::default()) {
-                Err(Refusal::NotStored) => self.redis_done(&Ok(false)),
-                stored => self.redis_done(&stored.map(|_| true)),
+                Err(Refusal::NotStored) => Ok(Reply::Integer(0)),
+                stored => Ok(stored.map(|_| Reply::Integer(1))?),
             },
             Name::Incr => self.redis_increment(key, 1),
             Name::Decr => self.redis_increment(key, -1),
-            Name::Incrby | Name::Decrby => match (name, decimal::canonical(request.argument(2))) {
-                (_, None) => self.out.extend_from_slice(NOT_AN_INTEGER),
-                (Name::Incrby, Some(delta)) => self.redis_increment(key, delta),
-                (_, Some(i64::MIN)) => self.out.extend_from_slice(b"-ERR decrement would overflow\r\n"),
-                (_, Some(delta)) => self.redis_increment(key, -delta),
-            },
+            Name::Incrby => self.redis_increment(key, integer(request)?),
+            Name::Decrby => {
+                let delta = integer(request)?.checked_neg();
+                self.redis_increment(key, delta.ok_or(Reply::Line(b"-ERR decrement would overflow\r\n"))?)
+            }
             Name::Del | Name::Unlink => {
-                let cache = &self.shared.cache;
                 let keys = request.arguments().skip(1);
-                let count = keys.filter(|key| cache.hold(key).delete(self.now_ms)).count();
-                compose_integer(&mut self.out, count as i64);
+                Ok(Reply::Integer(keys.filter(|key| cache.hold(key).delete(now_ms)).count() as i64))
             }
             Name::Mset => self.redis_mset(request),
             Name::Exists => {
-                let cache = &self.shared.cache;
                 let keys = request.arguments().skip(1);
-                let count = keys.filter(|key| cache.hold(key).peek(self.now_ms, |_| ()).is_some()).count();
-                compose_integer(&mut self.out, count as i64);
+                let count = keys.filter(|key| cache.hold(key).peek(now_ms, |_| ()).is_some()).count();
+                Ok(Reply::Integer(count as i64))
             }
-            Name::Expire => self.redis_expire(request, 1000),
-            Name::Pexpire => self.redis_expire(request, 1),
-            Name::Ttl | Name::Pttl => {
-                let expires_ms = self.shared.cache.hold(key).peek(self.now_ms, |item| item.expires_ms);
-                let left = match expires_ms {
-                    None => -2,
-                    Some(0) => -1,
-                    Some(expires_ms) => {
-                        let ms = expires_ms.saturating_sub(self.now_ms);
-                        // Redis rounds to the nearest second.
-                        (if name == Name::Pttl { ms } else { (ms + 500) / 1000 }) as i64
-                    }
-                };
-                compose_integer(&mut self.out, left);
-            }
+            Name::Expire | Name::Pexpire => self.redis_expire(name, request),
+            Name::Ttl | Name::Pttl => Ok(Reply::Integer(match cache.hold(key).peek(now_ms, |item| item.expires_ms) {
+                None => -2,
+                Some(0) => -1,
+                Some(expires_ms) if name == Name::Pttl => expires_ms.saturating_sub(now_ms) as i64,
+                // Redis rounds to the nearest second.
+                Some(expires_ms) => ((expires_ms.saturating_sub(now_ms) + 500) / 1000) as i64,
+            })),
             Name::Persist => {
-                let mut held = self.shared.cache.hold(key);
-                let has_expiry = held.peek(self.now_ms, |item| item.expires_ms != 0) == Some(true);
-                let done = if has_expiry { held.touch(0, self.now_ms) } else { Ok(false) };
-                drop(held);
-                self.redis_done(&done);
+                let mut held = cache.hold(key);
+                let has_expiry = held.peek(now_ms, |item| item.expires_ms != 0) == Some(true);
+                Ok(Reply::Integer((has_expiry && held.touch(0, now_ms)?).into()))
             }
-            Name::Ping if request.count() == 1 => self.out.extend_from_slice(b"+PONG\r\n"),
-            Name::Ping | Name::Echo => compose_bulk(&mut self.out, key),
+            Name::Ping if request.count() == 1 => Ok(Reply::Line(b"+PONG\r\n")),
+            Name::Ping | Name::Echo => self.redis_bulk(key),
             Name::Flushall | Name::Flushdb => {
-                let is_known = ["", "async", "sync"].iter().any(|word| key.eq_ignore_ascii_case(word.as_bytes()));
-                if is_known {
-                    self.flush(0);
+                if !["", "async", "sync"].iter().any(|word| key.eq_ignore_ascii_case(word.as_bytes())) {
+                    return Err(SYNTAX);
                 }
-                self.out.extend_from_slice(if is_known { OK } else { SYNTAX });
+                self.flush(0);
+                Ok(OK)
             }
             Name::Info => {
                 let text = self.redis_info();
-                compose_bulk(&mut self.out, text.as_bytes());
+                self.redis_bulk(text.as_bytes())
             }
-            Name::Dbsize => {
-                let items = self.shared.cache.stats().items;
-                compose_integer(&mut self.out, items as i64);
-            }
+            Name::Dbsize => Ok(Reply::Integer(cache.stats().items as i64)),
             Name::Config => self.redis_config(request, *version),
             // Clients take an empty reply to mean that no documentation is available.
-            Name::Command => compose_array(&mut self.out, 0),
+            Name::Command => Ok(Reply::Line(b"*0\r\n")),
             Name::Hello => self.redis_hello(request, version, id),
             // Clients send their name and library on connecting. Both are ignored.
-            Name::Client if [&b"setname"[..], b"setinfo"].iter().any(|word| key.eq_ignore_ascii_case(word)) => {
-                self.out.extend_from_slice(OK);
-            }
-            Name::Client => self.unknown_subcommand(name, key),
-            Name::Select if key == b"0" => self.out.extend_from_slice(OK),
-            Name::Select => self.out.extend_from_slice(b"-ERR DB index is out of range\r\n"),
+            Name::Client if [&b"setname"[..], b"setinfo"].iter().any(|word| key.eq_ignore_ascii_case(word)) => Ok(OK),
+            Name::Client => Err(unknown_subcommand(name, key)),
+            Name::Select if key == b"0" => Ok(OK),
+            Name::Select => Err(Reply::Line(b"-ERR DB index is out of range\r\n")),
         }
+    }
+
+    fn redis_bulk(&mut self, data: &[u8]) -> Replied {
+        compose_bulk(&mut self.out, data);
+        Ok(Reply::Written)
     }
 
     fn redis_store(&self, mode: Mode, key: &[u8], value: &[u8], meta: Meta) -> Result<u64, Refusal> {
@@ -172,29 +192,15 @@ impl Executor {
     }
 
     #[inline]
-    fn redis_stored(&mut self, stored: &Result<u64, Refusal>) {
-        match stored {
-            Ok(_) => self.out.extend_from_slice(OK),
-            Err(refusal) => self.redis_refuse(refusal),
-        }
-    }
-
-    #[inline]
-    fn redis_set(&mut self, request: &Request<'_, '_>, version: Version) {
+    fn redis_set(&mut self, request: &Request<'_, '_>, version: Version) -> Replied {
         let (key, value) = (request.argument(1), request.argument(2));
         if request.count() == 3 {
-            let stored = self.redis_store(Mode::Set, key, value, Meta::default());
-            return self.redis_stored(&stored);
+            self.redis_store(Mode::Set, key, value, Meta::default())?;
+            return Ok(OK);
         }
-        let options = match parse_set(request) {
-            Ok(options) => options,
-            Err(error) => return compose_error(&mut self.out, &format!("ERR {error}")),
-        };
-        let expires_ms = match options.when.map(|when| when.ends_unix_ms(self.now_ms)) {
-            None => 0,
-            Some(Some(ends)) => ends,
-            Some(None) => return self.invalid_expire(Name::Set),
-        };
+        let options = parse_set(request).map_err(|error| Reply::Error(format!("ERR {error}")))?;
+        let expires_ms = options.when.map_or(Some(0), |when| when.ends_unix_ms(self.now_ms));
+        let expires_ms = expires_ms.ok_or_else(|| invalid_expire(Name::Set))?;
         let mode = match (options.if_absent, options.if_present) {
             (true, _) => Mode::Add,
             (_, true) => Mode::Replace,
@@ -219,106 +225,75 @@ impl Executor {
         drop(held);
         match stored {
             // With `GET`, the reply is the old value, whether the new one is stored or not.
-            Ok(_) | Err(Refusal::NotStored) if options.get => {}
-            Ok(_) => out.extend_from_slice(OK),
-            Err(Refusal::NotStored) => compose_null(out, version),
+            Ok(_) | Err(Refusal::NotStored) if options.get => Ok(Reply::Written),
+            Ok(_) => Ok(OK),
+            Err(Refusal::NotStored) => {
+                compose_null(out, version);
+                Ok(Reply::Written)
+            }
             Err(refusal) => {
                 out.truncate(start);
-                self.redis_refuse(&refusal);
+                Err(refusal.into())
             }
         }
     }
 
     /// Handles `INCR` and its variants. A missing key counts as 0.
-    fn redis_increment(&mut self, key: &[u8], delta: i64) {
+    fn redis_increment(&mut self, key: &[u8], delta: i64) -> Replied {
         let mut held = self.shared.cache.hold(key);
         let counted = held.update(self.now_ms, |item| {
-            match decimal::canonical(item.value)
-                .ok_or(NOT_AN_INTEGER)
-                .and_then(|is| is.checked_add(delta).ok_or(OVERFLOW))
-            {
+            let before = decimal::canonical(item.value).ok_or(NOT_AN_INTEGER);
+            match before.and_then(|before| before.checked_add(delta).ok_or(OVERFLOW)) {
                 Ok(value) => (Some(value.to_string().into_bytes()), Ok(value)),
-                Err(line) => (None, Err(line)),
+                Err(failure) => (None, Err(failure)),
             }
-        });
-        let counted = match counted {
-            Ok(Some(counted)) => Ok(counted),
-            Ok(None) => {
-                let text = delta.to_string();
-                held.store(Mode::Set, text.as_bytes(), Meta::default(), self.now_ms).map(|_| Ok(delta))
-            }
-            Err(refusal) => Err(refusal),
-        };
-        drop(held);
-        match counted {
-            Ok(Ok(value)) => compose_integer(&mut self.out, value),
-            Ok(Err(line)) => self.out.extend_from_slice(line),
-            Err(refusal) => self.redis_refuse(&refusal),
+        })?;
+        if counted.is_none() {
+            held.store(Mode::Set, delta.to_string().as_bytes(), Meta::default(), self.now_ms)?;
         }
+        Ok(Reply::Integer(counted.unwrap_or(Ok(delta))?))
     }
 
-    fn invalid_expire(&mut self, name: Name) {
-        compose_error(&mut self.out, &format!("ERR invalid expire time in '{}' command", name.text()));
+    /// Handles `SETEX` and `PSETEX`.
+    fn redis_setex(&mut self, name: Name, request: &Request<'_, '_>) -> Replied {
+        let unit_ms = if name == Name::Psetex { 1 } else { 1000 };
+        let ms =
+            u64::try_from(integer(request)?).ok().filter(|time| *time > 0).and_then(|time| time.checked_mul(unit_ms));
+        let expires_ms = ms.and_then(|ms| When::AfterMs(ms).ends_unix_ms(self.now_ms));
+        let meta = Meta { flags: 0, expires_ms: expires_ms.ok_or_else(|| invalid_expire(name))? };
+        self.redis_store(Mode::Set, request.argument(1), request.argument(3), meta)?;
+        Ok(OK)
     }
 
-    fn redis_done(&mut self, done: &Result<bool, Refusal>) {
-        match done {
-            Ok(done) => compose_integer(&mut self.out, i64::from(*done)),
-            Err(refusal) => self.redis_refuse(refusal),
-        }
-    }
-
-    /// Handles `SETEX` and `PSETEX`, whose time is in units of `unit_ms` milliseconds.
-    fn redis_setex(&mut self, request: &Request<'_, '_>, unit_ms: u64) {
-        let Some(time) = decimal::canonical(request.argument(2)) else {
-            return self.out.extend_from_slice(NOT_AN_INTEGER);
-        };
-        let ms = u64::try_from(time).ok().filter(|time| *time > 0).and_then(|time| time.checked_mul(unit_ms));
-        let Some(expires_ms) = ms.and_then(|ms| When::AfterMs(ms).ends_unix_ms(self.now_ms)) else {
-            return self.invalid_expire(if unit_ms == 1 { Name::Psetex } else { Name::Setex });
-        };
-        let meta = Meta { flags: 0, expires_ms };
-        let stored = self.redis_store(Mode::Set, request.argument(1), request.argument(3), meta);
-        self.redis_stored(&stored);
-    }
-
-    fn redis_mset(&mut self, request: &Request<'_, '_>) {
+    fn redis_mset(&mut self, request: &Request<'_, '_>) -> Replied {
         if request.count().is_multiple_of(2) {
-            return self.out.extend_from_slice(b"-ERR wrong number of arguments for 'mset' command\r\n");
+            return Err(Reply::Line(b"-ERR wrong number of arguments for 'mset' command\r\n"));
         }
         for pair in 0..request.count() / 2 {
             let (key, value) = (request.argument(2 * pair + 1), request.argument(2 * pair + 2));
-            if let Err(refusal) = self.redis_store(Mode::Set, key, value, Meta::default()) {
-                return self.redis_refuse(&refusal);
-            }
+            self.redis_store(Mode::Set, key, value, Meta::default())?;
         }
-        self.out.extend_from_slice(OK);
+        Ok(OK)
     }
 
-    /// Handles `EXPIRE` and `PEXPIRE`, whose time is in units of `unit_ms` milliseconds.
-    fn redis_expire(&mut self, request: &Request<'_, '_>, unit_ms: i64) {
-        let key = request.argument(1);
-        let Some(time) = decimal::canonical(request.argument(2)) else {
-            return self.out.extend_from_slice(NOT_AN_INTEGER);
-        };
-        let Some(ends) = time.checked_mul(unit_ms).and_then(|ms| ms.checked_add(self.now_ms as i64)) else {
-            return self.invalid_expire(if unit_ms == 1 { Name::Pexpire } else { Name::Expire });
-        };
+    /// Handles `EXPIRE` and `PEXPIRE`.
+    fn redis_expire(&mut self, name: Name, request: &Request<'_, '_>) -> Replied {
+        let unit_ms = if name == Name::Pexpire { 1 } else { 1000 };
+        let ends = integer(request)?.checked_mul(unit_ms).and_then(|ms| ms.checked_add(self.now_ms as i64));
         // An item whose expiry has already passed is deleted, so expiry times of 0 or less need no representation.
-        let expires_ms = u64::try_from(ends).unwrap_or(0);
-        let mut held = self.shared.cache.hold(key);
-        let done = match expires_ms <= self.now_ms {
-            true => Ok(held.delete(self.now_ms)),
-            false => held.touch(expires_ms, self.now_ms),
+        let expires_ms = u64::try_from(ends.ok_or_else(|| invalid_expire(name))?).unwrap_or(0);
+        let mut held = self.shared.cache.hold(request.argument(1));
+        let is_done = match expires_ms <= self.now_ms {
+            true => held.delete(self.now_ms),
+            false => held.touch(expires_ms, self.now_ms)?,
         };
-        drop(held);
-        self.redis_done(&done);
+        Ok(Reply::Integer(is_done.into()))
     }
 
     /// Handles `CONFIG GET name...` for the names that redis-benchmark and quintain request.
-    fn redis_config(&mut self, request: &Request<'_, '_>, version: Version) {
+    fn redis_config(&mut self, request: &Request<'_, '_>, version: Version) -> Replied {
         if !request.argument(1).eq_ignore_ascii_case(b"get") {
-            return self.unknown_subcommand(Name::Config, request.argument(1));
+            return Err(unknown_subcommand(Name::Config, request.argument(1)));
         }
         let config = &self.shared.config;
         let settings = [
@@ -334,6 +309,7 @@ impl Executor {
             compose_bulk(&mut self.out, name.as_bytes());
             compose_bulk(&mut self.out, value.as_bytes());
         }
+        Ok(Reply::Written)
     }
 
     /// The text of `INFO`, returned in full whichever section is requested.
@@ -359,16 +335,16 @@ impl Executor {
     }
 
     /// Handles `HELLO [version [SETNAME name]]`. There are no users or passwords.
-    fn redis_hello(&mut self, request: &Request<'_, '_>, version: &mut Version, id: i64) {
+    fn redis_hello(&mut self, request: &Request<'_, '_>, version: &mut Version, id: i64) -> Replied {
         let wanted = match request.argument(1) {
             b"" => *version,
             b"2" => Version::Two,
             b"3" => Version::Three,
-            _ => return self.out.extend_from_slice(b"-NOPROTO unsupported protocol version\r\n"),
+            _ => return Err(Reply::Line(b"-NOPROTO unsupported protocol version\r\n")),
         };
         if request.count() > 2 && !(request.count() == 4 && request.argument(2).eq_ignore_ascii_case(b"setname")) {
             let shown = String::from_utf8_lossy(request.argument(2));
-            return compose_error(&mut self.out, &format!("ERR Syntax error in HELLO option '{shown}'"));
+            return Err(Reply::Error(format!("ERR Syntax error in HELLO option '{shown}'")));
         }
         *version = wanted;
         let out = &mut self.out;
@@ -384,27 +360,29 @@ impl Executor {
         compose_integer(out, id);
         compose_bulk(out, b"modules");
         compose_array(out, 0);
-    }
-
-    #[cold]
-    fn unknown_subcommand(&mut self, name: Name, subcommand: &[u8]) {
-        let shown = String::from_utf8_lossy(&subcommand[..subcommand.len().min(128)]);
-        let text = format!("ERR unknown subcommand '{shown}'. Try {} HELP.", name.text().to_uppercase());
-        compose_error(&mut self.out, &text);
-    }
-
-    #[cold]
-    fn redis_refuse(&mut self, refusal: &Refusal) {
-        match refusal {
-            Refusal::Full { .. } => self.out.extend_from_slice(REDIS_OUT_OF_MEMORY),
-            other => compose_error(&mut self.out, &format!("ERR {other}")),
-        }
+        Ok(Reply::Written)
     }
 }
 
-/// Appends Redis' error for an unknown command: the command, and the arguments that fit into 128 bytes.
+/// Parses the second argument of a command.
+fn integer(request: &Request<'_, '_>) -> Result<i64, Reply> {
+    decimal::canonical(request.argument(2)).ok_or(NOT_AN_INTEGER)
+}
+
 #[cold]
-fn unknown_command(out: &mut Vec<u8>, request: &Request<'_, '_>) {
+fn invalid_expire(name: Name) -> Reply {
+    Reply::Error(format!("ERR invalid expire time in '{}' command", name.text()))
+}
+
+#[cold]
+fn unknown_subcommand(name: Name, subcommand: &[u8]) -> Reply {
+    let shown = String::from_utf8_lossy(&subcommand[..subcommand.len().min(128)]);
+    Reply::Error(format!("ERR unknown subcommand '{shown}'. Try {} HELP.", name.text().to_uppercase()))
+}
+
+/// Redis' error for an unknown command: the command, and the arguments that fit into 128 bytes.
+#[cold]
+fn unknown_command(request: &Request<'_, '_>) -> Reply {
     let shown = |bytes: &[u8], most: usize| String::from_utf8_lossy(&bytes[..bytes.len().min(most)]).into_owned();
     let mut arguments = String::new();
     for argument in request.arguments().skip(1) {
@@ -414,7 +392,7 @@ fn unknown_command(out: &mut Vec<u8>, request: &Request<'_, '_>) {
         arguments += &format!("'{}' ", shown(argument, 128 - arguments.len()));
     }
     let name = shown(request.argument(0), 128);
-    compose_error(out, &format!("ERR unknown command '{name}', with args beginning with: {arguments}"));
+    Reply::Error(format!("ERR unknown command '{name}', with args beginning with: {arguments}"))
 }
 
 fn redis_policy(evictor: cache::Evictor) -> &'static str {
