@@ -30,10 +30,10 @@ use cache::Cache;
 use net::{Conn, Data, Driver, Nanos};
 use wire::{http1, memcached as text, resp as redis};
 
-use self::connection_state::{CacheState, CloseState, ProtocolState};
+use self::connection_state::{CacheState, ProtocolState};
 use self::executor::Executor;
 use self::memory_in_transit::InFlight;
-use crate::connections::{Connections, INPUT_KEPT_BYTES, NEVER, Waits};
+use crate::connections::{CloseState, Connections, INPUT_KEPT_BYTES, NEVER, Waits};
 use crate::event_loops::{Handler, Next};
 
 /// Size of pending responses, in bytes, at which further requests of a connection wait until the responses are sent.
@@ -224,7 +224,7 @@ impl CacheServer {
         if !connection.state.unsent.is_empty() {
             return self.send_piece(driver, conn);
         }
-        match connection.state.over {
+        match connection.over {
             CloseState::No if connection.blocked && connection.state.lacks_memory => {
                 connection.deadline = self.connections.now.saturating_add(self.core.shared.limits.send_ns);
                 self.waiting.push(conn);
@@ -239,12 +239,7 @@ impl CacheServer {
                     return self.connections.close(driver, conn);
                 }
             }
-            CloseState::Answered { linger: false } => return self.connections.close(driver, conn),
-            CloseState::Answered { linger: true } => {
-                connection.state.over = CloseState::Lingering;
-                self.connections.linger(driver, conn);
-            }
-            CloseState::Lingering | CloseState::Closing => {}
+            _ => self.connections.end_answered(driver, conn),
         }
         self.connections.schedule(conn);
         self.pace(driver, conn);
@@ -279,19 +274,13 @@ impl CacheServer {
     }
 
     fn expire<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
-        let slot = conn.index();
-        let connection = &mut self.connections.slots[slot];
-        match connection.state.over {
-            CloseState::No if connection.blocked => self.connections.cut_off(driver, conn),
-            CloseState::No if connection.input.is_empty() => self.connections.close(driver, conn),
-            CloseState::No => {
-                connection.input = Vec::new();
-                self.core.too_slow(connection);
-                self.settle(driver, conn);
-            }
-            CloseState::Answered { .. } | CloseState::Closing => self.connections.cut_off(driver, conn),
-            CloseState::Lingering => self.connections.close(driver, conn),
+        let connection = &mut self.connections.slots[conn.index()];
+        if connection.input.is_empty() {
+            return self.connections.close(driver, conn);
         }
+        connection.input = Vec::new();
+        self.core.too_slow(connection);
+        self.settle(driver, conn);
     }
 
     fn add(&mut self, conn: Conn, now: Nanos) {
@@ -392,7 +381,7 @@ impl Handler for CacheServer {
     }
 
     fn turned<D: Driver>(&mut self, driver: &mut D) -> Option<Nanos> {
-        while let Some(conn) = self.connections.pop_expired() {
+        while let Some(conn) = self.connections.pop_expired(driver) {
             self.expire(driver, conn);
         }
         if !self.waiting.is_empty() {

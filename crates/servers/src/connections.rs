@@ -25,11 +25,27 @@ pub(crate) struct Connection<S> {
     pub(crate) blocked: bool,
     pub(crate) paused: bool,
     pub(crate) end_received: bool,
+    pub(crate) over: CloseState,
     pub(crate) state: S,
 }
 
-pub(crate) trait State: Default {
-    fn set_closing(&mut self);
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum CloseState {
+    #[default]
+    No,
+    /// The last response has been written. With `linger`, the client may still be sending.
+    Answered { linger: bool },
+    /// Everything has been sent. Input is discarded until the client ends its stream.
+    Lingering,
+    /// The connection is closed, and its remaining bytes are being sent.
+    Closing,
+}
+
+impl<S> Connection<S> {
+    #[inline]
+    pub(crate) fn is_over(&self) -> bool {
+        self.over != CloseState::No
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -58,7 +74,7 @@ pub(crate) fn entry<T: Default>(table: &mut Vec<T>, conn: Conn) -> &mut T {
     &mut table[conn.index()]
 }
 
-impl<S: State> Connections<S> {
+impl<S: Default> Connections<S> {
     pub(crate) fn new(waits: Waits) -> Self {
         Self { slots: Vec::new(), open: 0, now: 0, waits, timers: Timers::default(), ending: None }
     }
@@ -89,13 +105,16 @@ impl<S: State> Connections<S> {
         self.timers.schedule(conn.index(), self.slots[conn.index()].deadline);
     }
 
-    pub(crate) fn pop_expired(&mut self) -> Option<Conn> {
+    /// Returns a connection that timed out while it waited for a request. Ends connections that timed out otherwise.
+    pub(crate) fn pop_expired<D: Driver>(&mut self, driver: &mut D) -> Option<Conn> {
         while let Some(slot) = self.timers.pop(self.now) {
             let connection = &self.slots[slot];
-            match connection.conn {
-                Some(conn) if connection.deadline <= self.now => return Some(conn),
-                Some(_) => self.timers.schedule(slot, connection.deadline),
-                None => {}
+            let Some(conn) = connection.conn else { continue };
+            match connection.over {
+                _ if connection.deadline > self.now => self.timers.schedule(slot, connection.deadline),
+                CloseState::No if !connection.blocked => return Some(conn),
+                CloseState::Lingering => self.close(driver, conn),
+                _ => self.cut_off(driver, conn),
             }
         }
         None
@@ -122,10 +141,21 @@ impl<S: State> Connections<S> {
         driver.notify_when_sent(conn);
     }
 
+    /// Ends a connection whose last response the driver has.
+    pub(crate) fn end_answered<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
+        match self.slots[conn.index()].over {
+            CloseState::Answered { linger: true } => self.linger(driver, conn),
+            CloseState::Answered { linger: false } => self.close(driver, conn),
+            CloseState::Closing => self.cut_off(driver, conn),
+            CloseState::No | CloseState::Lingering => {}
+        }
+    }
+
     /// Ends the server's stream and discards input until the client ends its stream.
-    pub(crate) fn linger<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
+    fn linger<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
         let most = if self.ending.is_some() { ENDING_LINGER_NS } else { NEVER };
         let connection = &mut self.slots[conn.index()];
+        connection.over = CloseState::Lingering;
         connection.input = Vec::new();
         connection.deadline = self.now.saturating_add(self.waits.linger_ns.min(most));
         driver.end_stream(conn);
@@ -133,7 +163,7 @@ impl<S: State> Connections<S> {
 
     pub(crate) fn close<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
         let connection = &mut self.slots[conn.index()];
-        connection.state.set_closing();
+        connection.over = CloseState::Closing;
         connection.deadline = self.now.saturating_add(self.waits.send_ns);
         self.schedule(conn);
         driver.close(conn, Close::Graceful);
@@ -142,7 +172,7 @@ impl<S: State> Connections<S> {
     /// Ends a connection at once, also one that has ended already.
     pub(crate) fn cut_off<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
         let connection = &mut self.slots[conn.index()];
-        connection.state.set_closing();
+        connection.over = CloseState::Closing;
         connection.deadline = NEVER;
         driver.close(conn, Close::Reset);
     }

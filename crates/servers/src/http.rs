@@ -36,7 +36,7 @@ use self::connection_state::{HttpState, Phase, Stream};
 use self::delay_distributions::{Delays, Law};
 use self::parsed_request::{Memo, ParsedRequest};
 use self::prebuilt_responses::{Answers, DELAYED, ROOT_BODY};
-use crate::connections::{Connections, NEVER, Waits};
+use crate::connections::{CloseState, Connections, NEVER, Waits};
 use crate::delay_queue::DelayQueue;
 use crate::event_loops::{Handler, Next};
 
@@ -186,7 +186,12 @@ impl Http {
                 }
             }
             let connection = &mut self.connections.slots[slot];
-            if connection.blocked && !connection.is_over() {
+            if connection.is_over() {
+                connection.input = Vec::new();
+                self.connections.end_answered(driver, conn);
+                break;
+            }
+            if connection.blocked {
                 self.connections.await_sent(driver, conn);
                 break;
             }
@@ -235,16 +240,7 @@ impl Http {
                     }
                 }
                 Phase::Streaming(_) => self.send_piece(driver, conn),
-                Phase::Answered { linger: true } => {
-                    connection.state.phase = Phase::Lingering;
-                    self.connections.linger(driver, conn);
-                }
-                Phase::Answered { linger: false } => {
-                    connection.input = Vec::new();
-                    self.connections.close(driver, conn);
-                }
-                Phase::Closing => self.connections.cut_off(driver, conn),
-                Phase::Delayed(_) | Phase::Refused | Phase::Lingering => {}
+                Phase::Delayed(_) | Phase::Refused => {}
             }
             break;
         }
@@ -305,9 +301,6 @@ impl Http {
     fn expire<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
         let slot = conn.index();
         let connection = &mut self.connections.slots[slot];
-        if connection.blocked && !connection.is_over() {
-            return self.connections.cut_off(driver, conn);
-        }
         match &connection.state.phase {
             Phase::Ready if connection.input.is_empty() => self.connections.close(driver, conn),
             Phase::Ready => {
@@ -325,13 +318,12 @@ impl Http {
                     self.fail_with(slot, 408, self.core.limits.slow_body());
                 }
             }
-            Phase::Lingering => self.connections.close(driver, conn),
             Phase::Refused => self.refuse_connection(slot, false),
             Phase::Http2(_) => return self.expire_http2(driver, conn),
-            Phase::Streaming(_) | Phase::Closing => self.connections.cut_off(driver, conn),
-            Phase::Undrawn(..) | Phase::Delayed(_) | Phase::Answered { .. } => {}
+            Phase::Streaming(_) => self.connections.cut_off(driver, conn),
+            Phase::Undrawn(..) | Phase::Delayed(_) => {}
         }
-        if matches!(self.connections.slots[slot].state.phase, Phase::Answered { .. }) {
+        if matches!(self.connections.slots[slot].over, CloseState::Answered { .. }) {
             self.settle(driver, conn);
         } else {
             self.connections.schedule(conn);
@@ -342,8 +334,8 @@ impl Http {
         self.end_sessions(driver, true);
         for slot in 0..self.connections.slots.len() {
             let connection = &mut self.connections.slots[slot];
-            let (Some(conn), false, Phase::Ready | Phase::Refused) =
-                (connection.conn, connection.blocked, &connection.state.phase)
+            let is_idle = !connection.is_over() && !connection.blocked;
+            let (Some(conn), true, Phase::Ready | Phase::Refused) = (connection.conn, is_idle, &connection.state.phase)
             else {
                 continue;
             };
@@ -446,7 +438,7 @@ impl Handler for Http {
         while let Some(due) = self.queue.pop(driver.now()) {
             let connection = &self.connections.slots[due.conn.index()];
             match connection.state.phase {
-                _ if connection.conn != Some(due.conn) => {}
+                _ if connection.conn != Some(due.conn) || connection.is_over() => {}
                 Phase::Delayed(asked) => {
                     self.answer_due(driver, due.conn, asked, due.received);
                     self.settle(driver, due.conn);
@@ -455,7 +447,7 @@ impl Handler for Http {
                 _ => {}
             }
         }
-        while let Some(conn) = self.connections.pop_expired() {
+        while let Some(conn) = self.connections.pop_expired(driver) {
             self.expire(driver, conn);
         }
         if self.connections.is_grace_over() {

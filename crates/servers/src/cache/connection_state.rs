@@ -5,7 +5,7 @@ use wire::resp::Version;
 use wire::{memcached as text, resp as redis};
 
 use super::{CacheProtocol, CacheShared};
-use crate::connections::State;
+pub(super) use crate::connections::CloseState;
 
 pub(super) type Connection = crate::connections::Connection<CacheState>;
 
@@ -23,16 +23,8 @@ pub(super) struct CacheState {
     pub(super) unsent_reserved: usize,
     /// Keys of a request that still need a lookup; `None` if no keys remain.
     pub(super) rest: Rest,
-    pub(super) over: CloseState,
     /// Whether the next response waits for memory. Implies `blocked`.
     pub(super) lacks_memory: bool,
-}
-
-impl State for CacheState {
-    fn set_closing(&mut self) {
-        self.over = CloseState::Closing;
-        self.unsent = Vec::new();
-    }
 }
 
 #[derive(Default)]
@@ -57,18 +49,6 @@ pub(super) struct Http {
     pub(super) seen: usize,
     /// While a body is skipped: its reader, the refusal to send afterwards, and whether the connection then stays open.
     pub(super) body: Option<(BodyReader, wire::cache_http::Refusal, bool)>,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum CloseState {
-    #[default]
-    No,
-    /// The last response has been written. With `linger`, the client may still be sending.
-    Answered { linger: bool },
-    /// Everything has been sent. Input is discarded until the client ends its stream.
-    Lingering,
-    /// The connection is closed, and its remaining bytes are being sent.
-    Closing,
 }
 
 /// The rest of a request; `None` if the request is complete.
@@ -123,12 +103,7 @@ impl ProtocolState {
 impl Connection {
     #[inline]
     pub(super) fn takes(&self) -> bool {
-        self.state.over == CloseState::No && !self.blocked
-    }
-
-    #[inline]
-    pub(super) fn is_over(&self) -> bool {
-        self.state.over != CloseState::No
+        !self.is_over() && !self.blocked
     }
 
     /// Buffers input without allocating an announced size at once.

@@ -141,7 +141,7 @@ impl Executor {
             Ok(protocol) => protocol,
             Err(refusal) => {
                 self.out.extend_from_slice(refusal.as_bytes());
-                connection.state.over = CloseState::Answered { linger: !refusal.is_empty() };
+                connection.over = CloseState::Answered { linger: !refusal.is_empty() };
                 return bytes.len();
             }
         };
@@ -222,6 +222,6 @@ impl Executor {
             ProtocolState::Http(_) => self.http_failure(status, http, false, false),
             ProtocolState::Unknown => {}
         }
-        connection.state.over = CloseState::Answered { linger: true };
+        connection.over = CloseState::Answered { linger: true };
     }
 }

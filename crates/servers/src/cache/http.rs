@@ -33,7 +33,7 @@ impl Executor {
                 }
                 Err(error) => self.http_failure(error.status(), error, false, false),
             }
-            connection.state.over = CloseState::Answered { linger: true };
+            connection.over = CloseState::Answered { linger: true };
             return bytes.len();
         }
         if bytes.len() < http.parse_at {
@@ -56,7 +56,7 @@ impl Executor {
             }
             Err(error) => {
                 self.http_failure(error.status(), error, false, false);
-                connection.state.over = CloseState::Answered { linger: true };
+                connection.over = CloseState::Answered { linger: true };
                 return 0;
             }
         };
@@ -76,7 +76,7 @@ impl Executor {
             // The final response replaces `100 Continue`. The client may still send the body, so close.
             Err(refusal) if request.expect_continue && head_bytes == bytes.len() => {
                 self.http_failure(refusal.status(), refusal, false, is_head);
-                connection.state.over = CloseState::Answered { linger: true };
+                connection.over = CloseState::Answered { linger: true };
             }
             Err(refusal) if !matches!(request.body, Body::None | Body::Length(0)) => {
                 http.body = Some((BodyReader::new(request.body, &heads, BODY_BYTES_MAX), refusal, on));
@@ -84,8 +84,8 @@ impl Executor {
             }
             Err(refusal) => self.http_failure(refusal.status(), refusal, on, is_head),
         }
-        if !on && connection.state.over == CloseState::No {
-            connection.state.over = CloseState::Answered { linger: request.keep_alive };
+        if !on && connection.over == CloseState::No {
+            connection.over = CloseState::Answered { linger: request.keep_alive };
         }
         head_bytes
     }

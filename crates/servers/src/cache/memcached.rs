@@ -40,7 +40,7 @@ impl Executor {
                         (connection.blocked, connection.state.rest) = (rest.is_some(), rest);
                     }
                     Command::Store(store) => self.text_store(&store, noreply),
-                    Command::Quit => connection.state.over = CloseState::Answered { linger: false },
+                    Command::Quit => connection.over = CloseState::Answered { linger: false },
                     other => self.text_other(other, noreply),
                 }
                 used
@@ -57,7 +57,7 @@ impl Executor {
                     self.out.extend_from_slice(reply);
                 }
                 if close {
-                    connection.state.over = CloseState::Answered { linger: true };
+                    connection.over = CloseState::Answered { linger: true };
                 }
                 skipped + used
             }

@@ -58,7 +58,7 @@ impl Executor {
                     }
                     Ok(Name::Quit) => {
                         self.push_reply(OK);
-                        connection.state.over = CloseState::Answered { linger: false };
+                        connection.over = CloseState::Answered { linger: false };
                     }
                     Ok(command) => {
                         let id = connection.conn.map_or(0, |conn| conn.index() as i64 + 1);
@@ -81,7 +81,7 @@ impl Executor {
             Read::Refused { used, refusal } => {
                 refusal.compose(&mut self.out);
                 if refusal.closes() {
-                    connection.state.over = CloseState::Answered { linger: true };
+                    connection.over = CloseState::Answered { linger: true };
                 }
                 used
             }

@@ -7,7 +7,7 @@ use super::delay_distributions::Law;
 use super::http2::session::Session;
 use super::parsed_request::ParsedRequest;
 use super::prebuilt_responses;
-use crate::connections::State;
+use crate::connections::CloseState;
 use crate::response_head::KeepAlive;
 
 pub(super) type Connection = crate::connections::Connection<HttpState>;
@@ -40,12 +40,6 @@ pub(super) enum Phase {
     Streaming(Stream),
     /// The connection uses HTTP/2 and has not ended.
     Http2(Box<Session>),
-    /// All requests have been answered. With `linger`, the client may still be sending.
-    Answered { linger: bool },
-    /// Everything has been sent. Input is discarded until the client ends its stream.
-    Lingering,
-    /// The connection is closed, and its remaining bytes are being sent.
-    Closing,
 }
 
 pub(super) struct Incoming {
@@ -71,17 +65,13 @@ pub(super) struct Stream {
 impl Connection {
     #[inline]
     pub(super) fn takes(&self) -> bool {
-        matches!(self.state.phase, Phase::Ready | Phase::Body(_) | Phase::Http2(_)) && !self.blocked
+        !self.is_over() && !self.blocked && matches!(self.state.phase, Phase::Ready | Phase::Body(_) | Phase::Http2(_))
     }
 
-    pub(super) fn is_over(&self) -> bool {
-        matches!(self.state.phase, Phase::Answered { .. } | Phase::Lingering | Phase::Closing)
-    }
-}
-
-impl State for HttpState {
-    fn set_closing(&mut self) {
-        self.phase = Phase::Closing;
+    /// Ends the connection once the responses so far are sent. With `linger`, the client may still be sending.
+    pub(super) fn end(&mut self, linger: bool) {
+        self.state.phase = Phase::Ready;
+        self.over = CloseState::Answered { linger };
     }
 }
 

@@ -8,7 +8,7 @@ use super::parsed_request::ParsedRequest;
 use super::prebuilt_responses::{self, Body as ResponseBody};
 use super::route::{Refusal, Route};
 use super::{Core, Http, OUT_BYTES_MAX};
-use crate::connections::INPUT_KEPT_BYTES;
+use crate::connections::{CloseState, INPUT_KEPT_BYTES};
 use crate::response_head::{Head, KeepAlive, Length, Reply};
 
 /// Maximum size of a body that is sent in one piece with its head, in bytes.
@@ -27,7 +27,9 @@ impl Http {
                 break;
             }
             let rest = &bytes[used..];
-            match self.connections.slots[slot].state.phase {
+            let connection = &self.connections.slots[slot];
+            match connection.state.phase {
+                _ if connection.is_over() => break,
                 Phase::Ready => {
                     let (asked, head_bytes) = match self.memo.parse_head(rest, &self.head_limits) {
                         Ok(Some(read)) => read,
@@ -175,10 +177,11 @@ impl Http {
     /// Completes a response. If the response closes the connection `unasked`, the client may have sent more.
     #[inline]
     pub(super) fn answered(&mut self, slot: usize, keep_alive: KeepAlive, unasked: bool) {
+        let connection = &mut self.connections.slots[slot];
         if keep_alive == KeepAlive::Close {
-            self.connections.slots[slot].state.phase = Phase::Answered { linger: unasked };
-        } else if !matches!(self.connections.slots[slot].state.phase, Phase::Ready) {
-            self.connections.slots[slot].state.phase = Phase::Ready;
+            connection.end(unasked);
+        } else if !matches!(connection.state.phase, Phase::Ready) {
+            connection.state.phase = Phase::Ready;
         }
     }
 
@@ -207,7 +210,7 @@ impl Http {
         let connection = &mut self.connections.slots[slot];
         if matches!(connection.state.phase, Phase::Body(Incoming { begun: true, .. })) {
             // The head is sent, so only a close can signal the truncated body.
-            connection.state.phase = Phase::Closing;
+            connection.over = CloseState::Closing;
             return;
         }
         self.end_with(slot, prebuilt_responses::text(code, text, ""), false);
@@ -215,12 +218,12 @@ impl Http {
 
     fn end_with(&mut self, slot: usize, (head, body): (Head, ResponseBody), head_only: bool) {
         self.core.answers.push(&mut self.core.out, Reply { head_only, ..Reply::CLOSE }, &head, body.unsent());
-        self.connections.slots[slot].state.phase = Phase::Answered { linger: true };
+        self.connections.slots[slot].end(true);
     }
 
     pub(super) fn keep(&mut self, slot: usize, rest: &[u8], now: Nanos) {
         let connection = &mut self.connections.slots[slot];
-        if let Phase::Answered { linger } = &mut connection.state.phase {
+        if let CloseState::Answered { linger } = &mut connection.over {
             *linger = true;
         } else if !connection.is_over() {
             connection.input.extend_from_slice(rest);
@@ -232,7 +235,7 @@ impl Http {
         let mut input = std::mem::take(&mut self.connections.slots[slot].input);
         let used = self.take_requests(slot, &input);
         let connection = &mut self.connections.slots[slot];
-        if let Phase::Answered { linger } = &mut connection.state.phase {
+        if let CloseState::Answered { linger } = &mut connection.over {
             *linger |= used < input.len();
             input.clear();
         } else {

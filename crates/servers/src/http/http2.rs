@@ -10,6 +10,7 @@ use wire::http2::{ConnectionError, ErrorCode, Limits, PREFACE, Settings, push_go
 use self::session::{Exchanges, Session};
 use super::connection_state::Phase;
 use super::{Core, Http, HttpLimits, LEFT_OVER_MAX};
+use crate::connections::CloseState;
 use crate::delay_queue::Due;
 
 /// Limits of the codec, about twice the server's own. A head between the two gets an error response.
@@ -38,7 +39,7 @@ impl Http {
         }
         push_settings(&mut self.core.out, &Settings::DEFAULT);
         push_go_away(&mut self.core.out, 0, ErrorCode::ENHANCE_YOUR_CALM);
-        self.connections.slots[slot].state.phase = Phase::Answered { linger: true };
+        self.connections.slots[slot].end(true);
     }
 
     /// Returns whether `bytes` are the preface or a part of it. Starts the session once the preface is complete.
@@ -56,8 +57,11 @@ impl Http {
     }
 
     fn session(&mut self, slot: usize) -> Option<(&mut Session, &mut Core)> {
-        let Phase::Http2(session) = &mut self.connections.slots[slot].state.phase else { return None };
-        Some((session, &mut self.core))
+        let connection = &mut self.connections.slots[slot];
+        match &mut connection.state.phase {
+            Phase::Http2(session) if connection.over == CloseState::No => Some((session, &mut self.core)),
+            _ => None,
+        }
     }
 
     pub(super) fn take_frames(&mut self, slot: usize, bytes: &[u8]) -> usize {
@@ -83,7 +87,7 @@ impl Http {
             session.exchanges.leave(code, &mut core.out);
         }
         self.core.undrawn.clear();
-        self.connections.slots[slot].state.phase = Phase::Answered { linger: true };
+        self.connections.slots[slot].end(true);
     }
 
     /// Sends bodies and sets the deadline. Returns whether there is more to do.
@@ -105,7 +109,7 @@ impl Http {
             connection.state.head_begun = false;
             connection.deadline = session.exchanges.deadline(limits);
         } else if connection.end_received || session.exchanges.is_leaving() {
-            connection.state.phase = Phase::Answered { linger: !connection.end_received };
+            connection.end(!connection.end_received);
             return true;
         } else if session.is_between() {
             connection.state.head_begun = false;
