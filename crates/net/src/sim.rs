@@ -35,7 +35,7 @@ use std::net::SocketAddr;
 pub use self::network_parameters::Network;
 pub use self::peer::{Actions, Answer, Peer};
 
-use self::connection_end::{End, Owner, pop};
+use self::connection_end::{End, Owner, Phase, pop};
 use self::network_parameters::Dice;
 use self::peer::Action;
 use crate::connection_slots::Slots;
@@ -57,28 +57,13 @@ pub struct Sim {
     written: u64,
     /// Both ends of each connection: 0 is the connecting side, 1 the accepting side.
     links: Vec<Option<[End; 2]>>,
-    connections: Slots<Connection>,
+    /// Link and side of each connection of the driver. A link without ends belongs to a finished connection.
+    connections: Slots<(usize, usize)>,
     listeners: Vec<Option<Listening>>,
     port_next: u16,
     services: Vec<Service>,
     notes: VecDeque<Note>,
     received: Vec<u8>,
-}
-
-struct Connection {
-    link: usize,
-    side: usize,
-    phase: Phase,
-    notify_when_sent: bool,
-    paused: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
-    Connecting,
-    Open,
-    Closing,
-    Finished,
 }
 
 struct Listening {
@@ -145,6 +130,12 @@ impl Sim {
 
     fn end(&mut self, link: usize, side: usize) -> Option<&mut End> {
         Some(&mut self.links[link].as_mut()?[side])
+    }
+
+    /// The driver's end of a connection, with its link and side.
+    fn end_of(&mut self, conn: Conn) -> Option<(usize, usize, &mut End)> {
+        let &mut (link, side) = self.connections.get_mut(conn)?;
+        Some((link, side, self.end(link, side)?))
     }
 
     /// Schedules an arrival at the other end, after everything that `side` has already sent.
@@ -251,9 +242,8 @@ impl Sim {
         let Some(end) = self.end(link, 0) else { return };
         match end.who {
             Owner::Driver(conn) => {
-                let Some(connection) = self.connections.get_mut(conn) else { return };
-                if connection.phase == Phase::Connecting {
-                    connection.phase = Phase::Open;
+                if end.phase == Phase::Connecting {
+                    end.phase = Phase::Open;
                     self.notes.push_back(Note::Event(Event::Connected(conn)));
                 }
                 self.pump(link, 0);
@@ -297,7 +287,7 @@ impl Sim {
         end.reset_arrived = true;
         end.outgoing.clear();
         if let Owner::Driver(conn) = end.who
-            && self.connections.get_mut(conn).is_some_and(|connection| connection.phase == Phase::Closing)
+            && end.phase == Phase::Closing
         {
             return self.finish(conn, CloseReason::Local);
         }

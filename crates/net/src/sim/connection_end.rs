@@ -16,9 +16,22 @@ pub(super) enum Owner {
     Gone,
 }
 
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Phase {
+    #[default]
+    Connecting,
+    Open,
+    Closing,
+    Finished,
+}
+
 #[derive(Default)]
 pub(super) struct End {
     pub(super) who: Owner,
+    /// The phase of the driver's connection, if the driver owns this end; its settings follow.
+    pub(super) phase: Phase,
+    pub(super) notify_when_sent: bool,
+    pub(super) paused: bool,
     pub(super) outgoing: VecDeque<u8>,
     pub(super) stands: bool,
     /// Number of bytes from this end that are in transit, or have arrived but have not been taken yet.
@@ -32,6 +45,18 @@ pub(super) struct End {
     pub(super) reset_arrived: bool,
     pub(super) stalled_until: Nanos,
     pub(super) noted: bool,
+}
+
+impl End {
+    /// Whether reading is paused; a reset is reported even then.
+    pub(super) fn is_paused(&self, outgoing_max: usize) -> bool {
+        (self.paused || self.outgoing.len() > outgoing_max) && !self.reset_arrived
+    }
+
+    pub(super) fn is_to_be_told_sent(&self) -> bool {
+        let is_sent = self.stands && self.outgoing.is_empty() && !self.reset_arrived;
+        is_sent && self.notify_when_sent && self.phase == Phase::Open
+    }
 }
 
 /// Removes and returns the first `count` bytes. Copies whole slices, because unoptimized tests are slow.

@@ -2,104 +2,74 @@
 
 use std::io;
 
-use super::connection_end::{Owner, pop};
-use super::{Connection, Listening, Note, Phase, Sim};
+use super::connection_end::{Owner, Phase, pop};
+use super::{Listening, Note, Sim};
 use crate::address::Address;
 use crate::driver::{Close, CloseReason, Conn, Data, Driver, Event, Listener, Nanos, SendError};
 use crate::socket;
 
 impl Sim {
     pub(super) fn note(&mut self, conn: Conn) {
-        let Some(&mut Connection { link, side, phase, .. }) = self.connections.get_mut(conn) else { return };
-        if phase != Phase::Open || self.is_paused(conn, link, side) {
-            return;
-        }
-        if let Some(end) = self.end(link, side)
-            && !end.noted
-            && (!end.inbox.is_empty() || end.reset_arrived || (end.end_arrived && !end.end_told))
-        {
+        let outgoing_max = self.config.pause_reads_above_bytes;
+        let Some((_, _, end)) = self.end_of(conn) else { return };
+        let has_arrived = !end.inbox.is_empty() || end.reset_arrived || (end.end_arrived && !end.end_told);
+        if end.phase == Phase::Open && has_arrived && !end.is_paused(outgoing_max) && !end.noted {
             end.noted = true;
             self.notes.push_back(Note::Readable(conn));
         }
     }
 
-    /// Whether reading is paused at this end; a reset is reported even then.
-    fn is_paused(&mut self, conn: Conn, link: usize, side: usize) -> bool {
-        let asked = self.connections.get_mut(conn).is_some_and(|connection| connection.paused);
-        let most = self.config.pause_reads_above_bytes;
-        self.end(link, side).is_some_and(|end| (asked || end.outgoing.len() > most) && !end.reset_arrived)
-    }
-
-    fn is_to_be_told_sent(&mut self, conn: Conn) -> bool {
-        let Some(&mut Connection { link, side, phase: Phase::Open, notify_when_sent: true, .. }) =
-            self.connections.get_mut(conn)
-        else {
-            return false;
-        };
-        self.end(link, side).is_some_and(|end| end.stands && end.outgoing.is_empty() && !end.reset_arrived)
-    }
-
     pub(super) fn note_sent(&mut self, conn: Conn) {
-        if self.is_to_be_told_sent(conn) {
+        if self.end_of(conn).is_some_and(|(_, _, end)| end.is_to_be_told_sent()) {
             self.notes.push_back(Note::Sent(conn));
         }
     }
 
     fn sent(&mut self, conn: Conn) -> Option<Event> {
-        if !self.is_to_be_told_sent(conn) {
-            return None;
-        }
-        self.connections.get_mut(conn)?.notify_when_sent = false;
+        let (_, _, end) = self.end_of(conn).filter(|(_, _, end)| end.is_to_be_told_sent())?;
+        end.notify_when_sent = false;
         Some(Event::Sent(conn))
     }
 
     pub(super) fn close_if_sent(&mut self, conn: Conn) {
-        let Some(&mut Connection { link, side, phase, .. }) = self.connections.get_mut(conn) else { return };
-        let Some(end) = self.end(link, side) else { return };
-        let closing = phase == Phase::Closing && end.stands && end.outgoing.is_empty();
-        if closing || (phase == Phase::Open && end.end_sent && end.end_told) {
+        let Some((_, _, end)) = self.end_of(conn) else { return };
+        let closing = end.phase == Phase::Closing && end.stands && end.outgoing.is_empty();
+        if closing || (end.phase == Phase::Open && end.end_sent && end.end_told) {
             self.leave(conn);
         }
     }
 
     fn leave(&mut self, conn: Conn) {
-        let Some(&mut Connection { link, side, .. }) = self.connections.get_mut(conn) else { return };
-        let Some(end) = self.end(link, side) else { return };
-        let unread = !end.inbox.is_empty();
+        let Some((link, side, end)) = self.end_of(conn) else { return };
         end.end_wanted = true;
-        if unread {
-            self.reset(link, side);
-        } else {
+        if end.inbox.is_empty() {
             self.pump(link, side);
+        } else {
+            self.reset(link, side);
         }
         self.finish(conn, CloseReason::Local);
     }
 
     pub(super) fn finish(&mut self, conn: Conn, reason: CloseReason) {
-        let Some(connection) = self.connections.get_mut(conn) else { return };
-        if connection.phase == Phase::Finished {
-            return;
-        }
-        let reason = if connection.phase == Phase::Closing { CloseReason::Local } else { reason };
-        connection.phase = Phase::Finished;
-        let link = connection.link;
-        let side = connection.side;
-        if let Some(end) = self.end(link, side) {
-            end.who = Owner::Gone;
-        }
+        let Some((link, _, end)) = self.end_of(conn) else { return };
+        let reason = match end.phase {
+            Phase::Finished => return,
+            Phase::Closing => CloseReason::Local,
+            Phase::Connecting | Phase::Open => reason,
+        };
+        (end.phase, end.who) = (Phase::Finished, Owner::Gone);
         self.drop_if_gone(link);
         self.notes.push_back(Note::Event(Event::Closed(conn, reason)));
     }
 
     fn read(&mut self, conn: Conn) -> Option<Event> {
-        let &mut Connection { link, side, phase, .. } = self.connections.get_mut(conn)?;
-        self.end(link, side)?.noted = false;
+        self.end_of(conn)?.2.noted = false;
         if let Some(data) = self.receive_more(conn) {
             return Some(Event::Data(conn, data));
         }
-        let paused = self.is_paused(conn, link, side);
-        let end = self.end(link, side)?;
-        if phase != Phase::Open || paused {
+        let outgoing_max = self.config.pause_reads_above_bytes;
+        let (_, _, end) = self.end_of(conn)?;
+        if end.phase != Phase::Open || end.is_paused(outgoing_max) {
             return None;
         }
         if end.reset_arrived {
@@ -119,10 +89,9 @@ impl Sim {
             return None;
         }
         let link = self.listeners[index as usize].as_mut()?.queue.pop_front()?;
-        let connection = Connection { link, side: 1, phase: Phase::Open, notify_when_sent: false, paused: false };
-        let conn = self.connections.insert(connection).ok()?;
+        let conn = self.connections.insert((link, 1)).ok()?;
         if let Some(end) = self.end(link, 1) {
-            end.who = Owner::Driver(conn);
+            (end.who, end.phase) = (Owner::Driver(conn), Phase::Open);
         }
         self.note(conn);
         Some(Event::Accepted(Listener(index), conn))
@@ -173,9 +142,7 @@ impl Driver for Sim {
     fn connect(&mut self, address: &Address) -> io::Result<Conn> {
         let address = address.inet().ok_or_else(no_unix)?;
         let link = self.links.len();
-        let phase = Phase::Connecting;
-        let connection = Connection { link, side: 0, phase, notify_when_sent: false, paused: false };
-        let conn = self.connections.insert(connection).map_err(|_| socket::no_slot(self.config.connections))?;
+        let conn = self.connections.insert((link, 0)).map_err(|_| socket::no_slot(self.config.connections))?;
         self.link(Owner::Driver(conn));
         self.travel(link, 0, move |sim| sim.connect_arrives(link, address, 0));
         Ok(conn)
@@ -183,9 +150,8 @@ impl Driver for Sim {
 
     fn send(&mut self, conn: Conn, bytes: &[u8]) -> Result<(), SendError> {
         let limit = self.config.send_bytes_max;
-        let &mut Connection { link, side, phase, .. } = self.connections.get_mut(conn).ok_or(SendError::Closed)?;
-        let end = self.end(link, side).ok_or(SendError::Closed)?;
-        if !matches!(phase, Phase::Connecting | Phase::Open) || end.end_wanted || end.reset_arrived {
+        let (link, side, end) = self.end_of(conn).ok_or(SendError::Closed)?;
+        if !matches!(end.phase, Phase::Connecting | Phase::Open) || end.end_wanted || end.reset_arrived {
             return Err(SendError::Closed);
         }
         if bytes.len() > limit - end.outgoing.len() {
@@ -197,25 +163,23 @@ impl Driver for Sim {
     }
 
     fn notify_when_sent(&mut self, conn: Conn) {
-        if let Some(connection) = self.connections.get_mut(conn) {
-            connection.notify_when_sent = true;
+        if let Some((_, _, end)) = self.end_of(conn) {
+            end.notify_when_sent = true;
             self.note_sent(conn);
         }
     }
 
     fn pause_reads(&mut self, conn: Conn, paused: bool) {
-        if let Some(connection) = self.connections.get_mut(conn) {
-            connection.paused = paused;
+        if let Some((_, _, end)) = self.end_of(conn) {
+            end.paused = paused;
             self.note(conn);
         }
     }
 
     fn end_stream(&mut self, conn: Conn) {
-        let Some(&mut Connection { link, side, phase, .. }) = self.connections.get_mut(conn) else { return };
-        if !matches!(phase, Phase::Connecting | Phase::Open) {
-            return;
-        }
-        if let Some(end) = self.end(link, side) {
+        if let Some((link, side, end)) = self.end_of(conn)
+            && matches!(end.phase, Phase::Connecting | Phase::Open)
+        {
             end.end_wanted = true;
             self.pump(link, side);
             self.close_if_sent(conn);
@@ -223,10 +187,8 @@ impl Driver for Sim {
     }
 
     fn close(&mut self, conn: Conn, how: Close) {
-        let Some(connection) = self.connections.get_mut(conn) else { return };
-        let (link, side, phase) = (connection.link, connection.side, connection.phase);
-        let Some(end) = self.links[link].as_mut().map(|ends| &mut ends[side]) else { return };
-        match phase {
+        let Some((link, side, end)) = self.end_of(conn) else { return };
+        match end.phase {
             Phase::Finished => {}
             _ if how == Close::Reset => {
                 end.outgoing.clear();
@@ -236,7 +198,7 @@ impl Driver for Sim {
                 self.finish(conn, CloseReason::Local);
             }
             Phase::Closing => {}
-            _ if !end.outgoing.is_empty() => connection.phase = Phase::Closing,
+            _ if !end.outgoing.is_empty() => end.phase = Phase::Closing,
             Phase::Open => self.leave(conn),
             Phase::Connecting => self.finish(conn, CloseReason::Local),
         }
@@ -265,7 +227,7 @@ impl Driver for Sim {
                 Note::Accept(index) => self.accept(index),
             };
             if let Some(Event::Connected(conn)) = event
-                && self.connections.get_mut(conn).is_none_or(|connection| connection.phase != Phase::Open)
+                && self.end_of(conn).is_none_or(|(_, _, end)| end.phase != Phase::Open)
             {
                 continue;
             }
@@ -281,10 +243,13 @@ impl Driver for Sim {
     }
 
     fn receive_more(&mut self, conn: Conn) -> Option<Data> {
-        let &mut Connection { link, side, phase, .. } = self.connections.get_mut(conn)?;
-        let (paused, most) = (self.is_paused(conn, link, side), self.dice.within_usize(&self.network.read_bytes));
-        let most = most.min(self.config.receive_bytes).max(1);
-        let end = self.end(link, side).filter(|end| phase == Phase::Open && !paused && !end.inbox.is_empty())?;
+        self.connections.get_mut(conn)?;
+        let most = self.dice.within_usize(&self.network.read_bytes).min(self.config.receive_bytes).max(1);
+        let outgoing_max = self.config.pause_reads_above_bytes;
+        let (link, side, end) = self.end_of(conn)?;
+        if end.phase != Phase::Open || end.is_paused(outgoing_max) || end.inbox.is_empty() {
+            return None;
+        }
         let count = most.min(end.inbox.len());
         self.received = pop(&mut end.inbox, count);
         self.taken(link, side, count);
