@@ -65,21 +65,16 @@ fn is_connected_to_itself(socket: &OwnedFd, to: SocketAddr) -> bool {
 /// A bound socket. Dropping it removes the path of a Unix socket if the path is still the file created here.
 pub(crate) struct Bound {
     pub(crate) socket: OwnedFd,
-    path: Option<OwnPath>,
-}
-
-struct OwnPath {
-    path: PathBuf,
-    device: u64,
-    inode: u64,
+    /// The path of a Unix socket, and the file that `listening` created there.
+    path: Option<(PathBuf, Stat)>,
 }
 
 impl Bound {
     pub(crate) fn remove_path(&mut self) {
-        let Some(own) = self.path.take() else { return };
-        if look_at(&own.path).is_ok_and(|now| now.st_dev == own.device && now.st_ino == own.inode) {
+        let Some((path, made)) = self.path.take() else { return };
+        if look_at(&path).is_ok_and(|now| now.st_dev == made.st_dev && now.st_ino == made.st_ino) {
             // If this fails, the next attempt to listen there reports the leftover file.
-            let _ = rustix::fs::unlink(&own.path);
+            let _ = rustix::fs::unlink(&path);
         }
     }
 }
@@ -113,9 +108,7 @@ pub(crate) fn listening(address: &Address, backlog: u32) -> io::Result<(Bound, A
                 Errno::ADDRINUSE => is_taken(path, &name),
                 other => other.into(),
             })?;
-            let made = look_at(path)?;
-            let own = OwnPath { path: path.clone(), device: made.st_dev, inode: made.st_ino };
-            let bound = Bound { socket, path: Some(own) };
+            let bound = Bound { socket, path: Some((path.clone(), look_at(path)?)) };
             rustix::net::listen(&bound.socket, backlog)?;
             Ok((bound, address.clone()))
         }
