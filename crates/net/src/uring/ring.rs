@@ -66,7 +66,7 @@ impl Ring {
         let queues = loop {
             let built = IoUring::builder()
                 .setup_single_issuer()
-                .setup_defer_taskrun()
+                .setup_defer_taskrun() // Fails before Linux 6.1. All features that `Ring` needs are older.
                 .setup_taskrun_flag()
                 .setup_submit_all()
                 .setup_cqsize(completions)
@@ -80,16 +80,6 @@ impl Ring {
                 Err(error) => return Err(error),
             }
         };
-        let parameters = queues.params();
-        let needed = [
-            (parameters.is_feature_nodrop(), "a completion queue without drops (Linux 5.5)"),
-            (parameters.is_feature_submit_stable(), "stable submissions (Linux 5.5)"),
-            (parameters.is_feature_ext_arg(), "waits with a timeout (Linux 5.11)"),
-            (parameters.is_feature_skip_cqe_on_success(), "optional completions (Linux 5.17)"),
-        ];
-        if let Some((_, name)) = needed.iter().find(|(has, _)| !has) {
-            return Err(io::Error::new(io::ErrorKind::Unsupported, format!("the kernel's io_uring lacks {name}")));
-        }
         // SAFETY: the memory at the address is `count` entries long, and `drop` keeps it until the ring is gone.
         unsafe {
             let submitter = queues.submitter();
