@@ -38,19 +38,9 @@ impl FrameKind {
 
 impl std::fmt::Display for FrameKind {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        const NAMES: [&str; 10] = [
-            "DATA",
-            "HEADERS",
-            "PRIORITY",
-            "RST_STREAM",
-            "SETTINGS",
-            "PUSH_PROMISE",
-            "PING",
-            "GOAWAY",
-            "WINDOW_UPDATE",
-            "CONTINUATION",
-        ];
-        match NAMES.get(usize::from(self.0)) {
+        const NAMES: &str = "DATA HEADERS PRIORITY RST_STREAM SETTINGS PUSH_PROMISE PING GOAWAY WINDOW_UPDATE \
+                             CONTINUATION";
+        match NAMES.split(' ').nth(usize::from(self.0)) {
             Some(name) => out.write_str(name),
             None => write!(out, "type 0x{:02x}", self.0),
         }
