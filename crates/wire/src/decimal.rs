@@ -40,8 +40,8 @@ pub fn canonical(text: &[u8]) -> Option<i64> {
     }
 }
 
-/// Parses a number in C's syntax, as in ` -05 more`. Returns whether it is negative and its digits after leading zeros.
-fn c_digits(text: &[u8]) -> Option<(bool, &[u8])> {
+/// Parses a number in C's syntax, as in ` -05 more`. Returns whether it is negative, and its absolute value.
+fn c_number(text: &[u8]) -> Option<(bool, u64)> {
     let is_space = |byte: &u8| matches!(byte, b' ' | b'\t'..=b'\r');
     let text = &text[text.iter().position(|byte| !is_space(byte))?..];
     let (is_negative, text) = match text {
@@ -49,12 +49,8 @@ fn c_digits(text: &[u8]) -> Option<(bool, &[u8])> {
         [b'+', rest @ ..] | rest => (false, rest),
     };
     let end = text.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(text.len());
-    if !text[end..].first().is_none_or(is_space) {
-        return None;
-    }
-    let digits = &text[..end];
-    let zeros = digits.iter().take_while(|byte| **byte == b'0').count();
-    (end > 0).then(|| (is_negative, &digits[zeros.min(end - 1)..]))
+    let value = unsigned_of_any_length(&text[..end])?;
+    text[end..].first().is_none_or(is_space).then_some((is_negative, value))
 }
 
 /// Parses an unsigned number, such as `+5`, ` 5` or `5 and more`, like C's `strtoull`. A negative number wraps, and is
@@ -62,8 +58,7 @@ fn c_digits(text: &[u8]) -> Option<(bool, &[u8])> {
 #[inline]
 pub fn unsigned_of_c(text: &[u8]) -> Option<u64> {
     unsigned(text).or_else(|| {
-        let (is_negative, digits) = c_digits(text)?;
-        let value = unsigned(digits)?;
+        let (is_negative, value) = c_number(text)?;
         let wrapped = if is_negative { value.wrapping_neg() } else { value };
         (!is_negative || wrapped.cast_signed() >= 0).then_some(wrapped)
     })
@@ -73,8 +68,8 @@ pub fn unsigned_of_c(text: &[u8]) -> Option<u64> {
 #[inline]
 pub fn signed_of_c(text: &[u8]) -> Option<i64> {
     signed(text).or_else(|| {
-        let (is_negative, digits) = c_digits(text)?;
-        if is_negative { 0i64.checked_sub_unsigned(unsigned(digits)?) } else { i64::try_from(unsigned(digits)?).ok() }
+        let (is_negative, value) = c_number(text)?;
+        if is_negative { 0i64.checked_sub_unsigned(value) } else { i64::try_from(value).ok() }
     })
 }
 
