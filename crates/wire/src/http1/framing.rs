@@ -1,7 +1,9 @@
 //! Fields that determine body length and connection reuse. Source: RFC 9112, sections 6 and 9.3.
 
+use super::chunks::{ChunkError, Chunks};
 use super::error::MessageError;
 use super::fields::is_token;
+use super::{Body, Limits};
 use crate::decimal::unsigned_of_any_length;
 
 /// `Content-Length`, `Transfer-Encoding` and `Connection` of one head, combined.
@@ -152,4 +154,46 @@ fn is_token_of(name: &[u8], expect: &[u8]) -> bool {
     let last = expect.len() - 8;
     let is_same = |at| word(name, at) == word(expect, at);
     is_same(0) && is_same(last) && is_same(last / 2)
+}
+
+/// The part of a body that has not been read.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Remaining {
+    Length(u64),
+    Chunked(Chunks),
+    UntilEnd,
+}
+
+impl Remaining {
+    /// Starts a body, which ends with the stream if `body` is `None`. `folds` says whether trailers may be folded.
+    #[inline]
+    pub(super) fn new(body: Option<Body>, folds: bool) -> Remaining {
+        match body {
+            Some(Body::None) => Remaining::Length(0),
+            Some(Body::Length(bytes)) => Remaining::Length(bytes),
+            Some(Body::Chunked) => Remaining::Chunked(Chunks::new(folds)),
+            None => Remaining::UntilEnd,
+        }
+    }
+
+    /// Reads the next part of the body. Returns the number of bytes used if the body is complete, or `None`.
+    #[inline]
+    pub(super) fn read(
+        &mut self,
+        limits: &Limits,
+        bytes: &[u8],
+        mut data: impl FnMut(&[u8]),
+    ) -> Result<Option<usize>, ChunkError> {
+        let left = match self {
+            Remaining::Length(left) => left,
+            Remaining::Chunked(chunks) => return chunks.read(limits, bytes, data),
+            Remaining::UntilEnd => &mut { u64::MAX }, // No part is that long.
+        };
+        let taken = usize::try_from(*left).map_or(bytes.len(), |left| left.min(bytes.len()));
+        *left -= taken as u64;
+        if taken > 0 {
+            data(&bytes[..taken]);
+        }
+        Ok((*left == 0).then_some(taken))
+    }
 }

@@ -2,10 +2,9 @@
 
 use std::mem::MaybeUninit;
 
-use super::chunks::Chunks;
 use super::error::MessageError;
 use super::fields::letters_digits_and;
-use super::framing::{Declared, Field, TransferCoding};
+use super::framing::{Declared, Field, Remaining, TransferCoding};
 use super::{Body, Limits};
 
 /// The head of a request, borrowed from the input.
@@ -237,60 +236,39 @@ pub struct BodyReader {
     limit_bytes: u64,
     /// Number of data bytes passed to the sink so far.
     pub read_bytes: u64,
-    state: BodyState,
-}
-
-#[derive(Debug, Clone)]
-enum BodyState {
-    Length(u64),
-    Chunked(Chunks),
-    Failed(MessageError),
+    /// The unread part; once reading has failed, the error.
+    remaining: Result<Remaining, MessageError>,
 }
 
 impl BodyReader {
     /// Creates a reader that limits the body to `limit_bytes` and trailers to `limits`. [`Self::read`] checks both.
     pub fn new(body: Body, limits: &Limits, limit_bytes: u64) -> BodyReader {
-        let state = match body {
-            Body::Length(bytes) if bytes > limit_bytes => BodyState::Failed(MessageError::BodyTooLarge(limit_bytes)),
-            Body::None => BodyState::Length(0),
-            Body::Length(bytes) => BodyState::Length(bytes),
-            Body::Chunked => BodyState::Chunked(Chunks::new(false)),
+        let remaining = match body {
+            Body::Length(bytes) if bytes > limit_bytes => Err(MessageError::BodyTooLarge(limit_bytes)),
+            _ => Ok(Remaining::new(Some(body), false)),
         };
-        BodyReader { limits: *limits, limit_bytes, read_bytes: 0, state }
+        BodyReader { limits: *limits, limit_bytes, read_bytes: 0, remaining }
     }
 
     /// Reads `bytes`, the next part of the body, and passes its data to `sink` as slices of `bytes`. Returns the number
     /// of bytes used if the body is complete, or `None` if it is not. Must not be called after the end of the body.
     /// Fails, also on all later calls, if the chunked coding is invalid or the body exceeds the limit.
     pub fn read(&mut self, bytes: &[u8], mut sink: impl FnMut(&[u8])) -> Result<Option<usize>, MessageError> {
-        match &mut self.state {
-            BodyState::Length(left) => {
-                let taken = usize::try_from(*left).map_or(bytes.len(), |left| left.min(bytes.len()));
-                if taken > 0 {
-                    sink(&bytes[..taken]);
-                }
-                *left -= taken as u64;
-                self.read_bytes += taken as u64;
-                Ok((*left == 0).then_some(taken))
+        let (read_bytes, limit_bytes) = (&mut self.read_bytes, self.limit_bytes);
+        let remaining = self.remaining.as_mut().map_err(|error| *error)?;
+        let result = remaining.read(&self.limits, bytes, |piece| {
+            *read_bytes += piece.len() as u64;
+            if *read_bytes <= limit_bytes {
+                sink(piece);
             }
-            BodyState::Chunked(chunks) => {
-                let (read_bytes, limit_bytes) = (&mut self.read_bytes, self.limit_bytes);
-                let result = chunks.read(&self.limits, bytes, |piece| {
-                    *read_bytes += piece.len() as u64;
-                    if *read_bytes <= limit_bytes {
-                        sink(piece);
-                    }
-                });
-                let result = match result {
-                    _ if self.read_bytes > limit_bytes => Err(MessageError::BodyTooLarge(limit_bytes)),
-                    result => result.map_err(MessageError::BadChunk),
-                };
-                if let Err(error) = &result {
-                    self.state = BodyState::Failed(*error);
-                }
-                result
-            }
-            BodyState::Failed(error) => Err(*error),
+        });
+        let result = match result {
+            _ if self.read_bytes > limit_bytes => Err(MessageError::BodyTooLarge(limit_bytes)),
+            result => result.map_err(MessageError::BadChunk),
+        };
+        if let Err(error) = &result {
+            self.remaining = Err(*error);
         }
+        result
     }
 }

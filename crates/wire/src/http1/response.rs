@@ -2,10 +2,9 @@
 
 use std::ops::Range;
 
-use super::chunks::Chunks;
 use super::error::MessageError;
 use super::fields::{self, FieldError};
-use super::framing::{Declared, Field, TransferCoding};
+use super::framing::{Declared, Field, Remaining, TransferCoding};
 use super::{Body, Limits};
 
 /// A request's method, reduced to the cases that affect response framing. Source: RFC 9112, section 6.3.
@@ -110,10 +109,7 @@ pub struct ResponseReader {
 #[derive(Debug, Clone, Copy)]
 enum State {
     Head,
-    /// Number of body bytes left.
-    Length(u64),
-    Chunked(Chunks),
-    UntilEnd,
+    Body(Remaining),
     Failed(MessageError),
 }
 
@@ -170,29 +166,15 @@ impl ResponseReader {
         }
         let rest = &bytes[used..];
         let data_bytes = &mut self.response.body_bytes;
-        let mut data = |piece: &[u8]| {
+        let data = |piece: &[u8]| {
             *data_bytes += piece.len() as u64;
             body(piece);
         };
         let taken = match &mut self.state {
-            State::Length(left) => {
-                let taken = usize::try_from(*left).map_or(rest.len(), |left| left.min(rest.len()));
-                *left -= taken as u64;
-                if taken > 0 {
-                    data(&rest[..taken]);
-                }
-                (*left == 0).then_some(taken)
-            }
-            State::Chunked(chunks) => match chunks.read(&self.limits, rest, data) {
+            State::Body(remaining) => match remaining.read(&self.limits, rest, data) {
                 Ok(taken) => taken,
                 Err(error) => return Err(self.fail(error.into())),
             },
-            State::UntilEnd => {
-                if !rest.is_empty() {
-                    data(rest);
-                }
-                None
-            }
             State::Failed(error) => return Err(*error),
             State::Head => None,
         };
@@ -214,8 +196,8 @@ impl ResponseReader {
                 };
                 Err(self.fail(wrong.unwrap_or(MessageError::Truncated(true))))
             }
-            State::Length(_) | State::Chunked(_) => Err(self.fail(MessageError::Truncated(false))),
-            State::UntilEnd => Ok(Some(self.finish())),
+            State::Body(Remaining::UntilEnd) => Ok(Some(self.finish())),
+            State::Body(_) => Err(self.fail(MessageError::Truncated(false))),
             State::Failed(error) => Err(error),
         }
     }
@@ -229,12 +211,7 @@ impl ResponseReader {
     fn begin_body(&mut self, head: Head, head_bytes: usize) {
         (self.response.status, self.response.keep_alive) = (head.status, head.keep_alive);
         self.response.head_bytes += head_bytes as u64;
-        self.state = match head.body {
-            Some(Body::None) => State::Length(0),
-            Some(Body::Length(bytes)) => State::Length(bytes),
-            Some(Body::Chunked) => State::Chunked(Chunks::new(true)),
-            None => State::UntilEnd,
-        };
+        self.state = State::Body(Remaining::new(head.body, true));
     }
 
     #[inline]
