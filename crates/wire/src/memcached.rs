@@ -42,7 +42,7 @@ mod compose;
 mod request;
 mod response;
 
-pub use compose::{compose_delete, compose_get, compose_number, compose_set, compose_value, compose_value_end};
+pub use compose::{compose_delete, compose_get, compose_number, compose_set, compose_value};
 pub use request::{Command, Expiry, Get, Keys, Read, RequestReader, Store, Verb};
 pub use response::{Expected, Outcome, ResponseReader};
 

@@ -94,9 +94,7 @@ impl Store {
                             let forgets = self.forgets_flags_every;
                             let forgets = forgets > 0 && self.hits.is_multiple_of(forgets);
                             let flags = if forgets { 0 } else { self.flags[key] };
-                            wire::memcached::compose_value(out, key, flags, value.len(), None);
-                            out.extend_from_slice(&value);
-                            wire::memcached::compose_value_end(out);
+                            wire::memcached::compose_value(out, key, flags, &value, None);
                         }
                     }
                 }

@@ -5,9 +5,9 @@ use std::sync::atomic::Ordering;
 
 use cache::{Item, Meta, Mode, Refusal};
 use wire::decimal;
-use wire::memcached::{Command, Expiry, Get, Read, Store, Verb, compose_number, compose_value, compose_value_end};
+use wire::memcached::{Command, Expiry, Get, Read, Store, Verb, compose_number, compose_value};
 
-use super::connection_state::{CloseState, Connection, MultiGetKind, ProtocolState, Rest};
+use super::connection_state::{CloseState, Connection, MultiGetKind, ProtocolState};
 use super::executor::Executor;
 
 /// The emulated version of memcached, which tells clients what they can send, followed by quintain's own version.
@@ -35,8 +35,12 @@ impl Executor {
         match read {
             Read::Command { used, command, noreply } => {
                 match command {
-                    Command::Get(get) => {
-                        let rest = self.text_get(get);
+                    Command::Get(Get { keys, with_cas, touch }) => {
+                        let kind = MultiGetKind::Memcached { with_cas, touch };
+                        let rest = self.push_values(kind, keys, |core, key| core.text_value(key, with_cas, touch));
+                        if rest.is_none() {
+                            self.out.extend_from_slice(b"END\r\n");
+                        }
                         (connection.blocked, connection.state.rest) = (rest.is_some(), rest);
                     }
                     Command::Store(store) => self.text_store(&store, noreply),
@@ -64,26 +68,13 @@ impl Executor {
         }
     }
 
-    /// Answers `get` and its variants. Returns the remaining keys if responses must be sent first, otherwise `None`.
-    #[inline]
-    fn text_get(&mut self, get: Get<'_>) -> Rest {
-        let kind = MultiGetKind::Memcached { with_cas: get.with_cas, touch: get.touch };
-        let rest = self.push_values(kind, get.keys, |core, key| core.text_value(key, get.with_cas, get.touch));
-        if rest.is_none() {
-            self.out.extend_from_slice(b"END\r\n");
-        }
-        rest
-    }
-
     #[inline]
     pub(super) fn text_value(&mut self, key: &[u8], with_cas: bool, touch: Option<Expiry>) {
         let expires_ms = touch.map(|expiry| self.expires_ms(expiry));
         let Self { shared, out, now_ms, .. } = self;
         let write = |item: Item<'_>| {
             out.reserve(key.len() + item.value.len() + 64);
-            compose_value(out, key, item.flags, item.value.len(), with_cas.then_some(item.version));
-            out.extend_from_slice(item.value);
-            compose_value_end(out);
+            compose_value(out, key, item.flags, item.value, with_cas.then_some(item.version));
         };
         let mut held = shared.cache.hold(key);
         held.get(*now_ms, write);
@@ -202,9 +193,7 @@ impl Executor {
 fn written_over(before: &[u8], value: u64) -> Vec<u8> {
     let mut text = Vec::with_capacity(before.len().max(20));
     decimal::push(&mut text, value);
-    if text.len() < before.len() {
-        text.resize(before.len(), b' ');
-    }
+    text.resize(text.len().max(before.len()), b' ');
     text
 }
 

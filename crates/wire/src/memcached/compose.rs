@@ -56,23 +56,16 @@ pub fn compose_number(out: &mut Vec<u8>, value: u64) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends the line `VALUE key flags bytes [cas]`. The caller appends the data, without an intermediate copy, and calls
-/// [`compose_value_end`]. `key` must come from a parsed request.
+/// Appends the line `VALUE key flags bytes [cas]`, the data and its end. `key` must come from a parsed request.
 #[inline]
-pub fn compose_value(out: &mut Vec<u8>, key: &[u8], client_flags: u32, data_bytes: usize, cas: Option<u64>) {
+pub fn compose_value(out: &mut Vec<u8>, key: &[u8], client_flags: u32, data: &[u8], cas: Option<u64>) {
     push_words(out, &[b"VALUE ", key, b" "]);
     decimal::push(out, u64::from(client_flags));
     out.push(b' ');
-    decimal::push(out, data_bytes as u64);
+    decimal::push(out, data.len() as u64);
     if let Some(cas) = cas {
         out.push(b' ');
         decimal::push(out, cas);
     }
-    out.extend_from_slice(b"\r\n");
-}
-
-/// Appends the end of a value's block.
-#[inline]
-pub fn compose_value_end(out: &mut Vec<u8>) {
-    out.extend_from_slice(b"\r\n");
+    push_words(out, &[b"\r\n", data, b"\r\n"]);
 }

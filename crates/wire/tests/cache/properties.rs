@@ -53,9 +53,7 @@ proptest! {
     #[test]
     fn memcached_values_parse_back(key in key(), client_flags: u32, value in data(), sizes in sizes()) {
         let mut out = Vec::new();
-        memcached::compose_value(&mut out, &key, client_flags, value.len(), None);
-        out.extend_from_slice(&value);
-        memcached::compose_value_end(&mut out);
+        memcached::compose_value(&mut out, &key, client_flags, &value, None);
         out.extend_from_slice(b"END\r\nEND\r\n");
         let expected = [Expected::Get(&key)];
         let found = memcached_answers(memcached::Limits::DEFAULT, &expected, &pieces(&out, &sizes));
