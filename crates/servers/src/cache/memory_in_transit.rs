@@ -31,17 +31,13 @@ impl InFlight {
 
     /// Changes a reservation to `bytes` if the bound allows it. Returns whether it does.
     pub(super) fn try_set(&self, reserved: &mut usize, bytes: usize) -> bool {
-        let more = bytes.saturating_sub(*reserved);
-        if more > 0 && self.bytes.fetch_add(more, Ordering::Relaxed) + more > self.max {
-            self.bytes.fetch_sub(more, Ordering::Relaxed);
-            return false;
+        let before = *reserved;
+        self.set(reserved, bytes);
+        let fits = bytes <= before || self.bytes.load(Ordering::Relaxed) <= self.max;
+        if !fits {
+            self.set(reserved, before);
         }
-        if more > 0 {
-            *reserved = bytes;
-        } else {
-            self.set(reserved, bytes);
-        }
-        true
+        fits
     }
 
     #[cfg(test)]
