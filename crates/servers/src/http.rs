@@ -116,7 +116,7 @@ pub struct Http {
     head_limits: Limits,
     delays: Delays,
     queue: DelayQueue,
-    memo: Memo,
+    memo: Memo<ParsedRequest>,
     connections: Connections<HttpState>,
 }
 
@@ -153,7 +153,7 @@ impl Http {
             head_limits: Limits { head_bytes: limits.head_bytes, headers: limits.headers },
             delays: Delays::new(seed, thread),
             queue: DelayQueue::default(),
-            memo: Memo::default(),
+            memo: Memo { head: Vec::new(), meaning: None },
             connections: Connections::new(Waits { idle_ns, send_ns, linger_ns }),
         }
     }

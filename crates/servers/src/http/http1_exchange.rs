@@ -104,8 +104,7 @@ impl Http {
         if is_echo && !incoming.begun {
             answers.push(out, reply, &prebuilt_responses::octets(length), b"");
         }
-        let start =
-            if is_echo && length == Length::Chunked { Some(prebuilt_responses::begin_chunk(out)) } else { None };
+        let start = (is_echo && length == Length::Chunked).then(|| prebuilt_responses::begin_chunk(out));
         let progress = incoming.reader.read(bytes, |piece| {
             if is_echo {
                 out.extend_from_slice(piece);

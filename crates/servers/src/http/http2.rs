@@ -5,9 +5,9 @@ pub(super) mod session;
 mod stream;
 
 use net::{Conn, Driver, Nanos};
-use wire::http2::{ConnectionError, ErrorCode, Limits, PREFACE, Settings, push_go_away, push_settings};
+use wire::http2::{ConnectionError, ErrorCode, Limits, PREFACE, STREAM_MAX, Settings, push_go_away, push_settings};
 
-use self::session::{Exchanges, Session};
+use self::session::Session;
 use super::connection_state::Phase;
 use super::{Core, Http, HttpLimits, LEFT_OVER_MAX};
 use crate::connections::CloseState;
@@ -103,15 +103,16 @@ impl Http {
             return true;
         }
         if connection.end_received {
-            session.exchanges.end_input();
+            // Requests that are incomplete stay so.
+            session.exchanges.streams.retain(|stream| !stream.is_receiving());
         }
-        if !session.exchanges.is_empty() {
+        if !session.exchanges.streams.is_empty() {
             connection.state.head_begun = false;
             connection.deadline = session.exchanges.deadline(limits);
-        } else if connection.end_received || session.exchanges.is_leaving() {
+        } else if connection.end_received || session.exchanges.is_leaving {
             connection.end(!connection.end_received);
             return true;
-        } else if session.is_between() {
+        } else if session.reader.is_between() {
             connection.state.head_begun = false;
             connection.deadline = now.saturating_add(limits.idle_ns);
         } else if !connection.state.head_begun {
@@ -172,9 +173,9 @@ impl Http {
     pub(super) fn expire_http2<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
         let slot = conn.index();
         let Some((session, core)) = self.session(slot) else { return };
-        let expired = match session.exchanges.is_empty() {
+        let expired = match session.exchanges.streams.is_empty() {
             false => session.exchanges.expire(core).map(|()| false),
-            true if session.is_between() => Ok(true),
+            true if session.reader.is_between() => Ok(true),
             true => Err(ConnectionError::Stalled),
         };
         match expired {
@@ -191,10 +192,10 @@ impl Http {
         for slot in 0..self.connections.slots.len() {
             let Some(conn) = self.connections.slots[slot].conn else { continue };
             let Some((session, core)) = self.session(slot) else { continue };
-            match (session.exchanges.is_leaving(), refuses) {
+            match (session.exchanges.is_leaving, refuses) {
                 (true, _) => continue,
                 (false, true) => session.exchanges.leave(ErrorCode::NO_ERROR, &mut core.out),
-                (false, false) => Exchanges::announce_end(&mut core.out),
+                (false, false) => push_go_away(&mut core.out, STREAM_MAX, ErrorCode::NO_ERROR),
             }
             self.settle(driver, conn);
         }

@@ -29,17 +29,29 @@ impl ParsedRequest {
 type ParsedHead = Result<Option<(ParsedRequest, usize)>, MessageError>;
 
 /// The latest head and its meaning, kept because a load generator repeats identical heads.
-#[derive(Debug, Default)]
-pub(super) struct Memo {
-    head: Vec<u8>,
-    asked: Option<ParsedRequest>,
+#[derive(Debug)]
+pub(super) struct Memo<T> {
+    pub(super) head: Vec<u8>,
+    pub(super) meaning: Option<T>,
 }
 
-impl Memo {
+impl<T> Memo<T> {
+    /// Replaces the head, unless the new one is too large.
+    pub(super) fn keep(&mut self, head: &[u8], meaning: T) {
+        self.meaning = None;
+        if head.len() <= MEMO_BYTES_MAX {
+            self.head.clear();
+            self.head.extend_from_slice(head);
+            self.meaning = Some(meaning);
+        }
+    }
+}
+
+impl Memo<ParsedRequest> {
     #[inline]
     pub(super) fn parse_head(&mut self, bytes: &[u8], limits: &Limits) -> ParsedHead {
         // Heads end in an empty line, so no head is a proper prefix of another one.
-        match self.asked {
+        match self.meaning {
             Some(asked) if bytes.starts_with(&self.head) => Ok(Some((asked, self.head.len()))),
             _ => self.parse_and_keep(bytes, limits),
         }
@@ -55,12 +67,7 @@ impl Memo {
             expect_continue: request.expect_continue,
             body: request.body,
         };
-        self.asked = None;
-        if head_bytes <= MEMO_BYTES_MAX {
-            self.head.clear();
-            self.head.extend_from_slice(&bytes[..head_bytes]);
-            self.asked = Some(asked);
-        }
+        self.keep(&bytes[..head_bytes], asked);
         Ok(Some((asked, head_bytes)))
     }
 }

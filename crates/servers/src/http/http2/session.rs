@@ -10,6 +10,7 @@ use wire::http2::{
     Settings, read_trailers,
 };
 
+use super::super::parsed_request::Memo;
 use super::super::prebuilt_responses::{self, Answers, Body, DELAYED, Prebuilt, ROOT_BODY};
 use super::super::route::{Route, route};
 use super::super::{Core, HttpLimits, OUT_BYTES_MAX, PIECE_BYTES};
@@ -22,26 +23,26 @@ use crate::response_head::{Head, Length};
 const RECEIVE_BYTES: u32 = 1 << 20;
 /// Number by which resets may exceed completed responses before the connection ends.
 const RESETS_MAX: u32 = 1_000;
-const MEMO_BYTES_MAX: usize = 2 << 10;
 
 type Taken = Result<(), ConnectionError>;
 
 pub(in super::super) struct Session {
-    reader: Reader,
+    pub(super) reader: Reader,
     pub(super) exchanges: Exchanges,
 }
 
 /// The part of a connection that the reader's events change.
 pub(super) struct Exchanges {
     decoder: Decoder,
-    memo: Memo,
+    /// The latest request, with the number of table changes before it. It is valid only until the next change.
+    memo: Memo<(Request, u64)>,
     peer: Settings,
     /// Whether the next block must resize the client's table, because its setting is below the table's initial size.
     shrinks_table: bool,
     window: SendWindow,
     receive: ReceiveWindow,
     /// Streams whose request or response is incomplete, in ascending order.
-    streams: Vec<Stream>,
+    pub(super) streams: Vec<Stream>,
     /// Streams that the server reset before their requests were complete. More of their frames may arrive.
     rejected: Vec<u32>,
     highest: u32,
@@ -52,22 +53,13 @@ pub(super) struct Exchanges {
     /// The last stream to process; later streams are refused.
     last: u32,
     /// Whether either side sent GOAWAY, so that the connection ends with its streams.
-    is_leaving: bool,
+    pub(super) is_leaving: bool,
     /// The stream that sent the latest body frame. The next stream in order continues.
     last_sender: u32,
     resets: u32,
     /// Start of the wait for the client's credit, or time of the latest progress since; [`NEVER`] if no body waits.
     stalled_since: Nanos,
     progress_bytes: u64,
-}
-
-/// The latest head and its meaning, kept because a load generator repeats identical heads.
-#[derive(Default)]
-struct Memo {
-    block: Vec<u8>,
-    request: Option<Request>,
-    /// Number of table changes when the block was decoded. The memo is valid only until the next change.
-    changes: u64,
 }
 
 impl Session {
@@ -85,7 +77,7 @@ impl Session {
             reader: Reader::new(Role::Server, core.codec_limits),
             exchanges: Exchanges {
                 decoder: Decoder::default(),
-                memo: Memo::default(),
+                memo: Memo { head: Vec::new(), meaning: None },
                 peer: Settings::DEFAULT,
                 shrinks_table: false,
                 window: SendWindow::new(first_window),
@@ -117,22 +109,9 @@ impl Session {
         }
         Ok(used)
     }
-
-    /// Whether the input is between frames and field blocks, so that the client may pause.
-    pub(super) fn is_between(&self) -> bool {
-        self.reader.is_between()
-    }
 }
 
 impl Exchanges {
-    pub(super) fn is_empty(&self) -> bool {
-        self.streams.is_empty()
-    }
-
-    pub(super) fn is_leaving(&self) -> bool {
-        self.is_leaving
-    }
-
     fn position(&self, id: u32) -> Option<usize> {
         self.streams.binary_search_by_key(&id, |stream| stream.id).ok()
     }
@@ -142,21 +121,11 @@ impl Exchanges {
         self.position(id).is_some_and(|at| !self.streams[at].begun)
     }
 
-    /// Announces that later streams may be refused.
-    pub(super) fn announce_end(out: &mut Vec<u8>) {
-        http2::push_go_away(out, STREAM_MAX, ErrorCode::NO_ERROR);
-    }
-
     /// Sends GOAWAY with `code` and refuses further streams.
     pub(super) fn leave(&mut self, code: ErrorCode, out: &mut Vec<u8>) {
         self.is_leaving = true;
         self.last = self.highest;
         http2::push_go_away(out, self.last, code);
-    }
-
-    /// Drops the streams whose requests can no longer be completed.
-    pub(super) fn end_input(&mut self) {
-        self.streams.retain(|stream| !stream.is_receiving());
     }
 
     fn take(&mut self, event: Event<'_>, core: &mut Core) -> Taken {
@@ -207,8 +176,8 @@ impl Exchanges {
     fn take_request(&mut self, id: u32, block: &[u8], ends: bool, core: &mut Core) -> Taken {
         self.has_gaps |= id > self.highest + 2;
         let is_refused = id > self.last || self.streams.len() >= core.limits.streams as usize;
-        let request = match self.memo.request {
-            Some(request) if self.memo.changes == self.decoder.changes() && self.memo.block == block => Some(request),
+        let request = match self.memo.meaning {
+            Some((request, at)) if at == self.decoder.changes() && self.memo.head == block => Some(request),
             _ => self.parse(block, core)?,
         };
         self.highest = id;
@@ -270,11 +239,9 @@ impl Exchanges {
             expect_continue: head.expect_continue,
             content_length: head.content_length,
         };
-        self.memo.request = None;
-        if block.len() <= MEMO_BYTES_MAX && self.decoder.changes() == changes {
-            self.memo.block.clear();
-            self.memo.block.extend_from_slice(block);
-            (self.memo.request, self.memo.changes) = (Some(request), changes);
+        self.memo.meaning = None;
+        if self.decoder.changes() == changes {
+            self.memo.keep(block, (request, changes));
         }
         Ok(Some(request))
     }
@@ -394,8 +361,8 @@ impl Exchanges {
     }
 
     #[inline]
-    fn answer_prebuilt(&mut self, stream: Stream, core: &mut Core, prebuilt: fn(&Answers) -> &Prebuilt) {
-        let prebuilt = prebuilt(&core.answers);
+    fn answer_prebuilt(&mut self, stream: Stream, core: &mut Core, choose: impl Fn(&Answers) -> &Prebuilt) {
+        let prebuilt = choose(&core.answers);
         let bytes = prebuilt.body.len() as u32;
         let fits = self.window.available().min(stream.window.available()) >= bytes;
         if fits && !stream.request.head_only && !self.shrinks_table {
