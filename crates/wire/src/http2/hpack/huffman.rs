@@ -35,7 +35,7 @@ struct Code {
     first: [(u32, u32); LENGTH_MAX + 2],
 }
 
-const CODE: Code = {
+static CODE: Code = {
     let mut code = Code { codes: [0; SYMBOLS], symbols: [0; SYMBOLS], first: [(0, 0); LENGTH_MAX + 2] };
     let (mut next, mut position, mut length) = (0, 0, 1);
     while length <= LENGTH_MAX + 1 {
@@ -55,10 +55,6 @@ const CODE: Code = {
     }
     code
 };
-
-static CODES: [u32; SYMBOLS] = CODE.codes;
-static BY_CODE: [u16; SYMBOLS] = CODE.symbols;
-static FIRST: [(u32, u32); LENGTH_MAX + 2] = CODE.first;
 
 /// Symbol and code length in bits for each value of the next eight bits; length 0 if the code is longer.
 static SHORT: [(u8, u8); 256] = {
@@ -110,11 +106,11 @@ pub(super) fn decode(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), HpackError> 
 fn long(window: u64) -> Result<(u8, usize), HpackError> {
     for length in 9..=LENGTH_MAX {
         let code = (window >> (64 - length)) as u32;
-        let (first, position) = FIRST[length];
-        let count = FIRST[length + 1].1 - position;
+        let (first, position) = CODE.first[length];
+        let count = CODE.first[length + 1].1 - position;
         if let Some(nth) = code.checked_sub(first).filter(|nth| *nth < count) {
             // EOS is the only symbol that does not fit into 8 bits.
-            let symbol = BY_CODE[(position + nth) as usize];
+            let symbol = CODE.symbols[(position + nth) as usize];
             return if symbol == 256 { Ok((0, 64)) } else { Ok((symbol as u8, length)) };
         }
     }
@@ -130,7 +126,7 @@ pub(super) fn encode(text: &[u8], out: &mut Vec<u8>) {
     for &byte in text {
         let symbol = usize::from(byte);
         bits += usize::from(LENGTHS[symbol]);
-        window |= u64::from(CODES[symbol]) << (64 - bits);
+        window |= u64::from(CODE.codes[symbol]) << (64 - bits);
         while bits >= 8 {
             out.push((window >> 56) as u8);
             window <<= 8;
