@@ -218,10 +218,10 @@ pub fn serve<H: Handler + Send>(
             let spawned = std::thread::Builder::new().name(format!("server {index}")).spawn_scoped(scope, move || {
                 let _ending = Ending(shutdown);
                 let handler = handler(index as u32);
-                let worker = Worker { thread, given, shutdown, drain_ns: listen.drain_ns };
+                let worker = Worker { front, inbox: Inbox { thread, given }, shutdown, drain_ns: listen.drain_ns };
                 match backend {
-                    net::Backend::Epoll => worker.work(net::Epoll::new(&config), handler, front),
-                    net::Backend::Uring => worker.work(net::Uring::new(&config), handler, front),
+                    net::Backend::Epoll => worker.work(net::Epoll::new(&config), handler),
+                    net::Backend::Uring => worker.work(net::Uring::new(&config), handler),
                 }
             });
             running.push(spawned.map_err(kernel("start a thread"))?);
@@ -341,66 +341,64 @@ impl<R: FnOnce(&Address)> Front<'_, R> {
     }
 }
 
-struct Worker<'a> {
-    thread: &'a Thread,
-    /// Connections that the first thread has given to this one.
-    given: Receiver<OwnedFd>,
+struct Worker<'a, R> {
+    /// The state of the first thread; `None` for the others.
+    front: Option<Front<'a, R>>,
+    inbox: Inbox<'a>,
     shutdown: &'a Shutdown,
     drain_ns: Nanos,
 }
 
-impl Worker<'_> {
-    fn work<D: KernelDriver, H: Handler, R: FnOnce(&Address)>(
-        &self,
-        driver: io::Result<D>,
-        mut handler: H,
-        mut front: Option<Front<'_, R>>,
-    ) -> Result<H, ServeError> {
+/// Connections that the first thread gives to another one.
+struct Inbox<'a> {
+    thread: &'a Thread,
+    given: Receiver<OwnedFd>,
+}
+
+type Turned = Result<Option<Nanos>, ServeError>;
+
+impl<R: FnOnce(&Address)> Worker<'_, R> {
+    fn work<D: KernelDriver, H: Handler>(mut self, driver: io::Result<D>, mut handler: H) -> Result<H, ServeError> {
         let driver = &mut driver.map_err(|source| ServeError::Kernel { what: "event loop", source })?;
-        self.thread.waker.get_or_init(|| driver.waker());
+        self.inbox.thread.waker.get_or_init(|| driver.waker());
         self.shutdown.wakers().push(driver.waker());
-        if let Some(front) = &mut front {
+        if let Some(front) = &mut self.front {
             front.start_listening(driver)?;
         }
         // A socket may have arrived before this thread registered its waker.
-        self.adopt(driver, &mut handler);
+        self.inbox.adopt(driver, &mut handler);
         let mut wake = None;
         while !self.shutdown.is_asked() {
-            wake = self.turn(driver, &mut handler, front.as_mut(), wake)?;
+            wake = self.turn(driver, &mut handler, wake)?;
         }
         if !H::DRAINS || self.shutdown.is_forced() {
             return Ok(handler);
         }
-        self.turn(driver, &mut handler, front.as_mut(), Some(0))?;
-        if let Some(front) = &mut front {
+        self.turn(driver, &mut handler, Some(0))?;
+        if let Some(front) = &mut self.front {
             front.end(driver);
         }
         handler.end(driver);
         let until = driver.now().saturating_add(self.drain_ns);
         wake = Some(0); // Draining starts without a wait.
         loop {
-            let is_last = self.adopt(driver, &mut handler);
+            let is_last = self.inbox.adopt(driver, &mut handler);
             if (is_last && handler.is_done()) || self.shutdown.is_forced() || driver.now() >= until {
                 return Ok(handler);
             }
             let by = wake.map_or(until, |wake| wake.min(until));
-            wake = self.turn(driver, &mut handler, front.as_mut(), Some(by))?;
+            wake = self.turn(driver, &mut handler, Some(by))?;
         }
     }
 
-    fn turn<D: KernelDriver, H: Handler, R: FnOnce(&Address)>(
-        &self,
-        driver: &mut D,
-        handler: &mut H,
-        mut front: Option<&mut Front<'_, R>>,
-        wake: Option<Nanos>,
-    ) -> Result<Option<Nanos>, ServeError> {
-        let accept = |driver: &mut D, handler: &mut H, conn| match &mut front {
+    fn turn<D: KernelDriver, H: Handler>(&mut self, driver: &mut D, handler: &mut H, wake: Option<Nanos>) -> Turned {
+        let Self { front, inbox, .. } = self;
+        let accept = |driver: &mut D, handler: &mut H, conn| match front {
             Some(front) => front.accept(driver, handler, conn),
             None => handler.accepted(driver, conn),
         };
-        let closed = || _ = self.thread.connections.fetch_sub(1, Ordering::Relaxed);
-        let woken = |driver: &mut D, handler: &mut H| _ = self.adopt(driver, handler);
+        let closed = || _ = inbox.thread.connections.fetch_sub(1, Ordering::Relaxed);
+        let woken = |driver: &mut D, handler: &mut H| _ = inbox.adopt(driver, handler);
         let turned = turn(driver, handler, wake, accept, closed, woken);
         let (wake, next) = turned.map_err(|source| ServeError::Kernel { what: "event loop", source })?;
         if next == Next::Terminate {
@@ -408,7 +406,9 @@ impl Worker<'_> {
         }
         Ok(wake)
     }
+}
 
+impl Inbox<'_> {
     /// Adopts the connections given to this thread. Returns whether no more connections will follow.
     fn adopt<D: KernelDriver, H: Handler>(&self, driver: &mut D, handler: &mut H) -> bool {
         loop {
