@@ -218,29 +218,14 @@ impl Http {
                     continue;
                 }
                 Phase::Body(_) => connection.state.read_at = None,
-                Phase::Undrawn(asked, law) => {
-                    let now = driver.now();
-                    let received = connection.state.read_at.unwrap_or(now);
-                    if connection.input.is_empty() {
-                        connection.state.read_at = None;
-                    }
-                    let at = received.saturating_add(self.delays.draw(&law));
-                    if at <= now {
-                        self.answer_due(driver, conn, asked, received);
-                        continue;
-                    }
-                    connection.deadline = NEVER;
-                    connection.state.phase = Phase::Delayed(asked);
-                    self.remove_ended_delays();
-                    self.queue.push(at, conn, received, 0);
-                }
+                Phase::Delayed(_) => connection.deadline = NEVER,
                 Phase::Http2(_) => {
                     if self.advance_http2(slot) {
                         continue;
                     }
                 }
                 Phase::Streaming(_) => self.send_piece(driver, conn),
-                Phase::Delayed(_) | Phase::Refused => {}
+                Phase::Refused => {}
             }
             break;
         }
@@ -321,7 +306,7 @@ impl Http {
             Phase::Refused => self.refuse_connection(slot, false),
             Phase::Http2(_) => return self.expire_http2(driver, conn),
             Phase::Streaming(_) => self.connections.cut_off(driver, conn),
-            Phase::Undrawn(..) | Phase::Delayed(_) => {}
+            Phase::Delayed(_) => {}
         }
         if matches!(self.connections.slots[slot].over, CloseState::Answered { .. }) {
             self.settle(driver, conn);
@@ -437,14 +422,9 @@ impl Handler for Http {
     fn turned<D: Driver>(&mut self, driver: &mut D) -> Option<Nanos> {
         while let Some(due) = self.queue.pop(driver.now()) {
             let connection = &self.connections.slots[due.conn.index()];
-            match connection.state.phase {
-                _ if connection.conn != Some(due.conn) || connection.is_over() => {}
-                Phase::Delayed(asked) => {
-                    self.answer_due(driver, due.conn, asked, due.received);
-                    self.settle(driver, due.conn);
-                }
-                Phase::Http2(_) => self.answer_due_stream(driver, &due),
-                _ => {}
+            let is_open = connection.conn == Some(due.conn) && !connection.is_over();
+            if is_open && self.answer_delayed(driver, due.conn, due.word, due.received) {
+                self.settle(driver, due.conn);
             }
         }
         while let Some(conn) = self.connections.pop_expired(driver) {

@@ -3,7 +3,6 @@
 use net::Nanos;
 use wire::http1::BodyReader;
 
-use super::delay_distributions::Law;
 use super::http2::session::Session;
 use super::parsed_request::ParsedRequest;
 use super::prebuilt_responses;
@@ -32,8 +31,6 @@ pub(super) enum Phase {
     Refused,
     /// The body of a request is arriving.
     Body(Incoming),
-    /// The response will be delayed; the delay has not been drawn yet.
-    Undrawn(ParsedRequest, Law),
     /// The response is due later.
     Delayed(ParsedRequest),
     /// The body of the response is being sent.

@@ -142,13 +142,14 @@ impl Http {
     #[inline]
     fn answer(&mut self, slot: usize, asked: ParsedRequest) {
         let mut reply = asked.reply(self.ends_connection(slot));
-        let Core { out, answers, is_ending, .. } = &mut self.core;
+        let Core { out, answers, is_ending, undrawn, .. } = &mut self.core;
         match asked.route {
             Ok(Route::Root) => answers.root(out, reply),
             Ok(Route::Plaintext) => answers.prebuilt(out, reply, &answers.plaintext),
             Ok(Route::Json) => answers.prebuilt(out, reply, &answers.json),
             Ok(Route::Delay(law)) => {
-                self.connections.slots[slot].state.phase = Phase::Undrawn(asked, law);
+                undrawn.push((0, law));
+                self.connections.slots[slot].state.phase = Phase::Delayed(asked);
                 return;
             }
             // After an unimplemented method, the client may switch to a different protocol, so the connection closes.

@@ -11,7 +11,6 @@ use self::session::Session;
 use super::connection_state::Phase;
 use super::{Core, Http, HttpLimits, LEFT_OVER_MAX};
 use crate::connections::CloseState;
-use crate::delay_queue::Due;
 
 /// Limits of the codec, about twice the server's own. A head between the two gets an error response.
 pub(super) fn codec_limits(limits: &HttpLimits) -> Limits {
@@ -122,12 +121,18 @@ impl Http {
         false
     }
 
+    /// Draws the delays of requests, and responds to those without a delay. Over HTTP/1.1, their stream is 0.
     #[cold]
     pub(super) fn draw<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
-        let now = driver.now();
-        let received = self.connections.slots[conn.index()].state.read_at.unwrap_or(now);
-        let mut undrawn = std::mem::take(&mut self.core.undrawn);
-        for (stream, law) in undrawn.drain(..) {
+        let mut index = 0;
+        while let Some(&(stream, law)) = self.core.undrawn.get(index) {
+            index += 1;
+            let now = driver.now();
+            let connection = &mut self.connections.slots[conn.index()];
+            let received = connection.state.read_at.unwrap_or(now);
+            if stream == 0 && connection.input.is_empty() {
+                connection.state.read_at = None;
+            }
             let at = received.saturating_add(self.delays.draw(&law));
             if at > now {
                 self.queue.push(at, conn, received, stream);
@@ -135,22 +140,26 @@ impl Http {
                 self.answer_delayed(driver, conn, stream, received);
             }
         }
-        self.core.undrawn = undrawn;
+        self.core.undrawn.clear();
         self.remove_ended_delays();
     }
 
-    /// Responds to a delayed request unless its stream has ended. Returns whether it has not.
-    fn answer_delayed<D: Driver>(&mut self, driver: &mut D, conn: Conn, stream: u32, received: Nanos) -> bool {
+    /// Responds to a request received at `since`, unless its stream has ended. Returns whether it has not.
+    pub(super) fn answer_delayed(&mut self, driver: &mut impl Driver, conn: Conn, stream: u32, since: Nanos) -> bool {
+        if let Phase::Delayed(asked) = self.connections.slots[conn.index()].state.phase {
+            self.answer_due(driver, conn, asked, since);
+            return true;
+        }
         let session = self.session(conn.index());
         let is_open = session.is_some_and(|(session, core)| session.exchanges.answer_delayed(stream, core));
         if is_open {
-            self.queue.service.record(driver.now().saturating_sub(received));
+            self.queue.service.record(driver.now().saturating_sub(since));
         }
         is_open
     }
 
     /// Removes delayed responses whose connection or stream has ended, once there are many.
-    pub(super) fn remove_ended_delays(&mut self) {
+    fn remove_ended_delays(&mut self) {
         let slots = &self.connections.slots;
         self.queue.remove_ended(2 * self.connections.open + LEFT_OVER_MAX, |due| {
             let connection = &slots[due.conn.index()];
@@ -160,13 +169,6 @@ impl Http {
                     _ => true,
                 }
         });
-    }
-
-    /// Sends a delayed response, unless its stream has ended.
-    pub(super) fn answer_due_stream<D: Driver>(&mut self, driver: &mut D, due: &Due) {
-        if self.answer_delayed(driver, due.conn, due.word, due.received) {
-            self.settle(driver, due.conn);
-        }
     }
 
     /// Ends streams with slow bodies, and the connection if it is idle or its client makes no progress.

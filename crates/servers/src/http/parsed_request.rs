@@ -29,7 +29,6 @@ impl ParsedRequest {
 type ParsedHead = Result<Option<(ParsedRequest, usize)>, MessageError>;
 
 /// The latest head and its meaning, kept because a load generator repeats identical heads.
-#[derive(Debug)]
 pub(super) struct Memo<T> {
     pub(super) head: Vec<u8>,
     pub(super) meaning: Option<T>,

@@ -174,7 +174,6 @@ pub(super) fn text(status: u16, text: impl Display, allow: &'static str) -> (Hea
 }
 
 /// The unsent part of a response's body.
-#[derive(Debug)]
 pub(super) enum Body {
     Pattern { position: u64, left: u64 },
     Static(&'static [u8]),

@@ -21,7 +21,6 @@ pub(super) struct Request {
     pub(super) content_length: Option<u64>,
 }
 
-#[derive(Debug)]
 pub(super) struct Stream {
     pub(super) id: u32,
     pub(super) request: Request,
