@@ -166,8 +166,14 @@ impl Http {
                         _ => 0,
                     };
                     let (keep_alive, linger) = (reply.keep_alive, asked.keep_alive);
-                    let stream = Stream { position, left, chunk, keep_alive, linger };
-                    return self.stream(slot, stream, asked.head_only);
+                    let mut stream = Stream { position, left, chunk, keep_alive, linger };
+                    if left <= INLINE_BYTES_MAX && !asked.head_only {
+                        stream.write(out, INLINE_BYTES_MAX);
+                    }
+                    if stream.left > 0 && !asked.head_only {
+                        self.connections.slots[slot].state.phase = Phase::Streaming(stream);
+                        return;
+                    }
                 }
             }
         }
@@ -183,16 +189,6 @@ impl Http {
         } else if !matches!(connection.state.phase, Phase::Ready) {
             connection.state.phase = Phase::Ready;
         }
-    }
-
-    fn stream(&mut self, slot: usize, mut stream: Stream, head_only: bool) {
-        if stream.left <= INLINE_BYTES_MAX && !head_only {
-            stream.write(&mut self.core.out, INLINE_BYTES_MAX);
-        }
-        if stream.left == 0 || head_only {
-            return self.answered(slot, stream.keep_alive, stream.linger);
-        }
-        self.connections.slots[slot].state.phase = Phase::Streaming(stream);
     }
 
     #[cold]

@@ -536,10 +536,3 @@ impl Exchanges {
         Ok(())
     }
 }
-
-impl Stream {
-    /// Number of received body bytes that wait to be echoed and for which no credit has been returned yet.
-    fn body_to_echo(&self) -> u32 {
-        if self.is_echo() { self.body.left() as u32 } else { 0 }
-    }
-}

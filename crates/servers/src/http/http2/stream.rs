@@ -59,6 +59,11 @@ impl Stream {
         self.request.route == Ok(Route::Echo)
     }
 
+    /// Number of received body bytes that wait to be echoed and for which no credit has been returned yet.
+    pub(super) fn body_to_echo(&self) -> u32 {
+        if self.is_echo() { self.body.left() as u32 } else { 0 }
+    }
+
     pub(super) fn is_done(&self) -> bool {
         self.begun && !self.is_receiving() && self.body.left() == 0
     }
