@@ -353,6 +353,9 @@ fn split_inline(line: &[u8], places: &mut Vec<Range<u32>>, unquoted: &mut Vec<u8
     Ok(())
 }
 
+/// Letters after a backslash within double quotes, and the bytes for which they stand; others stand for themselves.
+const ESCAPES: [(u8, u8); 5] = [(b'n', b'\n'), (b'r', b'\r'), (b't', b'\t'), (b'b', 0x08), (b'a', 0x07)];
+
 /// Appends the unquoted form of the word at the start of `bytes`. Returns the size of the quoted word in bytes.
 fn unquote(bytes: &[u8], out: &mut Vec<u8>, is_space: impl Fn(u8) -> bool) -> Result<usize, Refusal> {
     let mut at = 0;
@@ -374,17 +377,10 @@ fn unquote(bytes: &[u8], out: &mut Vec<u8>, is_space: impl Fn(u8) -> bool) -> Re
                 {
                     (decimal::hexadecimal(*high) << 4 | decimal::hexadecimal(*low), 4)
                 }
-                [b'\\', escaped, ..] if quote == b'"' => (
-                    match escaped {
-                        b'n' => b'\n',
-                        b'r' => b'\r',
-                        b't' => b'\t',
-                        b'b' => 0x08,
-                        b'a' => 0x07,
-                        other => *other,
-                    },
-                    2,
-                ),
+                [b'\\', escaped, ..] if quote == b'"' => {
+                    let known = ESCAPES.iter().find(|(letter, _)| letter == escaped);
+                    (known.map_or(*escaped, |(_, byte)| *byte), 2)
+                }
                 [b'\\', b'\'', ..] if quote == b'\'' => (b'\'', 2),
                 [other, rest @ ..] if *other == quote => {
                     if rest.first().is_some_and(|&byte| !is_space(byte)) {
