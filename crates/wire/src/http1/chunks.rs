@@ -101,17 +101,11 @@ impl Chunks {
             at += 1;
             match self.state {
                 State::Size | State::MoreSize | State::Space | State::Extension | State::SizeLf => self.line(byte)?,
-                State::Data => unreachable!("data is taken in pieces above"),
                 State::DataCr if byte == b'\r' => self.state = State::DataLf,
-                State::DataLf if byte == b'\n' => {
-                    self.state = State::Size;
-                    self.line_bytes = 0;
-                }
+                State::DataLf if byte == b'\n' => (self.state, self.line_bytes) = (State::Size, 0),
                 State::DataCr | State::DataLf => return Err(ChunkError::BadEnd(byte)),
                 State::EndLf if byte == b'\n' => return Ok(Some(at)),
-                State::Trailer | State::TrailerName | State::TrailerValue | State::TrailerLf | State::EndLf => {
-                    self.trailer(limits, byte)?;
-                }
+                _ => self.trailer(limits, byte)?,
             }
         }
         Ok(None)
