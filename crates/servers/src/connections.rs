@@ -215,18 +215,15 @@ impl Timers {
     }
 
     fn pop(&mut self, now: Nanos) -> Option<usize> {
-        while let Some(&Reverse((at, slot))) = self.heap.peek() {
-            if at > now {
-                return None;
-            }
-            self.heap.pop();
+        loop {
+            self.next().filter(|at| *at <= now)?;
+            let Reverse((at, slot)) = self.heap.pop()?;
             let earliest = &mut self.earliest[slot as usize];
             if *earliest == at {
                 *earliest = NEVER;
                 return Some(slot as usize);
             }
         }
-        None
     }
 
     #[inline]
