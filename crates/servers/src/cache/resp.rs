@@ -196,7 +196,8 @@ impl Executor {
         let (key, value) = (request.argument(1), request.argument(2));
         if request.count() == 3 {
             self.redis_store(Mode::Set, key, value, Meta::default())?;
-            return Ok(OK);
+            self.out.extend_from_slice(b"+OK\r\n");
+            return Ok(Reply::Written);
         }
         let options = parse_set(request).map_err(|error| Reply::Error(format!("ERR {error}")))?;
         let expires_ms = options.when.map_or(Some(0), |when| when.ends_unix_ms(self.now_ms));

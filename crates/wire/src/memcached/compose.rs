@@ -67,5 +67,7 @@ pub fn compose_value(out: &mut Vec<u8>, key: &[u8], client_flags: u32, data: &[u
         out.push(b' ');
         decimal::push(out, cas);
     }
-    push_words(out, &[b"\r\n", data, b"\r\n"]);
+    out.extend_from_slice(b"\r\n");
+    out.extend_from_slice(data);
+    out.extend_from_slice(b"\r\n");
 }
