@@ -138,16 +138,11 @@ impl Uring {
         connection.phase = Phase::Finished(reason);
         connection.outgoing.clear();
         connection.blocked = false;
-        if connection.armed == 0 { self.let_go(conn) } else { self.change(conn) }
-    }
-
-    fn let_go(&mut self, conn: Conn) {
-        if let Some(connection) = self.connections.get_mut(conn)
-            && let Phase::Finished(reason) = connection.phase
-        {
-            connection.socket = None;
-            self.pending_events.push_back(Event::Closed(conn, reason));
+        if connection.armed > 0 {
+            return self.change(conn);
         }
+        connection.socket = None;
+        self.pending_events.push_back(Event::Closed(conn, reason));
     }
 
     fn remove(&mut self, conn: Conn) -> Option<OwnedFd> {
@@ -326,12 +321,13 @@ impl Uring {
         if !done.has_more() {
             connection.armed &= !operation(kind);
             connection.cancelling &= !operation(kind);
-            if matches!(connection.phase, Phase::Finished(_)) {
-                if connection.armed == 0 {
-                    self.let_go(conn);
+            match connection.phase {
+                Phase::Finished(reason) if connection.armed == 0 => {
+                    connection.socket = None;
+                    self.pending_events.push_back(Event::Closed(conn, reason));
                 }
-            } else {
-                self.change(conn);
+                Phase::Finished(_) => {}
+                _ => self.change(conn),
             }
         }
         match kind {
