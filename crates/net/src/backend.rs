@@ -4,6 +4,7 @@ use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::time::Duration;
 
+use rustix::io::Errno;
 use rustix::net::sockopt;
 
 use crate::address::Address;
@@ -60,13 +61,11 @@ const BULK: usize = 512 << 10;
 const PATIENCE_NS: Nanos = 5_000_000_000;
 
 fn explain(error: &io::Error) -> String {
-    let hint = match error.raw_os_error().map(rustix::io::Errno::from_raw_os_error) {
-        Some(rustix::io::Errno::NOSYS) => "not in this kernel, or hidden by a sandbox",
-        Some(rustix::io::Errno::PERM | rustix::io::Errno::ACCESS) => {
-            "forbidden by `kernel.io_uring_disabled` or a sandbox"
-        }
-        Some(rustix::io::Errno::INVAL) => "the kernel is older than Linux 6.1",
-        Some(rustix::io::Errno::NOMEM) => "the limit on locked memory is too low (`ulimit -l`)",
+    let hint = match error.raw_os_error().map(Errno::from_raw_os_error) {
+        Some(Errno::NOSYS) => "not in this kernel, or hidden by a sandbox",
+        Some(Errno::PERM | Errno::ACCESS) => "forbidden by `kernel.io_uring_disabled` or a sandbox",
+        Some(Errno::INVAL) => "the kernel is older than Linux 6.1",
+        Some(Errno::NOMEM) => "the limit on locked memory is too low (`ulimit -l`)",
         _ => return error.to_string(),
     };
     format!("{hint} ({error})")
