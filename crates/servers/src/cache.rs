@@ -390,11 +390,8 @@ impl Handler for CacheServer {
         if self.connections.is_grace_over() {
             self.close_idle(driver);
         }
-        let mut wake = self.connections.wake();
-        if !self.waiting.is_empty() {
-            wake = wake.min(self.connections.now.saturating_add(MEMORY_RETRY_NS));
-        }
-        (wake < NEVER).then_some(wake)
+        let retry = self.connections.now.saturating_add(MEMORY_RETRY_NS);
+        self.connections.wake((!self.waiting.is_empty()).then_some(retry))
     }
 
     fn end<D: Driver>(&mut self, driver: &mut D) {

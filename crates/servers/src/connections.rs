@@ -120,10 +120,10 @@ impl<S: Default> Connections<S> {
         None
     }
 
-    /// The next time to check deadlines or the end of the grace period, whichever is earlier.
-    pub(crate) fn wake(&self) -> Nanos {
-        let ending = self.ending.filter(|at| *at > self.now).unwrap_or(NEVER);
-        self.timers.next().unwrap_or(NEVER).min(ending)
+    /// The earliest of the next time to check deadlines, the end of the grace period and `other`.
+    pub(crate) fn wake(&self, other: Option<Nanos>) -> Option<Nanos> {
+        let ending = self.ending.filter(|at| *at > self.now);
+        [self.timers.next(), ending, other].into_iter().flatten().min()
     }
 
     #[inline]

@@ -433,8 +433,7 @@ impl Handler for Http {
         if self.connections.is_grace_over() {
             self.close_idle(driver);
         }
-        let wake = self.connections.wake().min(self.queue.next().unwrap_or(NEVER));
-        (wake < NEVER).then_some(wake)
+        self.connections.wake(self.queue.next())
     }
 
     fn end<D: Driver>(&mut self, driver: &mut D) {
