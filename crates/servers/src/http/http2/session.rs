@@ -266,16 +266,13 @@ impl Exchanges {
         stream.receive.count_received(flow_bytes)?;
         let result = stream.incoming.data(data.len(), ends);
         let is_too_large = stream.incoming.body_bytes > core.limits.body_bytes;
-        if result.is_err() || (is_too_large && stream.begun) {
+        if result.is_err() || is_too_large {
             self.credit_connection(flow_bytes, &mut core.out);
-            let code = if result.is_err() { ErrorCode::PROTOCOL_ERROR } else { ErrorCode::CANCEL };
-            return self.reset(at, code, core);
-        }
-        if is_too_large {
-            self.credit_connection(flow_bytes, &mut core.out);
-            let stream = self.streams.remove(at);
             let error = MessageError::BodyTooLarge(core.limits.body_bytes);
-            return self.fail(stream, error.status(), error, core);
+            return match result {
+                Ok(()) => self.fail_open(at, error.status(), error, core),
+                Err(_) => self.reset(at, ErrorCode::PROTOCOL_ERROR, core),
+            };
         }
         let mut consumed = flow_bytes;
         if stream.is_echo() && !data.is_empty() {
@@ -423,6 +420,15 @@ impl Exchanges {
         self.reject(id, false, ErrorCode::CANCEL, core)
     }
 
+    /// Sends an error for an open stream, or resets the stream if its response has begun.
+    fn fail_open(&mut self, at: usize, status: u16, text: impl Display, core: &mut Core) -> Taken {
+        if self.streams[at].begun {
+            return self.reset(at, ErrorCode::CANCEL, core);
+        }
+        let stream = self.streams.remove(at);
+        self.fail(stream, status, text, core)
+    }
+
     #[cold]
     fn reset(&mut self, at: usize, code: ErrorCode, core: &mut Core) -> Taken {
         let stream = self.streams.remove(at);
@@ -526,12 +532,7 @@ impl Exchanges {
             stream.is_receiving() && limits.body_until(stream.since, stream.incoming.body_bytes) <= now
         };
         while let Some(at) = self.streams.iter().position(is_slow) {
-            if self.streams[at].begun {
-                self.reset(at, ErrorCode::CANCEL, core)?;
-            } else {
-                let stream = self.streams.remove(at);
-                self.fail(stream, 408, limits.slow_body(), core)?;
-            }
+            self.fail_open(at, 408, limits.slow_body(), core)?;
         }
         Ok(())
     }
