@@ -32,13 +32,9 @@ pub(super) enum ProtocolState {
     #[default]
     Unknown,
     Memcached(text::RequestReader),
-    Redis(Box<Redis>),
+    /// The reader, and the version that the client has chosen.
+    Redis(Box<(redis::RequestReader, Version)>),
     Http(Box<Http>),
-}
-
-pub(super) struct Redis {
-    pub(super) reader: redis::RequestReader,
-    pub(super) version: Version,
 }
 
 #[derive(Default)]
@@ -92,8 +88,7 @@ impl ProtocolState {
             CacheProtocol::Auto => ProtocolState::Unknown,
             CacheProtocol::Memcached => ProtocolState::Memcached(text::RequestReader::new(shared.text)),
             CacheProtocol::Redis => {
-                let reader = redis::RequestReader::new(shared.redis);
-                ProtocolState::Redis(Box::new(Redis { reader, version: Version::Two }))
+                ProtocolState::Redis(Box::new((redis::RequestReader::new(shared.redis), Version::Two)))
             }
             CacheProtocol::Http => ProtocolState::Http(Box::default()),
         }

@@ -9,7 +9,7 @@ use wire::resp::{
     compose_null, parse_set,
 };
 
-use super::connection_state::{CloseState, Connection, MultiGetKind, ProtocolState, Redis, Rest};
+use super::connection_state::{CloseState, Connection, MultiGetKind, ProtocolState, Rest};
 use super::executor::{Executor, REDIS_OUT_OF_MEMORY};
 
 /// The emulated version of Redis.
@@ -46,7 +46,7 @@ impl Executor {
     #[inline]
     pub(super) fn take_redis(&mut self, connection: &mut Connection, bytes: &[u8]) -> usize {
         let ProtocolState::Redis(redis) = &mut connection.state.protocol else { return 0 };
-        let Redis { reader, version } = &mut **redis;
+        let (reader, version) = &mut **redis;
         match reader.read(bytes) {
             Read::Request { used, request } => {
                 let mut rest = None;
