@@ -358,30 +358,21 @@ fn next_word(line: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((&line[..end], &line[end..]))
 }
 
-/// The first `MAX` words of a line, and the total number of words.
-struct Words<'a> {
-    words: [&'a [u8]; Words::MAX],
-    count: usize,
-}
+/// Number of words that are kept. Only `get` and its variants can have more.
+const WORDS_MAX: usize = 7;
 
-impl<'a> Words<'a> {
-    const MAX: usize = 7;
-
-    /// Splits a line into words. Also returns whether the last one is `noreply` and follows at least `wanted` words.
-    fn split(mut line: &'a [u8], wanted: usize) -> (Words<'a>, bool) {
-        let mut found = Words { words: [b"".as_slice(); Words::MAX], count: 0 };
-        let mut last = b"".as_slice();
-        while let Some((word, rest)) = next_word(line) {
-            if let Some(place) = found.words.get_mut(found.count) {
-                *place = word;
-            }
-            last = word;
-            found.count += 1;
-            line = rest;
+/// Splits a line into words. Returns the first of them, the number of all, and whether the last one is `noreply` and
+/// follows at least `wanted` words.
+fn split_words(mut line: &[u8], wanted: usize) -> ([&[u8]; WORDS_MAX], usize, bool) {
+    let (mut words, mut count, mut last) = ([b"".as_slice(); WORDS_MAX], 0, b"".as_slice());
+    while let Some((word, rest)) = next_word(line) {
+        if let Some(place) = words.get_mut(count) {
+            *place = word;
         }
-        let noreply = last == b"noreply" && found.count > wanted;
-        (found, noreply)
+        (last, line) = (word, rest);
+        count += 1;
     }
+    (words, count, last == b"noreply" && count > wanted)
 }
 
 fn parse_line<'a>(line: &'a [u8], limits: &Limits) -> Line<'a> {
@@ -432,14 +423,13 @@ fn expiry(word: &[u8]) -> Option<Expiry> {
 /// Parses the words of a storage command: `set key flags exptime bytes [cas] [noreply]`.
 fn store<'a>(verb: Verb, rest: &'a [u8], limits: &Limits) -> Line<'a> {
     let wanted = if verb == Verb::Cas { 5 } else { 4 };
-    let (found, noreply) = Words::split(rest, wanted);
-    let [key, flags, exptime, bytes, cas, ..] = found.words;
+    let ([key, flags, exptime, bytes, cas, ..], count, noreply) = split_words(rest, wanted);
     // The announced block follows even if the line is invalid.
-    let block_bytes = if found.count >= 4 { decimal::unsigned(bytes) } else { None };
+    let block_bytes = if count >= 4 { decimal::unsigned(bytes) } else { None };
     let cas = if verb == Verb::Cas { decimal::unsigned_of_c(cas) } else { None };
     let has_cas = cas.is_some() || verb != Verb::Cas;
     let command = match (decimal::unsigned_of_c(flags), expiry(exptime), block_bytes) {
-        _ if found.count < wanted || found.count > wanted + 1 => Err(UNKNOWN_COMMAND),
+        _ if count < wanted || count > wanted + 1 => Err(UNKNOWN_COMMAND),
         (Some(flags), Some(expiry), Some(bytes)) if key.len() <= limits.key_bytes && has_cas => {
             let store = Store { verb, key, client_flags: flags as u32, expiry, cas, data: b"" };
             if bytes <= limits.value_bytes as u64 { Ok(Command::Store(store)) } else { Err(TOO_LARGE) }
@@ -452,13 +442,12 @@ fn store<'a>(verb: Verb, rest: &'a [u8], limits: &Limits) -> Line<'a> {
 
 fn on_a_key<'a>(name: &[u8], rest: &'a [u8], limits: &Limits) -> Line<'a> {
     let wanted = if name == b"delete" { 1 } else { 2 };
-    let (found, noreply) = Words::split(rest, wanted);
-    let [key, argument, ..] = found.words;
+    let ([key, argument, ..], count, noreply) = split_words(rest, wanted);
     // Old clients send `delete key 0`; memcached still accepts it.
-    let is_zero = argument == b"0" && (found.count < 3 || noreply);
+    let is_zero = argument == b"0" && (count < 3 || noreply);
     let command = match name {
-        _ if found.count < wanted || found.count > 3 => Err(UNKNOWN_COMMAND),
-        b"delete" if found.count - usize::from(noreply) > 1 && !is_zero => Err(DELETE_WITH_TIME),
+        _ if count < wanted || count > 3 => Err(UNKNOWN_COMMAND),
+        b"delete" if count - usize::from(noreply) > 1 && !is_zero => Err(DELETE_WITH_TIME),
         _ if key.len() > limits.key_bytes => Err(BAD_LINE),
         b"delete" => Ok(Command::Delete(key)),
         b"touch" => expiry(argument).map(|expiry| Command::Touch { key, expiry }).ok_or(BAD_EXPTIME),
@@ -471,14 +460,14 @@ fn on_a_key<'a>(name: &[u8], rest: &'a [u8], limits: &Limits) -> Line<'a> {
 }
 
 fn on_the_server<'a>(name: &[u8], rest: &'a [u8]) -> Line<'a> {
-    let (found, noreply) = Words::split(rest, 0);
-    let command = match (name, found.count - usize::from(noreply)) {
-        (b"verbosity", _) if found.count == 0 => Err(UNKNOWN_COMMAND),
-        (b"verbosity", _) if decimal::unsigned(found.words[0]).is_none() && !noreply => Err(BAD_LINE),
+    let ([argument, ..], count, noreply) = split_words(rest, 0);
+    let command = match (name, count - usize::from(noreply)) {
+        (b"verbosity", _) if count == 0 => Err(UNKNOWN_COMMAND),
+        (b"verbosity", _) if decimal::unsigned(argument).is_none() && !noreply => Err(BAD_LINE),
         (b"verbosity", _) => Ok(Command::Verbosity),
         (_, 0) => Ok(Command::FlushAll(0)),
         (_, 1) => {
-            let delay_s = decimal::signed_of_c(found.words[0]).ok_or(BAD_EXPTIME);
+            let delay_s = decimal::signed_of_c(argument).ok_or(BAD_EXPTIME);
             delay_s.map(|delay_s| Command::FlushAll((delay_s as i32).max(0).unsigned_abs()))
         }
         _ => Err(UNKNOWN_COMMAND),
