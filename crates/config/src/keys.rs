@@ -86,6 +86,16 @@ pub enum Kind {
 }
 
 impl Keys {
+    /// Declares a table without keys, which [`Keys::keys`] adds.
+    pub const fn new(name: &'static str, text: &'static str) -> Keys {
+        Keys { name, text, keys: &[] }
+    }
+
+    /// Adds the keys of the table.
+    pub const fn keys(self, keys: &'static [Key]) -> Keys {
+        Keys { keys, ..self }
+    }
+
     /// Finds a key by name; `None` if it is not declared.
     pub fn get(&self, name: &str) -> Option<&'static Key> {
         self.keys.iter().find(|key| key.name == name)

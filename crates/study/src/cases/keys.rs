@@ -27,6 +27,10 @@ pub(super) const SPLITS: &[(&str, MakeSplit)] =
 
 const STATUS: Kind = Count(100, 599);
 const VALUE: Kind = Kind::other("a value");
+const RANGE: Kind = Kind::Other(
+    "the lowest and the highest whole number",
+    || json!({ "type": "array", "items": { "type": "integer" }, "minItems": 2, "maxItems": 2 }),
+);
 const NONE: Missing = Means("none");
 const NOT_CHECKED: Missing = Means("not checked");
 const EXAMPLE: &str = "[{ name = \"home\", request = [{ path = \"/\", expect = { status = 200 } }] }]";
@@ -38,45 +42,28 @@ pub static CASES: Keys = Keys {
     keys: &[key("case", Tables(&CASE), EXAMPLE, Mistake).text("the cases, in their order")],
 };
 
-static CASE: Keys = Keys {
-    name: "case",
-    text: "A case: requests on one connection",
-    keys: &[
-        key("name", Text, "\"sum\"", Mistake).text("its name, unique, for `--case`: letters, digits, `-`, `_` and `.`"),
-        key("promise", Text, "\"two numbers are added\"", Means("the name")).text("the promise, in one line"),
-        key("request", Tables(&REQUEST), "[{ path = \"/\" }]", Mistake).text("the requests, in their order"),
-        key("random", Named(&Table(&RANDOM)), "{ a = { integer = [0, 999] } }", NONE)
-            .text("values sampled for each repetition, by name; `{name}` and `{a + b}` insert them into the strings of its requests"),
-        key("repeat", Count(1, REPEAT_MAX), "20", Means("1; 10 with `random`"))
-            .text("repetitions, each on a connection of its own"),
-        key("split", Either(&[Word("split", || words(SPLITS)), List(&Count(1, 1 << 20))]), "\"all\"", Is("\"none\""))
-            .text("where to cut each request, so that it arrives in pieces: at `\"all\"` positions in turn and byte by byte, only `\"bytes\"`, or after these numbers of bytes; the server must not respond before a request is complete"),
-        key("pipelined", Flag, "true", Is("false")).text("sends all requests at once, before any response is read"),
-        key("half_close", Flag, "true", Is("false"))
-            .text("shuts down the sending side after the last request; expects all responses, then the end"),
-        key("skip_status", STATUS, "404", NONE)
-            .text("skips the case if the first response has this status: an optional feature"),
-    ],
-};
+static CASE: Keys = Keys::new("case", "A case: requests on one connection").keys(&[
+    key("name", Text, "\"sum\"", Mistake).text("its name, unique, for `--case`: letters, digits, `-`, `_` and `.`"),
+    key("promise", Text, "\"two numbers are added\"", Means("the name")).text("the promise, in one line"),
+    key("request", Tables(&REQUEST), "[{ path = \"/\" }]", Mistake).text("the requests, in their order"),
+    key("random", Named(&Table(&RANDOM)), "{ a = { integer = [0, 999] } }", NONE)
+        .text("values sampled for each repetition, by name; `{name}` and `{a + b}` insert them into the strings of its requests"),
+    key("repeat", Count(1, REPEAT_MAX), "20", Means("1; 10 with `random`"))
+        .text("repetitions, each on a connection of its own"),
+    key("split", Either(&[Word("split", || words(SPLITS)), List(&Count(1, 1 << 20))]), "\"all\"", Is("\"none\""))
+        .text("where to cut each request, so that it arrives in pieces: at `\"all\"` positions in turn and byte by byte, only `\"bytes\"`, or after these numbers of bytes; the server must not respond before a request is complete"),
+    key("pipelined", Flag, "true", Is("false")).text("sends all requests at once, before any response is read"),
+    key("half_close", Flag, "true", Is("false"))
+        .text("shuts down the sending side after the last request; expects all responses, then the end"),
+    key("skip_status", STATUS, "404", NONE)
+        .text("skips the case if the first response has this status: an optional feature"),
+]);
 
-static RANDOM: Keys = Keys {
-    name: "case.random.NAME",
-    text: "A random value: one of these keys",
-    keys: &[
-        key(
-            "integer",
-            Kind::Other(
-                "the lowest and the highest whole number",
-                || json!({ "type": "array", "items": { "type": "integer" }, "minItems": 2, "maxItems": 2 }),
-            ),
-            "[0, 999]",
-            NONE,
-        )
-        .text("a whole number"),
-        key("letters", Count(1, LETTERS_MAX), "12", NONE).text("number of letters and digits"),
-        key("choice", List(&Text), "[\"a\", \"b\"]", NONE).text("one of these"),
-    ],
-};
+static RANDOM: Keys = Keys::new("case.random.NAME", "A random value: one of these keys").keys(&[
+    key("integer", RANGE, "[0, 999]", NONE).text("a whole number"),
+    key("letters", Count(1, LETTERS_MAX), "12", NONE).text("number of letters and digits"),
+    key("choice", List(&Text), "[\"a\", \"b\"]", NONE).text("one of these"),
+]);
 
 static REQUEST: Keys = Keys {
     name: "case.request",

@@ -22,6 +22,7 @@ const OF_TRACE_OR_REQUIRED: Missing = Means("the preset's or the trace's, otherw
 const OF_SHOWN_METRICS: Missing = Means("those on the metric of `trials.stop` and the metrics of the figures");
 const NO_METRIC: Missing = Means("nothing; for a timeline, the metric of `trials.stop`");
 const ONE_IN_LOAD: Missing = Means("the one in `[load]`");
+const REQUIRED_WITHOUT_SHAPE: Missing = Means("required, except with a shape, which ends the trial");
 const UNTIL_KNOWN: Missing = Means("until ratios between contenders are known to ±3 %, 12 to 30 blocks");
 const WARMUP_BY_LOAD: Missing = Means("1s; `\"steady\"` for caches; none with a trace, a journey or volley's rule");
 
@@ -54,6 +55,10 @@ const WEIGHTED_LENGTHS: Kind = Kind::other("lengths and ranges with weights, `[[
 const JSON: Kind = Kind::other("a string, a number, a list, a table");
 const COMPANIONS: Kind = Named(&Table(&COMPANION));
 const POLICY: Kind = Word("policy", allowed_words::policies);
+const NEW_KEY: Kind = Word("operation on a new key", allowed_words::new_keys);
+const VALUE_LENGTH: Kind = Word("value length", allowed_words::lengths);
+const POPULARITY: Kind = Word("popularity distribution", allowed_words::popularities);
+const SERIES: Kind = Word("series", allowed_words::over_requests);
 const METRIC: Kind = Word("metric", allowed_words::metrics);
 const FACTOR: Kind = Name("factor");
 const LEVELS: Kind =
@@ -66,10 +71,8 @@ const LEVELS: Kind =
 const PROFILE: Kind = Other("tables by name", || json!({ "type": "object" }));
 
 /// Keys of a study.
-pub static STUDY: Keys = Keys {
-    name: "",
-    text: "A study: the question, the server, the load, the factors, and the number of trials",
-    keys: &[
+pub static STUDY: Keys =
+    Keys::new("", "A study: the question, the server, the load, the factors, and the number of trials").keys(&[
         key("question", Text, "\"Which server is fastest?\"", Mistake).text("the question the study answers"),
         key("answer", Table(&ANSWER), "{ asks = \"values\" }", Means("inferred from factors and figures"))
             .text("the kind of answer wanted"),
@@ -98,8 +101,7 @@ pub static STUDY: Keys = Keys {
         key("quick", PROFILE, "{ factors = { clients = [40] } }", Means("three blocks of everything"))
             .text("overrides for `--quick`"),
         key("full", PROFILE, "{ factors = { clients = [40, 80] } }", NONE).text("overrides for `--full`"),
-    ],
-};
+    ]);
 
 static ANSWER: Keys = Keys {
     name: "answer",
@@ -111,31 +113,27 @@ static ANSWER: Keys = Keys {
     ],
 };
 
-static SUBJECT: Keys = Keys {
-    name: "subject",
-    text: "How the server is built and started",
-    keys: &[
-        key("build", Text, "\"make server\"", Means("nothing is built")).text("run once before the first trial"),
-        key("command", Text, "\"my-server -p {port}\"", Means("required without an `image`"))
-            .text("starts the server; `{port}` is its port, a leading `quintain` is this binary; with an `image`, arguments in the container"),
-        key("image", IMAGE, "\"localhost/mine:latest\"", Means("a process, not a container")).text(IMAGE_TEXT),
-        key("engine", ENGINE, "\"podman\"", Is("\"auto\"")).text(ENGINE_TEXT),
-        key("publish", PORT, "6379", Means("the network of the host")).text(PUBLISH_TEXT),
-        key("options", Text, "\"--memory 1g\"", NONE).text(OPTIONS_TEXT),
-        key("cpus", Either(&[CPUS, Word("number of CPUs", allowed_words::all_cpus), Table(&UP_TO)]), "2", Is("1"))
-            .text("CPUs of the server: a number; `{ up_to = 8 }`, fewer if the generator leaves fewer; `\"all\"` that the generator leaves"),
-        key("directory", Text, "\"subjects/mine\"", Means("the study's"))
-            .text("working directory, relative to the study's"),
-        key("environment", Named(&Text), "{ WORKERS = \"2\" }", Means("quintain's own"))
-            .text("environment variables to add; `{port}` is the server's port"),
-        key("port", PORT, "8080", Means("a free port")).text("a fixed port"),
-        key("ready_timeout", TO_START, "\"5s\"", Is("\"10s\"")).text("time limit to listen on its port"),
-        key("stop_timeout", TO_START, "\"1s\"", Is("\"2s\"")).text("time limit to exit after SIGTERM"),
-        key("verify", Either(&[Flag, Text]), "true", Is("false"))
-            .text("checks before the trials that the server keeps the contract of its protocol, as `quintain verify` does; or a case file, for its cases in addition; a server that fails has no trials, and its row names the case"),
-        key("variants", Variants, "{ }", NONE).text("keys of this section that differ at a level of a factor"),
-    ],
-};
+static SUBJECT: Keys = Keys::new("subject", "How the server is built and started").keys(&[
+    key("build", Text, "\"make server\"", Means("nothing is built")).text("run once before the first trial"),
+    key("command", Text, "\"my-server -p {port}\"", Means("required without an `image`"))
+        .text("starts the server; `{port}` is its port, a leading `quintain` is this binary; with an `image`, arguments in the container"),
+    key("image", IMAGE, "\"localhost/mine:latest\"", Means("a process, not a container")).text(IMAGE_TEXT),
+    key("engine", ENGINE, "\"podman\"", Is("\"auto\"")).text(ENGINE_TEXT),
+    key("publish", PORT, "6379", Means("the network of the host")).text(PUBLISH_TEXT),
+    key("options", Text, "\"--memory 1g\"", NONE).text(OPTIONS_TEXT),
+    key("cpus", Either(&[CPUS, Word("number of CPUs", allowed_words::all_cpus), Table(&UP_TO)]), "2", Is("1"))
+        .text("CPUs of the server: a number; `{ up_to = 8 }`, fewer if the generator leaves fewer; `\"all\"` that the generator leaves"),
+    key("directory", Text, "\"subjects/mine\"", Means("the study's"))
+        .text("working directory, relative to the study's"),
+    key("environment", Named(&Text), "{ WORKERS = \"2\" }", Means("quintain's own"))
+        .text("environment variables to add; `{port}` is the server's port"),
+    key("port", PORT, "8080", Means("a free port")).text("a fixed port"),
+    key("ready_timeout", TO_START, "\"5s\"", Is("\"10s\"")).text("time limit to listen on its port"),
+    key("stop_timeout", TO_START, "\"1s\"", Is("\"2s\"")).text("time limit to exit after SIGTERM"),
+    key("verify", Either(&[Flag, Text]), "true", Is("false"))
+        .text("checks before the trials that the server keeps the contract of its protocol, as `quintain verify` does; or a case file, for its cases in addition; a server that fails has no trials, and its row names the case"),
+    key("variants", Variants, "{ }", NONE).text("keys of this section that differ at a level of a factor"),
+]);
 
 const IMAGE: Kind = Text;
 const IMAGE_TEXT: &str = "image of a container to run it in; never pulled";
@@ -195,125 +193,103 @@ static COMPANION: Keys = Keys {
 };
 
 /// Keys of `[load]`.
-pub static LOAD: Keys = Keys {
-    name: "load",
-    text: "The load: protocol, clients, rate, duration",
-    keys: &[
-        key("protocol", Word("protocol", allowed_words::protocols), "\"pingpong\"", Mistake)
-            .text("protocol of the load"),
-        key("clients", Either(&[CLIENT_COUNT, CLIENTS_SHAPE]), "40", Mistake)
-            .text("number of connections; if it changes, the maximum is open from the start"),
-        key("threads", Count(1, THREADS_MAX as u64), "2", Means("one per CPU")).text("worker threads of the generator"),
-        key("cpus", CPUS, "1", Means("all that the server leaves")).text("CPUs of the generator"),
-        key("share_cpus", Flag, "true", Is("false")).text("whether the generator may use the server's CPUs"),
-        key("backend", Word("backend", allowed_words::backends), "\"epoll\"", Is("\"auto\""))
-            .text("I/O backend of the generator"),
-        key("loop", Word("loop", allowed_words::loops), "\"open\"", Means("open with a `rate`, otherwise closed"))
-            .text("closed: the next request is sent after the response; open: when it is due"),
-        key("rate", Either(&[Rate, OF_CAPACITY, SHAPE]), "\"10k\"", Means("required in an open loop"))
-            .text("requests per second over all clients; of a journey, journeys per second"),
-        key("arrivals", Word("arrival process", allowed_words::arrivals), "\"constant\"", Is("\"poisson\""))
-            .text("arrival process of an open loop"),
-        key("think", Text, "\"exponential:2s\"", Is("\"0s\"")).text(
-            "closed loop: think time between a response and the next request, or between journeys, as in `[[step]]`",
-        ),
-        key("search", Table(&SEARCH), "{ objective = \"p99 < 5ms\" }", NONE)
-            .text("instead of a rate: find the highest that meets an objective"),
-        key("capacity", Table(&SEARCH), "{ objective = \"p99 < 5ms\" }", NONE)
-            .text("the same, run first, once for all points that differ only in their fraction of it"),
-        key("warmup", Either(&[Duration(0, HOUR), STEADY, Table(&WARMUP)]), "\"500ms\"", WARMUP_BY_LOAD)
-            .text("load before measuring"),
-        key(
-            "stop",
-            Either(&[MEASURED, Table(&STOP)]),
-            "\"5s\"",
-            Means("required, except with a shape, which ends the trial"),
-        )
-        .text("when a trial ends"),
-        key("window", Duration(MS, 60 * S), "\"50ms\"", Is("\"100ms\""))
-            .text("length of a time window of the measurement"),
-        key("timeout", Duration(TIMEOUT_MIN_NS, HOUR), "\"5s\"", Is("\"2s\""))
-            .text("response timeout; a late response is an error"),
-        key("path", Text, "\"/items/{{seq}}\"", Is("\"/\""))
-            .text("HTTP: path and query; it, headers and body may have values in `{{…}}`"),
-        key("method", Text, "\"POST\"", Is("\"GET\"")).text("HTTP: method"),
-        key("headers", Named(&Text), "{ Accept = \"text/plain\" }", NONE).text("HTTP: headers; `Host` is added"),
-        key("body", Text, "\"name=value\"", NONE).text("HTTP: request body"),
-        key("body_file", Text, "\"body.json\"", NONE)
-            .text("HTTP: file with the request body, relative to the study's directory"),
-        key("request", Tables(&REQUEST), "[{ path = \"/a\" }, { path = \"/b\", weight = 3 }]", ONE_IN_LOAD)
-            .text("HTTP: a mix of requests"),
-        key("expect_status", Either(&[STATUS, List(&STATUS), STATUSES]), "200", Means("200 to 299"))
-            .text("HTTP: valid status codes"),
-        key("expect_body", Text, "\"ok\"", Means("any of the right length"))
-            .text("HTTP: exact body of a valid response"),
-        key("expect_json", Named(&Text), "{ \"$.id\" = \"{{seq}}\" }", Means("not checked"))
-            .text("HTTP: values in JSON bodies, by path (RFC 9535)"),
-        key("expect_matches", Text, "\"^ok\"", Means("not checked"))
-            .text("HTTP: regular expression that matches bodies"),
-        key("expect_length", Text, "\"100..2000\"", Means("not checked"))
-            .text("HTTP: least and greatest length of bodies, bytes"),
-        key("check", Fraction(0.0, 1.0), "\"1%\"", Is("1"))
-            .text("HTTP: fraction of the responses whose JSON, length and regular expression are checked"),
-        key("pipeline", Count(1, PIPELINE_MAX as u64), "16", Is("1"))
-            .text("HTTP and caches: requests in flight per connection"),
-        key("http", Word("HTTP version", allowed_words::http_versions), "\"2\"", Is("\"1.1\""))
-            .text("HTTP: its version; also for journeys"),
-        key("grpc", Flag, "true", Is("false"))
-            .text("HTTP: gRPC calls over HTTP/2; `path` is `/package.Service/Method`, the body is the encoded message"),
-        key("proto", Text, "\"shop.proto\"", NONE)
-            .text("HTTP: the `.proto` file or descriptor set of gRPC messages; bodies and checks are then JSON"),
-        key("messages", Word("order", allowed_words::grpc_messages), "\"in-turn\"", Is("\"at-once\""))
-            .text("HTTP: when a gRPC call sends several messages; in turn, each after a message of the response"),
-        key("streams", Count(1, STREAMS_MAX as u64), "10", Is("1"))
-            .text("HTTP: requests in flight per HTTP/2 connection"),
-        key("stream_window", Bytes(1, Http2Settings::WINDOW_BYTES_MAX as u64), "\"64KiB\"", Means("the largest"))
-            .text("HTTP: flow-control window of each HTTP/2 stream, bytes"),
-        key("connection_window", CONNECTION_WINDOW, "\"1MiB\"", Means("the largest"))
-            .text("HTTP: flow-control window of each HTTP/2 connection, bytes"),
-        key("header_table", Bytes(0, Http2Settings::HEADER_TABLE_BYTES_MAX as u64), "\"64KiB\"", Is("\"4KiB\""))
-            .text("HTTP: maximum size of the HPACK table for responses, bytes"),
-        key("connection", Word("connection use", allowed_words::connections), "\"per-request\"", Is("\"keep-alive\""))
-            .text("HTTP: whether connections are reused"),
-        key("values", Named(&Text), "{ user = \"csv:users.csv:email\", order = \"seq:1000\" }", NONE)
-            .text("HTTP: names for values, `{{user}}`"),
-        key("requests_per_connection", Count(1, u32::MAX as u64), "100", Means("no limit"))
-            .text("HTTP: the client closes a connection after this many requests"),
-        key("insecure", Flag, "true", Is("false")).text("https: accept any certificate"),
-        key("ca_file", Text, "\"roots.pem\"", Means("the public roots")).text("https: trusted root certificates (PEM)"),
-        key("cert_file", Text, "\"client.pem\"", Means("no client certificate"))
-            .text("https: certificate of the generator (PEM)"),
-        key("key_file", Text, "\"client.key\"", Means("`cert_file`")).text("https: its private key (PEM)"),
-        key("server_name", Text, "\"example.org\"", Is("\"localhost\""))
-            .text("https: expected name in the certificate"),
-        key("resume", Flag, "false", Is("true")).text("https: whether sessions are resumed"),
-        key("workload", Table(&WORKLOAD), "{ preset = \"etc-2012\" }", Means("required for caches"))
-            .text("caches: the workload"),
-        key("journey", Either(&[Text, Tables(&JOURNEY_OF_LOAD)]), "\"evernote\"", NONE)
-            .text("a sequence of calls: a built-in journey, or a file; or several with weights"),
-        key("targets", Named(&Text), "{ user = \"http://127.0.0.1:{port}\" }", Means("the journey's own"))
-            .text("journeys: URLs of the services, by name"),
-        key("resolve", Text, "\"http://127.0.0.1:{admin_port}\"", NONE).text("journeys: URL of the resolver"),
-        key("keep_calls", Flag, "true", Is("false")).text("journeys: whether every call is recorded"),
-        key("identities", Word("identities of a journey", allowed_words::identities), "\"reused\"", Is("\"fresh\""))
-            .text("journeys: whether each journey has a new user"),
-        key("variants", Variants, "{ }", NONE).text("keys of this section that differ at a level of a factor"),
-    ],
-};
+pub static LOAD: Keys = Keys::new("load", "The load: protocol, clients, rate, duration").keys(&[
+    key("protocol", Word("protocol", allowed_words::protocols), "\"pingpong\"", Mistake).text("protocol of the load"),
+    key("clients", Either(&[CLIENT_COUNT, CLIENTS_SHAPE]), "40", Mistake)
+        .text("number of connections; if it changes, the maximum is open from the start"),
+    key("threads", Count(1, THREADS_MAX as u64), "2", Means("one per CPU")).text("worker threads of the generator"),
+    key("cpus", CPUS, "1", Means("all that the server leaves")).text("CPUs of the generator"),
+    key("share_cpus", Flag, "true", Is("false")).text("whether the generator may use the server's CPUs"),
+    key("backend", Word("backend", allowed_words::backends), "\"epoll\"", Is("\"auto\""))
+        .text("I/O backend of the generator"),
+    key("loop", Word("loop", allowed_words::loops), "\"open\"", Means("open with a `rate`, otherwise closed"))
+        .text("closed: the next request is sent after the response; open: when it is due"),
+    key("rate", Either(&[Rate, OF_CAPACITY, SHAPE]), "\"10k\"", Means("required in an open loop"))
+        .text("requests per second over all clients; of a journey, journeys per second"),
+    key("arrivals", Word("arrival process", allowed_words::arrivals), "\"constant\"", Is("\"poisson\""))
+        .text("arrival process of an open loop"),
+    key("think", Text, "\"exponential:2s\"", Is("\"0s\""))
+        .text("closed loop: think time between a response and the next request, or between journeys, as in `[[step]]`"),
+    key("search", Table(&SEARCH), "{ objective = \"p99 < 5ms\" }", NONE)
+        .text("instead of a rate: find the highest that meets an objective"),
+    key("capacity", Table(&SEARCH), "{ objective = \"p99 < 5ms\" }", NONE)
+        .text("the same, run first, once for all points that differ only in their fraction of it"),
+    key("warmup", Either(&[Duration(0, HOUR), STEADY, Table(&WARMUP)]), "\"500ms\"", WARMUP_BY_LOAD)
+        .text("load before measuring"),
+    key("stop", Either(&[MEASURED, Table(&STOP)]), "\"5s\"", REQUIRED_WITHOUT_SHAPE).text("when a trial ends"),
+    key("window", Duration(MS, 60 * S), "\"50ms\"", Is("\"100ms\"")).text("length of a time window of the measurement"),
+    key("timeout", Duration(TIMEOUT_MIN_NS, HOUR), "\"5s\"", Is("\"2s\""))
+        .text("response timeout; a late response is an error"),
+    key("path", Text, "\"/items/{{seq}}\"", Is("\"/\""))
+        .text("HTTP: path and query; it, headers and body may have values in `{{…}}`"),
+    key("method", Text, "\"POST\"", Is("\"GET\"")).text("HTTP: method"),
+    key("headers", Named(&Text), "{ Accept = \"text/plain\" }", NONE).text("HTTP: headers; `Host` is added"),
+    key("body", Text, "\"name=value\"", NONE).text("HTTP: request body"),
+    key("body_file", Text, "\"body.json\"", NONE)
+        .text("HTTP: file with the request body, relative to the study's directory"),
+    key("request", Tables(&REQUEST), "[{ path = \"/a\" }, { path = \"/b\", weight = 3 }]", ONE_IN_LOAD)
+        .text("HTTP: a mix of requests"),
+    key("expect_status", Either(&[STATUS, List(&STATUS), STATUSES]), "200", Means("200 to 299"))
+        .text("HTTP: valid status codes"),
+    key("expect_body", Text, "\"ok\"", Means("any of the right length")).text("HTTP: exact body of a valid response"),
+    key("expect_json", Named(&Text), "{ \"$.id\" = \"{{seq}}\" }", Means("not checked"))
+        .text("HTTP: values in JSON bodies, by path (RFC 9535)"),
+    key("expect_matches", Text, "\"^ok\"", Means("not checked")).text("HTTP: regular expression that matches bodies"),
+    key("expect_length", Text, "\"100..2000\"", Means("not checked"))
+        .text("HTTP: least and greatest length of bodies, bytes"),
+    key("check", Fraction(0.0, 1.0), "\"1%\"", Is("1"))
+        .text("HTTP: fraction of the responses whose JSON, length and regular expression are checked"),
+    key("pipeline", Count(1, PIPELINE_MAX as u64), "16", Is("1"))
+        .text("HTTP and caches: requests in flight per connection"),
+    key("http", Word("HTTP version", allowed_words::http_versions), "\"2\"", Is("\"1.1\""))
+        .text("HTTP: its version; also for journeys"),
+    key("grpc", Flag, "true", Is("false"))
+        .text("HTTP: gRPC calls over HTTP/2; `path` is `/package.Service/Method`, the body is the encoded message"),
+    key("proto", Text, "\"shop.proto\"", NONE)
+        .text("HTTP: the `.proto` file or descriptor set of gRPC messages; bodies and checks are then JSON"),
+    key("messages", Word("order", allowed_words::grpc_messages), "\"in-turn\"", Is("\"at-once\""))
+        .text("HTTP: when a gRPC call sends several messages; in turn, each after a message of the response"),
+    key("streams", Count(1, STREAMS_MAX as u64), "10", Is("1")).text("HTTP: requests in flight per HTTP/2 connection"),
+    key("stream_window", Bytes(1, Http2Settings::WINDOW_BYTES_MAX as u64), "\"64KiB\"", Means("the largest"))
+        .text("HTTP: flow-control window of each HTTP/2 stream, bytes"),
+    key("connection_window", CONNECTION_WINDOW, "\"1MiB\"", Means("the largest"))
+        .text("HTTP: flow-control window of each HTTP/2 connection, bytes"),
+    key("header_table", Bytes(0, Http2Settings::HEADER_TABLE_BYTES_MAX as u64), "\"64KiB\"", Is("\"4KiB\""))
+        .text("HTTP: maximum size of the HPACK table for responses, bytes"),
+    key("connection", Word("connection use", allowed_words::connections), "\"per-request\"", Is("\"keep-alive\""))
+        .text("HTTP: whether connections are reused"),
+    key("values", Named(&Text), "{ user = \"csv:users.csv:email\", order = \"seq:1000\" }", NONE)
+        .text("HTTP: names for values, `{{user}}`"),
+    key("requests_per_connection", Count(1, u32::MAX as u64), "100", Means("no limit"))
+        .text("HTTP: the client closes a connection after this many requests"),
+    key("insecure", Flag, "true", Is("false")).text("https: accept any certificate"),
+    key("ca_file", Text, "\"roots.pem\"", Means("the public roots")).text("https: trusted root certificates (PEM)"),
+    key("cert_file", Text, "\"client.pem\"", Means("no client certificate"))
+        .text("https: certificate of the generator (PEM)"),
+    key("key_file", Text, "\"client.key\"", Means("`cert_file`")).text("https: its private key (PEM)"),
+    key("server_name", Text, "\"example.org\"", Is("\"localhost\"")).text("https: expected name in the certificate"),
+    key("resume", Flag, "false", Is("true")).text("https: whether sessions are resumed"),
+    key("workload", Table(&WORKLOAD), "{ preset = \"etc-2012\" }", Means("required for caches"))
+        .text("caches: the workload"),
+    key("journey", Either(&[Text, Tables(&JOURNEY_OF_LOAD)]), "\"evernote\"", NONE)
+        .text("a sequence of calls: a built-in journey, or a file; or several with weights"),
+    key("targets", Named(&Text), "{ user = \"http://127.0.0.1:{port}\" }", Means("the journey's own"))
+        .text("journeys: URLs of the services, by name"),
+    key("resolve", Text, "\"http://127.0.0.1:{admin_port}\"", NONE).text("journeys: URL of the resolver"),
+    key("keep_calls", Flag, "true", Is("false")).text("journeys: whether every call is recorded"),
+    key("identities", Word("identities of a journey", allowed_words::identities), "\"reused\"", Is("\"fresh\""))
+        .text("journeys: whether each journey has a new user"),
+    key("variants", Variants, "{ }", NONE).text("keys of this section that differ at a level of a factor"),
+]);
 
-static JOURNEY_OF_LOAD: Keys = Keys {
-    name: "load.journey",
-    text: "Journeys: one entry per journey; clients draw the next one by weight",
-    keys: &[
+static JOURNEY_OF_LOAD: Keys =
+    Keys::new("load.journey", "Journeys: one entry per journey; clients draw the next one by weight").keys(&[
         key("file", Text, "\"browse.toml\"", Mistake).text("a built-in journey, or a file"),
         key("weight", Count(1, 1_000_000), "3", Is("1")).text("relative frequency"),
-    ],
-};
+    ]);
 
-static STOP: Keys = Keys {
-    name: "load.stop",
-    text: "When a trial ends: one of `duration`, `requests`, `relative` and `rule`",
-    keys: &[
+static STOP: Keys = Keys::new("load.stop", "When a trial ends: one of `duration`, `requests`, `relative` and `rule`")
+    .keys(&[
         key("duration", MEASURED, "\"5s\"", NONE).text("after this time"),
         key("requests", REQUESTS, "1_000_000", NONE).text("after this many requests"),
         key("relative", RELATIVE, "0.01", NONE)
@@ -325,50 +301,36 @@ static STOP: Keys = Keys {
             .text("with `rule`: target half-width of the interval"),
         key("max_time", MEASURED, "\"1m\"", Means("60s; 180s with `rule`"))
             .text("with `requests`, `relative` and `rule`: maximum length of a trial"),
-    ],
-};
+    ]);
 
-static WARMUP: Keys = Keys {
-    name: "load.warmup",
-    text: "Load before measuring: one of these keys",
-    keys: &[
-        key("duration", Duration(0, HOUR), "\"1s\"", NONE).text("for this time"),
-        key("requests", Count(0, 1_000_000_000_000), "10_000", NONE).text("for this many requests"),
-        key("share", Fraction(0.0, 10.0), "0.5", NONE).text("requests, as a fraction of those measured"),
-        key("steady", Duration(S, HOUR), "\"30s\"", NONE)
-            .text("caches: until the hit ratio is steady, at most this long"),
-    ],
-};
+static WARMUP: Keys = Keys::new("load.warmup", "Load before measuring: one of these keys").keys(&[
+    key("duration", Duration(0, HOUR), "\"1s\"", NONE).text("for this time"),
+    key("requests", Count(0, 1_000_000_000_000), "10_000", NONE).text("for this many requests"),
+    key("share", Fraction(0.0, 10.0), "0.5", NONE).text("requests, as a fraction of those measured"),
+    key("steady", Duration(S, HOUR), "\"30s\"", NONE).text("caches: until the hit ratio is steady, at most this long"),
+]);
 
-static SEARCH: Keys = Keys {
-    name: "load.search",
-    text: "The highest rate that meets an objective",
-    keys: &[
-        key("objective", Text, "\"p99 < 5ms\"", Mistake).text("the objective: `p99 < 5ms and errors < 0.1%`"),
-        key("from", Rate, "\"1k\"", Means("found by a pilot")).text("where the search starts"),
-        key("to", Rate, "\"100k\"", Means("no limit")).text("highest rate to try"),
-        key("resolution", Fraction(0.005, 0.5), "0.02", Is("0.05"))
-            .text("maximum gap between the rates that meet and miss the objective"),
-        key("confirm", Count(1, 20), "5", Is("3")).text("trials that must agree at both ends"),
-        key("max_steps", Count(5, 1_000), "100", Is("60")).text("maximum number of trials"),
-        key("max_time", STUDY_TIME, "\"10m\"", Means("no limit")).text("time limit of the search"),
-    ],
-};
+static SEARCH: Keys = Keys::new("load.search", "The highest rate that meets an objective").keys(&[
+    key("objective", Text, "\"p99 < 5ms\"", Mistake).text("the objective: `p99 < 5ms and errors < 0.1%`"),
+    key("from", Rate, "\"1k\"", Means("found by a pilot")).text("where the search starts"),
+    key("to", Rate, "\"100k\"", Means("no limit")).text("highest rate to try"),
+    key("resolution", Fraction(0.005, 0.5), "0.02", Is("0.05"))
+        .text("maximum gap between the rates that meet and miss the objective"),
+    key("confirm", Count(1, 20), "5", Is("3")).text("trials that must agree at both ends"),
+    key("max_steps", Count(5, 1_000), "100", Is("60")).text("maximum number of trials"),
+    key("max_time", STUDY_TIME, "\"10m\"", Means("no limit")).text("time limit of the search"),
+]);
 
-static REQUEST: Keys = Keys {
-    name: "load.request",
-    text: "HTTP: one request of a mix",
-    keys: &[
-        key("path", Text, "\"/index.html\"", Is("\"/\"")).text("path and query"),
-        key("method", Text, "\"POST\"", Is("\"GET\"")).text("method"),
-        key("headers", Named(&Text), "{ Accept = \"text/plain\" }", Means("those of `[load]`"))
-            .text("headers, on top of those of `[load]`"),
-        key("body", Text, "\"name=value\"", NONE).text("request body"),
-        key("body_file", Text, "\"body.json\"", NONE).text("file with the request body"),
-        key("weight", Count(1, 1_000_000), "3", Is("1")).text("relative frequency"),
-        key("name", Text, "\"list\"", Means("method and path")).text("name in reports, which requests may share"),
-    ],
-};
+static REQUEST: Keys = Keys::new("load.request", "HTTP: one request of a mix").keys(&[
+    key("path", Text, "\"/index.html\"", Is("\"/\"")).text("path and query"),
+    key("method", Text, "\"POST\"", Is("\"GET\"")).text("method"),
+    key("headers", Named(&Text), "{ Accept = \"text/plain\" }", Means("those of `[load]`"))
+        .text("headers, on top of those of `[load]`"),
+    key("body", Text, "\"name=value\"", NONE).text("request body"),
+    key("body_file", Text, "\"body.json\"", NONE).text("file with the request body"),
+    key("weight", Count(1, 1_000_000), "3", Is("1")).text("relative frequency"),
+    key("name", Text, "\"list\"", Means("method and path")).text("name in reports, which requests may share"),
+]);
 
 pub(crate) static WORKLOAD: Keys = Keys {
     name: "load.workload",
@@ -391,106 +353,70 @@ pub(crate) static WORKLOAD: Keys = Keys {
 
 const TTL_TIME: Kind = Duration(S, TTL_MAX_S as u64 * S);
 
-static OPERATIONS: Keys = Keys {
-    name: "load.workload.operations",
-    text: "Weights of the operations; those not listed have weight 0",
-    keys: &[
+static OPERATIONS: Keys =
+    Keys::new("load.workload.operations", "Weights of the operations; those not listed have weight 0").keys(&[
         key("get", WEIGHT, "0.9", OF_PRESET).text("GETs"),
         key("set", WEIGHT, "0.1", OF_PRESET).text("SETs"),
         key("delete", WEIGHT, "0.01", OF_PRESET).text("DELETEs"),
         key("read_modify_write", WEIGHT, "0.05", OF_PRESET).text("GETs followed by a SET of the same key"),
-    ],
-};
+    ]);
 
 const WEIGHT: Kind = Number(0.0, 1e9);
 
-static TTL: Keys = Keys {
-    name: "load.workload.ttl",
-    text: "A time to live for a share of the values",
-    keys: &[
-        key("time", TTL_TIME, "\"24h\"", Mistake).text("time to live, in whole seconds"),
-        key("share", SHARE, "0.65", Mistake).text("share of the values"),
-    ],
-};
+static TTL: Keys = Keys::new("load.workload.ttl", "A time to live for a share of the values").keys(&[
+    key("time", TTL_TIME, "\"24h\"", Mistake).text("time to live, in whole seconds"),
+    key("share", SHARE, "0.65", Mistake).text("share of the values"),
+]);
 
-static WORKLOAD_KEYS: Keys = Keys {
-    name: "load.workload.keys",
-    text: "Number, popularity and size of keys",
-    keys: &[
-        key("count", Count(0, KEYS_MAX), "100_000", Means("the preset's, otherwise 100,000, or 0 with `reuse`"))
-            .text("number of keys; with `reuse`, those that exist at the start"),
-        key(
-            "popularity",
-            Word("popularity distribution", allowed_words::popularities),
-            "\"zipf\"",
-            OF_PRESET_OR_UNIFORM,
-        )
+static WORKLOAD_KEYS: Keys = Keys::new("load.workload.keys", "Number, popularity and size of keys").keys(&[
+    key("count", Count(0, KEYS_MAX), "100_000", Means("the preset's, otherwise 100,000, or 0 with `reuse`"))
+        .text("number of keys; with `reuse`, those that exist at the start"),
+    key("popularity", POPULARITY, "\"zipf\"", OF_PRESET_OR_UNIFORM)
         .text("popularity of the keys; with `reuse`, ranks are ages, newest first"),
-        key("exponent", Number(0.0, 20.0), "0.99", OF_PRESET_OR_REQUIRED).text("`zipf`: exponent"),
-        key("hot_keys", Count(0, KEYS_MAX), "1000", OF_PRESET_OR_REQUIRED).text("`hot-set`: number of hot keys"),
-        key("hot_share", SHARE, "0.9", OF_PRESET_OR_REQUIRED).text("`hot-set`: share of operations on hot keys"),
-        key("shift_every", REQUESTS, "1_000_000", Means("the preset's, otherwise never"))
-            .text("operations after which other keys become popular"),
-        key("reuse", SHARE, "0.96", Means("the preset's, otherwise a fixed population"))
-            .text("probability that an operation uses an earlier key instead of a new one"),
-        key(
-            "new",
-            Word("operation on a new key", allowed_words::new_keys),
-            "\"set\"",
-            Means("the preset's, otherwise `any`"),
-        )
+    key("exponent", Number(0.0, 20.0), "0.99", OF_PRESET_OR_REQUIRED).text("`zipf`: exponent"),
+    key("hot_keys", Count(0, KEYS_MAX), "1000", OF_PRESET_OR_REQUIRED).text("`hot-set`: number of hot keys"),
+    key("hot_share", SHARE, "0.9", OF_PRESET_OR_REQUIRED).text("`hot-set`: share of operations on hot keys"),
+    key("shift_every", REQUESTS, "1_000_000", Means("the preset's, otherwise never"))
+        .text("operations after which other keys become popular"),
+    key("reuse", SHARE, "0.96", Means("the preset's, otherwise a fixed population"))
+        .text("probability that an operation uses an earlier key instead of a new one"),
+    key("new", NEW_KEY, "\"set\"", Means("the preset's, otherwise `any`"))
         .text("with `reuse`: first operation on a new key"),
-        key("one_hit", SHARE, "0.1", Means("the preset's, otherwise 0"))
-            .text("share of operations on keys used only once"),
-        key("invalidation", SHARE, "0.05", Means("the preset's, otherwise 0"))
-            .text("probability that an operation on an existing key deletes it instead"),
-        key("neighbours_hot", Flag, "true", Means("the preset's, otherwise `false`"))
-            .text("whether popular keys are adjacent, as in YCSB's plain Zipf, instead of scattered"),
-        key("size", Table(&LAW), "{ law = \"constant\", bytes = 20 }", OF_PRESET_OR_REQUIRED)
-            .text("length distribution"),
-        key("max", Count(KEY_LEAST_BYTES, KEY_MAX_BYTES), "250", Means("the preset's, otherwise 250"))
-            .text("maximum length in bytes; longer keys are cut"),
-    ],
-};
+    key("one_hit", SHARE, "0.1", Means("the preset's, otherwise 0")).text("share of operations on keys used only once"),
+    key("invalidation", SHARE, "0.05", Means("the preset's, otherwise 0"))
+        .text("probability that an operation on an existing key deletes it instead"),
+    key("neighbours_hot", Flag, "true", Means("the preset's, otherwise `false`"))
+        .text("whether popular keys are adjacent, as in YCSB's plain Zipf, instead of scattered"),
+    key("size", Table(&LAW), "{ law = \"constant\", bytes = 20 }", OF_PRESET_OR_REQUIRED).text("length distribution"),
+    key("max", Count(KEY_LEAST_BYTES, KEY_MAX_BYTES), "250", Means("the preset's, otherwise 250"))
+        .text("maximum length in bytes; longer keys are cut"),
+]);
 
-static VALUES: Keys = Keys {
-    name: "load.workload.values",
-    text: "Size of values",
-    keys: &[
-        key("size", Table(&LAW), "{ law = \"gamma\", shape = 4, scale = 7 }", OF_PRESET_OR_REQUIRED)
-            .text("length distribution"),
-        key("max", Bytes(0, VALUE_MAX_BYTES), "\"64KiB\"", Means("the preset's, otherwise 1 MiB"))
-            .text("maximum length; longer values are cut"),
-        key(
-            "length",
-            Word("value length", allowed_words::lengths),
-            "\"per-set\"",
-            Means("the preset's, otherwise `per-key`"),
-        )
+static VALUES: Keys = Keys::new("load.workload.values", "Size of values").keys(&[
+    key("size", Table(&LAW), "{ law = \"gamma\", shape = 4, scale = 7 }", OF_PRESET_OR_REQUIRED)
+        .text("length distribution"),
+    key("max", Bytes(0, VALUE_MAX_BYTES), "\"64KiB\"", Means("the preset's, otherwise 1 MiB"))
+        .text("maximum length; longer values are cut"),
+    key("length", VALUE_LENGTH, "\"per-set\"", Means("the preset's, otherwise `per-key`"))
         .text("whether the length of a value is fixed per key or drawn at each SET"),
-    ],
-};
+]);
 
-static LAW: Keys = Keys {
-    name: "size",
-    text: "A distribution of lengths in bytes: `law` and its parameters",
-    keys: &[
-        key("law", Word("length distribution", allowed_words::laws), "\"gamma\"", Mistake).text("distribution"),
-        key("bytes", PARAMETER, "100", NONE).text("with `constant`"),
-        key("low", PARAMETER, "10", NONE).text("with `uniform` and `bimodal`: the lower length"),
-        key("high", PARAMETER, "1000", NONE).text("with `uniform` and `bimodal`: the higher length"),
-        key("high_share", PARAMETER, "0.1", NONE).text("with `bimodal`: share of the higher length"),
-        key("mean", PARAMETER, "200", NONE).text("with `exponential`"),
-        key("median", PARAMETER, "200", NONE).text("with `lognormal`"),
-        key("sigma", PARAMETER, "1", NONE).text("with `lognormal`: standard deviation of the logarithm"),
-        key("location", PARAMETER, "30", NONE).text("with `gev` and `pareto`"),
-        key("shape", PARAMETER, "4", NONE).text("with `gamma`, `gev` and `pareto`"),
-        key("scale", PARAMETER, "7", NONE).text("with `gamma`, `gev` and `pareto`"),
-        key("values", WEIGHTED_LENGTHS, "[[2, 0.3], [10, 20, 0.7]]", NONE).text("with `empirical`"),
-        key("tail", Table(&TAIL), "{ law = \"pareto\", location = 500, scale = 300, shape = 0.3, weight = 0.5 }", NONE)
-            .text("with `empirical`: distribution of lengths not in `values`"),
-    ],
-};
+static LAW: Keys = Keys::new("size", "A distribution of lengths in bytes: `law` and its parameters").keys(&[
+    key("law", Word("length distribution", allowed_words::laws), "\"gamma\"", Mistake).text("distribution"),
+    key("bytes", PARAMETER, "100", NONE).text("with `constant`"),
+    key("low", PARAMETER, "10", NONE).text("with `uniform` and `bimodal`: the lower length"),
+    key("high", PARAMETER, "1000", NONE).text("with `uniform` and `bimodal`: the higher length"),
+    key("high_share", PARAMETER, "0.1", NONE).text("with `bimodal`: share of the higher length"),
+    key("mean", PARAMETER, "200", NONE).text("with `exponential`"),
+    key("median", PARAMETER, "200", NONE).text("with `lognormal`"),
+    key("sigma", PARAMETER, "1", NONE).text("with `lognormal`: standard deviation of the logarithm"),
+    key("location", PARAMETER, "30", NONE).text("with `gev` and `pareto`"),
+    key("shape", PARAMETER, "4", NONE).text("with `gamma`, `gev` and `pareto`"),
+    key("scale", PARAMETER, "7", NONE).text("with `gamma`, `gev` and `pareto`"),
+    key("values", WEIGHTED_LENGTHS, "[[2, 0.3], [10, 20, 0.7]]", NONE).text("with `empirical`"),
+    key("tail", Table(&TAIL), "{ law = \"pareto\", location = 500, scale = 300, shape = 0.3, weight = 0.5 }", NONE)
+        .text("with `empirical`: distribution of lengths not in `values`"),
+]);
 
 static TAIL: Keys = Keys {
     name: "size.tail",
@@ -512,17 +438,13 @@ static TAIL: Keys = Keys {
     ],
 };
 
-static TRACE: Keys = Keys {
-    name: "load.workload.trace",
-    text: "A recorded trace",
-    keys: &[
-        key("file", Text, "\"cluster52.zst\"", Mistake).text("trace file, plain or compressed with zstd"),
-        key("format", Word("trace format", allowed_words::formats), "\"twitter\"", Mistake).text("file format"),
-        key("gaps", Word("gap rule", allowed_words::gaps), "\"recorded\"", Is("\"none\""))
-            .text("`recorded`: send operations at their recorded times; `none`: at the rate of the load"),
-        key("speed", Number(1e-6, 1e6), "10", Is("1")).text("with `recorded`: speed-up factor"),
-    ],
-};
+static TRACE: Keys = Keys::new("load.workload.trace", "A recorded trace").keys(&[
+    key("file", Text, "\"cluster52.zst\"", Mistake).text("trace file, plain or compressed with zstd"),
+    key("format", Word("trace format", allowed_words::formats), "\"twitter\"", Mistake).text("file format"),
+    key("gaps", Word("gap rule", allowed_words::gaps), "\"recorded\"", Is("\"none\""))
+        .text("`recorded`: send operations at their recorded times; `none`: at the rate of the load"),
+    key("speed", Number(1e-6, 1e6), "10", Is("1")).text("with `recorded`: speed-up factor"),
+]);
 
 static TRIALS: Keys = Keys {
     name: "trials",
@@ -530,10 +452,8 @@ static TRIALS: Keys = Keys {
     keys: &[key("stop", Table(&TRIALS_STOP), "{ comparison = 0.03, min = 12, max = 30 }", Mistake).text("stop rule")],
 };
 
-static TRIALS_STOP: Keys = Keys {
-    name: "trials.stop",
-    text: "When to stop; all design points get the same number of blocks",
-    keys: &[
+static TRIALS_STOP: Keys = Keys::new("trials.stop", "When to stop; all design points get the same number of blocks")
+    .keys(&[
         key("comparison", RELATIVE, "0.03", Means("0.03 if no other rule is given")).text(
             "stop when ratios between contenders are known to within this fraction, or values if nothing competes",
         ),
@@ -544,8 +464,7 @@ static TRIALS_STOP: Keys = Keys {
         key("min", Count(1, 10_000), "18", Means("12")).text("minimum number of blocks"),
         key("max", Count(1, 10_000), "60", Means("30")).text("maximum number of blocks"),
         key("max_time", STUDY_TIME, "\"20m\"", Means("no limit")).text("time limit for all blocks"),
-    ],
-};
+    ]);
 
 static GATE: Keys = Keys {
     name: "gate",
@@ -579,47 +498,33 @@ static EFFECTS: Keys = Keys {
 static SLOPES: Keys = Keys {
     name: "slopes",
     text: "Trends over the requests of a trial",
-    keys: &[key(
-        "over_requests",
-        List(&Word("series", allowed_words::over_requests)),
-        "[\"latency\", \"proxy_rss\"]",
-        Mistake,
-    )
-    .text("series to analyze")],
+    keys: &[key("over_requests", List(&SERIES), "[\"latency\", \"proxy_rss\"]", Mistake).text("series to analyze")],
 };
 
-static FIGURE: Keys = Keys {
-    name: "figure",
-    text: "A figure",
-    keys: &[
-        key("kind", Word("figure kind", allowed_words::figures), "\"line\"", Mistake).text("kind of figure"),
-        key("x", FACTOR, "\"cores\"", Means("nothing"))
-            .text("factor on the x axis; for a miss-ratio curve, the memory limits"),
-        key("y", Either(&[METRIC, List(&METRIC)]), "\"throughput\"", NO_METRIC).text(
-            "metric on the y axis; several with one unit become series; an interaction has one figure per metric",
-        ),
-        key("series", FACTOR, "\"clients\"", Means("the remaining factors")).text("factor whose levels are series"),
-        key("facet", FACTOR, "\"server\"", NONE).text("factor with one panel per level"),
-        key("interval", LEVEL, "0.99", Means("that of `trials.stop`")).text("confidence level of the intervals"),
-        key("title", Text, "\"Servers by clients\"", Means("generated")).text("title"),
-        key("policies", List(&POLICY), "[\"lru\", \"belady\"]", Means("`lru`, `belady`, `belady-size`"))
-            .text("miss-ratio curve: eviction policies to simulate"),
-        key("unit", Kind::other("a unit of memory"), "\"MiB\"", Means("bytes"))
-            .text("miss-ratio curve: unit of the numbers on `x`"),
-    ],
-};
+static FIGURE: Keys = Keys::new("figure", "A figure").keys(&[
+    key("kind", Word("figure kind", allowed_words::figures), "\"line\"", Mistake).text("kind of figure"),
+    key("x", FACTOR, "\"cores\"", Means("nothing"))
+        .text("factor on the x axis; for a miss-ratio curve, the memory limits"),
+    key("y", Either(&[METRIC, List(&METRIC)]), "\"throughput\"", NO_METRIC)
+        .text("metric on the y axis; several with one unit become series; an interaction has one figure per metric"),
+    key("series", FACTOR, "\"clients\"", Means("the remaining factors")).text("factor whose levels are series"),
+    key("facet", FACTOR, "\"server\"", NONE).text("factor with one panel per level"),
+    key("interval", LEVEL, "0.99", Means("that of `trials.stop`")).text("confidence level of the intervals"),
+    key("title", Text, "\"Servers by clients\"", Means("generated")).text("title"),
+    key("policies", List(&POLICY), "[\"lru\", \"belady\"]", Means("`lru`, `belady`, `belady-size`"))
+        .text("miss-ratio curve: eviction policies to simulate"),
+    key("unit", Kind::other("a unit of memory"), "\"MiB\"", Means("bytes"))
+        .text("miss-ratio curve: unit of the numbers on `x`"),
+]);
 
-static TABLE: Keys = Keys {
-    name: "table",
-    text: "A table in addition to the standard one: either `metric` or `metrics`",
-    keys: &[
+static TABLE: Keys =
+    Keys::new("table", "A table in addition to the standard one: either `metric` or `metrics`").keys(&[
         key("metric", METRIC, "\"throughput\"", NONE)
             .text("one metric: sample mean, sample standard deviation, interval and trials"),
         key("metrics", List(&METRIC), "[\"throughput\", \"latency_p99\"]", NONE)
             .text("several metrics, one column each"),
         key("title", Text, "\"Servers\"", Means("generated")).text("title"),
-    ],
-};
+    ]);
 
 /// Keys of a journey file.
 pub static JOURNEY: Keys = Keys {
@@ -637,10 +542,8 @@ pub static JOURNEY: Keys = Keys {
     ],
 };
 
-static STEP: Keys = Keys {
-    name: "step",
-    text: "One call of a journey: one of `thrift`, `soap` and `method`; REST if none is given",
-    keys: &[
+static STEP: Keys =
+    Keys::new("step", "One call of a journey: one of `thrift`, `soap` and `method`; REST if none is given").keys(&[
         key("name", Text, "\"list\"", Means("the method, the operation, or method and path"))
             .text("the operation's name in reports; steps may share one"),
         key("url", Text, "\"{api}/notes\"", Mistake)
@@ -664,5 +567,4 @@ static STEP: Keys = Keys {
             .text("call it only if this holds: two templates with `==`, `!=`, `<`, `<=`, `>` or `>=` between them"),
         key("expect", Named(&JSON), "{ \"result.totalNotes\" = 1 }", NONE)
             .text("expected parts of the response, as templates; for REST also `status`, otherwise 200 to 299"),
-    ],
-};
+    ]);
