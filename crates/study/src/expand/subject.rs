@@ -197,11 +197,11 @@ fn container(section: &Section) -> Option<ContainerPlan> {
     match shell_words::arguments(&options) {
         Err(error) => section.report.invalid(section.place_of("options"), error.of(&format!("`{name}.options`"))),
         Ok(words) => {
-            for (option, instead) in
-                words.iter().filter_map(|word| OWN.iter().find(|(own, _)| word.split('=').next() == Some(own)))
-            {
-                let message = format!("`{name}.options`: `{option}` is set by quintain");
-                section.mistake("options", message, (*instead).map(str::to_owned));
+            for option in words.iter().filter_map(|word| word.split('=').next()) {
+                if let Some((_, instead)) = OWN.iter().find(|(own, _)| own.contains(&option)) {
+                    let message = format!("`{name}.options`: `{option}` is set by quintain");
+                    section.mistake("options", message, instead.map(str::to_owned));
+                }
             }
         }
     }
@@ -210,17 +210,11 @@ fn container(section: &Section) -> Option<ContainerPlan> {
 }
 
 /// Container options that only the lab may set, each with an alternative for studies if there is one.
-const OWN: [(&str, Option<&str>); 12] = [
-    ("--name", None),
-    ("--rm", None),
-    ("--detach", None),
-    ("-d", None),
-    ("--cpuset-cpus", Some("set `cpus`")),
-    ("--network", Some("set `publish` for a network of its own")),
-    ("--net", Some("set `publish` for a network of its own")),
-    ("--publish", Some("set `publish`")),
-    ("-p", Some("set `publish`")),
-    ("--env", Some("set `environment`")),
-    ("-e", Some("set `environment`")),
-    ("--pull", Some("pull the image before the run")),
+const OWN: [(&[&str], Option<&str>); 6] = [
+    (&["--name", "--rm", "--detach", "-d"], None),
+    (&["--cpuset-cpus"], Some("set `cpus`")),
+    (&["--network", "--net"], Some("set `publish` for a network of its own")),
+    (&["--publish", "-p"], Some("set `publish`")),
+    (&["--env", "-e"], Some("set `environment`")),
+    (&["--pull"], Some("pull the image before the run")),
 ];

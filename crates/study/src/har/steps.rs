@@ -16,34 +16,9 @@ const THINK_MOST_MS: f64 = 3.6e6;
 const NAME_MAX_BYTES: usize = 150;
 
 /// Headers that browsers add to requests or that the generator sets.
-const OWN_HEADERS: [&str; 26] = [
-    "accept-charset",
-    "accept-encoding",
-    "accept-language",
-    "cache-control",
-    "connection",
-    "content-length",
-    "cookie",
-    "dnt",
-    "expect",
-    "host",
-    "if-modified-since",
-    "if-none-match",
-    "keep-alive",
-    "origin",
-    "pragma",
-    "priority",
-    "range",
-    "referer",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-    "upgrade-insecure-requests",
-    "user-agent",
-    "via",
-    "x-client-data",
-];
+const OWN_HEADERS: &str = "accept-charset accept-encoding accept-language cache-control connection content-length \
+    cookie dnt expect host if-modified-since if-none-match keep-alive origin pragma priority range referer te trailer \
+    transfer-encoding upgrade upgrade-insecure-requests user-agent via x-client-data";
 
 #[derive(Debug)]
 pub(super) struct Kept<'h> {
@@ -237,7 +212,7 @@ fn headers(
     for header in &request.headers {
         let name = header.name.to_ascii_lowercase();
         let is_browsers =
-            name.starts_with("sec-") || name.starts_with("proxy-") || OWN_HEADERS.contains(&name.as_str());
+            name.starts_with("sec-") || name.starts_with("proxy-") || OWN_HEADERS.split(' ').any(|own| own == name);
         let is_default = name == "accept" && (header.value.contains("text/html") || header.value.starts_with("*/*"))
             || name == "content-type" && request.post_data.is_none();
         let origin = kept.iter().find(|one| name == "origin" && one.url.origin() == header.value);
