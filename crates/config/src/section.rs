@@ -137,6 +137,13 @@ impl<'a, F: Fill> Section<'a, F> {
         self.report.mistake(self.place_of(key), message, hint);
     }
 
+    /// Adds an error at `key` if the section breaks a rule.
+    pub fn rule(&self, broken: bool, key: &str, message: impl Into<String>, hint: impl Into<Option<&'static str>>) {
+        if broken {
+            self.mistake(key, message, hint.into().map(str::to_owned));
+        }
+    }
+
     /// Reports an error if `key` is missing.
     pub fn required(&self, key: &str) {
         if !self.has(key) {

@@ -31,9 +31,7 @@ pub fn parse(text: &str) -> Result<Vec<Case>, Vec<Diagnostic>> {
     for section in file.tables("case", "a case").iter().flatten() {
         let case = case(section);
         if let Some(name) = section.text("name") {
-            if names.contains(&name) {
-                section.mistake("name", format!("duplicate case `{}`", name.escape_debug()), None);
-            }
+            section.rule(names.contains(&name), "name", format!("duplicate case `{}`", name.escape_debug()), None);
             names.push(name);
         }
         cases.push(case);
@@ -144,9 +142,7 @@ fn random(section: &Section) -> Vec<(String, Draw)> {
             Some("letters") => Draw::Letters(table.small("letters").unwrap_or(1)),
             Some(_) => {
                 let texts = table.texts("choice");
-                if texts.is_empty() {
-                    table.mistake("choice", format!("`{}.choice` is empty", table.name), None);
-                }
+                table.rule(texts.is_empty(), "choice", format!("`{}.choice` is empty", table.name), None);
                 if texts.iter().any(|text| !text.is_ascii()) {
                     table.mistake("choice", format!("each of `{}.choice` must be ASCII", table.name), None);
                 }
@@ -260,9 +256,7 @@ fn http(section: &Section, names: &Names) -> Send {
     let is_old = section.choice("version", &[("1.1", false), ("1.0", true)]).unwrap_or_default();
     let headers = templates(section, "headers", names);
     let (has_body, chunked) = (section.has("body"), section.flag("chunked").unwrap_or_default());
-    if chunked && !has_body {
-        section.mistake("chunked", "`chunked` without a `body`", "add `body = \"...\"`".to_owned());
-    }
+    section.rule(chunked && !has_body, "chunked", "`chunked` without a `body`", "add `body = \"...\"`");
     for (name, _) in headers.iter().filter(|_| has_body) {
         if OF_BODY.iter().any(|own| own.eq_ignore_ascii_case(name)) {
             let message = format!("`{name}` is set from the body");

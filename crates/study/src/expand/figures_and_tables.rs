@@ -97,9 +97,7 @@ fn check_capacities(figure: &Section, wanted: &Figure, x: &Factor) {
 }
 
 fn check_several(figure: &Section, kind: FigureKind) {
-    if kind == FigureKind::Timeline {
-        figure.mistake("y", "a timeline has only one metric", "draw one figure per metric".to_owned());
-    }
+    figure.rule(kind == FigureKind::Timeline, "y", "a timeline has only one metric", "draw one figure per metric");
     if figure.has("series") {
         let hint = "use the factor as `facet`: one panel per level".to_owned();
         figure.mistake("series", "several metrics on `y` are the series, so `series` cannot be set", hint);

@@ -37,13 +37,8 @@ pub(super) fn read(load: &Section, protocol: Protocol) -> (Option<HttpPlan>, u32
     }
     let http2 = grpc || load.choice("http", HTTP_VERSIONS).unwrap_or_default();
     let streams = load.small("streams").unwrap_or(1);
-    if http2 && pipeline > 1 {
-        let hint = "set `streams` instead".to_owned();
-        load.mistake("pipeline", "HTTP/2 has no `pipeline`", hint);
-    }
-    if !http2 && streams > 1 {
-        load.mistake("streams", "`streams` needs HTTP/2", "set `http = \"2\"`, or drop it".to_owned());
-    }
+    load.rule(http2 && pipeline > 1, "pipeline", "HTTP/2 has no `pipeline`", "set `streams` instead");
+    load.rule(!http2 && streams > 1, "streams", "`streams` needs HTTP/2", "set `http = \"2\"`, or drop it");
     let http2_settings = http2_settings(load, http2);
     let pipeline = if http2 { streams } else { pipeline };
     let mut connection = load.choice("connection", CONNECTIONS).unwrap_or_default();
@@ -62,9 +57,7 @@ pub(super) fn read(load: &Section, protocol: Protocol) -> (Option<HttpPlan>, u32
     let expect = Expect { grpc, ..expect(load, &values, &requests) };
     let proto = proto(load, grpc);
     let in_turn = load.choice("messages", GRPC_MESSAGES).unwrap_or_default();
-    if in_turn && !grpc {
-        load.mistake("messages", "`messages` needs gRPC", "set `grpc = true`, or drop it".to_owned());
-    }
+    load.rule(in_turn && !grpc, "messages", "`messages` needs gRPC", "set `grpc = true`, or drop it");
     let tls = tls(load, protocol);
     let http = HttpPlan { requests, tls, http2, http2_settings, expect, proto, in_turn, values };
     (Some(http), pipeline, connection)
@@ -88,9 +81,7 @@ fn http2_settings(load: &Section, http2: bool) -> Http2Settings {
 
 fn proto(load: &Section, grpc: bool) -> Option<String> {
     let proto = load.text("proto")?;
-    if !grpc {
-        load.mistake("proto", "`proto` needs gRPC", "set `grpc = true`, or drop it".to_owned());
-    }
+    load.rule(!grpc, "proto", "`proto` needs gRPC", "set `grpc = true`, or drop it");
     if load.has("expect_body") {
         let hint = "use `expect_json`".to_owned();
         load.mistake("expect_body", "`expect_body` compares encoded messages, but `proto` makes them JSON", hint);
@@ -126,10 +117,7 @@ fn mix(load: &Section, values: &BTreeMap<String, String>, connection: Connection
         load.mistake(key, format!("`load.{key}` cannot be combined with `[[load.request]]`"), hint);
     }
     let (common, sections) = (headers(load), load.tables("request", "a request"));
-    if sections.is_empty() {
-        let hint = "begin each request with `[[load.request]]`".to_owned();
-        load.mistake("request", "`load.request` is empty", hint);
-    }
+    load.rule(sections.is_empty(), "request", "`load.request` is empty", "begin each request with `[[load.request]]`");
     if sections.len() > REQUESTS_MAX {
         let message = format!("{} requests, a mix allows at most {REQUESTS_MAX}", sections.len());
         load.mistake("request", message, None);
@@ -232,9 +220,7 @@ fn body(section: &Section) -> Option<BodyPlan> {
     }
     if section.has("body_file") {
         let file = section.text("body_file")?;
-        if file.trim().is_empty() {
-            section.mistake("body_file", "`body_file` is empty", None);
-        }
+        section.rule(file.trim().is_empty(), "body_file", "`body_file` is empty", None);
         return Some(BodyPlan::File(file));
     }
     section.text("body").filter(|text| !text.is_empty()).map(BodyPlan::Text)
@@ -299,10 +285,7 @@ fn statuses(load: &Section) -> Option<Vec<u16>> {
         Value::List(items) => items.as_slice(),
         _ => std::slice::from_ref(node),
     };
-    if items.is_empty() {
-        let hint = "drop it to accept 200 to 299".to_owned();
-        load.mistake("expect_status", "`load.expect_status` is empty", hint);
-    }
+    load.rule(items.is_empty(), "expect_status", "`load.expect_status` is empty", "drop it to accept 200 to 299");
     let mut all = Vec::new();
     for item in items {
         let text = match &item.value {

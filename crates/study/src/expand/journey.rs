@@ -35,9 +35,7 @@ pub(super) fn read(section: &Section) -> JourneyPlan {
     section.choice("protocol", &[("journey", ())]);
     let (insecure, ca_file) = super::http::trust(section);
     let http2 = section.choice("http", HTTP_VERSIONS).unwrap_or_default();
-    if http2 && section.has("resolve") {
-        section.mistake("resolve", "`resolve` needs HTTP/1.1", "drop it, or `http = \"2\"`".to_owned());
-    }
+    section.rule(http2 && section.has("resolve"), "resolve", "`resolve` needs HTTP/1.1", "drop it, or `http = \"2\"`");
     JourneyPlan {
         journeys: sources(section),
         targets: targets(section),
@@ -57,9 +55,7 @@ fn sources(section: &Section) -> Vec<JourneySource> {
         return source.into_iter().map(|source| JourneySource { source, weight: 1 }).collect();
     }
     let tables = section.tables("journey", "a journey");
-    if tables.is_empty() {
-        section.mistake("journey", "`load.journey` is empty", "begin each journey with `[[load.journey]]`".to_owned());
-    }
+    section.rule(tables.is_empty(), "journey", "`load.journey` is empty", "begin each journey with `[[load.journey]]`");
     let read = |table: &Section| {
         table.check();
         let weight = table.small("weight").unwrap_or(1);

@@ -232,9 +232,7 @@ fn objective(table: &Section) -> Option<Objective> {
 fn search_arrivals(load: &Section) -> Arrivals {
     let hint = "drop it: the search chooses the rates";
     load.refuse(["rate", "think"], "cannot be combined with `load.search`", hint);
-    if load.is_word("loop", "closed") {
-        load.mistake("loop", "a search needs an open loop", "drop `loop`".to_owned());
-    }
+    load.rule(load.is_word("loop", "closed"), "loop", "a search needs an open loop", "drop `loop`");
     at_rate(load, LATER_PER_S)
 }
 

@@ -123,9 +123,7 @@ fn operations(section: &Section, base: Option<&Workload>, is_optional: bool) -> 
 fn ttl(section: &Section) -> Option<Vec<Ttl>> {
     let seconds = |table: &Section, key: &str| {
         let ns = table.duration_ns(key)?;
-        if ns % 1_000_000_000 != 0 {
-            table.mistake(key, format!("`{key}` is not a whole number of seconds"), None);
-        }
+        table.rule(ns % 1_000_000_000 != 0, key, format!("`{key}` is not a whole number of seconds"), None);
         u32::try_from(ns / 1_000_000_000).ok()
     };
     if !section.is_list("ttl") {
