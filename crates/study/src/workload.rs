@@ -5,6 +5,7 @@
 mod presets;
 pub mod trace;
 
+pub(crate) use presets::plain;
 pub use presets::{ETC_VALUES_HEAD, PRESETS, Preset, preset};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -96,13 +96,7 @@ fn check_grpc(load: &Section, requests: &mut [HttpRequestPlan]) {
             plan.method = "POST".to_owned();
         }
         // A message in a file cannot be checked yet, because the file is read when a trial starts.
-        let body = match &plan.body {
-            Some(BodyPlan::Text(text)) => text.clone().into_bytes(),
-            Some(BodyPlan::File(_)) | None => Vec::new(),
-        };
-        let (weight, method, target) = (1, plan.method.clone(), plan.path.clone());
-        let request = HttpRequest { weight, method, target, headers: Vec::new(), body, name: None };
-        if let Err(error) = grpc::prepare(request) {
+        if let Err(error) = grpc::prepare(without_file(plan)) {
             load.report.invalid(load.place_of("grpc"), error);
         }
     }
@@ -164,24 +158,24 @@ fn check_whole(section: &Section, plan: &HttpRequestPlan, connection: Connection
         let place = field.map_or_else(|| section.place_of(key), |entry| entry.node.place);
         section.report.invalid(place, error);
     };
-    let (method, target, mut headers) = (plan.method.clone(), plan.path.clone(), plan.headers.clone());
-    let body = match &plan.body {
-        Some(BodyPlan::Text(text)) => text.clone().into_bytes(),
-        Some(BodyPlan::File(_)) => {
-            // The file is read later, so its length is unknown here.
-            if headers.extract_if(.., |(name, _)| name.eq_ignore_ascii_case("Content-Length")).count() > 0 {
-                let error = Invalid::new("`Content-Length` cannot be combined with `body_file`");
-                mistake("Content-Length", error.hint("drop it: the correct length is sent"));
-            }
-            Vec::new()
-        }
-        None => Vec::new(),
-    };
-    let request = HttpRequest { weight: plan.weight, method, target, headers, body, name: None };
+    let mut request = without_file(plan);
+    // A body file is read later, so its length is unknown here.
+    if matches!(plan.body, Some(BodyPlan::File(_)))
+        && request.headers.extract_if(.., |(name, _)| name.eq_ignore_ascii_case("Content-Length")).count() > 0
+    {
+        let error = Invalid::new("`Content-Length` cannot be combined with `body_file`");
+        mistake("Content-Length", error.hint("drop it: the correct length is sent"));
+    }
     let to_close = "for one connection per request, set `connection = \"per-request\"`";
-    validate_http::mistakes(&request, connection, to_close)
-        .into_iter()
-        .for_each(|(field, error)| mistake(field, error));
+    let mistakes = validate_http::mistakes(&request, connection, to_close);
+    mistakes.into_iter().for_each(|(field, error)| mistake(field, error));
+}
+
+/// The request of a plan, without the content of its body file.
+fn without_file(plan: &HttpRequestPlan) -> HttpRequest {
+    let HttpRequestPlan { weight, method, path: target, headers, body, .. } = plan.clone();
+    let body = if let Some(BodyPlan::Text(text)) = body { text.into_bytes() } else { Vec::new() };
+    HttpRequest { weight, method, target, headers, body, name: None }
 }
 
 fn named_values(load: &Section) -> BTreeMap<String, String> {

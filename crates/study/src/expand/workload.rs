@@ -10,7 +10,7 @@ use crate::keys::{STUDY, WORKLOAD};
 use crate::section_at_design_point::{Section, Setting, Settings};
 use crate::study_and_profiles::TEXT_MAX_BYTES;
 use crate::workload::{
-    KEY_MAX_BYTES, Keys, Operations, PRESETS, Popularity, SizeLaw, Tail, Trace, Ttl, Values, Workload, preset,
+    Keys, Operations, PRESETS, Popularity, SizeLaw, Tail, Trace, Ttl, Values, Workload, plain, preset,
 };
 
 const VALUES_MAX: usize = 4096;
@@ -47,24 +47,25 @@ pub(super) fn read(load: &Section) -> Option<Workload> {
 
 fn workload(section: &Section) -> Workload {
     section.check_keys();
-    let base = base(section);
+    let preset = preset_of(section);
     // Keys that an invalid preset or trace would have set must not be reported as missing.
-    let is_lost = section.has("preset") && base.is_none();
-    let base = base.as_ref();
+    let is_known = section.has("preset");
     let trace = trace_of(section);
     let traced = section.has("trace");
     let has_lengths = traced && trace.as_ref().is_none_or(|trace| trace.format.has_lengths());
-    let operations = operations(section, base, traced || is_lost);
+    // Keys of a trace have their recorded lengths, or are as short as distinct keys can be.
+    let [shortest, empty] = [1.0, 0.0].map(|value| Distribution::Constant { value }.into());
+    let base = preset.unwrap_or_else(|| plain(None, shortest, empty));
     let workload = Workload {
-        preset: base.and_then(|base| base.preset.clone()),
-        operations: operations.unwrap_or(Operations { get: 1.0, ..Default::default() }),
+        operations: operations(section, base.operations, traced || is_known),
         fill: section.flag("fill").unwrap_or(match &trace {
             Some(trace) => !trace.format.has_writes(),
-            None => base.is_none_or(|base| base.fill),
+            None => base.fill,
         }),
-        ttl: ttl(section).unwrap_or_else(|| base.map(|base| base.ttl.clone()).unwrap_or_default()),
-        keys: keys(section, base.map(|base| &base.keys), traced || is_lost),
-        values: values(section, base.map(|base| &base.values), has_lengths || is_lost),
+        keys: keys(section, &base, traced || is_known),
+        values: values(section, &base.values, has_lengths || is_known),
+        ttl: ttl(section).unwrap_or(base.ttl),
+        preset: base.preset,
         trace,
     };
     for problem in workload.problems() {
@@ -87,7 +88,7 @@ fn place(section: &Section, dotted: &str, then: impl FnOnce(&Section, &str)) {
     }
 }
 
-fn base(section: &Section) -> Option<Workload> {
+fn preset_of(section: &Section) -> Option<Workload> {
     section.text_as("preset", |name| {
         if name == "ycsb-e" {
             let error = Invalid::new("`ycsb-e` scans key ranges, which no supported cache protocol can do");
@@ -100,24 +101,21 @@ fn base(section: &Section) -> Option<Workload> {
     })
 }
 
-fn operations(section: &Section, base: Option<&Workload>, is_optional: bool) -> Option<Operations> {
-    let base = base.map(|base| base.operations);
-    if !section.has("operations") {
-        if base.is_none() && !is_optional {
+fn operations(section: &Section, base: Operations, is_optional: bool) -> Operations {
+    let Some(table) = section.section("operations") else {
+        if !is_optional {
             section.required("operations");
         }
-        return base;
-    }
-    let table = section.section("operations")?;
+        return if base.total() > 0.0 { base } else { Operations { get: 1.0, ..base } };
+    };
     table.check_keys();
-    let base = base.unwrap_or_default();
     let weight = |key, base| if table.has(key) { table.number(key).unwrap_or(1.0) } else { base };
-    Some(Operations {
+    Operations {
         get: weight("get", base.get),
         set: weight("set", base.set),
         delete: weight("delete", base.delete),
         read_modify_write: weight("read_modify_write", base.read_modify_write),
-    })
+    }
 }
 
 fn ttl(section: &Section) -> Option<Vec<Ttl>> {
@@ -138,31 +136,28 @@ fn ttl(section: &Section) -> Option<Vec<Ttl>> {
     Some(each.collect())
 }
 
-fn keys(section: &Section, base: Option<&Keys>, is_optional: bool) -> Keys {
-    let table = section.section_or_empty("keys");
+fn keys(section: &Section, base: &Workload, is_optional: bool) -> Keys {
+    let (table, has_preset, base) = (section.section_or_empty("keys"), base.preset.is_some(), &base.keys);
     table.check_keys();
-    let reuse = table.number("reuse").or(base.and_then(|base| base.reuse));
-    let count = table.count("count").or(base.map(|base| base.count));
-    // Keys of a trace have their recorded lengths, or are as short as distinct keys can be.
-    let shortest = Distribution::Constant { value: 1.0 }.into();
+    let reuse = table.number("reuse").or(base.reuse);
     Keys {
-        count: count.unwrap_or(if reuse.is_none() { 100_000 } else { 0 }),
-        popularity: popularity(&table, base.map(|base| base.popularity)).unwrap_or(Popularity::Uniform),
-        shift_every: table.count("shift_every").or(base.and_then(|base| base.shift_every)),
+        count: table.count("count").unwrap_or(if has_preset || reuse.is_none() { base.count } else { 0 }),
+        popularity: popularity(&table, base.popularity).unwrap_or(Popularity::Uniform),
+        shift_every: table.count("shift_every").or(base.shift_every),
         reuse,
-        new: table.choice("new", NEW_KEYS).or(base.map(|base| base.new)).unwrap_or_default(),
-        one_hit: table.number("one_hit").or(base.map(|base| base.one_hit)).unwrap_or(0.0),
-        invalidation: table.number("invalidation").or(base.map(|base| base.invalidation)).unwrap_or(0.0),
-        neighbours_hot: table.flag("neighbours_hot").or(base.map(|base| base.neighbours_hot)).unwrap_or(false),
-        size: size(&table, base.map(|base| &base.size), is_optional).unwrap_or(shortest),
-        max_bytes: table.count("max").or(base.map(|base| base.max_bytes)).unwrap_or(KEY_MAX_BYTES),
+        new: table.choice("new", NEW_KEYS).unwrap_or(base.new),
+        one_hit: table.number("one_hit").unwrap_or(base.one_hit),
+        invalidation: table.number("invalidation").unwrap_or(base.invalidation),
+        neighbours_hot: table.flag("neighbours_hot").unwrap_or(base.neighbours_hot),
+        size: size(&table, &base.size, is_optional),
+        max_bytes: table.count("max").unwrap_or(base.max_bytes),
     }
 }
 
-fn popularity(table: &Section, base: Option<Popularity>) -> Option<Popularity> {
+fn popularity(table: &Section, base: Popularity) -> Option<Popularity> {
     const PARAMETERS: [(&str, &str, &str); 3] =
         [("exponent", "zipf", "exponent"), ("hot_keys", "hot-set", "keys"), ("hot_share", "hot-set", "share")];
-    let base = serde_json::to_value(base.unwrap_or(Popularity::Uniform)).expect("a distribution is plain JSON");
+    let base = serde_json::to_value(base).expect("a distribution is plain JSON");
     let word = if table.has("popularity") { table.word("popularity")? } else { base["law"].as_str()? };
     let mut law = serde_json::Map::from_iter([("law".to_owned(), word.into())]);
     for (key, owner, field) in PARAMETERS {
@@ -182,22 +177,21 @@ fn popularity(table: &Section, base: Option<Popularity>) -> Option<Popularity> {
     serde_json::from_value(law.into()).ok()
 }
 
-fn values(section: &Section, base: Option<&Values>, is_optional: bool) -> Values {
-    let empty = Distribution::Constant { value: 0.0 }.into();
+fn values(section: &Section, base: &Values, is_optional: bool) -> Values {
     let table = section.section_or_empty("values");
     table.check_keys();
     Values {
-        size: size(&table, base.map(|base| &base.size), is_optional).unwrap_or(empty),
-        max_bytes: table.bytes("max").or(base.map(|base| base.max_bytes)).unwrap_or(1 << 20),
-        length: table.choice("length", LENGTHS).or(base.map(|base| base.length)).unwrap_or_default(),
+        size: size(&table, &base.size, is_optional),
+        max_bytes: table.bytes("max").unwrap_or(base.max_bytes),
+        length: table.choice("length", LENGTHS).unwrap_or(base.length),
     }
 }
 
-fn size(table: &Section, base: Option<&SizeLaw>, is_optional: bool) -> Option<SizeLaw> {
-    if !table.has("size") && base.is_none() && !is_optional {
+fn size(table: &Section, base: &SizeLaw, is_optional: bool) -> SizeLaw {
+    if !is_optional {
         table.required("size");
     }
-    if table.has("size") { law(&table.section("size")?, true) } else { base.cloned() }
+    table.section("size").and_then(|size| law(&size, true)).unwrap_or_else(|| base.clone())
 }
 
 fn law(table: &Section, counted: bool) -> Option<SizeLaw> {

@@ -59,9 +59,9 @@ pub const ETC_VALUES_HEAD: [f64; 15] = [
     0.00092, 0.00326, 0.01980,
 ];
 
-fn plain(name: &str, key_size: SizeLaw, value_size: SizeLaw) -> Workload {
+pub(crate) fn plain(preset: Option<String>, key_size: SizeLaw, value_size: SizeLaw) -> Workload {
     Workload {
-        preset: Some(name.to_owned()),
+        preset,
         operations: Operations::default(),
         fill: true,
         ttl: Vec::new(),
@@ -100,7 +100,7 @@ pub fn preset(name: &str) -> Option<Workload> {
         "ycsb-f" => (constant(23.0), constant(1_000.0), [0.5, 0.0, 0.0, 0.5]),
         _ => return None,
     };
-    let mut w = plain(name, key_size, value_size);
+    let mut w = plain(Some(name.to_owned()), key_size, value_size);
     w.operations = Operations { get, set, delete, read_modify_write };
     match name {
         "course" | "course-no-fill" => {
