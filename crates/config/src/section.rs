@@ -296,11 +296,7 @@ impl<'a, F: Fill> Section<'a, F> {
             _ => return self.wrong_type(&found, &format!("the name of a {what}")),
         };
         let choice = words.iter().find(|(known, _)| known == word).map(|(_, choice)| *choice);
-        if choice.is_none() {
-            let hint = suggestion(word, words.iter().map(|(known, _)| *known));
-            self.report.mistake(found.place, format!("unknown {what} `{}`", word.escape_debug()), hint);
-        }
-        choice
+        choice.or_else(|| self.unknown(found.place, what, word, words.iter().map(|(known, _)| *known)))
     }
 
     /// Reads a declared word. `None` if there is neither a value nor a default, or after reporting an invalid value.
@@ -316,24 +312,29 @@ impl<'a, F: Fill> Section<'a, F> {
             _ => None,
         });
         let mut all = Vec::new();
-        for item in self.list(key)? {
-            let (message, hint) = match &item.value {
-                Value::Text(word) => match known.iter().find(|known| *known == word) {
-                    Some(word) if !all.contains(word) => {
-                        all.push(*word);
-                        continue;
-                    }
-                    Some(_) => (format!("duplicate {what} `{word}`"), None),
-                    None => {
-                        let hint = suggestion(word, known.iter().copied());
-                        (format!("unknown {what} `{}`", word.escape_debug()), Some(hint))
-                    }
-                },
-                other => (format!("a {what} must be a name, not {}", other.kind()), None),
+        for Node { value, place } in self.list(key)? {
+            let mistake = |message: String| self.report.mistake(*place, message, None);
+            let Value::Text(word) = value else {
+                mistake(format!("a {what} must be a name, not {}", value.kind()));
+                continue;
             };
-            self.report.mistake(item.place, message, hint);
+            match known.iter().find(|known| *known == word) {
+                Some(word) if all.contains(word) => mistake(format!("duplicate {what} `{word}`")),
+                found => all.extend(found.or_else(|| self.unknown(*place, what, word, known.iter().copied()))),
+            }
         }
         Some(all)
+    }
+
+    fn unknown<'k, T>(
+        &self,
+        place: Place,
+        what: &str,
+        word: &str,
+        known: impl IntoIterator<Item = &'k str> + Clone,
+    ) -> Option<T> {
+        self.report.mistake(place, format!("unknown {what} `{}`", word.escape_debug()), suggestion(word, known));
+        None
     }
 
     /// Reads a string, or an integer as a string. `None` if the key is missing, or after reporting an error.
@@ -356,25 +357,17 @@ impl<'a, F: Fill> Section<'a, F> {
 
     /// Returns the one of `keys` that the table has. If it has none or several, reports an error and returns `None`.
     pub fn one_of<'k>(&self, keys: &[&'k str]) -> Option<&'k str> {
-        let there = keys.iter().copied().filter(|key| self.has(key)).collect::<Vec<_>>();
-        match there.as_slice() {
-            [] => {
-                let all = keys.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ");
-                self.report.missing(self.place, format!("`{}` needs one of {all}", self.name), None);
-                None
-            }
-            [key] => Some(key),
-            [first, rest @ ..] => {
-                for key in rest {
-                    self.mistake(
-                        key,
-                        format!("`{}` has both `{first}` and `{key}`, only one is allowed", self.name),
-                        None,
-                    );
-                }
-                None
-            }
+        let given = keys.iter().copied().filter(|key| self.has(key)).collect::<Vec<_>>();
+        let Some((first, rest)) = given.split_first() else {
+            let all = keys.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ");
+            self.report.missing(self.place, format!("`{}` needs one of {all}", self.name), None);
+            return None;
+        };
+        for key in rest {
+            let message = format!("`{}` has both `{first}` and `{key}`, only one is allowed", self.name);
+            self.mistake(key, message, None);
         }
+        rest.is_empty().then_some(*first)
     }
 
     /// The table at `key`; `None` if the key is missing, or after reporting a value that is not a table.
@@ -398,12 +391,8 @@ impl<'a, F: Fill> Section<'a, F> {
     /// The tables inside the table at `key`, by name. Reports other values and leaves them out.
     pub fn named(&self, key: &str) -> Vec<(String, Section<'_, F>)> {
         let (keys, entry) = (self.kind(key, Kind::table), self.table.get(key));
-        let Some(table) =
-            entry.and_then(|entry| self.as_table(&entry.node, || format!("`{}`", self.called(key)), None))
-        else {
-            return Vec::new();
-        };
-        let sections = table.iter().filter_map(|entry| {
+        let table = entry.and_then(|entry| self.as_table(&entry.node, || format!("`{}`", self.called(key)), None));
+        let sections = table.into_iter().flat_map(Table::iter).filter_map(|entry| {
             let name = format!("{}.{}", self.called(key), entry.key.escape_debug());
             let table = self.as_table(&entry.node, || format!("`{name}`"), None)?;
             Some((entry.key.clone(), Section { name, ..self.inner(table, keys, entry.key_place) }))
@@ -466,21 +455,17 @@ impl<'a, F: Fill> Section<'a, F> {
         let Value::Text(text) = &node.value else {
             return Some(Found { value: Cow::Borrowed(&node.value), place: node.place, name });
         };
-        match self.fill.fill(key, text) {
-            Ok(Filled { text, from }) => {
-                let (place, name) = match from {
-                    Some((place, from)) => (place, format!("{name} from {from}")),
-                    None => (node.place, name),
-                };
-                Some(Found { value: Cow::Owned(Value::Text(text)), place, name })
+        let filled = self.fill.fill(key, text).map_err(|error| {
+            if let Some(Invalid { message, hint, .. }) = error {
+                self.report.mistake(node.place, format!("{name} {message}"), hint);
             }
-            Err(error) => {
-                if let Some(Invalid { message, hint, .. }) = error {
-                    self.report.mistake(node.place, format!("{name} {message}"), hint);
-                }
-                None
-            }
-        }
+        });
+        let Filled { text, from } = filled.ok()?;
+        let value = Cow::Owned(Value::Text(text));
+        Some(match from {
+            Some((place, from)) => Found { value, place, name: format!("{name} from {from}") },
+            None => Found { value, place: node.place, name },
+        })
     }
 
     fn unit<T>(&self, found: &Found<'_>, read: Result<T, Invalid>) -> Option<T> {
