@@ -37,12 +37,11 @@ pub fn read(keys: &'static Keys, key: &Key, value: &str) -> Vec<String> {
     match &key.kind {
         Kind::Text | Kind::Form(..) | Kind::Name(_) => drop(section.text(key.name)),
         Kind::Flag => drop(section.flag(key.name)),
-        Kind::Count(..) => drop(section.count(key.name)),
-        Kind::Bytes(..) => drop(section.bytes(key.name)),
         Kind::Duration(..) | Kind::LongDuration(..) => drop(section.duration_ns(key.name)),
         Kind::Rate => drop(section.rate_per_s(key.name)),
-        Kind::Fraction(..) => drop(section.fraction(key.name)),
-        Kind::Number(..) => drop(section.number(key.name)),
+        Kind::Count(..) | Kind::Bytes(..) | Kind::Fraction(..) | Kind::Number(..) => {
+            let _ = section.numeric(key.name, |_| true, "a number");
+        }
         Kind::Word(..) => drop(section.word(key.name)),
         Kind::List(Kind::Text | Kind::Form(..)) => drop(section.texts(key.name)),
         Kind::List(Kind::Word(..)) => drop(section.choices(key.name)),

@@ -217,7 +217,7 @@ impl<'a, F: Fill> Section<'a, F> {
         }
     }
 
-    fn numeric(&self, key: &str, is_meant: fn(&Kind) -> bool, wanted: &str) -> Option<f64> {
+    pub(crate) fn numeric(&self, key: &str, is_meant: fn(&Kind) -> bool, wanted: &str) -> Option<f64> {
         let kind = self.kind(key, |kind| is_meant(kind).then_some(*kind));
         let found = self.find(key)?;
         let value = match &*found.value {

@@ -238,7 +238,7 @@ pub struct HttpPlan {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub http2: bool,
     /// Windows and table of HTTP/2 connections.
-    #[serde(default, skip_serializing_if = "Http2Settings::is_default")]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub http2_settings: Http2Settings,
     /// Conditions of a valid response.
     pub expect: Expect,

@@ -136,7 +136,7 @@ pub enum Target {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         http2: bool,
         /// Windows and table of HTTP/2 connections.
-        #[serde(default, skip_serializing_if = "Http2Settings::is_default")]
+        #[serde(default, skip_serializing_if = "crate::is_default")]
         http2_settings: Http2Settings,
         /// Whether a gRPC call sends each further message only after a message of the response.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -207,10 +207,6 @@ impl Http2Settings {
     pub const CONNECTION_WINDOW_BYTES_MIN: u32 = 65_535;
     /// Maximum size of the table, bytes.
     pub const HEADER_TABLE_BYTES_MAX: u32 = 1 << 20;
-
-    pub(crate) fn is_default(&self) -> bool {
-        *self == Http2Settings::default()
-    }
 }
 
 impl Default for Http2Settings {

@@ -76,35 +76,24 @@ fn factor(entry: &Entry, auto: Vec<i64>, report: &Report) -> Factor {
 }
 
 fn level(factor: &str, item: &Node, report: &Report) -> Option<(Level, Place)> {
+    let is_template = |name: &&str| *name != factor_placeholders::PORT;
     let level = match &item.value {
-        Value::Integer(level) => Level::Integer(*level),
-        Value::Number(level) => Level::Number(*level),
-        Value::Flag(level) => Level::Text(level.to_string()),
-        Value::Text(level) => {
-            let problem = if level.trim().is_empty() {
-                "is empty"
-            } else if level.len() > LEVEL_MAX_BYTES {
-                "is too long: at most 256 bytes"
-            } else if level.chars().any(char::is_control) {
-                "contains a control character"
-            } else if factor_placeholders::names(level).iter().any(|name| *name != factor_placeholders::PORT) {
-                "contains a template; levels are not expanded"
-            } else {
-                return Some((Level::Text(level.clone()), item.place));
-            };
-            report.mistake(item.place, format!("a level of factor `{factor}` {problem}"), None);
-            return None;
+        Value::Integer(level) => Ok(Level::Integer(*level)),
+        Value::Number(level) => Ok(Level::Number(*level)),
+        Value::Flag(level) => Ok(Level::Text(level.to_string())),
+        Value::Text(level) if level.trim().is_empty() => Err("is empty".to_owned()),
+        Value::Text(level) if level.len() > LEVEL_MAX_BYTES => Err("is too long: at most 256 bytes".to_owned()),
+        Value::Text(level) if level.chars().any(char::is_control) => Err("contains a control character".to_owned()),
+        Value::Text(level) if factor_placeholders::names(level).iter().any(is_template) => {
+            Err("contains a template; levels are not expanded".to_owned())
         }
-        other => {
-            let message = format!("a level of factor `{factor}` must be a number or a word, not {}", other.kind());
-            report.mistake(item.place, message, None);
-            return None;
-        }
+        Value::Text(level) => Ok(Level::Text(level.clone())),
+        other => Err(format!("must be a number or a word, not {}", other.kind())),
     };
-    Some((level, item.place))
+    let report = |problem| report.mistake(item.place, format!("a level of factor `{factor}` {problem}"), None);
+    Some((level.map_err(report).ok()?, item.place))
 }
 
-/// Levels of `"auto"`: powers of two up to the number of CPUs that the generator leaves to the server.
 fn auto(root: &Table, options: &ExpandOptions) -> Vec<i64> {
     let load = root.table("load");
     let value = |key: &str| load.and_then(|load| load.get(key)).map(|entry| &entry.node.value);

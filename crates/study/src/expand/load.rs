@@ -13,7 +13,7 @@ use crate::load_shape::{self, Stage};
 use crate::objective::Objective;
 use crate::plan::{CapacityShare, LoadPlan, Point, SearchPlan};
 use crate::section_at_design_point::Section;
-use crate::spec::{Arrivals, Connection, Protocol, Stop, Warmup};
+use crate::spec::{Arrivals, Connection, Protocol, Stop, ThinkTime, Warmup};
 use crate::time_law;
 use crate::workload::Gaps;
 
@@ -155,7 +155,7 @@ fn arrivals(load: &Section, shape: &[Stage]) -> Arrivals {
     load.refuse(foreign.iter().copied(), &format!("does not apply to {kind} loop"), hint);
     if !open {
         let think = load.text_as("think", |text| time_law::think(text).map_err(|error| error.of("`load.think`")));
-        return Arrivals::Closed { think: think.unwrap_or_default() };
+        return Arrivals::Closed { think: think.unwrap_or(ThinkTime::NONE) };
     }
     if !load.has("rate") {
         load.report.missing(load.place_of("loop"), "an open loop needs `load.rate`", "add `rate = \"10k\"`".to_owned());

@@ -5,23 +5,15 @@ use crate::plan::TrialRule;
 use crate::section_at_design_point::Section;
 use crate::study_and_profiles::Profile;
 
-const COMPARISON: f64 = 0.03;
-/// Minimum number of blocks; with fewer, no difference between two points is ever claimed.
-const MIN: u32 = 12;
-const MAX: u32 = 30;
-const QUICK: u32 = 3;
-/// Default target of the interval's relative half-width in a study with a `[gate]`. It applies from the first look on.
-const GATE_COMPARISON: f64 = 0.02;
-const GATE_MIN: u32 = 10;
-const GATE_MAX: u32 = 60;
-
 pub(super) fn read(top: &Section, profile: Profile) -> TrialRule {
     let (quick, is_gate) = (profile == Profile::Quick, top.has("gate"));
     let metric = if is_gate { COMPARED[0] } else { "latency_mean" }.to_owned();
+    // With fewer than 12 blocks, no difference between two points is ever claimed. The target of a gate, a relative
+    // half-width of its interval, applies from the first look on.
     let (comparison, min, max) = match is_gate {
-        _ if quick => (None, QUICK, QUICK),
-        true => (Some(GATE_COMPARISON), GATE_MIN, GATE_MAX),
-        false => (Some(COMPARISON), MIN, MAX),
+        _ if quick => (None, 3, 3),
+        true => (Some(0.02), 10, 60),
+        false => (Some(0.03), 12, 30),
     };
     let default = TrialRule { relative: None, comparison, level: 0.95, metric, min, max, max_ns: None, quick };
     let Some(trials) = top.section("trials") else { return default };
