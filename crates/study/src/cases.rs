@@ -47,14 +47,10 @@ pub enum Draw {
 /// How a request is cut into pieces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Split {
-    /// Each request is sent whole.
-    No,
+    /// Each request is cut in this way.
+    Each(Cut),
     /// Each request is cut in two at every position in turn, then sent byte by byte.
     All,
-    /// Each request is sent byte by byte.
-    Bytes,
-    /// Each request is cut after each of these numbers of bytes, in ascending order.
-    At(Vec<u32>),
 }
 
 /// A request, sent one or more times.
@@ -273,9 +269,7 @@ impl Cut {
 /// The ways to cut a request of `length` bytes, one per connection. `None` if `length` is too large for [`Split::All`].
 pub fn cuts(split: &Split, length: usize) -> Option<Vec<Cut>> {
     match split {
-        Split::No => Some(vec![Cut::Whole]),
-        Split::Bytes => Some(vec![Cut::Bytes]),
-        Split::At(at) => Some(vec![Cut::At(at.iter().map(|at| *at as usize).collect())]),
+        Split::Each(cut) => Some(vec![cut.clone()]),
         Split::All if length > SPLIT_MAX_BYTES => None,
         Split::All => Some((1..length).map(|at| Cut::At(vec![at])).chain([Cut::Bytes]).collect()),
     }
@@ -295,8 +289,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn pieces_add_up_to_the_whole(bytes in prop::collection::vec(any::<u8>(), 0..200), at in prop::collection::btree_set(1u32..300, 0..6)) {
-            for split in [Split::No, Split::Bytes, Split::All, Split::At(at.into_iter().collect())] {
+        fn pieces_add_up_to_the_whole(bytes in prop::collection::vec(any::<u8>(), 0..200), at in prop::collection::btree_set(1usize..300, 0..6)) {
+            let cuts_once = [Cut::Whole, Cut::Bytes, Cut::At(at.into_iter().collect())].map(Split::Each);
+            for split in cuts_once.into_iter().chain([Split::All]) {
                 for cut in cuts(&split, bytes.len()).unwrap() {
                     let pieces = pieces(&bytes, &cut);
                     prop_assert_eq!(&pieces.concat(), &bytes);
@@ -319,6 +314,6 @@ mod tests {
         assert_eq!(Cut::At(vec![1]).words().as_deref(), Some("cut after 1 byte"));
         assert_eq!(Cut::At(vec![4, 17]).words().as_deref(), Some("cut after 4, 17 bytes"));
         assert_eq!(cuts(&Split::All, SPLIT_MAX_BYTES + 1), None);
-        assert_eq!(cuts(&Split::Bytes, SPLIT_MAX_BYTES + 1), Some(vec![Cut::Bytes]));
+        assert_eq!(cuts(&Split::Each(Cut::Bytes), SPLIT_MAX_BYTES + 1), Some(vec![Cut::Bytes]));
     }
 }

@@ -7,7 +7,7 @@ use config::render_keys;
 use config::{Keys, Kind};
 use serde_json::json;
 
-use super::{Connection, Split};
+use super::{Connection, Cut, Split};
 
 pub(super) const REPEAT_MAX: u64 = 1000;
 pub(super) const TIMES_MAX: u64 = 10_000;
@@ -23,7 +23,7 @@ pub(super) const CONNECTIONS: &[(&str, Connection)] = &[
 ];
 type MakeSplit = fn() -> Split;
 pub(super) const SPLITS: &[(&str, MakeSplit)] =
-    &[("none", || Split::No), ("all", || Split::All), ("bytes", || Split::Bytes)];
+    &[("none", || Split::Each(Cut::Whole)), ("all", || Split::All), ("bytes", || Split::Each(Cut::Bytes))];
 
 const STATUS: Kind = Count(100, 599);
 const VALUE: Kind = Kind::other("a value");

@@ -8,7 +8,7 @@ use serde_json_path::JsonPath;
 use super::SPLIT_MAX_BYTES;
 use super::keys::{CASES, CONNECTIONS, SPLITS};
 use super::template_expressions::{Template, Value, is_name};
-use super::{Case, Connection, Draw, Expect, ExpectHttp, Json, Request, Send, Split, Values, bytes_of_hex};
+use super::{Case, Connection, Cut, Draw, Expect, ExpectHttp, Json, Request, Send, Split, Values, bytes_of_hex};
 use crate::validate_http::numeric_statuses;
 
 /// Maximum length of a case file, bytes.
@@ -95,19 +95,14 @@ fn case(section: &Section) -> Case {
 /// Checks filled templates: hexadecimal digits must form whole bytes, and a request must not be too long to cut.
 fn check_filled(case: &Case, section: &Section) {
     let values = case.draw(0, 0).with("index", Value::Integer(0)).with("path", Value::Text("/".to_owned()));
-    let hex = |template: &Template| {
-        if bytes_of_hex(&values.fill(template)).is_none() {
-            let hint = "write two digits for each byte, `{n:8x}` for 4 bytes of a number".to_owned();
-            section.mistake("name", format!("a `hex` of case `{}` is not a number of bytes", case.name), hint);
-        }
+    let is_odd = |template: &Template| bytes_of_hex(&values.fill(template)).is_none();
+    let has_odd_hex = |request: &Request| {
+        matches!(&request.send, Send::Hex(template) if is_odd(template))
+            || matches!(&request.expect, Expect::Hex(template) if is_odd(template))
     };
-    for request in &case.requests {
-        if let Send::Hex(template) = &request.send {
-            hex(template);
-        }
-        if let Expect::Hex(template) = &request.expect {
-            hex(template);
-        }
+    if case.requests.iter().any(has_odd_hex) {
+        let hint = "write two digits for each byte, `{n:8x}` for 4 bytes of a number".to_owned();
+        section.mistake("name", format!("a `hex` of case `{}` is not a number of bytes", case.name), hint);
     }
     let length: usize = case.requests.iter().map(|request| length(&request.send, &values)).sum();
     if case.split == Split::All && length > SPLIT_MAX_BYTES {
@@ -172,13 +167,13 @@ fn integers(table: &Section) -> Draw {
 
 fn split(section: &Section) -> Split {
     let Some(Toml::List(items)) = section.table.get("split").map(|entry| &entry.node.value) else {
-        return section.choice("split", SPLITS).map_or(Split::No, |split| split());
+        return section.choice("split", SPLITS).map_or(Split::Each(Cut::Whole), |split| split());
     };
     let mut at = Vec::new();
     for item in items {
         match item.value {
-            Toml::Integer(position @ 1..=0x10_0000) if at.last().is_none_or(|last| i64::from(*last) < position) => {
-                at.push(position as u32);
+            Toml::Integer(position @ 1..=0x10_0000) if at.last().is_none_or(|last| *last < position as usize) => {
+                at.push(position as usize);
             }
             _ => {
                 let message = "each of `split` must be a number of bytes, 1 to 1,048,576, in ascending order";
@@ -187,7 +182,7 @@ fn split(section: &Section) -> Split {
             }
         }
     }
-    Split::At(at)
+    Split::Each(Cut::At(at))
 }
 
 fn template(section: &Section, key: &str, names: &Names) -> Option<Template> {

@@ -185,12 +185,11 @@ impl<'a> Cursor<'a> {
         self.rest.bytes().next()
     }
 
-    fn take(&mut self, wanted: u8) -> bool {
-        let found = self.peek() == Some(wanted);
-        if found {
-            self.rest = &self.rest[1..];
-        }
-        found
+    /// Takes the next byte if it is one of `wanted`.
+    fn take(&mut self, wanted: &[u8]) -> Option<u8> {
+        let found = self.peek().filter(|first| wanted.contains(first))?;
+        self.rest = &self.rest[1..];
+        Some(found)
     }
 
     fn word(&mut self) -> &'a str {
@@ -202,8 +201,7 @@ impl<'a> Cursor<'a> {
 
     fn sum(&mut self) -> Result<Expression, Invalid> {
         let mut left = self.product()?;
-        while let Some(operator @ (b'+' | b'-')) = self.peek() {
-            self.rest = &self.rest[1..];
+        while let Some(operator) = self.take(b"+-") {
             left = Expression::Binary(operator, Box::new(left), Box::new(self.product()?));
         }
         Ok(left)
@@ -211,49 +209,43 @@ impl<'a> Cursor<'a> {
 
     fn product(&mut self) -> Result<Expression, Invalid> {
         let mut left = self.factor()?;
-        while self.take(b'*') {
-            left = Expression::Binary(b'*', Box::new(left), Box::new(self.factor()?));
+        while let Some(operator) = self.take(b"*") {
+            left = Expression::Binary(operator, Box::new(left), Box::new(self.factor()?));
         }
         Ok(left)
     }
 
     fn factor(&mut self) -> Result<Expression, Invalid> {
-        match self.peek() {
-            Some(b'-') => {
-                self.rest = &self.rest[1..];
-                Ok(Expression::Negative(Box::new(self.factor()?)))
-            }
-            Some(b'(') => {
-                self.rest = &self.rest[1..];
-                let inner = self.sum()?;
-                self.closed().map(|()| inner)
-            }
-            Some(first) if first.is_ascii_digit() => {
-                let digits = self.word();
-                let number = digits.parse::<i64>().map_err(|_| Invalid::new(format!("`{digits}` is not a number")))?;
+        if self.take(b"-").is_some() {
+            return Ok(Expression::Negative(Box::new(self.factor()?)));
+        }
+        if self.take(b"(").is_some() {
+            return self.closed_sum();
+        }
+        let word = self.word();
+        match word.bytes().next() {
+            Some(b'0'..=b'9') => {
+                let number = word.parse::<i64>().map_err(|_| Invalid::new(format!("`{word}` is not a number")))?;
                 Ok(Expression::Integer(number.into()))
             }
-            Some(first) if first.is_ascii_alphabetic() || first == b'_' => {
-                let name = self.word();
-                if !self.take(b'(') {
-                    return Ok(Expression::Name(name.to_owned()));
-                }
-                let Some(function) = FUNCTIONS.into_iter().find(|known| *known == name) else {
-                    return Err(Invalid::new(format!("unknown function `{name}`")).hint(suggestion(name, FUNCTIONS)));
-                };
-                let inner = self.sum()?;
-                self.closed().map(|()| Expression::Call(function, Box::new(inner)))
-            }
+            Some(_) if self.take(b"(").is_none() => Ok(Expression::Name(word.to_owned())),
             Some(_) => {
-                let first = self.rest.chars().next().unwrap_or_default();
-                Err(Invalid::new(format!("expected a name or a number, found `{}`", first.escape_debug())))
+                let unknown = || Invalid::new(format!("unknown function `{word}`")).hint(suggestion(word, FUNCTIONS));
+                let function = FUNCTIONS.into_iter().find(|known| *known == word).ok_or_else(unknown)?;
+                Ok(Expression::Call(function, Box::new(self.closed_sum()?)))
             }
-            None => Err(Invalid::new("expected a name or a number, found the end")),
+            None => {
+                let found = self.rest.chars().next().map(|first| format!("`{}`", first.escape_debug()));
+                let found = found.unwrap_or_else(|| "the end".to_owned());
+                Err(Invalid::new(format!("expected a name or a number, found {found}")))
+            }
         }
     }
 
-    fn closed(&mut self) -> Result<(), Invalid> {
-        if self.take(b')') { Ok(()) } else { Err(Invalid::new("expected `)`")) }
+    /// Reads a sum and the `)` behind it.
+    fn closed_sum(&mut self) -> Result<Expression, Invalid> {
+        let sum = self.sum()?;
+        self.take(b")").map(|_| sum).ok_or_else(|| Invalid::new("expected `)`"))
     }
 }
 
