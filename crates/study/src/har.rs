@@ -5,7 +5,6 @@ mod steps;
 mod tokens;
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 use config::Invalid;
 
@@ -14,7 +13,6 @@ use self::steps::{Kept, quoted};
 use self::tokens::Tokens;
 use crate::journey::placeholders;
 use crate::parse::{JOURNEY_STEPS_MAX, parse_journey};
-use crate::protocol::Protocol;
 use crate::url::{self, Url};
 use crate::validate_http;
 
@@ -44,7 +42,7 @@ pub fn import(name: &str, text: &str) -> Result<Imported, Invalid> {
     for (entry, number) in entries.iter().zip(1..) {
         let place = |error: Invalid| error.of(&format!("entry {number} of `log.entries`"));
         validate_http::method(&entry.request.method).map_err(place)?;
-        let url = url::parse(&entry.request.url).ok().filter(|url| is_http(url.protocol));
+        let url = url::parse(&entry.request.url).ok().filter(|url| url.protocol.has_path());
         let host = url.as_ref().map(|url| url.host.as_str());
         let is_elsewhere = |host: &str| kept.first().is_some_and(|first| site(&first.url.host) != site(host));
         let why = match (&url, host) {
@@ -74,32 +72,36 @@ pub fn import(name: &str, text: &str) -> Result<Imported, Invalid> {
     }
     let targets = targets(kept.iter().map(|one| &one.url));
     for one in &mut kept {
-        one.target = targets
-            .iter()
-            .find(|target| target.1 == one.url.origin())
-            .map_or_else(String::new, |target| target.0.clone());
+        let target = targets.iter().find(|target| target.1 == one.url.origin());
+        one.target = target.map_or_else(String::new, |target| target.0.clone());
     }
     let reserved = targets.iter().map(|target| target.0.as_str()).chain(["number", "random", placeholders::OPEN]);
     let mut tokens = Tokens::new(reserved.map(str::to_owned).collect());
     let steps = steps::written(&kept, &mut tokens);
-    let mut missing = String::new();
+    let mut text = format!("# {} of {} requests of a browser's recording.\n", kept.len(), entries.len());
+    for (why, count) in &left_out {
+        text += &format!("# Left out: {why} ({count})\n");
+    }
     if kept.iter().all(|one| one.entry.response.text().is_empty()) {
-        missing += "# The recording has no response bodies, so no values were found in them.\n";
+        text += "# The recording has no response bodies, so no values were found in them.\n";
     }
     if kept.iter().all(|one| one.entry.has_no_credentials()) {
-        missing += "# The recording has no cookies and no `Authorization`. Chromium omits them unless it exports HAR with \
-                    sensitive data.\n";
+        text += "# The recording has no cookies and no `Authorization`. Chromium omits them unless it exports HAR with \
+                 sensitive data.\n";
     }
-    let text = head(name, entries.len(), kept.len(), &left_out, &missing, &targets, &steps) + &steps;
+    let named = targets.iter().map(|(name, origin)| format!("{name} = {}", quoted(origin))).collect::<Vec<_>>();
+    text += "# `# guess` marks guessed sources of values; check each of them.\n\n";
+    text += &format!("name = {}\ntargets = {{ {} }}\n", quoted(name), named.join(", "));
+    let open = placeholders::OPEN;
+    if steps.contains(&format!("{{{open}}}")) {
+        text += &format!("let = {{ {open} = \"{{\" }} # for literal braces\n");
+    }
+    text += &steps;
     parse_journey(&text).map_err(|found| {
         let first = found.first().map(ToString::to_string).unwrap_or_default();
         Invalid::new(format!("the recording makes no valid journey: {first}"))
     })?;
     Ok(Imported { text, recorded: entries.len(), steps: kept.len(), values: tokens.len() })
-}
-
-fn is_http(protocol: Protocol) -> bool {
-    matches!(protocol, Protocol::Http | Protocol::Https)
 }
 
 /// The part of a host that its subdomains share, such as `shop.example` of `api.shop.example`.
@@ -132,30 +134,6 @@ fn targets<'u>(urls: impl Iterator<Item = &'u Url>) -> Vec<(String, String)> {
         targets.push((name, origin));
     }
     targets
-}
-
-fn head(
-    name: &str,
-    recorded: usize,
-    count: usize,
-    left_out: &BTreeMap<String, usize>,
-    missing: &str,
-    targets: &[(String, String)],
-    steps: &str,
-) -> String {
-    let mut out = format!("# {count} of {recorded} requests of a browser's recording.\n");
-    for (why, count) in left_out {
-        let _ = writeln!(out, "# Left out: {why} ({count})");
-    }
-    out += missing;
-    out += "# `# guess` marks guessed sources of values; check each of them.\n\n";
-    let targets = targets.iter().map(|(name, origin)| format!("{name} = {}", quoted(origin)));
-    let _ = writeln!(out, "name = {}\ntargets = {{ {} }}", quoted(name), targets.collect::<Vec<_>>().join(", "));
-    let open = placeholders::OPEN;
-    if steps.contains(&format!("{{{open}}}")) {
-        let _ = writeln!(out, "let = {{ {open} = \"{{\" }} # for literal braces");
-    }
-    out
 }
 
 #[cfg(test)]

@@ -1,8 +1,11 @@
 //! Validates methods, request targets, fields and statuses, so that none can change the framing of a message.
 
+use std::borrow::Cow;
+
 use config::nearest::nearest;
 use config::node::{Node, Value};
 use config::{Invalid, Report};
+use percent_encoding::percent_decode_str;
 
 use crate::request_values;
 use crate::spec::{Connection, HttpRequest};
@@ -278,25 +281,13 @@ pub(crate) fn bounded(what: &str, text: &str) -> Result<(), Invalid> {
 
 /// Percent-encodes a character: each UTF-8 byte as `%XX`.
 pub fn percent_encoded(character: char) -> String {
-    let mut bytes = [0; 4];
-    character.encode_utf8(&mut bytes).bytes().map(|byte| format!("%{byte:02X}")).collect()
+    character.to_string().bytes().map(|byte| format!("%{byte:02X}")).collect()
 }
 
 /// Decodes percent escapes and, in forms, `+`. Leaves other characters unchanged.
 pub fn percent_decoded(text: &str, is_form: bool) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, after @ ..] = rest {
-        let digits = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
-        let escaped = digits.filter(|_| *first == b'%').and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        bytes.push(match (first, escaped) {
-            (_, Some(byte)) => byte,
-            (b'+', _) if is_form => b' ',
-            (other, _) => *other,
-        });
-        rest = if escaped.is_some() { &after[2..] } else { after };
-    }
-    String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
+    let spaced = if is_form { Cow::Owned(text.replace('+', " ")) } else { Cow::Borrowed(text) };
+    percent_decode_str(&spaced).decode_utf8().map_or_else(|_| text.to_owned(), Cow::into_owned)
 }
 
 fn nearest_header(text: &str) -> Option<&'static str> {

@@ -4,10 +4,9 @@ use std::borrow::Cow;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use serde_json::Value;
-
-use crate::validate_http;
 
 #[derive(Debug, Deserialize)]
 pub(super) struct Archive {
@@ -87,6 +86,8 @@ struct Content {
     encoding: String,
 }
 
+/// Characters that forms encode.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 const DAY_MS: f64 = 86_400_000.0;
 const STATIC_KINDS: [&str; 7] = ["stylesheet", "script", "image", "font", "media", "manifest", "texttrack"];
 const STATIC_TYPES: [&str; 6] = ["image/", "font/", "audio/", "video/", "text/css", "application/font"];
@@ -145,11 +146,7 @@ impl PostData {
             let fields = self.params.iter().map(|param| (param.name.clone(), param.value.clone()));
             return Value::Object(fields.collect()).to_string().into();
         }
-        let encoded = |text: &str| {
-            let is_plain = |char: char| char.is_ascii_alphanumeric() || "-._~".contains(char);
-            let encode = |char| if is_plain(char) { char.to_string() } else { validate_http::percent_encoded(char) };
-            text.chars().map(encode).collect::<String>()
-        };
+        let encoded = |text: &str| utf8_percent_encode(text, RESERVED).to_string();
         let value = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let pairs = self.params.iter().map(|pair| format!("{}={}", encoded(&pair.name), encoded(&value(&pair.value))));
         pairs.collect::<Vec<_>>().join("&").into()

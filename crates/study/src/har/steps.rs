@@ -1,7 +1,5 @@
 //! Turns recorded requests into the steps of a journey.
 
-use std::fmt::Write as _;
-
 use regex::Regex;
 use serde_json::Value;
 
@@ -27,66 +25,80 @@ pub(super) struct Kept<'h> {
     pub(super) target: String,
 }
 
-/// A step without the values that later steps take from its response.
-#[derive(Debug, Default)]
-struct Draft {
-    notes: Vec<String>,
-    name: Option<String>,
-    url: String,
-    think_s: Option<f64>,
-    method: String,
-    headers: Vec<(String, String)>,
-    body: Option<String>,
-    status: Option<i64>,
-}
-
 /// Writes the steps as TOML, with the values that they take.
 pub(super) fn written(kept: &[Kept<'_>], tokens: &mut Tokens) -> String {
-    let mut drafts = Vec::new();
+    let mut steps = Vec::new();
     let mut ended: Option<&Entry> = None;
     for (at, one) in kept.iter().enumerate() {
         let pause_ms = ended.and_then(|ended| one.entry.pause_ms(ended));
         if ended.is_none_or(|ended| one.entry.ends_after(ended)) {
             ended = Some(one.entry);
         }
-        let mut draft = Draft { think_s: pause_ms.and_then(think_s), ..draft(at, kept, tokens) };
-        let status = one.entry.response.status;
-        draft.status = (!(200..=299).contains(&status) && status != 304).then_some(status);
-        drafts.push(draft);
+        steps.push(step(at, kept, pause_ms, tokens));
         tokens.add(at, path_of(&one.url), &one.entry.response);
     }
-    drafts.iter().enumerate().map(|(at, draft)| draft.toml(at, tokens)).collect()
-}
-
-fn think_s(pause_ms: f64) -> Option<f64> {
-    (THINK_LEAST_MS..=THINK_MOST_MS).contains(&pause_ms).then(|| (pause_ms / 100.0).round() / 10.0)
+    // Only later steps tell which values a step takes.
+    let with_end = |(at, mut step): (usize, String)| {
+        let mut taken = tokens.taken(at).map(|taken| (taken.name.as_str(), taken.source.as_str())).peekable();
+        if taken.peek().is_some() {
+            step += &format!("take = {} # guess\n", table(taken));
+        }
+        let status = kept[at].entry.response.status;
+        if !(200..=299).contains(&status) && status != 304 {
+            step += &format!("expect = {{ status = {status} }}\n");
+        }
+        step
+    };
+    steps.into_iter().enumerate().map(with_end).collect()
 }
 
 fn path_of(url: &Url) -> &str {
     url.target.split('?').next().unwrap_or_default()
 }
 
-fn draft(at: usize, kept: &[Kept<'_>], tokens: &mut Tokens) -> Draft {
+/// The lines of a step up to its body.
+fn step(at: usize, kept: &[Kept<'_>], pause_ms: Option<f64>, tokens: &mut Tokens) -> String {
     let Kept { entry, url, target } = &kept[at];
-    let Request { method, post_data, .. } = &entry.request;
-    let mut draft = Draft { method: method.clone(), ..Draft::default() };
+    let method = &entry.request.method;
     let location = location(at, kept, tokens);
     let is_named = location.is_some();
-    draft.url = location.unwrap_or_else(|| format!("{{{target}}}{}", url_template(&url.target, tokens)));
-    if is_named || draft.url.len() + method.len() > NAME_MAX_BYTES {
-        draft.name = Some(format!("{method} {}", path_of(url)).chars().take(NAME_MAX_BYTES).collect());
+    let template = location.unwrap_or_else(|| format!("{{{target}}}{}", url_template(&url.target, tokens)));
+    let mut notes = Vec::new();
+    let headers = headers(&entry.request, kept, tokens, &mut notes);
+    let body = body(&entry.request, tokens, &mut notes);
+    let mut out = "\n[[step]]\n".to_owned();
+    notes.iter().for_each(|note| out += &format!("# {note}\n"));
+    let mut line = |key: &str, value: String| out += &format!("{key} = {value}\n");
+    if is_named || template.len() + method.len() > NAME_MAX_BYTES {
+        let name = format!("{method} {}", path_of(url)).chars().take(NAME_MAX_BYTES).collect::<String>();
+        line("name", quoted(&name));
     }
-    draft.headers = headers(&entry.request, kept, tokens, &mut draft.notes);
-    let Some((data, text)) = post_data.as_ref().map(|data| (data, data.text())).filter(|data| !data.1.is_empty())
-    else {
-        return draft;
-    };
+    line("url", quoted(&template));
+    if let Some(pause_ms) = pause_ms.filter(|pause_ms| (THINK_LEAST_MS..=THINK_MOST_MS).contains(pause_ms)) {
+        line("think", format!("\"{}s\"", (pause_ms / 100.0).round() / 10.0));
+    }
+    if method != "GET" {
+        line("method", quoted(method));
+    }
+    if !headers.is_empty() {
+        line("headers", table(headers.iter().map(|(name, value)| (name.as_str(), value.as_str()))));
+    }
+    if let Some(body) = body {
+        line("body", quoted(&body));
+    }
+    out
+}
+
+fn body(request: &Request, tokens: &mut Tokens, notes: &mut Vec<String>) -> Option<String> {
+    let data = request.post_data.as_ref()?;
+    let text = data.text();
     if text.contains('\0') {
-        draft.notes.push("left out: the body, which is not a text".to_owned());
-        return draft;
+        notes.push("left out: the body, which is not a text".to_owned());
+        return None;
     }
     let media_type = data.mime_type.to_ascii_lowercase();
     let (body, names) = match serde_json::from_str::<Value>(&text) {
+        _ if text.is_empty() => return None,
         _ if media_type.starts_with("multipart/form-data") => multipart_template(&text, tokens),
         _ if media_type.contains("x-www-form-urlencoded") => {
             (pairs_template(&text, tokens), pairs(&text).map(|pair| pair.0.to_owned()).collect())
@@ -96,10 +108,9 @@ fn draft(at: usize, kept: &[Kept<'_>], tokens: &mut Tokens) -> Draft {
     };
     let is_secret = |name: &String| name.to_ascii_lowercase().contains("passw");
     if names.iter().any(is_secret) {
-        draft.notes.push("recorded: a user and a password; `{number}` or `let` can vary them".to_owned());
+        notes.push("recorded: a user and a password; `{number}` or `let` can vary them".to_owned());
     }
-    draft.body = Some(body);
-    draft
+    Some(body)
 }
 
 /// The URL as a placeholder for the `Location` of an earlier response; `None` if no `Location` is this URL.
@@ -239,42 +250,6 @@ fn headers(
         headers.push((header.name.clone(), format!("{scheme}{template}")));
     }
     headers
-}
-
-impl Draft {
-    fn toml(&self, at: usize, tokens: &Tokens) -> String {
-        let mut out = "\n[[step]]\n".to_owned();
-        for note in &self.notes {
-            let _ = writeln!(out, "# {note}");
-        }
-        let mut line = |key: &str, value: String| {
-            let _ = writeln!(out, "{key} = {value}");
-        };
-        if let Some(name) = &self.name {
-            line("name", quoted(name));
-        }
-        line("url", quoted(&self.url));
-        if let Some(think_s) = self.think_s {
-            line("think", format!("\"{think_s}s\""));
-        }
-        if self.method != "GET" {
-            line("method", quoted(&self.method));
-        }
-        if !self.headers.is_empty() {
-            line("headers", table(self.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()))));
-        }
-        if let Some(body) = &self.body {
-            line("body", quoted(body));
-        }
-        let mut taken = tokens.taken(at).peekable();
-        if taken.peek().is_some() {
-            line("take", format!("{} # guess", table(taken.map(|taken| (taken.name.as_str(), taken.source.as_str())))));
-        }
-        if let Some(status) = self.status {
-            line("expect", format!("{{ status = {status} }}"));
-        }
-        out
-    }
 }
 
 fn table<'t>(entries: impl Iterator<Item = (&'t str, &'t str)>) -> String {
