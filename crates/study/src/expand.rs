@@ -20,9 +20,9 @@ use config::{Diagnostic, Invalid, Place, Report};
 use factor_levels::Factor;
 use subject::Cpus;
 
+use crate::parse::{Profile, Study, in_profile};
 use crate::plan::{Design, LoadPlan, Plan, Point};
 use crate::section_at_design_point::{Section, Setting, Settings};
-use crate::study_and_profiles::{Profile, Study, in_profile};
 use crate::{factor_placeholders, keys, set_overrides};
 
 pub(crate) use subject::check_variants;

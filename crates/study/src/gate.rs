@@ -12,8 +12,8 @@ use config::units;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::level::Level;
 use crate::metric::{Metric, share_text};
+use crate::plan::Level;
 
 const TEXT_MAX_BYTES: usize = 256;
 

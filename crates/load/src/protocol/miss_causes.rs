@@ -137,7 +137,7 @@ impl Keys {
             population: if workload.trace.is_some() { KEYS_MAX } else { workload.keys.count },
             partition: u64::from(index),
             partitions: u64::from(workers),
-            timed: workload.trace.as_ref().map_or(!workload.ttl.is_empty(), |trace| trace.format.has_ttl()),
+            timed: workload.trace.as_ref().map_or(!workload.ttl.is_empty(), |trace| trace.format.has_writes()),
             words: Vec::new(),
             ends: Vec::new(),
         }

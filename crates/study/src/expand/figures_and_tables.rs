@@ -35,8 +35,12 @@ fn figure(figure: &Section, factors: &[Factor], trials: &TrialRule) -> Option<Ve
     if kind == FigureKind::Interaction && x.is_some() && x.map(|x| &x.name) == series.map(|series| &series.name) {
         figure.mistake("series", "an interaction needs two factors, `x` and `series`", None);
     }
-    if y.len() > 1 && kind != FigureKind::Interaction {
-        check_several(figure, kind);
+    let has_several = y.len() > 1 && kind != FigureKind::Interaction;
+    let is_timeline = has_several && kind == FigureKind::Timeline;
+    figure.rule(is_timeline, "y", "a timeline has only one metric", "draw one figure per metric");
+    if has_several && figure.has("series") {
+        let hint = "use the factor as `facet`: one panel per level".to_owned();
+        figure.mistake("series", "several metrics on `y` are the series, so `series` cannot be set", hint);
     }
     let name = |factor: &Factor| factor.name.clone();
     let is_curve = kind == FigureKind::MissRatio;
@@ -93,14 +97,6 @@ fn check_capacities(figure: &Section, wanted: &Figure, x: &Factor) {
             format!("a miss-ratio curve needs memory limits on `x`, but factor `{}` has the level `{level}`", x.name);
         let hint = "use levels such as `250kB`, or numbers and `unit = \"MiB\"`".to_owned();
         figure.mistake("x", message, hint);
-    }
-}
-
-fn check_several(figure: &Section, kind: FigureKind) {
-    figure.rule(kind == FigureKind::Timeline, "y", "a timeline has only one metric", "draw one figure per metric");
-    if figure.has("series") {
-        let hint = "use the factor as `facet`: one panel per level".to_owned();
-        figure.mistake("series", "several metrics on `y` are the series, so `series` cannot be set", hint);
     }
 }
 

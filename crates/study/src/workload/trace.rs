@@ -40,7 +40,8 @@ pub const FORMATS: [(&str, Format); 4] = [
 ];
 
 impl Format {
-    /// Whether records can be writes. Without writes, a value is stored only after a read that missed.
+    /// Whether records can be writes and have times to live. Without writes, a value is stored only after a read that
+    /// missed.
     pub fn has_writes(self) -> bool {
         matches!(self, Format::Twitter | Format::MetaKv)
     }
@@ -48,11 +49,6 @@ impl Format {
     /// Whether records have value lengths.
     pub fn has_lengths(self) -> bool {
         self != Format::Plain
-    }
-
-    /// Whether records can have times to live.
-    pub fn has_ttl(self) -> bool {
-        matches!(self, Format::Twitter | Format::MetaKv)
     }
 
     /// Name of the format in a study.
@@ -265,6 +261,17 @@ fn plain(line: &[u8]) -> Result<Access<'_>, String> {
     Ok(Access::read(key))
 }
 
+/// The access with these columns, which Twitter and Meta have in common.
+fn access<'a>(key: &'a [u8], action: Action, value_bytes: u32, ttl: u64) -> Result<Access<'a>, String> {
+    if key.is_empty() {
+        return Err("no key".to_owned());
+    }
+    let ttl_s = u32::try_from(ttl).map_err(|_| format!("a TTL of {ttl} s does not fit 32 bits"))?;
+    // A read that missed has no value and is recorded with 0 bytes.
+    let value_bytes = Some(value_bytes).filter(|bytes| *bytes > 0 || action == Action::Set);
+    Ok(Access { action, value_bytes, ttl_s: Some(ttl_s).filter(|ttl_s| *ttl_s > 0), ..Access::read(key) })
+}
+
 /// Parses a line of Twitter's format. Keys may contain commas, so columns are counted from the end.
 fn twitter(line: &[u8]) -> Result<Access<'_>, String> {
     let few = || "fewer than the 7 columns `time,key,key bytes,value bytes,client,operation,TTL`".to_owned();
@@ -280,25 +287,11 @@ fn twitter(line: &[u8]) -> Result<Access<'_>, String> {
         b"delete" => Action::Delete,
         other => return Err(format!("unknown operation `{}`", other.escape_ascii())),
     };
-    if key.is_empty() {
-        return Err("no key".to_owned());
-    }
     Ok(Access {
         time_s: Some(number(time, "time")?),
-        action,
         key_bytes: Some(small(key_bytes, "key bytes")?),
-        // A read that missed has no value and is recorded with 0 bytes.
-        value_bytes: Some(small(value_bytes, "value bytes")?).filter(|bytes| *bytes > 0 || action == Action::Set),
-        ttl_s: ttl_of(ttl)?,
-        ..Access::read(key)
+        ..access(key, action, small(value_bytes, "value bytes")?, ttl)?
     })
-}
-
-fn ttl_of(ttl: u64) -> Result<Option<u32>, String> {
-    match ttl {
-        0 => Ok(None),
-        ttl => u32::try_from(ttl).map(Some).map_err(|_| format!("a TTL of {ttl} s does not fit 32 bits")),
-    }
 }
 
 fn columns(line: &[u8]) -> Result<Columns, String> {
@@ -329,10 +322,6 @@ fn meta<'a>(line: &'a [u8], columns: &Columns) -> Result<Access<'a>, String> {
         b"DELETE" | b"delete" => Action::Delete,
         other => return Err(format!("unknown operation `{}`", other.escape_ascii())),
     };
-    let key = column(columns.key);
-    if key.is_empty() {
-        return Err("no key".to_owned());
-    }
     let repeat = columns.op_count.map_or(Ok(1), |index| number(column(index), "op_count"))?;
     if !(1..=REPEAT_MAX).contains(&repeat) {
         return Err(format!("op_count is {repeat}, expected 1 to {REPEAT_MAX}"));
@@ -340,12 +329,9 @@ fn meta<'a>(line: &'a [u8], columns: &Columns) -> Result<Access<'a>, String> {
     let ttl = columns.ttl.map_or(Ok(0), |index| number(column(index), "ttl"))?;
     Ok(Access {
         time_s: columns.time.map(|index| number(column(index), "op_time")).transpose()?,
-        action,
         key_bytes: columns.key_size.map(|index| small(column(index), "key_size")).transpose()?,
-        value_bytes: Some(small(column(columns.size), "size")?).filter(|bytes| *bytes > 0 || action == Action::Set),
-        ttl_s: ttl_of(ttl)?,
         repeat,
-        ..Access::read(key)
+        ..access(column(columns.key), action, small(column(columns.size), "size")?, ttl)?
     })
 }
 
