@@ -296,7 +296,7 @@ impl<'a, F: Fill> Section<'a, F> {
             _ => return self.wrong_type(&found, &format!("the name of a {what}")),
         };
         let choice = words.iter().find(|(known, _)| known == word).map(|(_, choice)| *choice);
-        choice.or_else(|| self.unknown(found.place, what, word, words.iter().map(|(known, _)| *known)))
+        choice.or_else(|| self.unknown(found.place, what, word, &words.iter().map(|word| word.0).collect::<Vec<_>>()))
     }
 
     /// Reads a declared word. `None` if there is neither a value nor a default, or after reporting an invalid value.
@@ -320,20 +320,15 @@ impl<'a, F: Fill> Section<'a, F> {
             };
             match known.iter().find(|known| *known == word) {
                 Some(word) if all.contains(word) => mistake(format!("duplicate {what} `{word}`")),
-                found => all.extend(found.or_else(|| self.unknown(*place, what, word, known.iter().copied()))),
+                found => all.extend(found.or_else(|| self.unknown(*place, what, word, &known))),
             }
         }
         Some(all)
     }
 
-    fn unknown<'k, T>(
-        &self,
-        place: Place,
-        what: &str,
-        word: &str,
-        known: impl IntoIterator<Item = &'k str> + Clone,
-    ) -> Option<T> {
-        self.report.mistake(place, format!("unknown {what} `{}`", word.escape_debug()), suggestion(word, known));
+    fn unknown<T>(&self, place: Place, what: &str, word: &str, known: &[&str]) -> Option<T> {
+        let hint = suggestion(word, known.iter().copied());
+        self.report.mistake(place, format!("unknown {what} `{}`", word.escape_debug()), hint);
         None
     }
 

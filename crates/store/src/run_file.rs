@@ -236,10 +236,7 @@ pub fn read(file: impl Read, mut each: impl FnMut(u64, Line<'_>) -> Result<()>) 
 }
 
 /// Reads a file like [`read`], but reads and decompresses in a second thread, in parallel with `each`.
-pub(crate) fn read_beside(
-    file: impl Read + Send,
-    mut each: impl FnMut(u64, Line<'_>) -> Result<()>,
-) -> Result<Content> {
+pub(crate) fn read_beside(file: impl Read + Send, mut each: impl FnMut(u64, Line) -> Result<()>) -> Result<Content> {
     std::thread::scope(|scope| {
         let (sender, lines) = sync_channel::<(u64, bool, String)>(LINES_AHEAD);
         let reader = scope.spawn(move || {

@@ -103,11 +103,9 @@ pub fn parse_clients(text: &str) -> Result<Vec<Stage>, Invalid> {
     parse_with(text, count, CLIENTS_EXAMPLE)
 }
 
-fn parse_with(
-    text: &str,
-    value: impl Fn(&str) -> Result<f64, Invalid>,
-    example: &'static str,
-) -> Result<Vec<Stage>, Invalid> {
+type ParseValue = fn(&str) -> Result<f64, Invalid>;
+
+fn parse_with(text: &str, value: ParseValue, example: &'static str) -> Result<Vec<Stage>, Invalid> {
     if text.len() > TEXT_MAX_BYTES {
         return Err(Invalid::new(format!("{} bytes, at most {TEXT_MAX_BYTES} allowed", text.len())));
     }
@@ -116,8 +114,8 @@ fn parse_with(
         Some((parts, time)) => (parts, Some(time_ns(time)?)),
         None => (text, None),
     };
-    let stages =
-        parts.split(',').map(|part| stage(part.trim(), each_ns, &value, example)).collect::<Result<Vec<_>, _>>()?;
+    let stages = parts.split(',').map(|part| stage(part.trim(), each_ns, value, example));
+    let stages = stages.collect::<Result<Vec<_>, _>>()?;
     check(&stages)?;
     Ok(stages)
 }
@@ -135,12 +133,7 @@ pub fn text(stages: &[Stage]) -> String {
     stages.iter().map(part).collect::<Vec<_>>().join(", ")
 }
 
-fn stage(
-    part: &str,
-    each_ns: Option<u64>,
-    value: &impl Fn(&str) -> Result<f64, Invalid>,
-    example: &'static str,
-) -> Result<Stage, Invalid> {
+fn stage(part: &str, each_ns: Option<u64>, value: ParseValue, example: &'static str) -> Result<Stage, Invalid> {
     let timed = part.split_once(" for ").or_else(|| part.split_once(" over "));
     let (values, duration_ns) = match (timed, each_ns) {
         (Some((values, time)), None) => (values, time_ns(time)?),

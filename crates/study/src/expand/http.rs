@@ -14,6 +14,8 @@ use crate::section_at_design_point::Section;
 use crate::spec::{ClientCertificate, Connection, Expect, Http2Settings, HttpRequest, Protocol, Tls};
 use crate::validate_http;
 
+type Values = BTreeMap<String, String>;
+
 const REQUESTS_MAX: usize = 1000;
 
 pub(super) fn check_keys(load: &Section) {
@@ -102,7 +104,7 @@ fn check_grpc(load: &Section, requests: &mut [HttpRequestPlan]) {
     }
 }
 
-fn mix(load: &Section, values: &BTreeMap<String, String>, connection: Connection) -> Vec<HttpRequestPlan> {
+fn mix(load: &Section, values: &Values, connection: Connection) -> Vec<HttpRequestPlan> {
     if !load.has("request") {
         return vec![request(load, &[], values, connection)];
     }
@@ -121,12 +123,7 @@ fn mix(load: &Section, values: &BTreeMap<String, String>, connection: Connection
 }
 
 /// Reads a request from `[load]` or `[[load.request]]`. Its own headers override the `common` ones.
-fn request(
-    section: &Section,
-    common: &[(String, String)],
-    values: &BTreeMap<String, String>,
-    connection: Connection,
-) -> HttpRequestPlan {
+fn request(section: &Section, common: &[(String, String)], values: &Values, connection: Connection) -> HttpRequestPlan {
     let own = headers(section);
     let is_own = |name: &str| own.iter().any(|(own, _)| own.eq_ignore_ascii_case(name));
     let common = common.iter().filter(|(name, _)| !is_own(name)).cloned().collect::<Vec<_>>();
@@ -178,8 +175,8 @@ fn without_file(plan: &HttpRequestPlan) -> HttpRequest {
     HttpRequest { weight, method, target, headers, body, name: None }
 }
 
-fn named_values(load: &Section) -> BTreeMap<String, String> {
-    let Some(table) = load.section("values") else { return BTreeMap::new() };
+fn named_values(load: &Section) -> Values {
+    let Some(table) = load.section("values") else { return Values::new() };
     let form = |name: &str| {
         table
             .text_as(name, |form| request_values::check_named(name, form).map(|()| form.to_owned()))
@@ -251,7 +248,7 @@ fn tls(load: &Section, protocol: Protocol) -> Option<Tls> {
     Some(Tls { server_name, insecure, ca_file, client, resume: load.flag("resume").unwrap_or_default() })
 }
 
-fn expect(load: &Section, values: &BTreeMap<String, String>, requests: &[HttpRequestPlan]) -> Expect {
+fn expect(load: &Section, values: &Values, requests: &[HttpRequestPlan]) -> Expect {
     let is_head = requests.iter().any(|request| request.method == "HEAD");
     let of_bodies = ["expect_body", "expect_json", "expect_matches", "expect_length"];
     for key in of_bodies.iter().filter(|key| is_head && load.has(key)) {

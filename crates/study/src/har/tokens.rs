@@ -62,8 +62,8 @@ impl Tokens {
         match serde_json::from_str::<Value>(&body) {
             Ok(json @ (Value::Object(_) | Value::Array(_))) => {
                 let parent = url_path.rsplit('/').find(|part| !part.is_empty()).unwrap_or_default();
-                let mut left = VALUES_MAX;
-                self.add_leaves(step, &json, ("body".to_owned(), parent.to_owned(), String::new()), 0, &mut left);
+                let body = Leaf { step, path: "body".to_owned(), key: String::new(), parent: parent.to_owned() };
+                self.add_leaves(body, &json, 0, &mut { VALUES_MAX });
             }
             _ if body.is_empty() => {}
             _ => self.texts.push((step, body.into_owned())),
@@ -85,34 +85,25 @@ impl Tokens {
         }
     }
 
-    fn add_leaves(
-        &mut self,
-        step: usize,
-        json: &Value,
-        (path, parent, key): (String, String, String),
-        depth: usize,
-        left: &mut usize,
-    ) {
+    fn add_leaves(&mut self, leaf: Leaf, json: &Value, depth: usize, left: &mut usize) {
         let Some(fewer) = left.checked_sub(1).filter(|_| depth < DEPTH_MAX) else { return };
         *left = fewer;
+        let child = |path: String, key: &str, parent: &str| {
+            let (key, parent) = (key.to_owned(), parent.to_owned());
+            Leaf { step: leaf.step, path, key, parent }
+        };
         let text = match json {
             Value::Object(fields) => {
-                let parent = if key.is_empty() { parent } else { key };
+                let parent = if leaf.key.is_empty() { &leaf.parent } else { &leaf.key };
                 for (name, value) in fields {
-                    self.add_leaves(
-                        step,
-                        value,
-                        (format!("{path}.{name}"), parent.clone(), name.clone()),
-                        depth + 1,
-                        left,
-                    );
+                    self.add_leaves(child(format!("{}.{name}", leaf.path), name, parent), value, depth + 1, left);
                 }
                 return;
             }
             Value::Array(items) => {
                 for (at, value) in items.iter().enumerate() {
-                    let place = (format!("{path}[{at}]"), parent.clone(), key.clone());
-                    self.add_leaves(step, value, place, depth + 1, left);
+                    let item = child(format!("{}[{at}]", leaf.path), &leaf.key, &leaf.parent);
+                    self.add_leaves(item, value, depth + 1, left);
                 }
                 return;
             }
@@ -120,8 +111,8 @@ impl Tokens {
             Value::Number(number) if !number.is_f64() => number.to_string(),
             Value::Number(_) | Value::Bool(_) | Value::Null => return,
         };
-        if reply_path::parse(&path).is_ok() && text.len() <= VALUE_MAX_BYTES {
-            self.by_value.entry(text).or_default().push(Leaf { step, path, key, parent });
+        if reply_path::parse(&leaf.path).is_ok() && text.len() <= VALUE_MAX_BYTES {
+            self.by_value.entry(text).or_default().push(leaf);
         }
     }
 

@@ -139,11 +139,8 @@ impl Reader<'_> {
         let is_once = |step: &&Section| step.flag("once") == Some(true);
         let repeated = steps.iter().flatten().skip_while(is_once).collect::<Vec<_>>();
         if repeated.is_empty() && steps.iter().any(Option::is_some) {
-            top.mistake(
-                "step",
-                "all steps have `once`",
-                "remove it from the last one: each journey needs a call".to_owned(),
-            );
+            let hint = "remove it from the last one: each journey needs a call".to_owned();
+            top.mistake("step", "all steps have `once`", hint);
         }
         for step in [steps.iter().flatten().next(), repeated.first().copied()].into_iter().flatten() {
             if step.has("when") {
