@@ -108,47 +108,36 @@ impl Calls {
             }
             let cells = line.split(',').map(str::trim).collect::<Vec<_>>();
             let line = Line { number: index + 2, names: &names, cells: &cells };
-            let mut look = |calls: &mut Calls| -> Result<(), String> {
-                let Some(rss) = rss.filter(|rss| cells.get(*rss).is_some_and(|cell| !cell.is_empty())) else {
-                    return Ok(());
-                };
-                let at_ns = at.map_or(Ok(0), |at| line.number::<u64>(at))?;
-                let from_ns = *looked_from_ns.get_or_insert(at_ns);
+            let side = side.and_then(|side| cells.get(side).copied());
+            if !servers_alone && side == Some("server") {
+                of_server.push(line.number::<u64>(own)?);
+            } else if side != Some("end") {
+                calls.own_ns.push(line.number(own)?);
+                let name = cells.get(op).copied().unwrap_or_default();
+                let known = calls.ops.iter().position(|known| known == name);
+                if known.is_none() && calls.ops.len() == OPS_MAX {
+                    return Err(format!("line {}: more than {OPS_MAX} operations", line.number));
+                }
+                let place = known.unwrap_or_else(|| {
+                    calls.ops.push(name.to_owned());
+                    calls.ops.len() - 1
+                });
+                calls.op.push(u16::try_from(place).expect("their number is bounded"));
+                for (column, values) in counts.iter().zip(&mut told) {
+                    values.extend(line.optional::<u64>(*column)?);
+                }
+                calls.m3_bytes.extend(line.optional::<i64>(extra)?);
+            }
+            if let Some(rss) = rss.filter(|rss| cells.get(*rss).is_some_and(|cell| !cell.is_empty())) {
+                let at_ns = line.optional::<u64>(at)?.unwrap_or(0);
                 calls.memory.push(MemoryAt {
                     calls: calls.len() as u64,
-                    at_ns: at_ns.saturating_sub(from_ns),
+                    at_ns: at_ns.saturating_sub(*looked_from_ns.get_or_insert(at_ns)),
                     rss_bytes: line.number(rss)?,
-                    store_bytes: store.map(|store| line.number(store)).transpose()?,
-                    store_file_bytes: store_file.map(|file| line.number(file)).transpose()?,
+                    store_bytes: line.optional(store)?,
+                    store_file_bytes: line.optional(store_file)?,
                 });
-                Ok(())
-            };
-            if side.is_some_and(|side| cells.get(side) == Some(&"end")) {
-                look(&mut calls)?;
-                continue;
             }
-            let own_ns = line.number::<u64>(own)?;
-            if !servers_alone && side.is_some_and(|side| cells.get(side) == Some(&"server")) {
-                of_server.push(own_ns);
-                look(&mut calls)?;
-                continue;
-            }
-            calls.own_ns.push(own_ns);
-            let name = cells.get(op).copied().unwrap_or_default();
-            let known = calls.ops.iter().position(|known| known == name);
-            if known.is_none() && calls.ops.len() == OPS_MAX {
-                return Err(format!("line {}: more than {OPS_MAX} operations", line.number));
-            }
-            let place = known.unwrap_or_else(|| {
-                calls.ops.push(name.to_owned());
-                calls.ops.len() - 1
-            });
-            calls.op.push(u16::try_from(place).expect("their number is bounded"));
-            for (column, values) in counts.iter().zip(&mut told) {
-                values.extend(column.map(|column| line.number::<u64>(column)).transpose()?);
-            }
-            calls.m3_bytes.extend(extra.map(|column| line.number::<i64>(column)).transpose()?);
-            look(&mut calls)?;
         }
         calls.own_ns.iter_mut().zip(of_server).for_each(|(own, other)| *own = own.saturating_add(other));
         [calls.waited_ns, calls.m1a_bytes, calls.m1b_bytes, calls.m2_bytes, calls.entries, calls.store_bytes] = told;
@@ -163,6 +152,10 @@ struct Line<'a> {
 }
 
 impl Line<'_> {
+    fn optional<T: std::str::FromStr>(&self, column: Option<usize>) -> Result<Option<T>, String> {
+        column.map(|column| self.number(column)).transpose()
+    }
+
     fn number<T: std::str::FromStr>(&self, column: usize) -> Result<T, String> {
         let cell = self.cells.get(column).copied().unwrap_or_default();
         cell.parse().map_err(|_| {
