@@ -10,7 +10,8 @@ use crate::place::{Place, line_and_column};
 /// The errors found so far in a file and its `--set`s.
 #[derive(Debug)]
 pub struct Report<'a> {
-    whole: &'a str,
+    /// Name of the file with its article, such as `the study`.
+    pub(crate) whole: &'a str,
     text: &'a str,
     sets: &'a [String],
     found: RefCell<BTreeMap<(Place, String), Option<String>>>,
@@ -61,11 +62,6 @@ impl<'a> Report<'a> {
     /// Number of errors so far.
     pub fn count(&self) -> usize {
         self.found.borrow().len()
-    }
-
-    /// Name of the file with its article, such as `the study`.
-    pub fn whole(&self) -> &'a str {
-        self.whole
     }
 
     /// Whether the file has syntax errors, so that any key may be missing.

@@ -1,7 +1,6 @@
 //! Escapes untrusted strings for logs, pages and terminals, so that they neither send commands nor reorder text.
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
 
 /// Whether a character may reach a terminal or page unchanged. Excluded are control characters except LF and tab, and
 /// invisible or reordering characters (Unicode TR 36, section 2.10).
@@ -20,20 +19,13 @@ pub fn text(text: &str) -> Cow<'_, str> {
     if text.chars().all(is_printable) {
         return Cow::Borrowed(text);
     }
-    let mut out = String::with_capacity(text.len() + 16);
-    let mut rest = text.chars().peekable();
-    while let Some(c) = rest.next() {
-        match c {
-            c if is_printable(c) => out.push(c),
-            '\r' if rest.peek() == Some(&'\n') => {}
-            '\r' => out.push_str("\\r"),
-            c if u32::from(c) < 0x20 => {
-                write!(out, "\\x{:02x}", u32::from(c)).expect("writing to a string cannot fail")
-            }
-            c => c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| out.push_str(&format!("\\u{unit:04x}"))),
-        }
-    }
-    Cow::Owned(out)
+    let escape = |c: char| match c {
+        c if is_printable(c) => c.to_string(),
+        '\r' => "\\r".to_owned(),
+        c if u32::from(c) < 0x20 => format!("\\x{:02x}", u32::from(c)),
+        c => c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect(),
+    };
+    Cow::Owned(text.replace("\r\n", "\n").chars().map(escape).collect())
 }
 
 /// Escapes a string like [`text`], and also LF and tab, so that the result is one line.

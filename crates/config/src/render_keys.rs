@@ -150,10 +150,9 @@ pub fn help(root: &'static Keys, name: Option<&str>, heading: fn(&Keys) -> Strin
 pub fn schema(root: &'static Keys, title: &str, is_needed: fn(&Keys, &Key) -> bool) -> Value {
     let definitions = tables(root).into_iter().skip(1).map(|keys| (reference(keys), object(keys, is_needed)));
     let mut schema = object(root, is_needed);
-    let all = schema.as_object_mut().expect("it is an object");
-    all.insert("$schema".to_owned(), json!("https://json-schema.org/draft/2020-12/schema"));
-    all.insert("title".to_owned(), json!(title));
-    all.insert("$defs".to_owned(), Value::Object(definitions.collect()));
+    schema["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
+    schema["title"] = json!(title);
+    schema["$defs"] = Value::Object(definitions.collect());
     schema
 }
 
@@ -164,9 +163,7 @@ fn reference(keys: &Keys) -> String {
 fn object(keys: &'static Keys, is_needed: fn(&Keys, &Key) -> bool) -> Value {
     let property = |key: &Key| {
         let mut schema = of_kind(&key.kind, keys);
-        if let Value::Object(schema) = &mut schema {
-            schema.insert("description".to_owned(), json!(key.text));
-        }
+        schema["description"] = json!(key.text);
         (key.name.to_owned(), schema)
     };
     let required = keys.keys.iter().filter(|key| key.missing == Missing::Mistake && is_needed(keys, key));

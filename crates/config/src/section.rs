@@ -148,7 +148,7 @@ impl<'a, F: Fill> Section<'a, F> {
     pub fn required(&self, key: &str) {
         if !self.has(key) {
             let example = self.declared(key).example;
-            let owner = if self.name.is_empty() { self.report.whole().to_owned() } else { format!("`{}`", self.name) };
+            let owner = if self.name.is_empty() { self.report.whole.to_owned() } else { format!("`{}`", self.name) };
             self.report.missing(self.place, format!("{owner} has no `{key}`"), format!("add `{key} = {example}`"));
         }
     }

@@ -2,8 +2,6 @@
 
 use crate::diagnostic::Invalid;
 
-const DURATION_UNITS: &str = "ns, us, ms, s, m, h";
-const LONG_DURATION_UNITS: &str = "ns, us, ms, s, m, h, d";
 const S: u64 = 1_000_000_000;
 const DAY_NS: u64 = 86_400_000_000_000;
 const COUNT_UNITS: &str = "k, M, G";
@@ -11,15 +9,12 @@ const BYTE_UNITS: &str = "B, kB, MB, GB, KiB, MiB, GiB";
 
 /// Parses a duration such as `250ns`, `5us`, `1.5s`, `2m` or `1h` and returns it in ns. Fails without a unit.
 pub fn duration_ns(text: &str) -> Result<u64, Invalid> {
-    time_ns(text, DURATION_UNITS)
+    time_ns(text, "ns, us, ms, s, m, h")
 }
 
 /// Parses a duration such as `1.5s` or `30d` and returns it in ns. Fails without a unit.
 pub fn long_duration_ns(text: &str) -> Result<u64, Invalid> {
-    match split(text)? {
-        (number, "d") => whole(text, number, DAY_NS, "nanoseconds"),
-        _ => time_ns(text, LONG_DURATION_UNITS),
-    }
+    time_ns(text, "ns, us, ms, s, m, h, d")
 }
 
 fn time_ns(text: &str, units: &str) -> Result<u64, Invalid> {
@@ -31,6 +26,7 @@ fn time_ns(text: &str, units: &str) -> Result<u64, Invalid> {
         "s" => 1_000_000_000,
         "m" | "min" => 60_000_000_000,
         "h" => 3_600_000_000_000,
+        "d" if units.ends_with('d') => DAY_NS,
         "" => return Err(Invalid::new(format!("`{text}` needs a unit: {units}"))),
         _ => return Err(unknown(text, unit, "time", units)),
     };

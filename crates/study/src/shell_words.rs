@@ -17,9 +17,9 @@ struct Word {
 }
 
 impl Word {
-    fn quoted(&mut self, letter: char) {
+    fn push(&mut self, letter: char, bare: char) {
         self.text.push(letter);
-        self.bare.push(QUOTED);
+        self.bare.push(bare);
     }
 }
 
@@ -68,23 +68,19 @@ fn scan(command: &str) -> Result<Vec<Word>, Invalid> {
                     match rest.next().ok_or_else(|| unclosed(quote))? {
                         end if end == quote => break,
                         '\\' if quote == '"' => match rest.next().ok_or_else(|| unclosed(quote))? {
-                            letter @ ('"' | '\\') => word.quoted(letter),
-                            letter => ['\\', letter].into_iter().for_each(|letter| word.quoted(letter)),
+                            letter @ ('"' | '\\') => word.push(letter, QUOTED),
+                            letter => ['\\', letter].into_iter().for_each(|letter| word.push(letter, QUOTED)),
                         },
-                        letter => word.quoted(letter),
+                        letter => word.push(letter, QUOTED),
                     }
                 }
             }
             '\\' => {
                 let ends =
                     || Invalid::new(format!("`{command}` ends with a backslash")).hint("write `\\\\` for a backslash");
-                word.get_or_insert_default().quoted(rest.next().ok_or_else(ends)?);
+                word.get_or_insert_default().push(rest.next().ok_or_else(ends)?, QUOTED);
             }
-            letter => {
-                let word = word.get_or_insert_default();
-                word.text.push(letter);
-                word.bare.push(letter);
-            }
+            letter => word.get_or_insert_default().push(letter, letter),
         }
     }
     words.extend(word);
