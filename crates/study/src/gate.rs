@@ -164,10 +164,7 @@ fn condition(text: &str) -> Result<Condition, Invalid> {
     let metric = Metric::find(name).ok_or_else(|| {
         Invalid::new(format!("unknown metric `{}`", name.escape_debug())).hint(suggestion(name, Metric::names()))
     })?;
-    let (worse, better, direction) = match metric.higher_is_better {
-        false => (">", "<", "lower"),
-        true => ("<", ">", "higher"),
-    };
+    let (worse, better, direction) = if metric.higher_is_better { ("<", ">", "higher") } else { (">", "<", "lower") };
     let written = || format!("write `{} {worse} {}`", metric.short_name(), examples(metric));
     if sign == better {
         let (name, text) = (metric.short_name(), text.escape_debug());

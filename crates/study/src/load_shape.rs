@@ -125,10 +125,7 @@ pub fn text(stages: &[Stage]) -> String {
     let part = |stage: &Stage| {
         let [from, to] = [stage.from, stage.to].map(|value| (value * 1e3).round() / 1e3);
         let seconds = stage.duration_ns as f64 / 1e9;
-        match from == to {
-            true => format!("{from} for {seconds}s"),
-            false => format!("{from}..{to} over {seconds}s"),
-        }
+        if from == to { format!("{from} for {seconds}s") } else { format!("{from}..{to} over {seconds}s") }
     };
     stages.iter().map(part).collect::<Vec<_>>().join(", ")
 }

@@ -128,10 +128,8 @@ fn parse(text: &str) -> Result<Field, Invalid> {
     }
     // A label turns a form into a separate field with its own values: `{{uuid@b}}`.
     let unlabeled = text.split_once('@').map_or(text, |(field, _)| field);
-    let (name, argument) = match unlabeled.split_once(':') {
-        Some((name, argument)) => (name, Some(argument)),
-        None => (unlabeled, None),
-    };
+    let named = unlabeled.split_once(':');
+    let (name, argument) = named.map_or((unlabeled, None), |(name, argument)| (name, Some(argument)));
     let field = match (name, argument) {
         ("uuid", None) => Some(Field::Uuid),
         ("trace", None) => Some(Field::Trace),

@@ -69,10 +69,7 @@ pub struct LoadSpec {
 impl LoadSpec {
     /// Number of workers of this process, at most one per client.
     pub fn workers(&self) -> u32 {
-        match self.part {
-            Some(_) => self.threads,
-            None => self.threads.min(self.clients),
-        }
+        if self.part.is_some() { self.threads } else { self.threads.min(self.clients) }
     }
 
     /// Number of workers of the whole load.

@@ -69,10 +69,7 @@ pub fn parse(text: &str) -> Result<Url, Invalid> {
             _ => return Err(Invalid::new(format!("`{port}` is not a port (1 to 65535)"))),
         },
     };
-    let (path, fragment) = match path.split_once('#') {
-        Some((path, fragment)) => (path, Some(fragment.to_owned())),
-        None => (path, None),
-    };
+    let (path, fragment) = path.split_once('#').map_or((path, None), |(path, fragment)| (path, Some(fragment)));
     let target = match path {
         "" | "/" if !protocol.has_path() => String::new(),
         path if !protocol.has_path() => {
@@ -86,7 +83,7 @@ pub fn parse(text: &str) -> Result<Url, Invalid> {
         path if path.starts_with('/') => validate_http::target(path)?,
         path => validate_http::target(&format!("/{path}"))?,
     };
-    Ok(Url { protocol, host, port, target, fragment })
+    Ok(Url { protocol, host, port, target, fragment: fragment.map(str::to_owned) })
 }
 
 fn no_scheme(text: &str) -> Invalid {
@@ -157,10 +154,7 @@ fn is_scheme(text: &str) -> bool {
 
 /// Removes anything that may be a password, so that the URL can be shown in messages.
 fn without_user_info(text: &str) -> String {
-    match text.rfind('@') {
-        Some(at) => format!("...{}", &text[at..]),
-        None => text.to_owned(),
-    }
+    text.rfind('@').map_or_else(|| text.to_owned(), |at| format!("...{}", &text[at..]))
 }
 
 impl Url {

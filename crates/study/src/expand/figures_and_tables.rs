@@ -69,10 +69,7 @@ fn figure(figure: &Section, factors: &[Factor], trials: &TrialRule) -> Option<Ve
 }
 
 fn metrics(figure: &Section, apart: bool) -> Vec<String> {
-    let metrics = match figure.is_list("y") {
-        true => metric_names(figure, "y"),
-        false => figure.word("y").into_iter().collect(),
-    };
+    let metrics = if figure.is_list("y") { metric_names(figure, "y") } else { figure.word("y").into_iter().collect() };
     let unit = |name: &str| Metric::named(name).map(|metric| metric.unit);
     if let Some(other) = metrics.iter().find(|metric| unit(metric) != unit(metrics[0]) && !apart) {
         let message = format!("`{}` and `{other}` have different units", metrics[0]);

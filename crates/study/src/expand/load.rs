@@ -219,10 +219,7 @@ fn objective(table: &Section) -> Option<Objective> {
     let source = table.report.source(place);
     for (span, error) in errors {
         // A string with templates or escapes differs from the text in the file, so its spans do not apply.
-        let part = |at: usize| match span.is_empty() {
-            true => place,
-            false => place.part(at + span.start..at + span.end),
-        };
+        let part = |at: usize| if span.is_empty() { place } else { place.part(at + span.start..at + span.end) };
         let at = source.find(&text).map_or(place, part);
         table.report.invalid(at, error.of(&format!("`{}.objective`", table.name)));
     }

@@ -58,10 +58,7 @@ fn workload(section: &Section) -> Workload {
     let base = preset.unwrap_or_else(|| plain(None, shortest, empty));
     let workload = Workload {
         operations: operations(section, base.operations, traced || is_known),
-        fill: section.flag("fill").unwrap_or(match &trace {
-            Some(trace) => !trace.format.has_writes(),
-            None => base.fill,
-        }),
+        fill: section.flag("fill").unwrap_or(trace.as_ref().map_or(base.fill, |trace| !trace.format.has_writes())),
         keys: keys(section, &base, traced || is_known),
         values: values(section, &base.values, has_lengths || is_known),
         ttl: ttl(section).unwrap_or(base.ttl),
