@@ -55,11 +55,8 @@ pub fn parse(text: &str) -> Result<Vec<Entry>, Vec<Diagnostic>> {
         if report.count() >= MISTAKES_MAX || text.len() > FILE_MAX_BYTES || entries.len() > ENTRIES_MAX {
             break;
         }
-        let entry = match is_json {
-            true => json_entry(line, start, number, entries.first(), &report),
-            false => entry(line, start, number, entries.first(), &report),
-        };
-        entries.extend(entry);
+        let read = if is_json { json_entry } else { entry };
+        entries.extend(read(line, start, number, entries.first(), &report));
         start += line.len() + 1;
     }
     if entries.is_empty() && report.count() == 0 {

@@ -122,12 +122,8 @@ fn split_port(authority: &str) -> Result<(String, Option<&str>), Invalid> {
             return Err(Invalid::new(format!("`{host}`: IPv6 zones are not supported")));
         }
         let address = host.parse::<Ipv6Addr>().map_err(|_| not_ipv6())?;
-        let port = match after.strip_prefix(':') {
-            Some(port) => Some(port),
-            None if after.is_empty() => None,
-            None => return Err(not_ipv6()),
-        };
-        return Ok((address.to_string(), port));
+        let port = after.strip_prefix(':');
+        return if port.is_some() || after.is_empty() { Ok((address.to_string(), port)) } else { Err(not_ipv6()) };
     }
     let (host, port) = match authority.split_once(':') {
         Some((_, port)) if port.contains(':') => return Err(not_ipv6()),

@@ -351,9 +351,8 @@ impl Workload {
         rule(is_shifted && reuses, "keys.shift_every", "cannot be combined with `keys.reuse`", hint);
         rule(keys.new == NewKey::Set && !reuses, "keys.new", "only works with `keys.reuse`", None);
         for (key, size) in [("keys.size", &keys.size), ("values.size", &self.values.size)] {
-            if let Err(must) = size.law() {
-                rule(true, key, &must, None);
-            }
+            let must = size.law().err();
+            rule(must.is_some(), key, &must.unwrap_or_default(), None);
         }
         found
     }

@@ -18,10 +18,6 @@ type Values = BTreeMap<String, String>;
 
 const REQUESTS_MAX: usize = 1000;
 
-pub(super) fn check_keys(load: &Section) {
-    load.tables("request", "a request").iter().flatten().for_each(Section::check_keys);
-}
-
 /// Reads the requests (`None` unless HTTP), the maximum number in flight per connection, and how
 /// long connections are kept.
 pub(super) fn read(load: &Section, protocol: Protocol) -> (Option<HttpPlan>, u32, Connection) {
@@ -98,9 +94,8 @@ fn check_grpc(load: &Section, requests: &mut [HttpRequestPlan]) {
             plan.method = "POST".to_owned();
         }
         // A message in a file cannot be checked yet, because the file is read when a trial starts.
-        if let Err(error) = grpc::prepare(without_file(plan)) {
-            load.report.invalid(load.place_of("grpc"), error);
-        }
+        let call = grpc::prepare(without_file(plan));
+        call.map(drop).unwrap_or_else(|error| load.report.invalid(load.place_of("grpc"), error));
     }
 }
 

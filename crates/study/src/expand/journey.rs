@@ -15,10 +15,6 @@ use crate::{factor_placeholders, url};
 /// Keys that do not apply to journeys, in addition to the keys of HTTP and caches.
 const FOREIGN: [&str; 5] = ["backend", "search", "capacity", "server_name", "resume"];
 
-pub(super) fn check_absent(load: &Section) {
-    load.refuse(load_keys("journeys:"), "needs `load.journey`", "add `journey = \"evernote\"`, or drop it");
-}
-
 pub(super) fn read(section: &Section) -> JourneyPlan {
     let foreign =
         load_keys("HTTP").filter(|key| *key != "http").chain(load_keys("caches:")).chain(FOREIGN).collect::<Vec<_>>();

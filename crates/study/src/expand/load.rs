@@ -7,10 +7,11 @@ use super::journey;
 use super::subject;
 use super::workload;
 use crate::keys::allowed_words::{ARRIVALS, BACKENDS, LOOPS, RULES, STOP_RULES, WARMUP_RULES};
+use crate::keys::load_keys;
 use crate::load_limits_and_defaults::WARMUP_NS;
 use crate::load_rules;
 use crate::load_shape::{self, Stage};
-use crate::objective::Objective;
+use crate::objective::{Mistake, Objective};
 use crate::plan::{CapacityShare, LoadPlan, Point, SearchPlan};
 use crate::section_at_design_point::Section;
 use crate::spec::{Arrivals, Connection, Protocol, Stop, ThinkTime, Warmup};
@@ -20,7 +21,7 @@ use crate::workload::Gaps;
 pub(super) fn check_keys(load: &Section) {
     load.check_keys();
     subject::check_variants_keys(load);
-    http::check_keys(load);
+    load.tables("request", "a request").iter().flatten().for_each(Section::check_keys);
     if !load.has("journey") {
         load.required("protocol");
     }
@@ -38,7 +39,7 @@ pub(super) fn read(load: &Section) -> (LoadPlan, Option<SearchPlan>) {
     let protocol = match is_journey {
         true => Some(Protocol::Journey),
         false => {
-            journey::check_absent(load);
+            load.refuse(load_keys("journeys:"), "needs `load.journey`", "add `journey = \"evernote\"`, or drop it");
             let protocols = Protocol::all().filter(|protocol| *protocol != Protocol::Journey);
             let protocols = protocols.map(|protocol| (protocol.name(), protocol)).collect::<Vec<_>>();
             load.choice("protocol", &protocols)
@@ -49,7 +50,7 @@ pub(super) fn read(load: &Section) -> (LoadPlan, Option<SearchPlan>) {
         _ => (None, 1, Connection::KeepAlive),
     };
     let is_cache = protocol.and_then(Protocol::dialect).is_some();
-    let workload = if is_journey { None } else { workload::read(load) };
+    let workload = if is_journey { None } else { load.section("workload").as_ref().map(workload::read) };
     if is_cache && !load.has("workload") {
         let hint = "add `workload = { preset = \"etc-2012\" }`".to_owned();
         load.report.missing(load.place_of("protocol"), "a cache needs `load.workload`", hint);
@@ -212,18 +213,13 @@ fn search(load: &Section, key: &str, stop: Option<Stop>) -> Option<SearchPlan> {
 fn objective(table: &Section) -> Option<Objective> {
     let text = table.text("objective")?;
     let place = table.filled("objective").map_or(table.place, |(_, place)| place);
-    let errors = match Objective::parse(&text) {
-        Ok(objective) => return Some(objective),
-        Err(errors) => errors,
-    };
-    let source = table.report.source(place);
-    for (span, error) in errors {
-        // A string with templates or escapes differs from the text in the file, so its spans do not apply.
+    // A level of a factor may stand for the text.
+    let start = table.report.source(place).find(&text);
+    let report = |(span, error): Mistake| {
         let part = |at: usize| if span.is_empty() { place } else { place.part(at + span.start..at + span.end) };
-        let at = source.find(&text).map_or(place, part);
-        table.report.invalid(at, error.of(&format!("`{}.objective`", table.name)));
-    }
-    None
+        table.report.invalid(start.map_or(place, part), error.of(&format!("`{}.objective`", table.name)));
+    };
+    Objective::parse(&text).map_err(|errors| errors.into_iter().for_each(report)).ok()
 }
 
 fn search_arrivals(load: &Section) -> Arrivals {

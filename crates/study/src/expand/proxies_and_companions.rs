@@ -80,9 +80,7 @@ fn files(proxy: &Section) -> BTreeMap<String, String> {
     let mut files = BTreeMap::new();
     let Some(section) = proxy.section("files") else { return files };
     for entry in section.table.iter() {
-        if let Err(error) = check_file_name(&entry.key) {
-            section.report.invalid(entry.key_place, error);
-        }
+        check_file_name(&entry.key).unwrap_or_else(|error| section.report.invalid(entry.key_place, error));
         files.insert(entry.key.clone(), section.text(&entry.key).unwrap_or_default());
     }
     files

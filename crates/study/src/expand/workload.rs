@@ -30,8 +30,8 @@ pub fn parse(text: &str) -> Result<Workload, Vec<Diagnostic>> {
     let top = Section::whole(&root, &STUDY, Settings(&settings), &report);
     let is_bare = !top.has("load") && root.keys().any(|key| WORKLOAD.get(key).is_some());
     let workload = match is_bare {
-        true => Some(workload(&Section { name: WORKLOAD.name.to_owned(), keys: &WORKLOAD, ..top })),
-        false => top.section("load").and_then(|load| read(&load)),
+        true => Some(read(&Section { name: WORKLOAD.name.to_owned(), keys: &WORKLOAD, ..top })),
+        false => top.section("load").and_then(|load| Some(read(&load.section("workload")?))),
     };
     if workload.is_none() && report.count() == 0 {
         let hint = "add `[load.workload]` with `preset = \"etc-2012\"`".to_owned();
@@ -41,11 +41,7 @@ pub fn parse(text: &str) -> Result<Workload, Vec<Diagnostic>> {
     Ok(workload.expect("missing values have been reported"))
 }
 
-pub(super) fn read(load: &Section) -> Option<Workload> {
-    Some(workload(&load.section("workload")?))
-}
-
-fn workload(section: &Section) -> Workload {
+pub(super) fn read(section: &Section) -> Workload {
     section.check_keys();
     let preset = preset_of(section);
     // Keys that an invalid preset or trace would have set must not be reported as missing.

@@ -190,11 +190,10 @@ impl<R: BufRead> Reader<R> {
     fn begin(&mut self) -> Result<(), TraceError> {
         let unit = self.unit();
         let start = self.input.fill_buf().map_err(|source| TraceError::Io { unit, at: 1, source })?;
-        if start.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
-            return Err(TraceError::Compressed { by: "zstd" });
-        }
-        if start.starts_with(&[0x1f, 0x8b]) {
-            return Err(TraceError::Compressed { by: "gzip" });
+        for (magic, by) in [(&[0x28, 0xb5, 0x2f, 0xfd][..], "zstd"), (&[0x1f, 0x8b][..], "gzip")] {
+            if start.starts_with(magic) {
+                return Err(TraceError::Compressed { by });
+            }
         }
         if self.format == Format::MetaKv && self.next_line()? {
             let wrong = |problem| TraceError::Record { unit: "line", at: 1, problem };
