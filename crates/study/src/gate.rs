@@ -12,6 +12,7 @@ use config::units;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::keys::allowed_words::UNDECIDED;
 use crate::metric::{Metric, share_text};
 use crate::plan::Level;
 
@@ -58,14 +59,10 @@ pub enum Undecided {
     Skip,
 }
 
-/// Values of [`Undecided`] with their words in a study.
-pub const UNDECIDED: [(&str, Undecided); 3] =
-    [("pass", Undecided::Pass), ("fail", Undecided::Fail), ("125", Undecided::Skip)];
-
 impl Undecided {
     /// The word in a study: `pass`, `fail` or `125`.
     pub fn word(self) -> &'static str {
-        word_of(&UNDECIDED, &self)
+        word_of(UNDECIDED, &self)
     }
 }
 

@@ -139,9 +139,6 @@ pub enum Design {
     OneAtATime,
 }
 
-/// Designs with their words in a study.
-pub const DESIGNS: [(&str, Design); 2] = [("full", Design::Full), ("one-at-a-time", Design::OneAtATime)];
-
 /// One design point: a combination of levels with its processes and load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Point {

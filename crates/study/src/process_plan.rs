@@ -6,6 +6,8 @@ use config::keys::word_of;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::keys::allowed_words::ENGINES;
+
 /// How a server, a proxy or a companion is built, started and stopped.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProcessPlan {
@@ -62,14 +64,10 @@ pub enum EngineChoice {
     Docker,
 }
 
-/// Container engines with their words in a study.
-pub const ENGINES: [(&str, EngineChoice); 3] =
-    [("auto", EngineChoice::Auto), ("podman", EngineChoice::Podman), ("docker", EngineChoice::Docker)];
-
 impl EngineChoice {
     /// The word for the engine in a study.
     pub fn name(self) -> &'static str {
-        word_of(&ENGINES, &self)
+        word_of(ENGINES, &self)
     }
 }
 

@@ -6,7 +6,7 @@ use super::http;
 use super::journey;
 use super::subject;
 use super::workload;
-use crate::keys::allowed_words::{ARRIVALS, BACKENDS, LOOPS, RULES, STOP_RULES, WARMUP_RULES};
+use crate::keys::allowed_words::{ARRIVALS, BACKENDS, LOOPS, STOP_RULES, WARMUP_RULES};
 use crate::keys::load_keys;
 use crate::load_limits_and_defaults::WARMUP_NS;
 use crate::load_rules;
@@ -360,7 +360,7 @@ fn stop(load: &Section, shape: &[Stage]) -> Option<Stop> {
             Stop::Interval { relative, level: level?, max_ns: max_ns.unwrap_or(DEFAULT_MAX_NS) }
         }
         _ => {
-            table.choice("rule", RULES)?;
+            table.word("rule")?;
             let max_ns = max_ns.unwrap_or(VOLLEY_MAX_NS);
             Stop::Volley { round_requests: round?, half_width_ns: half_width_ns?, max_ns }
         }

@@ -1,100 +1,84 @@
 //! Sets of words that a study may use, with their meanings.
 
-use crate::gate::{self, Undecided};
-use crate::metric::{METRICS, OVER_REQUESTS};
-use crate::plan::{self, AskedKind, Design, FigureKind, POLICIES};
-use crate::process_plan::{self, EngineChoice};
-use crate::spec::{Backend, Connection, Identities, Protocol};
-use crate::workload::trace::{self, Format};
+use crate::gate::Undecided;
+use crate::plan::{AskedKind, Design, FigureKind};
+use crate::process_plan::EngineChoice;
+use crate::spec::{Backend, Connection, Identities};
+use crate::workload::trace::Format;
 use crate::workload::{Gaps, NewKey, ValueLength};
 
-/// Defines each set as words with meanings, and a function that returns the words.
-macro_rules! sets {
-    ($($set:ident, $words:ident: $meaning:ty = $pairs:expr;)*) => {$(
-        /// Words with their meanings.
-        pub const $set: &[(&str, $meaning)] = &$pairs;
-        pub(crate) fn $words() -> Vec<&'static str> {
-            config::keys::words($set)
-        }
-    )*};
-}
-
-sets! {
-    ALL_CPUS, all_cpus: () = [("all", ())];
-    ARRIVALS, arrivals: bool = [("poisson", true), ("constant", false)];
-    BACKENDS, backends: Backend = [("auto", Backend::Auto), ("epoll", Backend::Epoll), ("io_uring", Backend::IoUring)];
-    CONNECTIONS, connections: Connection = [("keep-alive", Connection::KeepAlive), ("per-request", Connection::PerRequest)];
-    CPUS_OF_SUBJECT, cpus_of_subject: () = [("subject", ())];
-    DESIGNS, designs: Design = plan::DESIGNS;
-    ENGINES, engines: EngineChoice = process_plan::ENGINES;
-    GRPC_MESSAGES, grpc_messages: bool = [("at-once", false), ("in-turn", true)];
-    HTTP_VERSIONS, http_versions: bool = [("1.1", false), ("2", true)];
-    FIGURES, figures: FigureKind = [
-        ("line", FigureKind::Line),
-        ("scatter", FigureKind::Scatter),
-        ("interaction", FigureKind::Interaction),
-        ("ecdf", FigureKind::Ecdf),
-        ("quantiles", FigureKind::Quantiles),
-        ("timeline", FigureKind::Timeline),
-        ("miss-ratio", FigureKind::MissRatio),
-        ("added", FigureKind::Added),
-        ("memorychart", FigureKind::MemoryChart),
-        ("throughputchart", FigureKind::ThroughputChart),
-        ("networkchart", FigureKind::NetworkChart),
-    ];
-    FORMATS, formats: Format = trace::FORMATS;
-    GAPS, gaps: Gaps = [("none", Gaps::None), ("recorded", Gaps::Recorded)];
-    IDENTITIES, identities: Identities = [("fresh", Identities::Fresh), ("reused", Identities::Reused)];
-    LAWS, laws: &[&str] = [
-        ("constant", &["bytes"]),
-        ("uniform", &["low", "high"]),
-        ("exponential", &["mean"]),
-        ("lognormal", &["median", "sigma"]),
-        ("bimodal", &["low", "high", "high_share"]),
-        ("gamma", &["shape", "scale"]),
-        ("gev", &["location", "scale", "shape"]),
-        ("pareto", &["location", "scale", "shape"]),
-        ("empirical", &[]),
-    ];
-    LENGTHS, lengths: ValueLength = [("per-key", ValueLength::PerKey), ("per-set", ValueLength::PerSet)];
-    LOOPS, loops: bool = [("closed", false), ("open", true)];
-    NEW_KEYS, new_keys: NewKey = [("any", NewKey::Any), ("set", NewKey::Set)];
-    QUESTIONS, questions: AskedKind = [
-        ("best", AskedKind::Best),
-        ("added", AskedKind::Added),
-        ("growth", AskedKind::Growth),
-        ("capacity", AskedKind::Capacity),
-        ("effects", AskedKind::Effects),
-        ("values", AskedKind::Values),
-    ];
-    RULES, rules: () = [("volley", ())];
-    STEADY, steady: () = [("steady", ())];
-    UNDECIDED, undecided: Undecided = gate::UNDECIDED;
-}
-
-pub(crate) fn popularities() -> Vec<&'static str> {
-    vec!["uniform", "zipf", "recency", "hot-set", "loop"]
-}
-
-pub(crate) fn protocols() -> Vec<&'static str> {
-    Protocol::all().map(Protocol::name).collect()
-}
-
-pub(crate) fn metrics() -> Vec<&'static str> {
-    METRICS.iter().map(|metric| metric.name).collect()
-}
-
-pub(crate) fn over_requests() -> Vec<&'static str> {
-    OVER_REQUESTS.iter().map(|(name, ..)| *name).collect()
-}
-
-pub(crate) fn policies() -> Vec<&'static str> {
-    POLICIES.iter().map(|(name, _)| *name).collect()
-}
-
-pub(crate) fn laws_of_tails() -> Vec<&'static str> {
-    laws().into_iter().filter(|name| *name != "empirical").collect()
-}
+/// Arrival processes, each with whether it is random.
+pub const ARRIVALS: &[(&str, bool)] = &[("poisson", true), ("constant", false)];
+/// I/O backends of the generator.
+pub const BACKENDS: &[(&str, Backend)] =
+    &[("auto", Backend::Auto), ("epoll", Backend::Epoll), ("io_uring", Backend::IoUring)];
+/// Uses of a connection.
+pub const CONNECTIONS: &[(&str, Connection)] =
+    &[("keep-alive", Connection::KeepAlive), ("per-request", Connection::PerRequest)];
+/// Designs with their words in a study.
+pub const DESIGNS: &[(&str, Design)] = &[("full", Design::Full), ("one-at-a-time", Design::OneAtATime)];
+/// Container engines with their words in a study.
+pub const ENGINES: &[(&str, EngineChoice)] =
+    &[("auto", EngineChoice::Auto), ("podman", EngineChoice::Podman), ("docker", EngineChoice::Docker)];
+/// When a gRPC call sends its messages, each with whether it waits for responses.
+pub const GRPC_MESSAGES: &[(&str, bool)] = &[("at-once", false), ("in-turn", true)];
+/// HTTP versions, each with whether it is HTTP/2.
+pub const HTTP_VERSIONS: &[(&str, bool)] = &[("1.1", false), ("2", true)];
+/// Kinds of figures.
+pub const FIGURES: &[(&str, FigureKind)] = &[
+    ("line", FigureKind::Line),
+    ("scatter", FigureKind::Scatter),
+    ("interaction", FigureKind::Interaction),
+    ("ecdf", FigureKind::Ecdf),
+    ("quantiles", FigureKind::Quantiles),
+    ("timeline", FigureKind::Timeline),
+    ("miss-ratio", FigureKind::MissRatio),
+    ("added", FigureKind::Added),
+    ("memorychart", FigureKind::MemoryChart),
+    ("throughputchart", FigureKind::ThroughputChart),
+    ("networkchart", FigureKind::NetworkChart),
+];
+/// Formats with their names in a study.
+pub const FORMATS: &[(&str, Format)] = &[
+    ("twitter", Format::Twitter),
+    ("meta-kv", Format::MetaKv),
+    ("oracle-general", Format::OracleGeneral),
+    ("plain", Format::Plain),
+];
+/// Rules for the times of a trace's operations.
+pub const GAPS: &[(&str, Gaps)] = &[("none", Gaps::None), ("recorded", Gaps::Recorded)];
+/// Whether journeys have new users.
+pub const IDENTITIES: &[(&str, Identities)] = &[("fresh", Identities::Fresh), ("reused", Identities::Reused)];
+/// Distributions of lengths, each with its parameters.
+pub const LAWS: &[(&str, &[&str])] = &[
+    ("constant", &["bytes"]),
+    ("uniform", &["low", "high"]),
+    ("exponential", &["mean"]),
+    ("lognormal", &["median", "sigma"]),
+    ("bimodal", &["low", "high", "high_share"]),
+    ("gamma", &["shape", "scale"]),
+    ("gev", &["location", "scale", "shape"]),
+    ("pareto", &["location", "scale", "shape"]),
+    ("empirical", &[]),
+];
+/// When the length of a value is drawn.
+pub const LENGTHS: &[(&str, ValueLength)] = &[("per-key", ValueLength::PerKey), ("per-set", ValueLength::PerSet)];
+/// Loops, each with whether it is open.
+pub const LOOPS: &[(&str, bool)] = &[("closed", false), ("open", true)];
+/// Operations on a new key.
+pub const NEW_KEYS: &[(&str, NewKey)] = &[("any", NewKey::Any), ("set", NewKey::Set)];
+/// Kinds of questions.
+pub const QUESTIONS: &[(&str, AskedKind)] = &[
+    ("best", AskedKind::Best),
+    ("added", AskedKind::Added),
+    ("growth", AskedKind::Growth),
+    ("capacity", AskedKind::Capacity),
+    ("effects", AskedKind::Effects),
+    ("values", AskedKind::Values),
+];
+/// Values of [`Undecided`] with their words in a study.
+pub const UNDECIDED: &[(&str, Undecided)] =
+    &[("pass", Undecided::Pass), ("fail", Undecided::Fail), ("125", Undecided::Skip)];
 
 /// Keys that choose a rule in `load.stop`, each with the keys allowed next to it.
 pub(crate) const STOP_RULES: [(&str, &[&str]); 4] = [

@@ -1,6 +1,6 @@
 //! The tables of keys in studies and journeys.
 
-use config::keys::key;
+use config::keys::{key, words};
 use serde_json::json;
 
 use super::Kind::{
@@ -8,9 +8,15 @@ use super::Kind::{
     Variants, Word,
 };
 use super::Missing::{Is, Means, Mistake};
-use super::{Keys, Kind, Missing, allowed_words};
+use super::allowed_words::{
+    ARRIVALS, BACKENDS, CONNECTIONS, DESIGNS, ENGINES, FIGURES, FORMATS, GAPS, GRPC_MESSAGES, HTTP_VERSIONS,
+    IDENTITIES, LAWS, LENGTHS, LOOPS, NEW_KEYS, QUESTIONS, UNDECIDED,
+};
+use super::{Keys, Kind, Missing};
 use crate::load_limits_and_defaults::{CLIENTS_MAX, CPUS_MAX, PIPELINE_MAX, STREAMS_MAX, THREADS_MAX, TIMEOUT_MIN_NS};
-use crate::spec::Http2Settings;
+use crate::metric::{METRICS, OVER_REQUESTS};
+use crate::plan::POLICIES;
+use crate::spec::{Http2Settings, Protocol};
 use crate::workload::trace::{KEY_LEAST_BYTES, TTL_MAX_S};
 use crate::workload::{KEY_MAX_BYTES, KEYS_MAX, VALUE_MAX_BYTES};
 
@@ -45,7 +51,7 @@ const SHARE: Kind = Number(0.0, 1.0);
 const PARAMETER: Kind = Number(-1e12, 1e12);
 const STATUS: Kind = Count(100, 599);
 const STATUSES: Kind = Kind::other("a string such as `\"2xx\"`");
-const STEADY: Kind = Word("warm-up", allowed_words::steady);
+const STEADY: Kind = Word("warm-up", || vec!["steady"]);
 const OF_CAPACITY: Kind = Kind::other("a fraction of the capacity, such as `\"80%\"`");
 const SHAPE: Kind = Kind::other("a shape, such as `\"1k..10k over 60s\"`");
 /// Kind of a key that holds a fixed number of clients.
@@ -54,12 +60,15 @@ const CLIENTS_SHAPE: Kind = Kind::other("a shape, such as `\"1..400 over 60s\"`"
 const WEIGHTED_LENGTHS: Kind = Kind::other("lengths and ranges with weights, `[[2, 0.3], [10, 20, 0.7]]`");
 const JSON: Kind = Kind::other("a string, a number, a list, a table");
 const COMPANIONS: Kind = Named(&Table(&COMPANION));
-const POLICY: Kind = Word("policy", allowed_words::policies);
-const NEW_KEY: Kind = Word("operation on a new key", allowed_words::new_keys);
-const VALUE_LENGTH: Kind = Word("value length", allowed_words::lengths);
-const POPULARITY: Kind = Word("popularity distribution", allowed_words::popularities);
-const SERIES: Kind = Word("series", allowed_words::over_requests);
-const METRIC: Kind = Word("metric", allowed_words::metrics);
+const LAW_OF_TAIL: Kind =
+    Word("length distribution", || words(LAWS).into_iter().filter(|law| *law != "empirical").collect());
+const PROTOCOL: Kind = Word("protocol", || Protocol::all().map(Protocol::name).collect());
+const POLICY: Kind = Word("policy", || words(&POLICIES));
+const NEW_KEY: Kind = Word("operation on a new key", || words(NEW_KEYS));
+const VALUE_LENGTH: Kind = Word("value length", || words(LENGTHS));
+const POPULARITY: Kind = Word("popularity distribution", || vec!["uniform", "zipf", "recency", "hot-set", "loop"]);
+const SERIES: Kind = Word("series", || OVER_REQUESTS.iter().map(|series| series.0).collect());
+const METRIC: Kind = Word("metric", || METRICS.iter().map(|metric| metric.name).collect());
 const FACTOR: Kind = Name("factor");
 const LEVELS: Kind =
     Other("a list of numbers and words, or `\"auto\"`: powers of two up to the CPUs that the generator leaves", || {
@@ -76,7 +85,7 @@ pub static STUDY: Keys =
         key("question", Text, "\"Which server is fastest?\"", Mistake).text("the question the study answers"),
         key("answer", Table(&ANSWER), "{ asks = \"values\" }", Means("inferred from factors and figures"))
             .text("the kind of answer wanted"),
-        key("design", Word("design", allowed_words::designs), "\"full\"", Is("\"full\""))
+        key("design", Word("design", || words(DESIGNS)), "\"full\"", Is("\"full\""))
             .text("which combinations of levels are measured: all, or one change at a time from the first level of each factor, which is blind to interactions"),
         key("subject", Table(&SUBJECT), "{ command = \"my-server -p {port}\" }", Mistake).text("the server"),
         key("proxy", Named(&Table(&PROXY)), "{ haproxy = { command = \"haproxy -db -f {folder}/haproxy.cfg\" } }", NONE)
@@ -107,7 +116,7 @@ static ANSWER: Keys = Keys {
     name: "answer",
     text: "The kind of answer wanted; `quintain check` prints the question a study will answer",
     keys: &[
-        key("asks", Word("question", allowed_words::questions), "\"best\"", Mistake)
+        key("asks", Word("question", || words(QUESTIONS)), "\"best\"", Mistake)
             .text("which level is best; what a proxy adds to `direct`; growth with a numeric factor; the highest rate that meets an objective; which factors matter; only the values"),
         key("of", FACTOR, "\"server\"", Means("the one that fits")).text("the factor in question"),
     ],
@@ -121,7 +130,7 @@ static SUBJECT: Keys = Keys::new("subject", "How the server is built and started
     key("engine", ENGINE, "\"podman\"", Is("\"auto\"")).text(ENGINE_TEXT),
     key("publish", PORT, "6379", Means("the network of the host")).text(PUBLISH_TEXT),
     key("options", Text, "\"--memory 1g\"", NONE).text(OPTIONS_TEXT),
-    key("cpus", Either(&[CPUS, Word("number of CPUs", allowed_words::all_cpus), Table(&UP_TO)]), "2", Is("1"))
+    key("cpus", Either(&[CPUS, Word("number of CPUs", || vec!["all"]), Table(&UP_TO)]), "2", Is("1"))
         .text("CPUs of the server: a number; `{ up_to = 8 }`, fewer if the generator leaves fewer; `\"all\"` that the generator leaves"),
     key("directory", Text, "\"subjects/mine\"", Means("the study's"))
         .text("working directory, relative to the study's"),
@@ -137,7 +146,7 @@ static SUBJECT: Keys = Keys::new("subject", "How the server is built and started
 
 const IMAGE: Kind = Text;
 const IMAGE_TEXT: &str = "image of a container to run it in; never pulled";
-const ENGINE: Kind = Word("container engine", allowed_words::engines);
+const ENGINE: Kind = Word("container engine", || words(ENGINES));
 const ENGINE_TEXT: &str = "program that starts containers; `auto`: the first of podman and docker that can";
 const PUBLISH_TEXT: &str =
     "port that it listens on in a container with a network of its own, published on the host: measured with it";
@@ -161,7 +170,7 @@ static PROXY: Keys = Keys {
         key("files", Named(&Text), "{ \"haproxy.cfg\" = \"studies/haproxy.cfg\" }", NONE)
             .text("files created in `{folder}`: name and source file, with templates expanded"),
         key("calls", Text, "\"calls.csv\"", NONE).text("file in `{folder}` to which it logs its calls"),
-        key("cpus", Either(&[CPUS, Word("place", allowed_words::cpus_of_subject)]), "1", Is("\"subject\""))
+        key("cpus", Either(&[CPUS, Word("place", || vec!["subject"])]), "1", Is("\"subject\""))
             .text("its own CPUs, reserved at every design point, or the server's"),
         key("port", PORT, "8443", Means("a free port")).text("a fixed port"),
         key("ready_timeout", TO_START, "\"5s\"", Is("\"10s\"")).text("time limit to listen on its port"),
@@ -194,19 +203,19 @@ static COMPANION: Keys = Keys {
 
 /// Keys of `[load]`.
 pub static LOAD: Keys = Keys::new("load", "The load: protocol, clients, rate, duration").keys(&[
-    key("protocol", Word("protocol", allowed_words::protocols), "\"pingpong\"", Mistake).text("protocol of the load"),
+    key("protocol", PROTOCOL, "\"pingpong\"", Mistake).text("protocol of the load"),
     key("clients", Either(&[CLIENT_COUNT, CLIENTS_SHAPE]), "40", Mistake)
         .text("number of connections; if it changes, the maximum is open from the start"),
     key("threads", Count(1, THREADS_MAX as u64), "2", Means("one per CPU")).text("worker threads of the generator"),
     key("cpus", CPUS, "1", Means("all that the server leaves")).text("CPUs of the generator"),
     key("share_cpus", Flag, "true", Is("false")).text("whether the generator may use the server's CPUs"),
-    key("backend", Word("backend", allowed_words::backends), "\"epoll\"", Is("\"auto\""))
+    key("backend", Word("backend", || words(BACKENDS)), "\"epoll\"", Is("\"auto\""))
         .text("I/O backend of the generator"),
-    key("loop", Word("loop", allowed_words::loops), "\"open\"", Means("open with a `rate`, otherwise closed"))
+    key("loop", Word("loop", || words(LOOPS)), "\"open\"", Means("open with a `rate`, otherwise closed"))
         .text("closed: the next request is sent after the response; open: when it is due"),
     key("rate", Either(&[Rate, OF_CAPACITY, SHAPE]), "\"10k\"", Means("required in an open loop"))
         .text("requests per second over all clients; of a journey, journeys per second"),
-    key("arrivals", Word("arrival process", allowed_words::arrivals), "\"constant\"", Is("\"poisson\""))
+    key("arrivals", Word("arrival process", || words(ARRIVALS)), "\"constant\"", Is("\"poisson\""))
         .text("arrival process of an open loop"),
     key("think", Text, "\"exponential:2s\"", Is("\"0s\""))
         .text("closed loop: think time between a response and the next request, or between journeys, as in `[[step]]`"),
@@ -241,13 +250,13 @@ pub static LOAD: Keys = Keys::new("load", "The load: protocol, clients, rate, du
         .text("HTTP: fraction of the responses whose JSON, length and regular expression are checked"),
     key("pipeline", Count(1, PIPELINE_MAX as u64), "16", Is("1"))
         .text("HTTP and caches: requests in flight per connection"),
-    key("http", Word("HTTP version", allowed_words::http_versions), "\"2\"", Is("\"1.1\""))
+    key("http", Word("HTTP version", || words(HTTP_VERSIONS)), "\"2\"", Is("\"1.1\""))
         .text("HTTP: its version; also for journeys"),
     key("grpc", Flag, "true", Is("false"))
         .text("HTTP: gRPC calls over HTTP/2; `path` is `/package.Service/Method`, the body is the encoded message"),
     key("proto", Text, "\"shop.proto\"", NONE)
         .text("HTTP: the `.proto` file or descriptor set of gRPC messages; bodies and checks are then JSON"),
-    key("messages", Word("order", allowed_words::grpc_messages), "\"in-turn\"", Is("\"at-once\""))
+    key("messages", Word("order", || words(GRPC_MESSAGES)), "\"in-turn\"", Is("\"at-once\""))
         .text("HTTP: when a gRPC call sends several messages; in turn, each after a message of the response"),
     key("streams", Count(1, STREAMS_MAX as u64), "10", Is("1")).text("HTTP: requests in flight per HTTP/2 connection"),
     key("stream_window", Bytes(1, Http2Settings::WINDOW_BYTES_MAX as u64), "\"64KiB\"", Means("the largest"))
@@ -256,7 +265,7 @@ pub static LOAD: Keys = Keys::new("load", "The load: protocol, clients, rate, du
         .text("HTTP: flow-control window of each HTTP/2 connection, bytes"),
     key("header_table", Bytes(0, Http2Settings::HEADER_TABLE_BYTES_MAX as u64), "\"64KiB\"", Is("\"4KiB\""))
         .text("HTTP: maximum size of the HPACK table for responses, bytes"),
-    key("connection", Word("connection use", allowed_words::connections), "\"per-request\"", Is("\"keep-alive\""))
+    key("connection", Word("connection use", || words(CONNECTIONS)), "\"per-request\"", Is("\"keep-alive\""))
         .text("HTTP: whether connections are reused"),
     key("values", Named(&Text), "{ user = \"csv:users.csv:email\", order = \"seq:1000\" }", NONE)
         .text("HTTP: names for values, `{{user}}`"),
@@ -277,7 +286,7 @@ pub static LOAD: Keys = Keys::new("load", "The load: protocol, clients, rate, du
         .text("journeys: URLs of the services, by name"),
     key("resolve", Text, "\"http://127.0.0.1:{admin_port}\"", NONE).text("journeys: URL of the resolver"),
     key("keep_calls", Flag, "true", Is("false")).text("journeys: whether every call is recorded"),
-    key("identities", Word("identities of a journey", allowed_words::identities), "\"reused\"", Is("\"fresh\""))
+    key("identities", Word("identities of a journey", || words(IDENTITIES)), "\"reused\"", Is("\"fresh\""))
         .text("journeys: whether each journey has a new user"),
     key("variants", Variants, "{ }", NONE).text("keys of this section that differ at a level of a factor"),
 ]);
@@ -295,7 +304,7 @@ static STOP: Keys = Keys::new("load.stop", "When a trial ends: one of `duration`
         key("relative", RELATIVE, "0.01", NONE)
             .text("when the mean latency of this trial is known to within this fraction"),
         key("level", LEVEL, "0.99", Is("0.95")).text("with `relative`: confidence level of the interval"),
-        key("rule", Word("stop rule", allowed_words::rules), "\"volley\"", NONE).text("volley's stop rule"),
+        key("rule", Word("stop rule", || vec!["volley"]), "\"volley\"", NONE).text("volley's stop rule"),
         key("round", REQUESTS, "100_000", Is("1_000_000")).text("with `rule`: requests per round"),
         key("half_width", Duration(1, S), "\"2us\"", Is("\"5us\""))
             .text("with `rule`: target half-width of the interval"),
@@ -402,7 +411,7 @@ static VALUES: Keys = Keys::new("load.workload.values", "Size of values").keys(&
 ]);
 
 static LAW: Keys = Keys::new("size", "A distribution of lengths in bytes: `law` and its parameters").keys(&[
-    key("law", Word("length distribution", allowed_words::laws), "\"gamma\"", Mistake).text("distribution"),
+    key("law", Word("length distribution", || words(LAWS)), "\"gamma\"", Mistake).text("distribution"),
     key("bytes", PARAMETER, "100", NONE).text("with `constant`"),
     key("low", PARAMETER, "10", NONE).text("with `uniform` and `bimodal`: the lower length"),
     key("high", PARAMETER, "1000", NONE).text("with `uniform` and `bimodal`: the higher length"),
@@ -422,8 +431,7 @@ static TAIL: Keys = Keys {
     name: "size.tail",
     text: "The distribution of lengths not in `values`: as `size`, except `empirical`, with a weight",
     keys: &[
-        key("law", Word("length distribution", allowed_words::laws_of_tails), "\"pareto\"", Mistake)
-            .text("distribution"),
+        key("law", LAW_OF_TAIL, "\"pareto\"", Mistake).text("distribution"),
         key("bytes", PARAMETER, "100", NONE).text("as in `size`"),
         key("low", PARAMETER, "10", NONE).text("as in `size`"),
         key("high", PARAMETER, "1000", NONE).text("as in `size`"),
@@ -440,8 +448,8 @@ static TAIL: Keys = Keys {
 
 static TRACE: Keys = Keys::new("load.workload.trace", "A recorded trace").keys(&[
     key("file", Text, "\"cluster52.zst\"", Mistake).text("trace file, plain or compressed with zstd"),
-    key("format", Word("trace format", allowed_words::formats), "\"twitter\"", Mistake).text("file format"),
-    key("gaps", Word("gap rule", allowed_words::gaps), "\"recorded\"", Is("\"none\""))
+    key("format", Word("trace format", || words(FORMATS)), "\"twitter\"", Mistake).text("file format"),
+    key("gaps", Word("gap rule", || words(GAPS)), "\"recorded\"", Is("\"none\""))
         .text("`recorded`: send operations at their recorded times; `none`: at the rate of the load"),
     key("speed", Number(1e-6, 1e6), "10", Is("1")).text("with `recorded`: speed-up factor"),
 ]);
@@ -483,7 +491,7 @@ static GATE: Keys = Keys {
         .text("limits that fail a candidate; `1.05` and `+5%` are relative to the baseline, `5ms` and, of shares, `0.1%` are values"),
         key("allow_errors", Fraction(0.0, 0.5), "\"0.1%\"", Is("0.0"))
             .text("how much the candidate's share of failed requests may exceed the baseline's; more fails it"),
-        key("undecided", Word("outcome", allowed_words::undecided), "\"fail\"", Is("\"pass\""))
+        key("undecided", Word("outcome", || words(UNDECIDED)), "\"fail\"", Is("\"pass\""))
             .text("result for a candidate shown neither to fail nor to pass: exit code 0, 1, or 125, which makes `git bisect run` skip the commit"),
     ],
 };
@@ -502,7 +510,7 @@ static SLOPES: Keys = Keys {
 };
 
 static FIGURE: Keys = Keys::new("figure", "A figure").keys(&[
-    key("kind", Word("figure kind", allowed_words::figures), "\"line\"", Mistake).text("kind of figure"),
+    key("kind", Word("figure kind", || words(FIGURES)), "\"line\"", Mistake).text("kind of figure"),
     key("x", FACTOR, "\"cores\"", Means("nothing"))
         .text("factor on the x axis; for a miss-ratio curve, the memory limits"),
     key("y", Either(&[METRIC, List(&METRIC)]), "\"throughput\"", NO_METRIC)

@@ -55,10 +55,7 @@ fn ranges_are_formatted_with_units() {
         (Kind::Number(1e-6, 1e6), "0.000001 to 1,000,000"),
         (Kind::Number(-1e12, 1e12), "-1e12 to 1e12"),
         (Kind::Bytes(0, 64 << 20), "at most 64 MiB"),
-        (
-            Kind::Either(&[Kind::Count(1, 4096), Kind::Word("place", allowed_words::cpus_of_subject)]),
-            "1 to 4,096, or \"subject\"",
-        ),
+        (Kind::Either(&[Kind::Count(1, 4096), Kind::Word("place", || vec!["subject"])]), "1 to 4,096, or \"subject\""),
         (Kind::Text, ""),
     ];
     for (kind, text) in table {

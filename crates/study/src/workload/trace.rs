@@ -7,6 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::keys::allowed_words::FORMATS;
+
 /// Maximum length of a line in a trace, bytes.
 pub const LINE_MAX_BYTES: usize = 64 * 1024;
 /// Maximum time to live that memcached reads as a duration, seconds: 30 days.
@@ -31,14 +33,6 @@ pub enum Format {
     Plain,
 }
 
-/// Formats with their names in a study.
-pub const FORMATS: [(&str, Format); 4] = [
-    ("twitter", Format::Twitter),
-    ("meta-kv", Format::MetaKv),
-    ("oracle-general", Format::OracleGeneral),
-    ("plain", Format::Plain),
-];
-
 impl Format {
     /// Whether records can be writes and have times to live. Without writes, a value is stored only after a read that
     /// missed.
@@ -53,7 +47,7 @@ impl Format {
 
     /// Name of the format in a study.
     pub fn name(self) -> &'static str {
-        word_of(&FORMATS, &self)
+        word_of(FORMATS, &self)
     }
 }
 
