@@ -193,11 +193,17 @@ impl Kind {
 
     /// Declaration of the nested table, of the tables in a list, or of the named tables; `None` for other kinds.
     pub fn table(&self) -> Option<&'static Keys> {
-        self.find(|kind| match kind {
-            Kind::Table(keys) | Kind::Tables(keys) => Some(*keys),
-            Kind::Named(inner) | Kind::List(inner) => inner.table(),
-            _ => None,
-        })
+        self.tables().first().copied()
+    }
+
+    /// Keys of the tables that a value can be or contain.
+    pub(crate) fn tables(&self) -> Vec<&'static Keys> {
+        match self {
+            Kind::Table(keys) | Kind::Tables(keys) => vec![keys],
+            Kind::Named(inner) | Kind::List(inner) => inner.tables(),
+            Kind::Either(kinds) => kinds.iter().flat_map(Kind::tables).collect(),
+            _ => Vec::new(),
+        }
     }
 }
 

@@ -94,17 +94,7 @@ pub fn tables(root: &'static Keys) -> Vec<&'static Keys> {
     fn add(keys: &'static Keys, all: &mut Vec<&'static Keys>) {
         if !all.iter().any(|known| std::ptr::eq(*known, keys)) {
             all.push(keys);
-            for key in keys.keys {
-                kinds(&key.kind, all);
-            }
-        }
-    }
-    fn kinds(kind: &Kind, all: &mut Vec<&'static Keys>) {
-        match kind {
-            Kind::Table(keys) | Kind::Tables(keys) => add(keys, all),
-            Kind::Named(inner) | Kind::List(inner) => kinds(inner, all),
-            Kind::Either(some) => some.iter().for_each(|kind| kinds(kind, all)),
-            _ => {}
+            keys.keys.iter().flat_map(|key| key.kind.tables()).for_each(|keys| add(keys, all));
         }
     }
     let mut all = Vec::new();
