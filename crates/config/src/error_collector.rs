@@ -46,6 +46,13 @@ impl<'a> Report<'a> {
         }
     }
 
+    /// Adds an error if a rule is broken.
+    pub fn rule(&self, broken: bool, place: Place, message: impl Into<String>, hint: impl Into<Option<&'static str>>) {
+        if broken {
+            self.mistake(place, message, hint.into().map(str::to_owned));
+        }
+    }
+
     /// Adds the error of an invalid value at `place`.
     pub fn invalid(&self, place: Place, error: Invalid) {
         let place = error.span_in(self.source(place)).map_or(place, |span| place.part(span));

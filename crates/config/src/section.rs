@@ -139,9 +139,7 @@ impl<'a, F: Fill> Section<'a, F> {
 
     /// Adds an error at `key` if the section breaks a rule.
     pub fn rule(&self, broken: bool, key: &str, message: impl Into<String>, hint: impl Into<Option<&'static str>>) {
-        if broken {
-            self.mistake(key, message, hint.into().map(str::to_owned));
-        }
+        self.report.rule(broken, self.place_of(key), message, hint);
     }
 
     /// Reports an error if `key` is missing.

@@ -77,9 +77,8 @@ pub(crate) fn plan_of(root: &Table, text: &str, options: &ExpandOptions, report:
     top.check_keys();
     top.required("question");
     let question = top.text("question");
-    if question.as_ref().is_some_and(|question| question.trim().is_empty()) {
-        top.mistake("question", "`question` is empty", None);
-    }
+    let message = "`question` is empty";
+    top.rule(question.as_ref().is_some_and(|question| question.trim().is_empty()), "question", message, None);
     let factors = factor_levels::read(root, options, report);
     let companions = proxies_and_companions::companions(&top);
     check_templates(root, &factors, &companions, report);

@@ -44,10 +44,8 @@ pub struct Entry {
 /// Parses a request file: at least one request, all with the same origin. Fails with up to 50 errors and their places.
 pub fn parse(text: &str) -> Result<Vec<Entry>, Vec<Diagnostic>> {
     let report = Report::new("the file", text, &[]);
-    if text.len() > FILE_MAX_BYTES {
-        let message = format!("{} bytes, at most {FILE_MAX_BYTES} allowed", text.len());
-        report.mistake(place(0..0), message, None);
-    }
+    let message = format!("{} bytes, at most {FILE_MAX_BYTES} allowed", text.len());
+    report.rule(text.len() > FILE_MAX_BYTES, place(0..0), message, None);
     let mut entries = Vec::<Entry>::new();
     let mut start = text.len() - text.trim_start_matches('\u{feff}').len();
     let is_json = text[start..].trim_start().starts_with('{');
@@ -59,12 +57,9 @@ pub fn parse(text: &str) -> Result<Vec<Entry>, Vec<Diagnostic>> {
         entries.extend(read(line, start, number, entries.first(), &report));
         start += line.len() + 1;
     }
-    if entries.is_empty() && report.count() == 0 {
-        report.mistake(place(0..0), "no URL in this file", "write one per line".to_owned());
-    }
-    if entries.len() > ENTRIES_MAX {
-        report.mistake(place(text.len()..text.len()), format!("more than {ENTRIES_MAX} URLs"), None);
-    }
+    report.rule(entries.is_empty() && report.count() == 0, place(0..0), "no URL in this file", "write one per line");
+    let message = format!("more than {ENTRIES_MAX} URLs");
+    report.rule(entries.len() > ENTRIES_MAX, place(text.len()..text.len()), message, None);
     report.finish().map(|()| entries)
 }
 

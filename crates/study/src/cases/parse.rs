@@ -36,9 +36,8 @@ pub fn parse(text: &str) -> Result<Vec<Case>, Vec<Diagnostic>> {
         }
         cases.push(case);
     }
-    if cases.is_empty() && report.count() == 0 {
-        report.mistake(file.place_of("case"), "the case file has no case", "begin one with `[[case]]`".to_owned());
-    }
+    let hint = "begin one with `[[case]]`";
+    report.rule(cases.is_empty() && report.count() == 0, file.place_of("case"), "the case file has no case", hint);
     report.finish()?;
     Ok(cases)
 }
@@ -48,10 +47,9 @@ fn case(section: &Section) -> Case {
     let name = section.text("name");
     if let Some(name) = &name {
         let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-        if name.is_empty() || name.len() > 60 || !name.bytes().all(fits) {
-            let hint = "use 1 to 60 letters, digits, `-`, `_` and `.`".to_owned();
-            section.mistake("name", format!("`{}` is not a valid case name", name.escape_debug()), hint);
-        }
+        let hint = "use 1 to 60 letters, digits, `-`, `_` and `.`";
+        let message = format!("`{}` is not a valid case name", name.escape_debug());
+        section.rule(name.is_empty() || name.len() > 60 || !name.bytes().all(fits), "name", message, hint);
     }
     let name = name.unwrap_or_default();
     let random = random(section);
@@ -61,9 +59,8 @@ fn case(section: &Section) -> Case {
         Draw::Letters(_) | Draw::Choice(_) => (name.clone(), Value::Text(String::new())),
     }));
     let tables = section.tables("request", "a request");
-    if tables.is_empty() && section.has("request") {
-        section.mistake("request", "the case has no request", "begin one with `[[case.request]]`".to_owned());
-    }
+    let hint = "begin one with `[[case.request]]`";
+    section.rule(tables.is_empty() && section.has("request"), "request", "the case has no request", hint);
     let flag = |key| section.flag(key).unwrap_or_default();
     let case = Case {
         promise: section.text("promise").unwrap_or_else(|| name.clone()),
@@ -84,9 +81,8 @@ fn case(section: &Section) -> Case {
             let message = format!("`connection` of a request does not apply if the case is `{whole}`");
             table.report.mistake(table.place, message, "drop one of the two".to_owned());
         }
-        if request.connection == Connection::Closes && request.times > 1 {
-            table.report.mistake(table.place, "`connection = \"closes\"` with `times`: only one can be the last", None);
-        }
+        let message = "`connection = \"closes\"` with `times`: only one can be the last";
+        table.report.rule(request.connection == Connection::Closes && request.times > 1, table.place, message, None);
     }
     check_filled(&case, section);
     case
@@ -100,15 +96,13 @@ fn check_filled(case: &Case, section: &Section) {
         matches!(&request.send, Send::Hex(template) if is_odd(template))
             || matches!(&request.expect, Expect::Hex(template) if is_odd(template))
     };
-    if case.requests.iter().any(has_odd_hex) {
-        let hint = "write two digits for each byte, `{n:8x}` for 4 bytes of a number".to_owned();
-        section.mistake("name", format!("a `hex` of case `{}` is not a number of bytes", case.name), hint);
-    }
+    let hint = "write two digits for each byte, `{n:8x}` for 4 bytes of a number";
+    let message = format!("a `hex` of case `{}` is not a number of bytes", case.name);
+    section.rule(case.requests.iter().any(has_odd_hex), "name", message, hint);
     let length: usize = case.requests.iter().map(|request| length(&request.send, &values)).sum();
-    if case.split == Split::All && length > SPLIT_MAX_BYTES {
-        let hint = "name positions (`split = [4, 17]`) or use `split = \"bytes\"`".to_owned();
-        section.mistake("split", format!("`split = \"all\"` of {length} bytes, at most {SPLIT_MAX_BYTES}"), hint);
-    }
+    let hint = "name positions (`split = [4, 17]`) or use `split = \"bytes\"`";
+    let message = format!("`split = \"all\"` of {length} bytes, at most {SPLIT_MAX_BYTES}");
+    section.rule(case.split == Split::All && length > SPLIT_MAX_BYTES, "split", message, hint);
 }
 
 fn length(send: &Send, values: &Values) -> usize {
@@ -127,20 +121,17 @@ fn random(section: &Section) -> Vec<(String, Draw)> {
     for (name, table) in section.named("random") {
         table.check_keys();
         let own = OWN_NAMES.iter().any(|(own, _)| *own == name);
-        if !is_name(&name) || own {
-            let hint = "use letters, digits and `_`, starting with a letter; `index` and `path` are taken".to_owned();
-            let message = format!("`{}` is not a valid name of a random value", name.escape_debug());
-            section.report.mistake(table.place, message, hint);
-        }
+        let hint = "use letters, digits and `_`, starting with a letter; `index` and `path` are taken";
+        let message = format!("`{}` is not a valid name of a random value", name.escape_debug());
+        section.report.rule(!is_name(&name) || own, table.place, message, hint);
         let draw = match table.one_of(&["integer", "letters", "choice"]) {
             Some("integer") => integers(&table),
             Some("letters") => Draw::Letters(table.small("letters").unwrap_or(1)),
             Some(_) => {
                 let texts = table.texts("choice");
                 table.rule(texts.is_empty(), "choice", format!("`{}.choice` is empty", table.name), None);
-                if texts.iter().any(|text| !text.is_ascii()) {
-                    table.mistake("choice", format!("each of `{}.choice` must be ASCII", table.name), None);
-                }
+                let message = format!("each of `{}.choice` must be ASCII", table.name);
+                table.rule(texts.iter().any(|text| !text.is_ascii()), "choice", message, None);
                 if texts.is_empty() { Draw::Letters(1) } else { Draw::Choice(texts) }
             }
             None => Draw::Letters(1),
@@ -202,9 +193,8 @@ fn headers(section: &Section, key: &str) -> Vec<(String, Place, String)> {
 
 fn templates(section: &Section, key: &str, names: &Names) -> Vec<(String, Template)> {
     let read = |(name, place, value): (String, Place, String)| {
-        if value.contains(['\r', '\n']) {
-            section.report.mistake(place, format!("the value of `{name}` has a line break"), None);
-        }
+        let message = format!("the value of `{name}` has a line break");
+        section.report.rule(value.contains(['\r', '\n']), place, message, None);
         let read = Template::parse(&value, names);
         Some((name, read.map_err(|error| section.report.invalid(place, error)).ok()?))
     };

@@ -56,17 +56,14 @@ fn factor(entry: &Entry, auto: Vec<i64>, report: &Report) -> Factor {
             Vec::new()
         }
     };
-    if matches!(&node.value, Value::List(items) if items.is_empty()) {
-        let hint = "add a level, or drop the factor".to_owned();
-        report.mistake(node.place, format!("factor `{key}` has no levels"), hint);
-    }
+    let hint = "add a level, or drop the factor";
+    let message = format!("factor `{key}` has no levels");
+    report.rule(matches!(&node.value, Value::List(items) if items.is_empty()), node.place, message, hint);
     // Commands and tables identify levels by their string form.
     let mut seen = BTreeSet::new();
     levels.retain(|(level, place)| {
         let is_new = seen.insert(level.to_string());
-        if !is_new {
-            report.mistake(*place, format!("duplicate level `{level}` in factor `{key}`"), None);
-        }
+        report.rule(!is_new, *place, format!("duplicate level `{level}` in factor `{key}`"), None);
         is_new
     });
     if levels.is_empty() {

@@ -38,10 +38,9 @@ fn figure(figure: &Section, factors: &[Factor], trials: &TrialRule) -> Option<Ve
     let has_several = y.len() > 1 && kind != FigureKind::Interaction;
     let is_timeline = has_several && kind == FigureKind::Timeline;
     figure.rule(is_timeline, "y", "a timeline has only one metric", "draw one figure per metric");
-    if has_several && figure.has("series") {
-        let hint = "use the factor as `facet`: one panel per level".to_owned();
-        figure.mistake("series", "several metrics on `y` are the series, so `series` cannot be set", hint);
-    }
+    let hint = "use the factor as `facet`: one panel per level";
+    let message = "several metrics on `y` are the series, so `series` cannot be set";
+    figure.rule(has_several && figure.has("series"), "series", message, hint);
     let name = |factor: &Factor| factor.name.clone();
     let is_curve = kind == FigureKind::MissRatio;
     let policies = policies.into_iter().filter(|_| is_curve).map(str::to_owned).collect();
@@ -105,11 +104,7 @@ fn check_axes(figure: &Section, kind: FigureKind, x: Option<&Factor>) {
         FigureKind::Timeline => (&[], &["x"]),
         FigureKind::MissRatio => (&["x"], &["y"]),
         FigureKind::Added => (&["y"], &["x"]),
-        FigureKind::Ecdf
-        | FigureKind::Quantiles
-        | FigureKind::MemoryChart
-        | FigureKind::ThroughputChart
-        | FigureKind::NetworkChart => (&[], &["x", "y"]),
+        _ => (&[], &["x", "y"]),
     };
     let of_curves: &[&str] = if kind == FigureKind::MissRatio { &[] } else { &["policies", "unit"] };
     needed.iter().for_each(|key| figure.required(key));
@@ -140,8 +135,7 @@ fn table(table: &Section) -> Option<Table> {
 
 fn metric_names(section: &Section, key: &str) -> Vec<&'static str> {
     let metrics = section.choices(key);
-    if metrics.as_ref().is_some_and(Vec::is_empty) {
-        section.mistake(key, format!("`{}.{key}` names no metric", section.name), None);
-    }
+    let message = format!("`{}.{key}` names no metric", section.name);
+    section.rule(metrics.as_ref().is_some_and(Vec::is_empty), key, message, None);
     metrics.unwrap_or_default()
 }

@@ -41,10 +41,8 @@ pub(super) fn read(load: &Section, protocol: Protocol) -> (Option<HttpPlan>, u32
     let pipeline = if http2 { streams } else { pipeline };
     let mut connection = load.choice("connection", CONNECTIONS).unwrap_or_default();
     if let Some(requests) = load.small("requests_per_connection") {
-        if load.has("connection") {
-            let hint = "drop one of the two".to_owned();
-            load.mistake("connection", "`requests_per_connection` decides when connections end", hint);
-        }
+        let hint = "drop one of the two";
+        load.rule(load.has("connection"), "connection", "`requests_per_connection` decides when connections end", hint);
         connection = Connection::Requests(requests);
     }
     let values = named_values(load);
@@ -64,9 +62,7 @@ pub(super) fn read(load: &Section, protocol: Protocol) -> (Option<HttpPlan>, u32
 fn http2_settings(load: &Section, http2: bool) -> Http2Settings {
     let bytes = |key: &str, default: u32| {
         let bytes = load.bytes(key).and_then(|bytes| u32::try_from(bytes).ok());
-        if load.has(key) && !http2 {
-            load.mistake(key, format!("`{key}` needs HTTP/2"), "set `http = \"2\"`, or drop it".to_owned());
-        }
+        load.rule(load.has(key) && !http2, key, format!("`{key}` needs HTTP/2"), "set `http = \"2\"`, or drop it");
         bytes.unwrap_or(default)
     };
     let default = Http2Settings::default();
@@ -80,10 +76,9 @@ fn http2_settings(load: &Section, http2: bool) -> Http2Settings {
 fn proto(load: &Section, grpc: bool) -> Option<String> {
     let proto = load.text("proto")?;
     load.rule(!grpc, "proto", "`proto` needs gRPC", "set `grpc = true`, or drop it");
-    if load.has("expect_body") {
-        let hint = "use `expect_json`".to_owned();
-        load.mistake("expect_body", "`expect_body` compares encoded messages, but `proto` makes them JSON", hint);
-    }
+    let hint = "use `expect_json`";
+    let message = "`expect_body` compares encoded messages, but `proto` makes them JSON";
+    load.rule(load.has("expect_body"), "expect_body", message, hint);
     Some(proto)
 }
 
@@ -200,10 +195,8 @@ fn headers(section: &Section) -> Vec<(String, String)> {
 }
 
 fn body(section: &Section) -> Option<BodyPlan> {
-    if section.has("body") && section.has("body_file") {
-        let message = format!("`{}` has both `body` and `body_file`, only one is allowed", section.name);
-        section.mistake("body_file", message, None);
-    }
+    let message = format!("`{}` has both `body` and `body_file`, only one is allowed", section.name);
+    section.rule(section.has("body") && section.has("body_file"), "body_file", message, None);
     if section.has("body_file") {
         let file = section.text("body_file")?;
         section.rule(file.trim().is_empty(), "body_file", "`body_file` is empty", None);
@@ -214,19 +207,17 @@ fn body(section: &Section) -> Option<BodyPlan> {
 
 pub(super) fn trust(load: &Section) -> (bool, Option<String>) {
     let (insecure, ca_file) = (load.flag("insecure").unwrap_or_default(), load.text("ca_file"));
-    if insecure && load.has("ca_file") {
-        let hint = "drop one of the two".to_owned();
-        load.mistake("ca_file", "`insecure` accepts any certificate, so `ca_file` has no effect", hint);
-    }
+    let hint = "drop one of the two";
+    let message = "`insecure` accepts any certificate, so `ca_file` has no effect";
+    load.rule(insecure && load.has("ca_file"), "ca_file", message, hint);
     (insecure, ca_file)
 }
 
 /// Reads `cert_file` and `key_file`. One file may contain both, as curl's `--cert` allows.
 pub(super) fn client_certificate(load: &Section) -> Option<ClientCertificate> {
-    if load.has("key_file") && !load.has("cert_file") {
-        let hint = "add `cert_file`, or drop it".to_owned();
-        load.mistake("key_file", "`key_file` needs the certificate of the key", hint);
-    }
+    let hint = "add `cert_file`, or drop it";
+    let message = "`key_file` needs the certificate of the key";
+    load.rule(load.has("key_file") && !load.has("cert_file"), "key_file", message, hint);
     let cert_file = load.text("cert_file")?;
     let key_file = load.text("key_file").unwrap_or_else(|| cert_file.clone());
     Some(ClientCertificate { cert_file, key_file })

@@ -176,16 +176,14 @@ const SHARES: std::ops::RangeInclusive<f64> = 0.1..=200.0;
 const LATER_PER_S: f64 = 1.0;
 
 fn search(load: &Section, key: &str, stop: Option<Stop>) -> Option<SearchPlan> {
-    if key == "capacity" && load.has(key) && load.has("search") {
-        load.mistake(key, "`load.search` already finds the capacity", "drop one of the two".to_owned());
-    }
+    let message = "`load.search` already finds the capacity";
+    load.rule(key == "capacity" && load.has(key) && load.has("search"), key, message, "drop one of the two");
     let table = &load.section(key)?;
     table.check();
     let objective = objective(table);
     let (from, to) = (table.rate_per_s("from"), table.rate_per_s("to"));
-    if from.zip(to).is_some_and(|(from, to)| from > to) {
-        table.mistake("to", format!("`{}.to` is below `from`", table.name), None);
-    }
+    let message = format!("`{}.to` is below `from`", table.name);
+    table.rule(from.zip(to).is_some_and(|(from, to)| from > to), "to", message, None);
     let duration_ns = match stop {
         Some(Stop::Duration { duration_ns }) => duration_ns,
         None => 0,
@@ -240,14 +238,11 @@ fn share(load: &Section) -> Option<CapacityShare> {
     let (text, place) = load.filled("rate")?;
     let number = text.trim().strip_suffix('%')?;
     let share = number.trim().parse::<f64>().ok().filter(|percent| SHARES.contains(percent));
-    if share.is_none() {
-        let message = format!("`load.rate` must be 0.1 % to 200 % of the capacity, not `{}`", text.escape_debug());
-        load.report.mistake(place, message, None);
-    }
-    if !load.has("capacity") {
-        let hint = "add `capacity = { objective = \"p99 < 5ms\" }`, or give a rate".to_owned();
-        load.report.mistake(place, "`load.rate` is a fraction of a capacity, but `load.capacity` is missing", hint);
-    }
+    let message = format!("`load.rate` must be 0.1 % to 200 % of the capacity, not `{}`", text.escape_debug());
+    load.report.rule(share.is_none(), place, message, None);
+    let hint = "add `capacity = { objective = \"p99 < 5ms\" }`, or give a rate";
+    let message = "`load.rate` is a fraction of a capacity, but `load.capacity` is missing";
+    load.report.rule(!load.has("capacity"), place, message, hint);
     Some(CapacityShare { share: share.unwrap_or_default() / 100.0, point: usize::MAX })
 }
 

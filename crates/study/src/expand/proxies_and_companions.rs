@@ -36,10 +36,8 @@ pub(super) fn read<'a>(top: &'a Section, factors: &[Factor]) -> BTreeMap<String,
 }
 
 pub(super) fn of_point(proxies: &BTreeMap<String, Section>, fill: Settings) -> Vec<ProxyPlan> {
-    let Some((any, setting)) = proxies.values().next().zip(fill.0.iter().find(|setting| setting.factor == THROUGH))
-    else {
-        return Vec::new();
-    };
+    let setting = fill.0.iter().find(|setting| setting.factor == THROUGH);
+    let Some((any, setting)) = proxies.values().next().zip(setting) else { return Vec::new() };
     let mistake = |message: String, hint: Option<String>| {
         any.report.mistake(setting.place, message, hint);
         Vec::new()

@@ -73,10 +73,8 @@ pub(super) fn gate(top: &Section, factors: &[Factor], trials: &TrialRule) -> Opt
     let words = of.levels.iter().map(|(level, _)| (level.to_string(), level)).collect::<Vec<_>>();
     let words = words.iter().map(|(word, level)| (word.as_str(), *level)).collect::<Vec<_>>();
     let base = if gate.has("base") { gate.choice("base", &words)? } else { words.first()?.1 };
-    if of.levels.len() < 2 {
-        let message = format!("`gate.of` is `{}`, which has one level: nothing to compare with the baseline", of.name);
-        top.mistake("gate", message, None);
-    }
+    let message = format!("`gate.of` is `{}`, which has one level: nothing to compare with the baseline", of.name);
+    top.rule(of.levels.len() < 2, "gate", message, None);
     let stop = top.table.table("trials").and_then(|trials| trials.table("stop"));
     let metrics = match stop.is_some_and(|stop| stop.get("metric").is_some()) {
         true => vec![trials.metric.clone()],

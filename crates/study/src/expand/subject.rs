@@ -119,10 +119,8 @@ fn environment(subject: &Section) -> BTreeMap<String, String> {
     let mut environment = BTreeMap::new();
     let Some(section) = subject.section("environment") else { return environment };
     for entry in section.table.iter() {
-        if entry.key.is_empty() || entry.key.contains(['=', '\0']) {
-            let message = format!("`{}` is not a valid environment variable name", entry.key.escape_debug());
-            section.report.mistake(entry.key_place, message, None);
-        }
+        let message = format!("`{}` is not a valid environment variable name", entry.key.escape_debug());
+        section.report.rule(entry.key.is_empty() || entry.key.contains(['=', '\0']), entry.key_place, message, None);
         environment.insert(entry.key.clone(), section.text_or_integer(&entry.key).unwrap_or_default());
     }
     environment
@@ -188,11 +186,9 @@ fn container(section: &Section) -> Option<ContainerPlan> {
         }
         return None;
     };
-    if !is_image(&image) {
-        let message = format!("`{name}.image`: `{}` is not a valid image name", image.escape_debug());
-        let hint = "name it as `podman images` or `docker images` does: `localhost/mine:latest`".to_owned();
-        section.mistake("image", message, hint);
-    }
+    let message = format!("`{name}.image`: `{}` is not a valid image name", image.escape_debug());
+    let hint = "name it as `podman images` or `docker images` does: `localhost/mine:latest`";
+    section.rule(!is_image(&image), "image", message, hint);
     let options = optional(section, "options").unwrap_or_default();
     match shell_words::arguments(&options) {
         Err(error) => section.report.invalid(section.place_of("options"), error.of(&format!("`{name}.options`"))),

@@ -33,10 +33,9 @@ pub fn parse(text: &str) -> Result<Workload, Vec<Diagnostic>> {
         true => Some(read(&Section { name: WORKLOAD.name.to_owned(), keys: &WORKLOAD, ..top })),
         false => top.section("load").and_then(|load| Some(read(&load.section("workload")?))),
     };
-    if workload.is_none() && report.count() == 0 {
-        let hint = "add `[load.workload]` with `preset = \"etc-2012\"`".to_owned();
-        report.mistake(Place::default(), "the study has no `[load.workload]`", hint);
-    }
+    let hint = "add `[load.workload]` with `preset = \"etc-2012\"`";
+    let message = "the study has no `[load.workload]`";
+    report.rule(workload.is_none() && report.count() == 0, Place::default(), message, hint);
     report.finish()?;
     Ok(workload.expect("missing values have been reported"))
 }
@@ -262,9 +261,8 @@ fn trace_of(section: &Section) -> Option<Trace> {
     let table = section.section("trace")?;
     table.check();
     let file = table.text("file");
-    if file.as_deref() == Some("") {
-        table.mistake("file", "`load.workload.trace.file` is empty", "set it to the path of a trace".to_owned());
-    }
+    let hint = "set it to the path of a trace";
+    table.rule(file.as_deref() == Some(""), "file", "`load.workload.trace.file` is empty", hint);
     let format = table.choice("format", FORMATS);
     let (gaps, speed) = (table.choice("gaps", GAPS), table.number("speed"));
     Some(Trace { file: file?, format: format?, gaps: gaps?, speed: speed? })

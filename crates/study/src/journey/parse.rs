@@ -138,15 +138,11 @@ impl Reader<'_> {
         }
         let is_once = |step: &&Section| step.flag("once") == Some(true);
         let repeated = steps.iter().flatten().skip_while(is_once).collect::<Vec<_>>();
-        if repeated.is_empty() && steps.iter().any(Option::is_some) {
-            let hint = "remove it from the last one: each journey needs a call".to_owned();
-            top.mistake("step", "all steps have `once`", hint);
-        }
+        let hint = "remove it from the last one: each journey needs a call";
+        top.rule(repeated.is_empty() && steps.iter().any(Option::is_some), "step", "all steps have `once`", hint);
         for step in [steps.iter().flatten().next(), repeated.first().copied()].into_iter().flatten() {
-            if step.has("when") {
-                let hint = "drop `when`, or begin with another step".to_owned();
-                step.mistake("when", "the first call of a journey cannot be skipped", hint);
-            }
+            let hint = "drop `when`, or begin with another step";
+            step.rule(step.has("when"), "when", "the first call of a journey cannot be skipped", hint);
         }
         for late in repeated.into_iter().filter(is_once) {
             late.mistake("once", "a step with `once` follows one without", "move it to the start".to_owned());
@@ -191,10 +187,8 @@ impl Reader<'_> {
                 continue;
             }
             self.check_path(&entry.key, entry.key_place, root);
-            if entry.key.contains("[any]") {
-                let message = "`[any]` is random, so its value is unknown";
-                self.report.mistake(entry.key_place, message, "`take` it".to_owned());
-            }
+            let message = "`[any]` is random, so its value is unknown";
+            self.report.rule(entry.key.contains("[any]"), entry.key_place, message, "`take` it");
             expect.extend(self.argument(&entry.node).map(|value| (entry.key.clone(), value)));
         }
         for part in texts(step, "take") {
@@ -238,9 +232,7 @@ impl Reader<'_> {
             "method" => ("arguments", "add `thrift` or `soap`, or write a `body`"),
             _ => ("body", "write `arguments`"),
         };
-        if step.has(foreign) {
-            step.mistake(foreign, format!("`{foreign}` does not apply to this step"), hint.to_owned());
-        }
+        step.rule(step.has(foreign), foreign, format!("`{foreign}` does not apply to this step"), hint);
         if kind == "method" {
             let method = if step.has(kind) { step.text_as(kind, validate_http::method)? } else { "GET".to_owned() };
             let body = self.template(step, "body");
