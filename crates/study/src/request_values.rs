@@ -95,7 +95,7 @@ pub fn check_file(text: &str) -> Result<(), Vec<Diagnostic>> {
 }
 
 /// Checks an entry of `[load.values]`. Fails if a form has this name, or if `form` is not a valid field without braces.
-pub fn check_named(name: &str, form: &str) -> Result<(), Invalid> {
+pub fn check_named(name: &str, form: &str) -> Result<String, Invalid> {
     if FORMS.iter().any(|(known, _)| *known == name) {
         let message = format!("`{name}` is a form of values and cannot name one");
         return Err(Invalid::new(message).hint(format!("choose another name, such as `my_{name}`")));
@@ -104,7 +104,7 @@ pub fn check_named(name: &str, form: &str) -> Result<(), Invalid> {
         return Err(Invalid::new(format!("`{}` cannot name a value", name.escape_debug()))
             .hint("use letters, digits, `_` and `-`"));
     }
-    parse(form).map(|_| ())
+    parse(form).map(|_| form.to_owned())
 }
 
 /// Replaces each field that names one of `values` with the form of the value. Two names with one form have different

@@ -1,9 +1,9 @@
 //! Reads the keys of `[load]` for `protocol = "http"` and `"https"`, and `[[load.request]]`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use config::Invalid;
-use config::node::Value;
+use config::node::{Node, Value};
 
 use crate::grpc;
 use crate::keys::allowed_words::{CONNECTIONS, GRPC_MESSAGES, HTTP_VERSIONS};
@@ -167,11 +167,7 @@ fn without_file(plan: &HttpRequestPlan) -> HttpRequest {
 
 fn named_values(load: &Section) -> Values {
     let Some(table) = load.section("values") else { return Values::new() };
-    let form = |name: &str| {
-        table
-            .text_as(name, |form| request_values::check_named(name, form).map(|()| form.to_owned()))
-            .unwrap_or_default()
-    };
+    let form = |name: &str| table.text_as(name, |form| request_values::check_named(name, form)).unwrap_or_default();
     table.table.keys().map(|name| (name.to_owned(), form(name))).collect()
 }
 
@@ -263,23 +259,12 @@ fn statuses(load: &Section) -> Option<Vec<u16>> {
         _ => std::slice::from_ref(node),
     };
     load.rule(items.is_empty(), "expect_status", "`load.expect_status` is empty", "drop it to accept 200 to 299");
-    let mut all = Vec::new();
-    for item in items {
-        let text = match &item.value {
-            Value::Integer(status) => status.to_string(),
-            Value::Text(text) => text.clone(),
-            other => {
-                let message = format!("a status must be a number such as `200`, not {}", other.kind());
-                load.report.mistake(item.place, message, None);
-                continue;
-            }
-        };
-        match validate_http::statuses(&text) {
-            Ok(statuses) => all.extend(statuses),
-            Err(error) => load.report.invalid(item.place, error),
-        }
-    }
-    all.sort_unstable();
-    all.dedup();
-    Some(all)
+    let read = |item: &Node| match &item.value {
+        Value::Integer(status) => validate_http::statuses(&status.to_string()),
+        Value::Text(text) => validate_http::statuses(text),
+        other => Err(Invalid::new(format!("a status must be a number such as `200`, not {}", other.kind()))),
+    };
+    let read = |item| read(item).map_err(|error| load.report.invalid(item.place, error)).ok();
+    let all = items.iter().filter_map(read).flatten().collect::<BTreeSet<_>>();
+    Some(all.into_iter().collect())
 }

@@ -61,10 +61,8 @@ pub(super) fn read(load: &Section) -> (LoadPlan, Option<SearchPlan>) {
         load.report.mistake(entry.key_place, message, hint);
     }
     let shape = shape(load);
-    let clients = match shape.is_empty() || load.has("rate") {
-        true => load.small("clients"),
-        false => Some(load_shape::clients_max(&shape)),
-    };
+    let clients_max = (!shape.is_empty() && !load.has("rate")).then(|| load_shape::clients_max(&shape));
+    let clients = clients_max.or_else(|| load.small("clients"));
     let stop = stop(load, &shape);
     let trace = workload.as_ref().and_then(|workload| workload.trace.as_ref());
     let arrivals = match trace {
@@ -81,12 +79,9 @@ pub(super) fn read(load: &Section) -> (LoadPlan, Option<SearchPlan>) {
         _ => warmup(load, is_cache, stop),
     };
     let (window_ns, timeout_ns) = (load.duration_ns("window"), load.duration_ns("timeout"));
-    if let (Some(Stop::Duration { duration_ns }), Some(window_ns), false) = (stop, window_ns, is_journey)
-        && duration_ns < window_ns
-    {
-        let hint = "measure longer, or set a shorter `window`".to_owned();
-        load.mistake("stop", "`load.stop` is shorter than one window", hint);
-    }
+    let is_short = matches!(stop, Some(Stop::Duration { duration_ns }) if window_ns.is_some_and(|ns| duration_ns < ns));
+    let hint = "measure longer, or set a shorter `window`";
+    load.rule(is_short && !is_journey, "stop", "`load.stop` is shorter than one window", hint);
     let find = |key| if is_journey { None } else { search(load, key, stop) };
     let plan = LoadPlan {
         protocol: protocol.unwrap_or(Protocol::Pingpong),
@@ -184,18 +179,12 @@ fn search(load: &Section, key: &str, stop: Option<Stop>) -> Option<SearchPlan> {
     let (from, to) = (table.rate_per_s("from"), table.rate_per_s("to"));
     let message = format!("`{}.to` is below `from`", table.name);
     table.rule(from.zip(to).is_some_and(|(from, to)| from > to), "to", message, None);
-    let duration_ns = match stop {
-        Some(Stop::Duration { duration_ns }) => duration_ns,
-        None => 0,
-        Some(_) => {
-            let hint = "write `stop = \"5s\"`: above its capacity a server never catches up".to_owned();
-            load.mistake("stop", format!("trials of `load.{key}` must end after a time"), hint);
-            0
-        }
-    };
+    let is_open_ended = stop.is_some_and(|stop| !matches!(stop, Stop::Duration { .. }));
+    let hint = "write `stop = \"5s\"`: above its capacity a server never catches up";
+    load.rule(is_open_ended, "stop", format!("trials of `load.{key}` must end after a time"), hint);
     let (resolution, confirm, steps) = (table.fraction("resolution"), table.small("confirm"), table.small("max_steps"));
     let max_ns = table.duration_ns("max_time");
-    let plain = SearchPlan::new(objective?, duration_ns);
+    let plain = SearchPlan::new(objective?, stop.map_or(0, |stop| stop.longest_ns()));
     Some(SearchPlan {
         from_per_s: from,
         to_per_s: to,
@@ -272,24 +261,21 @@ pub(super) fn check_capacity_use(top: &Section, load: &Section, points: &[Point]
     if points.is_empty() {
         return;
     }
-    if load.has("capacity") && !load.has("search") && points.iter().all(|point| point.load.share.is_none()) {
-        let hint = "write `rate = \"80%\"`, or rename it to `search`".to_owned();
-        load.mistake("capacity", "`load.capacity` is never used", hint);
-    }
+    let is_unused = !load.has("search") && points.iter().all(|point| point.load.share.is_none());
+    let hint = "write `rate = \"80%\"`, or rename it to `search`";
+    load.rule(load.has("capacity") && is_unused, "capacity", "`load.capacity` is never used", hint);
     if points.iter().any(|point| point.load.search.is_none()) {
         return;
     }
     let stop = top.table.table("trials").and_then(|trials| trials.table("stop"));
     for entry in stop.into_iter().flat_map(Table::iter) {
-        if ["comparison", "relative", "min", "max", "metric"].contains(&entry.key.as_str()) {
-            let message = format!("`trials.stop.{}` does not apply: all trials are steps of a search", entry.key);
-            top.report.mistake(entry.key_place, message, "use `confirm` and `max_steps` of `load.search`".to_owned());
-        }
+        let counts_trials = ["comparison", "relative", "min", "max", "metric"].contains(&entry.key.as_str());
+        let message = format!("`trials.stop.{}` does not apply: all trials are steps of a search", entry.key);
+        top.report.rule(counts_trials, entry.key_place, message, "use `confirm` and `max_steps` of `load.search`");
     }
 }
 
-/// Default time limit of a cache's warm-up, ns.
-const STEADY_MAX_NS: u64 = 60_000_000_000;
+/// Default time limit of a cache's warm-up and of a trial that ends after a number of requests, ns.
 const DEFAULT_MAX_NS: u64 = 60_000_000_000;
 // The time limit of volley's own client.
 const VOLLEY_MAX_NS: u64 = 180_000_000_000;
@@ -297,7 +283,7 @@ const VOLLEY_MAX_NS: u64 = 180_000_000_000;
 fn warmup(load: &Section, is_cache: bool, stop: Option<Stop>) -> Option<Warmup> {
     match load.has("warmup") {
         has if load.is_word("warmup", "steady") || is_cache && !has => {
-            return Some(Warmup::Steady { max_ns: STEADY_MAX_NS });
+            return Some(Warmup::Steady { max_ns: DEFAULT_MAX_NS });
         }
         false => return Some(Warmup::DurationNs(WARMUP_NS)),
         true if !load.is_table("warmup") => return load.duration_ns("warmup").map(Warmup::DurationNs),
@@ -309,12 +295,10 @@ fn warmup(load: &Section, is_cache: bool, stop: Option<Stop>) -> Option<Warmup> 
         "duration" => table.duration_ns("duration").map(Warmup::DurationNs),
         "share" => {
             let share = table.fraction("share")?;
-            let Some(Stop::Requests { requests, .. }) = stop else {
-                let hint = "write `stop = { requests = 1_000_000 }`, or give a time".to_owned();
-                table.mistake("share", "a share needs `stop.requests`", hint);
-                return None;
-            };
-            Some(Warmup::Requests((requests as f64 * share).round() as u64))
+            let requests = if let Some(Stop::Requests { requests, .. }) = stop { Some(requests) } else { None };
+            let hint = "write `stop = { requests = 1_000_000 }`, or give a time";
+            table.rule(requests.is_none(), "share", "a share needs `stop.requests`", hint);
+            Some(Warmup::Requests((requests? as f64 * share).round() as u64))
         }
         "steady" => table.duration_ns("steady").map(|max_ns| Warmup::Steady { max_ns }),
         _ => table.count("requests").map(Warmup::Requests),

@@ -78,11 +78,8 @@ impl Reader<'_> {
     }
 
     fn check_template(&self, text: &str, place: Place, may_draw: bool) {
-        let parts = match placeholders::parts(text) {
-            Ok(parts) => parts,
-            Err(error) => return self.report.invalid(place, error),
-        };
-        for part in parts {
+        let parts = placeholders::parts(text).map_err(|error| self.report.invalid(place, error));
+        for part in parts.into_iter().flatten() {
             let Part::Field(inner, field) = part else { continue };
             let error = match field {
                 Field::Name if !self.names.iter().any(|name| name == inner) => {
@@ -111,11 +108,9 @@ impl Reader<'_> {
         for target in texts(top, "targets") {
             self.add_name(&target);
             let url = &target.text;
-            if !url.is_empty() && !url.starts_with("http://") && !url.starts_with("https://") {
-                let message = format!("`{}` is not an HTTP URL", url.escape_debug());
-                let hint = "a target looks like `https://127.0.0.1:8443`".to_owned();
-                self.report.mistake(target.place, message, hint);
-            }
+            let is_http = url.is_empty() || url.starts_with("http://") || url.starts_with("https://");
+            let message = format!("`{}` is not an HTTP URL", url.escape_debug());
+            self.report.rule(!is_http, target.place, message, "a target looks like `https://127.0.0.1:8443`");
             journey.targets.push((target.name, target.text));
         }
         for Named { name, text: file, place, .. } in texts(top, "schemas") {
@@ -166,13 +161,11 @@ impl Reader<'_> {
         let headers = texts(step, "headers");
         for Named { name, name_place, text, place } in &headers {
             self.check_template(text, *place, false);
-            if let Err(error) = validate_http::field_name(name).and_then(|name| validate_http::field_value(&name, text))
-            {
-                self.report.invalid(*name_place, error);
-            } else if OWN_FIELDS.iter().any(|own| own.eq_ignore_ascii_case(name)) {
-                let message = format!("`{name}` is set from the URL and body");
-                self.report.mistake(*name_place, message, "drop it".to_owned());
-            }
+            let field = validate_http::field_name(name).and_then(|name| validate_http::field_value(&name, text));
+            field.map(drop).unwrap_or_else(|error| self.report.invalid(*name_place, error));
+            let is_own = OWN_FIELDS.iter().any(|own| own.eq_ignore_ascii_case(name));
+            let message = format!("`{name}` is set from the URL and body");
+            self.report.rule(is_own, *name_place, message, "drop it");
         }
         let is_rest = !step.has("thrift") && !step.has("soap");
         let root = if is_rest { "body" } else { "result" };
@@ -202,9 +195,8 @@ impl Reader<'_> {
         }
         let (call, named) = call?;
         let operation = if step.has("name") { step.text("name")? } else { named };
-        if operation.is_empty() || operation.len() > 200 || operation.contains(char::is_control) {
-            step.mistake("name", "an operation name must be 1 to 200 characters", None);
-        }
+        let is_valid = (1..=200).contains(&operation.len()) && !operation.contains(char::is_control);
+        step.rule(!is_valid, "name", "an operation name must be 1 to 200 characters", None);
         let headers = headers.into_iter().map(|header| (header.name, header.text)).collect();
         let think = step.text_as("think", |text| time_law::think(text).map(|_| text.to_owned()));
         Some(Step {
@@ -253,16 +245,13 @@ impl Reader<'_> {
             step.mistake(kind, "schema name, space, operation", hint);
             return None;
         };
-        match schemas.iter().find(|known| known.name == schema) {
-            None => {
-                let hint = suggestion(schema, schemas.iter().map(|known| known.name.as_str()));
-                step.mistake(kind, format!("unknown schema `{}`", schema.escape_debug()), hint);
-            }
-            Some(known) if !known.file.ends_with(wanted) => {
-                step.mistake(kind, format!("the schema `{schema}` is not a `{wanted}` file"), None);
-            }
-            Some(_) => {}
+        let known = schemas.iter().find(|known| known.name == schema);
+        if known.is_none() {
+            let hint = suggestion(schema, schemas.iter().map(|known| known.name.as_str()));
+            step.mistake(kind, format!("unknown schema `{}`", schema.escape_debug()), hint);
         }
+        let is_other = known.is_some_and(|known| !known.file.ends_with(wanted));
+        step.rule(is_other, kind, format!("the schema `{schema}` is not a `{wanted}` file"), None);
         let fields = step.section("arguments");
         let fields = fields.iter().flat_map(|fields| fields.table.iter());
         let fields = fields.filter_map(|entry| Some((entry.key.clone(), self.argument(&entry.node)?)));
@@ -286,29 +275,24 @@ impl Reader<'_> {
         }
         match (reply_path::pattern(text), reply_path::parse(text)) {
             (Some(pattern), _) if root == "body" => {
-                if let Err(error) = validate_http::regex(pattern) {
-                    self.report.invalid(*place, error);
-                }
+                validate_http::regex(pattern).map(drop).unwrap_or_else(|error| self.report.invalid(*place, error));
             }
             (_, Ok(path)) if root == "body" && matches!(path.root.as_str(), "header" | "cookie") => {
-                if path.is_count || !matches!(path.parts.as_slice(), [reply_path::Part::Field(_)]) {
-                    let message = format!("`{}` is not one name", text.escape_debug());
-                    self.report.mistake(*place, message, "write `header.Location`, or `cookie.sid`".to_owned());
-                }
+                let is_name = !path.is_count && matches!(path.parts.as_slice(), [reply_path::Part::Field(_)]);
+                let message = format!("`{}` is not one name", text.escape_debug());
+                self.report.rule(!is_name, *place, message, "write `header.Location`, or `cookie.sid`");
             }
             _ => self.check_path(text, *place, root),
         }
     }
 
     fn check_path(&self, text: &str, place: Place, root: &str) {
-        match reply_path::parse(text) {
-            Err(message) => self.report.mistake(place, message, None),
-            Ok(path) if path.root != root => {
-                let message = format!("`{}`: paths must begin with `{root}` here", path.root);
-                self.report.mistake(place, message, None);
-            }
-            Ok(_) => {}
-        }
+        let message = match reply_path::parse(text) {
+            Err(message) => message,
+            Ok(path) if path.root != root => format!("`{}`: paths must begin with `{root}` here", path.root),
+            Ok(_) => return,
+        };
+        self.report.mistake(place, message, None);
     }
 
     fn argument(&self, node: &Node) -> Option<Argument> {
