@@ -151,6 +151,13 @@ impl<'a, F: Fill> Section<'a, F> {
         }
     }
 
+    /// Reports an error if `key` is missing but needed.
+    pub fn required_if(&self, is_needed: bool, key: &str) {
+        if is_needed {
+            self.required(key);
+        }
+    }
+
     /// Reads a string. `None` if there is neither a value nor a default, or after reporting an invalid value.
     pub fn text(&self, key: &str) -> Option<String> {
         // Keys whose names the file chooses are not declared; their values are strings.

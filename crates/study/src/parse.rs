@@ -70,8 +70,12 @@ pub(crate) fn in_profile(root: &Table, profile: Profile, report: &Report) -> Tab
             Table::default()
         }
     };
-    if profile == Profile::Quick && sections.get("trials").is_none() {
-        forget_counts(&mut merged);
+    // Target half-widths and limits on trials are for a whole run, not a quick one.
+    if profile == Profile::Quick
+        && sections.get("trials").is_none()
+        && let Some(stop) = merged.table_mut("trials").and_then(|trials| trials.table_mut("stop"))
+    {
+        stop.retain(|entry| !["comparison", "relative", "min", "max"].contains(&entry.key.as_str()));
     }
     for section in sections.into_iter() {
         if Profile::ALL.iter().any(|other| other.name() == section.key) {
@@ -86,13 +90,6 @@ pub(crate) fn in_profile(root: &Table, profile: Profile, report: &Report) -> Tab
         }
     }
     merged
-}
-
-/// Removes target half-widths and limits on trials, since the study sets them for a whole run, not a quick one.
-fn forget_counts(root: &mut Table) {
-    if let Some(stop) = root.table_mut("trials").and_then(|trials| trials.table_mut("stop")) {
-        stop.retain(|entry| !["comparison", "relative", "min", "max"].contains(&entry.key.as_str()));
-    }
 }
 
 /// Parses a study and checks syntax, names, types, units, ranges and references in all profiles. Fails with all errors.

@@ -213,11 +213,10 @@ fn regex(text: &str) -> Result<Regex, Invalid> {
 fn request(section: &Section, names: &Names) -> Option<Request> {
     section.check_keys();
     let kind = section.one_of(&["path", "text", "hex"]);
-    if kind.is_some_and(|kind| kind != "path") {
-        for key in ["method", "version", "headers", "body", "chunked"].into_iter().filter(|key| section.has(key)) {
-            let message = format!("`{key}` does not apply to a request of bytes");
-            section.mistake(key, message, "write `path` for an HTTP request".to_owned());
-        }
+    let is_raw = kind.is_some_and(|kind| kind != "path");
+    for key in ["method", "version", "headers", "body", "chunked"] {
+        let message = format!("`{key}` does not apply to a request of bytes");
+        section.rule(is_raw && section.has(key), key, message, "write `path` for an HTTP request");
     }
     let (expect, connection) = read_expect(&section.section_or_empty("expect"), names);
     let template = |key| template(section, key, names).unwrap_or_default();

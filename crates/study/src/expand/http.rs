@@ -30,10 +30,9 @@ pub(super) fn read(load: &Section, protocol: Protocol) -> (Option<HttpPlan>, u32
         return (None, pipeline, Connection::KeepAlive);
     }
     let grpc = load.flag("grpc").unwrap_or_default();
-    if grpc && load.has("http") && load.choice("http", HTTP_VERSIONS) == Some(false) {
-        load.mistake("http", "gRPC needs HTTP/2", "drop it".to_owned());
-    }
-    let http2 = grpc || load.choice("http", HTTP_VERSIONS).unwrap_or_default();
+    let version = load.choice("http", HTTP_VERSIONS);
+    load.rule(grpc && load.has("http") && version == Some(false), "http", "gRPC needs HTTP/2", "drop it");
+    let http2 = grpc || version.unwrap_or_default();
     let streams = load.small("streams").unwrap_or(1);
     load.rule(http2 && pipeline > 1, "pipeline", "HTTP/2 has no `pipeline`", "set `streams` instead");
     load.rule(!http2 && streams > 1, "streams", "`streams` needs HTTP/2", "set `http = \"2\"`, or drop it");

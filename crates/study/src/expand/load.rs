@@ -1,6 +1,6 @@
 //! Reads `[load]`: protocol, arrivals, search, warm-up and stop rule.
 
-use config::node::{Table, Value};
+use config::node::Table;
 
 use super::http;
 use super::journey;
@@ -22,15 +22,8 @@ pub(super) fn check_keys(load: &Section) {
     load.check_keys();
     subject::check_variants_keys(load);
     load.tables("request", "a request").iter().flatten().for_each(Section::check_keys);
-    if !load.has("journey") {
-        load.required("protocol");
-    }
+    load.required_if(!load.has("journey"), "protocol");
     load.required("clients");
-    // A factor's level may be a shape, which is known only at a design point.
-    let is_text = |key| matches!(load.table.get(key).map(|entry| &entry.node.value), Some(Value::Text(_)));
-    if !is_text("rate") && !is_text("clients") {
-        load.required("stop");
-    }
 }
 
 pub(super) fn read(load: &Section) -> (LoadPlan, Option<SearchPlan>) {
@@ -312,9 +305,7 @@ fn stop(load: &Section, shape: &[Stage]) -> Option<Stop> {
     }
     if !load.has("stop") {
         // A shape needs no `stop`; an invalid shape is reported elsewhere.
-        if !has_shape(load, "rate") && !has_shape(load, "clients") {
-            load.required("stop");
-        }
+        load.required_if(!has_shape(load, "rate") && !has_shape(load, "clients"), "stop");
         return None;
     }
     if !load.is_table("stop") {

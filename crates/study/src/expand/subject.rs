@@ -57,9 +57,7 @@ pub(super) fn process(section: &Section, needs_port: bool, hint: &str) -> Proces
     let knows_port = section.has("port") || in_container && section.has("publish");
     let (environment, build) = (environment(section), optional(section, "build"));
     build.iter().for_each(|command| check_words(section, "build", command));
-    if !(in_container && knows_port) {
-        section.required("command");
-    }
+    section.required_if(!(in_container && knows_port), "command");
     let command = section.text("command");
     if let Some(command) = &command {
         check_words(section, "command", command);

@@ -95,9 +95,7 @@ fn preset_of(section: &Section) -> Option<Workload> {
 
 fn operations(section: &Section, base: Operations, is_optional: bool) -> Operations {
     let Some(table) = section.section("operations") else {
-        if !is_optional {
-            section.required("operations");
-        }
+        section.required_if(!is_optional, "operations");
         return if base.total() > 0.0 { base } else { Operations { get: 1.0, ..base } };
     };
     table.check_keys();
@@ -157,9 +155,7 @@ fn popularity(table: &Section, base: Popularity) -> Option<Popularity> {
             let is_count = key == "hot_keys";
             let given = if is_count { table.count(key).map(Into::into) } else { table.number(key).map(Into::into) };
             let value = given.or_else(|| base.get(field).cloned());
-            if value.is_none() {
-                table.required(key);
-            }
+            table.required_if(value.is_none(), key);
             law.extend(value.map(|value| (field.to_owned(), value)));
         } else if table.has(key) {
             let hint = format!("set `popularity = \"{owner}\"`, or drop it");
@@ -180,9 +176,7 @@ fn values(section: &Section, base: &Values, is_optional: bool) -> Values {
 }
 
 fn size(table: &Section, base: &SizeLaw, is_optional: bool) -> SizeLaw {
-    if !is_optional {
-        table.required("size");
-    }
+    table.required_if(!is_optional, "size");
     table.section("size").and_then(|size| law(&size, true)).unwrap_or_else(|| base.clone())
 }
 
@@ -226,18 +220,14 @@ fn empirical(table: &Section) -> Option<SizeLaw> {
         table.mistake("values", message, "merge some into ranges, `[low, high, weight]`".to_owned());
         return None;
     }
+    let number = |node: &node::Node| match node.value {
+        Value::Integer(integer) => Some(integer as f64),
+        Value::Number(number) => Some(number),
+        _ => None,
+    };
     let each = items.iter().map(|item| {
-        let Value::List(numbers) = &item.value else {
-            wrong(item.place);
-            return None;
-        };
-        let number = |node: &node::Node| match node.value {
-            Value::Integer(integer) => Some(integer as f64),
-            Value::Number(number) => Some(number),
-            _ => None,
-        };
-        let numbers = numbers.iter().map(number).collect::<Option<Vec<_>>>();
-        match numbers.as_deref() {
+        let numbers = if let Value::List(numbers) = &item.value { numbers.as_slice() } else { &[] };
+        match numbers.iter().map(number).collect::<Option<Vec<_>>>().as_deref() {
             Some(&[length, weight]) if length >= 0.0 && weight >= 0.0 => Some((length, length, weight)),
             Some(&[low, high, weight]) if low >= 0.0 && low <= high && weight >= 0.0 => Some((low, high, weight)),
             _ => {
