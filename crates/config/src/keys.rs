@@ -133,10 +133,7 @@ impl Key {
 
     /// The default as the value of a flag; empty if there is none.
     pub fn default_text(&self) -> &'static str {
-        match self.missing {
-            Missing::Is(value) => value.trim_matches('"'),
-            Missing::Mistake | Missing::Means(_) => "",
-        }
+        if let Missing::Is(value) = self.missing { value.trim_matches('"') } else { "" }
     }
 }
 
@@ -148,10 +145,7 @@ impl Kind {
 
     /// Returns the first `Some` that `pick` returns for this kind or for the alternatives of [`Kind::Either`].
     pub fn find<T>(&self, pick: impl Fn(&Kind) -> Option<T>) -> Option<T> {
-        match self {
-            Kind::Either(kinds) => kinds.iter().find_map(pick),
-            kind => pick(kind),
-        }
+        if let Kind::Either(kinds) = self { kinds.iter().find_map(pick) } else { pick(self) }
     }
 
     /// Whether a number, in ns for times, is within the range. Kinds without a range accept all numbers.

@@ -101,10 +101,7 @@ pub enum StoreError {
 }
 
 fn known_runs(known: &[String]) -> String {
-    match known {
-        [] => ", which has no runs".to_owned(),
-        known => format!("; the latest: {}", known.join(", ")),
-    }
+    if known.is_empty() { ", which has no runs".to_owned() } else { format!("; the latest: {}", known.join(", ")) }
 }
 
 fn by(pid: &Option<u32>) -> String {

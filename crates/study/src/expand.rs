@@ -223,10 +223,8 @@ fn unrunnable(server: u32, proxies: u32, load: &LoadPlan, options: &ExpandOption
 fn with_variants<'a>(root: &'a Table, name: &str) -> impl Iterator<Item = &'a Table> {
     let table = root.table(name);
     let variants = table.and_then(|table| table.table("variants")).into_iter().flat_map(Table::iter);
-    let variants = variants.filter_map(|entry| match &entry.node.value {
-        Value::Table(variant) => Some(variant),
-        _ => None,
-    });
+    let variants =
+        variants.filter_map(|entry| if let Value::Table(variant) = &entry.node.value { Some(variant) } else { None });
     table.into_iter().chain(variants)
 }
 

@@ -141,10 +141,7 @@ fn stage(part: &str, each_ns: Option<u64>, value: ParseValue, example: &'static 
         }
         (None, None) => return Err(Invalid::new(format!("`{}` has no time", part.escape_debug())).hint(example)),
     };
-    let value = |text: &str| match text.trim() {
-        "0" => Ok(0.0),
-        text => value(text),
-    };
+    let value = |text: &str| if text.trim() == "0" { Ok(0.0) } else { value(text.trim()) };
     let (from, to) = values.split_once("..").unwrap_or((values, values));
     Ok(Stage { from: value(from)?, to: value(to)?, duration_ns })
 }

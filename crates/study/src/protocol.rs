@@ -82,18 +82,12 @@ impl Protocol {
     /// Whether URLs of the protocol have a path, which is then requested. Other URLs end with the port.
     pub fn has_path(self) -> bool {
         // No wildcard: each new protocol needs a decision here.
-        match self {
-            Protocol::Http | Protocol::Https => true,
-            Protocol::Pingpong | Protocol::Journey | Protocol::Cache(_) => false,
-        }
+        matches!(self, Protocol::Http | Protocol::Https)
     }
 
     /// The dialect of a cache protocol; `None` for other protocols.
     pub fn dialect(self) -> Option<Dialect> {
-        match self {
-            Protocol::Cache(dialect) => Some(dialect),
-            _ => None,
-        }
+        if let Protocol::Cache(dialect) = self { Some(dialect) } else { None }
     }
 }
 

@@ -491,10 +491,7 @@ impl Probe {
 impl Record {
     /// The measurement; `None` if the trial failed.
     pub fn measurement(&self) -> Option<&Measurement> {
-        match &self.outcome {
-            Outcome::Measured(measurement) => Some(measurement),
-            Outcome::Failed(_) => None,
-        }
+        if let Outcome::Measured(measurement) = &self.outcome { Some(measurement) } else { None }
     }
 }
 

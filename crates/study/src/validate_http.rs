@@ -133,10 +133,7 @@ pub fn statuses(text: &str) -> Result<Vec<u16>, Invalid> {
 
 /// Reads a status or a list of statuses, given as numbers. Reports other values and leaves them out.
 pub(crate) fn numeric_statuses(node: &Node, least: i64, report: &Report) -> Vec<u16> {
-    let items = match &node.value {
-        Value::List(items) => items.as_slice(),
-        _ => std::slice::from_ref(node),
-    };
+    let items = if let Value::List(items) = &node.value { items.as_slice() } else { std::slice::from_ref(node) };
     let status = |item: &Node| match item.value {
         Value::Integer(status) if (least..=599).contains(&status) => Some(status as u16),
         _ => {
@@ -252,10 +249,7 @@ pub fn regex(text: &str) -> Result<String, Invalid> {
 /// Parses the minimum and maximum length of a body, in bytes: `100`, `100..2000` or `100..`.
 pub fn length_range(text: &str) -> Result<(u64, u64), Invalid> {
     let (least, most) = text.split_once("..").unwrap_or((text, text));
-    let number = |text: &str, default: u64| match text.trim() {
-        "" => Some(default),
-        text => text.parse().ok(),
-    };
+    let number = |text: &str, default| if text.trim().is_empty() { Some(default) } else { text.trim().parse().ok() };
     match (number(least, 0), number(most, u64::MAX)) {
         (Some(least), Some(most)) if least <= most && !text.trim().is_empty() => Ok((least, most)),
         _ => Err(Invalid::new(format!("`{}` is not a range of lengths", text.escape_debug()))

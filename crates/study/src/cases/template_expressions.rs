@@ -79,10 +79,8 @@ impl Template {
 
     /// The value of a template that is a single expression without a format; `None` for any other template.
     pub fn alone(&self, value: &dyn Fn(&str) -> Value) -> Option<Value> {
-        match &self.parts[..] {
-            [Part::Of(expression, Format::Plain)] => expression.value(&|name| Ok(value(name))).ok(),
-            _ => None,
-        }
+        let [Part::Of(expression, Format::Plain)] = &self.parts[..] else { return None };
+        expression.value(&|name| Ok(value(name))).ok()
     }
 }
 

@@ -95,10 +95,7 @@ fn auto(root: &Table, options: &ExpandOptions) -> Vec<i64> {
     let load = root.table("load");
     let value = |key: &str| load.and_then(|load| load.get(key)).map(|entry| &entry.node.value);
     let share = matches!(value("share_cpus"), Some(Value::Flag(true)));
-    let cpus = match value("cpus") {
-        Some(Value::Integer(cpus)) => u32::try_from(*cpus).ok(),
-        _ => None,
-    };
+    let cpus = if let Some(Value::Integer(cpus)) = value("cpus") { u32::try_from(*cpus).ok() } else { None };
     let most = options.machine_cpus.saturating_sub(options.generator_cpus(share, cpus)).max(1);
     std::iter::successors(Some(1), |level| Some(level * 2)).take_while(|level| *level <= i64::from(most)).collect()
 }

@@ -253,10 +253,7 @@ fn statuses(load: &Section) -> Option<Vec<u16>> {
     if let Value::Text(_) = &node.value {
         return load.text_as("expect_status", validate_http::statuses);
     }
-    let items = match &node.value {
-        Value::List(items) => items.as_slice(),
-        _ => std::slice::from_ref(node),
-    };
+    let items = if let Value::List(items) = &node.value { items.as_slice() } else { std::slice::from_ref(node) };
     load.rule(items.is_empty(), "expect_status", "`load.expect_status` is empty", "drop it to accept 200 to 299");
     let read = |item: &Node| match &item.value {
         Value::Integer(status) => validate_http::statuses(&status.to_string()),

@@ -210,10 +210,8 @@ fn search_arrivals(load: &Section) -> Arrivals {
 }
 
 fn at_rate(load: &Section, rate_per_s: f64) -> Arrivals {
-    match load.choice("arrivals", ARRIVALS) {
-        Some(false) => Arrivals::Constant { rate_per_s },
-        _ => Arrivals::Poisson { rate_per_s },
-    }
+    let is_constant = load.choice("arrivals", ARRIVALS) == Some(false);
+    if is_constant { Arrivals::Constant { rate_per_s } } else { Arrivals::Poisson { rate_per_s } }
 }
 
 fn share(load: &Section) -> Option<CapacityShare> {

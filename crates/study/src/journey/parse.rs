@@ -236,10 +236,8 @@ impl Reader<'_> {
             return Some((Call::Rest { method, body, status: Vec::new() }, named));
         }
         let text = step.text(kind)?;
-        let (example, wanted) = match kind {
-            "thrift" => ("notes UserStore.getUser", ".thrift"),
-            _ => ("chess MakeAMove", ".wsdl"),
-        };
+        let [example, wanted] =
+            if kind == "thrift" { ["notes UserStore.getUser", ".thrift"] } else { ["chess MakeAMove", ".wsdl"] };
         let hint = format!("write `{kind} = \"{example}\"`");
         let Some((schema, called)) = text.split_once(' ').map(|(schema, called)| (schema, called.trim())) else {
             step.mistake(kind, "schema name, space, operation", hint);
