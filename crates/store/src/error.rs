@@ -126,8 +126,7 @@ impl StoreError {
         match source.sqlite_error_code() {
             Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => StoreError::Damaged(path, source.to_string()),
             Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied | ErrorCode::ReadOnly) => {
-                let why = unopenable(&path);
-                StoreError::Unopenable(path, why)
+                StoreError::Unopenable(path.clone(), unopenable(&path))
             }
             Some(ErrorCode::DiskFull) => StoreError::Full(path),
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Busy(path),

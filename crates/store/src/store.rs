@@ -185,9 +185,8 @@ impl Store {
     pub fn update_run(&self, run: &Run) -> Result<()> {
         let json = to_json(run, || format!("run `{}`", run.id))?;
         let transaction = self.write()?;
-        let changed = transaction
-            .execute("DELETE FROM digests WHERE run = ?1", [&run.id])
-            .and_then(|_| transaction.execute("UPDATE runs SET run = ?2 WHERE id = ?1", params![run.id, json]));
+        let update = || transaction.execute("UPDATE runs SET run = ?2 WHERE id = ?1", params![run.id, json]);
+        let changed = transaction.execute("DELETE FROM digests WHERE run = ?1", [&run.id]).and_then(|_| update());
         match changed.map_err(|error| self.sqlite(error))? {
             0 => Err(self.unknown(&run.id)?),
             _ => transaction.commit().map_err(|error| self.sqlite(error)),
@@ -578,10 +577,8 @@ fn insert_trial(transaction: &Transaction<'_>, run: &str, json: &str, key: &Tria
     transaction.prepare_cached("INSERT INTO trials (run, record) VALUES (?1, ?2)")?.execute([run, json])?;
     let trial = transaction.last_insert_rowid();
     let bytes = json.len() as i64;
-    transaction
-        .prepare_cached("INSERT INTO trial_index VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")?
-        .execute(params![trial, run, key.point, key.block, key.order, key.failed, bytes])
-        .map(drop)
+    let mut index = transaction.prepare_cached("INSERT INTO trial_index VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")?;
+    index.execute(params![trial, run, key.point, key.block, key.order, key.failed, bytes]).map(drop)
 }
 
 /// Builds an SQLite URI from a path and a parameter (sqlite.org/uri.html).

@@ -131,9 +131,8 @@ impl FailIf {
             let metric = condition.metric;
             if metric.needs_run() {
                 let message = format!("`{}` is not measured by a load of a running server", metric.short_name());
-                return Some(
-                    Invalid::new(message).hint("use `quintain run` or `quintain compare`, which start the server"),
-                );
+                let hint = "use `quintain run` or `quintain compare`, which start the server";
+                return Some(Invalid::new(message).hint(hint));
             }
             let Bound::Factor(_) = condition.bound else { return None };
             let message = format!("`{condition}` is relative, and one load has no baseline");

@@ -157,10 +157,8 @@ impl Journey {
 
     /// Schema files to read before the journey runs, relative to the journey file. Built-in schemas are not included.
     pub fn files(&self) -> impl Iterator<Item = &str> {
-        self.schemas
-            .iter()
-            .filter(|schema| schema.text.is_empty() && !OWN_SCHEMAS.contains(&schema.file.as_str()))
-            .map(|schema| schema.file.as_str())
+        let files = self.schemas.iter().filter(|schema| schema.text.is_empty()).map(|schema| schema.file.as_str());
+        files.filter(|file| !OWN_SCHEMAS.contains(file))
     }
 }
 

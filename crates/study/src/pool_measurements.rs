@@ -62,13 +62,12 @@ pub fn pool(parts: &[Measurement]) -> Result<Measurement, String> {
     all.lag_connection = merged(parts, "lag for a connection", |part| part.lag_connection.as_ref())?;
     all.handshake = merged(parts, "handshake time", |part| part.handshake.as_ref())?;
     all.first_byte = merged(parts, "time to the first byte", |part| part.first_byte.as_ref())?;
-    all.windows = (0..first.windows.len())
-        .map(|index| {
-            let latency = merged(parts, "window", |part| Some(&part.windows[index].latency))?.unwrap_or_default();
-            let sum = |count: fn(&Window) -> u64| parts.iter().map(|part| count(&part.windows[index])).sum();
-            Ok(Window { requests: sum(|window| window.requests), errors: sum(|window| window.errors), latency })
-        })
-        .collect::<Result<_, String>>()?;
+    let window = |index: usize| {
+        let latency = merged(parts, "window", |part| Some(&part.windows[index].latency))?.unwrap_or_default();
+        let sum = |count: fn(&Window) -> u64| parts.iter().map(|part| count(&part.windows[index])).sum();
+        Ok(Window { requests: sum(|window| window.requests), errors: sum(|window| window.errors), latency })
+    };
+    all.windows = (0..first.windows.len()).map(window).collect::<Result<_, String>>()?;
     all.slowest = parts.iter().flat_map(|part| part.slowest.iter().cloned()).collect();
     keep_slowest(&mut all.slowest);
     all.log.clear(); // A load of several machines has no log.

@@ -9,7 +9,7 @@ use super::SPLIT_MAX_BYTES;
 use super::keys::{CASES, CONNECTIONS, SPLITS};
 use super::template_expressions::{Template, Value, is_name};
 use super::{Case, Connection, Cut, Draw, Expect, ExpectHttp, Json, Request, Send, Split, Values, bytes_of_hex};
-use crate::validate_http::numeric_statuses;
+use crate::validate_http::{self, numeric_statuses};
 
 /// Maximum length of a case file, bytes.
 pub const TEXT_MAX_BYTES: usize = 256 * 1024;
@@ -184,8 +184,8 @@ fn headers(section: &Section, key: &str) -> Vec<(String, Place, String)> {
     let Some(table) = section.section(key) else { return Vec::new() };
     let header = |entry: &node::Entry| {
         let value = table.text(&entry.key)?;
-        let name = crate::validate_http::field_name(&entry.key)
-            .map_err(|error| section.report.invalid(entry.key_place, error));
+        let name = validate_http::field_name(&entry.key);
+        let name = name.map_err(|error| section.report.invalid(entry.key_place, error));
         Some((name.ok()?, entry.key_place, value))
     };
     table.table.iter().filter_map(header).collect()
@@ -229,7 +229,7 @@ fn request(section: &Section, names: &Names) -> Option<Request> {
 }
 
 fn http(section: &Section, names: &Names) -> Send {
-    let method = section.text_as("method", crate::validate_http::method).unwrap_or_default();
+    let method = section.text_as("method", validate_http::method).unwrap_or_default();
     let path = section.text_as("path", |text| {
         if text.bytes().any(|byte| byte.is_ascii_control()) || text.split('{').next().unwrap_or_default().contains(' ')
         {

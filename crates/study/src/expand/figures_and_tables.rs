@@ -79,10 +79,8 @@ fn metrics(figure: &Section, apart: bool) -> Vec<String> {
 
 fn unit(figure: &Section) -> Option<u64> {
     figure.text_as("unit", |text| {
-        config::units::bytes(&format!("1{text}")).map_err(|_| {
-            Invalid::new(format!("`{}` is not a unit of memory", text.escape_debug()))
-                .hint("B, kB, MB, GB, KiB, MiB or GiB")
-        })
+        let error = Invalid::new(format!("`{}` is not a unit of memory", text.escape_debug()));
+        config::units::bytes(&format!("1{text}")).map_err(|_| error.hint("B, kB, MB, GB, KiB, MiB or GiB"))
     })
 }
 

@@ -119,10 +119,8 @@ pub(super) fn companions<'a>(top: &'a Section) -> Vec<(String, Section<'a>)> {
 }
 
 fn taken_names() -> String {
-    let names = factor_placeholders::PROXY_PORTS
-        .iter()
-        .filter_map(|name| name.strip_suffix(factor_placeholders::PORT_OF))
-        .collect::<BTreeSet<_>>();
+    let names = factor_placeholders::PROXY_PORTS.iter();
+    let names = names.filter_map(|name| name.strip_suffix(factor_placeholders::PORT_OF)).collect::<BTreeSet<_>>();
     names.into_iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 

@@ -59,26 +59,18 @@ pub(super) fn gate(top: &Section, factors: &[Factor], trials: &TrialRule) -> Opt
     let allow_errors = gate.fraction("allow_errors").unwrap_or_default();
     let names = factors.iter().map(|factor| (factor.name.as_str(), factor)).collect::<Vec<_>>();
     let several = || factors.iter().filter(|factor| factor.levels.len() > 1);
-    let of = match gate.has("of") {
-        true => gate.choice("of", &names)?,
-        false => match several().find(|factor| !factor.is_numeric()).or_else(|| several().next()) {
-            Some(factor) => factor,
-            None => {
-                let hint = "add `[factors]` with `version = [\"old\", \"new\"]`".to_owned();
-                top.mistake("gate", "`[gate]` needs a factor with two levels or more", hint);
-                return None;
-            }
-        },
-    };
+    let default = several().find(|factor| !factor.is_numeric()).or_else(|| several().next());
+    let lacks_factor = !gate.has("of") && default.is_none();
+    let hint = "add `[factors]` with `version = [\"old\", \"new\"]`";
+    top.rule(lacks_factor, "gate", "`[gate]` needs a factor with two levels or more", hint);
+    let of = if gate.has("of") { gate.choice("of", &names)? } else { default? };
     let words = of.levels.iter().map(|(level, _)| (level.to_string(), level)).collect::<Vec<_>>();
     let words = words.iter().map(|(word, level)| (word.as_str(), *level)).collect::<Vec<_>>();
     let base = if gate.has("base") { gate.choice("base", &words)? } else { words.first()?.1 };
     let message = format!("`gate.of` is `{}`, which has one level: nothing to compare with the baseline", of.name);
     top.rule(of.levels.len() < 2, "gate", message, None);
     let stop = top.table.table("trials").and_then(|trials| trials.table("stop"));
-    let metrics = match stop.is_some_and(|stop| stop.get("metric").is_some()) {
-        true => vec![trials.metric.clone()],
-        false => COMPARED.map(str::to_owned).to_vec(),
-    };
+    let has_metric = stop.is_some_and(|stop| stop.get("metric").is_some());
+    let metrics = if has_metric { vec![trials.metric.clone()] } else { COMPARED.map(str::to_owned).to_vec() };
     Some(Gate { of: of.name.clone(), base: base.clone(), fail_if, metrics, allow_errors, undecided, null: None })
 }

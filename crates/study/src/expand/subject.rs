@@ -60,10 +60,11 @@ pub(super) fn process(section: &Section, needs_port: bool, hint: &str) -> Proces
     section.required_if(!(in_container && knows_port), "command");
     let command = section.text("command");
     if let Some(command) = &command {
+        let has_port = |text: &String| factor_placeholders::names(text).contains(&PORT);
         check_words(section, "command", command);
         if command.trim().is_empty() && !in_container {
             section.mistake("command", format!("`{}.command` is empty", section.name), None);
-        } else if needs_port && !knows_port && !takes_port(command, &environment) {
+        } else if needs_port && !knows_port && !has_port(command) && !environment.values().any(has_port) {
             section.mistake("command", format!("`{}.command` has no `{{port}}`", section.name), hint.to_owned());
         }
     }
@@ -77,11 +78,6 @@ pub(super) fn process(section: &Section, needs_port: bool, hint: &str) -> Proces
         ready_timeout_ns: section.duration_ns("ready_timeout").unwrap_or_default(),
         stop_timeout_ns: section.duration_ns("stop_timeout").unwrap_or_default(),
     }
-}
-
-fn takes_port(command: &str, environment: &BTreeMap<String, String>) -> bool {
-    let has_port = |text: &str| factor_placeholders::names(text).contains(&PORT);
-    has_port(command) || environment.values().any(|value| has_port(value))
 }
 
 fn verify(subject: &Section) -> Option<VerifyPlan> {

@@ -161,14 +161,10 @@ impl Response {
     /// The body of the response; empty if it was not recorded or is not UTF-8.
     pub(super) fn text(&self) -> Cow<'_, str> {
         let Content { text, encoding, .. } = &self.content;
-        match encoding.as_str() {
-            "" => text.into(),
-            _ => BASE64_STANDARD
-                .decode(text)
-                .ok()
-                .and_then(|bytes| String::from_utf8(bytes).ok())
-                .unwrap_or_default()
-                .into(),
+        if encoding.is_empty() {
+            return text.into();
         }
+        let bytes = BASE64_STANDARD.decode(text).ok();
+        bytes.and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default().into()
     }
 }

@@ -228,9 +228,7 @@ fn headers(
             || name == "content-type" && request.post_data.is_none();
         let origin = kept.iter().find(|one| name == "origin" && one.url.origin() == header.value);
         let is_repeated = headers.iter().any(|known| known.0.eq_ignore_ascii_case(&name));
-        let is_valid = validate_http::field_name(&header.name)
-            .and_then(|name| validate_http::field_value(&name, &header.value))
-            .is_ok();
+        let is_valid = validate_http::field(&format!("{}:{}", header.name, header.value)).is_ok();
         if let Some(one) = origin.filter(|_| request.method != "GET" && !is_repeated) {
             headers.push(("Origin".to_owned(), format!("{{{}}}", one.target)));
         }

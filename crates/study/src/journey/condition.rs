@@ -43,9 +43,8 @@ const RELATIONS: [(&str, Relation); 6] = [
 /// Parses a condition, whose sides may be in quotes. Fails unless a relation with spaces around it separates them.
 pub fn parse(text: &str) -> Result<Condition, String> {
     let found = RELATIONS.iter().filter_map(|(sign, relation)| Some((text.find(sign)?, sign.len(), *relation)));
-    let (at, length, relation) = found
-        .min_by_key(|found| found.0)
-        .ok_or_else(|| format!("`{}` has no `==`, `!=`, `<`, `<=`, `>` or `>=` between spaces", text.escape_debug()))?;
+    let none = || format!("`{}` has no `==`, `!=`, `<`, `<=`, `>` or `>=` between spaces", text.escape_debug());
+    let (at, length, relation) = found.min_by_key(|found| found.0).ok_or_else(none)?;
     let side = |text: &str| {
         let text = text.trim();
         text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text).to_owned()
