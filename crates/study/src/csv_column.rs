@@ -115,13 +115,8 @@ impl<R: Read> Reader<R> {
 
     fn line_end(&mut self) -> Result<bool, String> {
         let at = self.here;
-        if self.take(b'\r')? {
-            if !self.take(b'\n')? {
-                return self.error(at, "CR without LF outside quotes");
-            }
-            return Ok(true);
-        }
-        self.take(b'\n')
+        let (has_cr, has_lf) = (self.take(b'\r')?, self.take(b'\n')?);
+        if has_cr && !has_lf { self.error(at, "CR without LF outside quotes") } else { Ok(has_lf) }
     }
 
     fn has_row(&mut self) -> Result<bool, String> {

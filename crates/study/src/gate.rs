@@ -168,12 +168,8 @@ fn condition(text: &str) -> Result<Condition, Invalid> {
         return Err(Invalid::new(message).hint(written()));
     }
     let bound = read_bound(metric, bound).map_err(|message| Invalid::new(message).hint(written()))?;
-    let is_improvement = match bound {
-        Bound::Factor(factor) if metric.higher_is_better => factor > 1.0,
-        Bound::Factor(factor) => factor < 1.0,
-        Bound::Absolute(_) | Bound::Excess(_) => false,
-    };
-    if is_improvement {
+    let is_better = |factor: f64| factor != 1.0 && (factor > 1.0) == metric.higher_is_better;
+    if matches!(bound, Bound::Factor(factor) if is_better(factor)) {
         let message = format!("`{}` would fail a candidate that is as good as its baseline", text.escape_debug());
         return Err(Invalid::new(message).hint(written()));
     }
@@ -209,13 +205,9 @@ fn read_bound(metric: &Metric, text: &str) -> Result<Bound, String> {
         _ => text.strip_prefix(['x', '×']).unwrap_or(text).trim_start().parse::<f64>().ok(),
     };
     if let Some(factor) = relative {
-        return match FACTORS.contains(&factor) {
-            true => Ok(Bound::Factor(factor)),
-            false => {
-                let (least, most) = FACTORS.into_inner();
-                Err(format!("the bound of `{name}` is {factor} times the baseline, expected {least} to {most}"))
-            }
-        };
+        let (least, most) = FACTORS.into_inner();
+        let wrong = || format!("the bound of `{name}` is {factor} times the baseline, expected {least} to {most}");
+        return FACTORS.contains(&factor).then_some(Bound::Factor(factor)).ok_or_else(wrong);
     }
     if text.ends_with('%') && !metric.is_share {
         return Err(format!("`{}` may be relative or absolute", text.escape_debug()));

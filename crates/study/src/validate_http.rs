@@ -235,15 +235,13 @@ pub fn json_check(path: &str, text: &str) -> Result<String, Invalid> {
 
 /// Checks a regular expression and returns it. Fails if it is invalid.
 pub fn regex(text: &str) -> Result<String, Invalid> {
-    match regex::bytes::Regex::new(text) {
-        Ok(_) => Ok(text.to_owned()),
-        Err(error) => {
-            // The error's first lines repeat the expression; only the last one is needed.
-            let (text, why) = (text.escape_debug(), error.to_string());
-            let why = why.lines().last().unwrap_or_default().trim_start_matches("error: ");
-            Err(Invalid::new(format!("`{text}` is not a regular expression: {why}")))
-        }
-    }
+    let invalid = |error: regex::Error| {
+        // The error's first lines repeat the expression; only the last one is needed.
+        let (text, why) = (text.escape_debug(), error.to_string());
+        let why = why.lines().last().unwrap_or_default().trim_start_matches("error: ");
+        Invalid::new(format!("`{text}` is not a regular expression: {why}"))
+    };
+    regex::bytes::Regex::new(text).map(|_| text.to_owned()).map_err(invalid)
 }
 
 /// Parses the minimum and maximum length of a body, in bytes: `100`, `100..2000` or `100..`.
