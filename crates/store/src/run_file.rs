@@ -9,7 +9,6 @@
 
 use std::collections::HashSet;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::sync::mpsc::sync_channel;
 
 use flate2::Compression;
 use flate2::bufread::GzDecoder;
@@ -234,27 +233,6 @@ pub fn read(file: impl Read, mut each: impl FnMut(u64, Line<'_>) -> Result<()>) 
         sum.update(line);
     }
 }
-
-/// Reads a file like [`read`], but reads and decompresses in a second thread, in parallel with `each`.
-pub(crate) fn read_beside(file: impl Read + Send, mut each: impl FnMut(u64, Line) -> Result<()>) -> Result<Content> {
-    std::thread::scope(|scope| {
-        let (sender, lines) = sync_channel::<(u64, bool, String)>(LINES_AHEAD);
-        let reader = scope.spawn(move || {
-            read(file, |number, line| {
-                let (is_run, Line::Run(json) | Line::Trial(json)) = (matches!(line, Line::Run(_)), line);
-                let sent = sender.send((number, is_run, json.to_owned()));
-                sent.map_err(|_| RunFileError::Io(io::ErrorKind::BrokenPipe.into()))
-            })
-        });
-        for (number, is_run, json) in &lines {
-            each(number, if is_run { Line::Run(&json) } else { Line::Trial(&json) })?;
-        }
-        reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    })
-}
-
-/// Capacity of the channel between the threads, in lines.
-pub(crate) const LINES_AHEAD: usize = 4;
 
 /// Reads lines and enforces the limits on their length and on the total length.
 struct Lines<R: Read> {

@@ -448,17 +448,26 @@ impl Store {
     /// name to `name`, if given, and the time of the import to `now` (UTC, RFC 3339). Blocks other writers.
     /// Fails with [`StoreError::RunFile`] or [`StoreError::RunExists`].
     pub fn import(&self, file: impl Read + Send, name: Option<&str>, now: &str) -> Result<String> {
+        // Fails a thread whose results the next one no longer takes, because that one failed.
+        let stopped = || RunFileError::Io(io::ErrorKind::BrokenPipe.into());
         std::thread::scope(|scope| {
-            let (sender, entries) = sync_channel(run_file::LINES_AHEAD);
+            let (sender, lines) = sync_channel::<(u64, bool, String)>(LINES_AHEAD);
+            let reading = scope.spawn(move || {
+                run_file::read(file, |number, line| {
+                    let (is_run, Line::Run(json) | Line::Trial(json)) = (matches!(line, Line::Run(_)), line);
+                    sender.send((number, is_run, json.to_owned())).map_err(|_| stopped())
+                })
+            });
+            let (sender, entries) = sync_channel(LINES_AHEAD);
             let checking = scope.spawn(move || {
                 let mut check = Check::default();
-                run_file::read_beside(file, |number, line| {
+                for (number, is_run, json) in lines {
+                    let line = if is_run { Line::Run(&json) } else { Line::Trial(&json) };
                     let key = check.line(number, line)?.as_ref().map(TrialKey::of);
-                    let (Line::Run(json) | Line::Trial(json)) = line;
                     let name = check.run.as_ref().map(|run| run.id.clone()).unwrap_or_default();
-                    let sent = sender.send((key, name, json.to_owned()));
-                    sent.map_err(|_| RunFileError::Io(io::ErrorKind::BrokenPipe.into()))
-                })
+                    sender.send((key, name, json)).map_err(|_| stopped())?;
+                }
+                Ok::<_, RunFileError>(())
             });
             let mut started = None;
             for (key, own_name, json) in entries {
@@ -474,6 +483,7 @@ impl Store {
                 }
             }
             checking.join().unwrap_or_else(|panic| resume_unwind(panic))?;
+            reading.join().unwrap_or_else(|panic| resume_unwind(panic))?;
             let Some((transaction, id)) = started else { return Err(RunFileError::Incomplete(1).into()) };
             transaction.commit().map_err(|error| self.sqlite(error))?;
             Ok(id)
@@ -552,6 +562,9 @@ impl Store {
         })
     }
 }
+
+/// Capacity of the channels between the threads of an import, in lines.
+const LINES_AHEAD: usize = 4;
 
 /// Maximum remaining data in bytes for which a removal rewrites a store of an older layout. The rewrite takes seconds.
 const REWRITE_MAX: u64 = 512 << 20;
