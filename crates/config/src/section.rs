@@ -184,18 +184,13 @@ impl<'a, F: Fill> Section<'a, F> {
     }
 
     fn text_of(&self, found: &Found<'_>, kind: &Kind) -> Option<String> {
-        match &*found.value {
-            Value::Text(text) if text.contains('\0') => self.wrong(found, "contains a NUL character"),
-            Value::Text(text) => {
-                let form =
-                    kind.find(|kind| if let Kind::Form(words, fits) = kind { Some((*words, *fits)) } else { None });
-                match form.filter(|(_, fits)| !fits(text)) {
-                    Some((words, _)) => self.wrong(found, &format!("must be {words}")),
-                    None => Some(text.clone()),
-                }
-            }
-            _ => self.wrong_type(found, "a string"),
+        let Value::Text(text) = &*found.value else { return self.wrong_type(found, "a string") };
+        if text.contains('\0') {
+            return self.wrong(found, "contains a NUL character");
         }
+        let form = kind.find(|kind| if let Kind::Form(words, fits) = kind { Some((*words, *fits)) } else { None });
+        let broken = form.filter(|(_, fits)| !fits(text));
+        broken.map_or_else(|| Some(text.clone()), |(words, _)| self.wrong(found, &format!("must be {words}")))
     }
 
     /// Reads and parses a string. `None` if there is neither value nor default, or after reporting an invalid value.
@@ -417,13 +412,11 @@ impl<'a, F: Fill> Section<'a, F> {
     }
 
     fn as_table<'n>(&self, node: &'n Node, name: impl FnOnce() -> String, hint: Option<String>) -> Option<&'n Table> {
-        match &node.value {
-            Value::Table(table) => Some(table),
-            other => {
-                self.report.mistake(node.place, format!("{} must be a table, not {}", name(), other.kind()), hint);
-                None
-            }
+        if let Value::Table(table) = &node.value {
+            return Some(table);
         }
+        self.report.mistake(node.place, format!("{} must be a table, not {}", name(), node.value.kind()), hint);
+        None
     }
 
     /// Reads a table like [`Section::section`], but with the keys declared by `keys`.

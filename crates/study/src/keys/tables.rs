@@ -126,7 +126,7 @@ static SUBJECT: Keys = Keys::new("subject", "How the server is built and started
     key("build", Text, "\"make server\"", Means("nothing is built")).text("run once before the first trial"),
     key("command", Text, "\"my-server -p {port}\"", Means("required without an `image`"))
         .text("starts the server; `{port}` is its port, a leading `quintain` is this binary; with an `image`, arguments in the container"),
-    key("image", IMAGE, "\"localhost/mine:latest\"", Means("a process, not a container")).text(IMAGE_TEXT),
+    key("image", Text, "\"localhost/mine:latest\"", Means("a process, not a container")).text(IMAGE_TEXT),
     key("engine", ENGINE, "\"podman\"", Is("\"auto\"")).text(ENGINE_TEXT),
     key("publish", PORT, "6379", Means("the network of the host")).text(PUBLISH_TEXT),
     key("options", Text, "\"--memory 1g\"", NONE).text(OPTIONS_TEXT),
@@ -144,7 +144,6 @@ static SUBJECT: Keys = Keys::new("subject", "How the server is built and started
     key("variants", Variants, "{ }", NONE).text("keys of this section that differ at a level of a factor"),
 ]);
 
-const IMAGE: Kind = Text;
 const IMAGE_TEXT: &str = "image of a container to run it in; never pulled";
 const ENGINE: Kind = Word("container engine", || words(ENGINES));
 const ENGINE_TEXT: &str = "program that starts containers; `auto`: the first of podman and docker that can";
@@ -185,7 +184,7 @@ static COMPANION: Keys = Keys {
         key("build", Text, "\"make db\"", Means("nothing is built")).text("run once before the first trial"),
         key("command", Text, "\"memcached -l 127.0.0.1 -p {port}\"", Means("required without an `image`"))
             .text("starts it; `{port}` is its port; with an `image`, arguments in the container"),
-        key("image", IMAGE, "\"docker.io/library/redis:7\"", Means("a process, not a container")).text(IMAGE_TEXT),
+        key("image", Text, "\"docker.io/library/redis:7\"", Means("a process, not a container")).text(IMAGE_TEXT),
         key("engine", ENGINE, "\"podman\"", Is("\"auto\"")).text(ENGINE_TEXT),
         key("publish", PORT, "6379", Means("the network of the host")).text(PUBLISH_TEXT),
         key("options", Text, "\"--memory 1g\"", NONE).text(OPTIONS_TEXT),
