@@ -26,10 +26,8 @@ impl Kind {
             },
             Kind::Name(what) => format!("the name of a {what}"),
             Kind::List(inner) => format!("a list: {}", inner.words()),
-            Kind::Named(inner) => match inner.table() {
-                Some(_) => "tables by name".to_owned(),
-                None => format!("by name: {}", inner.words()),
-            },
+            Kind::Named(inner) if inner.table().is_some() => "tables by name".to_owned(),
+            Kind::Named(inner) => format!("by name: {}", inner.words()),
             Kind::Table(_) => "a table".to_owned(),
             Kind::Tables(_) => "a list of tables".to_owned(),
             Kind::Variants => "tables by level".to_owned(),

@@ -103,12 +103,9 @@ fn mix(load: &Section, values: &Values, connection: Connection) -> Vec<HttpReque
     }
     let (common, sections) = (headers(load), load.tables("request", "a request"));
     load.rule(sections.is_empty(), "request", "`load.request` is empty", "begin each request with `[[load.request]]`");
-    if sections.len() > REQUESTS_MAX {
-        let message = format!("{} requests, a mix allows at most {REQUESTS_MAX}", sections.len());
-        load.mistake("request", message, None);
-        return Vec::new();
-    }
-    sections.iter().flatten().map(|section| request(section, &common, values, connection)).collect()
+    let message = format!("{} requests, a mix allows at most {REQUESTS_MAX}", sections.len());
+    load.rule(sections.len() > REQUESTS_MAX, "request", message, None);
+    sections.iter().flatten().take(REQUESTS_MAX).map(|section| request(section, &common, values, connection)).collect()
 }
 
 /// Reads a request from `[load]` or `[[load.request]]`. Its own headers override the `common` ones.

@@ -215,11 +215,8 @@ fn empirical(table: &Section) -> Option<SizeLaw> {
         wrong(entry.node.place);
         return None;
     };
-    if items.len() > VALUES_MAX {
-        let message = format!("`{}.values` has {} lengths, at most {VALUES_MAX}", table.name, items.len());
-        table.mistake("values", message, "merge some into ranges, `[low, high, weight]`".to_owned());
-        return None;
-    }
+    let message = format!("`{}.values` has {} lengths, at most {VALUES_MAX}", table.name, items.len());
+    table.rule(items.len() > VALUES_MAX, "values", message, "merge some into ranges, `[low, high, weight]`");
     let number = |node: &node::Node| match node.value {
         Value::Integer(integer) => Some(integer as f64),
         Value::Number(number) => Some(number),
