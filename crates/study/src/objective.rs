@@ -216,14 +216,6 @@ impl TryFrom<String> for Objective {
     }
 }
 
-impl std::str::FromStr for Objective {
-    type Err = Invalid;
-
-    fn from_str(text: &str) -> Result<Self, Invalid> {
-        Self::try_from(text.to_owned())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

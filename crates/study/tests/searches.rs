@@ -51,7 +51,7 @@ fn search_is_a_point_without_a_rate() {
     let plan = plan(SEARCH);
     assert_eq!(plan.points.len(), 2);
     let expected = SearchPlan {
-        objective: "p99 < 5ms and errors < 0.1%".parse().unwrap(),
+        objective: study::Objective::parse("p99 < 5ms and errors < 0.1%").unwrap(),
         from_per_s: Some(1_000.0),
         to_per_s: Some(1e6),
         resolution: 0.05,

@@ -310,7 +310,7 @@ fn plan_with_a_search() -> Plan {
     plan.points.iter_mut().for_each(|point| point.load.arrivals = open);
     plan.points[0].load.share = Some(CapacityShare { share: 0.5, point: 1 });
     plan.points[1].load.search = Some(SearchPlan {
-        objective: "p99 < 5ms".parse().unwrap(),
+        objective: study::Objective::parse("p99 < 5ms").unwrap(),
         from_per_s: None,
         to_per_s: None,
         resolution: 0.05,
