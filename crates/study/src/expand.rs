@@ -14,7 +14,7 @@ mod workload;
 use std::collections::BTreeSet;
 
 use config::nearest::suggestion;
-use config::node::{Node, Table, Value};
+use config::node::{Table, Value};
 use config::{Diagnostic, Invalid, Place, Report};
 
 use factor_levels::Factor;
@@ -228,36 +228,21 @@ fn with_variants<'a>(root: &'a Table, name: &str) -> impl Iterator<Item = &'a Ta
     table.into_iter().chain(variants)
 }
 
-#[derive(Clone, Copy, PartialEq)]
-enum Spot {
-    Command,
-    Environment,
-    Proxy,
-    Companion,
-    Journey,
-    Other,
-}
-
-fn texts<'a>(root: &'a Table) -> Vec<(Spot, &'a str, Place)> {
-    let mut nodes = Vec::new();
-    for (name, spot) in [("proxy", Spot::Proxy), ("companion", Spot::Companion)] {
-        nodes.extend(root.get(name).map(|entry| (spot, &entry.node)));
+/// Lists the strings of a study in which templates are replaced, each with its section and key.
+fn texts(root: &Table) -> Vec<((&'static str, &str), &str, Place)> {
+    let named = ["proxy", "companion"].into_iter().filter_map(|section| Some((section, root.table(section)?)));
+    let varied = subject::VARIED.into_iter();
+    let varied = varied.flat_map(|section| with_variants(root, section).map(move |table| (section, table)));
+    let mut found = Vec::new();
+    for (section, table) in named.chain(varied) {
+        let has_variants = subject::VARIED.contains(&section);
+        for entry in table.iter().filter(|entry| !(has_variants && entry.key == "variants")) {
+            let mut texts = Vec::new();
+            entry.node.texts(&mut texts);
+            found.extend(texts.into_iter().map(|(text, place)| ((section, entry.key.as_str()), text, place)));
+        }
     }
-    for name in subject::VARIED {
-        let entries = with_variants(root, name).flat_map(Table::iter).filter(|entry| entry.key != "variants");
-        nodes.extend(entries.map(|entry| match (name, entry.key.as_str()) {
-            ("subject", "command") => (Spot::Command, &entry.node),
-            ("subject", "environment") => (Spot::Environment, &entry.node),
-            ("load", "targets" | "resolve") => (Spot::Journey, &entry.node),
-            _ => (Spot::Other, &entry.node),
-        }));
-    }
-    let of_node = |(spot, node): (Spot, &'a Node)| {
-        let mut found = Vec::new();
-        node.texts(&mut found);
-        found.into_iter().map(move |(text, place)| (spot, text, place))
-    };
-    nodes.into_iter().flat_map(of_node).collect()
+    found
 }
 
 /// Reports templates that name no factor, and templates such as `{port}` in keys that the lab does not fill in.
@@ -265,18 +250,18 @@ fn check_templates(root: &Table, factors: &[Factor], companions: &[(String, Sect
     let ports = companions.iter().map(|(name, _)| factor_placeholders::port_of(name)).collect::<BTreeSet<_>>();
     let texts = texts(root);
     // A misspelled `command` should cause only one error.
-    let has_command = texts.iter().any(|(spot, ..)| *spot == Spot::Command);
+    let has_command = texts.iter().any(|(spot, ..)| *spot == ("subject", "command"));
     for (spot, text, place) in texts {
         for name in factor_placeholders::names(text) {
             let of_lab: &[&str] = match spot {
-                Spot::Command => &factor_placeholders::SUBJECT,
-                Spot::Environment | Spot::Companion => &[factor_placeholders::PORT],
-                Spot::Journey => &journey::PORTS,
-                Spot::Proxy | Spot::Other => &[],
+                ("subject", "command") => &factor_placeholders::SUBJECT,
+                ("subject", "environment") | ("companion", _) => &[factor_placeholders::PORT],
+                ("load", "targets" | "resolve") => &journey::PORTS,
+                _ => &[],
             };
             let is_filled = match spot {
-                Spot::Command | Spot::Environment if ports.contains(name) => true,
-                Spot::Proxy => factor_placeholders::is_reserved(name),
+                ("subject", "command" | "environment") if ports.contains(name) => true,
+                ("proxy", _) => factor_placeholders::is_reserved(name),
                 _ => of_lab.contains(&name),
             };
             if is_filled || factors.iter().any(|factor| factor.name == name) {
