@@ -25,13 +25,7 @@ pub enum Value {
 /// A string with expressions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Template {
-    parts: Vec<Part>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Part {
-    Plain(String),
-    Of(Expression, Format),
+    parts: Vec<(Expression, Format)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,10 +39,9 @@ enum Format {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Expression {
-    Integer(i128),
+    Value(Value),
     Name(String),
     Call(&'static str, Box<Expression>),
-    Negative(Box<Expression>),
     Binary(u8, Box<Expression>, Box<Expression>),
 }
 
@@ -65,7 +58,7 @@ impl Template {
             })
         };
         let of_template = |part| match part {
-            template::Part::Text(text) => Part::Plain(text.to_owned()),
+            template::Part::Text(text) => (Expression::Value(Value::Text(text.to_owned())), Format::Plain),
             template::Part::Field(_, part) => part,
         };
         let parts = template::parts(text, Braces::SingleOrEscaped, read)?;
@@ -74,31 +67,25 @@ impl Template {
 
     /// Replaces each expression with its value. `value` returns the value of a name.
     pub fn fill(&self, value: &dyn Fn(&str) -> Value) -> String {
-        self.parts.iter().map(|part| part.text(value)).collect()
-    }
-
-    /// The value of a template that is a single expression without a format; `None` for any other template.
-    pub fn alone(&self, value: &dyn Fn(&str) -> Value) -> Option<Value> {
-        let [Part::Of(expression, Format::Plain)] = &self.parts[..] else { return None };
-        expression.value(&|name| Ok(value(name))).ok()
-    }
-}
-
-impl Part {
-    fn text(&self, value: &dyn Fn(&str) -> Value) -> String {
-        match self {
-            Part::Plain(text) => text.clone(),
-            Part::Of(expression, format) => match (expression.value(&|name| Ok(value(name))), format) {
-                (Ok(Value::Integer(number)), Format::Hex(digits)) => {
+        let text = |(expression, format): &(Expression, Format)| {
+            let value = expression.value(&|name| Ok(value(name))).expect("`Template::parse` has checked the types");
+            match (value, format) {
+                (Value::Integer(number), Format::Hex(digits)) => {
                     // Keep only the bits that the digits show, so that the number wraps around.
                     let shown = number.cast_unsigned() & (u128::MAX >> (128 - 4 * digits));
                     format!("{shown:0width$x}", width = *digits as usize)
                 }
-                (Ok(Value::Integer(number)), _) => number.to_string(),
-                (Ok(Value::Text(text)), _) => text,
-                (Err(_), _) => unreachable!("`Template::parse` has checked the types"),
-            },
-        }
+                (Value::Integer(number), _) => number.to_string(),
+                (Value::Text(text), _) => text,
+            }
+        };
+        self.parts.iter().map(text).collect()
+    }
+
+    /// The value of a template that is a single expression without a format; `None` for any other template.
+    pub fn alone(&self, value: &dyn Fn(&str) -> Value) -> Option<Value> {
+        let [(expression, Format::Plain)] = &self.parts[..] else { return None };
+        expression.value(&|name| Ok(value(name))).ok()
     }
 }
 
@@ -109,7 +96,7 @@ impl Expression {
             Value::Text(_) => Err(Invalid::new("texts cannot be computed with")),
         };
         Ok(match self {
-            Expression::Integer(number) => Value::Integer(*number),
+            Expression::Value(value) => value.clone(),
             Expression::Name(name) => of(name)?,
             Expression::Call(function, inner) => {
                 let Value::Text(text) = inner.value(of)? else {
@@ -122,7 +109,6 @@ impl Expression {
                     _ => Value::Text(text.chars().rev().collect()),
                 }
             }
-            Expression::Negative(inner) => Value::Integer(integer(inner)?.wrapping_neg()),
             Expression::Binary(operator, left, right) => {
                 let (left, right) = (integer(left)?, integer(right)?);
                 Value::Integer(match operator {
@@ -137,7 +123,7 @@ impl Expression {
 
 pub use crate::journey::placeholders::is_name;
 
-fn part(text: &str, names: &[(String, Value)]) -> Result<Part, Invalid> {
+fn part(text: &str, names: &[(String, Value)]) -> Result<(Expression, Format), Invalid> {
     if text.len() > EXPRESSION_MAX_BYTES {
         return Err(Invalid::new(format!("longer than {EXPRESSION_MAX_BYTES} bytes")));
     }
@@ -146,13 +132,10 @@ fn part(text: &str, names: &[(String, Value)]) -> Result<Part, Invalid> {
         Some((text, "d")) => (text, Format::Decimal),
         Some((text, format)) => {
             let digits = format.strip_suffix('x').and_then(|digits| digits.parse().ok());
-            match digits.filter(|digits| (1..=DIGITS_MAX).contains(digits)) {
-                Some(digits) => (text, Format::Hex(digits)),
-                None => {
-                    let error = Invalid::new(format!("unknown format `{}`", format.escape_debug()));
-                    return Err(error.hint("`:8x` is 8 hexadecimal digits, `:d` a number as a text"));
-                }
-            }
+            let error = Invalid::new(format!("unknown format `{}`", format.escape_debug()));
+            let unknown = || error.hint("`:8x` is 8 hexadecimal digits, `:d` a number as a text");
+            let digits = digits.filter(|digits| (1..=DIGITS_MAX).contains(digits)).ok_or_else(unknown)?;
+            (text, Format::Hex(digits))
         }
     };
     let mut cursor = Cursor { rest: text };
@@ -170,7 +153,7 @@ fn part(text: &str, names: &[(String, Value)]) -> Result<Part, Invalid> {
     if matches!(example, Value::Text(_)) && format != Format::Plain {
         return Err(Invalid::new("only numbers have a format"));
     }
-    Ok(Part::Of(expression, format))
+    Ok((expression, format))
 }
 
 struct Cursor<'a> {
@@ -215,7 +198,8 @@ impl<'a> Cursor<'a> {
 
     fn factor(&mut self) -> Result<Expression, Invalid> {
         if self.take(b"-").is_some() {
-            return Ok(Expression::Negative(Box::new(self.factor()?)));
+            let zero = Expression::Value(Value::Integer(0));
+            return Ok(Expression::Binary(b'-', Box::new(zero), Box::new(self.factor()?)));
         }
         if self.take(b"(").is_some() {
             return self.closed_sum();
@@ -224,7 +208,7 @@ impl<'a> Cursor<'a> {
         match word.bytes().next() {
             Some(b'0'..=b'9') => {
                 let number = word.parse::<i64>().map_err(|_| Invalid::new(format!("`{word}` is not a number")))?;
-                Ok(Expression::Integer(number.into()))
+                Ok(Expression::Value(Value::Integer(number.into())))
             }
             Some(_) if self.take(b"(").is_none() => Ok(Expression::Name(word.to_owned())),
             Some(_) => {
