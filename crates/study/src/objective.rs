@@ -74,91 +74,81 @@ impl Objective {
             return Err(vec![(0..text.len(), Invalid::new(message))]);
         }
         let (mut conditions, mut errors) = (Vec::<Condition>::new(), Vec::new());
-        for span in parts(text) {
-            match condition(text, span.clone()) {
+        for part in parts(text) {
+            match condition(part) {
                 Ok(condition) if conditions.iter().any(|known| known.metric == condition.metric) => {
                     let message = format!("`{}` has two bounds", condition.name());
-                    errors.push((span, Invalid::new(message).hint("keep the smaller one")));
+                    errors.push((part, Invalid::new(message).hint("keep the smaller one")));
                 }
                 Ok(condition) => conditions.push(condition),
                 Err(error) => errors.push(error),
             }
         }
-        if errors.is_empty() { Ok(Self { conditions }) } else { Err(errors) }
+        let place = |(part, error): (&str, _)| (span_of(part, text), error);
+        if errors.is_empty() { Ok(Self { conditions }) } else { Err(errors.into_iter().map(place).collect()) }
     }
 }
 
-fn parts(text: &str) -> Vec<Range<usize>> {
-    let mut parts = Vec::new();
-    let mut begin = 0;
-    let mut at = 0;
-    for word in text.split_whitespace() {
-        let start = at + text[at..].find(word).expect("every word is in the text");
-        at = start + word.len();
-        if word.eq_ignore_ascii_case("and") {
-            parts.push(trimmed(text, begin..start));
-            begin = at;
-        }
+/// Byte range of `part`, a slice of `text`.
+fn span_of(part: &str, text: &str) -> Range<usize> {
+    let start = part.as_ptr() as usize - text.as_ptr() as usize;
+    start..start + part.len()
+}
+
+fn parts(text: &str) -> Vec<&str> {
+    let (mut parts, mut begin) = (Vec::new(), 0);
+    for word in text.split_whitespace().filter(|word| word.eq_ignore_ascii_case("and")) {
+        let span = span_of(word, text);
+        parts.push(text[begin..span.start].trim());
+        begin = span.end;
     }
-    parts.push(trimmed(text, begin..text.len()));
+    parts.push(text[begin..].trim());
     parts
 }
 
-fn trimmed(text: &str, span: Range<usize>) -> Range<usize> {
-    let part = &text[span.clone()];
-    let start = span.start + (part.len() - part.trim_start().len());
-    start..start + part.trim().len()
-}
-
-fn condition(text: &str, span: Range<usize>) -> Result<Condition, Mistake> {
-    let error = |span: Range<usize>, message: String, hint: Option<&str>| {
-        (span, Invalid { hint: hint.map(str::to_owned), ..Invalid::new(message) })
-    };
-    let part = &text[span.clone()];
+/// Parses a condition. Fails with the part that is invalid, and the error.
+fn condition(part: &str) -> Result<Condition, (&str, Invalid)> {
     const EXAMPLE: &str = "an objective looks like `p99 < 5ms and errors < 0.1%`";
     if part.is_empty() {
-        return Err(error(span, "missing condition".to_owned(), Some(EXAMPLE)));
+        return Err((part, Invalid::new("missing condition").hint(EXAMPLE)));
     }
     if let Some(at) = part.find([',', '&', ';', '|']) {
-        let wrong = part[at..].chars().next().map_or(1, char::len_utf8);
-        let at = span.start + at;
-        let message = format!("`{}` cannot join conditions", &text[at..at + wrong]);
-        return Err(error(at..at + wrong, message, Some("write `and` between them")));
+        let wrong = &part[at..=at];
+        let error = Invalid::new(format!("`{wrong}` cannot join conditions"));
+        return Err((wrong, error.hint("write `and` between them")));
     }
     let is_sign = |c: char| matches!(c, '<' | '>' | '=' | '!' | '≤' | '≥' | '≠');
-    let Some(sign_start) = part.find(is_sign) else {
-        return Err(error(span, format!("`{part}` has no bound"), Some(EXAMPLE)));
+    let Some(start) = part.find(is_sign) else {
+        return Err((part, Invalid::new(format!("`{part}` has no bound")).hint(EXAMPLE)));
     };
-    let sign_len = part[sign_start..].find(|c| !is_sign(c)).unwrap_or(part.len() - sign_start);
-    let (name, sign) = (part[..sign_start].trim_end(), &part[sign_start..sign_start + sign_len]);
-    let metric = metric(name).map_err(|error| (span.start..span.start + name.len(), error))?;
+    let (name, rest) = part.split_at(start);
+    let written = rest.trim_start_matches(is_sign);
+    let (name, sign, written) = (name.trim_end(), &rest[..rest.len() - written.len()], written.trim());
+    let metric = metric(name).map_err(|error| (name, error))?;
     let (example, range, most) = bounds(metric);
-    let sign_span = span.start + sign_start..span.start + sign_start + sign_len;
     let or_equal = match sign {
         "<" => false,
         "<=" | "≤" => true,
         ">" | ">=" | "≥" => {
-            let message = format!("`{name}` is better when lower, so it takes no lower bound");
-            return Err(error(sign_span, message, Some("write `<`")));
+            let error = Invalid::new(format!("`{name}` is better when lower, so it takes no lower bound"));
+            return Err((sign, error.hint("write `<`")));
         }
-        _ => return Err(error(sign_span, format!("`{sign}` is not a comparison"), Some("write `<` or `<=`"))),
+        _ => return Err((sign, Invalid::new(format!("`{sign}` is not a comparison")).hint("write `<` or `<=`"))),
     };
-    let bound_span = trimmed(text, sign_span.end..span.end);
-    let written = &text[bound_span.clone()];
     if written.is_empty() {
-        return Err(error(sign_span, format!("`{name}` has no bound"), Some(example)));
+        return Err((sign, Invalid::new(format!("`{name}` has no bound")).hint(example)));
     }
     let bound = metric.read_value(written).unwrap_or(Ok(0.0)).map_err(|wrong| {
         let needs_unit = metric.unit == "ns" && written.parse::<f64>().is_ok_and(|bound| bound >= 0.0);
         let hint = wrong.hint.clone().or(needs_unit.then(|| example.to_owned()));
-        (bound_span.clone(), Invalid { hint, ..wrong.of(&format!("the bound of `{name}`")) })
+        (written, Invalid { hint, ..wrong.of(&format!("the bound of `{name}`")) })
     })?;
     if bound > most {
-        return Err(error(bound_span, format!("the bound of `{name}` is out of range: {range}"), None));
+        return Err((written, Invalid::new(format!("the bound of `{name}` is out of range: {range}"))));
     }
     if bound <= 0.0 && !(or_equal && metric.is_share) {
-        let hint = metric.is_share.then_some("use `errors <= 0` to allow none");
-        return Err(error(bound_span, "the bound must be above 0".to_owned(), hint));
+        let hint = metric.is_share.then(|| "use `errors <= 0` to allow none".to_owned());
+        return Err((written, Invalid { hint, ..Invalid::new("the bound must be above 0") }));
     }
     Ok(Condition { metric, or_equal, bound })
 }
