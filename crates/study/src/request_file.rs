@@ -65,45 +65,36 @@ pub fn parse(text: &str) -> Result<Vec<Entry>, Vec<Diagnostic>> {
 
 /// Parses a line that begins at byte `start`. `None` if it has no request, or if it has errors, which are reported.
 fn entry(line: &str, start: usize, number: usize, first: Option<&Entry>, report: &Report) -> Option<Entry> {
-    let mistake = |span: Range<usize>, error: Invalid| report.invalid(place(span), error);
-    let mut parts = Vec::new();
-    let mut at = start;
-    for part in line.split([' ', '\t', '\r']) {
-        if part.starts_with('#') {
-            break;
-        }
-        if !part.is_empty() {
-            parts.push((part, at..at + part.len()));
-        }
-        at += part.len() + 1;
+    let offset = |part: &str| part.as_ptr() as usize - line.as_ptr() as usize;
+    let mistake = |part: &str, error: Invalid| {
+        let at = start + offset(part);
+        report.invalid(place(at..at + part.len()), error);
+    };
+    let words = line.split([' ', '\t', '\r']).take_while(|word| !word.starts_with('#'));
+    let mut words = words.filter(|word| !word.is_empty()).collect::<Vec<_>>();
+    let has_weight = words.first().is_some_and(|word| word.bytes().all(|byte| byte.is_ascii_digit()));
+    let word = if has_weight { words.remove(0) } else { "1" };
+    let weight = word.parse().ok().filter(|weight| (1..=WEIGHT_MAX).contains(weight));
+    if weight.is_none() {
+        mistake(word, Invalid::new(format!("`{word}` is not a weight from 1 to {WEIGHT_MAX}")));
     }
-    let has_weight = parts.first().is_some_and(|(part, _)| part.bytes().all(|byte| byte.is_ascii_digit()));
-    let weight = has_weight.then(|| parts.remove(0));
-    let weight = weight.map_or(Some(1), |(part, span)| {
-        let weight = part.parse().ok().filter(|weight| (1..=WEIGHT_MAX).contains(weight));
-        if weight.is_none() {
-            mistake(span, Invalid::new(format!("`{part}` is not a weight from 1 to {WEIGHT_MAX}")));
-        }
-        weight
-    });
-    let (method, (text, span)) = match parts.as_slice() {
+    let (method, text) = match words[..] {
         [] if line.trim_start().starts_with('#') || line.trim().is_empty() => return None,
-        [one] => (None, one.clone()),
-        [method, one] => (Some(method.clone()), one.clone()),
+        [text] => (None, text),
+        [method, text] => (Some(method), text),
         [] | [_, _, ..] => {
-            let from = start + line.len() - line.trim_start().len();
-            let to = parts.last().map_or(start + line.trim_end().len(), |(_, span)| span.end);
-            let hint = match parts.iter().any(|(part, _)| part.contains("://")) {
+            let from = line.len() - line.trim_start().len();
+            let to = words.last().map_or(line.trim_end().len(), |last| offset(last) + last.len());
+            let hint = match words.iter().any(|word| word.contains("://")) {
                 true => "write one URL per line, percent-encode spaces, and start comments with `#`",
                 false => "write `http://host/path`, `GET http://host/path` or `3 GET http://host/path`",
             };
-            mistake(from..to, Invalid::new("expected `[WEIGHT] [METHOD] URL`").hint(hint));
+            mistake(&line[from..to], Invalid::new("expected `[WEIGHT] [METHOD] URL`").hint(hint));
             return None;
         }
     };
-    let method =
-        method.map(|(part, span)| validate_http::method(part).map_err(|error| mistake(span, error))).transpose();
-    let url = url_beside(text, first).map_err(|error| mistake(span, error)).ok()?;
+    let method = method.map(|word| validate_http::method(word).map_err(|error| mistake(word, error))).transpose();
+    let url = url_beside(text, first).map_err(|error| mistake(text, error)).ok()?;
     let (weight, method) = (weight?, method.ok()?);
     Some(Entry { weight, method, url, headers: Vec::new(), body: None, name: None, line: number })
 }
@@ -114,14 +105,10 @@ fn url_beside(text: &str, first: Option<&Entry>) -> Result<Url, Invalid> {
     if !url.protocol.has_path() {
         return Err(Invalid::new("only `http` and `https` URLs can be listed"));
     }
-    match first.filter(|first| !first.url.same_origin(&url)) {
-        None => Ok(url),
-        Some(first) => {
-            let (own, other) = (url.origin(), first.url.origin());
-            let message = format!("`{own}` is not the same server as `{other}` in line {}", first.line);
-            Err(Invalid::new(message).hint("load one server at a time"))
-        }
-    }
+    let Some(first) = first.filter(|first| !first.url.same_origin(&url)) else { return Ok(url) };
+    let (own, other) = (url.origin(), first.url.origin());
+    let message = format!("`{own}` is not the same server as `{other}` in line {}", first.line);
+    Err(Invalid::new(message).hint("load one server at a time"))
 }
 
 /// A line in vegeta's JSON format, extended by a weight and a name.
