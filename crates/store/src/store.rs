@@ -123,15 +123,13 @@ impl Store {
         connection.busy_timeout(Duration::from_secs(BUSY_S)).map_err(sqlite)?;
         // These settings apply to new files and to older files once they are rewritten. They make the time of a
         // removal proportional to the size of the removed data. A trial takes about 20 kB.
-        for (name, value) in [("page_size", "16384"), ("auto_vacuum", "incremental")] {
-            connection.pragma_update(None, name, value).map_err(sqlite)?;
-        }
+        let settings = "PRAGMA page_size = 16384; PRAGMA auto_vacuum = incremental";
+        connection.execute_batch(settings).map_err(sqlite)?;
         let layout = table_layout::create(&mut connection).map_err(sqlite)?;
         let store = Store::new(connection, path, layout)?;
         // A write-ahead log lets `report` read while `run` writes. Commits are synced, as a lost trial costs seconds.
-        for (name, value) in [("journal_mode", "wal"), ("synchronous", "full"), ("foreign_keys", "on")] {
-            store.connection.pragma_update(None, name, value).map_err(sqlite)?;
-        }
+        let settings = "PRAGMA journal_mode = wal; PRAGMA synchronous = full; PRAGMA foreign_keys = on";
+        store.connection.execute_batch(settings).map_err(sqlite)?;
         Ok(store)
     }
 
@@ -400,25 +398,19 @@ impl Store {
         let is_incremental = pragma("auto_vacuum")? == 2;
         let rest_bytes = pages.saturating_sub(unused).saturating_mul(pragma("page_size")?);
         let is_quick = if is_incremental { unused * 2 > pages } else { rest_bytes <= REWRITE_MAX };
+        let batch = |sql| self.connection.execute_batch(sql).map_err(|error| self.sqlite(error));
         let done = if whole || is_quick {
-            self.connection.execute_batch("VACUUM")
+            batch("VACUUM")
         } else if is_incremental {
             // The statement moves one page per row, so all rows are read.
-            let pages = |mut statement: rusqlite::Statement<'_>| {
-                let mut pages = statement.query([])?;
-                while pages.next()?.is_some() {}
-                Ok(())
-            };
-            self.connection.prepare("PRAGMA incremental_vacuum").and_then(pages)
+            self.query("PRAGMA incremental_vacuum", [], |_| Ok(())).map(drop)
         } else {
             let rest_mib = rest_bytes >> 20;
-            return Ok(Some(format!(
-                "rewriting its other {rest_mib} MiB takes long, `quintain runs rm --rewrite` does it"
-            )));
+            let why = format!("rewriting its other {rest_mib} MiB takes long, `quintain runs rm --rewrite` does it");
+            return Ok(Some(why));
         };
         // The checkpoint shrinks the file. If it fails, the runs stay removed, but the file does not shrink.
-        let done = done.and_then(|()| self.connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)"));
-        Ok(done.err().map(|error| self.sqlite(error).to_string()))
+        Ok(done.and_then(|()| batch("PRAGMA wal_checkpoint(TRUNCATE)")).err().map(|error| error.to_string()))
     }
 
     /// Size of the file and its log, in bytes.
@@ -551,14 +543,11 @@ impl Store {
     }
 
     fn parse<T: Json>(&self, json: &str, what: impl FnOnce() -> String) -> Result<T> {
-        T::from_json(json).map_err(|source| StoreError::Unreadable {
-            path: self.path.clone(),
-            what: what(),
-            version: serde_json::from_str::<Value>(json).map_or("?".to_owned(), |value| match &value["version"] {
-                Value::Null => "?".to_owned(),
-                version => version.to_string(),
-            }),
-            source,
+        T::from_json(json).map_err(|source| {
+            let version =
+                serde_json::from_str::<Value>(json).ok().and_then(|value| Some(value.get("version")?.to_string()));
+            let version = version.unwrap_or_else(|| "?".to_owned());
+            StoreError::Unreadable { path: self.path.clone(), what: what(), version, source }
         })
     }
 }
