@@ -14,7 +14,7 @@ mod workload;
 use std::collections::BTreeSet;
 
 use config::nearest::suggestion;
-use config::node::{Table, Value};
+use config::node::{Entry, Table, Value};
 use config::{Diagnostic, Invalid, Place, Report};
 
 use factor_levels::Factor;
@@ -221,11 +221,8 @@ fn unrunnable(server: u32, proxies: u32, load: &LoadPlan, options: &ExpandOption
 }
 
 fn with_variants<'a>(root: &'a Table, name: &str) -> impl Iterator<Item = &'a Table> {
-    let table = root.table(name);
-    let variants = table.and_then(|table| table.table("variants")).into_iter().flat_map(Table::iter);
-    let variants =
-        variants.filter_map(|entry| if let Value::Table(variant) = &entry.node.value { Some(variant) } else { None });
-    table.into_iter().chain(variants)
+    let table_of = |entry: &'a Entry| if let Value::Table(table) = &entry.node.value { Some(table) } else { None };
+    root.table(name).into_iter().chain(subject::variants(root, name).filter_map(table_of))
 }
 
 /// Lists the strings of a study in which templates are replaced, each with its section and key.

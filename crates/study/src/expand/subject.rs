@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use config::Report;
 use config::nearest::suggestion;
-use config::node::Table;
+use config::node::{Entry, Table};
 
 use crate::expand::factor_levels::{self, Factor};
 use crate::expand::{ExpandOptions, optional, port};
@@ -132,8 +132,13 @@ pub(super) fn with_variant<'a>(subject: &Section<'a>) -> Section<'a> {
 }
 
 pub(super) fn has_variant_of(root: &Table, factor: &Factor) -> bool {
-    let names = |variants: &Table| factor.levels.iter().any(|(level, _)| variants.get(&level.to_string()).is_some());
-    VARIED.iter().filter_map(|section| root.table(section)?.table("variants")).any(names)
+    let names = |entry: &Entry| factor.levels.iter().any(|(level, _)| level.to_string() == entry.key);
+    VARIED.iter().flat_map(|section| variants(root, section)).any(names)
+}
+
+/// The variants of a section, each with its level as the key.
+pub(super) fn variants<'a>(root: &'a Table, section: &str) -> impl Iterator<Item = &'a Entry> + use<'a> {
+    root.table(section).and_then(|table| table.table("variants")).into_iter().flat_map(Table::iter)
 }
 
 /// Reports variants that are named after no level in any profile or after levels of two factors. Ignores `--set`,
@@ -150,9 +155,7 @@ pub(crate) fn check_variants(root: &Table, report: &Report) {
             }
         }
         for section in VARIED {
-            let found =
-                merged.table(section).and_then(|table| table.table("variants")).into_iter().flat_map(Table::iter);
-            variants.extend(found.map(|entry| (entry.key_place, entry.key.clone())));
+            variants.extend(self::variants(&merged, section).map(|entry| (entry.key_place, entry.key.clone())));
         }
     }
     for (place, variant) in variants {
