@@ -44,6 +44,8 @@ pub mod units;
 
 pub use diagnostic::{Diagnostic, Invalid};
 pub use error_collector::Report;
-pub use keys::{Key, Keys, Kind, Missing};
+pub use keys::{Key, Keys, Kind, Missing, word_of};
+pub use nearest::{did_you_mean, suggestion};
+pub use node::{Entry, Node, Table, Value};
 pub use place::Place;
 pub use section::{Fill, Filled, Section};

@@ -13,9 +13,7 @@ mod workload;
 
 use std::collections::BTreeSet;
 
-use config::nearest::suggestion;
-use config::node::{Entry, Table, Value};
-use config::{Diagnostic, Invalid, Place, Report};
+use config::{Diagnostic, Entry, Invalid, Place, Report, Table, Value, suggestion};
 
 use factor_levels::Factor;
 use subject::Cpus;

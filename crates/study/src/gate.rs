@@ -5,10 +5,7 @@
 use std::fmt;
 use std::ops::RangeInclusive;
 
-use config::Invalid;
-use config::keys::word_of;
-use config::nearest::suggestion;
-use config::units;
+use config::{Invalid, suggestion, units, word_of};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

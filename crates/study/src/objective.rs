@@ -5,8 +5,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use config::Invalid;
-use config::nearest::{did_you_mean, suggestion};
+use config::{Invalid, did_you_mean, suggestion};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

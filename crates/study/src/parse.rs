@@ -4,8 +4,7 @@ pub use crate::journey::parse::{
     STEPS_MAX as JOURNEY_STEPS_MAX, TEXT_MAX_BYTES as JOURNEY_MAX_BYTES, parse as parse_journey,
     preset as preset_journey,
 };
-use config::node::{self, Entry, Node, Table, Value};
-use config::{Diagnostic, Report};
+use config::{Diagnostic, Entry, Node, Report, Table, Value, node};
 
 use crate::expand::{self, ExpandOptions};
 

@@ -3,8 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use config::nearest;
-use config::{Diagnostic, Invalid, Place, Report};
+use config::{Diagnostic, Invalid, Place, Report, nearest};
 
 use crate::template::{self, Braces};
 

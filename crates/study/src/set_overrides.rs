@@ -1,8 +1,6 @@
 //! Applies `--set KEY=VALUE` to a study and reports errors as for values in the file.
 
-use config::nearest::suggestion;
-use config::node::{self, Entry, Node, Table, Value};
-use config::{Place, Report};
+use config::{Entry, Node, Place, Report, Table, Value, node, suggestion};
 
 use crate::keys::allowed_words::chooses;
 

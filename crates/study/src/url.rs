@@ -3,8 +3,7 @@
 use std::fmt;
 use std::net::Ipv6Addr;
 
-use config::Invalid;
-use config::nearest::did_you_mean;
+use config::{Invalid, did_you_mean};
 
 use crate::protocol::Protocol;
 use crate::validate_http;

@@ -3,8 +3,7 @@
 use std::borrow::Cow;
 
 use config::nearest::nearest;
-use config::node::{Node, Value};
-use config::{Invalid, Report};
+use config::{Invalid, Node, Report, Value};
 use percent_encoding::percent_decode_str;
 
 use crate::request_values;

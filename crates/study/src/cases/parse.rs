@@ -1,7 +1,6 @@
 //! Parses case files.
 
-use config::node::{self, Node, Value as Toml};
-use config::{Diagnostic, Invalid, Place, Report};
+use config::{Diagnostic, Invalid, Node, Place, Report, Value as Toml, node};
 use regex::bytes::{Regex, RegexBuilder};
 use serde_json_path::JsonPath;
 

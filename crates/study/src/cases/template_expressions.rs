@@ -1,8 +1,7 @@
 //! Expressions over random values in the strings of a case, such as `{a + b}`. An expression starts at a `{` before a
 //! letter, `_` or `(`, and has no inner quote or brace. Other braces are literal (JSON needs no escapes); `{{` is `{`.
 
-use config::Invalid;
-use config::nearest::suggestion;
+use config::{Invalid, suggestion};
 
 use crate::template::{self, Braces};
 

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use config::node::{Entry, Node, Table, Value};
-use config::{Place, Report};
+use config::{Entry, Node, Place, Report, Table, Value};
 
 use crate::expand::ExpandOptions;
 use crate::factor_placeholders;

@@ -1,7 +1,6 @@
 //! Reads `[[figure]]` and `[[table]]`.
 
-use config::Invalid;
-use config::keys::word_of;
+use config::{Invalid, word_of};
 
 use crate::expand::factor_levels::Factor;
 use crate::keys::allowed_words::FIGURES;

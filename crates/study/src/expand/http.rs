@@ -2,8 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use config::Invalid;
-use config::node::{Node, Value};
+use config::{Invalid, Node, Value};
 
 use crate::grpc;
 use crate::keys::allowed_words::{CONNECTIONS, GRPC_MESSAGES, HTTP_VERSIONS};

@@ -2,8 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use config::Invalid;
-use config::nearest::suggestion;
+use config::{Invalid, suggestion};
 
 use crate::expand::factor_levels::Factor;
 use crate::expand::subject;

@@ -2,9 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use config::Report;
-use config::nearest::suggestion;
-use config::node::{Entry, Table};
+use config::{Entry, Report, Table, suggestion};
 
 use crate::expand::factor_levels::{self, Factor};
 use crate::expand::{ExpandOptions, optional, port};

@@ -1,8 +1,6 @@
 //! Reads `[load.workload]` as a [`Workload`].
 
-use config::nearest::suggestion;
-use config::node::{self, Value};
-use config::{Diagnostic, Invalid, Place, Report};
+use config::{Diagnostic, Invalid, Place, Report, Value, node, suggestion};
 use stats::Distribution;
 
 use crate::keys::allowed_words::{FORMATS, GAPS, LAWS, LENGTHS, NEW_KEYS};

@@ -1,8 +1,6 @@
 //! Parses journeys.
 
-use config::nearest::suggestion;
-use config::node::{self, Node, Value};
-use config::{Diagnostic, Invalid, Place, Report};
+use config::{Diagnostic, Invalid, Node, Place, Report, Value, node, suggestion};
 
 use crate::journey::condition;
 use crate::journey::placeholders::{self, Field};
