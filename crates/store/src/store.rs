@@ -196,7 +196,7 @@ impl Store {
         let (point, block) = (record.point, record.block);
         let json = to_json(record, || format!("the trial of point {point} in block {block}"))?;
         let transaction = self.write()?;
-        match insert_trial(&transaction, run, &json, &TrialKey::of(record)) {
+        match insert_trial(&transaction, run, &json, record) {
             Err(error) if is_missing_parent(&error) => Err(self.unknown(run)?),
             Err(error) if is_conflict(&error) => Err(StoreError::TrialExists { run: run.to_owned(), point, block }),
             result => result.and_then(|()| transaction.commit()).map_err(|error| self.sqlite(error)),
@@ -455,21 +455,21 @@ impl Store {
                 let mut check = Check::default();
                 for (number, is_run, json) in lines {
                     let line = if is_run { Line::Run(&json) } else { Line::Trial(&json) };
-                    let key = check.line(number, line)?.as_ref().map(TrialKey::of);
+                    let record = check.line(number, line)?;
                     let name = check.run.as_ref().map(|run| run.id.clone()).unwrap_or_default();
-                    sender.send((key, name, json)).map_err(|_| stopped())?;
+                    sender.send((record, name, json)).map_err(|_| stopped())?;
                 }
                 Ok::<_, RunFileError>(())
             });
             let mut started = None;
-            for (key, own_name, json) in entries {
-                match (&started, key) {
+            for (record, own_name, json) in entries {
+                match (&started, record) {
                     (None, _) => {
                         let id = name.unwrap_or(&own_name).to_owned();
                         started = Some((self.start_import(&id, id == own_name, &json, now)?, id));
                     }
-                    (Some((transaction, id)), Some(key)) => {
-                        insert_trial(transaction, id, &json, &key).map_err(|error| self.sqlite(error))?;
+                    (Some((transaction, id)), Some(record)) => {
+                        insert_trial(transaction, id, &json, &record).map_err(|error| self.sqlite(error))?;
                     }
                     (Some(_), None) => {}
                 }
@@ -561,26 +561,12 @@ const REWRITE_MAX: u64 = 512 << 20;
 /// SQL query for the row IDs of the trials of a run, in execution order.
 const TRIALS_OF_RUN: &str = "SELECT trial FROM trial_index WHERE run = ?1 ORDER BY place, trial";
 
-struct TrialKey {
-    point: i64,
-    block: u32,
-    order: u32,
-    failed: bool,
-}
-
-impl TrialKey {
-    fn of(record: &Record) -> Self {
-        let failed = record.measurement().is_none();
-        Self { point: record.point as i64, block: record.block, order: record.order, failed }
-    }
-}
-
-fn insert_trial(transaction: &Transaction<'_>, run: &str, json: &str, key: &TrialKey) -> rusqlite::Result<()> {
+fn insert_trial(transaction: &Transaction<'_>, run: &str, json: &str, record: &Record) -> rusqlite::Result<()> {
     transaction.prepare_cached("INSERT INTO trials (run, record) VALUES (?1, ?2)")?.execute([run, json])?;
     let trial = transaction.last_insert_rowid();
-    let bytes = json.len() as i64;
+    let (failed, bytes) = (record.measurement().is_none(), json.len() as i64);
     let mut index = transaction.prepare_cached("INSERT INTO trial_index VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")?;
-    index.execute(params![trial, run, key.point, key.block, key.order, key.failed, bytes]).map(drop)
+    index.execute(params![trial, run, record.point as i64, record.block, record.order, failed, bytes]).map(drop)
 }
 
 /// Builds an SQLite URI from a path and a parameter (sqlite.org/uri.html).
