@@ -1,11 +1,13 @@
 //! The store: runs, records and calibrations in SQLite.
 
 use std::io::{self, Read, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Transaction, TransactionBehavior, params};
 use serde::Serialize;
 use serde_json::Value;
@@ -571,15 +573,8 @@ fn insert_trial(transaction: &Transaction<'_>, run: &str, json: &str, record: &R
 
 /// Builds an SQLite URI from a path and a parameter (sqlite.org/uri.html).
 fn uri(path: &Path, parameter: &str) -> String {
-    use std::os::unix::ffi::OsStrExt;
-    let mut uri = "file:".to_owned();
-    for byte in path.as_os_str().as_bytes() {
-        match byte {
-            b'/' | b'.' | b'-' | b'_' | b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => uri.push(char::from(*byte)),
-            byte => uri.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    format!("{uri}?{parameter}")
+    const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'.').remove(b'-').remove(b'_');
+    format!("file:{}?{parameter}", percent_encode(path.as_os_str().as_bytes(), ESCAPED))
 }
 
 fn to_json(value: &impl Json, what: impl FnOnce() -> String) -> Result<String> {
