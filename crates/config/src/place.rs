@@ -45,6 +45,12 @@ impl<'t> Lines<'t> {
     }
 }
 
+/// Byte range of `part`, a slice of `text`.
+pub fn span_of(part: &str, text: &str) -> Range<usize> {
+    let start = part.as_ptr() as usize - text.as_ptr() as usize;
+    start..start + part.len()
+}
+
 /// Line and column of the character at `byte`, like [`Lines::place_of`], which is faster for repeated look-ups.
 pub fn line_and_column(text: &str, byte: usize) -> (usize, usize) {
     Lines::new(text).place_of(byte)

@@ -5,6 +5,7 @@
 use std::fmt;
 use std::ops::Range;
 
+use config::place::span_of;
 use config::{Invalid, did_you_mean, suggestion};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -86,12 +87,6 @@ impl Objective {
         let place = |(part, error): (&str, _)| (span_of(part, text), error);
         if errors.is_empty() { Ok(Self { conditions }) } else { Err(errors.into_iter().map(place).collect()) }
     }
-}
-
-/// Byte range of `part`, a slice of `text`.
-fn span_of(part: &str, text: &str) -> Range<usize> {
-    let start = part.as_ptr() as usize - text.as_ptr() as usize;
-    start..start + part.len()
 }
 
 fn parts(text: &str) -> Vec<&str> {

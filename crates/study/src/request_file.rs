@@ -7,6 +7,7 @@ use std::ops::Range;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use config::place::span_of;
 use config::{Diagnostic, Invalid, Place, Report};
 use serde::Deserialize;
 
@@ -65,11 +66,8 @@ pub fn parse(text: &str) -> Result<Vec<Entry>, Vec<Diagnostic>> {
 
 /// Parses a line that begins at byte `start`. `None` if it has no request, or if it has errors, which are reported.
 fn entry(line: &str, start: usize, number: usize, first: Option<&Entry>, report: &Report) -> Option<Entry> {
-    let offset = |part: &str| part.as_ptr() as usize - line.as_ptr() as usize;
-    let mistake = |part: &str, error: Invalid| {
-        let at = start + offset(part);
-        report.invalid(place(at..at + part.len()), error);
-    };
+    let line_place = place(start..start + line.len());
+    let mistake = |part: &str, error: Invalid| report.invalid(line_place.part(span_of(part, line)), error);
     let words = line.split([' ', '\t', '\r']).take_while(|word| !word.starts_with('#'));
     let mut words = words.filter(|word| !word.is_empty()).collect::<Vec<_>>();
     let has_weight = words.first().is_some_and(|word| word.bytes().all(|byte| byte.is_ascii_digit()));
@@ -84,7 +82,7 @@ fn entry(line: &str, start: usize, number: usize, first: Option<&Entry>, report:
         [method, text] => (Some(method), text),
         [] | [_, _, ..] => {
             let from = line.len() - line.trim_start().len();
-            let to = words.last().map_or(line.trim_end().len(), |last| offset(last) + last.len());
+            let to = words.last().map_or(line.trim_end().len(), |last| span_of(last, line).end);
             let hint = match words.iter().any(|word| word.contains("://")) {
                 true => "write one URL per line, percent-encode spaces, and start comments with `#`",
                 false => "write `http://host/path`, `GET http://host/path` or `3 GET http://host/path`",

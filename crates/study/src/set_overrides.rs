@@ -1,5 +1,6 @@
 //! Applies `--set KEY=VALUE` to a study and reports errors as for values in the file.
 
+use config::place::span_of;
 use config::{Entry, Node, Place, Report, Table, Value, node, suggestion};
 
 use crate::keys::allowed_words::chooses;
@@ -36,27 +37,19 @@ fn levels(text: &str, place: Place, report: &Report) -> Node {
     if text.trim() == "auto" {
         return Node { value: Value::Text("auto".to_owned()), place };
     }
-    let mut items = Vec::new();
-    let mut start = 0;
-    for word in text.split(',') {
-        let blank = word.len() - word.trim_start().len();
-        let place = place.part(start + blank..start + blank + word.trim().len());
-        let node = node::value(word.trim(), place, report).filter(|node| !matches!(node.value, Value::Other(_)));
-        items.push(node.unwrap_or_else(|| Node { value: Value::Text(word.trim().to_owned()), place }));
-        start += word.len() + 1;
-    }
-    if text.trim().is_empty() {
-        items.clear();
-    }
-    Node { value: Value::List(items), place }
+    let item = |word: &str| {
+        let place = place.part(span_of(word, text));
+        let node = node::value(word, place, report).filter(|node| !matches!(node.value, Value::Other(_)));
+        node.unwrap_or_else(|| Node { value: Value::Text(word.to_owned()), place })
+    };
+    let words = text.split(',').map(str::trim).filter(|_| !text.trim().is_empty());
+    Node { value: Value::List(words.map(item).collect()), place }
 }
 
 fn set_value(root: &mut Table, key: &str, index: usize, node: Node, report: &Report) {
     let segments = key.split('.').collect::<Vec<_>>();
-    let place_of = |segment: usize| {
-        let start = segments[..segment].iter().map(|segment| segment.len() + 1).sum::<usize>();
-        Place { set: Some(index), start, end: start + segments[segment].len() }
-    };
+    let whole = Place { set: Some(index), start: 0, end: key.len() };
+    let place_of = |segment: usize| whole.part(span_of(segments[segment], key));
     if !TABLES.contains(&segments[0]) {
         let hint = suggestion(segments[0], TABLES);
         report.mistake(place_of(0), format!("the study has no table `{}`", segments[0]), hint);
