@@ -26,13 +26,11 @@ pub fn parse(text: &str) -> Result<Vec<Case>, Vec<Diagnostic>> {
     let root = node::document(text, &report);
     let file = Section::whole(&root, &CASES, (), &report);
     file.check();
-    let (mut cases, mut names) = (Vec::new(), Vec::<String>::new());
+    let mut cases = Vec::<Case>::new();
     for section in file.tables("case", "a case").iter().flatten() {
         let case = case(section);
-        if let Some(name) = section.text("name") {
-            section.rule(names.contains(&name), "name", format!("duplicate case `{}`", name.escape_debug()), None);
-            names.push(name);
-        }
+        let is_known = cases.iter().any(|known| known.name == case.name);
+        section.rule(is_known, "name", format!("duplicate case `{}`", case.name.escape_debug()), None);
         cases.push(case);
     }
     let hint = "begin one with `[[case]]`";
@@ -43,14 +41,12 @@ pub fn parse(text: &str) -> Result<Vec<Case>, Vec<Diagnostic>> {
 
 fn case(section: &Section) -> Case {
     section.check();
-    let name = section.text("name");
-    if let Some(name) = &name {
-        let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-        let hint = "use 1 to 60 letters, digits, `-`, `_` and `.`";
-        let message = format!("`{}` is not a valid case name", name.escape_debug());
-        section.rule(name.is_empty() || name.len() > 60 || !name.bytes().all(fits), "name", message, hint);
-    }
-    let name = name.unwrap_or_default();
+    let name = section.text("name").unwrap_or_default();
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    let is_valid = (1..=60).contains(&name.len()) && name.bytes().all(fits);
+    let hint = "use 1 to 60 letters, digits, `-`, `_` and `.`";
+    let message = format!("`{}` is not a valid case name", name.escape_debug());
+    section.rule(section.has("name") && !is_valid, "name", message, hint);
     let random = random(section);
     let mut names = OWN_NAMES.map(|(name, example)| (name.to_owned(), example)).to_vec();
     names.extend(random.iter().map(|(name, draw)| match draw {
