@@ -59,6 +59,11 @@ impl<'a> Report<'a> {
         self.mistake(place, error.message, error.hint);
     }
 
+    /// Returns a valid value. `None` after adding the error of an invalid one at `place`.
+    pub fn valid<T>(&self, place: Place, value: Result<T, Invalid>) -> Option<T> {
+        value.map_err(|error| self.invalid(place, error)).ok()
+    }
+
     /// Adds an error about a missing key, unless a syntax error may have hidden the key.
     pub fn missing(&self, place: Place, message: impl Into<String>, hint: impl Into<Option<String>>) {
         if !self.is_partial() {

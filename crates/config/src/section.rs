@@ -197,7 +197,7 @@ impl<'a, F: Fill> Section<'a, F> {
     pub fn text_as<T>(&self, key: &str, parse: impl FnOnce(&str) -> Result<T, Invalid>) -> Option<T> {
         let text = self.text(key)?;
         let (_, place) = self.filled(key)?;
-        parse(&text).map_err(|error| self.report.invalid(place, error)).ok()
+        self.report.valid(place, parse(&text))
     }
 
     /// The string at `key` and its place. Returns `None` for any other value, without reporting it.
@@ -462,7 +462,7 @@ impl<'a, F: Fill> Section<'a, F> {
     }
 
     fn unit<T>(&self, found: &Found<'_>, read: Result<T, Invalid>) -> Option<T> {
-        read.map_err(|error| self.report.invalid(found.place, error.of(&found.name))).ok()
+        self.report.valid(found.place, read.map_err(|error| error.of(&found.name)))
     }
 
     fn wrong<T>(&self, found: &Found<'_>, problem: &str) -> Option<T> {

@@ -179,9 +179,8 @@ fn headers(section: &Section, key: &str) -> Vec<(String, Place, String)> {
     let Some(table) = section.section(key) else { return Vec::new() };
     let header = |entry: &node::Entry| {
         let value = table.text(&entry.key)?;
-        let name = validate_http::field_name(&entry.key);
-        let name = name.map_err(|error| section.report.invalid(entry.key_place, error));
-        Some((name.ok()?, entry.key_place, value))
+        let name = section.report.valid(entry.key_place, validate_http::field_name(&entry.key))?;
+        Some((name, entry.key_place, value))
     };
     table.table.iter().filter_map(header).collect()
 }
@@ -190,8 +189,7 @@ fn templates(section: &Section, key: &str, names: &Names) -> Vec<(String, Templa
     let read = |(name, place, value): (String, Place, String)| {
         let message = format!("the value of `{name}` has a line break");
         section.report.rule(value.contains(['\r', '\n']), place, message, None);
-        let read = Template::parse(&value, names);
-        Some((name, read.map_err(|error| section.report.invalid(place, error)).ok()?))
+        Some((name, section.report.valid(place, Template::parse(&value, names))?))
     };
     headers(section, key).into_iter().filter_map(read).collect()
 }
@@ -261,9 +259,8 @@ fn read_expect(section: &Section, names: &Names) -> (Expect, Connection) {
         };
         return (expect, connection);
     }
-    let header_matches = headers(section, "header_matches").into_iter().filter_map(|(name, place, text)| {
-        Some((name, regex(&text).map_err(|error| section.report.invalid(place, error)).ok()?))
-    });
+    let read = |(name, place, text): (_, _, String)| Some((name, section.report.valid(place, regex(&text))?));
+    let header_matches = headers(section, "header_matches").into_iter().filter_map(read);
     let status = section.table.get("status");
     let expect = ExpectHttp {
         status: status.map(|entry| numeric_statuses(&entry.node, 100, section.report)).unwrap_or_default(),
@@ -295,9 +292,7 @@ fn json_paths(section: &Section, names: &Names) -> Vec<(JsonPath, Json)> {
 
 fn json(node: &Node, names: &Names, report: &Report) -> Option<Json> {
     Some(match &node.value {
-        Toml::Text(text) => {
-            Json::Text(Template::parse(text, names).map_err(|error| report.invalid(node.place, error)).ok()?)
-        }
+        Toml::Text(text) => Json::Text(report.valid(node.place, Template::parse(text, names))?),
         Toml::Integer(number) => Json::Value((*number).into()),
         Toml::Number(number) => Json::Value((*number).into()),
         Toml::Flag(flag) => Json::Value((*flag).into()),

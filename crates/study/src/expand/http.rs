@@ -171,16 +171,12 @@ fn headers(section: &Section) -> Vec<(String, String)> {
     let Some(fields) = section.section("headers") else { return all };
     for entry in fields.table.iter() {
         let Some(value) = fields.text_or_integer(&entry.key) else { continue };
-        match validate_http::field_name(&entry.key) {
-            Err(error) => fields.report.invalid(entry.key_place, error),
-            Ok(name) if all.iter().any(|(known, _)| known.eq_ignore_ascii_case(&name)) => {
-                fields.report.mistake(entry.key_place, format!("duplicate header `{name}`"), None);
-            }
-            Ok(name) => match validate_http::field_value(&name, &value) {
-                Ok(value) => all.push((name, value)),
-                Err(error) => fields.report.invalid(entry.node.place, error),
-            },
-        }
+        let name = fields.report.valid(entry.key_place, validate_http::field_name(&entry.key));
+        let Some(name) = name else { continue };
+        let is_known = all.iter().any(|(known, _)| known.eq_ignore_ascii_case(&name));
+        fields.report.rule(is_known, entry.key_place, format!("duplicate header `{name}`"), None);
+        let value = fields.report.valid(entry.node.place, validate_http::field_value(&name, &value));
+        all.extend(value.filter(|_| !is_known).map(|value| (name, value)));
     }
     all
 }
@@ -256,7 +252,7 @@ fn statuses(load: &Section) -> Option<Vec<u16>> {
         Value::Text(text) => validate_http::statuses(text),
         other => Err(Invalid::new(format!("a status must be a number such as `200`, not {}", other.kind()))),
     };
-    let read = |item| read(item).map_err(|error| load.report.invalid(item.place, error)).ok();
+    let read = |item: &Node| load.report.valid(item.place, read(item));
     let all = items.iter().filter_map(read).flatten().collect::<BTreeSet<_>>();
     Some(all.into_iter().collect())
 }

@@ -185,15 +185,12 @@ fn container(section: &Section) -> Option<ContainerPlan> {
     let hint = "name it as `podman images` or `docker images` does: `localhost/mine:latest`";
     section.rule(!is_image(&image), "image", message, hint);
     let options = optional(section, "options").unwrap_or_default();
-    match shell_words::arguments(&options) {
-        Err(error) => section.report.invalid(section.place_of("options"), error.of(&format!("`{name}.options`"))),
-        Ok(words) => {
-            for option in words.iter().filter_map(|word| word.split('=').next()) {
-                if let Some((_, instead)) = OWN.iter().find(|(own, _)| own.contains(&option)) {
-                    let message = format!("`{name}.options`: `{option}` is set by quintain");
-                    section.mistake("options", message, instead.map(str::to_owned));
-                }
-            }
+    let words = shell_words::arguments(&options).map_err(|error| error.of(&format!("`{name}.options`")));
+    let words = section.report.valid(section.place_of("options"), words).unwrap_or_default();
+    for option in words.iter().filter_map(|word| word.split('=').next()) {
+        if let Some((_, instead)) = OWN.iter().find(|(own, _)| own.contains(&option)) {
+            let message = format!("`{name}.options`: `{option}` is set by quintain");
+            section.mistake("options", message, instead.map(str::to_owned));
         }
     }
     let engine = section.choice("engine", ENGINES).unwrap_or_default();
