@@ -122,10 +122,7 @@ fn request(section: &Section, common: &[(String, String)], values: &Values, conn
         method: method.unwrap_or_default(),
         path: with_names(&path.unwrap_or_default(), values),
         headers: [common, own].concat().into_iter().map(|(name, text)| (name, with_names(&text, values))).collect(),
-        body: body(section).map(|body| match body {
-            BodyPlan::Text(text) => BodyPlan::Text(with_names(&text, values)),
-            file @ BodyPlan::File(_) => file,
-        }),
+        body: body(section, values),
     };
     check_whole(section, &plan, connection);
     plan
@@ -181,7 +178,7 @@ fn headers(section: &Section) -> Vec<(String, String)> {
     all
 }
 
-fn body(section: &Section) -> Option<BodyPlan> {
+fn body(section: &Section, values: &Values) -> Option<BodyPlan> {
     let message = format!("`{}` has both `body` and `body_file`, only one is allowed", section.name);
     section.rule(section.has("body") && section.has("body_file"), "body_file", message, None);
     if section.has("body_file") {
@@ -189,7 +186,8 @@ fn body(section: &Section) -> Option<BodyPlan> {
         section.rule(file.trim().is_empty(), "body_file", "`body_file` is empty", None);
         return Some(BodyPlan::File(file));
     }
-    section.text("body").filter(|text| !text.is_empty()).map(BodyPlan::Text)
+    let text = section.text("body").filter(|text| !text.is_empty())?;
+    Some(BodyPlan::Text(with_names(&text, values)))
 }
 
 pub(super) fn trust(load: &Section) -> (bool, Option<String>) {

@@ -196,39 +196,38 @@ impl<R: BufRead> Reader<R> {
         Ok(())
     }
 
-    fn next_line(&mut self) -> Result<bool, TraceError> {
+    /// Reads the next record into `line`, and returns whether there is one.
+    fn fill(&mut self, read: impl FnOnce(&mut R, &mut Vec<u8>) -> io::Result<usize>) -> Result<bool, TraceError> {
+        let (unit, at) = (self.unit(), self.at + 1);
         self.line.clear();
-        let at = self.at + 1;
-        let mut limited = (&mut self.input).take(LINE_MAX_BYTES as u64 + 2);
-        let read = limited.read_until(b'\n', &mut self.line);
-        let read = read.map_err(|source| TraceError::Io { unit: "line", at, source })?;
-        if read == 0 {
+        let read = read(&mut self.input, &mut self.line).map_err(|source| TraceError::Io { unit, at, source })?;
+        self.at += u64::from(read > 0);
+        Ok(read > 0)
+    }
+
+    fn next_line(&mut self) -> Result<bool, TraceError> {
+        if !self.fill(|input, line| input.take(LINE_MAX_BYTES as u64 + 2).read_until(b'\n', line))? {
             return Ok(false);
         }
-        self.at = at;
         if self.line.pop_if(|last| *last == b'\n').is_some() {
             self.line.pop_if(|last| *last == b'\r');
         }
         if self.line.len() > LINE_MAX_BYTES {
             let problem = format!("longer than {LINE_MAX_BYTES} bytes: is the trace in this format?");
-            return Err(TraceError::Record { unit: "line", at, problem });
+            return Err(TraceError::Record { unit: "line", at: self.at, problem });
         }
         Ok(true)
     }
 
     fn next_binary(&mut self) -> Result<Option<Access<'_>>, TraceError> {
         const RECORD: usize = 24;
-        let at = self.at + 1;
-        self.line.clear();
-        let read = (&mut self.input).take(RECORD as u64).read_to_end(&mut self.line);
-        let read = read.map_err(|source| TraceError::Io { unit: "record", at, source })?;
-        if read == 0 {
+        if !self.fill(|input, line| input.take(RECORD as u64).read_to_end(line))? {
             return Ok(None);
         }
-        self.at = at;
+        let at = self.at;
         let wrong = |problem| TraceError::Record { unit: "record", at, problem };
         let Ok(record) = <&[u8; RECORD]>::try_from(self.line.as_slice()) else {
-            return Err(wrong(format!("the file ends after {read} of its {RECORD} bytes")));
+            return Err(wrong(format!("the file ends after {} of its {RECORD} bytes", self.line.len())));
         };
         let (time, rest) = record.split_first_chunk::<4>().expect("24 bytes");
         let (key, rest) = rest.split_first_chunk::<8>().expect("20 bytes");
