@@ -137,11 +137,8 @@ fn random(section: &Section) -> Vec<(String, Draw)> {
 }
 
 fn integers(table: &Section) -> Draw {
-    let items = match table.table.get("integer").map(|entry| &entry.node.value) {
-        Some(Toml::List(items)) => items.as_slice(),
-        _ => &[],
-    };
-    if let [Node { value: Toml::Integer(low), .. }, Node { value: Toml::Integer(high), .. }] = items
+    if let Some(Toml::List(items)) = table.table.get("integer").map(|entry| &entry.node.value)
+        && let [Node { value: Toml::Integer(low), .. }, Node { value: Toml::Integer(high), .. }] = items.as_slice()
         && low <= high
     {
         return Draw::Integer(*low, *high);
@@ -282,10 +279,9 @@ fn json_paths(section: &Section, names: &Names) -> Vec<(JsonPath, Json)> {
         let value = json(&entry.node, names, section.report);
         let path = JsonPath::parse(&entry.key).map_err(|error| {
             let message = format!("invalid JSONPath `{}`: {}", entry.key.escape_debug(), error.message());
-            let hint = "a path begins with `$`: `$.items[0].name`".to_owned();
-            section.report.mistake(entry.key_place, message, hint);
+            Invalid::new(message).hint("a path begins with `$`: `$.items[0].name`")
         });
-        path.ok().zip(value)
+        section.report.valid(entry.key_place, path).zip(value)
     };
     table.table.iter().filter_map(one).collect()
 }

@@ -88,7 +88,7 @@ fn check_grpc(load: &Section, requests: &mut [HttpRequestPlan]) {
         }
         // A message in a file cannot be checked yet, because the file is read when a trial starts.
         let call = grpc::prepare(without_file(plan));
-        call.map(drop).unwrap_or_else(|error| load.report.invalid(load.place_of("grpc"), error));
+        load.report.valid(load.place_of("grpc"), call);
     }
 }
 

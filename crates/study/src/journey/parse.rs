@@ -160,7 +160,7 @@ impl Reader<'_> {
         for Named { name, name_place, text, place } in &headers {
             self.check_template(text, *place, false);
             let field = validate_http::field_name(name).and_then(|name| validate_http::field_value(&name, text));
-            field.map(drop).unwrap_or_else(|error| self.report.invalid(*name_place, error));
+            self.report.valid(*name_place, field);
             let is_own = OWN_FIELDS.iter().any(|own| own.eq_ignore_ascii_case(name));
             let message = format!("`{name}` is set from the URL and body");
             self.report.rule(is_own, *name_place, message, "drop it");
@@ -270,9 +270,7 @@ impl Reader<'_> {
             return;
         }
         match (reply_path::pattern(text), reply_path::parse(text)) {
-            (Some(pattern), _) if root == "body" => {
-                validate_http::regex(pattern).map(drop).unwrap_or_else(|error| self.report.invalid(*place, error));
-            }
+            (Some(pattern), _) if root == "body" => drop(self.report.valid(*place, validate_http::regex(pattern))),
             (_, Ok(path)) if root == "body" && matches!(path.root.as_str(), "header" | "cookie") => {
                 let is_name = !path.is_count && matches!(path.parts.as_slice(), [reply_path::Part::Field(_)]);
                 let message = format!("`{}` is not one name", text.escape_debug());
