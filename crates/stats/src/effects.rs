@@ -43,9 +43,11 @@ pub enum Scale {
 }
 
 /// Reason why an analysis was refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// Some design points have no trials.
+    #[error("{points} of {of} design points {} no trial: the factors are not fully crossed",
+        if *points == 1 { "has" } else { "have" })]
     Missing {
         /// Number of design points without trials.
         points: usize,
@@ -53,33 +55,20 @@ pub enum Refusal {
         of: usize,
     },
     /// There are too few trials to separate the error from the effects.
+    #[error("the error is unknown: each design point needs at least two trials, in the same blocks")]
     NoReplication,
     /// The number of design points exceeds [`POINTS_MAX`].
+    #[error("{points} design points; the limit is {POINTS_MAX}")]
     TooLarge {
         /// Number of design points in the experiment.
         points: usize,
     },
     /// A value is not finite, or not positive with [`Scale::Ratio`].
+    #[error("a value is not a finite number, or has no logarithm")]
     Value,
     /// All trials have the same value.
+    #[error("every trial has the same value")]
     Constant,
-}
-
-impl std::fmt::Display for Refusal {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Refusal::Missing { points, of } => {
-                let have = if *points == 1 { "has" } else { "have" };
-                write!(f, "{points} of {of} design points {have} no trial: the factors are not fully crossed")
-            }
-            Refusal::NoReplication => {
-                write!(f, "the error is unknown: each design point needs at least two trials, in the same blocks")
-            }
-            Refusal::TooLarge { points } => write!(f, "{points} design points; the limit is {POINTS_MAX}"),
-            Refusal::Value => write!(f, "a value is not a finite number, or has no logarithm"),
-            Refusal::Constant => write!(f, "every trial has the same value"),
-        }
-    }
 }
 
 /// Source of variation in an experiment.
