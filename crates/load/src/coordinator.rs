@@ -437,7 +437,7 @@ impl<'a> Coordinator<'a> {
                 self.control.round.fetch_add(1, Release);
                 None
             }
-            Next::Done(why) => self.measured(now.max(self.from + 1), why.to_string()),
+            Next::Done(why) => self.measured(now.max(self.from + 1), why.to_owned()),
         }
     }
 

@@ -31,29 +31,8 @@ pub enum Next {
         /// Number of requests that each client sends.
         requests_per_client: u64,
     },
-    /// The measurement has ended.
-    Done(VolleyEnd),
-}
-
-/// Reason why a measurement ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum VolleyEnd {
-    /// Volley's interval is narrow enough.
-    Met,
-    /// The time limit was reached.
-    TooLong,
-    /// A round would have ten or fewer requests per client, too few for volley.
-    TooManyClients,
-}
-
-impl std::fmt::Display for VolleyEnd {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            VolleyEnd::Met => "volley's rule: target met",
-            VolleyEnd::TooLong => "volley's rule: time limit reached before the target was met",
-            VolleyEnd::TooManyClients => "volley's rule: too many clients for a round",
-        })
-    }
+    /// The measurement has ended, for this reason.
+    Done(&'static str),
 }
 
 /// Volley's rule as a state machine. Starts with [`VolleyRule::first`] and continues with [`VolleyRule::finish_round`].
@@ -77,6 +56,10 @@ const Z: f64 = 1.96;
 /// Largest number of requests per client that is too small for a round.
 const TOO_FEW: u64 = 10;
 
+const MET: &str = "volley's rule: target met";
+const TOO_LONG: &str = "volley's rule: time limit reached before the target was met";
+const TOO_MANY_CLIENTS: &str = "volley's rule: too many clients for a round";
+
 impl VolleyRule {
     /// Creates the rule. Volley uses 1,000,000 requests, 5 us and 180 s. Panics if `clients` or `half_width_ns` is 0.
     pub fn new(clients: u32, round_requests: u64, half_width_ns: u64, max_ns: u64) -> Self {
@@ -86,10 +69,10 @@ impl VolleyRule {
         Self { clients, round_requests, half_width_ns, max_ns, mean_ns: 0.0, stddev_ns: 0.0, samples: 0, rounds: 0 }
     }
 
-    /// Returns the priming round, whose latencies count, or [`VolleyEnd::TooManyClients`] if it would be too short.
+    /// Returns the priming round, whose latencies count, or ends if it would be too short.
     pub fn first(&self) -> Next {
         match self.round_requests / u64::from(self.clients) {
-            0..=TOO_FEW => Next::Done(VolleyEnd::TooManyClients),
+            0..=TOO_FEW => Next::Done(TOO_MANY_CLIENTS),
             requests_per_client => Next::Round { requests_per_client },
         }
     }
@@ -113,10 +96,10 @@ impl VolleyRule {
         let missing = ((needed - self.samples as f64) / f64::from(self.clients)).ceil() as u64;
         let requests_per_client = missing.min(self.round_requests / u64::from(self.clients));
         if requests_per_client <= TOO_FEW {
-            return Next::Done(VolleyEnd::Met);
+            return Next::Done(MET);
         }
         if elapsed_ns > self.max_ns {
-            return Next::Done(VolleyEnd::TooLong);
+            return Next::Done(TOO_LONG);
         }
         Next::Round { requests_per_client }
     }
@@ -146,16 +129,13 @@ mod tests {
         assert_eq!(volley(1).first(), Next::Round { requests_per_client: 1_000_000 });
         assert_eq!(volley(80).first(), Next::Round { requests_per_client: 12_500 });
         assert_eq!(volley(3).first(), Next::Round { requests_per_client: 333_333 });
-        assert_eq!(volley(100_000).first(), Next::Done(VolleyEnd::TooManyClients));
+        assert_eq!(volley(100_000).first(), Next::Done(TOO_MANY_CLIENTS));
     }
 
     #[test]
     fn narrow_after_the_priming_round() {
         let mut rule = volley(2);
-        assert_eq!(
-            rule.finish_round(&[client(500_000, 9_000.0, 1_250.0); 2], 9_000_000_000),
-            Next::Done(VolleyEnd::Met)
-        );
+        assert_eq!(rule.finish_round(&[client(500_000, 9_000.0, 1_250.0); 2], 9_000_000_000), Next::Done(MET));
         assert_eq!(rule.rounds(), 0);
     }
 
@@ -171,7 +151,7 @@ mod tests {
         assert_eq!(rule.finish_round(&wider, 1), Next::Round { requests_per_client: 250_000 });
         assert_eq!(rule.finish_round(&wider, MAX_NS), Next::Round { requests_per_client: 250_000 });
         assert_eq!(rule.rounds(), 1);
-        assert_eq!(rule.finish_round(&wider, MAX_NS + 1), Next::Done(VolleyEnd::TooLong));
+        assert_eq!(rule.finish_round(&wider, MAX_NS + 1), Next::Done(TOO_LONG));
         assert_eq!(rule.samples, 3_000_000);
     }
 
@@ -184,7 +164,7 @@ mod tests {
             Next::Round { requests_per_client: 11 }
         );
         let stddev = 1_000_009.6_f64.sqrt() * 5_000.0 / 1.96;
-        assert_eq!(volley(1).finish_round(&[client(1_000_000, 0.0, stddev)], 1), Next::Done(VolleyEnd::Met));
+        assert_eq!(volley(1).finish_round(&[client(1_000_000, 0.0, stddev)], 1), Next::Done(MET));
     }
 
     #[test]
