@@ -24,26 +24,31 @@ impl Difference {
         Difference { at, found: [0; SHOWN_BYTES], found_bytes: 0 }
     }
 
+    /// Takes the next piece of compared bytes, at offset `at`, of which only the first difference is kept.
     #[cold]
-    pub(crate) fn add(&mut self, piece: &[u8]) {
+    pub(crate) fn track(first: &mut Option<Box<Self>>, at: u64, piece: &[u8], is_same: impl Fn(u64, u8) -> bool) {
+        match first {
+            Some(difference) => difference.add(piece),
+            None => *first = Difference::find(at, piece, is_same).map(Box::new),
+        }
+    }
+
+    #[cold]
+    fn add(&mut self, piece: &[u8]) {
         let begun = usize::from(self.found_bytes);
         let taken = piece.len().min(SHOWN_BYTES - begun);
         self.found[begun..begun + taken].copy_from_slice(&piece[..taken]);
         self.found_bytes += taken as u8;
     }
 
-    pub(crate) fn at(&self) -> u64 {
-        self.at
-    }
-
-    /// Describes the difference. `expected` must start at [`Difference::at`].
+    /// Describes the difference from the `expected` bytes.
     pub(crate) fn describe(&self, expected: &[u8]) -> String {
         let side = |bytes: &[u8]| match bytes {
             [] => "the end".to_owned(),
             bytes => format!("`{}`", bytes[..bytes.len().min(SHOWN_BYTES)].escape_ascii()),
         };
         let found = side(&self.found[..usize::from(self.found_bytes)]);
-        format!("at offset {}, found {found}, expected {}", self.at, side(expected))
+        format!("at offset {}, found {found}, expected {}", self.at, side(&expected[self.at as usize..]))
     }
 }
 
@@ -52,20 +57,15 @@ mod tests {
     use super::*;
 
     fn between(found: &str, expected: &str, piece_bytes: usize) -> Option<String> {
-        let mut difference: Option<Difference> = None;
+        let mut difference = None;
         let mut at = 0;
         for piece in found.as_bytes().chunks(piece_bytes) {
-            match &mut difference {
-                Some(difference) => difference.add(piece),
-                None => {
-                    difference =
-                        Difference::find(at, piece, |at, byte| expected.as_bytes().get(at as usize) == Some(&byte));
-                }
-            }
+            let is_same = |at, byte| expected.as_bytes().get(at as usize) == Some(&byte);
+            Difference::track(&mut difference, at, piece, is_same);
             at += piece.len() as u64;
         }
-        let difference = difference.or((found.len() < expected.len()).then(|| Difference::end(at)))?;
-        Some(difference.describe(&expected.as_bytes()[difference.at() as usize..]))
+        let difference = difference.or((found.len() < expected.len()).then(|| Box::new(Difference::end(at))))?;
+        Some(difference.describe(expected.as_bytes()))
     }
 
     #[test]

@@ -308,24 +308,14 @@ impl Value {
                 }
                 if let Some(expectation) = self.expectation {
                     if self.difference.is_some() || !shared.texts.matches(&expectation, self.bytes, data) {
-                        self.differs(shared, expectation, data);
+                        let is_same = |at, byte| shared.texts.matches(&expectation, at, &[byte]);
+                        Difference::track(&mut self.difference, self.bytes, data, is_same);
                     }
                 } else if let Some(room) = self.start.get_mut(self.bytes.min(8) as usize..) {
                     let kept = room.len().min(data.len());
                     room[..kept].copy_from_slice(&data[..kept]);
                 }
                 self.bytes += data.len() as u64;
-            }
-        }
-    }
-
-    #[cold]
-    fn differs(&mut self, shared: &Shared, expectation: Expectation, data: &[u8]) {
-        match &mut self.difference {
-            Some(difference) => difference.add(data),
-            None => {
-                let is_same = |at, byte| shared.texts.matches(&expectation, at, &[byte]);
-                self.difference = Difference::find(self.bytes, data, is_same).map(Box::new);
             }
         }
     }
@@ -465,7 +455,7 @@ impl<C: Codec> Protocol for Cache<C> {
                     Some(expected) if u64::from(*expected) != *bytes => format!("where {expected} were set"),
                     _ => "that differs from the value set under its key".to_owned(),
                 };
-                let words = difference.describe(&set[difference.at() as usize..]);
+                let words = difference.describe(&set);
                 format!("a value of {bytes} bytes {what}: {words}; {SUSPECTS}")
             }
             Problem::Flags { found, expected } => {

@@ -77,7 +77,8 @@ impl Expectation {
         if difference.is_none() && body.get(at..at + piece.len()) == Some(piece) {
             *as_expected += piece.len();
         } else {
-            differs(difference, body, at, piece);
+            let is_same = |at: u64, byte| usize::try_from(at).is_ok_and(|at| body.get(at) == Some(&byte));
+            Difference::track(difference, at as u64, piece, is_same);
         }
     }
 
@@ -162,21 +163,10 @@ impl Expectation {
             }
             Problem::Body { status, bytes, difference } => {
                 let expected = self.body.as_deref().unwrap_or_default();
-                let words = difference.describe(&expected[difference.at() as usize..]);
+                let words = difference.describe(expected);
                 let all = expected.len();
                 format!("status {status} with an unexpected body ({bytes} bytes, expected {all}): {words}")
             }
         })
-    }
-}
-
-#[cold]
-fn differs(difference: &mut Option<Box<Difference>>, body: &[u8], at: usize, piece: &[u8]) {
-    match difference {
-        Some(difference) => difference.add(piece),
-        None => {
-            let is_same = |at: u64, byte| usize::try_from(at).is_ok_and(|at| body.get(at) == Some(&byte));
-            *difference = Difference::find(at as u64, piece, is_same).map(Box::new);
-        }
     }
 }

@@ -75,7 +75,7 @@ impl Protocol for Pingpong {
         let (word, expected) = self.wrong?;
         let bytes = expected.to_be_bytes();
         let difference = Difference::find(0, &word.to_be_bytes(), |at, byte| bytes[at as usize] == byte)?;
-        let words = difference.describe(&bytes[difference.at() as usize..]);
+        let words = difference.describe(&bytes);
         Some(format!("received {word:#010x}, expected {expected:#010x}: {words}"))
     }
 }
