@@ -157,30 +157,12 @@ impl Keys {
     }
 
     #[inline]
-    fn load(&self, shared: &Shared, key: u64) -> u16 {
-        match self.place(key) {
-            WordPlace::Shared(index) => shared.word(index).load(Relaxed),
-            WordPlace::Own(index) => self.words.get(index).copied().unwrap_or(NEVER),
-            WordPlace::Nowhere => REQUESTED,
-        }
-    }
-
-    #[inline]
     fn change(&mut self, shared: &Shared, key: u64, change: impl Fn(u16) -> u16) -> (u16, u16) {
         match self.place(key) {
             WordPlace::Shared(index) => {
-                let word = shared.word(index);
-                let mut was = word.load(Relaxed);
-                loop {
-                    let new = change(was);
-                    if new == was {
-                        return (was, was);
-                    }
-                    match word.compare_exchange_weak(was, new, Relaxed, Relaxed) {
-                        Ok(_) => return (was, new),
-                        Err(other) => was = other,
-                    }
-                }
+                let changed = |was| Some(change(was)).filter(|new| *new != was);
+                let (Ok(was) | Err(was)) = shared.word(index).fetch_update(Relaxed, Relaxed, changed);
+                (was, change(was))
             }
             WordPlace::Own(index) => {
                 if index >= self.words.len() {
@@ -249,8 +231,8 @@ impl Keys {
         }
     }
 
-    pub(crate) fn cause(&self, shared: &Shared, key: u64, then: u16, now_s: u32) -> Cause {
-        let word = self.load(shared, key);
+    pub(crate) fn cause(&mut self, shared: &Shared, key: u64, then: u16, now_s: u32) -> Cause {
+        let (word, _) = self.change(shared, key, |word| word);
         let either = |state: u16| then & STATE == state || word & STATE == state;
         let crossed = (word | then) & DELETIONS_IN_FLIGHT != 0 || (word ^ then) & DELETION_EVENTS != 0;
         if then & STATE <= REQUESTED && !either(DELETED) || word & STATE <= REQUESTED {
