@@ -1,49 +1,10 @@
 //! Calls of a journey over HTTP/2. A client has a connection per server, with one stream at a time.
 
 use net::Nanos;
-use study::spec::Http2Settings;
 use wire::http1::RequestMethod;
 use wire::http2::hpack::{self, Indexing};
 
-use crate::protocol::{Connection, Open, Replies};
-
-/// The HTTP/2 connections of a client, by the index of their server.
-#[derive(Debug, Default)]
-pub(super) struct Connections {
-    open: Vec<(u32, Connection<()>)>,
-    server: u32,
-}
-
-impl Connections {
-    /// Selects the connection to a server.
-    pub(super) fn switch(&mut self, server: u32) {
-        self.server = server;
-    }
-
-    pub(super) fn server(&self) -> u32 {
-        self.server
-    }
-
-    /// Begins a new connection to the selected server.
-    pub(super) fn begin(&mut self) {
-        self.end();
-        self.open.push((self.server, Connection::new(Http2Settings::default())));
-    }
-
-    /// Removes the connection to the selected server.
-    pub(super) fn end(&mut self) -> Option<Connection<()>> {
-        let at = self.open.iter().position(|(server, _)| *server == self.server)?;
-        Some(self.open.swap_remove(at).1)
-    }
-
-    pub(super) fn current(&self) -> Option<&Connection<()>> {
-        self.open.iter().find(|(server, _)| *server == self.server).map(|(_, connection)| connection)
-    }
-
-    pub(super) fn current_mut(&mut self) -> Option<&mut Connection<()>> {
-        self.open.iter_mut().find(|(server, _)| *server == self.server).map(|(_, connection)| connection)
-    }
-}
+use crate::protocol::{Open, Replies};
 
 /// The parts of a response that a journey keeps.
 #[derive(Debug)]

@@ -20,7 +20,7 @@ use wire::http1::{Limits, Memo, MessageError, RequestMethod, Response, ResponseR
 use wire::http2::hpack;
 
 use super::cookies::Jar;
-use super::http2_calls::{self, Connections, Reply};
+use super::http2_calls::{self, Reply};
 use super::known_servers::{self, Servers};
 use super::program::{Answer, Program, Step};
 use super::values_and_templates::Values;
@@ -112,8 +112,9 @@ impl Default for Call {
 #[derive(Debug)]
 pub(crate) struct Stream {
     reader: ResponseReader,
-    /// Connections over HTTP/2.
-    http2: Connections,
+    /// Connections over HTTP/2, by the index of their server, and the server whose connection is in use.
+    connections: BTreeMap<u32, Box<Connection<()>>>,
+    server: u32,
     body: Vec<u8>,
     /// First bytes of a response that arrives in several parts; over HTTP/2, the fields of its head.
     head: Vec<u8>,
@@ -488,7 +489,7 @@ impl<const HTTP2: bool> Sessions<HTTP2> {
             body: reads_body.then_some(&mut stream.body),
             body_bytes_max: MESSAGE_BYTES_MAX,
         };
-        let Some(connection) = stream.http2.current_mut() else { return Parsed::More };
+        let Some(connection) = stream.connections.get_mut(&stream.server) else { return Parsed::More };
         match connection.read(&mut reply, bytes, at) {
             Progress::Parsed(parsed) => parsed,
             Progress::Ended { used, place, open, fault } => {
@@ -523,8 +524,8 @@ impl<const HTTP2: bool> Sessions<HTTP2> {
         if !HTTP2 {
             return out.extend_from_slice(&stream.request);
         }
-        let scheme = if self.servers.get(stream.http2.server()).tls.is_some() { "https" } else { "http" };
-        let Some(connection) = stream.http2.current_mut() else { return };
+        let scheme = if self.servers.get(stream.server).tls.is_some() { "https" } else { "http" };
+        let Some(connection) = stream.connections.get_mut(&stream.server) else { return };
         connection.owed(out);
         self.block.clear();
         let resized = connection.shrink_table(0).into_iter().flatten();
@@ -668,6 +669,10 @@ impl<const HTTP2: bool> Sessions<HTTP2> {
 }
 
 impl Stream {
+    fn connection(&self) -> Option<&Connection<()>> {
+        self.connections.get(&self.server).map(Box::as_ref)
+    }
+
     /// Ends the session after an error. The client's next session repeats the `once` steps.
     fn end_session(&mut self) {
         self.session = None;
@@ -743,7 +748,8 @@ impl<const HTTP2: bool> Protocol for Sessions<HTTP2> {
         self.client.set(client + self.workers);
         Stream {
             reader: ResponseReader::new(Limits::DEFAULT),
-            http2: Connections::default(),
+            connections: BTreeMap::new(),
+            server: 0,
             body: Vec::new(),
             head: Vec::new(),
             first_at: 0,
@@ -763,7 +769,7 @@ impl<const HTTP2: bool> Protocol for Sessions<HTTP2> {
         stream.head.clear();
         stream.first_at = 0;
         if HTTP2 {
-            stream.http2.begin();
+            stream.connections.insert(stream.server, Box::new(Connection::new(Http2Settings::default())));
         }
     }
 
@@ -774,16 +780,16 @@ impl<const HTTP2: bool> Protocol for Sessions<HTTP2> {
     }
 
     fn is_ready(&self, stream: &Stream) -> bool {
-        !HTTP2 || stream.http2.current().is_some_and(Connection::is_ready)
+        !HTTP2 || stream.connection().is_some_and(Connection::is_ready)
     }
 
     fn room(&self, stream: &Stream, depth: u32) -> u32 {
         let closed = if HTTP2 { 0 } else { depth };
-        stream.http2.current().map_or(closed, |connection| connection.room(depth))
+        stream.connection().map_or(closed, |connection| connection.room(depth))
     }
 
     fn server_limit(&self, stream: &Stream) -> u32 {
-        stream.http2.current().map_or(u32::MAX, Connection::server_limit)
+        stream.connection().map_or(u32::MAX, Connection::server_limit)
     }
 
     fn stream_facts(&self) -> Option<StreamFacts> {
@@ -791,27 +797,27 @@ impl<const HTTP2: bool> Protocol for Sessions<HTTP2> {
     }
 
     fn is_leaving(&self, stream: &Stream) -> bool {
-        stream.http2.current().is_some_and(Connection::is_leaving)
+        stream.connection().is_some_and(Connection::is_leaving)
     }
 
     fn take_unprocessed(&self, stream: &mut Stream) -> Option<u32> {
-        stream.http2.current_mut()?.take_unprocessed()
+        stream.connections.get_mut(&stream.server)?.take_unprocessed()
     }
 
     fn owed(&self, stream: &mut Stream, out: &mut Vec<u8>) {
-        if let Some(connection) = stream.http2.current_mut() {
+        if let Some(connection) = stream.connections.get_mut(&stream.server) {
             connection.owed(out);
         }
     }
 
     fn close(&self, stream: &mut Stream, out: &mut Vec<u8>) {
-        if let Some(mut connection) = stream.http2.end() {
+        if let Some(mut connection) = stream.connections.remove(&stream.server) {
             connection.close(out);
         }
     }
 
     fn switch(&self, stream: &mut Stream, server: u32) {
-        stream.http2.switch(server);
+        stream.server = server;
     }
 
     fn caused(&self, stream: &Stream) -> u32 {
@@ -930,7 +936,7 @@ impl<const HTTP2: bool> Protocol for Sessions<HTTP2> {
     fn end(&mut self, stream: &mut Stream, _: Call) -> Parsed {
         if HTTP2 {
             self.problem = None;
-            let is_between = stream.http2.current().is_none_or(Connection::is_between);
+            let is_between = stream.connection().is_none_or(Connection::is_between);
             return Parsed::Broken(if is_between { Fault::Closed } else { Fault::Truncated });
         }
         match stream.reader.end() {
