@@ -12,7 +12,8 @@ use stats::Distribution;
 use study::journey::condition::{self, Condition, Relation};
 use study::journey::reply_path::{self, Path};
 use study::journey::{Call, Schema, Step as Written};
-use study::{Journey, spec, url};
+use study::url::{self, Url};
+use study::{Journey, spec};
 use wire::http1::RequestMethod;
 
 use super::cookies::{self, Jar};
@@ -28,11 +29,24 @@ pub(crate) struct Program {
     pub(crate) operations: Vec<String>,
     /// Number of counted calls per journey if no condition skips a call.
     pub(crate) calls: u64,
-    /// URLs of the targets, whose values are in the first slots.
-    pub(crate) targets: Vec<String>,
+    /// The targets, whose URLs are in the first slots.
+    pub(crate) targets: Vec<Target>,
     lets: Vec<(usize, Template)>,
     /// Names of values, by slot.
     names: Vec<String>,
+    /// Sum of the weights of all journeys of the load up to and including this one.
+    pub(crate) weight_until: u64,
+    /// Number of steps of all journeys of the load before this one.
+    pub(crate) steps_before: usize,
+}
+
+#[derive(Debug)]
+pub(crate) struct Target {
+    text: String,
+    pub(crate) url: Url,
+    pub(crate) host: String,
+    /// Scheme, host and port, as written in the journey.
+    pub(crate) origin: String,
 }
 
 #[derive(Debug)]
@@ -120,20 +134,26 @@ impl Program {
         journey: &Journey,
         targets: &BTreeMap<String, String>,
         http2: bool,
+        (weight_until, steps_before): (u64, usize),
     ) -> Result<Program, Vec<String>> {
         let mut mistakes = Vec::new();
         let mut names = Names::default();
-        let mut bases = Vec::new();
+        let mut planned = Vec::new();
         for (name, url) in &journey.targets {
             names.add(name);
             let url = targets.get(name).unwrap_or(url);
             match url::parse(url) {
-                Ok(url::Url { protocol: spec::Protocol::Http | spec::Protocol::Https, .. }) => {}
+                Ok(parsed) if matches!(parsed.protocol, spec::Protocol::Http | spec::Protocol::Https) => {
+                    let text = url.trim_end_matches('/');
+                    let authority = text.find("://").map_or(0, |at| at + 3);
+                    let end = text[authority..].find('/').map_or(text.len(), |at| authority + at);
+                    let (text, origin) = (text.to_owned(), text[..end].to_owned());
+                    planned.push(Target { text, host: parsed.host_field(), url: parsed, origin });
+                }
                 Ok(_) => mistakes.push(format!("target `{name}`: `{url}` is not an HTTP URL")),
                 Err(_) if url.is_empty() => mistakes.push(format!("target `{name}` of the journey has no URL")),
                 Err(error) => mistakes.push(format!("target `{name}`: {error}")),
             }
-            bases.push(url.trim_end_matches('/').to_owned());
         }
         let mut lets = Vec::new();
         for (name, text) in &journey.lets {
@@ -161,13 +181,14 @@ impl Program {
             return Err(mistakes);
         }
         let (name, calls) = (journey.name.clone(), journey.calls());
-        Ok(Program { name, steps, operations, calls, targets: bases, lets, names: names.0 })
+        let (targets, names) = (planned, names.0);
+        Ok(Program { name, steps, operations, calls, targets, lets, names, weight_until, steps_before })
     }
 
     pub(crate) fn initial_values(&self, seed: u64, number: u64) -> Values {
         let mut values = Values::new(self.names.len(), seed, number);
-        for (slot, url) in self.targets.iter().enumerate() {
-            values.slots[slot] = Value::Text(url.clone());
+        for (slot, target) in self.targets.iter().enumerate() {
+            values.slots[slot] = Value::Text(target.text.clone());
         }
         for (slot, template) in &self.lets {
             values.slots[*slot] = Value::Text(values.text(template).into_owned());
@@ -183,6 +204,16 @@ impl Program {
         }
     }
 
+    pub(crate) fn is_called(&self, target: usize) -> bool {
+        self.steps.iter().any(|step| self.target(step) == Some(target))
+    }
+
+    /// Whether a URL has the same origin as a target that the journey calls.
+    pub(crate) fn calls_origin_of(&self, url: &Url) -> bool {
+        let mut targets = self.targets.iter().enumerate();
+        targets.any(|(index, target)| target.url.same_origin(url) && self.is_called(index))
+    }
+
     /// Whether a client always calls the same server when it begins with this step. False if a number, random
     /// characters or a value of the journey precedes the path of the URL.
     pub(crate) fn has_fixed_server(&self, step: usize) -> bool {
@@ -191,7 +222,7 @@ impl Program {
         for piece in &self.steps[step].url.0 {
             match piece {
                 Piece::Text(text) => before += text,
-                Piece::Slot(slot, _) if *slot < self.targets.len() => before += &self.targets[*slot],
+                Piece::Slot(slot, _) if *slot < self.targets.len() => before += &self.targets[*slot].text,
                 Piece::Slot(slot, _) if self.kept_slots().any(|kept| kept == *slot) => before += "http://kept",
                 Piece::Slot(..) | Piece::Number(_) | Piece::Random(_) => return has_path(&before),
             }

@@ -12,7 +12,6 @@ use codecs::value::Value;
 use net::Nanos;
 use stats::Rng;
 use stats::random::mix;
-use study::Journey;
 use study::record::{Histogram, JourneyMeasurement, LoggedSession, Measurement};
 use study::spec::{self, Http2Settings, Identities, LoadSpec, Stop, Target, Tls, WeightedJourney};
 use study::url::{self, Url};
@@ -22,7 +21,7 @@ use wire::http2::hpack;
 use super::cookies::Jar;
 use super::http2_calls::{self, Reply};
 use super::known_servers::{self, Servers};
-use super::program::{Answer, Program, Step};
+use super::program::{self, Answer, Program, Step};
 use super::values_and_templates::Values;
 use crate::measurement::{merged, operation};
 use crate::protocol::{CacheOutcome, Connection, Last, Parsed, Progress, Protocol, StreamFacts, http_fault};
@@ -46,7 +45,7 @@ const CONNECTIONS_MAX: usize = 16;
 
 #[derive(Debug)]
 pub(crate) struct Plan {
-    journeys: Vec<PlannedJourney>,
+    journeys: Vec<Program>,
     resolver: Option<Url>,
     /// Whether calls may go to servers that are not targets.
     learns: bool,
@@ -55,24 +54,6 @@ pub(crate) struct Plan {
     identities: Identities,
     http2: bool,
     is_traced: bool,
-}
-
-#[derive(Debug)]
-struct PlannedJourney {
-    program: Program,
-    targets: Vec<PlannedTarget>,
-    /// Sum of the weights of all journeys up to and including this one.
-    weight_until: u64,
-    steps_before: usize,
-}
-
-#[derive(Debug)]
-struct PlannedTarget {
-    url: Url,
-    host: String,
-    /// Scheme, host and port, as written in the journey.
-    origin: String,
-    is_called: bool,
 }
 
 /// Sessions over HTTP/1.1 or HTTP/2.
@@ -178,7 +159,7 @@ impl Plan {
         let (mut planned, mut weight_until, mut steps_before) = (Vec::new(), 0, 0);
         for WeightedJourney { weight, journey } in journeys {
             weight_until += u64::from(*weight);
-            match PlannedJourney::new(journey, targets, *http2, (weight_until, steps_before)) {
+            match Program::new(journey, targets, *http2, (weight_until, steps_before)) {
                 Ok(journey) => planned.push(journey),
                 Err(found) if journeys.len() == 1 => mistakes.extend(found),
                 Err(found) => {
@@ -197,7 +178,8 @@ impl Plan {
         let resolver = resolve.as_deref().map(resolver).transpose()?;
         let (ca_file, client) = (ca_file.clone(), client.clone());
         let plan = Plan {
-            learns: resolver.is_some() || planned.iter().any(PlannedJourney::learns),
+            learns: resolver.is_some()
+                || planned.iter().any(|journey| journey.steps.iter().any(|step| journey.target(step).is_none())),
             journeys: planned,
             resolver,
             tls: Tls { server_name: String::new(), insecure: *insecure, ca_file, client, resume: true },
@@ -212,14 +194,13 @@ impl Plan {
             let first = plan.first_url(&mut session);
             plan.compose(&mut session, "", "/", None, &mut Vec::new()).map_err(|(_, why)| vec![why])?;
             let first = first.map_err(|(_, why)| vec![why])?;
-            let PlannedJourney { program, .. } = journey;
-            if !program.has_fixed_server(0) || !plan.learns && !journey.calls(&first) {
+            if !journey.has_fixed_server(0) || !plan.learns && !journey.calls_origin_of(&first) {
                 return Err(vec![format!(
                     "`{first}`: the first call must be to a target, or a URL whose server is fixed"
                 )]);
             }
-            let repeated = program.first_repeated();
-            if repeated < program.steps.len() && !program.has_fixed_server(repeated) {
+            let repeated = journey.first_repeated();
+            if repeated < journey.steps.len() && !journey.has_fixed_server(repeated) {
                 return Err(vec![
                     "the server of the first call after `once` must be the same in each journey".to_owned(),
                 ]);
@@ -253,8 +234,10 @@ impl Plan {
             for (index, journey) in self.journeys.iter().enumerate() {
                 let first = self.first_url(&mut self.session(index, 0)).expect("it was composed before");
                 servers.of_url(&first)?;
-                let server = |target: &PlannedTarget| target.is_called.then(|| servers.of_url(&target.url)).transpose();
-                let of_targets = journey.targets.iter().map(server).collect::<Result<_, _>>()?;
+                let server = |(index, target): (usize, &program::Target)| {
+                    journey.is_called(index).then(|| servers.of_url(&target.url)).transpose()
+                };
+                let of_targets = journey.targets.iter().enumerate().map(server).collect::<Result<_, _>>()?;
                 servers.of_targets.push(of_targets);
             }
         }
@@ -269,7 +252,7 @@ impl Plan {
         let index = call.step as usize;
         let after = self.journeys.partition_point(|journey| journey.steps_before <= index);
         let journey = &self.journeys[after.checked_sub(1)?];
-        journey.program.steps.get(index - journey.steps_before)
+        journey.steps.get(index - journey.steps_before)
     }
 
     /// Index of the journey for the session with this number. A traced load has one session of each journey.
@@ -283,11 +266,11 @@ impl Plan {
     }
 
     fn program(&self, session: &Session) -> &Program {
-        &self.journeys[session.journey].program
+        &self.journeys[session.journey]
     }
 
     fn session(&self, journey: usize, number: u64) -> Session {
-        let values = self.journeys[journey].program.initial_values(self.seed, number);
+        let values = self.journeys[journey].initial_values(self.seed, number);
         Session {
             journey,
             number,
@@ -327,7 +310,7 @@ impl Plan {
 
     /// Adds the results of the journeys to `measurement`, and converts its offered rates from sessions to calls.
     pub(crate) fn add_results(&self, measurement: &mut Measurement, spec: &LoadSpec, done: &[Done]) {
-        measurement.journeys = self.journeys.iter().enumerate().map(|(nth, one)| one.measured(nth, done)).collect();
+        measurement.journeys = (0..self.journeys.len()).map(|nth| self.measured(nth, done)).collect();
         measurement.journeys[0].transcript = done.iter().map(|worker| worker.recorder.transcript.as_str()).collect();
         let calls = self.calls_per_session(measurement, done).unwrap_or_else(|| spec.target.requests_per_session());
         if let Stop::Requests { requests, .. } = spec.stop
@@ -345,49 +328,17 @@ impl Plan {
             let sessions = (measured.completed + measured.abandoned) as f64;
             let of_workers = done.iter().filter_map(|worker| worker.recorder.sessions.get(nth));
             let skipped = of_workers.map(|sessions| sessions.skipped).sum::<u64>() as f64;
-            sessions * (self.journeys[nth].program.calls as f64 - skipped / measured.completed.max(1) as f64)
+            sessions * (self.journeys[nth].calls as f64 - skipped / measured.completed.max(1) as f64)
         };
         let calls = measurement.journeys.iter().enumerate().map(calls).sum::<f64>();
         let sessions = measurement.sessions();
         (sessions > 0).then(|| calls / sessions as f64)
     }
-}
-
-impl PlannedJourney {
-    fn new(
-        journey: &Journey,
-        targets: &BTreeMap<String, String>,
-        http2: bool,
-        (weight_until, steps_before): (u64, usize),
-    ) -> Result<PlannedJourney, Vec<String>> {
-        let program = Program::new(journey, targets, http2)?;
-        let called = program.steps.iter().map(|step| program.target(step)).collect::<Vec<_>>();
-        let planned = |(index, text): (usize, &String)| {
-            let url = url::parse(text).map_err(|error| vec![error.to_string()])?;
-            let authority = text.find("://").map_or(0, |at| at + 3);
-            let end = text[authority..].find('/').map_or(text.len(), |at| authority + at);
-            let is_called = called.contains(&Some(index));
-            Ok(PlannedTarget { host: url.host_field(), url, origin: text[..end].to_owned(), is_called })
-        };
-        let targets = program.targets.iter().enumerate().map(planned).collect::<Result<_, Vec<String>>>()?;
-        Ok(PlannedJourney { program, targets, weight_until, steps_before })
-    }
-
-    /// Whether the URL of any step begins with something other than a target.
-    fn learns(&self) -> bool {
-        self.program.steps.iter().any(|step| self.program.target(step).is_none())
-    }
-
-    /// Whether a URL has the same origin as a target that the journey calls.
-    fn calls(&self, url: &Url) -> bool {
-        self.targets.iter().any(|target| target.is_called && target.url.same_origin(url))
-    }
 
     fn measured(&self, nth: usize, done: &[Done]) -> JourneyMeasurement {
-        let Program { name, steps, operations, .. } = &self.program;
-        let of_step = |step: usize| {
-            done.iter().filter_map(move |worker| worker.recorder.operations.get(self.steps_before + step))
-        };
+        let Program { name, steps, operations, steps_before, .. } = &self.journeys[nth];
+        let of_step =
+            |step: usize| done.iter().filter_map(move |worker| worker.recorder.operations.get(steps_before + step));
         let named = |(index, name): (usize, &String)| {
             let own = || (0..steps.len()).filter(move |step| steps[*step].operation == index).flat_map(of_step);
             operation(name.clone(), own)
@@ -464,7 +415,7 @@ impl<const HTTP2: bool> Sessions<HTTP2> {
         self.say('<', &stream.body);
         let judged = self.judge(stream, status, head, at);
         if let (true, Ok(()), Some(session)) = (self.plan.is_traced, &judged, &stream.session) {
-            let PlannedJourney { program, .. } = &self.plan.journeys[journey];
+            let program = &self.plan.journeys[journey];
             self.transcript += &program.taken(&program.steps[step], &session.values);
         }
         stream.body.clear();
@@ -555,7 +506,7 @@ impl<const HTTP2: bool> Sessions<HTTP2> {
                 self.prepare(session, &mut stream.request)
             })
         };
-        let PlannedJourney { program, .. } = &self.plan.journeys[journey];
+        let program = &self.plan.journeys[journey];
         next.map_err(|(fault, why)| (fault, format!("`{}`: {why}", program.operations[operation])))?;
         if self.completed.is_some() {
             stream.session = None;
@@ -579,13 +530,13 @@ impl<const HTTP2: bool> Sessions<HTTP2> {
     fn prepare(&mut self, session: &mut Session, out: &mut Vec<u8>) -> OrFault<()> {
         let plan = &*self.plan;
         let journey = &plan.journeys[session.journey];
-        let step = &journey.program.steps[session.step];
+        let step = &journey.steps[session.step];
         let url = session.values.text(&step.url);
         // Most URLs begin with a target and need no parsing.
-        if let Some(target) = journey.program.target(step)
+        if let Some(target) = journey.target(step)
             && let Some(server) = self.servers.of_target(session.journey, target)
         {
-            let PlannedTarget { origin, host, url: own, .. } = &journey.targets[target];
+            let program::Target { origin, host, url: own, .. } = &journey.targets[target];
             let is_plain = |target: &&str| {
                 target.starts_with('/') && target.bytes().all(|byte| (b'!'..=b'~').contains(&byte) && byte != b'#')
             };
@@ -597,7 +548,7 @@ impl<const HTTP2: bool> Sessions<HTTP2> {
         }
         let endpoint = known_servers::endpoint(&url).map_err(wrong)?;
         let Some(resolver) = &plan.resolver else {
-            if !plan.learns && !journey.calls(&endpoint) {
+            if !plan.learns && !journey.calls_origin_of(&endpoint) {
                 return Err(wrong(format!("`{endpoint}` is on another server than the targets")));
             }
             session.server = self.servers.of_url(&endpoint).map_err(known_servers::fault)?;
