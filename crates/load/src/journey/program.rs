@@ -22,6 +22,9 @@ use super::values_and_templates::{self, Given, Names, Piece, Template, Values};
 use crate::recorder::{Fault, OrFault};
 use crate::template_escaping::Syntax;
 
+/// Sequence number of every Thrift call. One number suffices, because a connection has at most one call in flight.
+const SEQUENCE: i32 = 1;
+
 #[derive(Debug)]
 pub(crate) struct Program {
     pub(crate) name: String,
@@ -254,7 +257,6 @@ impl Program {
         values: &mut Values,
         (host, target): (&str, &str),
         cookies: Option<String>,
-        sequence: i32,
         out: &mut Vec<u8>,
     ) -> Result<(), String> {
         let mut headers = vec![("Host", Cow::Borrowed(host))];
@@ -271,7 +273,7 @@ impl Program {
                 headers.push(("Content-Type", "application/x-thrift".into()));
                 headers.push(("Accept", "application/x-thrift".into()));
                 let arguments = values.value(arguments);
-                compose_thrift(schema, method, &arguments, sequence)?.into()
+                compose_thrift(schema, method, &arguments)?.into()
             }
             Body::Soap { schema, operation, arguments } => {
                 headers.push(("Content-Type", "text/xml; charset=utf-8".into()));
@@ -288,12 +290,13 @@ impl Program {
         wire::http1::compose_request(out, &step.method, target, &headers, &body, false)
     }
 
-    pub(crate) fn judge(&self, step: &Step, values: &mut Values, answer: &Answer<'_>, sequence: i32) -> OrFault<()> {
+    pub(crate) fn judge(&self, step: &Step, values: &mut Values, answer: &Answer<'_>) -> OrFault<()> {
         let &Answer { status, body, .. } = answer;
+        let unexpected = |right: &[u16]| (Fault::Status, study::validate_http::unexpected_status(status, right));
         let said = match &step.body {
             Body::Rest { status: right, .. } => {
                 if if right.is_empty() { !(200..=299).contains(&status) } else { !right.contains(&status) } {
-                    return Err((Fault::Status, study::validate_http::unexpected_status(status, right)));
+                    return Err(unexpected(right));
                 }
                 let is_read = |take: &Take| matches!(take.source, Source::Reply(_));
                 if step.take.iter().any(is_read) || !step.expect.is_empty() {
@@ -302,13 +305,14 @@ impl Program {
                     Value::Null
                 }
             }
-            Body::Thrift { schema, method, .. } => {
-                if status != 200 {
-                    return Err((Fault::Status, study::validate_http::unexpected_status(status, &[200])));
-                }
-                thrift_reply(schema, method, body, sequence)?
-            }
-            Body::Soap { schema, operation, .. } => soap_reply(schema, operation, status, body)?,
+            Body::Thrift { .. } if status != 200 => return Err(unexpected(&[200])),
+            Body::Thrift { schema, method, .. } => thrift_reply(schema, method, body)?,
+            // A SOAP fault has status 500 (SOAP 1.1, section 6.2) and explains more than an unexpected status.
+            Body::Soap { .. } if status != 200 && status != 500 => return Err(unexpected(&[200])),
+            Body::Soap { schema, operation, .. } => match soap_reply(schema, operation, body)? {
+                _ if status != 200 => return Err(unexpected(&[200])),
+                value => value,
+            },
         };
         let wrong_value = |why: String| (Fault::Value, why);
         for (path, words, given) in &step.expect {
@@ -387,23 +391,18 @@ fn prepare_step(
             let body = body.as_ref().and_then(template);
             (method.clone(), Some(Body::Rest { body, status: status.clone() }))
         }
-        Call::Thrift { schema, method, arguments } => {
+        Call::Thrift { schema, method: called, arguments } | Call::Soap { schema, operation: called, arguments } => {
             let body = schema_of(schema).and_then(|(file, codec)| {
+                let (is_thrift, arguments) = (matches!(step.call, Call::Thrift { .. }), names.argument(arguments));
                 let prepared = match codec {
-                    Codec::Thrift(schema) => thrift_body(schema, file, method, names.argument(arguments)),
+                    Codec::Thrift(schema) if is_thrift => thrift_body(schema, file, called, arguments),
+                    Codec::Soap(wsdl) if !is_thrift => {
+                        soap_body(wsdl, file, called, arguments).map_err(|error| vec![error])
+                    }
                     Codec::Soap(_) => Err(vec![format!("the schema `{schema}` is not Thrift")]),
+                    Codec::Thrift(_) => Err(vec![format!("the schema `{schema}` is not WSDL")]),
                 };
                 prepared.map_err(|found| found.into_iter().for_each(&mut told)).ok()
-            });
-            ("POST".to_owned(), body)
-        }
-        Call::Soap { schema, operation, arguments } => {
-            let body = schema_of(schema).and_then(|(file, codec)| {
-                let prepared = match codec {
-                    Codec::Soap(wsdl) => soap_body(wsdl, file, operation, names.argument(arguments)),
-                    Codec::Thrift(_) => Err(format!("the schema `{schema}` is not WSDL")),
-                };
-                prepared.map_err(&mut told).ok()
             });
             ("POST".to_owned(), body)
         }
@@ -478,7 +477,7 @@ fn thrift_body(
         return Err(vec![format!("`{method}` is oneway, so it has no reply to verify")]);
     }
     let arguments = arguments.map_err(|error| vec![error])?;
-    let mut mistakes = compose_thrift(schema, called, &sample(&arguments), 0).err().into_iter().collect::<Vec<_>>();
+    let mut mistakes = compose_thrift(schema, called, &sample(&arguments)).err().into_iter().collect::<Vec<_>>();
     let missing = unset(schema, called, &arguments).into_iter();
     mistakes.extend(missing.map(|name| format!("missing argument `{name}` of `{method}`")));
     if !mistakes.is_empty() {
@@ -495,13 +494,8 @@ fn soap_body(wsdl: &Arc<Wsdl>, file: &str, operation: &str, arguments: Result<Gi
     Ok(Body::Soap { schema: wsdl.clone(), operation: Box::new(called.clone()), arguments })
 }
 
-fn compose_thrift(
-    schema: &thrift::Schema,
-    method: &thrift::Method,
-    arguments: &Value,
-    sequence: i32,
-) -> Result<Vec<u8>, String> {
-    let header = Header { name: &method.name, kind: MessageKind::Call, sequence, is_strict: true };
+fn compose_thrift(schema: &thrift::Schema, method: &thrift::Method, arguments: &Value) -> Result<Vec<u8>, String> {
+    let header = Header { name: &method.name, kind: MessageKind::Call, sequence: SEQUENCE, is_strict: true };
     let (protocol, framing) = (Protocol::Binary, Framing::Unframed);
     thrift::compose_message(protocol, framing, &header, schema, method.arguments, arguments)
         .map_err(|error| error.to_string())
@@ -528,16 +522,16 @@ fn sample(given: &Given) -> Value {
     }
 }
 
-fn thrift_reply(schema: &thrift::Schema, method: &thrift::Method, body: &[u8], sequence: i32) -> OrFault<Value> {
+fn thrift_reply(schema: &thrift::Schema, method: &thrift::Method, body: &[u8]) -> OrFault<Value> {
     let message = thrift::Message::decode(Protocol::Binary, body, &thrift::Limits::DEFAULT)
         .map_err(|error| (Fault::Body, format!("not a Thrift message: {error}")))?;
     let header = message.header;
     if !matches!(header.kind, MessageKind::Reply | MessageKind::Exception) {
         return Err((Fault::WrongAnswer, "message is not a reply".to_owned()));
     }
-    if header.name != method.name || header.sequence != sequence {
+    if header.name != method.name || header.sequence != SEQUENCE {
         let found = format!("got the reply to `{}`, number {}", header.name.escape_debug(), header.sequence);
-        return Err((Fault::WrongAnswer, format!("{found}, expected `{}`, number {sequence}", method.name)));
+        return Err((Fault::WrongAnswer, format!("{found}, expected `{}`, number {SEQUENCE}", method.name)));
     }
     match message.outcome(schema, method) {
         thrift::Outcome::Returned(value) => Ok(value.map_or(Value::Null, |value| value.to_value())),
@@ -550,20 +544,13 @@ fn thrift_reply(schema: &thrift::Schema, method: &thrift::Method, body: &[u8], s
     }
 }
 
-fn soap_reply(wsdl: &Wsdl, operation: &soap::Operation, status: u16, body: &[u8]) -> OrFault<Value> {
-    // A SOAP fault has status 500 (SOAP 1.1, section 6.2) and explains more than an unexpected status.
-    if status != 200 && status != 500 {
-        return Err((Fault::Status, study::validate_http::unexpected_status(status, &[200])));
-    }
+fn soap_reply(wsdl: &Wsdl, operation: &soap::Operation, body: &[u8]) -> OrFault<Value> {
     let wrong = |error: soap::SoapError| (Fault::Body, error.to_string());
     let envelope = soap::Envelope::parse(body, &soap::Limits::DEFAULT).map_err(wrong)?;
     match envelope.response(wsdl, operation).map_err(wrong)? {
         soap::Response::Fault(fault) => {
             let why = fault.string.chars().take(200).collect::<String>();
             Err((Fault::ErrorAnswer, format!("`{}` failed: {}: {why}", operation.name, fault.code_name())))
-        }
-        soap::Response::Returned { .. } if status != 200 => {
-            Err((Fault::Status, study::validate_http::unexpected_status(status, &[200])))
         }
         soap::Response::Returned { result, all } => Ok(result.unwrap_or(all).to_value()),
     }

@@ -38,8 +38,6 @@ const HEADS_BYTES_MAX: usize = 64 * 1024;
 /// Maximum length of a head or body that a transcript shows in full, bytes.
 const SHOWN_BYTES_MAX: usize = 2000;
 const TRANSCRIPT_BYTES_MAX: usize = 1 << 20;
-/// Sequence number of every Thrift call. One number suffices, because a connection has at most one call in flight.
-const SEQUENCE: i32 = 1;
 /// Maximum number of open connections per client, if URLs come from responses or a resolver.
 const CONNECTIONS_MAX: usize = 16;
 
@@ -301,8 +299,7 @@ impl Plan {
     ) -> OrFault<()> {
         let program = self.program(session);
         out.clear();
-        let composed =
-            program.compose(&program.steps[session.step], &mut session.values, (host, target), cookies, SEQUENCE, out);
+        let composed = program.compose(&program.steps[session.step], &mut session.values, (host, target), cookies, out);
         composed.map_err(wrong)?;
         let is_short = out.len() <= MESSAGE_BYTES_MAX;
         if is_short { Ok(()) } else { Err(wrong(format!("a request above {MESSAGE_BYTES_MAX} bytes"))) }
@@ -523,7 +520,7 @@ impl<const HTTP2: bool> Sessions<HTTP2> {
         let program = self.plan.program(session);
         session.cookies.store(head, &self.servers.get(session.server).host, target_of(request));
         let answer = Answer { status, head, body, cookies: &session.cookies };
-        program.judge(&program.steps[session.step], &mut session.values, &answer, SEQUENCE)
+        program.judge(&program.steps[session.step], &mut session.values, &answer)
     }
 
     /// Composes the next call of a session, or the resolver query that must precede it.
