@@ -30,9 +30,13 @@ pub(crate) const RECEIVE_BYTES: usize = 16_384;
 /// Size of a connection's send buffer in bytes, in addition to twice the number of bytes that can be in flight.
 const SEND_BYTES_MAX: usize = 65_536;
 
-enum HttpVersion {
-    One(Box<Http>),
-    Two(Box<Http2>),
+/// The parts of a load that its workers share.
+enum Setup<'a> {
+    Pingpong,
+    Http(Box<Http>),
+    Http2(Box<Http2>),
+    Cache { address: &'a str, dialect: Dialect, workload: &'a Workload, shared: Arc<Shared> },
+    Journeys(Box<Servers>, Arc<Plan>),
 }
 
 /// Runs the load `spec`. Calls `progress` on the caller's thread a few times per second. Setting `abort` ends the load
@@ -91,40 +95,41 @@ pub fn run_with_events(
     let (backend, backend_note) = net::choose(choice).map_err(|source| kernel("backend", source))?;
 
     let workers = spec.workers();
-    let (mut shared, mut limit_bytes) = (None, None);
-    if let Target::Cache { dialect, workload, .. } = &spec.target {
-        let keys = Shared::new(workload, spec.seed, net::thread_and_process::monotonic_ns()).map_err(invalid)?;
-        shared = Some((workload, Arc::new(keys)));
-        limit_bytes = server.address.inet().and_then(|address| query_memory_limit(address, *dialect));
-    }
-    let (mut dealer, mut tapes) = (None, Vec::new());
-    if let Some((workload, shared)) = &shared
-        && let Some((trace, seen)) = workload.trace.as_ref().zip(shared.replay_counts())
-    {
-        let input = trace_distributor::open(&trace.file).map_err(LoadError::Trace)?;
-        let (distributor, of_workers) =
-            TraceDistributor::new(workload, &shared.texts, spec.seed, workers, seen).map_err(invalid)?;
-        (dealer, tapes) = (Some((distributor, input)), of_workers);
-        tapes.reverse();
-    }
-    let shared = shared.as_ref().map(|(_, shared)| shared);
-    let http = match &spec.target {
-        Target::Http { requests, tls, http2, http2_settings, in_turn, expect, directory, .. } => {
+    let setup = match (&spec.target, plan) {
+        (_, Some((servers, plan))) => Setup::Journeys(Box::new(servers), plan),
+        (Target::Cache { address, dialect, workload }, None) => {
+            let shared = Shared::new(workload, spec.seed, net::thread_and_process::monotonic_ns()).map_err(invalid)?;
+            Setup::Cache { address, dialect: *dialect, workload, shared: Arc::new(shared) }
+        }
+        (Target::Http { requests, tls, http2, http2_settings, in_turn, expect, directory, .. }, None) => {
             let values = Values::new(directory, spec.seed);
-            Some(if *http2 {
-                let http = Http2::new(tls.is_some(), requests, expect, values);
-                HttpVersion::Two(Box::new(http.map_err(LoadError::Spec)?.with(*in_turn, *http2_settings)))
+            if *http2 {
+                let http = Http2::new(tls.is_some(), requests, expect, values).map_err(LoadError::Spec)?;
+                Setup::Http2(Box::new(http.with(*in_turn, *http2_settings)))
             } else {
                 let http = Http::new(requests, expect, spec.connection, values);
-                HttpVersion::One(Box::new(http.map_err(LoadError::Spec)?))
-            })
+                Setup::Http(Box::new(http.map_err(LoadError::Spec)?))
+            }
         }
-        _ => None,
+        _ => Setup::Pingpong,
     };
+    let (mut dealer, mut tapes) = (None, Vec::new());
+    let (mut shared, mut limit_bytes) = (None, None);
+    if let Setup::Cache { dialect, workload, shared: keys, .. } = &setup {
+        shared = Some(&**keys);
+        limit_bytes = server.address.inet().and_then(|address| query_memory_limit(address, *dialect));
+        if let Some((trace, seen)) = workload.trace.as_ref().zip(keys.replay_counts()) {
+            let input = trace_distributor::open(&trace.file).map_err(LoadError::Trace)?;
+            let (distributor, of_workers) =
+                TraceDistributor::new(workload, &keys.texts, spec.seed, workers, seen).map_err(invalid)?;
+            (dealer, tapes) = (Some((distributor, input)), of_workers);
+            tapes.reverse();
+        }
+    }
     let control = Control::new(spec, workers);
     let cpu_before = net::thread_and_process::process_cpu_ns();
     let failed = &AtomicBool::new(false);
-    let control = &control;
+    let (control, setup) = (&control, &setup);
     let jobs = (0..workers).map(|place| {
         let task = Task {
             spec,
@@ -134,15 +139,13 @@ pub fn run_with_events(
             place,
             clients: spec.clients_of(place),
             control,
-            connections_per_client: plan.as_ref().map_or(1, |(servers, plan)| plan.connections_per_client(servers)),
+            connections_per_client: match setup {
+                Setup::Journeys(servers, plan) => plan.connections_per_client(servers),
+                _ => 1,
+            },
         };
         let tape = tapes.pop();
-        let http = http.as_ref().map(|http| match http {
-            HttpVersion::One(http) => HttpVersion::One(Box::new(http.of_worker(task.index, task.workers))),
-            HttpVersion::Two(http) => HttpVersion::Two(Box::new(http.of_worker(task.index, task.workers))),
-        });
-        let plan = plan.clone();
-        move || work(task, backend, (http, plan), shared.cloned(), tape)
+        move || work(task, backend, setup, tape)
     });
     let jobs = jobs.collect::<Vec<_>>();
     let address_text = server.address.to_string();
@@ -172,7 +175,7 @@ pub fn run_with_events(
     let (ended, done) = finished?;
     let backend = if backend == Backend::Epoll { "epoll" } else { "io_uring" };
     let cpu_ns = net::thread_and_process::process_cpu_ns().saturating_sub(cpu_before);
-    let mut measurement = build_measurement(spec, ended, &done, shared.map(Arc::as_ref));
+    let mut measurement = build_measurement(spec, ended, &done, shared);
     (measurement.backend, measurement.backend_note) = (backend.to_owned(), backend_note);
     measurement.process_cpu_ns = cpu_ns;
     measurement.process_rss_max_bytes = net::thread_and_process::process_peak_rss().unwrap_or(0);
@@ -180,53 +183,35 @@ pub fn run_with_events(
     if let Some(cache) = &mut measurement.cache {
         cache.limit_bytes = limit_bytes;
     }
-    if let Some((_, plan)) = plan {
+    if let Setup::Journeys(_, plan) = setup {
         plan.add_results(&mut measurement, spec, &done);
     }
     Ok(measurement)
 }
 
-fn work(
-    task: Task<'_>,
-    backend: Backend,
-    (http, plan): (Option<HttpVersion>, Option<(Servers, Arc<Plan>)>),
-    shared: Option<Arc<Shared>>,
-    tape: Option<Tape>,
-) -> Result<Done, LoadError> {
-    pin(cpu_of(task.spec, task.place), &format!("worker {}", task.index))?;
-    match &task.spec.target {
-        Target::Journey { http2, .. } => {
-            let (servers, plan) = plan.expect("journeys have one");
-            let (worker, workers) = (task.index, task.workers);
-            if *http2 {
+fn work(task: Task<'_>, backend: Backend, setup: &Setup<'_>, tape: Option<Tape>) -> Result<Done, LoadError> {
+    let (worker, workers) = (task.index, task.workers);
+    pin(cpu_of(task.spec, task.place), &format!("worker {worker}"))?;
+    match setup {
+        Setup::Pingpong => drive(task, backend, Pingpong::default(), 0),
+        Setup::Http(http) => drive(task, backend, http.of_worker(worker, workers), http.request_bytes_max()),
+        Setup::Http2(http) => drive(task, backend, http.of_worker(worker, workers), http.request_bytes_max()),
+        Setup::Journeys(servers, plan) => {
+            let (servers, plan, http2) = (Servers::clone(servers), plan.clone(), plan.http2);
+            if http2 {
                 let sessions = Sessions::<true>::new(plan, servers, worker, workers);
                 return drive(task, backend, sessions, MESSAGE_BYTES_MAX);
             }
             drive(task, backend, Sessions::<false>::new(plan, servers, worker, workers), MESSAGE_BYTES_MAX)
         }
-        Target::Pingpong { .. } => drive(task, backend, Pingpong::default(), 0),
-        Target::Http { .. } => match http.expect("HTTP loads have one") {
-            HttpVersion::One(http) => {
-                let request_bytes = http.request_bytes_max();
-                drive(task, backend, *http, request_bytes)
-            }
-            HttpVersion::Two(http) => {
-                let request_bytes = http.request_bytes_max();
-                drive(task, backend, *http, request_bytes)
-            }
-        },
-        Target::Cache { address, dialect, workload } => {
-            let shared = (shared.expect("cache loads have one"), tape);
-            let most = workload.values.max_bytes;
-            // The frame around key and value is one line of memcached, five lines of Redis, or an HTTP head.
-            let request_bytes = KEY_MAX_BYTES + 256 + most as usize;
+        Setup::Cache { address, dialect, workload, shared } => {
+            let (most, keys) = (workload.values.max_bytes, (shared.clone(), tape));
             match dialect {
-                Dialect::Memcached => ask(task, backend, Memcached::new(most), workload, shared, request_bytes),
-                Dialect::Redis => ask(task, backend, Redis::new(most), workload, shared, request_bytes),
+                Dialect::Memcached => ask(task, backend, Memcached::new(most), workload, keys),
+                Dialect::Redis => ask(task, backend, Redis::new(most), workload, keys),
                 Dialect::HttpCache => {
-                    let codec = HttpCache::new(if address.starts_with("unix:") { "localhost" } else { address });
-                    let request_bytes = request_bytes + codec.frame_bytes();
-                    ask(task, backend, codec, workload, shared, request_bytes)
+                    let host = if address.starts_with("unix:") { "localhost" } else { address };
+                    ask(task, backend, HttpCache::new(host), workload, keys)
                 }
             }
         }
@@ -239,9 +224,9 @@ fn ask(
     codec: impl Codec,
     workload: &Workload,
     (shared, tape): (Arc<Shared>, Option<Tape>),
-    request_bytes: usize,
 ) -> Result<Done, LoadError> {
     let part = (task.spec.seed, task.index, task.workers);
+    let request_bytes = KEY_MAX_BYTES + workload.values.max_bytes as usize + codec.frame_bytes();
     drive(task, backend, Cache::new(codec, workload, shared, part, tape).map_err(invalid)?, request_bytes)
 }
 

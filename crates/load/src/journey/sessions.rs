@@ -50,7 +50,7 @@ pub(crate) struct Plan {
     tls: Tls,
     seed: u64,
     identities: Identities,
-    http2: bool,
+    pub(crate) http2: bool,
     is_traced: bool,
 }
 

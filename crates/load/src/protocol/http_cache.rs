@@ -21,16 +21,16 @@ impl HttpCache {
             memo: Memo::default(),
         }
     }
-
-    pub(crate) fn frame_bytes(&self) -> usize {
-        self.rest_of_put.len() + "DELETE //".len()
-    }
 }
 
 impl Codec for HttpCache {
     type Reader = ResponseReader;
     const NAMES_KEY: bool = false;
     const HAS_TTL: bool = false;
+
+    fn frame_bytes(&self) -> usize {
+        self.rest_of_put.len() + "DELETE //".len()
+    }
 
     fn reader(&self) -> ResponseReader {
         ResponseReader::new(Limits::DEFAULT)
