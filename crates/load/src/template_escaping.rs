@@ -1,5 +1,9 @@
 //! Escapes values in templates, so that each remains a single value in its context.
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Escape {
     /// No escaping, for contexts without a syntax that a value could break out of.
@@ -78,14 +82,7 @@ pub(crate) fn push(out: &mut String, text: &str, escape: Escape) {
             out.push('"');
         }
         // Escape every byte that is not unreserved (RFC 3986, section 2.3). In forms, `%20` means the same as `+`.
-        Escape::Percent => {
-            for byte in text.bytes() {
-                match byte {
-                    b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(char::from(byte)),
-                    _ => out.push_str(&format!("%{byte:02X}")),
-                }
-            }
-        }
+        Escape::Percent => out.extend(utf8_percent_encode(text, RESERVED)),
         // RFC 9110, section 5.6.4: quoted strings.
         Escape::Quoted => {
             for char in text.chars() {

@@ -24,11 +24,11 @@ const RESOLVED_MAX: usize = 1024;
 pub(crate) struct Servers {
     /// Application protocol, and TLS settings, whose server name is ignored.
     tls: (Alpn, Tls),
-    all: Vec<Server>,
+    pub(crate) all: Vec<Server>,
     /// Indices by `host:port` of the address, server name, and encryption.
     known: HashMap<(String, String, bool), u32>,
     /// Index of the server that the resolver gave for a URL without its query.
-    resolved: HashMap<String, u32>,
+    pub(crate) resolved: HashMap<String, u32>,
     /// Indices by journey and target; `None` if a target is never called. Empty if a resolver finds all targets.
     pub(crate) of_targets: Vec<Vec<Option<u32>>>,
 }
@@ -46,14 +46,6 @@ impl Servers {
 
     pub(crate) fn get(&self, index: u32) -> &Server {
         &self.all[index as usize]
-    }
-
-    pub(crate) fn of_target(&self, journey: usize, target: usize) -> Option<u32> {
-        *self.of_targets.get(journey)?.get(target)?
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.all.len()
     }
 
     /// Index of the server that a URL names. Resolves the host if the server is new, which blocks the calling thread.
@@ -77,10 +69,6 @@ impl Servers {
         let index = self.all.len() as u32 - 1;
         self.known.insert(key, index);
         Ok(index)
-    }
-
-    pub(crate) fn resolved(&self, url: &str) -> Option<u32> {
-        self.resolved.get(url).copied()
     }
 
     /// Adds the server that the resolver's response names, or else the server of `endpoint`, and returns its index.

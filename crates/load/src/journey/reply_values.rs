@@ -44,10 +44,10 @@ pub(crate) fn extract(
 pub(crate) fn expect(path: &Path, words: &str, expected: &Value, reply: &Value) -> Result<(), String> {
     // Expectations have no random elements, so the result of `pick` does not matter.
     let pick = &mut |_| 0;
-    let found = match (path.is_count, find(path, reply, pick)) {
-        (true, _) => extract(path, words, reply, pick)?,
-        (false, Some(found)) => found.clone(),
-        (false, None) => return Err(format!("`{words}` is not in the response, expected {}", show(expected))),
+    let missing = || format!("`{words}` is not in the response, expected {}", show(expected));
+    let found = match path.is_count {
+        true => extract(path, words, reply, pick)?,
+        false => find(path, reply, pick).cloned().ok_or_else(missing)?,
     };
     if is_same(&found, expected) {
         return Ok(());

@@ -209,17 +209,12 @@ impl Plan {
 
     /// The specification with numbers of requests converted to numbers of sessions.
     pub(crate) fn in_sessions(&self, spec: &LoadSpec) -> LoadSpec {
-        let stop = match spec.stop {
-            Stop::Requests { max_ns, .. } if self.is_traced => {
-                Stop::Requests { requests: self.journeys.len() as u64, max_ns }
-            }
-            Stop::Requests { requests, max_ns } => {
-                let requests = (requests as f64 / spec.target.requests_per_session()) as u64;
-                Stop::Requests { requests, max_ns }
-            }
-            stop => stop,
-        };
-        LoadSpec { stop, ..spec.clone() }
+        let mut spec = spec.clone();
+        if let Stop::Requests { requests, .. } = &mut spec.stop {
+            let sessions = *requests as f64 / spec.target.requests_per_session();
+            *requests = if self.is_traced { self.journeys.len() as u64 } else { sessions as u64 };
+        }
+        spec
     }
 
     /// Resolves the addresses of all targets and first calls or, if the journeys use a resolver, only the resolver's.
@@ -243,7 +238,7 @@ impl Plan {
     }
 
     pub(crate) fn connections_per_client(&self, servers: &Servers) -> usize {
-        if self.learns { CONNECTIONS_MAX } else { servers.len() }
+        if self.learns { CONNECTIONS_MAX } else { servers.all.len() }
     }
 
     fn step(&self, call: Call) -> Option<&Step> {
@@ -531,7 +526,7 @@ impl<const HTTP2: bool> Sessions<HTTP2> {
         let url = session.values.text(&step.url);
         // Most URLs begin with a target and need no parsing.
         if let Some(target) = journey.target(step)
-            && let Some(server) = self.servers.of_target(session.journey, target)
+            && let Some(Some(server)) = self.servers.of_targets.get(session.journey).map(|targets| targets[target])
         {
             let program::Target { origin, host, url: own, .. } = &journey.targets[target];
             let is_plain = |target: &&str| {
@@ -551,8 +546,8 @@ impl<const HTTP2: bool> Sessions<HTTP2> {
             session.server = self.servers.of_url(&endpoint).map_err(known_servers::fault)?;
             return self.compose(session, &endpoint, out);
         };
-        if let Some(server) = self.servers.resolved(without_query(&url)) {
-            session.server = server;
+        if let Some(server) = self.servers.resolved.get(without_query(&url)) {
+            session.server = *server;
             return self.compose(session, &endpoint, out);
         }
         out.clear();

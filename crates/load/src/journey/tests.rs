@@ -493,7 +493,7 @@ fn responses_name_a_limited_number_of_servers() {
     let plan = crate::journey::Plan::of(&target(of_text(text), &[]), 1).unwrap().unwrap();
     let mut servers = plan.servers().unwrap();
     let url = |port: u64| study::url::parse(&format!("http://127.0.0.1:{port}/")).unwrap();
-    assert_eq!((servers.of_url(&url(9)).unwrap(), servers.len()), (0, 1));
+    assert_eq!((servers.of_url(&url(9)).unwrap(), servers.all.len()), (0, 1));
     let failed = (1_000..3_000).find_map(|port| servers.of_url(&url(port)).err());
     assert!(failed.unwrap().to_string().contains("more than 1024 servers"));
 }
