@@ -24,6 +24,7 @@ pub(crate) use self::byte_difference::Difference;
 pub(crate) use self::cache::{Cache, Codec};
 pub(crate) use self::http::Http;
 pub(crate) use self::http_cache::HttpCache;
+use self::http_expectation::Expectation;
 pub(crate) use self::http2::Http2;
 pub(crate) use self::http2_connection::{Connection, Open, Progress, Replies};
 pub(crate) use self::memcached::Memcached;
@@ -31,6 +32,7 @@ pub(crate) use self::miss_causes::Shared;
 pub(crate) use self::pingpong::Pingpong;
 pub(crate) use self::redis::Redis;
 pub(crate) use self::request_mix::operations;
+use self::request_mix::{Mix, Sent};
 pub(crate) use self::varied_requests::Values;
 pub(crate) use crate::cache_outcome::{CacheOutcome, Cause, Class};
 pub(crate) use crate::http2_response_overhead::StreamFacts;
@@ -81,6 +83,9 @@ pub(crate) trait Protocol {
     /// Facts kept for each request in flight, to validate its response.
     type Expected: Copy + Default;
 
+    /// Facts that an HTTP/2 connection keeps for each request in flight; `()` for other protocols.
+    type Exchange;
+
     /// Fault of a request whose response cannot be distinguished from unexpected bytes.
     const UNREADABLE: Fault;
 
@@ -94,19 +99,31 @@ pub(crate) trait Protocol {
     /// Appends the bytes that begin a connection. Requests wait until [`Protocol::is_ready`].
     fn open(&self, _: &mut Vec<u8>) {}
 
-    fn is_ready(&self, _: &Self::Stream) -> bool {
-        true
+    /// The HTTP/2 connection in use of a stream; `None` for other protocols and before the connection opens.
+    #[inline]
+    fn connection_mut<'s>(&self, _: &'s mut Self::Stream) -> Option<&'s mut Connection<Self::Exchange>> {
+        None
+    }
+
+    #[inline]
+    fn connection<'s>(&self, _: &'s Self::Stream) -> Option<&'s Connection<Self::Exchange>> {
+        None
+    }
+
+    fn is_ready(&self, stream: &Self::Stream) -> bool {
+        self.connection(stream).map_or(Self::ORDERED, Connection::is_ready)
     }
 
     /// Number of further requests that the server accepts now, if at most `depth` may be in flight.
     #[inline]
-    fn room(&self, _: &Self::Stream, depth: u32) -> u32 {
-        depth
+    fn room(&self, stream: &Self::Stream, depth: u32) -> u32 {
+        let closed = if Self::ORDERED { depth } else { 0 };
+        self.connection(stream).map_or(closed, |connection| connection.room(depth))
     }
 
     /// Maximum number of requests in flight that the server accepts.
-    fn server_limit(&self, _: &Self::Stream) -> u32 {
-        u32::MAX
+    fn server_limit(&self, stream: &Self::Stream) -> u32 {
+        self.connection(stream).map_or(u32::MAX, Connection::server_limit)
     }
 
     /// Overhead of the last response; `None` for ordered protocols.
@@ -123,31 +140,41 @@ pub(crate) trait Protocol {
 
     /// Whether the server accepts no more requests on this connection but still responds.
     #[inline]
-    fn is_leaving(&self, _: &Self::Stream) -> bool {
-        false
+    fn is_leaving(&self, stream: &Self::Stream) -> bool {
+        self.connection(stream).is_some_and(Connection::is_leaving)
     }
 
     /// Removes a request that a leaving server will not process, and returns its place; `None` if there is none.
-    fn take_unprocessed(&self, _: &mut Self::Stream) -> Option<u32> {
-        None
+    fn take_unprocessed(&self, stream: &mut Self::Stream) -> Option<u32> {
+        self.connection_mut(stream)?.take_unprocessed()
     }
 
     /// Appends frames that responses have caused, except requests.
     #[inline]
-    fn owed(&self, _: &mut Self::Stream, _: &mut Vec<u8>) {}
+    fn owed(&self, stream: &mut Self::Stream, out: &mut Vec<u8>) {
+        self.connection_mut(stream).into_iter().for_each(|connection| connection.owed(out));
+    }
 
     /// Appends the bytes that end a connection, even after [`Parsed::Broken`].
-    fn close(&self, _: &mut Self::Stream, _: &mut Vec<u8>) {}
+    fn close(&self, stream: &mut Self::Stream, out: &mut Vec<u8>) {
+        self.connection_mut(stream).into_iter().for_each(|connection| connection.close(out));
+    }
 
     /// Number of unsent requests that responses have caused, which are sent before all others.
     fn caused(&self, _: &Self::Stream) -> u32 {
         0
     }
 
+    /// The mix of a request, with the checks of its responses; `None` for protocols without a mix.
+    #[inline]
+    fn mix(&self, _: Self::Expected) -> Option<(&Mix, &Expectation, Sent)> {
+        None
+    }
+
     /// Whether the whole body of the response to this request is checked.
     #[inline]
-    fn is_checked(&self, _: Self::Expected) -> bool {
-        false
+    fn is_checked(&self, expected: Self::Expected) -> bool {
+        self.mix(expected).is_some_and(|(_, expectation, sent)| expectation.checks_whole(sent))
     }
 
     /// Facts about the last response; `None` if the protocol keeps none.
@@ -173,8 +200,8 @@ pub(crate) trait Protocol {
     }
 
     /// Index of a request in the mix, or of a step in the journeys; otherwise 0.
-    fn index(&self, _: Self::Expected) -> u32 {
-        0
+    fn index(&self, expected: Self::Expected) -> u32 {
+        self.mix(expected).map_or(0, |(_, _, sent)| sent.index)
     }
 
     fn has_traces(&self) -> bool {
@@ -188,8 +215,8 @@ pub(crate) trait Protocol {
 
     /// Index of a request's kind among the kinds that are reported separately; `None` if it is not reported.
     #[inline]
-    fn operation(&self, _: Self::Expected) -> Option<u32> {
-        None
+    fn operation(&self, expected: Self::Expected) -> Option<u32> {
+        self.mix(expected).and_then(|(mix, _, sent)| mix.operation(sent))
     }
 
     /// Whether a response caused this request. Caused requests are not counted.

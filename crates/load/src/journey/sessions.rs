@@ -612,10 +612,6 @@ impl<const HTTP2: bool> Sessions<HTTP2> {
 }
 
 impl Stream {
-    fn connection(&self) -> Option<&Connection<()>> {
-        self.connections.get(&self.server).map(Box::as_ref)
-    }
-
     /// Ends the session after an error. The client's next session repeats the `once` steps.
     fn end_session(&mut self) {
         self.session = None;
@@ -683,6 +679,7 @@ fn target_of(request: &[u8]) -> &str {
 impl<const HTTP2: bool> Protocol for Sessions<HTTP2> {
     type Stream = Stream;
     type Expected = Call;
+    type Exchange = ();
     const UNREADABLE: Fault = Fault::Framing;
     const ORDERED: bool = !HTTP2;
 
@@ -722,35 +719,16 @@ impl<const HTTP2: bool> Protocol for Sessions<HTTP2> {
         }
     }
 
-    fn is_ready(&self, stream: &Stream) -> bool {
-        !HTTP2 || stream.connection().is_some_and(Connection::is_ready)
+    fn connection_mut<'s>(&self, stream: &'s mut Stream) -> Option<&'s mut Connection<()>> {
+        stream.connections.get_mut(&stream.server).map(Box::as_mut)
     }
 
-    fn room(&self, stream: &Stream, depth: u32) -> u32 {
-        let closed = if HTTP2 { 0 } else { depth };
-        stream.connection().map_or(closed, |connection| connection.room(depth))
-    }
-
-    fn server_limit(&self, stream: &Stream) -> u32 {
-        stream.connection().map_or(u32::MAX, Connection::server_limit)
+    fn connection<'s>(&self, stream: &'s Stream) -> Option<&'s Connection<()>> {
+        stream.connections.get(&stream.server).map(Box::as_ref)
     }
 
     fn stream_facts(&self) -> Option<StreamFacts> {
         HTTP2.then_some(self.facts)
-    }
-
-    fn is_leaving(&self, stream: &Stream) -> bool {
-        stream.connection().is_some_and(Connection::is_leaving)
-    }
-
-    fn take_unprocessed(&self, stream: &mut Stream) -> Option<u32> {
-        stream.connections.get_mut(&stream.server)?.take_unprocessed()
-    }
-
-    fn owed(&self, stream: &mut Stream, out: &mut Vec<u8>) {
-        if let Some(connection) = stream.connections.get_mut(&stream.server) {
-            connection.owed(out);
-        }
     }
 
     fn close(&self, stream: &mut Stream, out: &mut Vec<u8>) {
@@ -879,7 +857,7 @@ impl<const HTTP2: bool> Protocol for Sessions<HTTP2> {
     fn end(&mut self, stream: &mut Stream, _: Call) -> Parsed {
         if HTTP2 {
             self.problem = None;
-            let is_between = stream.connection().is_none_or(Connection::is_between);
+            let is_between = self.connection(stream).is_none_or(Connection::is_between);
             return Parsed::Broken(if is_between { Fault::Closed } else { Fault::Truncated });
         }
         match stream.reader.end() {

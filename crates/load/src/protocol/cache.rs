@@ -347,6 +347,7 @@ impl Value {
 impl<C: Codec> Protocol for Cache<C> {
     type Stream = Stream<C::Reader>;
     type Expected = Expected;
+    type Exchange = ();
     const UNREADABLE: Fault = Fault::Framing;
 
     fn stream(&self) -> Self::Stream {

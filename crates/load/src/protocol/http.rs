@@ -114,6 +114,7 @@ impl Http {
 impl Protocol for Http {
     type Stream = Stream;
     type Expected = Sent;
+    type Exchange = ();
     const UNREADABLE: Fault = Fault::Framing;
 
     fn stream(&self) -> Stream {
@@ -133,17 +134,13 @@ impl Protocol for Http {
     }
 
     #[inline]
-    fn is_checked(&self, sent: Sent) -> bool {
-        self.expectation.checks_whole(sent)
+    fn mix(&self, sent: Sent) -> Option<(&Mix, &Expectation, Sent)> {
+        Some((&self.mix, &self.expectation, sent))
     }
 
     #[inline]
     fn last(&self) -> Option<Last> {
         Some(self.last)
-    }
-
-    fn index(&self, sent: Sent) -> u32 {
-        sent.index
     }
 
     fn has_traces(&self) -> bool {
@@ -153,11 +150,6 @@ impl Protocol for Http {
     fn trace(&self, sent: Sent) -> Option<(String, String)> {
         let request = &self.requests[sent.index as usize];
         Some((request.trace_id(sent.number)?, request.name.clone()))
-    }
-
-    #[inline]
-    fn operation(&self, sent: Sent) -> Option<u32> {
-        self.mix.operation(sent)
     }
 
     fn again(&mut self, _: &mut Stream, sent: Sent, now: Nanos, out: &mut Vec<u8>) -> Sent {

@@ -317,6 +317,7 @@ fn read_grpc_trailer(grpc: &mut Option<GrpcStatus>, name: &[u8], value: &[u8]) {
 impl Protocol for Http2 {
     type Stream = Connection<Exchange>;
     type Expected = Sent;
+    type Exchange = Exchange;
     const UNREADABLE: Fault = Fault::Framing;
     const ORDERED: bool = false;
 
@@ -328,22 +329,14 @@ impl Protocol for Http2 {
         Self::Stream::begin(&self.settings, out);
     }
 
-    fn is_ready(&self, stream: &Self::Stream) -> bool {
-        stream.is_ready()
+    #[inline]
+    fn connection_mut<'s>(&self, stream: &'s mut Self::Stream) -> Option<&'s mut Connection<Exchange>> {
+        Some(stream)
     }
 
     #[inline]
-    fn room(&self, stream: &Self::Stream, depth: u32) -> u32 {
-        stream.room(depth)
-    }
-
-    #[inline]
-    fn is_leaving(&self, stream: &Self::Stream) -> bool {
-        stream.is_leaving()
-    }
-
-    fn server_limit(&self, stream: &Self::Stream) -> u32 {
-        stream.server_limit()
+    fn connection<'s>(&self, stream: &'s Self::Stream) -> Option<&'s Connection<Exchange>> {
+        Some(stream)
     }
 
     #[inline]
@@ -354,19 +347,6 @@ impl Protocol for Http2 {
     #[inline]
     fn message_gaps_ns(&self) -> &[Nanos] {
         &self.message_gaps_ns
-    }
-
-    fn take_unprocessed(&self, stream: &mut Self::Stream) -> Option<u32> {
-        stream.take_unprocessed()
-    }
-
-    #[inline]
-    fn owed(&self, stream: &mut Self::Stream, out: &mut Vec<u8>) {
-        stream.owed(out);
-    }
-
-    fn close(&self, stream: &mut Self::Stream, out: &mut Vec<u8>) {
-        stream.close(out);
     }
 
     #[inline]
@@ -382,17 +362,13 @@ impl Protocol for Http2 {
     }
 
     #[inline]
-    fn is_checked(&self, sent: Sent) -> bool {
-        self.expectation.checks_whole(sent)
+    fn mix(&self, sent: Sent) -> Option<(&Mix, &Expectation, Sent)> {
+        Some((&self.mix, &self.expectation, sent))
     }
 
     #[inline]
     fn last(&self) -> Option<Last> {
         Some(self.last)
-    }
-
-    fn index(&self, sent: Sent) -> u32 {
-        sent.index
     }
 
     fn has_traces(&self) -> bool {
@@ -402,11 +378,6 @@ impl Protocol for Http2 {
     fn trace(&self, sent: Sent) -> Option<(String, String)> {
         let request = &self.requests[sent.index as usize];
         Some((request.trace_id(sent.number)?, request.name.clone()))
-    }
-
-    #[inline]
-    fn operation(&self, sent: Sent) -> Option<u32> {
-        self.mix.operation(sent)
     }
 
     fn again(&mut self, stream: &mut Connection<Exchange>, sent: Sent, now: Nanos, out: &mut Vec<u8>) -> Sent {

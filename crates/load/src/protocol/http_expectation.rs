@@ -12,7 +12,7 @@ use super::varied_requests::Values;
 use crate::recorder::Fault;
 
 #[derive(Clone, Debug)]
-pub(super) struct Expectation {
+pub(crate) struct Expectation {
     statuses: Option<Vec<u16>>,
     body: Option<Vec<u8>>,
     checks: Option<Arc<Checks>>,

@@ -22,6 +22,7 @@ pub(crate) struct PartialWord {
 impl Protocol for Pingpong {
     type Stream = PartialWord;
     type Expected = u32;
+    type Exchange = ();
     const UNREADABLE: Fault = Fault::WrongAnswer;
 
     fn stream(&self) -> PartialWord {

@@ -45,7 +45,7 @@ impl Default for Sent {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Mix {
+pub(crate) struct Mix {
     kinds: Arc<[Kind]>,
     /// Number of the next request in the whole load, and number of workers that take turns.
     number: u64,
