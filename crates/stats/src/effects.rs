@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::interval::{self, Estimate};
-use crate::special_functions;
+use crate::special_functions::{self, f_upper};
 
 /// Maximum number of design points. The time for the analysis grows with the cube of this number.
 pub const POINTS_MAX: usize = 256;
@@ -136,11 +136,7 @@ impl Contrast {
 
     /// Returns the two-sided p-value of the difference.
     pub fn p_value(&self) -> f64 {
-        match self.standard_error > 0.0 {
-            true => (2.0 * special_functions::t_cdf(-self.point.abs() / self.standard_error, self.df)).min(1.0),
-            false if self.point == 0.0 => 1.0,
-            false => 0.0,
-        }
+        (2.0 * special_functions::t_tail(self.point.abs(), self.standard_error, self.df)).min(1.0)
     }
 
     /// Smallest difference that these trials would show at confidence `level` with probability `power`.
@@ -407,12 +403,6 @@ fn squares(rows: &[Vec<f64>], means: &[f64], covariance: &Matrix) -> f64 {
 
 fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
-}
-
-/// Probability P(X > f) for Fisher's F with `above` and `below` degrees of freedom.
-fn f_upper(f: f64, above: f64, below: f64) -> f64 {
-    let scaled = above * f / below;
-    special_functions::incomplete_beta(0.5 * below, 0.5 * above, 1.0 / (1.0 + scaled), scaled / (1.0 + scaled))
 }
 
 #[derive(Clone, Debug, PartialEq)]

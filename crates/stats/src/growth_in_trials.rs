@@ -2,7 +2,7 @@
 
 use crate::adjust_p_values::holm_of_some;
 use crate::interval::{self, Estimate};
-use crate::special_functions;
+use crate::special_functions::t_tail;
 
 /// Share of the mean below which a change over a whole trial counts as flat.
 pub const FLAT_SHARE: f64 = 0.05;
@@ -94,12 +94,12 @@ pub fn growth(series: &[Series], error: f64) -> Vec<Growth> {
 /// Two-sided p-value of a nonzero mean (Student's t); `None` for fewer than two values, or if one is not finite.
 pub fn p_value(values: &[f64]) -> Option<f64> {
     let (mean, error, df) = mean_and_error(values)?;
-    Some((2.0 * tail(mean.abs(), error, df)).min(1.0))
+    Some((2.0 * t_tail(mean.abs(), error, df)).min(1.0))
 }
 
 fn p_within(values: &[f64], margin: f64) -> Option<f64> {
     let (mean, error, df) = mean_and_error(values)?;
-    Some(tail(margin - mean, error, df).max(tail(margin + mean, error, df)))
+    Some(t_tail(margin - mean, error, df).max(t_tail(margin + mean, error, df)))
 }
 
 fn mean_and_error(values: &[f64]) -> Option<(f64, f64, f64)> {
@@ -107,16 +107,6 @@ fn mean_and_error(values: &[f64]) -> Option<(f64, f64, f64)> {
     let error = (interval::variance(values)? / n).sqrt();
     let mean = interval::average(values)?;
     (mean.is_finite() && error.is_finite()).then_some((mean, error, n - 1.0))
-}
-
-fn tail(distance: f64, error: f64, df: f64) -> f64 {
-    match error > 0.0 {
-        true => special_functions::t_cdf(-distance / error, df),
-        false if distance > 0.0 => 0.0,
-        // If all changes are zero, they show no growth and are as flat as possible.
-        false if distance == 0.0 => 0.5,
-        false => 1.0,
-    }
 }
 
 /// Returns the slope of the least-squares line through `(x, y)`, in units of y per unit of x. `None` with fewer than

@@ -153,17 +153,34 @@ fn normal_distance(p: f64) -> f64 {
     x
 }
 
+/// Probability P(X > f) for Fisher's F with `above` and `below` degrees of freedom, precise for small results.
+pub(crate) fn f_upper(f: f64, above: f64, below: f64) -> f64 {
+    // The arguments are below / (below + above·f) and its complement, each without cancellation.
+    let scaled = above * f / below;
+    incomplete_beta(0.5 * below, 0.5 * above, 1.0 / (1.0 + scaled), scaled / (1.0 + scaled))
+}
+
 /// Probability P(X > t) for Student's t with `df` degrees of freedom and `t >= 0`, precise for small results.
 fn t_upper(t: f64, df: f64) -> f64 {
-    // The arguments are df / (df + t²) and its complement, each without cancellation.
-    let scaled = t * t / df;
-    0.5 * incomplete_beta(0.5 * df, 0.5, 1.0 / (1.0 + scaled), scaled / (1.0 + scaled))
+    0.5 * f_upper(t * t, 1.0, df)
 }
 
 /// Probability P(X ≤ t) for Student's t with `df` degrees of freedom.
 pub(crate) fn t_cdf(t: f64, df: f64) -> f64 {
     let upper = t_upper(t.abs(), df);
     if t > 0.0 { 1.0 - upper } else { upper }
+}
+
+/// Probability that a Student's t estimate with this standard `error` exceeds its mean by `distance`. With an error of 0,
+/// only the sign of the distance counts.
+pub(crate) fn t_tail(distance: f64, error: f64, df: f64) -> f64 {
+    match error > 0.0 {
+        true => t_cdf(-distance / error, df),
+        false if distance > 0.0 => 0.0,
+        // If all values are zero, they show no difference and are as flat as possible.
+        false if distance == 0.0 => 0.5,
+        false => 1.0,
+    }
 }
 
 pub(crate) fn t_quantile(p: f64, df: f64) -> f64 {
