@@ -28,11 +28,7 @@ impl Waits {
         self.stalls.extend(within.filter(|(begin, end)| begin < end));
     }
 
-    pub(crate) fn stalled_ns(&self) -> Nanos {
-        self.stalled_since(0)
-    }
-
-    fn stalled_since(&self, since: Nanos) -> Nanos {
+    pub(crate) fn stalled_since(&self, since: Nanos) -> Nanos {
         self.stalls.iter().map(|&(begin, end)| end.saturating_sub(begin.max(since))).sum()
     }
 
@@ -126,7 +122,7 @@ mod tests {
         }
         let mut waits = Waits::new(1_000 * MS, 50 * MS);
         waits.stalled(&stalls, 100 * MS);
-        assert_eq!(waits.stalled_ns(), (150 + 300) * MS, "time outside the measurement does not count");
+        assert_eq!(waits.stalled_since(0), (150 + 300) * MS, "time outside the measurement does not count");
         waits.connection(600 * MS);
         assert_eq!(merged([&waits].into_iter(), Some(500 * MS)).silent_ns, 100 * MS);
     }

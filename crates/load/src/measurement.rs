@@ -35,7 +35,7 @@ pub(crate) fn build_measurement(spec: &LoadSpec, ended: Ended, done: &[Done], sh
         run_queue_ns: worker.usage.run_queue_ns,
         wall_ns: worker.wall_ns,
         turns: worker.turns,
-        stalled_ns: worker.waits.stalled_ns(),
+        stalled_ns: worker.waits.stalled_since(0),
     });
     let last_sign_of_life = done.iter().filter_map(|worker| worker.recorder.last_sign_of_life()).max();
     let censored = censored_waits::merged(done.iter().map(|worker| &worker.waits), last_sign_of_life);

@@ -10,6 +10,7 @@ use study::request_values::has_values;
 use study::spec::Expect;
 
 use super::varied_requests::{Values, Varied};
+use crate::template_escaping::Syntax;
 
 /// Maximum number of body bytes that a check reads.
 pub(super) const BODY_MAX_BYTES: usize = 16 << 20;
@@ -21,35 +22,10 @@ pub(super) struct Checks {
     /// Average number of responses per checked response.
     one_in: u64,
     key: u64,
-    body: Option<Text>,
-    json: Vec<(JsonPath, Text)>,
+    body: Option<Varied>,
+    json: Vec<(JsonPath, Varied)>,
     matches: Option<Regex>,
     length: Option<RangeInclusive<u64>>,
-}
-
-/// An expected string, which may contain values of the request.
-#[derive(Debug)]
-enum Text {
-    Fixed(Vec<u8>),
-    Varied(Varied),
-}
-
-impl Text {
-    fn compile(text: &str, media_type: Option<&str>, values: &mut Values<'_>) -> Result<Self, String> {
-        let varied = Varied::compile(text.as_bytes(), text.len(), media_type, values)?;
-        Ok(varied.map_or_else(|| Text::Fixed(text.as_bytes().to_vec()), Text::Varied))
-    }
-
-    fn of_request(&self, number: u64) -> Vec<u8> {
-        match self {
-            Text::Fixed(text) => text.clone(),
-            Text::Varied(varied) => {
-                let mut out = Vec::new();
-                varied.push(number, 0, &mut Vec::new(), &mut out);
-                out
-            }
-        }
-    }
 }
 
 impl Checks {
@@ -58,12 +34,13 @@ impl Checks {
         let mut mistakes = Vec::new();
         let varied =
             expect.body.as_deref().and_then(|body| std::str::from_utf8(body).ok()).filter(|body| has_values(body));
-        let body = varied.and_then(|text| mistakes_or(&mut mistakes, Text::compile(text, None, values)));
+        let varied = varied.map(|text| Varied::of_text(text, Syntax::of_body(None, text), values));
+        let body = varied.and_then(|varied| mistakes_or(&mut mistakes, varied));
         let mut json = Vec::new();
         for (path, text) in &expect.json {
             let wrong = |error| format!("`{path}` is not a JSON path: {error}");
             let path = mistakes_or(&mut mistakes, JsonPath::parse(path).map_err(wrong));
-            let text = mistakes_or(&mut mistakes, Text::compile(text, Some("application/json"), values));
+            let text = mistakes_or(&mut mistakes, Varied::of_text(text, Syntax::Json, values));
             json.extend(path.zip(text));
         }
         let matches = expect.matches.as_deref().and_then(|text| {
@@ -99,7 +76,7 @@ impl Checks {
         if bytes > BODY_MAX_BYTES as u64 {
             return Some(format!("a body of {bytes} bytes cannot be checked, at most {BODY_MAX_BYTES} are"));
         }
-        if let Some(expected) = self.body.as_ref().map(|text| text.of_request(number))
+        if let Some(expected) = self.body.as_ref().map(|text| text.bytes_of_request(number))
             && expected != body
         {
             return Some(format!("the body is {}, expected {}", shown(body), shown(&expected)));
@@ -115,7 +92,7 @@ impl Checks {
             Err(error) => return Some(format!("the body {} is not JSON: {error}", shown(body))),
         };
         self.json.iter().find_map(|(path, text)| {
-            let expected = text.of_request(number);
+            let expected = text.bytes_of_request(number);
             let found = path.query(&value).all();
             match found[..] {
                 [one] if is_value(one, &expected) => None,

@@ -291,6 +291,12 @@ impl Varied {
         }
     }
 
+    pub(crate) fn bytes_of_request(&self, number: u64) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        self.push(number, 0, &mut Vec::new(), &mut bytes);
+        bytes
+    }
+
     #[inline]
     fn push_pieces(&self, pieces: &[Piece], body_bytes: usize, number: u64, now: Nanos, out: &mut Vec<u8>) {
         for piece in pieces {
