@@ -157,25 +157,22 @@ pub fn check(spec: &LoadSpec) -> Vec<String> {
     if let ThinkTime::Random(law) = spec.arrivals.think() {
         problems.unless(law.is_valid(), format!("`think_ns` is {law:?}, which has invalid parameters"));
     }
-    let (longest_ns, rule) = match spec.stop {
-        Stop::Duration { duration_ns } => (duration_ns, "duration_ns"),
-        Stop::Requests { requests, max_ns } => {
-            problems.unless(requests > 0, "`requests` is 0");
-            (max_ns, "max_ns")
-        }
-        Stop::Interval { relative, level, max_ns } => {
+    match spec.stop {
+        Stop::Duration { .. } => {}
+        Stop::Requests { requests, .. } => problems.unless(requests > 0, "`requests` is 0"),
+        Stop::Interval { relative, level, .. } => {
             for (name, value) in [("relative", relative), ("level", level)] {
                 let text = format!("`{name}` is {value}, expected a fraction between 0 and 1");
                 problems.unless(value > 0.0 && value < 1.0, text);
             }
-            (max_ns, "max_ns")
         }
-        Stop::Volley { round_requests, half_width_ns, max_ns } => {
+        Stop::Volley { round_requests, half_width_ns, .. } => {
             problems.unless(round_requests > 0, "`round_requests` is 0");
             problems.unless(half_width_ns > 0, "`half_width_ns` is 0");
-            (max_ns, "max_ns")
         }
-    };
+    }
+    let rule = if matches!(spec.stop, Stop::Duration { .. }) { "duration_ns" } else { "max_ns" };
+    let longest_ns = spec.stop.longest_ns();
     problems.unless(longest_ns > 0, format!("`{rule}` is 0"));
     let windows = longest_ns / spec.window_ns.max(1);
     problems.unless(
