@@ -12,8 +12,8 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use rustls::client::Resumption;
-use rustls::pki_types::pem::{self, PemObject};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{AlertDescription, ClientConfig, ClientConnection, HandshakeKind, PeerMisbehaved, RootCertStore};
 use study::spec::{ClientCertificate, Tls};
 
@@ -59,6 +59,7 @@ const CONTENT_TYPES: RangeInclusive<u8> = 20..=24;
 /// Maximum number of handshake bytes from the server. Real certificate chains take 2 to 10 KiB.
 const HANDSHAKE_BYTES_MAX: usize = 256 << 10;
 
+const BEGIN_CERTIFICATE: &str = "`BEGIN CERTIFICATE`";
 const HANDSHAKE: &str = "handshake";
 const FAILED: &str = "the TLS session has failed or is closed";
 
@@ -86,10 +87,10 @@ impl Connector {
             .with_custom_certificate_verifier(Arc::new(verifier));
         let mut config = match &tls.client {
             None => config.with_no_client_auth(),
-            Some(client) => {
-                let (chain, key) = certificate_and_key(client)?;
+            Some(ClientCertificate { cert_file, key_file }) => {
+                let chain = read_pem("client certificate", cert_file, BEGIN_CERTIFICATE, usize::MAX)?;
+                let key = read_pem("private key", key_file, "unencrypted `BEGIN PRIVATE KEY`", 1)?.remove(0);
                 config.with_client_auth_cert(chain, key).map_err(|error| {
-                    let ClientCertificate { cert_file, key_file } = client;
                     format!("the key in `{key_file}` does not fit the certificate in `{cert_file}`: {error}")
                 })?
             }
@@ -125,43 +126,23 @@ fn trusted_roots(ca_file: Option<&str>) -> Result<TrustedRoots, String> {
         }
         return Ok(TrustedRoots { roots, named: Vec::new() });
     };
-    let certificates = certificates("root certificates", path)?;
-    for (index, certificate) in certificates.iter().enumerate() {
+    let named = read_pem::<CertificateDer<'static>>("root certificates", path, BEGIN_CERTIFICATE, usize::MAX)?;
+    for (index, certificate) in named.iter().enumerate() {
         let added = roots.add(certificate.clone());
         added.map_err(|error| {
             format!("cannot read the root certificates in `{path}`: certificate {} is invalid: {error}", index + 1)
         })?;
     }
-    Ok(TrustedRoots { roots, named: certificates })
+    Ok(TrustedRoots { roots, named })
 }
 
-/// Reads the certificates of a PEM file, which errors call `what`. Fails if there are none or one is invalid.
-fn certificates(what: &str, path: &str) -> Result<Vec<CertificateDer<'static>>, String> {
+/// Reads up to `most` items of a PEM file, which errors call `what`. Fails if there are none or one is invalid.
+fn read_pem<T: PemObject>(what: &str, path: &str, begin: &str, most: usize) -> Result<Vec<T>, String> {
     let failed = |reason: String| format!("cannot read the {what} in `{path}`: {reason}");
     let bytes = std::fs::read(path).map_err(|error| failed(error.to_string()))?;
-    let certificates = CertificateDer::pem_slice_iter(&bytes)
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(|error| failed(format!("invalid PEM: {error}")))?;
-    if certificates.is_empty() {
-        return Err(failed("no `BEGIN CERTIFICATE` found, expected PEM".to_owned()));
-    }
-    Ok(certificates)
-}
-
-fn certificate_and_key(
-    client: &ClientCertificate,
-) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), String> {
-    let chain = certificates("client certificate", &client.cert_file)?;
-    let path = &client.key_file;
-    let failed = |reason: String| format!("cannot read the private key in `{path}`: {reason}");
-    let bytes = std::fs::read(path).map_err(|error| failed(error.to_string()))?;
-    let key = PrivateKeyDer::from_pem_slice(&bytes).map_err(|error| {
-        failed(match error {
-            pem::Error::NoItemsFound => "no unencrypted `BEGIN PRIVATE KEY` found, expected PEM".to_owned(),
-            error => format!("invalid PEM: {error}"),
-        })
-    })?;
-    Ok((chain, key))
+    let items = T::pem_slice_iter(&bytes).take(most).collect::<Result<Vec<_>, _>>();
+    let items = items.map_err(|error| failed(format!("invalid PEM: {error}")))?;
+    if items.is_empty() { Err(failed(format!("no {begin} found, expected PEM"))) } else { Ok(items) }
 }
 
 #[derive(Debug)]
