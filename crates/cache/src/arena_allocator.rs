@@ -260,9 +260,9 @@ impl Memory {
         true
     }
 
-    /// Walks all blocks and panics if an invariant is violated. `used_size` returns the size of a used block in words.
-    pub(crate) fn audit(&self, used_size: impl Fn(u32) -> u32) -> Walk {
-        let mut walk = Walk::default();
+    /// Returns all used blocks. Panics if an invariant is violated. `used_size` returns the size of a block in words.
+    pub(crate) fn audit(&self, used_size: impl Fn(u32) -> u32) -> Vec<u32> {
+        let (mut used, mut free_words) = (Vec::new(), 0);
         let mut listed = std::collections::BTreeSet::new();
         let mut block = 1;
         let mut below = 0;
@@ -270,8 +270,7 @@ impl Memory {
             if self.is_used(block) {
                 assert_eq!(self.free_below(block), below, "free words below block {block}, as recorded and found");
                 below = 0;
-                walk.used.push(block);
-                walk.used_words += used_size(block);
+                used.push(block);
                 block += used_size(block);
             } else {
                 assert_eq!(below, 0, "free blocks below and at {block} are not joined");
@@ -280,13 +279,13 @@ impl Memory {
                 if below >= LISTED_MIN {
                     listed.insert(block);
                 }
-                walk.free_words += below;
+                free_words += below;
                 block += below;
             }
         }
         assert_eq!((block, self.free_below(block)), (self.end, below), "the end of the blocks and of the arena");
         assert!(self.is_used(block), "the end of the arena is free");
-        assert_eq!(walk.free_words, self.free_words, "free words, and their counter");
+        assert_eq!(free_words, self.free_words, "free words, and their counter");
         for class in 0..CLASSES {
             let bit = self.bits[class / 64] >> (class % 64) & 1 == 1;
             assert_eq!(bit, self.heads[class] != NO_BLOCK, "the bit of class {class}");
@@ -299,15 +298,8 @@ impl Memory {
             }
         }
         assert!(listed.is_empty(), "free blocks in no class: {listed:?}");
-        walk
+        used
     }
-}
-
-#[derive(Debug, Default)]
-pub(crate) struct Walk {
-    pub(crate) used: Vec<u32>,
-    pub(crate) used_words: u32,
-    pub(crate) free_words: u32,
 }
 
 #[cfg(test)]
@@ -341,11 +333,12 @@ mod tests {
                     let (block, size) = held.swap_remove(words as usize % held.len());
                     memory.release(block, size);
                 }
-                let walk = memory.audit(|block| memory.owner_bits(block));
+                let used = memory.audit(|block| memory.owner_bits(block));
                 let mut blocks = held.iter().map(|held| held.0).collect::<Vec<_>>();
                 blocks.sort_unstable();
-                prop_assert_eq!(walk.used, blocks);
-                prop_assert_eq!(walk.used_words + walk.free_words, memory.arena_words());
+                prop_assert_eq!(used, blocks);
+                let used_words = held.iter().map(|held| held.1).sum::<u32>();
+                prop_assert_eq!(used_words + memory.free_words, memory.arena_words());
             }
             for (block, size) in held {
                 memory.release(block, size);

@@ -855,10 +855,10 @@ impl Shard {
     }
 
     pub(crate) fn audit(&self) {
-        let walk = self.memory.audit(|block| self.block_words(block));
+        let used = self.memory.audit(|block| self.block_words(block));
         self.index.audit(&self.memory);
         let (mut key_bytes, mut value_bytes) = (0, 0);
-        for &block in &walk.used {
+        for &block in &used {
             let key = self.key(block);
             let at = self.find(key).unwrap_or_else(|| panic!("block {block} is not in the index"));
             let slot = self.index.slot(&self.memory, at);
@@ -867,7 +867,7 @@ impl Shard {
             key_bytes += key.bytes.len() as u64;
             value_bytes += u64::from(self.memory.at(block + 1));
         }
-        assert_eq!(walk.used.len(), self.index.items as usize, "blocks, and slots");
+        assert_eq!(used.len(), self.index.items as usize, "blocks, and slots");
         let counted = (self.stats.key_bytes, self.stats.value_bytes);
         assert_eq!((key_bytes, value_bytes), counted, "bytes of keys and values, and their counters");
         let cap = self.values_bytes_cap.unwrap_or(u64::MAX);
@@ -882,8 +882,8 @@ impl Shard {
                 assert!(blocks.iter().all(is_here), "an item of the other queue in queue {number}");
                 count += blocks.len();
             }
-            assert_eq!(count, walk.used.len(), "items in queues, and items");
-            assert!(self.hand == NO_BLOCK || walk.used.contains(&self.hand), "the hand points to no item");
+            assert_eq!(count, used.len(), "items in queues, and items");
+            assert!(self.hand == NO_BLOCK || used.contains(&self.hand), "the hand points to no item");
         }
     }
 }
