@@ -58,6 +58,18 @@ pub(crate) fn keep_error(error: &mut Vec<u8>, text: &[u8]) {
     error.extend_from_slice(&text[..text.len().min(ERROR_BYTES)]);
 }
 
+/// The oldest request in flight of a connection, with the reader of its response.
+pub(crate) struct Asked<'a, R> {
+    pub(crate) reader: &'a mut R,
+    pub(crate) verb: Verb,
+    /// The key, if [`Codec::NAMES_KEY`].
+    pub(crate) key: &'a [u8],
+    /// Takes the text of an error.
+    pub(crate) error: &'a mut Vec<u8>,
+}
+
+pub(crate) type Read = OrFault<Option<Response>>;
+
 pub(crate) trait Codec {
     type Reader;
     /// Whether a response to GET contains the key, so that [`Codec::read`] needs the key.
@@ -76,16 +88,8 @@ pub(crate) trait Codec {
     fn set(&mut self, key: &[u8], value: &[u8], flags: u32, ttl_s: u32, out: &mut Vec<u8>);
     fn delete(&mut self, key: &[u8], out: &mut Vec<u8>);
 
-    /// Reads the response to `verb`; `None` if it is incomplete and all bytes were used. Fails if the stream is broken.
-    fn read(
-        &mut self,
-        reader: &mut Self::Reader,
-        verb: Verb,
-        key: &[u8],
-        bytes: &[u8],
-        error: &mut Vec<u8>,
-        sink: impl FnMut(Piece<'_>),
-    ) -> OrFault<Option<Response>>;
+    /// Reads the response to `asked`; `None` if it is incomplete and all bytes were used. Fails if the stream is broken.
+    fn read(&mut self, asked: Asked<'_, Self::Reader>, bytes: &[u8], sink: impl FnMut(Piece<'_>)) -> Read;
 
     fn is_between(&self, reader: &mut Self::Reader) -> bool;
 }
@@ -430,15 +434,12 @@ impl<C: Codec> Protocol for Cache<C> {
         let known = self.operations.value_bytes(expected.key);
         let shared = &*self.shared;
         let sink = |piece: Piece<'_>| value.take(shared, expected.key, known, piece);
-        match self.codec.read(reader, verb, key, bytes, &mut self.error, sink) {
+        match self.codec.read(Asked { reader, verb, key, error: &mut self.error }, bytes, sink) {
             Ok(None) => Parsed::More,
             Ok(Some(Response { used, reply, status, last })) => {
                 let value = std::mem::take(value);
-                let (seen, fault) = match self.judge(value, caused, expected, reply, now) {
-                    Ok(seen) => (seen, None),
-                    Err(fault) => (CacheOutcome::NOTHING, Some(fault)),
-                };
-                Parsed::Answer { used, fault, status, last, seen }
+                let seen = self.judge(value, caused, expected, reply, now);
+                Parsed::Answer { used, fault: seen.err(), status, last, seen: seen.unwrap_or(CacheOutcome::NOTHING) }
             }
             Err((fault, words)) => {
                 self.problem = Some(Problem::Broken(words));

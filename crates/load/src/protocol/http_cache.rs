@@ -2,8 +2,7 @@
 
 use wire::http1::{Limits, Memo, RequestMethod, ResponseReader};
 
-use super::cache::{Codec, Piece, Reply, Response, Verb, keep_error};
-use crate::recorder::OrFault;
+use super::cache::{Asked, Codec, Piece, Read, Reply, Response, Verb, keep_error};
 
 #[derive(Clone, Debug)]
 pub(crate) struct HttpCache {
@@ -52,15 +51,8 @@ impl Codec for HttpCache {
     }
 
     #[inline]
-    fn read(
-        &mut self,
-        reader: &mut ResponseReader,
-        verb: Verb,
-        _: &[u8],
-        bytes: &[u8],
-        error: &mut Vec<u8>,
-        mut sink: impl FnMut(Piece<'_>),
-    ) -> OrFault<Option<Response>> {
+    fn read(&mut self, asked: Asked<'_, ResponseReader>, bytes: &[u8], mut sink: impl FnMut(Piece<'_>)) -> Read {
+        let Asked { reader, verb, error, .. } = asked;
         let read = reader.read(&mut self.memo, RequestMethod::Get, bytes, |piece| sink(Piece::Data(piece)));
         let read = read.map_err(|error| (super::http_fault(&error), error.to_string()))?;
         let Some((used, response)) = read else { return Ok(None) };

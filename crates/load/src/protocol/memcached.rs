@@ -4,8 +4,8 @@ use wire::memcached::{
     Event, Expected, Limits, Outcome, ResponseReader, StreamError, compose_delete, compose_get, compose_set,
 };
 
-use super::cache::{Codec, Piece, Reply, Response, Verb, keep_error};
-use crate::recorder::{Fault, OrFault};
+use super::cache::{Asked, Codec, Piece, Read, Reply, Response, Verb, keep_error};
+use crate::recorder::Fault;
 
 /// Explains why keys from [`crate::operation_stream::Texts`] are always valid.
 const KEYS_FIT: &str = "keys are 1 to 250 bytes of 64 plain characters";
@@ -47,15 +47,8 @@ impl Codec for Memcached {
     }
 
     #[inline]
-    fn read(
-        &mut self,
-        reader: &mut ResponseReader,
-        verb: Verb,
-        key: &[u8],
-        bytes: &[u8],
-        error: &mut Vec<u8>,
-        mut sink: impl FnMut(Piece<'_>),
-    ) -> OrFault<Option<Response>> {
+    fn read(&mut self, asked: Asked<'_, ResponseReader>, bytes: &[u8], mut sink: impl FnMut(Piece<'_>)) -> Read {
+        let Asked { reader, verb, key, error } = asked;
         let expected = match verb {
             Verb::Get => Expected::Get(key),
             Verb::Set => Expected::Set,

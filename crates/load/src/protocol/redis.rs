@@ -3,8 +3,8 @@
 use wire::decimal;
 use wire::resp::{Event, Limits, Reply as Resp, ReplyReader, compose_request};
 
-use super::cache::{Codec, Piece, Reply, Response, Verb, keep_error};
-use crate::recorder::{Fault, OrFault};
+use super::cache::{Asked, Codec, Piece, Read, Reply, Response, Verb, keep_error};
+use crate::recorder::Fault;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Redis {
@@ -49,15 +49,8 @@ impl Codec for Redis {
     }
 
     #[inline]
-    fn read(
-        &mut self,
-        reader: &mut ReplyReader,
-        verb: Verb,
-        _: &[u8],
-        bytes: &[u8],
-        error: &mut Vec<u8>,
-        mut sink: impl FnMut(Piece<'_>),
-    ) -> OrFault<Option<Response>> {
+    fn read(&mut self, asked: Asked<'_, ReplyReader>, bytes: &[u8], mut sink: impl FnMut(Piece<'_>)) -> Read {
+        let Asked { reader, verb, error, .. } = asked;
         let read = reader.read(bytes, |event| match event {
             Event::Value { bytes, .. } => sink(Piece::Length(bytes)),
             Event::Data(data) => sink(Piece::Data(data)),
