@@ -123,6 +123,96 @@ impl Step {
     pub(crate) fn reads_body(&self) -> bool {
         !matches!(self.body, Body::Rest { .. }) || !self.take.is_empty() || !self.expect.is_empty()
     }
+
+    /// Composes the request of the step. Fails if a value from a reply lacks the required type.
+    pub(crate) fn compose(
+        &self,
+        values: &mut Values,
+        (host, target): (&str, &str),
+        cookies: Option<String>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), String> {
+        let mut headers = vec![("Host", Cow::Borrowed(host))];
+        headers.extend(cookies.map(|cookies| ("Cookie", Cow::Owned(cookies))));
+        let body = match &self.body {
+            Body::Rest { body: None, .. } => Cow::default(),
+            Body::Rest { body: Some(body), .. } => match values.text(body) {
+                Cow::Borrowed(text) => text.as_bytes().into(),
+                Cow::Owned(text) => text.into_bytes().into(),
+            },
+            Body::Thrift { schema, method, arguments } => {
+                headers.push(("Content-Type", "application/x-thrift".into()));
+                headers.push(("Accept", "application/x-thrift".into()));
+                compose_thrift(schema, method, &values.value(arguments))?.into()
+            }
+            Body::Soap { schema, operation, arguments } => {
+                headers.push(("Content-Type", "text/xml; charset=utf-8".into()));
+                headers.push(("SOAPAction", format!("\"{}\"", operation.action).into()));
+                let composed = soap::compose_envelope(schema, &operation.input, &values.value(arguments));
+                composed.map_err(|error| error.to_string())?.into_bytes().into()
+            }
+        };
+        for (name, template) in &self.headers {
+            headers.retain(|header| !header.0.eq_ignore_ascii_case(name));
+            headers.push((name, values.text(template)));
+        }
+        wire::http1::compose_request(out, &self.method, target, &headers, &body, false)
+    }
+
+    pub(crate) fn judge(&self, values: &mut Values, answer: &Answer<'_>) -> OrFault<()> {
+        let &Answer { status, body, .. } = answer;
+        let unexpected = |right: &[u16]| (Fault::Status, study::validate_http::unexpected_status(status, right));
+        let said = match &self.body {
+            Body::Rest { status: right, .. } => {
+                if if right.is_empty() { !(200..=299).contains(&status) } else { !right.contains(&status) } {
+                    return Err(unexpected(right));
+                }
+                let is_read = |take: &Take| matches!(take.source, Source::Reply(_));
+                if self.take.iter().any(is_read) || !self.expect.is_empty() {
+                    codecs::json::parse(body).map_err(|error| (Fault::Body, format!("not valid JSON: {error}")))?
+                } else {
+                    Value::Null
+                }
+            }
+            Body::Thrift { .. } if status != 200 => return Err(unexpected(&[200])),
+            Body::Thrift { schema, method, .. } => thrift_reply(schema, method, body)?,
+            // A SOAP fault has status 500 (SOAP 1.1, section 6.2) and explains more than an unexpected status.
+            Body::Soap { .. } if status != 200 && status != 500 => return Err(unexpected(&[200])),
+            Body::Soap { schema, operation, .. } => match soap_reply(schema, operation, body)? {
+                _ if status != 200 => return Err(unexpected(&[200])),
+                value => value,
+            },
+        };
+        let wrong_value = |why: String| (Fault::Value, why);
+        for (path, words, given) in &self.expect {
+            let expected = values.value(given);
+            reply_values::expect(path, words, &expected, &said).map_err(wrong_value)?;
+        }
+        for Take { slot, source, is_optional, words } in &self.take {
+            let text =
+                |found: Option<&str>| found.map(Value::from).ok_or_else(|| format!("`{words}` is not in the response"));
+            let found = match source {
+                Source::Reply(path) => reply_values::extract(path, words, &said, &mut |count| values.pick(count)),
+                Source::Header(name) => text(
+                    cookies::fields(answer.head).find(|field| field.0.eq_ignore_ascii_case(name)).map(|field| field.1),
+                ),
+                Source::Cookie(name) => text(answer.cookies.get(name)),
+                Source::DecodedCookie(name) => {
+                    let cookie = answer.cookies.get(name);
+                    text(cookie.map(|cookie| study::validate_http::percent_decoded(cookie, false)).as_deref())
+                }
+                Source::Match(regex) => {
+                    let found = regex.captures(body).and_then(|found| found.get(1).or(found.get(0)));
+                    text(found.and_then(|found| std::str::from_utf8(found.as_bytes()).ok()))
+                }
+            };
+            values.slots[*slot] = match found {
+                Err(_) if *is_optional => Value::Null,
+                found => found.map_err(wrong_value)?,
+            };
+        }
+        Ok(())
+    }
 }
 
 #[derive(Debug)]
@@ -248,101 +338,6 @@ impl Program {
 
     pub(crate) fn kept_slots(&self) -> impl Iterator<Item = usize> {
         self.steps.iter().filter(|step| step.once).flat_map(|step| step.take.iter().map(|take| take.slot))
-    }
-
-    /// Composes the request of a step. Fails if a value from a reply lacks the required type.
-    pub(crate) fn compose(
-        &self,
-        step: &Step,
-        values: &mut Values,
-        (host, target): (&str, &str),
-        cookies: Option<String>,
-        out: &mut Vec<u8>,
-    ) -> Result<(), String> {
-        let mut headers = vec![("Host", Cow::Borrowed(host))];
-        headers.extend(cookies.map(|cookies| ("Cookie", Cow::Owned(cookies))));
-        let body = match &step.body {
-            Body::Rest { body, .. } => {
-                let text = body.as_ref().map(|body| values.text(body));
-                text.map_or(Cow::Borrowed(&[][..]), |text| match text {
-                    Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
-                    Cow::Owned(text) => Cow::Owned(text.into_bytes()),
-                })
-            }
-            Body::Thrift { schema, method, arguments } => {
-                headers.push(("Content-Type", "application/x-thrift".into()));
-                headers.push(("Accept", "application/x-thrift".into()));
-                let arguments = values.value(arguments);
-                compose_thrift(schema, method, &arguments)?.into()
-            }
-            Body::Soap { schema, operation, arguments } => {
-                headers.push(("Content-Type", "text/xml; charset=utf-8".into()));
-                headers.push(("SOAPAction", format!("\"{}\"", operation.action).into()));
-                let arguments = values.value(arguments);
-                let composed = soap::compose_envelope(schema, &operation.input, &arguments);
-                composed.map_err(|error| error.to_string())?.into_bytes().into()
-            }
-        };
-        for (name, template) in &step.headers {
-            headers.retain(|header| !header.0.eq_ignore_ascii_case(name));
-            headers.push((name, values.text(template)));
-        }
-        wire::http1::compose_request(out, &step.method, target, &headers, &body, false)
-    }
-
-    pub(crate) fn judge(&self, step: &Step, values: &mut Values, answer: &Answer<'_>) -> OrFault<()> {
-        let &Answer { status, body, .. } = answer;
-        let unexpected = |right: &[u16]| (Fault::Status, study::validate_http::unexpected_status(status, right));
-        let said = match &step.body {
-            Body::Rest { status: right, .. } => {
-                if if right.is_empty() { !(200..=299).contains(&status) } else { !right.contains(&status) } {
-                    return Err(unexpected(right));
-                }
-                let is_read = |take: &Take| matches!(take.source, Source::Reply(_));
-                if step.take.iter().any(is_read) || !step.expect.is_empty() {
-                    codecs::json::parse(body).map_err(|error| (Fault::Body, format!("not valid JSON: {error}")))?
-                } else {
-                    Value::Null
-                }
-            }
-            Body::Thrift { .. } if status != 200 => return Err(unexpected(&[200])),
-            Body::Thrift { schema, method, .. } => thrift_reply(schema, method, body)?,
-            // A SOAP fault has status 500 (SOAP 1.1, section 6.2) and explains more than an unexpected status.
-            Body::Soap { .. } if status != 200 && status != 500 => return Err(unexpected(&[200])),
-            Body::Soap { schema, operation, .. } => match soap_reply(schema, operation, body)? {
-                _ if status != 200 => return Err(unexpected(&[200])),
-                value => value,
-            },
-        };
-        let wrong_value = |why: String| (Fault::Value, why);
-        for (path, words, given) in &step.expect {
-            let expected = values.value(given);
-            reply_values::expect(path, words, &expected, &said).map_err(wrong_value)?;
-        }
-        for Take { slot, source, is_optional, words } in &step.take {
-            let text =
-                |found: Option<&str>| found.map(Value::from).ok_or_else(|| format!("`{words}` is not in the response"));
-            let found = match source {
-                Source::Reply(path) => reply_values::extract(path, words, &said, &mut |count| values.pick(count)),
-                Source::Header(name) => text(
-                    cookies::fields(answer.head).find(|field| field.0.eq_ignore_ascii_case(name)).map(|field| field.1),
-                ),
-                Source::Cookie(name) => text(answer.cookies.get(name)),
-                Source::DecodedCookie(name) => {
-                    let cookie = answer.cookies.get(name);
-                    text(cookie.map(|cookie| study::validate_http::percent_decoded(cookie, false)).as_deref())
-                }
-                Source::Match(regex) => {
-                    let found = regex.captures(body).and_then(|found| found.get(1).or(found.get(0)));
-                    text(found.and_then(|found| std::str::from_utf8(found.as_bytes()).ok()))
-                }
-            };
-            values.slots[*slot] = match found {
-                Err(_) if *is_optional => Value::Null,
-                found => found.map_err(wrong_value)?,
-            };
-        }
-        Ok(())
     }
 }
 

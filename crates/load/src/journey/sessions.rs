@@ -190,7 +190,7 @@ impl Plan {
             // First calls of later sessions differ only in numbers and random characters.
             let mut session = plan.session(index, 0);
             let first = plan.first_url(&mut session);
-            plan.compose(&mut session, "", "/", None, &mut Vec::new()).map_err(|(_, why)| vec![why])?;
+            plan.compose(&mut session, ("", "", "/"), &mut Vec::new()).map_err(|(_, why)| vec![why])?;
             let first = first.map_err(|(_, why)| vec![why])?;
             if !journey.has_fixed_server(0) || !plan.learns && !journey.calls_origin_of(&first) {
                 return Err(vec![format!(
@@ -284,18 +284,12 @@ impl Plan {
         known_servers::endpoint(&session.values.text(&self.program(session).steps[0].url)).map_err(wrong)
     }
 
-    fn compose(
-        &self,
-        session: &mut Session,
-        host: &str,
-        target: &str,
-        cookies: Option<String>,
-        out: &mut Vec<u8>,
-    ) -> OrFault<()> {
-        let program = self.program(session);
+    /// Composes the request of a session to the host `name`, whose field `Host` is `host`.
+    fn compose(&self, session: &mut Session, (name, host, path): (&str, &str, &str), out: &mut Vec<u8>) -> OrFault<()> {
         out.clear();
-        let composed = program.compose(&program.steps[session.step], &mut session.values, (host, target), cookies, out);
-        composed.map_err(wrong)?;
+        let cookies = session.cookies.header(name, path);
+        let step = &self.program(session).steps[session.step];
+        step.compose(&mut session.values, (host, path), cookies, out).map_err(wrong)?;
         let is_short = out.len() <= MESSAGE_BYTES_MAX;
         if is_short { Ok(()) } else { Err(wrong(format!("a request above {MESSAGE_BYTES_MAX} bytes"))) }
     }
@@ -515,7 +509,7 @@ impl<const HTTP2: bool> Sessions<HTTP2> {
         let program = self.plan.program(session);
         session.cookies.store(head, &self.servers.get(session.server).host, target_of(request));
         let answer = Answer { status, head, body, cookies: &session.cookies };
-        program.judge(&program.steps[session.step], &mut session.values, &answer)
+        program.steps[session.step].judge(&mut session.values, &answer)
     }
 
     /// Composes the next call of a session, or the resolver query that must precede it.
@@ -534,8 +528,7 @@ impl<const HTTP2: bool> Sessions<HTTP2> {
             };
             if let Some(target) = url.strip_prefix(&**origin).filter(is_plain) {
                 session.server = server;
-                let cookies = session.cookies.header(&own.host, target);
-                return plan.compose(session, host, target, cookies, out);
+                return plan.compose(session, (&own.host, host, target), out);
             }
         }
         let endpoint = known_servers::endpoint(&url).map_err(wrong)?;
@@ -558,8 +551,7 @@ impl<const HTTP2: bool> Sessions<HTTP2> {
     }
 
     fn compose(&self, session: &mut Session, endpoint: &Url, out: &mut Vec<u8>) -> OrFault<()> {
-        let cookies = session.cookies.header(&endpoint.host, &endpoint.target);
-        self.plan.compose(session, &endpoint.host_field(), &endpoint.target, cookies, out)
+        self.plan.compose(session, (&endpoint.host, &endpoint.host_field(), &endpoint.target), out)
     }
 
     /// Takes the server of the next call from the resolver's response and composes the call.
