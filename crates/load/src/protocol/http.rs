@@ -98,10 +98,11 @@ impl Http {
         }
     }
 
-    fn judge(&mut self, stream: &mut Stream, response: http1::Response, sent: Sent) -> Option<Fault> {
+    fn answered(&mut self, stream: &mut Stream, sent: Sent, response: http1::Response, used: usize) -> Parsed {
         self.last = Last { first_at: std::mem::take(&mut stream.first_at), bytes: response.body_bytes };
-        let asked = self.mix.asked(sent);
-        self.expectation.judge(&mut stream.body, asked, sent, response.status, response.body_bytes)
+        let http1::Response { status, body_bytes, keep_alive, .. } = response;
+        let fault = self.expectation.judge(&mut stream.body, self.mix.asked(sent), sent, status, body_bytes);
+        Parsed::Answer { used, fault, status, last: !keep_alive, seen: CacheOutcome::NOTHING }
     }
 
     #[cold]
@@ -167,27 +168,14 @@ impl Protocol for Http {
         let (expectation, is_checked) = (&self.expectation, self.expectation.checks_whole(sent));
         match reader.read(&mut self.memo, asked, bytes, |piece| expectation.compare(body, is_checked, piece)) {
             Ok(None) => Parsed::More,
-            Ok(Some((used, response))) => {
-                let fault = self.judge(stream, response, sent);
-                Parsed::Answer {
-                    used,
-                    fault,
-                    status: response.status,
-                    last: !response.keep_alive,
-                    seen: CacheOutcome::NOTHING,
-                }
-            }
+            Ok(Some((used, response))) => self.answered(stream, sent, response, used),
             Err(error) => self.broken(error),
         }
     }
 
     fn end(&mut self, stream: &mut Stream, sent: Sent) -> Parsed {
         match stream.reader.end() {
-            Ok(Some(response)) => {
-                let fault = self.judge(stream, response, sent);
-                let seen = CacheOutcome::NOTHING;
-                Parsed::Answer { used: 0, fault, status: response.status, last: true, seen }
-            }
+            Ok(Some(response)) => self.answered(stream, sent, response, 0),
             Ok(None) => {
                 self.expectation.note(None);
                 Parsed::Broken(Fault::Closed)
