@@ -5,8 +5,7 @@ use stats::Histogram;
 use stats::random::mix;
 use study::record::{CacheCounts, LoggedRequest, SLOWEST_MAX, SlowResponse, keep_slowest};
 
-use crate::cache_outcome::{CacheOutcome, Class};
-use crate::http2_response_overhead::StreamFacts;
+use crate::protocol::{CacheOutcome, Class, StreamFacts};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
