@@ -51,21 +51,15 @@ pub struct Operation {
     pub new: bool,
 }
 
+/// Distribution of the ranks of keys or, if the population grows, of the ages of reused keys. A growing `Zipf` draws ages
+/// below a power of two and rejects ages that do not exist.
 #[derive(Clone, Debug)]
 enum Choice {
     Uniform,
-    Zipf(ZipfRanks),
-    HotSet { keys: u64, share: f64 },
-    Loop { next: u64 },
-    Growing(Age),
-}
-
-/// Distribution of the ages of reused keys. `Zipf` draws ages below a power of two and rejects ages that do not exist.
-#[derive(Clone, Debug)]
-enum Age {
-    Uniform,
     LogUniform,
     Zipf { law: Zipf, ranks: ZipfRanks },
+    HotSet { keys: u64, share: f64 },
+    Loop { next: u64 },
 }
 
 /// An endless stream of the operations of one partition.
@@ -73,6 +67,8 @@ enum Age {
 pub struct Stream {
     rng: Rng,
     choice: Choice,
+    /// Whether new keys join the population and are reused.
+    grows: bool,
     kinds: [u64; 3],
     reuse: f64,
     one_hit: f64,
@@ -120,22 +116,21 @@ impl Stream {
         checked(workload)?;
         let (keys, operations) = (&workload.keys, &workload.operations);
         let (partition, partitions) = (u64::from(partition), u64::from(partitions));
-        let choice = match (keys.reuse, keys.popularity) {
-            (Some(_), Popularity::Zipf { exponent }) => {
-                let law = Zipf::new(1, exponent);
-                Choice::Growing(Age::Zipf { law, ranks: ZipfRanks::new(law) })
+        let grows = keys.reuse.is_some();
+        let choice = match keys.popularity {
+            Popularity::Zipf { exponent } => {
+                let law = Zipf::new(if grows { 1 } else { keys.count }, exponent);
+                Choice::Zipf { law, ranks: ZipfRanks::new(law) }
             }
-            (Some(_), Popularity::Recency) => Choice::Growing(Age::LogUniform),
-            (Some(_), _) => Choice::Growing(Age::Uniform),
-            (None, Popularity::Zipf { exponent }) => Choice::Zipf(ZipfRanks::new(Zipf::new(keys.count, exponent))),
-            (None, Popularity::HotSet { keys, share }) => Choice::HotSet { keys, share },
-            (None, Popularity::Loop) => Choice::Loop { next: partition % keys.count },
-            (None, Popularity::Uniform | Popularity::Recency) => Choice::Uniform,
+            Popularity::Recency if grows => Choice::LogUniform,
+            Popularity::HotSet { keys, share } if !grows => Choice::HotSet { keys, share },
+            Popularity::Loop if !grows => Choice::Loop { next: partition % keys.count },
+            _ => Choice::Uniform,
         };
         let total = operations.total();
         let up_to =
             [operations.get, operations.get + operations.set, operations.get + operations.set + operations.delete];
-        let scattered = keys.reuse.is_none() && !keys.neighbours_hot && !matches!(keys.popularity, Popularity::Loop);
+        let scattered = !grows && !keys.neighbours_hot && !matches!(keys.popularity, Popularity::Loop);
         let mut sum = 0.0;
         let ttl = workload.ttl.iter().map(|ttl| {
             sum += ttl.share;
@@ -146,6 +141,7 @@ impl Stream {
         Ok(Stream {
             rng: Rng::stream(seed, partition),
             choice,
+            grows,
             // The cast saturates, so a share of 1 is fine.
             kinds: up_to.map(|weight| (weight / total * 18_446_744_073_709_551_616.0) as u64),
             reuse: keys.reuse.unwrap_or(1.0),
@@ -206,7 +202,7 @@ impl Stream {
 
     /// Popularity rank of a key of a fixed population, from 0; `None` for keys created later.
     pub fn rank_of(&self, key: u64) -> Option<u64> {
-        let fixed = key < self.population && !matches!(self.choice, Choice::Growing(_));
+        let fixed = key < self.population && !self.grows;
         fixed.then(|| self.permutation.map_or(key, |permutation| permutation.invert(key)))
     }
 
@@ -218,7 +214,7 @@ impl Stream {
             self.made_once += 1;
             return (key, true);
         }
-        if matches!(self.choice, Choice::Growing(_)) {
+        if self.grows {
             return self.growing();
         }
         if self.shift_left == 0 {
@@ -229,8 +225,8 @@ impl Stream {
         self.shift_left -= 1;
         let n = self.population;
         let rank = match &mut self.choice {
-            Choice::Uniform | Choice::Growing(_) => self.rng.below(n),
-            Choice::Zipf(zipf) => zipf.sample(&mut self.rng),
+            Choice::Uniform | Choice::LogUniform => self.rng.below(n),
+            Choice::Zipf { ranks, .. } => ranks.sample(&mut self.rng),
             Choice::HotSet { keys, share } => {
                 if self.rng.unit_f64() < *share {
                     self.rng.below(*keys)
@@ -255,8 +251,8 @@ impl Stream {
             return (key, true);
         }
         let age = match &mut self.choice {
-            Choice::Growing(Age::LogUniform) => log_uniform_age(earlier, &mut self.rng) - 1,
-            Choice::Growing(Age::Zipf { law, ranks }) => {
+            Choice::LogUniform => log_uniform_age(earlier, &mut self.rng) - 1,
+            Choice::Zipf { law, ranks } => {
                 if law.n < earlier {
                     *law = Zipf::new(earlier.next_power_of_two(), law.exponent);
                     *ranks = ZipfRanks::new(*law);
