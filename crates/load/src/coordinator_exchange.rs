@@ -78,7 +78,7 @@ impl<'a> PhaseTracker<'a> {
             live.slowest.clone_from(&recorder.slowest.responses);
             for slice in &recorder.slices[live.windows.len()..] {
                 let sum_ns = slice.latency.sum() as f64;
-                live.windows.push((sum_ns, slice.timed as f64));
+                live.windows.push((sum_ns, slice.latency.len() as f64));
                 live.latencies.sum_ns += sum_ns;
                 slice.latency.classify(&LATENCY_BOUNDS_NS, &mut live.latencies.counts);
             }

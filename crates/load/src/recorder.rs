@@ -83,9 +83,8 @@ impl Default for CompletedSessions {
 #[derive(Clone, Debug)]
 pub(crate) struct Slice {
     pub(crate) errors: u64,
-    /// Number of valid responses, and number of responses with a latency.
+    /// Number of valid responses.
     pub(crate) valid: u64,
-    pub(crate) timed: u64,
     pub(crate) latency: Histogram,
 }
 
@@ -525,7 +524,7 @@ impl Recorder {
         let latency = self.window.listed();
         let errors = std::mem::take(&mut self.window_errors);
         let late = std::mem::take(&mut self.window_late);
-        self.slices.push(Slice { errors, valid: self.window.len() - late, timed: self.window.len(), latency });
+        self.slices.push(Slice { errors, valid: self.window.len() - late, latency });
         self.window.reset();
     }
 }
