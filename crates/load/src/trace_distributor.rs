@@ -380,28 +380,26 @@ pub(crate) struct Tape {
 impl Tape {
     pub(crate) fn available(&mut self, wanted: u32) -> u32 {
         while self.ahead.len() < wanted as usize && !self.ended {
-            match self.from.try_recv() {
-                Ok(batch) => self.ahead.extend(batch),
-                Err(TryRecvError::Disconnected) => self.end(),
+            let batch = match self.from.try_recv() {
                 Err(TryRecvError::Empty) => {
                     // The trace is read more slowly than it is replayed, so wait; the record reports the delay.
                     let began = net::thread_and_process::monotonic_ns();
-                    match self.from.recv() {
-                        Ok(batch) => self.ahead.extend(batch),
-                        Err(_) => self.end(),
-                    }
-                    self.seen
-                        .stalled_ns
-                        .fetch_add(net::thread_and_process::monotonic_ns().saturating_sub(began), Relaxed);
+                    let batch = self.from.recv().ok();
+                    let stalled_ns = net::thread_and_process::monotonic_ns().saturating_sub(began);
+                    self.seen.stalled_ns.fetch_add(stalled_ns, Relaxed);
+                    batch
+                }
+                batch => batch.ok(),
+            };
+            match batch {
+                Some(batch) => self.ahead.extend(batch),
+                None => {
+                    self.ended = true;
+                    self.seen.ended.store(true, Relaxed);
                 }
             }
         }
         wanted.min(self.ahead.len() as u32)
-    }
-
-    fn end(&mut self) {
-        self.ended = true;
-        self.seen.ended.store(true, Relaxed);
     }
 
     /// Time of the next operation, ns after the trace's first one; `None` at the end.
