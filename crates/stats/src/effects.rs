@@ -282,23 +282,21 @@ struct Fitted {
 }
 
 fn fit(data: &[Datum], points: usize, blocked: bool) -> Fitted {
-    let mut members = BTreeMap::<u32, Vec<usize>>::new();
-    for (index, datum) in data.iter().enumerate() {
-        members.entry(if blocked { datum.block } else { 0 }).or_default().push(index);
-    }
+    let mut members = BTreeMap::<u32, Vec<&Datum>>::new();
     let mut normal = Matrix::zero(points);
     let mut right = vec![0.0; points];
     for datum in data {
+        members.entry(if blocked { datum.block } else { 0 }).or_default().push(datum);
         *normal.at(datum.point, datum.point) += 1.0;
         right[datum.point] += datum.value;
     }
     for members in members.values() {
         let size = members.len() as f64;
-        let sum = members.iter().map(|&index| data[index].value).sum::<f64>();
-        for &a in members {
-            right[data[a].point] -= sum / size;
-            for &b in members {
-                *normal.at(data[a].point, data[b].point) -= 1.0 / size;
+        let sum = members.iter().map(|datum| datum.value).sum::<f64>();
+        for a in members {
+            right[a.point] -= sum / size;
+            for b in members {
+                *normal.at(a.point, b.point) -= 1.0 / size;
             }
         }
     }
@@ -310,7 +308,7 @@ fn fit(data: &[Datum], points: usize, blocked: bool) -> Fitted {
     let means = means.collect::<Vec<f64>>();
     let mut residual = 0.0;
     for members in members.values() {
-        let rests = members.iter().map(|&index| data[index].value - means[data[index].point]).collect::<Vec<_>>();
+        let rests = members.iter().map(|datum| datum.value - means[datum.point]).collect::<Vec<_>>();
         let middle = rests.iter().sum::<f64>() / rests.len() as f64;
         residual += rests.iter().map(|rest| (rest - middle).powi(2)).sum::<f64>();
     }
