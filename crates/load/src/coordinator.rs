@@ -144,6 +144,15 @@ impl Control {
         taken
     }
 
+    fn all(&self, flag: fn(&Gauge) -> &AtomicBool) -> bool {
+        self.gauges.iter().all(|gauge| flag(gauge).load(Acquire))
+    }
+
+    /// Latest end of a request of workers that may send no more, ns; 0 without any.
+    fn last_answer(&self) -> Nanos {
+        self.gauges.iter().map(|gauge| gauge.last_answer.load(Relaxed)).max().unwrap_or(0)
+    }
+
     fn sum(&self, value: impl Fn(&Gauge) -> u64) -> u64 {
         self.gauges.iter().map(value).sum()
     }
@@ -293,8 +302,7 @@ impl<'a> Coordinator<'a> {
         let patience = self.spec.timeout_ns.saturating_mul(QUIET_TIMEOUTS).saturating_add(gaps_ns);
         let quiet = now.saturating_sub(self.quiet.since);
         // Some requests may time out after the last send, while the responses to others are still in transit.
-        let all_sent = || self.control.gauges.iter().all(|gauge| gauge.all_sent.load(Relaxed));
-        let is_vain = in_vain > self.quiet.in_vain || in_vain > 0 && all_sent();
+        let is_vain = in_vain > self.quiet.in_vain || in_vain > 0 && self.control.all(|gauge| &gauge.all_sent);
         (is_vain && quiet >= patience).then_some(quiet)
     }
 
@@ -310,7 +318,7 @@ impl<'a> Coordinator<'a> {
             }
             return self.measured(now, "interrupted".to_owned());
         }
-        if self.control.gauges.iter().all(|gauge| gauge.exhausted.load(Acquire)) && self.started < now {
+        if self.control.all(|gauge| &gauge.exhausted) && self.started < now {
             return self.input_ended(now);
         }
         match self.state {
@@ -324,16 +332,15 @@ impl<'a> Coordinator<'a> {
 
     /// Ends the load, under every stop rule, at the end of a trace or of a file that is not repeated.
     fn input_ended(&mut self, now: Nanos) -> Option<Outcome> {
-        let last = self.control.gauges.iter().map(|gauge| gauge.last_answer.load(Relaxed)).max();
-        let last = last.unwrap_or(now).max(self.from.saturating_add(1));
+        let last = self.control.last_answer().max(self.from.saturating_add(1));
         if !matches!(self.state, State::Measuring) || now <= self.from {
             return self.end(now, Outcome::InputEnded);
         }
         let rest = match self.spec.stop {
-            Stop::Requests { requests, .. } if !self.control.gauges.iter().all(|gauge| gauge.drained.load(Acquire)) => {
-                format!(", before {requests} requests")
+            Stop::Requests { requests, .. } if self.control.all(|gauge| &gauge.drained) => {
+                return self.measured(last, format!("{requests} requests"));
             }
-            Stop::Requests { requests, .. } => return self.measured(last, format!("{requests} requests")),
+            Stop::Requests { requests, .. } => format!(", before {requests} requests"),
             _ => String::new(),
         };
         let input = if matches!(self.spec.target, Target::Cache { .. }) { "the trace" } else { SENT_ONCE };
@@ -397,7 +404,7 @@ impl<'a> Coordinator<'a> {
             Warmup::DurationNs(_) => return None,
         };
         let done = if matches!(self.spec.target, Target::Cache { .. }) {
-            self.control.gauges.iter().all(|gauge| gauge.rested.load(Acquire))
+            self.control.all(|gauge| &gauge.rested)
         } else {
             self.control.sum(|gauge| gauge.warmup_requests.load(Relaxed)) >= wanted
         };
@@ -455,26 +462,26 @@ impl<'a> Coordinator<'a> {
         if now < self.from {
             return None;
         }
-        match self.spec.stop {
+        let rule = match self.spec.stop {
             Stop::Duration { duration_ns } => {
-                (now >= self.deadline).then(|| self.measured(self.deadline, words_of_duration(duration_ns)))?
+                return (now >= self.deadline).then(|| self.measured(self.deadline, words_of_duration(duration_ns)))?;
             }
             Stop::Requests { requests, .. } => {
-                if self.control.gauges.iter().all(|gauge| gauge.drained.load(Acquire)) {
-                    let last = self.control.gauges.iter().map(|gauge| gauge.last_answer.load(Relaxed)).max();
-                    return self.measured(last.unwrap_or(now).max(self.from + 1), format!("{requests} requests"));
+                if self.control.all(|gauge| &gauge.drained) {
+                    let last = self.control.last_answer().max(self.from + 1);
+                    return self.measured(last, format!("{requests} requests"));
                 }
                 if let Some(quiet_ns) = self.in_vain_for(now) {
                     let quiet = format!("{:.1} s", quiet_ns as f64 / 1e9);
                     return self.measured(now, format!("requests: gave up, no response for {quiet}"));
                 }
-                self.at_deadline(now, "requests")
+                "requests"
             }
             Stop::Interval { relative, level, .. } => {
                 if let Some(reason) = self.narrow_enough(relative, level) {
                     return self.measured(now, reason);
                 }
-                self.at_deadline(now, "interval")
+                "interval"
             }
             Stop::Volley { .. } => {
                 if let Some((samples, last)) = round_done(self.control)
@@ -486,12 +493,9 @@ impl<'a> Coordinator<'a> {
                     let at = if matches!(next, Next::Done(_)) { last } else { now };
                     return self.next_round(next, at);
                 }
-                self.at_deadline(now, "volley")
+                "volley"
             }
-        }
-    }
-
-    fn at_deadline(&mut self, now: Nanos, rule: &str) -> Option<Outcome> {
+        };
         (now >= self.deadline).then(|| {
             let reason = format!("{rule}: not met within {}", words_of_duration(self.deadline - self.from));
             self.measured(self.deadline.max(self.from + 1), reason)
@@ -569,11 +573,6 @@ fn round_done(control: &Control) -> Option<(Vec<Moments>, Nanos)> {
     if control.gauges.iter().any(|gauge| gauge.round_done.load(Acquire) != round) {
         return None;
     }
-    let mut samples = Vec::new();
-    let mut last = 0;
-    for gauge in &control.gauges {
-        last = last.max(gauge.last_answer.load(Relaxed));
-        samples.append(&mut gauge.live().rounds);
-    }
-    Some((samples, last))
+    let samples = control.gauges.iter().flat_map(|gauge| std::mem::take(&mut gauge.live().rounds)).collect();
+    Some((samples, control.last_answer()))
 }
