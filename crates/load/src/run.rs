@@ -161,14 +161,10 @@ pub fn run_with_events(
         });
         let coordinator = Coordinator::new(spec, control, gate, net::thread_and_process::monotonic_ns());
         let finished = run_workers(coordinator, control, &address_text, tell, (abort, failed), jobs);
-        let dealt = match reading {
-            None => Ok(()),
-            Some(Err(source)) => Err(kernel("start the thread that reads the trace", source)),
-            Some(Ok(thread)) => thread
-                .join()
-                .map_err(|_| LoadError::Panicked(workers))
-                .and_then(|dealt| dealt.map_err(LoadError::Trace)),
-        };
+        let dealt = reading.map_or(Ok(()), |thread| {
+            let thread = thread.map_err(|source| kernel("start the thread that reads the trace", source))?;
+            thread.join().map_err(|_| LoadError::Panicked(workers))?.map_err(LoadError::Trace)
+        });
         (finished, dealt)
     });
     dealt?;

@@ -2,7 +2,8 @@
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+/// All characters except the unreserved ones. Source: RFC 3986, section 2.3.
+pub(crate) const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Escape {
@@ -81,7 +82,7 @@ pub(crate) fn push(out: &mut String, text: &str, escape: Escape) {
             text.chars().for_each(|char| push_json(out, char));
             out.push('"');
         }
-        // Escape every byte that is not unreserved (RFC 3986, section 2.3). In forms, `%20` means the same as `+`.
+        // In forms, `%20` means the same as `+`.
         Escape::Percent => out.extend(utf8_percent_encode(text, RESERVED)),
         // RFC 9110, section 5.6.4: quoted strings.
         Escape::Quoted => {

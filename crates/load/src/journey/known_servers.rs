@@ -4,13 +4,14 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 
 use codecs::value::Value;
+use percent_encoding::utf8_percent_encode;
 use study::spec::{Protocol, Tls};
 use study::url::{self, Url};
 
 use crate::recorder::{Fault, OrFault};
 use crate::run::resolve;
 use crate::server_endpoint::Server;
-use crate::template_escaping::{self, Escape};
+use crate::template_escaping::RESERVED;
 use crate::tls::{Alpn, Connector};
 use crate::worker_threads::LoadError;
 
@@ -101,9 +102,7 @@ pub(crate) fn endpoint(text: &str) -> Result<Url, String> {
 
 /// Path and query of the request to a resolver about `url`.
 pub(crate) fn question(url: &str) -> String {
-    let mut target = "/resolve?endpoint=".to_owned();
-    template_escaping::push(&mut target, url, Escape::Percent);
-    target
+    format!("/resolve?endpoint={}", utf8_percent_encode(url, RESERVED))
 }
 
 /// Parses `{"address": "ip:port"}`, with `"tls"` if it differs from the URL, into the address and whether it uses TLS.
