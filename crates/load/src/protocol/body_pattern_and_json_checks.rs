@@ -22,7 +22,8 @@ pub(super) struct Checks {
     /// Average number of responses per checked response.
     one_in: u64,
     key: u64,
-    body: Option<Varied>,
+    /// Expected body with values; a body without values is compared as it arrives.
+    pub(super) body: Option<Varied>,
     json: Vec<(JsonPath, Varied)>,
     matches: Option<Regex>,
     length: Option<RangeInclusive<u64>>,
@@ -30,7 +31,7 @@ pub(super) struct Checks {
 
 impl Checks {
     /// Prepares the checks. `None` if nothing needs the whole body.
-    pub(super) fn new(expect: &Expect, seed: u64, values: &mut Values<'_>) -> Result<Option<Self>, Vec<String>> {
+    pub(super) fn new(expect: &Expect, values: &mut Values<'_>) -> Result<Option<Self>, Vec<String>> {
         let mut mistakes = Vec::new();
         let varied =
             expect.body.as_deref().and_then(|body| std::str::from_utf8(body).ok()).filter(|body| has_values(body));
@@ -53,12 +54,7 @@ impl Checks {
         }
         let is_needed = body.is_some() || !json.is_empty() || matches.is_some() || length.is_some();
         let one_in = u64::from(expect.check_one_in.max(1));
-        Ok(is_needed.then_some(Self { one_in, key: mix(seed ^ 0xc4ec), body, json, matches, length }))
-    }
-
-    /// Whether the checks compare the body with a string that contains values.
-    pub(super) fn has_body(&self) -> bool {
-        self.body.is_some()
+        Ok(is_needed.then_some(Self { one_in, key: mix(values.seed ^ 0xc4ec), body, json, matches, length }))
     }
 
     /// Whether the response to this request is checked. Equal seeds select the same requests.
@@ -137,7 +133,7 @@ mod tests {
     fn checks(edit: impl FnOnce(&mut Expect)) -> Result<Option<Checks>, Vec<String>> {
         let mut expect = Expect::default();
         edit(&mut expect);
-        Checks::new(&expect, 1, &mut Values::new("", 1))
+        Checks::new(&expect, &mut Values::new("", 1))
     }
 
     fn json(path: &str, expected: &str, body: &str) -> Option<String> {

@@ -68,7 +68,7 @@ impl Http {
             }
         }
         let expectation = Expectation::new(expect, requests, &mut values).map_err(|found| mistakes.extend(found));
-        let mix = Mix::new(requests, values.requests_max()).map_err(|mistake| mistakes.push(mistake));
+        let mix = Mix::new(requests, values.requests_max).map_err(|mistake| mistakes.push(mistake));
         let (Ok(expectation), Ok(mix), true) = (expectation, mix, mistakes.is_empty()) else { return Err(mistakes) };
         Ok(Self {
             requests: composed.into(),

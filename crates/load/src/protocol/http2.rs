@@ -165,7 +165,7 @@ impl Http2 {
             }
         }
         let expectation = Expectation::new(expect, requests, &mut values).map_err(|found| mistakes.extend(found));
-        let mix = Mix::new(requests, values.requests_max()).map_err(|mistake| mistakes.push(mistake));
+        let mix = Mix::new(requests, values.requests_max).map_err(|mistake| mistakes.push(mistake));
         let (Ok(expectation), Ok(mix), true) = (expectation, mix, mistakes.is_empty()) else { return Err(mistakes) };
         Ok(Self {
             requests: composed.into(),
@@ -233,7 +233,7 @@ impl Http2 {
         if stream.table == TableUse::Fill {
             stream.table = TableUse::Refer;
         }
-        let (is_grpc, in_turn) = (self.expectation.is_grpc(), self.in_turn);
+        let (is_grpc, in_turn) = (self.expectation.is_grpc, self.in_turn);
         let body = body.split_at(if in_turn { message_bytes(body) } else { body.len() });
         let exchange = Exchange { sent, grpc: None, messages: Messages::default(), body: Body::default() };
         // gRPC over HTTP2: a request without messages ends with an empty DATA frame.
@@ -268,11 +268,11 @@ impl Replies for Http2 {
     #[inline]
     fn reads_head(&self, ends: bool) -> bool {
         // A gRPC response without messages has its status in the head.
-        ends && self.expectation.is_grpc()
+        ends && self.expectation.is_grpc
     }
 
     fn field(&mut self, request: &mut Exchange, name: &[u8], value: &[u8], _: bool) {
-        if self.expectation.is_grpc() {
+        if self.expectation.is_grpc {
             read_grpc_trailer(&mut request.grpc, name, value);
         }
     }
@@ -281,7 +281,7 @@ impl Replies for Http2 {
     fn data(&mut self, open: &mut Open<Exchange>, piece: &[u8], at: Nanos) -> bool {
         let Exchange { sent, messages, body, .. } = &mut open.request;
         self.expectation.compare(body, self.expectation.checks_whole(*sent), piece);
-        if !self.expectation.is_grpc() {
+        if !self.expectation.is_grpc {
             return false;
         }
         let before = messages.count;

@@ -16,7 +16,7 @@ pub(crate) struct Expectation {
     statuses: Option<Vec<u16>>,
     body: Option<Vec<u8>>,
     checks: Option<Arc<Checks>>,
-    is_grpc: bool,
+    pub(super) is_grpc: bool,
     /// The method of each request in the mix, to check messages as JSON; empty without a schema.
     methods: Arc<[grpc::Method]>,
     problem: Option<Problem>,
@@ -44,7 +44,7 @@ pub(super) struct Body {
 
 impl Expectation {
     pub(super) fn new(expect: &Expect, requests: &[HttpRequest], values: &mut Values<'_>) -> Result<Self, Vec<String>> {
-        let checks = Checks::new(expect, values.seed(), values)?;
+        let checks = Checks::new(expect, values)?;
         let methods = expect.grpc_schema.as_ref().map_or(Ok(Vec::new()), |set| {
             let schema = grpc::Schema::decode(set)?;
             requests.iter().map(|request| schema.method(&request.target)).collect()
@@ -52,7 +52,7 @@ impl Expectation {
         Ok(Self {
             statuses: expect.status.clone(),
             // A body with values is compared as a whole, by `checks`.
-            body: expect.body.clone().filter(|_| checks.as_ref().is_none_or(|checks| !checks.has_body())),
+            body: expect.body.clone().filter(|_| checks.as_ref().is_none_or(|checks| checks.body.is_none())),
             checks: checks.map(Arc::new),
             is_grpc: expect.grpc,
             methods: methods.map_err(|error: String| vec![error])?.into(),
@@ -118,11 +118,6 @@ impl Expectation {
             return self.problem.as_ref().map(|_| Fault::Body);
         }
         None
-    }
-
-    #[inline]
-    pub(super) fn is_grpc(&self) -> bool {
-        self.is_grpc
     }
 
     fn accepts(&self, status: u16) -> bool {

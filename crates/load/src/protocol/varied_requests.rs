@@ -59,10 +59,11 @@ struct Value {
 pub(crate) struct Values<'a> {
     /// Directory of CSV files; empty for the working directory.
     directory: &'a str,
-    seed: u64,
+    pub(super) seed: u64,
     known: Vec<(String, Escape, Arc<Value>)>,
-    /// Number of rows in the shortest file whose rows are sent once; `None` without such a file.
-    rows_once: Option<u64>,
+    /// Number of requests for which the values suffice, which is the number of rows in the shortest file whose rows are
+    /// sent once; `None` without such a file.
+    pub(super) requests_max: Option<u64>,
     /// Whether to check files without keeping their rows. Requests then cannot be sent.
     pub(crate) only_checks: bool,
 }
@@ -311,16 +312,7 @@ impl Varied {
 
 impl<'a> Values<'a> {
     pub(crate) fn new(directory: &'a str, seed: u64) -> Self {
-        Self { directory, seed, known: Vec::new(), rows_once: None, only_checks: false }
-    }
-
-    pub(crate) fn seed(&self) -> u64 {
-        self.seed
-    }
-
-    /// Number of requests for which the values suffice; `None` if they never end.
-    pub(crate) fn requests_max(&self) -> Option<u64> {
-        self.rows_once
+        Self { directory, seed, known: Vec::new(), requests_max: None, only_checks: false }
     }
 
     fn value(&mut self, text: &str, field: Field, escape: Escape, in_header: bool) -> Result<Arc<Value>, String> {
@@ -376,7 +368,7 @@ impl<'a> Values<'a> {
                 table.ends.shrink_to_fit();
                 if order == RowOrder::Once {
                     let rows = table.ends.len() as u64;
-                    self.rows_once = Some(self.rows_once.map_or(rows, |least| least.min(rows)));
+                    self.requests_max = Some(self.requests_max.map_or(rows, |least| least.min(rows)));
                 }
                 Source::Rows { table, random: order == RowOrder::Random }
             }
