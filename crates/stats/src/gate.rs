@@ -247,19 +247,17 @@ fn look_at(questions: &[Question], pairs: usize, error: f64) -> Vec<Option<Decid
     };
     let rest = error * (1.0 - of_errors);
     // Holm (1979): the smallest p-value has the strictest level. The first p-value above its level ends the claims.
-    let p = |at: usize| seen[at].as_ref().map(Seen::p_two_sided);
-    let is_difference = |&at: &usize| questions[at].asked == Asked::Difference && p(at).is_some();
-    let mut order = (0..questions.len()).filter(is_difference).collect::<Vec<_>>();
-    order.sort_by(|&a, &b| p(a).unwrap_or(1.0).total_cmp(&p(b).unwrap_or(1.0)));
+    let seen_differences = seen.iter().enumerate().filter(|(at, _)| questions[*at].asked == Asked::Difference);
+    let p_values = seen_differences.filter_map(|(at, seen)| Some((seen.as_ref()?.p_two_sided(), at)));
+    let mut p_values = p_values.collect::<Vec<_>>();
+    p_values.sort_by(|a, b| a.0.total_cmp(&b.0));
     let mut levels = vec![0.0; questions.len()];
     let mut left = differences;
     let mut is_failed = false;
-    for at in order {
-        levels[at] = rest / (2 * left.max(1)) as f64;
-        is_failed |= p(at).is_none_or(|p| p > 2.0 * levels[at]);
-        if !is_failed {
-            left -= 1;
-        }
+    for (p, at) in p_values {
+        levels[at] = rest / (2 * left) as f64;
+        is_failed |= p > 2.0 * levels[at];
+        left -= usize::from(!is_failed);
     }
     // A claim about a difference can be false in either direction.
     let ways = if differences > 0 || only_excess { 2.0 } else { 1.0 };
