@@ -193,7 +193,6 @@ pub(crate) struct Coordinator<'a> {
     pub(crate) spec: &'a LoadSpec,
     control: &'a Control,
     gate: Option<&'a Gate>,
-    clients: u32,
     state: State,
     since: Nanos,
     started: Nanos,
@@ -251,7 +250,6 @@ impl<'a> Coordinator<'a> {
             spec,
             control,
             gate,
-            clients: spec.own_clients(),
             state: State::Connecting,
             since: now,
             started: NEVER,
@@ -350,7 +348,7 @@ impl<'a> Coordinator<'a> {
     fn connecting(&mut self, now: Nanos) -> Option<Outcome> {
         let settled = self.control.sum(|gauge| u64::from(gauge.settled.load(Relaxed)));
         let patience = CONNECT_NS.max(self.spec.timeout_ns);
-        let tried = settled >= u64::from(self.clients);
+        let tried = settled >= u64::from(self.spec.own_clients());
         if !tried && now.saturating_sub(self.since) < patience {
             return None;
         }
@@ -375,7 +373,8 @@ impl<'a> Coordinator<'a> {
 
     pub(crate) fn connected(&self) -> Option<Connected> {
         let reached = || self.control.gauges.iter().map(|gauge| gauge.reached.load(Relaxed)).sum();
-        matches!(self.state, State::Waiting).then(|| Connected { reached: reached(), clients: self.clients })
+        let clients = self.spec.own_clients();
+        matches!(self.state, State::Waiting).then(|| Connected { reached: reached(), clients })
     }
 
     fn start(&mut self, at: Nanos) -> Option<Outcome> {

@@ -4,6 +4,7 @@ use net::Nanos;
 use wire::http1::RequestMethod;
 use wire::http2::hpack::{self, Indexing};
 
+use super::sessions::MESSAGE_BYTES_MAX;
 use crate::protocol::{Open, Replies};
 
 /// The parts of a response that a journey keeps.
@@ -14,7 +15,6 @@ pub(super) struct Reply<'a> {
     pub(super) head: &'a mut Vec<u8>,
     /// The body; `None` if the journey does not need it.
     pub(super) body: Option<&'a mut Vec<u8>>,
-    pub(super) body_bytes_max: usize,
 }
 
 impl Replies for Reply<'_> {
@@ -40,7 +40,7 @@ impl Replies for Reply<'_> {
 
     fn data(&mut self, _: &mut Open<()>, piece: &[u8], _: Nanos) -> bool {
         if let Some(body) = &mut self.body
-            && body.len() <= self.body_bytes_max
+            && body.len() <= MESSAGE_BYTES_MAX
         {
             body.extend_from_slice(piece);
         }

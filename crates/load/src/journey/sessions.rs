@@ -424,7 +424,6 @@ impl<const HTTP2: bool> Sessions<HTTP2> {
             method: step.map_or(RequestMethod::Get, |step| step.asked),
             head: &mut stream.head,
             body: reads_body.then_some(&mut stream.body),
-            body_bytes_max: MESSAGE_BYTES_MAX,
         };
         let Some(connection) = stream.connections.get_mut(&stream.server) else { return Parsed::More };
         match connection.read(&mut reply, bytes, at) {

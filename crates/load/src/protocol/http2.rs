@@ -271,9 +271,21 @@ impl Replies for Http2 {
         ends && self.expectation.is_grpc
     }
 
-    fn field(&mut self, request: &mut Exchange, name: &[u8], value: &[u8], _: bool) {
-        if self.expectation.is_grpc {
-            read_grpc_trailer(&mut request.grpc, name, value);
+    /// Keeps the status of a gRPC call and, if the call failed, its message.
+    fn field(&mut self, Exchange { grpc, .. }: &mut Exchange, name: &[u8], value: &[u8], _: bool) {
+        match name {
+            _ if !self.expectation.is_grpc => {}
+            b"grpc-status" => {
+                let status = wire::decimal::unsigned(value).and_then(|status| u32::try_from(status).ok());
+                *grpc = status.map(|status| (status, None));
+            }
+            b"grpc-message" => {
+                if let Some((status, message)) = grpc.as_mut().filter(|(status, _)| *status != 0) {
+                    let text = percent_decode(&value[..value.len().min(GRPC_MESSAGE_MAX_BYTES)]).decode_utf8_lossy();
+                    *message = Some(format!("{}: {}", study::grpc::status_text(*status), text.escape_debug()));
+                }
+            }
+            _ => {}
         }
     }
 
@@ -294,23 +306,6 @@ impl Replies for Http2 {
             }
         }
         is_due
-    }
-}
-
-/// Keeps the status of a gRPC call and, if the call failed, its message.
-fn read_grpc_trailer(grpc: &mut Option<GrpcStatus>, name: &[u8], value: &[u8]) {
-    match name {
-        b"grpc-status" => {
-            let status = wire::decimal::unsigned(value).and_then(|status| u32::try_from(status).ok());
-            *grpc = status.map(|status| (status, None));
-        }
-        b"grpc-message" => {
-            if let Some((status, message)) = grpc.as_mut().filter(|(status, _)| *status != 0) {
-                let text = percent_decode(&value[..value.len().min(GRPC_MESSAGE_MAX_BYTES)]).decode_utf8_lossy();
-                *message = Some(format!("{}: {}", study::grpc::status_text(*status), text.escape_debug()));
-            }
-        }
-        _ => {}
     }
 }
 
