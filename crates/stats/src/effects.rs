@@ -151,8 +151,8 @@ pub struct Factorial {
     levels: Vec<usize>,
     /// Means of the points without block effects; the last factor changes fastest.
     means: Vec<f64>,
-    /// Covariance of `means` divided by the error variance, up to a constant that cancels in contrasts.
-    covariance: Matrix,
+    /// Covariance matrix of `means` divided by the error variance, up to a constant that cancels in contrasts.
+    covariance: Vec<Vec<f64>>,
     /// Rows of the analysis of variance: main effects in factor order, two-way interactions, [`Source::Higher`] for
     /// three or more factors, [`Source::Blocks`] for several blocks, [`Source::Error`]. Their shares sum to 1.
     pub terms: Vec<Term>,
@@ -276,18 +276,18 @@ pub fn factorial(levels: &[usize], trials: &[Trial], scale: Scale) -> Result<Fac
 /// Least-squares fit of points and, if `blocked`, of blocks, by normal equations from which blocks are eliminated.
 struct Fitted {
     means: Vec<f64>,
-    covariance: Matrix,
+    covariance: Vec<Vec<f64>>,
     residual: f64,
     blocks: usize,
 }
 
 fn fit(data: &[Datum], points: usize, blocked: bool) -> Fitted {
     let mut members = BTreeMap::<u32, Vec<&Datum>>::new();
-    let mut normal = Matrix::zero(points);
+    let mut normal = vec![vec![0.0; points]; points];
     let mut right = vec![0.0; points];
     for datum in data {
         members.entry(if blocked { datum.block } else { 0 }).or_default().push(datum);
-        *normal.at(datum.point, datum.point) += 1.0;
+        normal[datum.point][datum.point] += 1.0;
         right[datum.point] += datum.value;
     }
     for members in members.values() {
@@ -296,16 +296,15 @@ fn fit(data: &[Datum], points: usize, blocked: bool) -> Fitted {
         for a in members {
             right[a.point] -= sum / size;
             for b in members {
-                *normal.at(a.point, b.point) -= 1.0 / size;
+                normal[a.point][b.point] -= 1.0 / size;
             }
         }
     }
     // The sum of all means is undetermined and cancels in contrasts, so it is set to zero.
     let weight = data.len() as f64 / (points * points) as f64;
-    normal.cells.iter_mut().for_each(|cell| *cell += weight);
-    let covariance = normal.inverse().expect("points and blocks are connected");
-    let means = (0..points).map(|row| (0..points).map(|column| covariance.get(row, column) * right[column]).sum());
-    let means = means.collect::<Vec<f64>>();
+    normal.iter_mut().flatten().for_each(|cell| *cell += weight);
+    let covariance = inverse(normal).expect("points and blocks are connected");
+    let means = covariance.iter().map(|row| dot(row, &right)).collect::<Vec<_>>();
     let mut residual = 0.0;
     for members in members.values() {
         let rests = members.iter().map(|datum| datum.value - means[datum.point]).collect::<Vec<_>>();
@@ -378,23 +377,17 @@ fn helmert(count: usize) -> Vec<Vec<f64>> {
 }
 
 /// Sum of squares of the hypothesis that `Cm = 0`: `(Cm)' (C V C')^-1 (Cm)`.
-fn squares(rows: &[Vec<f64>], means: &[f64], covariance: &Matrix) -> f64 {
+fn squares(rows: &[Vec<f64>], means: &[f64], covariance: &[Vec<f64>]) -> f64 {
     let points = means.len();
     let found = rows.iter().map(|row| dot(row, means)).collect::<Vec<_>>();
     let spread = rows.iter().map(|row| {
-        (0..points).map(|column| (0..points).map(|k| row[k] * covariance.get(k, column)).sum()).collect::<Vec<f64>>()
+        (0..points).map(|column| (0..points).map(|k| row[k] * covariance[k][column]).sum()).collect::<Vec<f64>>()
     });
-    let spread = spread.collect::<Vec<_>>();
-    let mut matrix = Matrix::zero(rows.len());
-    for (a, spread) in spread.iter().enumerate() {
-        for (b, row) in rows.iter().enumerate() {
-            *matrix.at(a, b) = dot(spread, row);
-        }
-    }
-    let inverse = matrix.inverse().expect("contrasts are independent");
+    let matrix = spread.map(|spread| rows.iter().map(|row| dot(&spread, row)).collect()).collect();
+    let inverse = inverse(matrix).expect("contrasts are independent");
     let mut sum = 0.0;
-    for (a, one) in found.iter().enumerate() {
-        sum += found.iter().enumerate().map(|(b, other)| one * other * inverse.get(a, b)).sum::<f64>();
+    for (one, cells) in found.iter().zip(&inverse) {
+        sum += found.iter().zip(cells).map(|(other, cell)| one * other * cell).sum::<f64>();
     }
     sum
 }
@@ -403,48 +396,27 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-#[derive(Clone, Debug, PartialEq)]
-struct Matrix {
-    size: usize,
-    cells: Vec<f64>,
-}
-
-impl Matrix {
-    fn zero(size: usize) -> Matrix {
-        Matrix { size, cells: vec![0.0; size * size] }
-    }
-
-    fn get(&self, row: usize, column: usize) -> f64 {
-        self.cells[row * self.size + column]
-    }
-
-    fn at(&mut self, row: usize, column: usize) -> &mut f64 {
-        &mut self.cells[row * self.size + column]
-    }
-
-    /// Inverts a matrix by Gauss-Jordan elimination with diagonal pivots; `None` if it is not positive definite.
-    fn inverse(mut self) -> Option<Matrix> {
-        let size = self.size;
-        let scale = (0..size).map(|i| self.get(i, i)).fold(0.0, f64::max);
-        for k in 0..size {
-            let pivot = self.get(k, k);
-            if pivot.partial_cmp(&(scale * 1e-13)) != Some(std::cmp::Ordering::Greater) {
-                return None;
-            }
-            let row = self.cells[k * size..(k + 1) * size].iter().map(|cell| cell / pivot).collect::<Vec<_>>();
-            for i in (0..size).filter(|&i| i != k) {
-                let factor = self.get(i, k);
-                if factor != 0.0 {
-                    let cells = &mut self.cells[i * size..(i + 1) * size];
-                    cells.iter_mut().zip(&row).for_each(|(cell, of_pivot)| *cell -= factor * of_pivot);
-                }
-                *self.at(i, k) = -factor / pivot;
-            }
-            self.cells[k * size..(k + 1) * size].copy_from_slice(&row);
-            *self.at(k, k) = 1.0 / pivot;
+/// Inverts a matrix by Gauss-Jordan elimination with diagonal pivots; `None` if it is not positive definite.
+fn inverse(mut matrix: Vec<Vec<f64>>) -> Option<Vec<Vec<f64>>> {
+    let size = matrix.len();
+    let scale = (0..size).map(|i| matrix[i][i]).fold(0.0, f64::max);
+    for k in 0..size {
+        let pivot = matrix[k][k];
+        if pivot.partial_cmp(&(scale * 1e-13)) != Some(std::cmp::Ordering::Greater) {
+            return None;
         }
-        Some(self)
+        let mut row = matrix[k].iter().map(|cell| cell / pivot).collect::<Vec<_>>();
+        for (_, cells) in matrix.iter_mut().enumerate().filter(|(i, _)| *i != k) {
+            let factor = cells[k];
+            if factor != 0.0 {
+                cells.iter_mut().zip(&row).for_each(|(cell, of_pivot)| *cell -= factor * of_pivot);
+            }
+            cells[k] = -factor / pivot;
+        }
+        row[k] = 1.0 / pivot;
+        matrix[k] = row;
     }
+    Some(matrix)
 }
 
 impl Factorial {
@@ -469,9 +441,8 @@ impl Factorial {
         let size = weights.iter().map(|weight| weight.abs()).sum::<f64>();
         assert!(weights.iter().sum::<f64>().abs() <= 1e-9 * size, "the weights of a difference sum to zero");
         let mut square = 0.0;
-        for (row, weight) in weights.iter().enumerate().filter(|(_, weight)| **weight != 0.0) {
-            square +=
-                weights.iter().enumerate().map(|(k, other)| weight * other * self.covariance.get(row, k)).sum::<f64>();
+        for (weight, cells) in weights.iter().zip(&self.covariance).filter(|(weight, _)| **weight != 0.0) {
+            square += weights.iter().zip(cells).map(|(other, cell)| weight * other * cell).sum::<f64>();
         }
         let (point, standard_error) = (dot(weights, &self.means), square.max(0.0).sqrt() * self.error);
         Contrast { point, standard_error, df: self.error_df as f64, n: self.trials as u64 }
