@@ -261,25 +261,20 @@ fn r_squared(law: &Law, data: &[Datum]) -> f64 {
 /// Descends from several starts, because bounds create local minima, and keeps the best law.
 fn best_of_starts(data: &[Datum]) -> Law {
     let n_max = data.iter().map(|datum| datum.n).fold(1.0, f64::max);
-    let mut best: Option<(f64, Law)> = None;
-    for sigma in [0.0, 0.02, 0.2, 0.8] {
-        for scaled in [0.0, 0.1, 1.0] {
-            // λ is linear once σ and κ are fixed.
-            let shape = Law { lambda: 1.0, sigma, kappa: scaled / (n_max * n_max) };
-            let (mut above, mut below) = (0.0, 0.0);
-            for datum in data {
-                let unit = shape.throughput(datum.n);
-                above += datum.weight * datum.mean * unit;
-                below += datum.weight * unit * unit;
-            }
-            let law = descend(Law { lambda: above / below, ..shape }, data);
-            let error = squares(&law, data);
-            if best.is_none_or(|(least, _)| error < least) {
-                best = Some((error, law));
-            }
+    let from_start = |(sigma, scaled): (f64, f64)| {
+        // λ is linear once σ and κ are fixed.
+        let shape = Law { lambda: 1.0, sigma, kappa: scaled / (n_max * n_max) };
+        let (mut above, mut below) = (0.0, 0.0);
+        for datum in data {
+            let unit = shape.throughput(datum.n);
+            above += datum.weight * datum.mean * unit;
+            below += datum.weight * unit * unit;
         }
-    }
-    best.expect("there are twelve starts").1
+        descend(Law { lambda: above / below, ..shape }, data)
+    };
+    let starts = [0.0, 0.02, 0.2, 0.8].into_iter().flat_map(|sigma| [0.0, 0.1, 1.0].map(|scaled| (sigma, scaled)));
+    let best = starts.map(from_start).min_by(|a, b| squares(a, data).total_cmp(&squares(b, data)));
+    best.expect("there are twelve starts")
 }
 
 /// Descends by Levenberg-Marquardt. A parameter stays at its bound while the slope pushes it outwards.
