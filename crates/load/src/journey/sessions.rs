@@ -134,11 +134,10 @@ struct Session {
     server: u32,
     /// URL that the next call only looks up in the resolver; `None` for a regular call.
     asked: Option<String>,
-    /// Whether the session is prepared but its first call is not due yet.
-    waits: bool,
     values: Values,
     cookies: Jar,
-    due: Nanos,
+    /// Time at which the session was due; `None` before its first call is sent.
+    due: Option<Nanos>,
     thinks_until: Nanos,
 }
 
@@ -272,10 +271,9 @@ impl Plan {
             skipped: 0,
             server: 0,
             asked: None,
-            waits: true,
             values,
             cookies: Jar::default(),
-            due: 0,
+            due: None,
             thinks_until: 0,
         }
     }
@@ -482,7 +480,7 @@ impl<const HTTP2: bool> Sessions<HTTP2> {
         } else {
             self.judge_call(session, status, head, &stream.body, &stream.request).and_then(|()| {
                 let Some(step) = next_step(&self.plan.program(session).steps, session)? else {
-                    let elapsed_ns = at.saturating_sub(session.due);
+                    let elapsed_ns = at.saturating_sub(session.due.unwrap_or(at));
                     self.completed = Some(Completed { journey, elapsed_ns, skipped: session.skipped });
                     return Ok(());
                 };
@@ -733,7 +731,7 @@ impl<const HTTP2: bool> Protocol for Sessions<HTTP2> {
     }
 
     fn caused(&self, stream: &Stream) -> u32 {
-        u32::from(stream.session.as_ref().is_some_and(|session| !session.waits) && !stream.is_in_flight)
+        u32::from(stream.session.as_ref().is_some_and(|session| session.due.is_some()) && !stream.is_in_flight)
     }
 
     fn next_server(&mut self, stream: &mut Stream) -> u32 {
@@ -795,8 +793,8 @@ impl<const HTTP2: bool> Protocol for Sessions<HTTP2> {
         stream.is_in_flight = true;
         self.push(stream, out);
         let Some(session) = &mut stream.session else { return Call::default() };
-        if std::mem::take(&mut session.waits) {
-            session.due = stream.due;
+        if session.due.is_none() {
+            session.due = Some(stream.due);
             if let (true, [_, _, ..]) = (self.plan.is_traced, self.plan.journeys.as_slice()) {
                 let plan = self.plan.clone();
                 self.say('#', plan.program(session).name.as_bytes());
