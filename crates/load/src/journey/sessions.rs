@@ -15,7 +15,7 @@ use stats::random::mix;
 use study::record::{Histogram, JourneyMeasurement, LoggedSession, Measurement};
 use study::spec::{self, Http2Settings, Identities, LoadSpec, Stop, Target, Tls, WeightedJourney};
 use study::url::{self, Url};
-use wire::http1::{Limits, Memo, MessageError, RequestMethod, Response, ResponseReader};
+use wire::http1::{Limits, Memo, RequestMethod, Response, ResponseReader};
 use wire::http2::hpack;
 
 use super::cookies::Jar;
@@ -445,11 +445,7 @@ impl<const HTTP2: bool> Sessions<HTTP2> {
                 stream.head = head;
                 Parsed::AnswerAt { used, place, fault, status }
             }
-            Progress::Broken(fault, why) => {
-                self.say('!', why.as_bytes());
-                self.problem = Some(why);
-                Parsed::Broken(fault)
-            }
+            Progress::Broken(fault, why) => self.broken(fault, why),
         }
     }
 
@@ -593,10 +589,10 @@ impl<const HTTP2: bool> Sessions<HTTP2> {
     }
 
     #[cold]
-    fn broken(&mut self, error: MessageError) -> Parsed {
-        self.say('!', error.to_string().as_bytes());
-        self.problem = Some(error.to_string());
-        Parsed::Broken(http_fault(&error))
+    fn broken(&mut self, fault: Fault, why: String) -> Parsed {
+        self.say('!', why.as_bytes());
+        self.problem = Some(why);
+        Parsed::Broken(fault)
     }
 }
 
@@ -839,7 +835,7 @@ impl<const HTTP2: bool> Protocol for Sessions<HTTP2> {
                 }
                 self.answered(stream, response, bytes, used, at)
             }
-            Err(error) => self.broken(error),
+            Err(error) => self.broken(http_fault(&error), error.to_string()),
         }
     }
 
@@ -856,7 +852,7 @@ impl<const HTTP2: bool> Protocol for Sessions<HTTP2> {
                 self.problem = None;
                 Parsed::Broken(Fault::Closed)
             }
-            Err(error) => self.broken(error),
+            Err(error) => self.broken(http_fault(&error), error.to_string()),
         }
     }
 
