@@ -70,10 +70,10 @@ const AFTER_SHAPE_NS: f64 = 1e18;
 impl Timetable {
     /// Creates the schedule of worker `index`. The `workers` share the offered rate evenly. `None` in a closed loop.
     pub(crate) fn new(arrivals: Arrivals, seed: u64, index: u32, workers: u32, start: Nanos) -> Option<Self> {
-        let gap_ns = 1e9 / arrivals.offered_per_s()? * f64::from(workers);
-        Some(Self::drawn(arrivals, gap_ns, None, seed, index, workers, start))
+        arrivals.offered_per_s().map(|_| Self::shaped(arrivals, &[], seed, index, workers, start))
     }
 
+    /// Creates the schedule of a load whose rate follows `stages`. Without stages, the rate is constant.
     pub(crate) fn shaped(
         arrivals: Arrivals,
         stages: &[Stage],
@@ -82,19 +82,10 @@ impl Timetable {
         workers: u32,
         start: Nanos,
     ) -> Self {
-        let shape = Shape { stages: stages.into(), at: 0, before_ns: 0.0, before: 0.0 };
-        Self::drawn(arrivals, f64::from(workers), Some(shape), seed, index, workers, start)
-    }
-
-    fn drawn(
-        arrivals: Arrivals,
-        gap: f64,
-        mut shape: Option<Shape>,
-        seed: u64,
-        index: u32,
-        workers: u32,
-        start: Nanos,
-    ) -> Self {
+        let shape = || Shape { stages: stages.into(), at: 0, before_ns: 0.0, before: 0.0 };
+        let mut shape = (!stages.is_empty()).then(shape);
+        let rate_per_s = arrivals.offered_per_s().filter(|_| stages.is_empty());
+        let gap = rate_per_s.map_or(1.0, |rate_per_s| 1e9 / rate_per_s) * f64::from(workers);
         let poisson = matches!(arrivals, Arrivals::Poisson { .. });
         // Workers draw their challenges from even random streams and their schedules from odd ones.
         let mut rng = Rng::stream(seed, u64::from(index) * 2 + 1);
@@ -119,10 +110,8 @@ impl Timetable {
         } else {
             drawn.first + drawn.gap * drawn.count as f64 // Adding up gaps would accumulate rounding errors.
         };
-        drawn.next_ns = match &mut drawn.shape {
-            None => drawn.next,
-            Some(shape) => shape.time_ns(drawn.next),
-        };
+        let next = drawn.next;
+        drawn.next_ns = drawn.shape.as_mut().map_or(next, |shape| shape.time_ns(next));
     }
 
     pub(crate) fn is_recorded(&self) -> bool {
