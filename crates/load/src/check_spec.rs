@@ -75,10 +75,8 @@ pub fn check(spec: &LoadSpec) -> Vec<String> {
     {
         problems.unless(value >= least, format!("`{name}` is {value}, expected at least 1 ms"));
     }
-    if let Target::Http { http2: false, expect, .. } = &spec.target {
-        problems.unless(!expect.grpc, "`grpc` needs `http2`");
-    }
-    if let Target::Http { http2_settings: own, .. } = &spec.target {
+    if let Target::Http { http2, expect, http2_settings: own, .. } = &spec.target {
+        problems.unless(*http2 || !expect.grpc, "`grpc` needs `http2`");
         let windows =
             [(own.stream_window_bytes, 1), (own.connection_window_bytes, Http2Settings::CONNECTION_WINDOW_BYTES_MIN)];
         problems.unless(

@@ -40,16 +40,12 @@ impl Messages {
                 self.missing = u32::from_be_bytes(length) as usize;
             }
             if self.missing == 0 {
-                self.end(at);
+                if self.count > 0 && self.gaps_ns.len() < GAPS_MAX {
+                    self.gaps_ns.push(at.saturating_sub(self.ended_at));
+                }
+                (self.count, self.ended_at, self.prefix_bytes) = (self.count + 1, at, 0);
             }
         }
-    }
-
-    fn end(&mut self, at: Nanos) {
-        if self.count > 0 && self.gaps_ns.len() < GAPS_MAX {
-            self.gaps_ns.push(at.saturating_sub(self.ended_at));
-        }
-        (self.count, self.ended_at, self.prefix_bytes) = (self.count + 1, at, 0);
     }
 
     /// Whether the body could end here.

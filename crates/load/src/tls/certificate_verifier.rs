@@ -84,14 +84,13 @@ impl ServerCertVerifier for CertificateVerifier {
             }
             verify_server_name(&parsed, server_name)
         };
-        match check() {
-            Ok(()) => Ok(ServerCertVerified::assertion()),
-            Err(rustls::Error::InvalidCertificate(error)) => {
+        check().map(|()| ServerCertVerified::assertion()).map_err(|error| match error {
+            rustls::Error::InvalidCertificate(error) => {
                 let bad = judge(&error, end_entity, intermediates);
-                Err(CertificateError::Other(OtherError(Arc::new(BadCertificate(bad)))).into())
+                CertificateError::Other(OtherError(Arc::new(BadCertificate(bad)))).into()
             }
-            Err(other) => Err(other),
-        }
+            other => other,
+        })
     }
 
     fn verify_tls12_signature(
