@@ -74,17 +74,14 @@ impl Servers {
 
     /// Adds the server that the resolver's response names, or else the server of `endpoint`, and returns its index.
     pub(crate) fn add_resolved(&mut self, url: &str, endpoint: &Url, status: u16, body: &[u8]) -> OrFault<u32> {
-        match read_answer(status, body, endpoint).map_err(|why| (Fault::WrongAnswer, why))? {
-            None => self.of_url(endpoint).map_err(fault),
-            Some((address, is_encrypted)) => {
-                let index = self.at(&address, &endpoint.host, is_encrypted).map_err(fault)?;
-                if self.resolved.len() == RESOLVED_MAX {
-                    self.resolved.clear();
-                }
-                self.resolved.insert(url.to_owned(), index);
-                Ok(index)
-            }
+        let answer = read_answer(status, body, endpoint).map_err(|why| (Fault::WrongAnswer, why))?;
+        let Some((address, is_encrypted)) = answer else { return self.of_url(endpoint).map_err(fault) };
+        let index = self.at(&address, &endpoint.host, is_encrypted).map_err(fault)?;
+        if self.resolved.len() == RESOLVED_MAX {
+            self.resolved.clear();
         }
+        self.resolved.insert(url.to_owned(), index);
+        Ok(index)
     }
 }
 

@@ -26,18 +26,14 @@ pub(crate) fn extract(
     pick: &mut dyn FnMut(u64) -> u64,
 ) -> Result<Value, String> {
     let found = find(path, reply, pick).ok_or_else(|| format!("`{words}` is not in the response"))?;
-    if path.is_count {
-        return match found {
-            Value::List(items) => Ok(Value::Integer(items.len() as i64)),
-            Value::Map(pairs) => Ok(Value::Integer(pairs.len() as i64)),
-            other => Err(format!("`{words}` counts {}, which is not a list", article(other))),
-        };
-    }
-    match found {
-        Value::Null | Value::List(_) | Value::Map(_) | Value::Record(_) => {
+    match (path.is_count, found) {
+        (true, Value::List(items)) => Ok(Value::Integer(items.len() as i64)),
+        (true, Value::Map(pairs)) => Ok(Value::Integer(pairs.len() as i64)),
+        (true, other) => Err(format!("`{words}` counts {}, which is not a list", article(other))),
+        (false, Value::Null | Value::List(_) | Value::Map(_) | Value::Record(_)) => {
             Err(format!("`{words}` is {}, not a single value", article(found)))
         }
-        single => Ok(single.clone()),
+        (false, single) => Ok(single.clone()),
     }
 }
 
