@@ -85,7 +85,7 @@ pub(crate) trait Protocol {
     type Exchange;
 
     /// Fault of a request whose response cannot be distinguished from unexpected bytes.
-    const UNREADABLE: Fault;
+    const UNREADABLE: Fault = Fault::Framing;
 
     fn stream(&self) -> Self::Stream;
 

@@ -124,10 +124,6 @@ pub(crate) enum Wait {
     Connection,
 }
 
-impl Wait {
-    pub(crate) const COUNT: usize = 3;
-}
-
 /// Counters of HTTP/2 events while measuring.
 #[derive(Clone, Debug)]
 pub(crate) struct StreamsRecorder {
@@ -144,7 +140,7 @@ pub(crate) struct StreamsRecorder {
     /// Time between consecutive messages of a response, ns; `None` until a response has several.
     pub(crate) message_gap: Option<Histogram>,
     /// Time in ns from a request's due time until a place was free, by reason; open loop only.
-    pub(crate) slot_wait: [Histogram; Wait::COUNT],
+    pub(crate) slot_wait: [Histogram; 3],
 }
 
 impl Default for StreamsRecorder {
@@ -185,7 +181,8 @@ impl StreamsRecorder {
 pub(crate) struct CacheRecorder {
     pub(crate) counts: CacheCounts,
     pub(crate) warmup: CacheCounts,
-    pub(crate) classes: [Histogram; Class::COUNT],
+    /// Service times by [`Class`], ns; [`Class::Plain`] has none.
+    pub(crate) classes: [Histogram; 6],
     pub(crate) transient: Vec<(u64, u64)>,
     window: (u64, u64),
     window_ns: Nanos,

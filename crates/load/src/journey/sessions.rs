@@ -665,7 +665,6 @@ impl<const HTTP2: bool> Protocol for Sessions<HTTP2> {
     type Stream = Stream;
     type Expected = Call;
     type Exchange = ();
-    const UNREADABLE: Fault = Fault::Framing;
     const ORDERED: bool = !HTTP2;
 
     fn stream(&self) -> Stream {

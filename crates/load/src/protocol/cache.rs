@@ -44,10 +44,6 @@ pub(crate) enum Class {
     Plain,
 }
 
-impl Class {
-    pub(crate) const COUNT: usize = 6;
-}
-
 /// Why a GET missed; see [`study::record::MissCauses`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cause {
@@ -404,7 +400,6 @@ impl<C: Codec> Protocol for Cache<C> {
     type Stream = Stream<C::Reader>;
     type Expected = Expected;
     type Exchange = ();
-    const UNREADABLE: Fault = Fault::Framing;
 
     fn stream(&self) -> Self::Stream {
         Stream { reader: self.codec.reader(), value: Value::default(), caused: VecDeque::new() }

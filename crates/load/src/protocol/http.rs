@@ -116,7 +116,6 @@ impl Protocol for Http {
     type Stream = Stream;
     type Expected = Sent;
     type Exchange = ();
-    const UNREADABLE: Fault = Fault::Framing;
 
     fn stream(&self) -> Stream {
         Stream { reader: ResponseReader::new(Limits::DEFAULT), first_at: 0, body: Body::default() }

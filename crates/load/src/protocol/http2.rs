@@ -313,7 +313,6 @@ impl Protocol for Http2 {
     type Stream = Connection<Exchange>;
     type Expected = Sent;
     type Exchange = Exchange;
-    const UNREADABLE: Fault = Fault::Framing;
     const ORDERED: bool = false;
 
     fn stream(&self) -> Self::Stream {
