@@ -473,8 +473,12 @@ fn thrift_body(
     }
     let arguments = arguments.map_err(|error| vec![error])?;
     let mut mistakes = compose_thrift(schema, called, &sample(&arguments)).err().into_iter().collect::<Vec<_>>();
-    let missing = unset(schema, called, &arguments).into_iter();
-    mistakes.extend(missing.map(|name| format!("missing argument `{name}` of `{method}`")));
+    // Thrift allows omissions, but servers then read unintended defaults.
+    if let Given::Record(given) = &arguments {
+        let all = schema.structure(called.arguments).in_order();
+        let missing = all.filter(|field| field.default.is_none() && !given.iter().any(|(name, _)| *name == field.name));
+        mistakes.extend(missing.map(|field| format!("missing argument `{}` of `{method}`", field.name)));
+    }
     if !mistakes.is_empty() {
         return Err(mistakes);
     }
@@ -494,14 +498,6 @@ fn compose_thrift(schema: &thrift::Schema, method: &thrift::Method, arguments: &
     let (protocol, framing) = (Protocol::Binary, Framing::Unframed);
     thrift::compose_message(protocol, framing, &header, schema, method.arguments, arguments)
         .map_err(|error| error.to_string())
-}
-
-/// Finds the arguments that a step omits. Thrift allows omissions, but servers then read unintended defaults.
-fn unset(schema: &thrift::Schema, method: &thrift::Method, arguments: &Given) -> Vec<String> {
-    let Given::Record(given) = arguments else { return Vec::new() };
-    let all = schema.structure(method.arguments).in_order();
-    let missing = all.filter(|field| field.default.is_none() && !given.iter().any(|(name, _)| *name == field.name));
-    missing.map(|field| field.name.clone()).collect()
 }
 
 /// The arguments of a step, with [`Value::Unknown`] in place of values that are known only when the step runs.
