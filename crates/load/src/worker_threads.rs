@@ -111,12 +111,8 @@ pub(crate) fn run_workers(
             Outcome::Unreachable(refusal) => {
                 let (fault, reason) = refusal.unwrap_or_else(|| (Fault::ConnectTimeout, "timed out".to_owned()));
                 let has_responded = matches!(fault, Fault::Tls | Fault::Framing | Fault::HeadTooLarge);
-                LoadError::Unreachable {
-                    address: address.to_owned(),
-                    clients: spec.own_clients(),
-                    reason,
-                    has_responded,
-                }
+                let (address, clients) = (address.to_owned(), spec.own_clients());
+                LoadError::Unreachable { address, clients, reason, has_responded }
             }
             Outcome::InputEnded => {
                 let trace = if let Target::Cache { workload, .. } = &spec.target { &workload.trace } else { &None };
