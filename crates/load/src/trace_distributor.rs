@@ -2,14 +2,16 @@
 //! i modulo the number of workers. So the file and that number determine each worker's stream. No worker is more than
 //! [`BATCHES`] batches ahead of any other. Memory holds batches and one [`TracedKey`] per key, never the whole file.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::fs::File;
-use std::hash::{BuildHasherDefault, DefaultHasher, Hasher};
+use std::hash::{DefaultHasher, Hasher};
 use std::io::{self, BufRead, BufReader};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
 use net::Nanos;
 use stats::Sizes;
 use stats::random::mix;
@@ -45,6 +47,8 @@ pub(crate) struct TraceOp {
 
 #[derive(Clone, Copy, Debug)]
 struct TracedKey {
+    /// Hash of the key, which identifies it.
+    hash: u64,
     number: u32,
     /// Latest recorded length of the value in bytes, or [`UNTOLD`].
     value_bytes: u32,
@@ -52,23 +56,6 @@ struct TracedKey {
 }
 
 const UNTOLD: u32 = u32::MAX;
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Hashed(u64);
-
-impl Hasher for Hashed {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, _: &[u8]) {
-        unreachable!("keys are 64-bit numbers");
-    }
-
-    fn write_u64(&mut self, hash: u64) {
-        self.0 = hash;
-    }
-}
 
 #[derive(Debug, Default)]
 pub(crate) struct ReplayCounts {
@@ -184,7 +171,7 @@ pub(crate) struct TraceDistributor<'a> {
     hands: Vec<SyncSender<Vec<TraceOp>>>,
     batches: Vec<Vec<TraceOp>>,
     turn: usize,
-    known: HashMap<u64, TracedKey, BuildHasherDefault<Hashed>>,
+    known: HashTable<TracedKey>,
     /// First second of the trace if gaps are kept. The next two fields hold the current second and its operations.
     first_s: Option<u64>,
     second: u64,
@@ -219,7 +206,7 @@ impl<'a> TraceDistributor<'a> {
             batches: vec![Vec::with_capacity(BATCH); hands.len()],
             hands,
             turn: 0,
-            known: HashMap::default(),
+            known: HashTable::new(),
             first_s: None,
             second: 0,
             in_second: Vec::new(),
@@ -297,17 +284,20 @@ impl<'a> TraceDistributor<'a> {
         hasher.write(access.key);
         let next = self.known.len() as u64;
         let most = self.workload.keys.max_bytes;
-        let known = self.known.entry(hasher.finish());
-        let new = matches!(known, std::collections::hash_map::Entry::Vacant(_));
+        let hash = hasher.finish();
+        let known = self.known.entry(hash, |known| known.hash == hash, |known| known.hash);
+        let new = matches!(known, Entry::Vacant(_));
         if new && next >= KEYS_MAX {
             return Err(format!("more than {KEYS_MAX} distinct keys"));
         }
         let known = known.or_insert_with(|| TracedKey {
+            hash,
             number: next as u32,
             value_bytes: UNTOLD,
             // The first recorded length counts, so that a key is always sent with the same bytes.
             key_bytes: access.key_bytes.map_or(0, |bytes| u64::from(bytes).clamp(1, most) as u8),
         });
+        let known = known.into_mut();
         let key = u64::from(known.number);
         let most = self.workload.values.max_bytes.min(u64::from(UNTOLD - 1)) as u32;
         if let Some(bytes) = access.value_bytes {
