@@ -136,12 +136,9 @@ impl Control {
 
     /// Takes some of the requests that all workers share and returns their number; 0 if none are left.
     pub(crate) fn take_tickets(&self) -> u64 {
-        let mut taken = 0;
-        let _ = self.tickets.fetch_update(AcqRel, Acquire, |left| {
-            taken = left.min(self.tickets_at_once);
-            Some(left - taken)
-        });
-        taken
+        let taken = |left: u64| left.min(self.tickets_at_once);
+        let (Ok(left) | Err(left)) = self.tickets.fetch_update(AcqRel, Acquire, |left| Some(left - taken(left)));
+        taken(left)
     }
 
     fn all(&self, flag: fn(&Gauge) -> &AtomicBool) -> bool {
