@@ -155,26 +155,18 @@ fn median(sorted: &[f64]) -> f64 {
 /// Number of signed-rank sums `w` of `n` untied pairs with `P(W+ <= w) <= tail`: the rank of the interval's end.
 fn walsh_rank(n: usize, tail: f64) -> usize {
     if n > EXACT_MAX {
-        let (mean, sd) = moments(n);
+        let n = n as f64;
+        let (mean, sd) = (n * (n + 1.0) / 4.0, (n * (n + 1.0) * (2.0 * n + 1.0) / 24.0).sqrt());
         return ((mean - 0.5 + sd * special_functions::normal_quantile(tail)).floor() + 1.0).max(0.0) as usize;
     }
     let ranks = (1..=n).map(|rank| 2 * rank).collect::<Vec<_>>();
     let chances = distribution(&ranks);
     // Ranks are doubled, so odd indices are empty.
-    let mut below = 0.0;
-    chances
-        .iter()
-        .step_by(2)
-        .take_while(|chance| {
-            below += **chance;
-            below <= tail
-        })
-        .count()
-}
-
-fn moments(n: usize) -> (f64, f64) {
-    let n = n as f64;
-    (n * (n + 1.0) / 4.0, (n * (n + 1.0) * (2.0 * n + 1.0) / 24.0).sqrt())
+    let sums = chances.iter().step_by(2).scan(0.0, |sum, chance| {
+        *sum += chance;
+        Some(*sum)
+    });
+    sums.take_while(|sum| *sum <= tail).count()
 }
 
 /// Probability of each sum of positive ranks under random signs: `c_n(w) = (c_{n-1}(w) + c_{n-1}(w - rank)) / 2`.
