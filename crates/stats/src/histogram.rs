@@ -139,10 +139,7 @@ impl Histogram {
             self.widen();
         }
         for (index, count) in other.used() {
-            let index = match other.precision == self.precision {
-                true => index,
-                false => index_of(low_of(index, other.precision), self.precision),
-            };
+            let index = index_of(low_of(index, other.precision), self.precision);
             self.counts[index] = self.counts[index].saturating_add(count);
         }
         // Only forged counts in a file reach the limit.
