@@ -252,11 +252,10 @@ pub fn factorial(levels: &[usize], trials: &[Trial], scale: Scale) -> Result<Fac
     let sum = terms.iter().map(|term| term.squares).sum::<f64>();
     terms.iter_mut().for_each(|term| term.share = term.squares / sum);
 
-    let mut spreads = vec![(0.0, 0); points];
-    for (point, spread) in spreads.iter_mut().enumerate() {
+    let spread = |point| {
         let values = data.iter().filter(|datum| datum.point == point).map(|datum| datum.value).collect::<Vec<_>>();
-        *spread = (interval::variance(&values).unwrap_or(0.0).sqrt(), values.len());
-    }
+        (interval::variance(&values).unwrap_or(0.0).sqrt(), values.len())
+    };
     let shift =
         middle + data.iter().map(|datum| datum.value - fitted.means[datum.point]).sum::<f64>() / data.len() as f64;
     Ok(Factorial {
@@ -269,7 +268,7 @@ pub fn factorial(levels: &[usize], trials: &[Trial], scale: Scale) -> Result<Fac
         trials: data.len(),
         blocks: fitted.blocks,
         is_equal: counts.windows(2).all(|two| two[0] == two[1]),
-        spreads,
+        spreads: (0..points).map(spread).collect(),
     })
 }
 
