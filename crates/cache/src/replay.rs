@@ -129,9 +129,13 @@ pub fn replay<O: Into<Operation>>(cache: &Cache, operations: impl IntoIterator<I
         let Operation { action, request } = operation.into();
         match action {
             Action::Set => replay.store(&request),
-            Action::Delete => replay.delete(&request),
+            Action::Delete => {
+                let key = write_key(&mut replay.text, &request);
+                cache.hold(key).delete(0);
+            }
             Action::Get | Action::ReadModifyWrite => {
-                let is_hit = replay.is_hit(&request);
+                let key = write_key(&mut replay.text, &request);
+                let is_hit = cache.hold(key).get(0, |_| ()).is_some();
                 if number as u64 >= rules.warm_up {
                     ratio.count(&request, is_hit);
                 }
@@ -160,21 +164,11 @@ impl Replay<'_> {
         Replay { cache, meta: Meta { flags, ..Meta::default() }, text, zeros }
     }
 
-    fn is_hit(&mut self, request: &Request) -> bool {
-        let key = write_key(&mut self.text, request);
-        self.cache.hold(key).get(0, |_| ()).is_some()
-    }
-
     fn store(&mut self, request: &Request) {
         let key = write_key(&mut self.text, request);
         let value = &self.zeros[..(request.value_bytes as usize).min(self.zeros.len())];
         // If the store is refused, the next get of the item is a miss, which counts against the cache.
         let _ = self.cache.hold(key).store(Mode::Set, value, self.meta, 0);
-    }
-
-    fn delete(&mut self, request: &Request) {
-        let key = write_key(&mut self.text, request);
-        self.cache.hold(key).delete(0);
     }
 }
 
