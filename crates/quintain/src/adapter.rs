@@ -7,6 +7,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use ::adapter::{Draft, Running, StartError};
+use signal_hook::consts::SIGHUP;
 
 use crate::command_result::{Exit, Problem, Result, usage};
 use crate::{output, signals};
@@ -33,7 +34,7 @@ pub(crate) fn adapter(path: &Path, only_check: bool) -> Result<()> {
     let reloads = ends.clone();
     // Sending fails only if the end has already been requested.
     signals::on_end(move |_| drop(ends.send(Asked::End)))?;
-    signals::on_hangup(move || drop(reloads.send(Asked::Reload)))?;
+    signals::watch(&[SIGHUP], move |_| drop(reloads.send(Asked::Reload)))?;
     let running = ::adapter::start(config, checked, out).map_err(wrong)?;
     for (what, address) in &running.addresses {
         output::message(&format!("{what}: {address}"));

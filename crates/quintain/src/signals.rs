@@ -43,12 +43,8 @@ pub(crate) fn on_end(ask: impl Fn(bool) + Send + 'static) -> Result<()> {
     watch(&[SIGINT, SIGTERM], move |count| ask(count > 0))
 }
 
-pub(crate) fn on_hangup(ask: impl Fn() + Send + 'static) -> Result<()> {
-    watch(&[SIGHUP], move |_| ask())
-}
-
 /// Calls `ask` in a new thread at every signal, with the number of earlier signals. Fails if signals cannot be watched.
-fn watch(signals: &[i32], ask: impl Fn(usize) + Send + 'static) -> Result<()> {
+pub(crate) fn watch(signals: &[i32], ask: impl Fn(usize) + Send + 'static) -> Result<()> {
     let mut signals = Signals::new(signals).map_err(because(Exit::Machine, FAILED))?;
     let wait = move || signals.forever().enumerate().for_each(|(count, _)| ask(count));
     std::thread::Builder::new().name("signals".to_owned()).spawn(wait).map_err(because(Exit::Machine, FAILED))?;
