@@ -1,8 +1,9 @@
 //! Unpacks the studies embedded in the binary, and the files that they name (see `build.rs`), to a cache directory.
 
 use std::collections::BTreeMap;
-use std::fs::{File, TryLockError};
+use std::fs::{File, Permissions, TryLockError};
 use std::io::{self, Read};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -52,25 +53,20 @@ pub(crate) fn unpack() -> Result<PathBuf> {
 fn unpack_in(caches: &Path) -> anyhow::Result<PathBuf> {
     let root = caches.join(HASH);
     let cannot = || format!("cannot unpack the built-in studies to `{}`", root.display());
-    if !root.is_dir() {
-        std::fs::create_dir_all(caches).with_context(cannot)?;
-        let new = tempfile::Builder::new().prefix(".new-").tempdir_in(caches).with_context(cannot)?;
-        let made = FILES.iter().try_for_each(|(path, file)| write(&new.path().join(path), file));
-        let moved = made.and_then(|()| std::fs::rename(new.path(), &root));
-        // If another process has just unpacked the files, their content is the same.
-        let moved = moved.or_else(|error| if root.is_dir() { Ok(()) } else { Err(error) });
-        moved.with_context(cannot)?;
-    }
-    // Cached files may have been deleted or edited, so each file that differs from the archive is restored.
+    // Cached files may have been deleted or edited, and several processes may unpack at once. So each file that differs
+    // from the archive is replaced as a whole.
     for (path, file) in FILES.iter() {
         let place = root.join(path);
         if !is_whole(&place, file) {
-            let mend = || {
-                let beside = tempfile::NamedTempFile::new_in(place.parent().unwrap_or(&root))?;
-                write(beside.path(), file)?;
+            let replace = || {
+                let folder = place.parent().unwrap_or(&root);
+                std::fs::create_dir_all(folder)?;
+                let readable = Permissions::from_mode(0o644);
+                let beside = tempfile::Builder::new().permissions(readable).tempfile_in(folder)?;
+                std::fs::write(beside.path(), file)?;
                 beside.persist(&place).map_err(|error| error.error)
             };
-            mend().with_context(cannot)?;
+            replace().with_context(cannot)?;
         }
     }
     Ok(root)
