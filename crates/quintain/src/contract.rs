@@ -9,7 +9,7 @@ use config::printable;
 use serde_json::json;
 
 use crate::cli::{ContractVerb, StateVerb};
-use crate::command_result::{Done, Exit, Result, machine, usage};
+use crate::command_result::{Done, Exit, Result, usage};
 use crate::output;
 
 pub(crate) fn contract(verb: ContractVerb) -> Done {
@@ -26,13 +26,14 @@ fn check(path: &Path, strict: bool, json: bool) -> Done {
     if json {
         let mut listed = findings.iter().map(|finding| json!(finding)).collect::<Vec<_>>();
         for mistake in &loaded.schemas {
-            listed.push(json!({
+            let mut found = json!({
                 "path": mistake.file, "severity": Severity::Mistake, "rule": "schema", "message": mistake.text,
                 "line": mistake.line, "column": mistake.column,
-            }));
-            if let (Some(hint), Some(last)) = (&mistake.hint, listed.last_mut()) {
-                last["hint"] = json!(hint);
+            });
+            if let Some(hint) = &mistake.hint {
+                found["hint"] = json!(hint);
             }
+            listed.push(found);
         }
         output::json(&listed)?;
     } else if findings.is_empty() && loaded.schemas.is_empty() {
@@ -90,31 +91,27 @@ fn state(store: &Path, verb: StateVerb) -> Done {
         if busy { problem.hint("query the running adapter: `curl http://ADMIN/state`") } else { problem }
     };
     let kept = ::adapter::look(store).map_err(told)?;
-    let shown = kept
-        .entries
-        .iter()
-        .filter_map(|(key, used_s, entry)| show_entry(&kept.names, key, entry).map(|shown| (*used_s, shown)));
+    let shown = kept.entries.iter().filter_map(|(key, _, entry)| show_entry(&kept.names, key, entry));
     match verb {
         StateVerb::List { json } => {
             let mut shown = shown.collect::<Vec<_>>();
-            shown.sort_by(|left, right| (&left.1.endpoint, &left.1.index).cmp(&(&right.1.endpoint, &right.1.index)));
+            shown.sort_by(|left, right| (&left.endpoint, &left.index).cmp(&(&right.endpoint, &right.index)));
             output::message(&format!("{} entries of adapter `{}`", shown.len(), kept.name));
-            print(shown.iter().map(|(_, shown)| shown), json)?;
+            print(&shown, json)?;
         }
         StateVerb::Get { endpoint, json } => {
-            let found = shown.map(|(_, shown)| shown).filter(|shown| shown.endpoint == endpoint).collect::<Vec<_>>();
+            let found = shown.filter(|shown| shown.endpoint == endpoint).collect::<Vec<_>>();
             if found.is_empty() {
                 return Err(usage(format!("no entry for `{endpoint}`")));
             }
-            print(found.iter(), json)?;
+            print(&found, json)?;
         }
         StateVerb::Purge { endpoint, all } => {
             if endpoint.is_none() && !all {
                 return Err(usage("pass `--endpoint` or `--all`"));
             }
-            let names = kept.names.clone();
             let gone = ::adapter::purge(store, &mut |_, entry| {
-                let shown = show_entry(&names, &[0; 12], entry);
+                let shown = show_entry(&kept.names, &[0; 12], entry);
                 all || shown.is_some_and(|shown| Some(&shown.endpoint) == endpoint.as_ref())
             });
             output::message(&format!("deleted {} entries", gone.map_err(told)?));
@@ -123,10 +120,9 @@ fn state(store: &Path, verb: StateVerb) -> Done {
     Ok(Exit::Fine)
 }
 
-fn print<'s>(shown: impl Iterator<Item = &'s Shown>, json: bool) -> Result<()> {
+fn print(shown: &[Shown], json: bool) -> Result<()> {
     if json {
-        let text = serde_json::to_string_pretty(&shown.collect::<Vec<_>>());
-        return output::data(&printable::text(&text.map_err(machine)?));
+        return output::data(&printable::text(&output::pretty(&shown)?));
     }
     for entry in shown {
         let index = entry.index.as_ref().map_or(String::new(), |index| format!("<{index}>"));
