@@ -25,16 +25,13 @@ pub(crate) fn generator(path: &str) -> Done {
         Some(stdin) => value::<LoadSpec>(stdin),
         None => value(&mut BufReader::new(File::open(path).map_err(cannot(Exit::Usage, "read", Path::new(path)))?)),
     };
+    let end = |told: Told, exit: Exit| output::json_line(told.to_json()).map(|()| exit);
     let spec = match spec {
         Ok(spec) => spec,
-        Err(error) => {
-            output::json_line(Told::Error(format!("cannot parse the specification: {error}")).to_json())?;
-            return Ok(Exit::Usage);
-        }
+        Err(error) => return end(Told::Error(format!("cannot parse the specification: {error}")), Exit::Usage),
     };
     if let Err(problem) = os_limits::make_room(&spec) {
-        output::json_line(Told::Error(problem.to_string()).to_json())?;
-        return Ok(Exit::Machine);
+        return end(Told::Error(problem.to_string()), Exit::Machine);
     }
     signals::watch_interrupts()?;
     // The thread below ends when stdin or the process ends. If the specification is in a file, there is no lab.
@@ -70,18 +67,9 @@ pub(crate) fn generator(path: &str) -> Done {
         }
     };
     match load::run_with_events(&spec, &mut tell, Some(&gate), &signals::INTERRUPTED) {
-        Ok(measurement) => {
-            output::json_line(Told::Measurement(Box::new(measurement)).to_json())?;
-            Ok(Exit::Fine)
-        }
-        Err(error @ LoadError::Unreachable { .. }) => {
-            output::json_line(Told::Unreachable(error.to_string()).to_json())?;
-            Ok(Exit::Subject)
-        }
-        Err(error) => {
-            output::json_line(Told::Error(error.to_string()).to_json())?;
-            Ok(Exit::Machine)
-        }
+        Ok(measurement) => end(Told::Measurement(Box::new(measurement)), Exit::Fine),
+        Err(error @ LoadError::Unreachable { .. }) => end(Told::Unreachable(error.to_string()), Exit::Subject),
+        Err(error) => end(Told::Error(error.to_string()), Exit::Machine),
     }
 }
 
