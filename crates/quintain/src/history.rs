@@ -10,7 +10,7 @@ use store::{Store, StoreError};
 use study::record::{Run, RunState};
 
 use crate::cli::{self, HistoryArgs};
-use crate::command_result::{Result, machine, usage};
+use crate::command_result::{Problem, Result, machine, usage};
 use crate::parallel_work::in_parallel;
 use crate::{output, runs};
 
@@ -39,14 +39,29 @@ pub(crate) fn history(args: HistoryArgs) -> Result<()> {
     };
     let metric = metric.as_ref().unwrap_or(&latest.plan.trials.metric);
     let metric = study::Metric::named(metric).ok_or_else(|| usage(format!("unknown metric `{metric}`")))?;
-    let mut digests = meant.iter().map(|run| cached(&store, run)).collect::<Result<Vec<_>, _>>()?;
+    let cached = |run: &&Run| {
+        let text = store.digest(&run.id, MAKER)?;
+        Ok::<Option<Digest>, StoreError>(text.and_then(|text| serde_json::from_str(&text).ok()))
+    };
+    let mut digests = meant.iter().map(cached).collect::<Result<Vec<_>, _>>()?;
     let missing = (0..meant.len()).filter(|&index| digests[index].is_none()).collect::<Vec<_>>();
     if missing.len() > 1 {
         let runs = analysis::number::count(missing.len() as u64, "run");
         output::message(&format!("note: reading the trials of {runs}, once for this version of quintain"));
     }
-    let to_read = missing.iter().map(|&index| meant[index]).collect::<Vec<_>>();
-    read_digests(&store, &to_read, |index, digest| digests[missing[index]] = Some(digest))?;
+    let (path, threads) = (&store.path, readers().min(missing.len()));
+    let read = |_: &mut Option<()>, index: &usize| {
+        Store::open_existing(path).and_then(|store| read_trials(&store, meant[*index], readers() / threads))
+    };
+    in_parallel(threads, &missing, read, |at, read| {
+        let index = missing[at];
+        if let Some((analysis, trials)) = readable(read)? {
+            let digest = Digest::of_trials(analysis);
+            keep(&store, meant[index], &digest, trials);
+            digests[index] = Some(digest);
+        }
+        Ok::<_, Problem>(())
+    })?;
     let entries =
         meant.iter().zip(digests).filter_map(|(run, digest)| Some(entry(run, digest?, metric.name))).collect();
     let history = analysis::history(&study, metric, entries, &wanted);
@@ -60,27 +75,6 @@ pub(crate) fn history(args: HistoryArgs) -> Result<()> {
 
 /// Hash of the build that made a digest. A different build may analyze the same trials differently.
 const MAKER: &str = env!("ANALYSIS_HASH");
-
-fn cached(store: &Store, run: &Run) -> Result<Option<Digest>> {
-    let text = store.digest(&run.id, MAKER)?;
-    Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
-}
-
-/// Reads the trials of several runs at a time. Stores each run's digest and passes it to `each` with the run's index.
-fn read_digests<'r>(store: &Store, runs: &[&'r Run], mut each: impl FnMut(usize, Digest)) -> Result<()> {
-    let (path, threads) = (&store.path, readers().min(runs.len()));
-    let read = |_: &mut Option<()>, run: &&'r Run| {
-        Store::open_existing(path).and_then(|store| read_trials(&store, run, readers() / threads))
-    };
-    in_parallel(threads, runs, read, |index, read| {
-        if let Some((analysis, trials)) = readable(read)? {
-            let digest = Digest::of_trials(analysis);
-            keep(store, runs[index], &digest, trials);
-            each(index, digest);
-        }
-        Ok(())
-    })
-}
 
 /// Stores a run's digest and number of trials for `quintain history`. Does nothing while the run is in progress.
 pub(crate) fn keep(store: &Store, run: &Run, digest: &Digest, trials: u64) {
@@ -143,11 +137,11 @@ fn study_name(store: &Store, given: &str) -> Result<String> {
     if let Some(name) = [given, &stem].into_iter().find(|name| known.contains(*name)) {
         return Ok(name.to_owned());
     }
-    let problem = usage(format!("no run of study `{given}` in `{}`", &store.path.display()));
-    Err(match known.is_empty() {
-        true => problem.hint(format!("it has no runs; start one with `quintain run {given}`")),
-        false => problem.hint(config::nearest::suggestion(&stem, known.iter().map(String::as_str))),
-    })
+    let hint = match known.is_empty() {
+        true => format!("it has no runs; start one with `quintain run {given}`"),
+        false => config::nearest::suggestion(&stem, known.iter().map(String::as_str)),
+    };
+    Err(usage(format!("no run of study `{given}` in `{}`", &store.path.display())).hint(hint))
 }
 
 fn levels(text: &str) -> Result<Levels> {
@@ -161,21 +155,18 @@ fn refuse_nothing(history: &History, runs: &[&Run], wanted: &[Levels]) -> Result
     if history.machines.iter().any(|machine| !machine.points.is_empty()) {
         return Ok(());
     }
-    let plans = || runs.iter().rev().map(|run| &run.plan);
-    let has = |name: &str, level: &str| {
-        let mut known = plans().flat_map(|plan| plan.levels(name));
-        known.any(|known| known.to_string() == level)
+    let levels = |name: &str| {
+        let levels = runs.iter().flat_map(|run| run.plan.levels(name));
+        levels.map(ToString::to_string).collect::<BTreeSet<_>>()
     };
-    let unknown = wanted.iter().flatten().find(|(name, level)| !has(name, level));
-    if let Some((name, level)) = unknown {
-        let levels = plans().flat_map(|plan| plan.levels(name)).map(ToString::to_string).collect::<BTreeSet<_>>();
-        let factors = plans().flat_map(|plan| plan.factors.clone()).collect::<BTreeSet<_>>();
+    if let Some((name, level)) = wanted.iter().flatten().find(|(name, level)| !levels(name).contains(level)) {
         let join = |words: BTreeSet<String>| words.into_iter().collect::<Vec<_>>().join(", ");
-        let problem = usage(format!("no design point has `{name}={level}`"));
-        return Err(match levels.is_empty() {
-            true => problem.hint(format!("the factors of `{}` are {}", history.study, join(factors))),
-            false => problem.hint(format!("levels of `{name}`: {}", join(levels))),
-        });
+        let factors = || runs.iter().flat_map(|run| run.plan.factors.clone()).collect();
+        let hint = match levels(name) {
+            none if none.is_empty() => format!("the factors of `{}` are {}", history.study, join(factors())),
+            levels => format!("levels of `{name}`: {}", join(levels)),
+        };
+        return Err(usage(format!("no design point has `{name}={level}`")).hint(hint));
     }
     let metric = history.metric.name;
     let text = if wanted.is_empty() {
