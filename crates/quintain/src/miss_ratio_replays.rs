@@ -27,13 +27,10 @@ pub(crate) fn complete(run: &mut Run, records: &[Record]) -> bool {
         return false;
     }
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let simulate = |_: &mut Option<()>, (job, record): &(Reference, &Record)| match replayed(
-        job,
-        &run.plan.points[job.point].load,
-        record,
-    ) {
-        Ok((gets, misses)) => Reference { gets, misses, ..job.clone() },
-        Err(problem) => Reference { problem: Some(problem), ..job.clone() },
+    let simulate = |_: &mut Option<()>, (job, record): &(Reference, &Record)| {
+        let replayed = replayed(job, &run.plan.points[job.point].load, record);
+        let (problem, (gets, misses)) = replayed.map_or_else(|why| (Some(why), (0, 0)), |counts| (None, counts));
+        Reference { gets, misses, problem, ..job.clone() }
     };
     let mut done = Vec::new();
     let Ok(()) = in_parallel(threads, &jobs, simulate, |_, reference| {
@@ -64,11 +61,7 @@ fn jobs<'r>(run: &Run, records: &'r [Record]) -> Vec<(Reference, &'r Record)> {
             let is_first = !trials.is_empty()
                 && drawn.insert(rest.map(|(name, level)| format!("{name} {level}")).collect::<Vec<_>>());
             for policy in &figure.policies {
-                let wanted = match (own == Some(policy.as_str()), is_first) {
-                    (true, _) => trials.len(),
-                    (false, true) => 1,
-                    (false, false) => 0,
-                };
+                let wanted = if own == Some(policy.as_str()) { trials.len() } else { usize::from(is_first) };
                 for &record in &trials[..wanted] {
                     let (policy, point, block) = (policy.clone(), index, record.block);
                     let (gets, misses, problem) = (0, 0, None);
