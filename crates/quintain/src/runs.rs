@@ -106,21 +106,15 @@ fn size(bytes: u64) -> String {
 
 /// Parses a date, or an age such as `7d`, into the earliest start to list, in the format of stored runs.
 pub(crate) fn since(text: &str) -> Result<String> {
-    let digits = |text: &str, shape: &str| {
-        text.len() == shape.len()
-            && text.chars().zip(shape.chars()).all(|(c, s)| if s == '0' { c.is_ascii_digit() } else { c == s })
-    };
-    if digits(text, "0000-00-00") || digits(text, "0000-00-00T00:00:00Z") {
+    let shape = text.replace(|letter: char| letter.is_ascii_digit(), "0");
+    if ["0000-00-00", "0000-00-00T00:00:00Z"].contains(&shape.as_str()) {
         // Dates in this format sort as strings.
         return Ok(text.to_owned());
     }
-    match config::units::long_duration_ns(text) {
-        Ok(ns) => {
-            Ok(lab::lab_clocks::format_rfc3339(lab::lab_clocks::unix_seconds().saturating_sub(ns / 1_000_000_000)))
-        }
-        Err(_) => Err(usage(format!("invalid time `{text}` for `--since`"))
-            .hint("a time like `7d` or `12h`, or a date like `2026-11-20`")),
-    }
+    let hint = "a time like `7d` or `12h`, or a date like `2026-11-20`";
+    let invalid = |_| usage(format!("invalid time `{text}` for `--since`")).hint(hint);
+    let ns = config::units::long_duration_ns(text).map_err(invalid)?;
+    Ok(lab::lab_clocks::format_rfc3339(lab::lab_clocks::unix_seconds().saturating_sub(ns / 1_000_000_000)))
 }
 
 fn remove(path: &Path, names: &[String], rewrite: bool, dry_run: bool, json: bool) -> Result<()> {
