@@ -35,7 +35,7 @@ struct Time {
 pub(crate) fn studies(verb: Option<StudiesVerb>, wants_json: bool) -> Result<()> {
     match verb {
         None => list(wants_json),
-        Some(StudiesVerb::Show { name }) => output::data(text_of(&name)?.1),
+        Some(StudiesVerb::Show { name }) => output::data(text_of(&name)?),
         Some(StudiesVerb::Copy { name, folder }) => copy(&name, folder.as_deref().unwrap_or(Path::new("."))),
     }
 }
@@ -75,16 +75,15 @@ fn listed(name: &'static str, cpus: u32) -> Result<Listed> {
     Ok(Listed { name, question: plan(name, Profile::Default, cpus)?.question, needs, profiles })
 }
 
-fn text_of(name: &str) -> Result<(&'static str, &'static str)> {
-    let found = built_in::names().find(|known| *known == name).and_then(|name| Some((name, built_in::study(name)?)));
-    found.ok_or_else(|| {
+fn text_of(name: &str) -> Result<&'static str> {
+    built_in::study(name).ok_or_else(|| {
         let names = built_in::names().collect::<Vec<_>>();
         usage(format!("no built-in study `{name}`")).hint(config::nearest::suggestion(name, names))
     })
 }
 
 fn plan(name: &str, profile: Profile, machine_cpus: u32) -> Result<Plan> {
-    let (name, text) = text_of(name)?;
+    let text = text_of(name)?;
     let options = ExpandOptions { name: name.to_owned(), profile, machine_cpus, ..ExpandOptions::default() };
     let plan = study::parse(text).and_then(|study| study::expand(&study, &options));
     plan.map_err(|mistakes| crate::study_file::mistaken(Path::new(name), text, &mistakes))

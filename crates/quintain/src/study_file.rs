@@ -114,14 +114,10 @@ fn find(study: &str) -> Result<Source> {
     let beside = PathBuf::from(format!("{study}.toml"));
     let named = Path::new(STUDIES).join(&beside);
     if let Some(file) = [given, &beside, &named].into_iter().find(|path| path.is_file()) {
-        return Ok(Source {
-            name: file.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
-            shown: file.display().to_string(),
-            text: output::read(file)?,
-            directory: directory_of(file),
-            repository: Some(folder_of(file).to_owned()),
-            is_built_in: false,
-        });
+        let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let (shown, text) = (file.display().to_string(), output::read(file)?);
+        let (directory, repository) = (directory_of(file), Some(folder_of(file).to_owned()));
+        return Ok(Source { name, shown, text, directory, repository, is_built_in: false });
     }
     if let Some(text) = built_in::study(study) {
         let (name, shown, text) = (study.to_owned(), format!("{study} (built in)"), text.to_owned());
