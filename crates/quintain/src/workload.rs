@@ -53,18 +53,18 @@ fn named(args: &WorkloadShowArgs) -> Result<(String, Workload)> {
 fn draw(name: String, workload: &Workload, n: u64, seed: u64) -> anyhow::Result<WorkloadDrawn> {
     let mut stream = Stream::new(workload, seed, 0, 1)?;
     let texts = Texts::new(workload, seed)?;
-    let population = workload.keys.reuse.is_none().then_some(workload.keys.count);
-    let ranked =
-        population.filter(|_| workload.keys.shift_every.is_none() && workload.keys.popularity != Popularity::Loop);
+    let keys = &workload.keys;
+    let is_ranked = keys.reuse.is_none() && keys.shift_every.is_none() && keys.popularity != Popularity::Loop;
+    let ranked = is_ranked.then_some(keys.count);
     let mut kinds = [0_u64; KINDS.len()];
-    let (mut keys, mut footprint_bytes, mut fresh) = (HashSet::new(), 0, 0);
+    let (mut touched, mut footprint_bytes, mut fresh) = (HashSet::new(), 0, 0);
     let mut ranks = vec![0_u64; ranked.map_or(0, |count| count.min(1 << 24)) as usize];
     let (mut value_lengths, per_key) = (Vec::new(), stream.value_bytes(0).is_some());
     for _ in 0..n {
         let operation = stream.next_operation();
         kinds[operation.kind as usize] += 1;
         fresh += u64::from(operation.new);
-        if keys.insert(operation.key) {
+        if touched.insert(operation.key) {
             footprint_bytes += u64::from(texts.key_bytes(operation.key)) + u64::from(operation.value_bytes);
         }
         if !per_key {
@@ -101,43 +101,34 @@ fn draw(name: String, workload: &Workload, n: u64, seed: u64) -> anyhow::Result<
     fit("lengths of keys", keys_law.test(&key_lengths));
     fit("lengths of values", values_law.test(&value_lengths));
     let operations = workload.operations;
-    if workload.keys.invalidation == 0.0 && workload.keys.new == NewKey::Any {
+    if keys.invalidation == 0.0 && keys.new == NewKey::Any {
         let weights = [operations.get, operations.set, operations.delete, operations.read_modify_write];
         let shares = weights.map(|weight| weight / operations.total());
         fit("operations", chi_square(&kinds, &shares));
     }
-    if let (Some(reuse), true) =
-        (workload.keys.reuse, workload.keys.one_hit == 0.0 && workload.keys.count > 0 || n > 1000)
-    {
+    if let (Some(reuse), true) = (keys.reuse, keys.one_hit == 0.0 && keys.count > 0 || n > 1000) {
         // The first operation on an empty population always creates a key.
-        let must = u64::from(workload.keys.count == 0);
-        let new = workload.keys.one_hit + (1.0 - workload.keys.one_hit) * (1.0 - reuse);
+        let must = u64::from(keys.count == 0);
+        let new = keys.one_hit + (1.0 - keys.one_hit) * (1.0 - reuse);
         fit("new keys", chi_square(&[fresh - must.min(fresh), n - fresh], &[new, 1.0 - new]));
     }
     let mut curves =
         vec![keys_law.curves("Key lengths", &key_lengths), values_law.curves("Value lengths", &value_lengths)];
     let mut head = None;
-    if let Some(count) = ranked {
-        let mass = |ranks: u64| head_mass(workload.keys.popularity, count, ranks);
+    if let Some(count) = ranked.filter(|count| ranks.len() as u64 == *count) {
+        let mass = |ranks: u64| head_mass(keys.popularity, count, ranks);
         let drawn = ranks.iter().sum::<u64>();
         let told = count.min(RANKS);
         let mut counts = ranks[..told as usize].to_vec();
         counts.push(drawn - counts.iter().sum::<u64>());
         let shares = (0..told).map(|rank| mass(rank + 1) - mass(rank)).chain([(1.0 - mass(told)).max(0.0)]);
-        if ranks.len() as u64 == count {
-            fit("popularity", chi_square(&counts, &shares.collect::<Vec<_>>()));
-            let top = count.div_ceil(100);
-            let up_to = |ranks_: u64| ranks[..ranks_ as usize].iter().sum::<u64>() as f64 / drawn.max(1) as f64;
-            head = Some(Head { keys: top, drawn: up_to(top), exact: mass(top) });
-            let points = grid(1, count).map(|ranks| (ranks as f64, up_to(ranks), mass(ranks)));
-            curves.push(Curves {
-                title: "Popularity".to_owned(),
-                x: "most popular keys".to_owned(),
-                unit: "1",
-                y: "share of operations".to_owned(),
-                points: points.collect(),
-            });
-        }
+        fit("popularity", chi_square(&counts, &shares.collect::<Vec<_>>()));
+        let top = count.div_ceil(100);
+        let up_to = |ranks_: u64| ranks[..ranks_ as usize].iter().sum::<u64>() as f64 / drawn.max(1) as f64;
+        head = Some(Head { keys: top, drawn: up_to(top), exact: mass(top) });
+        let points = grid(1, count).map(|ranks| (ranks as f64, up_to(ranks), mass(ranks))).collect();
+        let [title, x, y] = ["Popularity", "most popular keys", "share of operations"].map(str::to_owned);
+        curves.push(Curves { title, x, unit: "1", y, points });
     }
     let kinds = KINDS.into_iter().map(str::to_owned).zip(kinds).filter(|(_, count)| *count > 0);
     let about = PRESETS.iter().find(|preset| preset.name == name).map(|preset| preset.about.to_owned());
@@ -148,8 +139,8 @@ fn draw(name: String, workload: &Workload, n: u64, seed: u64) -> anyhow::Result<
         seed,
         operations: n,
         kinds: kinds.collect(),
-        distinct_keys: keys.len() as u64,
-        first_touches: keys.len() as u64,
+        distinct_keys: touched.len() as u64,
+        first_touches: touched.len() as u64,
         footprint_bytes,
         head,
         hit_ratio_of_mix: workload.hit_ratio_of_mix(),
