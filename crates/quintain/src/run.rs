@@ -13,7 +13,7 @@ use serde::Serialize;
 use store::{Owner, Store};
 use study::gate::Undecided;
 use study::plan::ProcessPlan;
-use study::record::{Calibration, Finding, FindingState, Node, Run, RunState};
+use study::record::{Calibration, Node, Run, RunState};
 use study::{Plan, Point, Record};
 
 use crate::cli::{Cpus, HowArgs, RunArgs};
@@ -103,7 +103,10 @@ pub(crate) fn carry_out(job: Job<'_>) -> Result<Carried> {
     let resume = run.resume.clone();
     let resumable = |problem: Problem| problem.resumable(&resume);
     store.update_run(&run)?;
-    warn_of(&run.doctor);
+    // Disturbances are named before the run takes any time. The report has the details.
+    if let Some(names) = doctor::warnings(&run.doctor) {
+        output::message(&format!("doctor warnings: {names} (run `quintain doctor` for details)"));
+    }
     let presence = present(&run.id);
     let options = lab::Options::new(exe()?, directory, &run.host, &host_cpus);
     let options = lab::Options { idle: how.idle, cluster, ..options };
@@ -408,15 +411,6 @@ fn machines(nodes: &[Node]) -> String {
         format!("{} {name} ({address}, {}, {} CPUs, {})", role.word(), host.cpu_model, host.cpus.len(), host.kernel)
     };
     nodes.iter().map(words).collect::<Vec<_>>().join(", ")
-}
-
-/// Warns about disturbances before the run takes any time. The report has the details.
-fn warn_of(findings: &[Finding]) {
-    let grave = |finding: &&Finding| matches!(finding.state, FindingState::Warning | FindingState::Bad);
-    let names = findings.iter().filter(grave).map(|finding| finding.check.as_str()).collect::<Vec<_>>();
-    if !names.is_empty() {
-        output::message(&format!("doctor warnings: {} (run `quintain doctor` for details)", names.join(", ")));
-    }
 }
 
 fn refuse_without_points(plan: &Plan) -> Result<()> {

@@ -5,13 +5,13 @@ use std::rc::Rc;
 
 use lab::cluster::file::{self, Hosts, Launcher};
 use lab::cluster::{Cluster, ClusterError, Generators, Reach};
-use study::record::{FindingState, Role};
+use study::record::Role;
 use study::spec::LoadSpec;
 
 use crate::cli::ClusterArgs;
 use crate::command_result::{Exit, Problem, Result, cannot, exe, machine, usage};
 use crate::study_file::mistaken;
-use crate::{built_in, output, signals};
+use crate::{built_in, doctor, output, signals};
 
 /// Starts a node on each machine that the flags name; `None` without such flags. Commands start in `directory`, or in
 /// the working directory if `None`.
@@ -91,10 +91,8 @@ fn words(cluster: &Cluster) -> String {
     let launcher = launcher_words(cluster.generators.launcher);
     let mut text = format!("cluster: {}; {}{launcher}", of(Role::Subject), of(Role::Load));
     for node in &nodes {
-        let grave = node.doctor.iter().filter(|found| matches!(found.state, FindingState::Warning | FindingState::Bad));
-        let names = grave.map(|finding| finding.check.as_str()).collect::<Vec<_>>();
-        if !names.is_empty() {
-            text += &format!("\ndoctor warnings on {}: {}", node.name, names.join(", "));
+        if let Some(names) = doctor::warnings(&node.doctor) {
+            text += &format!("\ndoctor warnings on {}: {names}", node.name);
         }
     }
     text
