@@ -2,7 +2,6 @@
 
 use std::fmt::Display;
 use std::path::Path;
-use std::process::ExitCode;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
@@ -15,12 +14,6 @@ pub(crate) enum Exit {
     Skip = 125,
     /// Interrupted by a signal; shells report SIGINT with this code.
     Interrupted = 130,
-}
-
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> Self {
-        Self::from(exit as u8)
-    }
 }
 
 #[derive(Debug)]
@@ -83,20 +76,10 @@ pub(crate) fn cannot(exit: Exit, doing: &str, path: &Path) -> impl Fn(std::io::E
 
 impl Display for Problem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&chain(&self.error))
+        let causes = self.error.chain().map(ToString::to_string);
+        let text = causes.reduce(|text, cause| if text.contains(&cause) { text } else { format!("{text}: {cause}") });
+        f.write_str(&text.unwrap_or_default())
     }
-}
-
-fn chain(error: &anyhow::Error) -> String {
-    let mut text = String::new();
-    for cause in error.chain().map(ToString::to_string) {
-        if text.is_empty() {
-            text = cause;
-        } else if !text.contains(&cause) {
-            text = format!("{text}: {cause}");
-        }
-    }
-    text
 }
 
 impl From<String> for Problem {

@@ -323,9 +323,7 @@ fn failed(what: &str, why: &str, record: &Record) -> String {
     for (name, said) in std::iter::once(("the server".to_owned(), &record.subject.stderr_tail)).chain(of_proxies) {
         let lines = said.lines().filter(|line| !line.trim().is_empty()).collect::<Vec<_>>();
         if !lines.is_empty() {
-            let last =
-                lines[lines.len().saturating_sub(output::LAST_WORDS)..].iter().map(|line| format!("    {line}\n"));
-            text += &format!("  last output of {name}:\n{}", last.collect::<String>());
+            text += &format!("  last output of {name}:\n{}\n", output::last_lines(&lines.join("\n")));
         }
     }
     text + "\n"

@@ -7,9 +7,6 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::command_result::{Done, Exit, Result, cannot, machine, usage};
 
-/// Number of lines that are shown from the output of a failed server.
-pub(crate) const LAST_WORDS: usize = 10;
-
 /// Colors and width for a report on stdout; plain text if the report goes to a file.
 pub(crate) fn style(into_file: bool) -> report::Style {
     if into_file {
@@ -92,13 +89,11 @@ pub(crate) fn message(text: &str) {
 
 /// Reports the problem of a command, if any, on stderr and returns the exit code.
 pub(crate) fn end(done: Done) -> ExitCode {
-    match done {
-        Ok(exit) => exit.into(),
-        Err(problem) => {
-            message(&problem.shown());
-            problem.exit.into()
-        }
-    }
+    let exit = done.unwrap_or_else(|problem| {
+        message(&problem.shown());
+        problem.exit
+    });
+    ExitCode::from(exit as u8)
 }
 
 pub(crate) fn stderr_is_terminal() -> bool {
@@ -125,14 +120,9 @@ pub(crate) fn stderr_is_coloured() -> bool {
 /// Whether output is colored, as defined by no-color.org and bixense.com/clicolors. An empty variable counts as unset.
 fn coloured(terminal: bool, variable: impl Fn(&str) -> Option<String>) -> bool {
     let variable = |name: &str| variable(name).filter(|value| !value.is_empty());
-    if variable("NO_COLOR").is_some() {
-        return false;
-    }
-    match variable("CLICOLOR_FORCE").as_deref() {
-        None | Some("0") => {}
-        Some(_) => return true,
-    }
-    terminal && variable("TERM").as_deref() != Some("dumb") && variable("CLICOLOR").as_deref() != Some("0")
+    let is = |name: &str, value: &str| variable(name).as_deref() == Some(value);
+    let is_forced = variable("CLICOLOR_FORCE").is_some() && !is("CLICOLOR_FORCE", "0");
+    variable("NO_COLOR").is_none() && (is_forced || terminal && !is("TERM", "dumb") && !is("CLICOLOR", "0"))
 }
 
 #[expect(clippy::disallowed_methods, reason = "the binary reads the environment for all crates")]
@@ -196,6 +186,13 @@ pub(crate) fn time_words(seconds: f64) -> String {
         s if s < 90.0 * 60.0 => format!("{:.0} min", s / 60.0),
         s => format!("{:.1} h", s / 3600.0),
     }
+}
+
+/// Returns the last ten lines of a program's output, indented.
+pub(crate) fn last_lines(text: &str) -> String {
+    let lines = text.lines().collect::<Vec<_>>();
+    let last = &lines[lines.len().saturating_sub(10)..];
+    last.iter().map(|line| format!("    {line}")).collect::<Vec<_>>().join("\n")
 }
 
 pub(crate) fn columns(rows: &[Vec<String>]) -> String {

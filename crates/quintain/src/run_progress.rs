@@ -9,7 +9,7 @@ use study::record::{Build, BuildOutcome, Outcome};
 use study::{Plan, Record};
 
 use crate::live_chart::{Strip, clipped};
-use crate::output;
+use crate::output::{self, last_lines};
 
 /// Maximum number of estimates shown at once.
 const ESTIMATES: usize = 8;
@@ -27,6 +27,7 @@ pub(crate) struct Bar {
     block: Option<u32>,
     /// Estimate of each design point as text. A comparison has a single estimate, at index 0.
     estimates: BTreeMap<usize, String>,
+    /// Latest estimate, to be appended to a line; empty after a run was resumed.
     estimate: String,
     strip: Strip,
     /// Design points for which the output of a failed server was shown.
@@ -73,49 +74,48 @@ impl Bar {
             BuildOutcome::Ready => return,
             BuildOutcome::Skipped { reason } => format!("skipped: `{command}`: {reason}"),
             BuildOutcome::Unrunnable { reason } => format!("cannot run here: `{command}`: {reason}"),
-            BuildOutcome::Failed { output_tail } => format!("build failed: `{command}`\n{}", indent(output_tail)),
+            BuildOutcome::Failed { output_tail } => format!("build failed: `{command}`\n{}", last_lines(output_tail)),
             BuildOutcome::Unverified { case, reason } => format!("breaks its contract: `{command}`: {case}: {reason}"),
         });
     }
 
     pub(crate) fn show(&mut self, progress: &Progress) {
+        let what = match progress.phase {
+            Phase::Build => "building",
+            Phase::Verify => "verifying",
+            Phase::Start => "starting",
+            Phase::Warmup => "warming up",
+            Phase::Measure => "measuring",
+            Phase::Stop => "stopping",
+        };
+        let now = format!("{what} {}", self.label(progress.point).unwrap_or_default());
         if let Phase::Build | Phase::Verify = progress.phase {
-            let doing = if progress.phase == Phase::Build { "building" } else { "verifying" };
-            let text = format!("{doing} {}", self.label(progress.point).unwrap_or_default());
-            return self.bar.set_message(analysis::visible(&text).into_owned());
+            return self.bar.set_message(analysis::visible(&now).into_owned());
         }
         // A search has steps instead of blocks, and each step gets its own line when it ends.
         let searching = self.plan.points[progress.point].load.search.is_some();
         if self.block != Some(progress.block) && !searching {
             if let (Some(block), false, None) = (self.block, self.moves, &self.pairs) {
-                // A run that has just been resumed has no estimate yet.
-                let estimate = if self.estimate.is_empty() { String::new() } else { format!("; {}", self.estimate) };
-                self.note(&format!("block {} done: {} trials, {} failed{estimate}", block + 1, self.done, self.failed));
+                let (done, failed, estimate) = (self.done, self.failed, &self.estimate);
+                self.note(&format!("block {} done: {done} trials, {failed} failed{estimate}", block + 1));
             }
             self.block = Some(progress.block);
         }
-        let label = self.label(progress.point).unwrap_or_default();
-        let what = match progress.phase {
-            Phase::Build | Phase::Verify | Phase::Start => "starting",
-            Phase::Warmup => "warming up",
-            Phase::Measure => "measuring",
-            Phase::Stop => "stopping",
-        };
         match &progress.live {
             Some(live) => self.strip.add(&live.load, live.server),
             None if progress.phase == Phase::Start => self.strip = Strip::default(),
             None => {}
         }
         if self.moves {
-            self.bar.set_message(self.picture(progress.point, &format!("{what} {label}")));
+            self.bar.set_message(self.picture(progress.point, now));
         }
     }
 
-    fn picture(&self, point: usize, now: &str) -> String {
+    fn picture(&self, point: usize, now: String) -> String {
         let (columns, rows) = output::room_on_stderr();
         let shown = self.estimates.keys().position(|known| *known == point).unwrap_or(0) / ESTIMATES * ESTIMATES;
         let estimates = self.estimates.values().skip(shown).take(ESTIMATES).map(|words| format!("  {words}"));
-        let mut lines = estimates.chain([now.to_owned()]).map(|line| clipped(&line, columns)).collect::<Vec<_>>();
+        let mut lines = estimates.chain([now]).map(|line| clipped(&line, columns)).collect::<Vec<_>>();
         lines.extend(self.strip.lines(columns, output::stderr_is_coloured()));
         lines.truncate(rows.saturating_sub(1));
         lines.join("\n")
@@ -137,7 +137,7 @@ impl Bar {
             let words = if is_first { record.subject.stderr_tail.trim() } else { "" };
             // If the server exited, the message of the failure already includes its last output.
             let said = words.lines().last().is_none_or(|last| failure.message.contains(last.trim()));
-            let words = if said { String::new() } else { format!("\n  last output:\n{}", indent(words)) };
+            let words = if said { String::new() } else { format!("\n  last output:\n{}", last_lines(words)) };
             self.note(&format!("failed: {before}{}{words}", failure.message));
             return;
         }
@@ -150,7 +150,7 @@ impl Bar {
                 if is_look && !self.moves {
                     self.bar.suspend(|| output::message(&text));
                 }
-                self.estimate = format!("[{text}]");
+                self.estimate = format!("; [{text}]");
                 self.estimates.insert(0, text);
             }
             return;
@@ -167,7 +167,7 @@ impl Bar {
             if n >= TRIALS_FOR_INTERVAL && !rule.quick {
                 words += &format!(" ±{:.1} %", estimate.relative_half_width() * 100.0);
             }
-            self.estimate = format!("[{words}]");
+            self.estimate = format!("; [{words}]");
             self.estimates.insert(record.point, format!("{words}, {n} trials"));
         }
     }
@@ -185,10 +185,4 @@ impl Bar {
         let levels = levels.collect::<Vec<_>>();
         (!levels.is_empty()).then(|| levels.join(", "))
     }
-}
-
-fn indent(text: &str) -> String {
-    let lines = text.lines().collect::<Vec<_>>();
-    let last = &lines[lines.len().saturating_sub(output::LAST_WORDS)..];
-    last.iter().map(|line| format!("    {line}")).collect::<Vec<_>>().join("\n")
 }
