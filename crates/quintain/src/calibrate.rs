@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use analysis::number::quantity;
+use askama::Template;
 use lab::cluster::Cluster;
 use store::Store;
 use study::record::{Calibration, Host, IdlePolicy, Measurement, Outcome};
@@ -18,34 +19,16 @@ use crate::run::{cpus_of, run_once};
 use crate::{output, signals, start_cluster};
 
 /// Study of one protocol. The null server gets half of the CPUs. One client shows the latency; many show the peak rate.
-fn study_of((protocol, command): NullServer) -> String {
-    let workload = if command.starts_with("serve cache") { WORKLOAD } else { "" };
-    format!(
-        r#"
-question = "How fast can the generator go here?"
-
-[subject]
-command = "quintain {command} --host {{address}} --threads {{cores}} -p {{port}}"
-cpus    = "{{cores}}"
-
-[load]
-protocol = "{protocol}"
-clients  = "{{clients}}"
-warmup   = "300ms"
-stop     = {{ duration = "1s" }}
-{workload}
-[factors]
-cores   = [1]
-clients = [1, 8, 40, 100, 400]
-
-[trials]
-stop = {{ min = 1, max = 1 }}
-"#
-    )
+#[derive(Template)]
+#[template(path = "calibration.txt", escape = "none")]
+struct NullStudy {
+    protocol: &'static str,
+    command: &'static str,
 }
 
-/// Workload for null caches, so small that they evict nothing.
-const WORKLOAD: &str = "[load.workload]\npreset = \"etc-2012\"\nkeys.count = 10_000\n";
+fn study_of((protocol, command): NullServer) -> String {
+    NullStudy { protocol, command }.render().expect("text is written to memory")
+}
 
 /// Time for which other processes are observed before measuring.
 const WATCHED: Duration = Duration::from_millis(500);
