@@ -39,9 +39,9 @@ pub(crate) fn compare(mut args: CompareArgs) -> Done {
     match (args.what.as_slice(), commands, revisions) {
         ([url], Some((base, head)), _) => {
             let sides = [base, head].map(|command| Side { command: command.to_owned(), ..Side::default() });
-            let text = text(&args, url, &sides, &mut mistakes);
+            let study = study_of(&args, url, &sides, &mut mistakes);
             mistakes.end()?;
-            of_text(&args, text, None, None)
+            of_flags(&args, study, None, None)
         }
         ([url], None, Some(revisions)) => of_revisions(&args, url, revisions, mistakes),
         ([study, base, head], None, None) => of_study(&args, study, [base, head], mistakes),
@@ -94,16 +94,25 @@ fn value(text: &str) -> Value {
     text.parse::<i64>().map_or_else(|_| Value::String(text.to_owned()), Value::Integer)
 }
 
-fn table<K: Into<String>>(entries: impl IntoIterator<Item = (K, Option<Value>)>) -> Value {
-    let entries = entries.into_iter().filter_map(|(key, value)| Some((key.into(), value?)));
-    Value::Table(entries.collect())
+/// Sets a key of a study. Its path begins with the tables that it is in; without one, it is a factor.
+fn set(study: &mut Table, path: &str, value: Value) {
+    let (tables, key) = path.rsplit_once('.').unwrap_or(("factors", path));
+    let mut table = study;
+    for name in tables.split('.') {
+        let inner = table.entry(name).or_insert(Value::Table(Table::new()));
+        if !inner.is_table() {
+            *inner = Value::Table(Table::new());
+        }
+        table = inner.as_table_mut().expect("it was made one");
+    }
+    table.insert(key.to_owned(), value);
 }
 
 fn fail_if(args: &CompareArgs) -> Option<FailIf> {
     FailIf::parse(args.fail_if.as_ref()?).ok()
 }
 
-fn text(args: &CompareArgs, url: &str, sides: &[Side; 2], mistakes: &mut Mistakes) -> String {
+fn study_of(args: &CompareArgs, url: &str, sides: &[Side; 2], mistakes: &mut Mistakes) -> Table {
     let text = |text: &str| Some(Value::from(text));
     let given = |text: &Option<String>| text.as_deref().map(value);
     let optional = |text: &Option<String>| text.as_deref().map(Value::from);
@@ -112,62 +121,54 @@ fn text(args: &CompareArgs, url: &str, sides: &[Side; 2], mistakes: &mut Mistake
         Some(name) => format!("{level} ({name})"),
         None => format!("{level} (`{}`)", side.command),
     };
-    let side = |side: &Side| {
-        let Side { command, build, directory, .. } = side;
-        table([("build", optional(build)), ("command", text(command)), ("directory", optional(directory))])
-    };
-    let mut levels = vec![(BASE, base), (HEAD, head)];
-    levels.extend(args.null.then_some((AGAIN, base)));
-    let variants = table(levels.iter().map(|(level, of)| (*level, Some(side(of)))));
-    let subject = table([("cpus", Some(value(&args.server_cpus))), ("variants", Some(variants))]);
-
+    let question = format!("Is {} worse than {}?", named(head, HEAD), named(base, BASE));
+    let mut study = Table::from_iter([("question".to_owned(), question.into())]);
+    let levels = [(BASE, base), (HEAD, head)].into_iter().chain(args.null.then_some((AGAIN, base)));
+    set(&mut study, FACTOR, levels.clone().map(|(level, _)| level).collect::<Vec<_>>().into());
+    for (level, Side { command, build, directory, .. }) in levels {
+        let keys = [("build", optional(build)), ("command", text(command)), ("directory", optional(directory))];
+        for (key, value) in keys.into_iter().filter_map(|(key, value)| Some((key, value?))) {
+            set(&mut study, &format!("subject.variants.{level}.{key}"), value);
+        }
+    }
     let (protocol, path) = target(url, mistakes);
-    let headers = http_flags::fields(&args.headers, mistakes).into_iter();
-    let headers = table(headers.map(|(name, value)| (name, Some(value.into()))));
+    let headers =
+        http_flags::fields(&args.headers, mistakes).into_iter().map(|(name, value)| (name, Value::from(value)));
     // A load that changes over time defines its own duration.
     let is_shaped = [Some(&args.clients), args.rate.as_ref()].into_iter().flatten().any(|text| is_shape(text));
-    let load = table([
-        ("protocol", text(protocol)),
-        ("clients", Some(value(&args.clients))),
-        ("threads", given(&args.threads)),
-        ("rate", given(&args.rate)),
-        ("path", optional(&path)),
-        ("method", args.method.as_deref().or(args.body.as_ref().map(|_| "POST")).and_then(text)),
-        ("headers", (!args.headers.is_empty()).then_some(headers)),
-        ("body", optional(&args.body)),
-        ("pipeline", given(&args.pipeline)),
-        ("expect_status", given(&args.expect_status)),
-        ("connection", if args.no_keepalive { text("per-request") } else { None }),
-        ("insecure", args.insecure.then_some(true.into())),
-        ("workload", args.workload.as_deref().map(|preset| table([("preset", text(preset))]))),
-        ("warmup", text(&args.warmup)),
-        ("stop", text(&args.duration).filter(|_| !is_shaped)),
-        ("window", window(&args.duration).map(Value::String).filter(|_| !is_shaped)),
-    ]);
-    let gate = table([
-        ("of", text(FACTOR)),
-        ("base", text(BASE)),
-        ("fail_if", fail_if(args).map(|fail_if| fail_if.to_string().into())),
-        ("allow_errors", args.allow_errors.filter(|share| *share > 0.0).map(Value::Float)),
-        ("undecided", text(args.undecided.word())),
-    ]);
-    let stop = table([
-        ("comparison", Some(Value::Float(args.within.unwrap_or(WITHIN)))),
-        ("metric", optional(&args.metric)),
-        ("min", Some(i64::from(stats::gate::FIRST_LOOK).into())),
-        ("max", Some(i64::from(args.max_pairs).into())),
-        ("max_time", text(&args.max_time)),
-    ]);
-    let levels = levels.iter().map(|(level, _)| (*level).into()).collect();
-    let study = table([
-        ("question", text(&format!("Is {} worse than {}?", named(head, HEAD), named(base, BASE)))),
-        ("factors", Some(table([(FACTOR, Some(Value::Array(levels)))]))),
-        ("gate", Some(gate)),
-        ("load", Some(load)),
-        ("subject", Some(subject)),
-        ("trials", Some(table([("stop", Some(stop))]))),
-    ]);
-    toml::to_string(&study).expect("every key is text")
+    let keys = [
+        ("gate.of", text(FACTOR)),
+        ("gate.base", text(BASE)),
+        ("gate.fail_if", fail_if(args).map(|fail_if| fail_if.to_string().into())),
+        ("gate.allow_errors", args.allow_errors.filter(|share| *share > 0.0).map(Value::Float)),
+        ("gate.undecided", text(args.undecided.word())),
+        ("subject.cpus", Some(value(&args.server_cpus))),
+        ("load.protocol", text(protocol)),
+        ("load.clients", Some(value(&args.clients))),
+        ("load.threads", given(&args.threads)),
+        ("load.rate", given(&args.rate)),
+        ("load.path", optional(&path)),
+        ("load.method", args.method.as_deref().or(args.body.as_ref().map(|_| "POST")).and_then(text)),
+        ("load.headers", (!args.headers.is_empty()).then(|| Value::Table(headers.collect()))),
+        ("load.body", optional(&args.body)),
+        ("load.pipeline", given(&args.pipeline)),
+        ("load.expect_status", given(&args.expect_status)),
+        ("load.connection", if args.no_keepalive { text("per-request") } else { None }),
+        ("load.insecure", args.insecure.then_some(true.into())),
+        ("load.workload.preset", optional(&args.workload)),
+        ("load.warmup", text(&args.warmup)),
+        ("load.stop", text(&args.duration).filter(|_| !is_shaped)),
+        ("load.window", window(&args.duration).map(Value::String).filter(|_| !is_shaped)),
+        ("trials.stop.comparison", Some(Value::Float(args.within.unwrap_or(WITHIN)))),
+        ("trials.stop.metric", optional(&args.metric)),
+        ("trials.stop.min", Some(i64::from(stats::gate::FIRST_LOOK).into())),
+        ("trials.stop.max", Some(i64::from(args.max_pairs).into())),
+        ("trials.stop.max_time", text(&args.max_time)),
+    ];
+    for (key, value) in keys.into_iter().filter_map(|(key, value)| Some((key, value?))) {
+        set(&mut study, key, value);
+    }
+    study
 }
 
 /// Window length for a trial too short for two windows of the default length; `None` for a longer trial.
@@ -199,32 +200,18 @@ fn target(url: &str, mistakes: &mut Mistakes) -> (&'static str, Option<String>) 
     (protocol.name(), Some(path.to_owned()).filter(|path| protocol.has_path() && !path.is_empty()))
 }
 
-fn with_sets(text: &str, sets: &[(String, String)]) -> String {
-    let Ok(mut study) = text.parse::<Table>() else { return text.to_owned() };
-    for (key, value) in sets {
-        let read = format!("value = {value}").parse::<Table>().ok().and_then(|mut table| table.remove("value"));
-        let (path, last) = key.rsplit_once('.').unwrap_or(("factors", key));
-        let mut table = &mut study;
-        for key in path.split('.') {
-            let inner = table.entry(key).or_insert(Value::Table(Table::new()));
-            if !inner.is_table() {
-                *inner = Value::Table(Table::new());
-            }
-            table = inner.as_table_mut().expect("it was made one");
-        }
-        table.insert(last.to_owned(), read.unwrap_or_else(|| Value::String(value.clone())));
-    }
-    study.to_string()
-}
-
-fn of_text(args: &CompareArgs, text: String, trees: Option<&Trees>, owner: Option<Owner>) -> Done {
+fn of_flags(args: &CompareArgs, mut made: Table, trees: Option<&Trees>, owner: Option<Owner>) -> Done {
     if args.print_study {
-        output::data(&with_sets(&text, &args.sets))?;
+        for (key, value) in &args.sets {
+            let read = format!("value = {value}").parse::<Table>().ok().and_then(|mut table| table.remove("value"));
+            set(&mut made, key, read.unwrap_or_else(|| Value::String(value.clone())));
+        }
+        output::data(&made.to_string())?;
         return Ok(Exit::Fine);
     }
     carry_out(args, trees, owner, |host_cpus, cluster| {
         let study = StudyArgs { sets: args.sets.clone(), seed: args.seed, ..StudyArgs::default() };
-        let mut opened = study_file::of_flags("compare", text, &study, host_cpus, cluster)?;
+        let mut opened = study_file::of_flags("compare", made.to_string(), &study, host_cpus, cluster)?;
         let plan = &mut opened.plan;
         let gate = plan.gate.as_mut().ok_or_else(|| usage("no `[gate]`"))?;
         gate.null = args.null.then(|| Level::Text(AGAIN.to_owned()));
@@ -363,8 +350,7 @@ fn of_revisions(args: &CompareArgs, url: &str, (base, head): (&str, &str), mut m
     let command = args.command.clone().unwrap_or_default();
     let mut sides =
         [BASE, HEAD].map(|_| Side { command: command.clone(), build: args.build.clone(), ..Side::default() });
-    let study = |sides: &[Side; 2], mistakes: &mut Mistakes| text(args, url, sides, mistakes);
-    study(&sides, &mut mistakes);
+    study_of(args, url, &sides, &mut mistakes);
     mistakes.end()?;
     let commits = <[String; 2]>::try_from(commits).map_err(|_| usage("two revisions needed"))?;
     let (folder, owner) = before.unzip();
@@ -377,8 +363,7 @@ fn of_revisions(args: &CompareArgs, url: &str, (base, head): (&str, &str), mut m
         side.directory = Some(place);
         side.name = Some(format!("{revision}, {}", short(commit)));
     }
-    let text = study(&sides, &mut Mistakes::default());
-    of_text(args, text, Some(&trees), owner)
+    of_flags(args, study_of(args, url, &sides, &mut Mistakes::default()), Some(&trees), owner)
 }
 
 /// Finds the worktree directory of the run to resume and takes the right to add to that run. `None` if there is nothing
@@ -448,12 +433,10 @@ fn carry_out(
     };
     let carried = run::carry_out(job)?;
     let findings = &carried.findings;
-    match &args.markdown {
-        Some(path) if path == Path::new("-") => output::data(&report::markdown_short(findings))?,
-        Some(path) => output::file(path, report::markdown_short(findings))?,
-        None => {}
-    }
-    if args.markdown.as_deref() != Some(Path::new("-")) {
+    if args.markdown.as_deref() == Some(Path::new("-")) {
+        output::data(&report::markdown_short(findings))?;
+    } else {
+        args.markdown.iter().try_for_each(|path| output::file(path, report::markdown_short(findings)))?;
         run::show(&args.how, &carried)?;
     }
     if let Some(path) = &args.junit {
