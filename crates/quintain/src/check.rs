@@ -4,12 +4,12 @@ use std::fmt::Write;
 
 use study::{Plan, Point};
 
-use crate::cli::{Cpus, StudyArgs};
+use crate::cli::StudyArgs;
 use crate::command_result::Result;
 use crate::output;
 use crate::study_file::{self, Opened};
 
-pub(crate) fn check(study: &StudyArgs, cpus: Option<&Cpus>, wants_json: bool) -> Result<()> {
+pub(crate) fn check(study: &StudyArgs, cpus: Option<&[u32]>, wants_json: bool) -> Result<()> {
     let cpus = crate::run::cpus(cpus)?;
     let opened = study_file::open(study, cpus.len() as u32, None)?;
     let Opened { plan, source, profile } = &opened;

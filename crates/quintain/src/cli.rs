@@ -1546,9 +1546,8 @@ fn time(path: &'static str) -> Collected<impl Fn(&str) -> Result<Duration, Inval
     Collected(move |text: &str| kind_of(path).parse_flag(text).map(|ns| Duration::from_nanos(ns as u64)))
 }
 
-/// CPU numbers in ascending order.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Cpus(pub(crate) Vec<u32>);
+/// CPU numbers in ascending order. clap would take a field that is declared as a `Vec` for a repeatable flag.
+pub(crate) type Cpus = Vec<u32>;
 
 pub(crate) fn key_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=').map(|(key, value)| (key.trim().to_owned(), value.trim().to_owned())) {
@@ -1565,7 +1564,7 @@ fn socket_address(text: &str) -> Result<SocketAddr, String> {
 fn cpu_list(text: &str) -> Result<Cpus, String> {
     match lab::cpu_list::parse(text)? {
         cpus if cpus.is_empty() => Err("expected CPUs like `0-3,8`".to_owned()),
-        cpus => Ok(Cpus(cpus)),
+        cpus => Ok(cpus),
     }
 }
 

@@ -15,8 +15,7 @@ use crate::start_cluster::build;
 use crate::{built_in, doctor, output, signals};
 
 pub(crate) fn exec(cpus: Option<Cpus>, parent: Option<u32>, command: &[OsString]) -> Done {
-    let cpus = cpus.map(|cpus| cpus.0).unwrap_or_default();
-    let error = lab::exec::become_command(&cpus, parent, command);
+    let error = lab::exec::become_command(&cpus.unwrap_or_default(), parent, command);
     let name = command[0].to_string_lossy().into_owned();
     // The lab reads this line and marks the row as not runnable, because the machine lacks the program.
     if error.kind() == std::io::ErrorKind::NotFound && !name.contains('/') {
@@ -34,7 +33,7 @@ pub(crate) fn watchdog() -> Done {
 
 /// Keeps CPUs awake at the lowest priority until killed.
 pub(crate) fn spin(cpus: Cpus) -> Done {
-    let spinners = cpus.0.into_iter().map(|cpu| {
+    let spinners = cpus.into_iter().map(|cpu| {
         std::thread::spawn(move || -> std::io::Result<()> {
             net::thread_and_process::set_affinity(&[cpu])?;
             net::thread_and_process::sched_idle()?;

@@ -14,7 +14,7 @@ use study::plan::SearchPlan;
 use study::record::{Failure, FailureKind};
 use study::spec::{Arrivals, LoadSpec, SPEC_VERSION, Stop, Target, ThinkTime, Warmup};
 
-use crate::cli::{Cpus, LoadArgs};
+use crate::cli::LoadArgs;
 use crate::collected_mistakes::Mistakes;
 use crate::command_result::{Done, Exit, Problem, Result, usage};
 use crate::http_flags::Asked;
@@ -139,7 +139,7 @@ pub(crate) fn load(args: LoadArgs) -> Done {
 pub(crate) fn prepare(args: &LoadArgs) -> Result<Prepared> {
     let (prepared, notes) = read(args)?;
     if !prepared.spec.cpus.is_empty() {
-        crate::run::cpus(Some(&Cpus(prepared.spec.cpus.clone())))?;
+        crate::run::cpus(Some(&prepared.spec.cpus))?;
     }
     let warnings = os_limits::make_room(&prepared.spec)?;
     tell(args, &notes);
@@ -240,7 +240,7 @@ fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>)> {
         pipeline: asked.pipeline,
         connection: asked.connection,
         threads: args.threads,
-        cpus: args.cpus.clone().unwrap_or_default().0,
+        cpus: args.cpus.clone().unwrap_or_default(),
         backend: args.backend,
         arrivals,
         warmup,

@@ -55,7 +55,7 @@ fn main() -> std::process::ExitCode {
         Verb::Load(args) => load::load(*args),
         Verb::Compare(args) => compare::compare(*args),
         Verb::Serve(kind) => serve::serve(kind).map(fine),
-        Verb::Check { study, cpus, json } => check::check(&study, cpus.as_ref(), json).map(fine),
+        Verb::Check { study, cpus, json } => check::check(&study, cpus.as_deref(), json).map(fine),
         Verb::Init(args) => init::init(*args),
         Verb::Studies { verb, json } => studies::studies(verb, json).map(fine),
         Verb::Verify(args) => verify::verify(args),

@@ -16,7 +16,7 @@ use study::plan::ProcessPlan;
 use study::record::{Calibration, Node, Run, RunState};
 use study::{Plan, Point, Record};
 
-use crate::cli::{Cpus, HowArgs, RunArgs};
+use crate::cli::{HowArgs, RunArgs};
 use crate::command_result::{Done, Exit, Problem, Result, exe, machine, usage};
 use crate::run_progress::Bar;
 use crate::study_file::{self, Opened, folder_of};
@@ -73,12 +73,12 @@ pub(crate) fn run(args: RunArgs) -> Done {
 /// Starts the cluster if the flags ask for one. Returns it and the CPUs for which to expand the plan.
 pub(crate) fn machine_of(how: &HowArgs, directory: Option<&Path>) -> Result<(Option<Rc<Cluster>>, Vec<u32>)> {
     let cluster = start_cluster::start(&how.cluster, directory)?;
-    let host_cpus = cpus_of(cluster.as_deref(), how.cpus.as_ref())?;
+    let host_cpus = cpus_of(cluster.as_deref(), how.cpus.as_deref())?;
     Ok((cluster, host_cpus))
 }
 
 /// CPUs of the server's machine in a cluster. Without a cluster, the CPUs in `asked`, or all CPUs of this machine.
-pub(crate) fn cpus_of(cluster: Option<&Cluster>, asked: Option<&Cpus>) -> Result<Vec<u32>> {
+pub(crate) fn cpus_of(cluster: Option<&Cluster>, asked: Option<&[u32]>) -> Result<Vec<u32>> {
     match cluster {
         None => cpus(asked),
         Some(cluster) => Ok(cluster.subject.cpus.iter().map(|cpu| cpu.index).collect()),
@@ -485,12 +485,12 @@ pub(crate) fn exit(carried: &Carried) -> Done {
     })
 }
 
-pub(crate) fn cpus(asked: Option<&Cpus>) -> Result<Vec<u32>> {
+pub(crate) fn cpus(asked: Option<&[u32]>) -> Result<Vec<u32>> {
     let allowed = net::thread_and_process::affinity().map_err(machine)?;
-    let Some(Cpus(asked)) = asked else { return Ok(allowed) };
+    let Some(asked) = asked else { return Ok(allowed) };
     let missing = asked.iter().filter(|cpu| !allowed.contains(cpu)).map(ToString::to_string).collect::<Vec<_>>();
     if missing.is_empty() {
-        return Ok(asked.clone());
+        return Ok(asked.to_vec());
     }
     let text = format!("CPU {} does not exist or is not available to this process", missing.join(", "));
     Err(Problem::text(Exit::Machine, text)
