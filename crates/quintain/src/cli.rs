@@ -405,14 +405,13 @@ pub(crate) struct VerifyArgs {
 }
 
 /// Built-in cases to run; `None` for none.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ChosenSuite(pub(crate) Option<study::verification::Suite>);
+pub(crate) type ChosenSuite = Option<study::verification::Suite>;
 
 fn suite(text: &str) -> Result<ChosenSuite, String> {
     let suites = study::verification::SUITES;
     match suites.iter().find(|(name, _)| *name == text) {
-        Some((_, suite)) => Ok(ChosenSuite(Some(*suite))),
-        None if text == "none" => Ok(ChosenSuite(None)),
+        Some((_, suite)) => Ok(Some(*suite)),
+        None if text == "none" => Ok(None),
         None => Err(format!("expected one of {}, none", suites.map(|(name, _)| name).join(", "))),
     }
 }

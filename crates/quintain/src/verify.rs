@@ -16,11 +16,13 @@ use crate::{output, signals, study_file};
 /// Number of file descriptors that a case may need, most of them for connections.
 const FILES: u64 = 2_000;
 
-enum Subject {
-    Running(SocketAddr, Order),
-    Command(SubjectPlan, Order),
-    Skipped(SubjectPlan, String),
+enum Server {
+    Running(SocketAddr),
+    Command(Box<SubjectPlan>),
 }
+
+/// Name of a server, and the server with its cases, or the reason why it is skipped.
+type Subject = (String, Result<(Server, Order), String>);
 
 pub(crate) fn verify(args: VerifyArgs) -> Done {
     signals::watch_interrupts()?;
@@ -31,7 +33,7 @@ pub(crate) fn verify(args: VerifyArgs) -> Done {
         return list(&[&order]);
     }
     let subjects = subjects(&args, &own)?;
-    let orders = subjects.iter().filter_map(Subject::order).collect::<Vec<_>>();
+    let orders = subjects.iter().filter_map(|(_, server)| Some(&server.as_ref().ok()?.1)).collect::<Vec<_>>();
     check_names(&args, &orders)?;
     if args.list {
         return list(&orders);
@@ -60,36 +62,22 @@ pub(crate) fn verify(args: VerifyArgs) -> Done {
     Ok(worst)
 }
 
-impl Subject {
-    fn order(&self) -> Option<&Order> {
-        match self {
-            Subject::Running(_, order) | Subject::Command(_, order) => Some(order),
-            Subject::Skipped(..) => None,
-        }
-    }
-}
-
-fn one(args: &VerifyArgs, subject: &Subject, exe: &Path) -> Result<(Verification, Exit)> {
+fn one(args: &VerifyArgs, (name, server): &Subject, exe: &Path) -> Result<(Verification, Exit)> {
     let say = |text: &str| if args.json { Ok(()) } else { output::text(text) };
-    let not_started = |server: &str, seed: u64, why: String| Verification {
-        server: server.to_owned(),
-        seed,
-        holds: None,
-        not_started: Some(why),
-        cases: Vec::new(),
+    let not_started = |seed: u64, why: String| {
+        let not_started = Some(why);
+        Verification { server: name.clone(), seed, holds: None, not_started, cases: Vec::new() }
     };
-    let (target, name, order) = match subject {
-        Subject::Running(address, order) => (Target::Running(*address), address.to_string(), order),
-        Subject::Command(plan, order) => {
-            (Target::Command { exe, plan, directory: Path::new(".") }, plan.process.command.clone(), order)
-        }
-        Subject::Skipped(plan, why) => {
-            say(&format!("{}\n  skipped: {why}", plan.process.command))?;
+    let (target, order) = match server {
+        Ok((Server::Running(address), order)) => (Target::Running(*address), order),
+        Ok((Server::Command(plan), order)) => (Target::Command { exe, plan, directory: Path::new(".") }, order),
+        Err(why) => {
+            say(&format!("{name}\n  skipped: {why}"))?;
             // Nothing was checked, so nothing has failed.
-            return Ok((not_started(&plan.process.command, 0, why.clone()), Exit::Fine));
+            return Ok((not_started(0, why.clone()), Exit::Fine));
         }
     };
-    say(&name)?;
+    say(name)?;
     let mut lost = None;
     let mut told = |case: &CaseResult| {
         if let Err(problem) = say(&line(case)) {
@@ -102,18 +90,20 @@ fn one(args: &VerifyArgs, subject: &Subject, exe: &Path) -> Result<(Verification
     }
     match done {
         Ok(verification) => {
-            say(&summary(&verification))?;
+            let (ok, failed, skipped) = verification.counts();
+            let seed = verification.seed;
+            say(&format!("  {ok} hold, {failed} failed, {skipped} skipped; values drawn from `--seed {seed}`"))?;
             let exit = if verification.holds == Some(false) { Exit::Findings } else { Exit::Fine };
             Ok((verification, exit))
         }
         Err(NotStarted::Interrupted) => Err(Problem::text(Exit::Interrupted, "interrupted")),
         Err(why @ NotStarted::Unrunnable(_)) => {
             say(&format!("  {why}"))?;
-            Ok((not_started(&name, order.seed, why.to_string()), Exit::Machine))
+            Ok((not_started(order.seed, why.to_string()), Exit::Machine))
         }
         Err(NotStarted::Failed(why)) => {
             say(&format!("  the server could not be started: {why}"))?;
-            Ok((not_started(&name, order.seed, why), Exit::Subject))
+            Ok((not_started(order.seed, why), Exit::Subject))
         }
     }
 }
@@ -128,12 +118,6 @@ fn line(case: &CaseResult) -> String {
         }
     };
     format!("  {word:<7}  {:<13} {}{below}", case.name, case.promise)
-}
-
-fn summary(verification: &Verification) -> String {
-    let (ok, failed, skipped) = verification.counts();
-    let drawn = format!("; values drawn from `--seed {}`", verification.seed);
-    format!("  {ok} hold, {failed} failed, {skipped} skipped{drawn}")
 }
 
 fn list(orders: &[&Order]) -> Done {
@@ -174,7 +158,7 @@ fn check_names(args: &VerifyArgs, orders: &[&Order]) -> Result<()> {
 
 fn order(args: &VerifyArgs, own: &[Case], suite: Option<Suite>, path: &str, more: &[Case]) -> Order {
     Order {
-        suite: args.protocol.map_or(suite, |protocol| protocol.0),
+        suite: args.protocol.unwrap_or(suite),
         cases: more.iter().chain(own).cloned().collect(),
         names: args.names.clone(),
         path: args.path.clone().unwrap_or_else(|| path.to_owned()),
@@ -197,11 +181,12 @@ fn subjects(args: &VerifyArgs, own: &[Case]) -> Result<Vec<Subject>> {
                 usage(format!("`--command`: {why}"))
                     .hint("write the server's port as `{port}`: quintain picks a free one")
             })?;
-            Ok(vec![Subject::Command(plan, order(None, "/", &[]))])
+            let name = plan.process.command.clone();
+            Ok(vec![(name, Ok((Server::Command(Box::new(plan)), order(None, "/", &[]))))])
         }
         (None, Some(target)) if target.contains("://") => {
             let (address, suite, path) = running(target)?;
-            Ok(vec![Subject::Running(address, order(suite, &path, &[]))])
+            Ok(vec![(address.to_string(), Ok((Server::Running(address), order(suite, &path, &[]))))])
         }
         (None, Some(study)) => of_study(study, &order),
     }
@@ -261,14 +246,15 @@ fn of_study(name: &str, order: MakeOrder<'_>) -> Result<Vec<Subject>> {
             BuildOutcome::Failed { output_tail } => Some(format!("`{}` failed: {output_tail}", build.command)),
             BuildOutcome::Unverified { case, reason } => Some(format!("{case}: {reason}")),
         });
-        all.push(match why {
-            Some(why) => Subject::Skipped(point.subject.clone(), why),
+        let server = match why {
+            Some(why) => Err(why),
             None => {
                 let file = verify.and_then(|verify| verify.cases).map(PathBuf::from);
-                let more = own_cases(file.as_slice())?;
-                Subject::Command(point.subject.clone(), order(Suite::of_load(&point.load), point.load.path(), &more))
+                let order = order(Suite::of_load(&point.load), point.load.path(), &own_cases(file.as_slice())?);
+                Ok((Server::Command(Box::new(point.subject.clone())), order))
             }
-        });
+        };
+        all.push((point.subject.process.command.clone(), server));
     }
     let none = || Problem::text(Exit::Machine, format!("no design point of `{name}` can run here"));
     if all.is_empty() { Err(none()) } else { Ok(all) }
