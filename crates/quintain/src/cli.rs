@@ -1026,8 +1026,8 @@ pub(crate) enum ServeKind {
         listen: ListenArgs,
         /// Delay distribution: `null`, `constant:1ms`, `exponential:1ms`, `uniform:1ms,3ms`, `lognormal:1ms,0.5`
         /// (median, sigma), `bimodal:100us,5ms,0.02` (low, high, fraction of high)
-        #[arg(long, default_value = "null", value_parser = crate::delay_flag::law)]
-        delay: crate::delay_flag::Law,
+        #[arg(long, default_value = "null", value_parser = law)]
+        delay: Law,
         /// Length of each pause in responding
         #[arg(long, value_name = "TIME", value_parser = duration, requires = "pause_every")]
         pause: Option<Duration>,
@@ -1119,15 +1119,6 @@ pub(crate) struct ListenArgs {
     /// I/O backend
     #[arg(long, value_parser = one_of(SERVER_BACKENDS), default_value = "auto")]
     pub(crate) backend: net::Choice,
-}
-
-impl ListenArgs {
-    pub(crate) fn address(&self) -> net::Address {
-        match &self.unix {
-            Some(path) => net::Address::Unix(path.clone()),
-            None => SocketAddr::new(self.host, self.port).into(),
-        }
-    }
 }
 
 #[derive(Debug, Args)]
@@ -1263,8 +1254,8 @@ pub(crate) struct MockArgs {
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = some_time)]
     pub(crate) body_timeout: Duration,
     /// Response delay distribution, as in `serve calibrate`; millisecond resolution
-    #[arg(long, default_value = "null", value_parser = crate::delay_flag::law)]
-    pub(crate) delay: crate::delay_flag::Law,
+    #[arg(long, default_value = "null", value_parser = law)]
+    pub(crate) delay: Law,
     /// Random seed of the delays
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
@@ -1543,6 +1534,14 @@ fn whole<T: TryFrom<u64>>(path: &'static str) -> Collected<impl Fn(&str) -> Resu
 
 fn time(path: &'static str) -> Collected<impl Fn(&str) -> Result<Duration, Invalid> + Clone> {
     Collected(move |text: &str| kind_of(path).parse_flag(text).map(|ns| Duration::from_nanos(ns as u64)))
+}
+
+/// Distribution of a random delay in ns; `None` for no delay.
+pub(crate) type Law = Option<stats::Distribution>;
+
+/// Parses `null` (no delay) or a distribution in the syntax of [`time_law::parse`].
+fn law(text: &str) -> Result<Law, Invalid> {
+    if text == "null" { Ok(None) } else { time_law::parse(text).map(Some) }
 }
 
 /// CPU numbers in ascending order. clap would take a field that is declared as a `Vec` for a repeatable flag.

@@ -10,7 +10,6 @@ mod collected_mistakes;
 mod command_result;
 mod compare;
 mod contract;
-mod delay_flag;
 mod doctor;
 mod generator_process;
 mod help_completions_man;

@@ -29,6 +29,9 @@ pub(crate) fn serve(kind: ServeKind) -> Result<()> {
         let shutdown = Arc::clone(&shutdown);
         move |again| if again { shutdown.force() } else { shutdown.ask() }
     })?;
+    let serve_one = |mock: &MockArgs, tls: Option<MockTlsArgs>, service: Arc<dyn Service>| {
+        serve_services(mock, tls, &[mock.port], |_| vec![service], &shutdown)
+    };
     match kind {
         ServeKind::Pingpong(listen) => {
             servers::serve_pingpong(&listen.into(), &|_| Pingpong::default(), &shutdown, ready)?;
@@ -39,7 +42,7 @@ pub(crate) fn serve(kind: ServeKind) -> Result<()> {
             if pauses.is_some_and(|pauses| pauses.length_ns >= pauses.every_ns) {
                 return Err(usage("`--pause` must be shorter than `--pause-every`"));
             }
-            let handler = |thread| Calibrate::new(delay.0, pauses, seed, thread);
+            let handler = |thread| Calibrate::new(delay, pauses, seed, thread);
             let handlers = servers::serve_calibrate(&listen.into(), &handler, &shutdown, ready)?;
             output::json_line(true_times(handlers.iter().map(Calibrate::service_ns)))?;
         }
@@ -54,16 +57,13 @@ pub(crate) fn serve(kind: ServeKind) -> Result<()> {
             serve_services(&mock, Some(tls), &[mock.port, notes_port], services, &shutdown)?;
         }
         ServeKind::MockChess { mock, games, identities } => {
-            let chess = Chess::new(games as usize, identities);
-            serve_services(&mock, None, &[mock.port], |_| vec![Arc::new(chess)], &shutdown)?;
+            serve_one(&mock, None, Arc::new(Chess::new(games as usize, identities)))?;
         }
         ServeKind::MockShop { mock, wrong_total, expire } => {
-            let shop = Shop::new(wrong_total, expire);
-            serve_services(&mock, None, &[mock.port], |_| vec![Arc::new(shop)], &shutdown)?;
+            serve_one(&mock, None, Arc::new(Shop::new(wrong_total, expire)))?;
         }
         ServeKind::MockTwitter { mock, tls, identities } => {
-            let twitter = Twitter::new(identities);
-            serve_services(&mock, Some(tls), &[mock.port], |_| vec![Arc::new(twitter)], &shutdown)?;
+            serve_one(&mock, Some(tls), Arc::new(Twitter::new(identities)))?;
         }
         ServeKind::Hostile { port, kind, after } => {
             let address = SocketAddr::from((std::net::Ipv4Addr::LOCALHOST, port)).into();
@@ -151,29 +151,24 @@ fn serve_cache(args: ServeCacheArgs, shutdown: &Shutdown) -> Result<()> {
     Ok(())
 }
 
-/// Adds the connection limit: `asked`, or at most [`CONNECTIONS`]. Fails if descriptors do not suffice for `asked`.
-fn limited(listen: ListenArgs, asked: Option<u32>, drain: Duration) -> Result<Listen> {
-    Ok(Listen { connections: Some(connections(asked)? as usize), drain_ns: nanos(drain), ..listen.into() })
-}
-
 /// Returns a random number that clients cannot know, so that they cannot choose keys with equal hashes.
 fn drawn() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one(std::process::id())
 }
 
-fn connections(asked: Option<u32>) -> Result<u32> {
+/// Adds the connection limit: `asked`, or at most [`CONNECTIONS`]. Fails if descriptors do not suffice for `asked`.
+fn limited(listen: ListenArgs, asked: Option<u32>, drain: Duration) -> Result<Listen> {
     let wanted = asked.unwrap_or(CONNECTIONS);
-    let have =
-        net::thread_and_process::raise_open_files(u64::from(wanted) + OTHER_DESCRIPTORS).unwrap_or_else(|most| most);
+    let needed = u64::from(wanted) + OTHER_DESCRIPTORS;
+    let have = net::thread_and_process::raise_open_files(needed).unwrap_or_else(|most| most);
     let room = u32::try_from(have.saturating_sub(OTHER_DESCRIPTORS)).unwrap_or(u32::MAX);
     if asked.is_some_and(|asked| room < asked) {
-        let needed = u64::from(wanted) + OTHER_DESCRIPTORS;
         let text = format!("{wanted} connections need {needed} file descriptors, but the limit is {have}");
         let hint = "raise the hard limit (`ulimit -Hn`, `LimitNOFILE` in a service) or lower `--connections`";
         return Err(Problem::text(Exit::Machine, text).hint(hint));
     }
-    Ok(wanted.min(room).max(1))
+    Ok(Listen { connections: Some(wanted.min(room).max(1) as usize), drain_ns: nanos(drain), ..listen.into() })
 }
 
 /// Service times that `serve calibrate` and `serve http` measured, as the ground truth for a generator.
@@ -201,8 +196,9 @@ fn ready(address: &net::Address) {
 
 impl From<ListenArgs> for Listen {
     fn from(args: ListenArgs) -> Self {
-        let (address, backend) = (args.address(), args.backend);
-        Listen { address, threads: args.threads, backend, connections: None, drain_ns: 0 }
+        let inet = || SocketAddr::new(args.host, args.port).into();
+        let address = args.unix.map_or_else(inet, net::Address::Unix);
+        Listen { address, threads: args.threads, backend: args.backend, connections: None, drain_ns: 0 }
     }
 }
 
@@ -228,36 +224,27 @@ fn serve_services(
     services: impl FnOnce(&[SocketAddr]) -> Vec<Arc<dyn Service>>,
     shutdown: &Shutdown,
 ) -> Result<()> {
-    let addresses = ports.iter().map(|port| SocketAddr::new(args.host, *port)).collect::<Vec<_>>();
-    Ok(serve_mock(&mock_listen(args, tls), &addresses, services, shutdown, ready_first)?)
-}
-
-fn mock_listen(args: &MockArgs, tls: Option<MockTlsArgs>) -> MockListen {
     let (mut names, mut cert_out) = (Vec::new(), None);
     if let Some(tls) = tls {
         names = vec!["localhost".to_owned(), args.host.to_string()];
         names.extend(tls.cert_names);
         cert_out = tls.cert_out;
     }
-    MockListen {
+    let listen = MockListen {
         threads: args.threads,
         connections: args.connections as usize,
         body_bytes: usize::try_from(args.max_body).unwrap_or(usize::MAX),
         idle: args.idle_timeout,
         patience: args.body_timeout,
         drain: args.drain,
-        delay: args.delay.0,
+        delay: args.delay,
         seed: args.seed,
         names,
         cert_out,
-    }
-}
-
-/// Prints the first port, to which clients connect first.
-fn ready_first(bound: &[SocketAddr]) {
-    if let Some(first) = bound.first() {
-        let _ = output::data(&format!("ready {}", first.port()));
-    }
+    };
+    let addresses = ports.iter().map(|port| SocketAddr::new(args.host, *port)).collect::<Vec<_>>();
+    // Clients connect to the first port first.
+    Ok(serve_mock(&listen, &addresses, services, shutdown, |bound| ready(&bound[0].into()))?)
 }
 
 impl From<MockError> for Problem {
