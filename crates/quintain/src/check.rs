@@ -1,7 +1,5 @@
 //! `quintain check`: validates a study and prints its plan and duration.
 
-use std::fmt::Write;
-
 use study::{Plan, Point};
 
 use crate::cli::StudyArgs;
@@ -17,30 +15,28 @@ pub(crate) fn check(study: &StudyArgs, cpus: Option<&[u32]>, wants_json: bool) -
 }
 
 fn text(plan: &Plan, path: &str, profile: &str) -> String {
-    let mut text = String::new();
     let estimate = plan.estimate();
     let runnable = plan.points.iter().filter(|point| point.unrunnable.is_none()).count();
-    let _ = writeln!(text, "{path}: no errors\n\n{}\n", plan.question);
-    let _ = writeln!(text, "profile        {profile}");
-    let _ = writeln!(text, "seed           {}", plan.seed);
-    let _ = writeln!(text, "design points  {} ({} can run here)", plan.points.len(), runnable);
-    let _ = writeln!(text, "trials         {} to {}", estimate.trials_min, estimate.trials_max);
     let [least, most] = [estimate.seconds_min, estimate.seconds_max].map(output::time_words);
-    let _ = writeln!(text, "time           {least} to {most}, after the builds");
-    let _ = writeln!(text, "load           {}", analysis::describe_load(plan));
-    let _ = writeln!(text, "answers        {}", plan.asked());
-    let _ = writeln!(text, "stop           {}", stop_text(plan));
-    let _ = writeln!(text, "comparisons    {}", claims_text(plan));
-    if let Some(page) = page_text(plan) {
-        let _ = writeln!(text, "page           {page}");
-    }
-    text.push('\n');
+    let facts = [
+        ("profile", profile.to_owned()),
+        ("seed", plan.seed.to_string()),
+        ("design points", format!("{} ({runnable} can run here)", plan.points.len())),
+        ("trials", format!("{} to {}", estimate.trials_min, estimate.trials_max)),
+        ("time", format!("{least} to {most}, after the builds")),
+        ("load", analysis::describe_load(plan)),
+        ("answers", plan.asked().to_string()),
+        ("stop", stop_text(plan)),
+        ("comparisons", claims_text(plan)),
+    ];
+    let facts = facts.into_iter().chain(page_text(plan).map(|page| ("page", page)));
+    let facts = facts.map(|(name, value)| format!("{name:<15}{value}\n")).collect::<String>();
     let mut rows = vec![plan.factors.clone()];
     rows.extend(plan.points.iter().map(|point| {
         let level = |factor| point.factors.get(factor).map(ToString::to_string).unwrap_or_default();
         plan.factors.iter().map(level).chain(remark(point)).collect()
     }));
-    text + &output::columns(&rows)
+    format!("{path}: no errors\n\n{}\n\n{facts}\n{}", plan.question, output::columns(&rows))
 }
 
 fn remark(point: &Point) -> Option<String> {
