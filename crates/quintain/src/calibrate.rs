@@ -2,12 +2,10 @@
 //! study, so that the null server is started, pinned and watched like any other.
 
 use std::path::PathBuf;
-use std::rc::Rc;
 use std::time::Duration;
 
 use analysis::number::quantity;
 use askama::Template;
-use lab::cluster::Cluster;
 use store::Store;
 use study::record::{Calibration, Host, IdlePolicy, Measurement, Outcome};
 use study::{ExpandOptions, Record};
@@ -15,8 +13,8 @@ use study::{ExpandOptions, Record};
 use crate::cli::{CalibrateArgs, NULL_SERVERS, NullServer, OF_CLUSTERS};
 use crate::command_result::{Done, Exit, Problem, Result, exe, usage};
 use crate::load_progress_and_errors::Live;
-use crate::run::{cpus_of, run_once};
-use crate::{output, signals, start_cluster};
+use crate::run::{Machine, machine_of, run_once};
+use crate::{output, signals};
 
 /// Study of one protocol. The null server gets half of the CPUs. One client shows the latency; many show the peak rate.
 #[derive(Template)]
@@ -39,10 +37,11 @@ pub(crate) fn calibrate(args: CalibrateArgs) -> Done {
         return Err(usage(format!("`--duration {:?}`: at least {window:?}, one window", args.duration)));
     }
     signals::watch_interrupts()?;
-    let cluster = start_cluster::start(&args.cluster, None)?;
+    let machine = machine_of(&args.cluster, None, None)?;
+    let cluster = machine.cluster.is_some();
     let others = lab::other_labs::others().unwrap_or_default();
     if !args.force
-        && cluster.is_none()
+        && !cluster
         && let Some(busy) = busy(&others, &lab::other_processes::users(WATCHED))
     {
         return Err(Problem::text(Exit::Machine, format!("this machine is busy, {busy}"))
@@ -53,15 +52,15 @@ pub(crate) fn calibrate(args: CalibrateArgs) -> Done {
     let host = lab::host_facts::read(std::path::Path::new("/"));
     let mut servers = args.protocols.clone();
     if servers.is_empty() {
-        let known = if cluster.is_some() { OF_CLUSTERS } else { NULL_SERVERS.len() };
+        let known = if cluster { OF_CLUSTERS } else { NULL_SERVERS.len() };
         servers.extend(NULL_SERVERS[..known].iter().map(|(_, server)| *server));
     }
     let mut calibrations = Vec::new();
     for (index, server) in servers.into_iter().enumerate() {
-        let Some((calibration, records)) = measure(&args, server, &host, cluster.as_ref())? else {
+        let Some((calibration, records)) = measure(&args, server, &host, &machine)? else {
             return Ok(Exit::Interrupted);
         };
-        if cluster.is_none() {
+        if !cluster {
             store.add_calibration(&host.name, &calibration)?;
         }
         if !args.store.json {
@@ -72,7 +71,7 @@ pub(crate) fn calibrate(args: CalibrateArgs) -> Done {
     }
     if args.store.json {
         output::json(&calibrations)?;
-    } else if cluster.is_some() {
+    } else if cluster {
         output::message("\nnot stored: runs on several machines are judged by each machine's own measurements");
     } else {
         output::message(&format!(
@@ -96,13 +95,12 @@ fn measure(
     args: &CalibrateArgs,
     server: NullServer,
     host: &Host,
-    cluster: Option<&Rc<Cluster>>,
+    Machine { cluster, cpus }: &Machine,
 ) -> Result<Option<(Calibration, Vec<Record>)>> {
-    let machine_cpus = cpus_of(cluster.map(Rc::as_ref), None)?;
-    let of_server = if cluster.is_some() { machine_cpus.len() } else { (machine_cpus.len() / 2).max(1) };
+    let of_server = if cluster.is_some() { cpus.len() } else { (cpus.len() / 2).max(1) };
     let options = ExpandOptions {
         name: "calibrate".to_owned(),
-        machine_cpus: machine_cpus.len() as u32,
+        machine_cpus: cpus.len() as u32,
         generators_apart: cluster.is_some(),
         sets: vec![
             ("cores".to_owned(), of_server.to_string()),
@@ -118,12 +116,11 @@ fn measure(
         return Err(Problem::text(Exit::Machine, reason)
             .hint("calibration needs one CPU for the null server and one for the generator"));
     }
-    if let Some(reason) = cluster.and_then(|cluster| plan.points.iter().find_map(|point| cluster.refuses(&point.load)))
-    {
+    if let Some(reason) = cluster.iter().find_map(|cluster| cluster.refuses(&plan.points[0].load)) {
         return Err(usage(reason));
     }
-    let options = lab::Options::new(exe()?, PathBuf::from("."), host, &machine_cpus);
-    let options = lab::Options { idle: args.idle, cluster: cluster.cloned(), ..options };
+    let options = lab::Options::new(exe()?, PathBuf::from("."), host, cpus);
+    let options = lab::Options { idle: args.idle, cluster: cluster.clone(), ..options };
     let name = plan.points[0].load.protocol;
     let mut line = Live::new(true);
     let mut progress = |progress: &lab::Progress| {

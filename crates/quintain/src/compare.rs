@@ -16,7 +16,7 @@ use toml::{Table, Value};
 use crate::cli::{CompareArgs, LOAD_OF_PAIRS, StudyArgs};
 use crate::collected_mistakes::Mistakes;
 use crate::command_result::{Done, Exit, Problem, Result, because, exe, machine, usage};
-use crate::run::{self, Job, LATEST};
+use crate::run::{self, LATEST, Pairs};
 use crate::study_file::{self, Opened};
 use crate::{http_flags, level_selection, output, signals, wait_until_quiet};
 
@@ -403,8 +403,8 @@ fn carry_out(
     open: impl FnOnce(u32, Option<&lab::cluster::Cluster>) -> Result<Opened>,
 ) -> Done {
     signals::watch_interrupts()?;
-    let (cluster, host_cpus) = run::machine_of(&args.how, None)?;
-    let opened = open(host_cpus.len() as u32, cluster.as_deref())?;
+    let host = run::machine_of(&args.how.cluster, args.how.cpus.as_deref(), None)?;
+    let opened = open(host.cpus.len() as u32, host.cluster.as_deref())?;
     let mut round = 0;
     let mut rebuild = |block: u32, plan: &Plan, options: &lab::Options| {
         let are_here = trees.is_some() && options.cluster.is_none();
@@ -421,17 +421,8 @@ fn carry_out(
         trees.check_out(round)?;
         build(plan, options)
     };
-    let job = Job {
-        opened,
-        how: &args.how,
-        resume: args.resume.as_deref(),
-        owner,
-        is_compare: true,
-        host_cpus,
-        cluster,
-        before_block: Some(&mut rebuild),
-    };
-    let carried = run::carry_out(job)?;
+    let pairs = Pairs { owner, before_block: &mut rebuild };
+    let carried = run::carry_out(opened, &args.how, args.resume.as_deref(), host, Some(pairs))?;
     let findings = &carried.findings;
     if args.markdown.as_deref() == Some(Path::new("-")) {
         output::data(&report::markdown_short(findings))?;

@@ -16,7 +16,7 @@ use study::plan::ProcessPlan;
 use study::record::{Calibration, Node, Run, RunState};
 use study::{Plan, Point, Record};
 
-use crate::cli::{HowArgs, RunArgs};
+use crate::cli::{ClusterArgs, HowArgs, RunArgs};
 use crate::command_result::{Done, Exit, Problem, Result, exe, machine, usage};
 use crate::run_progress::Bar;
 use crate::study_file::{self, Opened, folder_of};
@@ -27,19 +27,18 @@ pub(crate) type BeforeBlock<'a> = &'a mut dyn FnMut(u32, &Plan, &lab::Options) -
 
 pub(crate) const LATEST: &str = "latest";
 
-pub(crate) struct Job<'a> {
-    pub(crate) opened: Opened,
-    pub(crate) how: &'a HowArgs,
-    /// Name of the run to resume, or [`LATEST`]; `None` starts a new run.
-    pub(crate) resume: Option<&'a str>,
+/// The machines of a run: a cluster, if there is one, and the CPUs of the server's machine for which to plan.
+pub(crate) struct Machine {
+    pub(crate) cluster: Option<Rc<Cluster>>,
+    pub(crate) cpus: Vec<u32>,
+}
+
+/// Options of a run that is a comparison, which can resume only a run with an equal plan.
+pub(crate) struct Pairs<'a> {
     /// Exclusive right to extend the resumed run; `None` if the caller has not taken it.
     pub(crate) owner: Option<Owner>,
-    /// Whether this is a comparison, which can resume only a run with an equal plan.
-    pub(crate) is_compare: bool,
-    pub(crate) host_cpus: Vec<u32>,
-    pub(crate) cluster: Option<Rc<Cluster>>,
-    /// Callback before each block except the first, if any.
-    pub(crate) before_block: Option<BeforeBlock<'a>>,
+    /// Callback before each block except the first.
+    pub(crate) before_block: BeforeBlock<'a>,
 }
 
 pub(crate) struct Carried {
@@ -56,48 +55,44 @@ pub(crate) fn run(args: RunArgs) -> Done {
     if how.cluster.is_given() {
         // Errors in the study must be reported before connecting to other machines.
         let opened = study_file::open(&args.study, cpus(None)?.len() as u32, None)?;
-        check_page(&page_path(&args, &opened.plan))?;
+        page_path(&args, &opened.plan)?;
         there = Some(if opened.source.is_built_in { built_in::DIRECTORY.into() } else { opened.source.directory });
     }
-    let (cluster, host_cpus) = machine_of(how, there.as_deref())?;
-    let opened = study_file::open(&args.study, host_cpus.len() as u32, cluster.as_deref())?;
-    let page = page_path(&args, &opened.plan);
-    check_page(&page)?;
-    let resume = args.resume.as_deref();
-    let job = Job { opened, how, resume, owner: None, is_compare: false, host_cpus, cluster, before_block: None };
-    let carried = carry_out(job)?;
+    let host = machine_of(&how.cluster, how.cpus.as_deref(), there.as_deref())?;
+    let opened = study_file::open(&args.study, host.cpus.len() as u32, host.cluster.as_deref())?;
+    let page = page_path(&args, &opened.plan)?;
+    let carried = carry_out(opened, how, args.resume.as_deref(), host, None)?;
     render(how, &carried, &page)?;
     exit(&carried)
 }
 
-/// Starts the cluster if the flags ask for one. Returns it and the CPUs for which to expand the plan.
-pub(crate) fn machine_of(how: &HowArgs, directory: Option<&Path>) -> Result<(Option<Rc<Cluster>>, Vec<u32>)> {
-    let cluster = start_cluster::start(&how.cluster, directory)?;
-    let host_cpus = cpus_of(cluster.as_deref(), how.cpus.as_deref())?;
-    Ok((cluster, host_cpus))
+/// Starts the cluster if the flags ask for one. Without a cluster, plans for the CPUs in `asked`, or for all.
+pub(crate) fn machine_of(args: &ClusterArgs, asked: Option<&[u32]>, directory: Option<&Path>) -> Result<Machine> {
+    let cluster = start_cluster::start(args, directory)?;
+    let cpus = match &cluster {
+        None => cpus(asked)?,
+        Some(cluster) => cluster.subject.cpus.iter().map(|cpu| cpu.index).collect(),
+    };
+    Ok(Machine { cluster, cpus })
 }
 
-/// CPUs of the server's machine in a cluster. Without a cluster, the CPUs in `asked`, or all CPUs of this machine.
-pub(crate) fn cpus_of(cluster: Option<&Cluster>, asked: Option<&[u32]>) -> Result<Vec<u32>> {
-    match cluster {
-        None => cpus(asked),
-        Some(cluster) => Ok(cluster.subject.cpus.iter().map(|cpu| cpu.index).collect()),
-    }
-}
-
-/// Runs a study: expands it into a plan, lets the lab make records, and analyzes them into findings.
-pub(crate) fn carry_out(job: Job<'_>) -> Result<Carried> {
-    let Job { opened, how, resume: resumed, owner, is_compare, host_cpus, cluster, mut before_block } = job;
+/// Runs a study: lets the lab make records of its plan, and analyzes them into findings. Resumes the run `resumed`, or
+/// the latest one for [`LATEST`]; `None` starts a new run.
+pub(crate) fn carry_out(
+    opened: Opened,
+    how: &HowArgs,
+    resumed: Option<&str>,
+    Machine { cluster, cpus: host_cpus }: Machine,
+    mut pairs: Option<Pairs<'_>>,
+) -> Result<Carried> {
     refuse_without_points(&opened.plan)?;
+    let is_compare = pairs.is_some();
     let (directory, is_built_in) = (opened.source.directory.clone(), opened.source.is_built_in);
     let store = Store::open(&how.store.store)?;
     let nodes = cluster.as_ref().map(|cluster| cluster.nodes()).unwrap_or_default();
     let (mut run, owner, done) = match resumed {
-        Some(name) => resume(how, opened, &store, name, nodes, owner, is_compare)?,
-        None => {
-            let (run, owner) = begin(how, opened, &store, nodes)?;
-            (run, owner, Vec::new())
-        }
+        Some(name) => resume(how, opened, &store, name, nodes, pairs.as_mut())?,
+        None => begin(how, opened, &store, nodes)?,
     };
     run.resume = resume_line(resumed, is_compare, &run.id);
     let resume = run.resume.clone();
@@ -135,9 +130,9 @@ pub(crate) fn carry_out(job: Job<'_>) -> Result<Carried> {
         next: &mut |point, records| {
             let next = analysis::next(&plan, point, records);
             let block = records.iter().filter(|record| record.point == point).count() as u32;
-            if let (Some(before), study::Next::Trial(_), true) = (&mut before_block, &next, block > block_begun) {
+            if let (Some(pairs), study::Next::Trial(_), true) = (&mut pairs, &next, block > block_begun) {
                 block_begun = block;
-                failed = failed.take().or(before(block, &plan, &options).err());
+                failed = failed.take().or((pairs.before_block)(block, &plan, &options).err());
             }
             if is_compare && block > looked_at {
                 looked_at = block;
@@ -170,15 +165,14 @@ pub(crate) fn carry_out(job: Job<'_>) -> Result<Carried> {
     let ended = lab::run(&plan, &run.builds, &done, &options, &mut hooks);
     let ended = ended.map_err(machine).map_err(&resumable).inspect_err(|_| bar.borrow_mut().end())?;
 
-    run.state = Some(match &ended.cause {
-        _ if failed.is_some() => RunState::Interrupted,
-        lab::Cause::Complete => RunState::Complete,
-        lab::Cause::OutOfTime => RunState::OutOfTime,
-        lab::Cause::Interrupted | lab::Cause::Lost(_) => RunState::Interrupted,
-    });
+    let state = match &ended.cause {
+        lab::Cause::Complete if failed.is_none() => RunState::Complete,
+        lab::Cause::OutOfTime if failed.is_none() => RunState::OutOfTime,
+        _ => RunState::Interrupted,
+    };
+    run.state = Some(state);
     store.update_run(&run).map_err(Problem::from).map_err(&resumable)?;
-    let is_over = matches!(ended.cause, lab::Cause::Complete | lab::Cause::OutOfTime) && failed.is_none();
-    if how.profile && is_over {
+    if how.profile && state != RunState::Interrupted {
         let mut show = |progress: &_| bar.borrow_mut().show(progress);
         match lab::profile(&plan, &store.records(&run.id)?, &options, &mut show, &signals::is_interrupted) {
             Ok(profiles) => run.cpu_profiles = profiles,
@@ -253,14 +247,11 @@ pub(crate) fn other_labs() -> Option<String> {
     Some(format!("another lab is running on this machine and competes for CPUs: {labs}"))
 }
 
-fn page_path(args: &RunArgs, plan: &Plan) -> PathBuf {
-    args.html.clone().unwrap_or_else(|| PathBuf::from(format!("{}.html", plan.study)))
-}
-
-/// Checks that the report can be written, before the run takes any time.
-fn check_page(page: &Path) -> Result<()> {
+/// Returns the path of the report. Fails if the report cannot be written, before the run takes any time.
+fn page_path(args: &RunArgs, plan: &Plan) -> Result<PathBuf> {
+    let page = args.html.clone().unwrap_or_else(|| PathBuf::from(format!("{}.html", plan.study)));
     let other = "choose another file with `--html FILE`";
-    let folder = folder_of(page);
+    let folder = folder_of(&page);
     if !folder.is_dir() {
         let text = format!("no directory `{}` for the report `{}`", folder.display(), page.display());
         return Err(usage(text).hint(format!("create it with `mkdir -p {}`, or {other}", folder.display())));
@@ -268,9 +259,10 @@ fn check_page(page: &Path) -> Result<()> {
     if page.is_dir() {
         return Err(usage(format!("`{}` is a directory, but the report is a file", page.display())).hint(other));
     }
-    let target = if page.exists() { page } else { folder };
+    let target = if page.exists() { &page } else { folder };
     let failed = |error| usage(format!("cannot write the report `{}`: {error}", page.display())).hint(other);
-    rustix::fs::access(target, rustix::fs::Access::WRITE_OK).map_err(failed)
+    rustix::fs::access(target, rustix::fs::Access::WRITE_OK).map_err(failed)?;
+    Ok(page)
 }
 
 /// Command line that resumes this run, without flags whose values are stored with the run.
@@ -291,7 +283,7 @@ fn resume_line(resumed: Option<&str>, is_compare: bool, run: &str) -> String {
     study::shell_words::join(&words) + input
 }
 
-fn begin(how: &HowArgs, opened: Opened, store: &Store, nodes: Vec<Node>) -> Result<(Run, Owner)> {
+fn begin(how: &HowArgs, opened: Opened, store: &Store, nodes: Vec<Node>) -> Result<(Run, Owner, Vec<Record>)> {
     let revision = opened.source.revision();
     let mut plan = opened.plan;
     if let Some(backend) = how.backend {
@@ -324,7 +316,7 @@ fn begin(how: &HowArgs, opened: Opened, store: &Store, nodes: Vec<Node>) -> Resu
         plan,
     };
     let owner = store.begin_new(&mut run)?;
-    Ok((run, owner))
+    Ok((run, owner, Vec::new()))
 }
 
 fn resume(
@@ -333,9 +325,9 @@ fn resume(
     store: &Store,
     name: &str,
     nodes: Vec<Node>,
-    owner: Option<Owner>,
-    is_compare: bool,
+    pairs: Option<&mut Pairs<'_>>,
 ) -> Result<(Run, Owner, Vec<Record>)> {
+    let (is_compare, owner) = (pairs.is_some(), pairs.and_then(|pairs| pairs.owner.take()));
     let mut run = if name == LATEST {
         store.latest_of(&opened.plan.study)?.ok_or_else(|| {
             let text = format!("no run of `{}` in `{}` to resume", opened.plan.study, store.path.display());
@@ -466,22 +458,17 @@ pub(crate) fn exit(carried: &Carried) -> Done {
     }
     let gate = findings.gate.as_ref().filter(|gate| gate.fail_if.is_some());
     let skips = findings.gate.as_ref().is_some_and(|gate| gate.undecided == Undecided::Skip);
-    Ok(if *cause == lab::Cause::Interrupted {
-        Exit::Interrupted
-    } else if gate.is_some_and(|gate| gate.verdict == GateVerdict::Worse) {
-        Exit::Findings
-    } else if findings.all_rows().any(failed) {
-        if skips { Exit::Skip } else { Exit::Subject }
-    } else if findings.all_rows().all(|row| row.n == 0) {
-        if skips { Exit::Skip } else { Exit::Machine }
-    } else {
-        match findings.gate.as_ref().map(|gate| (gate.verdict, gate.undecided)) {
-            Some((GateVerdict::NoVerdict | GateVerdict::Undecided, Undecided::Skip)) => Exit::Skip,
-            // The pairs allow no verdict, and more pairs would not change that.
-            Some((GateVerdict::NoVerdict, _)) if !findings.quick => Exit::Machine,
-            Some((GateVerdict::Undecided, Undecided::Fail)) => Exit::Findings,
-            _ => Exit::Fine,
-        }
+    let or_skip = |exit: Exit| if skips { Exit::Skip } else { exit };
+    Ok(match findings.gate.as_ref().map(|gate| (gate.verdict, gate.undecided)) {
+        _ if *cause == lab::Cause::Interrupted => Exit::Interrupted,
+        _ if gate.is_some_and(|gate| gate.verdict == GateVerdict::Worse) => Exit::Findings,
+        _ if findings.all_rows().any(failed) => or_skip(Exit::Subject),
+        _ if findings.all_rows().all(|row| row.n == 0) => or_skip(Exit::Machine),
+        Some((GateVerdict::NoVerdict | GateVerdict::Undecided, Undecided::Skip)) => Exit::Skip,
+        // The pairs allow no verdict, and more pairs would not change that.
+        Some((GateVerdict::NoVerdict, _)) if !findings.quick => Exit::Machine,
+        Some((GateVerdict::Undecided, Undecided::Fail)) => Exit::Findings,
+        _ => Exit::Fine,
     })
 }
 
