@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 use std::ops::RangeBounds;
 use std::path::PathBuf;
-use std::sync::LazyLock;
 use std::time::Duration;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -1283,7 +1282,7 @@ pub(crate) struct ReportArgs {
     #[command(flatten)]
     pub(crate) store: StoreArgs,
     /// Output format
-    #[arg(short = 'f', long, value_enum, default_value_t = Format::Own(Form::Terminal), conflicts_with_all = ["json", "raw"])]
+    #[arg(short = 'f', long, value_parser = format(), default_value = "terminal", conflicts_with_all = ["json", "raw"])]
     pub(crate) format: Format,
     /// Trial to show with `--format trace`, by its place in the order of the run, from 0 [default: the first with a measurement]
     #[arg(long, value_name = "N", conflicts_with_all = ["json", "raw"])]
@@ -1416,21 +1415,13 @@ pub(crate) enum Format {
     Export(&'static Export),
 }
 
-impl ValueEnum for Format {
-    fn value_variants<'a>() -> &'a [Self] {
-        static ALL: LazyLock<Vec<Format>> = LazyLock::new(|| {
-            let own = Form::value_variants().iter().copied().map(Format::Own);
-            own.chain(EXPORTS.iter().map(Format::Export)).collect()
-        });
-        &ALL
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        match self {
-            Format::Own(form) => form.to_possible_value(),
-            Format::Export(export) => Some(PossibleValue::new(export.name).help(export.text)),
-        }
-    }
+fn format() -> impl TypedValueParser<Value = Format> {
+    let own = Form::value_variants().iter().filter_map(Form::to_possible_value);
+    let exports = EXPORTS.iter().map(|export| PossibleValue::new(export.name).help(export.text));
+    PossibleValuesParser::new(own.chain(exports)).map(|name| match EXPORTS.iter().find(|export| export.name == name) {
+        Some(export) => Format::Export(export),
+        None => Format::Own(Form::from_str(&name, false).expect("clap has checked the name")),
+    })
 }
 
 /// Output format that quintain defines itself.
