@@ -23,16 +23,11 @@ use crate::collected_mistakes::Collected;
 ///
 /// Starts the server under test, pins it to CPUs, loads it, and repeats with a fresh process until the confidence interval is tight. Reports the result, its uncertainty, and whether the server or the generator was the bottleneck.
 #[derive(Debug, Parser)]
-#[command(name = "quintain", version, help_template = grouped_help(), after_help = EXIT_CODES, arg_required_else_help = true, max_term_width = 110, disable_help_subcommand = true)]
+#[command(name = "quintain", version, help_template = grouped_help(), after_help = include_str!("help/exit-codes.txt").trim_ascii_end(), arg_required_else_help = true, max_term_width = 110, disable_help_subcommand = true)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) verb: Verb,
 }
-
-const EXIT_CODES: &str = "Exit codes: 0 success, 1 a gate failed (`--fail-if`) or findings (`verify`, `contract check --strict`), 2 usage error, \
-                          3 server under test failed, 4 no verdict (the generator or the network was the limit, or there were too few responses) \
-                          or not possible on this machine, 125 no verdict with `undecided` 125, 130 interrupted.\n\
-                          Results go to stdout, progress and diagnostics to stderr. Use `--json` in scripts.";
 
 /// Groups of commands in `quintain --help`, in display order.
 const GROUPS: [(&str, &[&str]); 7] = [
@@ -135,9 +130,7 @@ pub(crate) enum Verb {
         topic: Vec<String>,
     },
     /// Print completions for a shell
-    #[command(after_help = "bash: quintain completions bash > ~/.local/share/bash-completion/completions/quintain\n\
-                            zsh:  quintain completions zsh > _quintain, in a directory of $fpath\n\
-                            fish: quintain completions fish > ~/.config/fish/completions/quintain.fish")]
+    #[command(after_help = include_str!("help/completions.txt").trim_ascii_end())]
     Completions {
         /// Shell
         shell: clap_complete::Shell,
@@ -1382,10 +1375,7 @@ pub(crate) enum RunsVerb {
 }
 
 #[derive(Debug, Args)]
-#[command(
-    after_help = "A step is a change of revision at which the intervals of two runs do not overlap. It is not a verdict: separate runs of one server differ by chance far more often \
-                        than their intervals say. The command beside it runs both revisions in one."
-)]
+#[command(after_help = include_str!("help/history.txt").trim_ascii_end())]
 pub(crate) struct HistoryArgs {
     /// Name of the study, or its file
     pub(crate) study: String,
