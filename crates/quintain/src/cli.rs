@@ -634,7 +634,7 @@ pub(crate) struct LoadArgs {
     pub(crate) url: Option<String>,
     /// Connections in total, across all threads; `1..400 over 60s` adds clients over time
     #[arg(short = 'c', long, alias = "connections", value_name = "N", default_value = "10", allow_negative_numbers = true, value_parser = Collected(clients))]
-    pub(crate) clients: Clients,
+    pub(crate) clients: Shaped<u32>,
     /// Worker threads, on each machine
     #[arg(short = 't', long, value_name = "N", default_value = "1", allow_negative_numbers = true, value_parser = whole::<u32>("load.threads"))]
     pub(crate) threads: u32,
@@ -657,7 +657,7 @@ pub(crate) struct LoadArgs {
     /// Open loop: offered rate over all connections, requests per second (`50k`), or a shape: `1k..10k over 60s`, `1k, 2k,
     /// 5k for 20s each`, `1k for 30s, 9k for 5s, 1k for 30s`
     #[arg(short = 'R', long, value_name = "RATE", group = "open", allow_negative_numbers = true, value_parser = Collected(offered_rate))]
-    pub(crate) rate: Option<OfferedRate>,
+    pub(crate) rate: Option<Shaped<f64>>,
     /// Find the highest rate that meets an objective, e.g. `p99<5ms` or `p99 < 5ms and errors < 0.1%`; --duration applies to each trial
     #[arg(long, value_name = "OBJECTIVE", group = "open", conflicts_with_all = ["rate", "requests", "until", "volley", "cluster", "hosts"], help_heading = SEARCH)]
     pub(crate) find: Option<String>,
@@ -756,35 +756,25 @@ fn weighted_journey(text: &str) -> Result<(String, u32), Invalid> {
     Ok((name.to_owned(), weight.ok_or_else(wrong)?))
 }
 
-/// Rate of an open loop per second: the mean, and the stages of a rate that changes.
+/// A number, and its stages if it changes over time.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct OfferedRate {
-    pub(crate) mean_per_s: f64,
+pub(crate) struct Shaped<T> {
+    pub(crate) number: T,
     pub(crate) shape: Vec<Stage>,
 }
 
-fn offered_rate(text: &str) -> Result<OfferedRate, Invalid> {
-    if !load_shape::is_shape(text) {
-        return Ok(OfferedRate { mean_per_s: units::rate_per_s(text)?, shape: Vec::new() });
-    }
-    let shape = load_shape::parse(text)?;
-    Ok(OfferedRate { mean_per_s: load_shape::mean_per_s(&shape), shape })
+/// Parses the rate of an open loop per second. The number is the mean.
+fn offered_rate(text: &str) -> Result<Shaped<f64>, Invalid> {
+    let shape = if load_shape::is_shape(text) { load_shape::parse(text)? } else { Vec::new() };
+    let number = if shape.is_empty() { units::rate_per_s(text)? } else { load_shape::mean_per_s(&shape) };
+    Ok(Shaped { number, shape })
 }
 
-/// Number of clients of a closed loop: the maximum, and the stages of a number that changes.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Clients {
-    pub(crate) max: u32,
-    pub(crate) shape: Vec<Stage>,
-}
-
-fn clients(text: &str) -> Result<Clients, Invalid> {
-    if !load_shape::is_shape(text) {
-        let count = CLIENT_COUNT.parse_flag(text)?;
-        return Ok(Clients { max: count as u32, shape: Vec::new() });
-    }
-    let shape = load_shape::parse_clients(text)?;
-    Ok(Clients { max: load_shape::clients_max(&shape), shape })
+/// Parses the number of clients of a closed loop. The number is the maximum.
+fn clients(text: &str) -> Result<Shaped<u32>, Invalid> {
+    let shape = if load_shape::is_shape(text) { load_shape::parse_clients(text)? } else { Vec::new() };
+    let number = if shape.is_empty() { CLIENT_COUNT.parse_flag(text)? as u32 } else { load_shape::clients_max(&shape) };
+    Ok(Shaped { number, shape })
 }
 
 /// Rule that decides when the warm-up ends and measuring begins.

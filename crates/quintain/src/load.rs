@@ -207,7 +207,7 @@ fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>)> {
         let text = |flag: &str| format!("`{flag}` cannot be combined with the recorded gaps of a trace");
         mistakes.refuse(&flags, "drop it, or replay the trace without its gaps", text);
     }
-    let rate = args.rate.as_ref().map(|rate| rate.mean_per_s);
+    let rate = args.rate.as_ref().map(|rate| rate.number);
     let arrivals = match rate.or(args.find.as_ref().map(|_| 1.0)) {
         Some(rate_per_s) if args.are_poisson => Arrivals::Poisson { rate_per_s },
         Some(rate_per_s) => Arrivals::Constant { rate_per_s },
@@ -225,7 +225,9 @@ fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>)> {
         let protocol = target.protocol();
         let depth = if args.http.http2 { "`--streams`" } else { "`--pipeline`" };
         let flags = |text: &str| text.replace("`pipeline`", depth).replace("`think`", "`--think`");
-        for broken in load_rules::problems(protocol, args.clients.max, *pipeline, *connection, arrivals, warmup, stop) {
+        for broken in
+            load_rules::problems(protocol, args.clients.number, *pipeline, *connection, arrivals, warmup, stop)
+        {
             mistakes.add(usage(flags(&broken.message)).hint_if(broken.hint.map(flags)));
         }
     }
@@ -236,7 +238,7 @@ fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>)> {
     let spec = LoadSpec {
         version: SPEC_VERSION,
         target: asked.target,
-        clients: if one_session.is_some() { 1 } else { args.clients.max },
+        clients: if one_session.is_some() { 1 } else { args.clients.number },
         pipeline: asked.pipeline,
         connection: asked.connection,
         threads: args.threads,
