@@ -1,6 +1,6 @@
 //! `quintain load`: puts one load on a running server.
 
-use std::net::SocketAddr;
+use std::path::Path;
 use std::time::Duration;
 
 use analysis::LoadLimitOutcome;
@@ -11,18 +11,17 @@ use study::load_limits_and_defaults::WINDOW_NS;
 use study::load_rules;
 use study::load_shape;
 use study::plan::SearchPlan;
-use study::record::{Failure, FailureKind};
+use study::record::{Failure, FailureKind, Measurement};
 use study::spec::{Arrivals, LoadSpec, SPEC_VERSION, Stop, Target, ThinkTime, Warmup};
 
 use crate::cli::LoadArgs;
 use crate::collected_mistakes::Mistakes;
-use crate::command_result::{Done, Exit, Problem, Result, usage};
+use crate::command_result::{Done, Exit, Problem, Result, machine, usage};
 use crate::http_flags::Asked;
 use crate::load_progress_and_errors::{Live, live, problem};
 use crate::metrics_endpoint::Metrics;
 use crate::{
-    cache_flags, generator_process, http_flags, journey_flags, load_find, os_limits, output, request_log, signals,
-    start_cluster,
+    cache_flags, generator_process, http_flags, journey_flags, load_find, os_limits, output, signals, start_cluster,
 };
 
 /// Time for which the open loop polls before each intended send, in ns.
@@ -38,13 +37,12 @@ const VOLLEY: Stop = Stop::Volley { round_requests: 1_000_000, half_width_ns: 5_
 /// Maximum number of windows. Longer loads have longer windows.
 const WINDOWS_MAX: u64 = 36_000;
 
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Prepared {
-    pub(crate) spec: LoadSpec,
-    pub(crate) name: String,
-    pub(crate) search: Option<SearchPlan>,
-    pub(crate) metrics: Option<SocketAddr>,
-    pub(crate) fail_if: Option<FailIf>,
+struct Prepared {
+    spec: LoadSpec,
+    name: String,
+    search: Option<SearchPlan>,
+    fail_if: Option<FailIf>,
+    notes: Vec<String>,
 }
 
 pub(crate) fn load(args: LoadArgs) -> Done {
@@ -52,20 +50,24 @@ pub(crate) fn load(args: LoadArgs) -> Done {
         return generator_process::generator(path);
     }
     signals::watch_interrupts()?;
-    let (Prepared { spec, name, search, metrics, fail_if }, generators) = if args.cluster.is_given() {
-        // Errors in the flags must be reported before connecting to other machines.
-        let (prepared, notes) = read(&args)?;
-        let generators = start_cluster::generators(&args.cluster, &prepared.spec)?;
-        tell(&args, &notes);
-        (prepared, generators)
+    let Prepared { spec, name, search, fail_if, notes } = read(&args)?;
+    let (generators, warnings) = if args.cluster.is_given() {
+        (start_cluster::generators(&args.cluster, &spec)?, Vec::new())
     } else {
-        (prepare(&args)?, None)
+        if !spec.cpus.is_empty() {
+            crate::run::cpus(Some(&spec.cpus))?;
+        }
+        (None, os_limits::make_room(&spec)?)
     };
+    if !args.quiet {
+        notes.iter().for_each(|note| output::message(&format!("note: {note}")));
+    }
+    warnings.iter().for_each(|warning| output::message(&format!("warning: {warning}")));
     if let Some(search) = search {
         return load_find::find(&args, search, &spec, &name);
     }
-    let has_free_port = metrics.is_some_and(|address| address.port() == 0);
-    let metrics = metrics.map(|address| Metrics::start(address, spec.clients, &spec.cpus)).transpose()?;
+    let has_free_port = args.metrics.is_some_and(|address| address.port() == 0);
+    let metrics = args.metrics.map(|address| Metrics::start(address, spec.clients, &spec.cpus)).transpose()?;
     // With `--quiet`, the address is printed only if the kernel chose the port.
     if let Some(metrics) = metrics.as_ref().filter(|_| !args.quiet || has_free_port) {
         output::message(&format!("metrics: http://{}/metrics", metrics.address));
@@ -96,7 +98,7 @@ pub(crate) fn load(args: LoadArgs) -> Done {
         journey_flags::write_calls(path, &measurement, &spec.target)?;
     }
     if let Some(path) = &args.log {
-        request_log::write(path, &measurement, &spec.target)?;
+        write_log(path, &measurement, &spec.target)?;
     }
     if let Some((path, kind)) = &args.hdr {
         // The measurement has just ended, so its duration gives the time at which it began.
@@ -109,16 +111,12 @@ pub(crate) fn load(args: LoadArgs) -> Done {
     }
     let limits = fail_if.map_or_else(Vec::new, |fail_if| analysis::load_limits(&measurement, &fail_if));
     let has = |outcome| limits.iter().any(|limit| limit.outcome == outcome);
-    let exit = if signals::is_interrupted() {
-        Exit::Interrupted
-    } else if measurement.requests == 0 {
-        Exit::Subject
-    } else if has(LoadLimitOutcome::Fails) {
-        Exit::Findings
-    } else if has(LoadLimitOutcome::Unknown) {
-        Exit::Machine
-    } else {
-        Exit::Fine
+    let exit = match () {
+        () if signals::is_interrupted() => Exit::Interrupted,
+        () if measurement.requests == 0 => Exit::Subject,
+        () if has(LoadLimitOutcome::Fails) => Exit::Findings,
+        () if has(LoadLimitOutcome::Unknown) => Exit::Machine,
+        () => Exit::Fine,
     };
     if let (true, [first, ..]) = (args.journey.trace_session, measurement.journeys.as_slice()) {
         // The output of a server must not control the terminal.
@@ -136,24 +134,7 @@ pub(crate) fn load(args: LoadArgs) -> Done {
     Ok(exit)
 }
 
-pub(crate) fn prepare(args: &LoadArgs) -> Result<Prepared> {
-    let (prepared, notes) = read(args)?;
-    if !prepared.spec.cpus.is_empty() {
-        crate::run::cpus(Some(&prepared.spec.cpus))?;
-    }
-    let warnings = os_limits::make_room(&prepared.spec)?;
-    tell(args, &notes);
-    warnings.iter().for_each(|warning| output::message(&format!("warning: {warning}")));
-    Ok(prepared)
-}
-
-fn tell(args: &LoadArgs, notes: &[String]) {
-    if !args.quiet {
-        notes.iter().for_each(|note| output::message(&format!("note: {note}")));
-    }
-}
-
-fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>)> {
+fn read(args: &LoadArgs) -> Result<Prepared> {
     let mut mistakes = Mistakes::of_flags();
     let is_journey = !args.journey.journeys.is_empty();
     let asked = if is_journey {
@@ -260,12 +241,40 @@ fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>)> {
         },
         shape,
     };
-    Ok((Prepared { spec, name: asked.name, search, metrics: args.metrics, fail_if }, asked.notes))
+    Ok(Prepared { spec, name: asked.name, search, fail_if, notes: asked.notes })
 }
 
 /// Window length in ns: the default, or its smallest multiple that needs at most [`WINDOWS_MAX`] windows.
 fn window_ns(longest_ns: u64) -> u64 {
     longest_ns.div_ceil(WINDOWS_MAX).next_multiple_of(WINDOW_NS).max(WINDOW_NS)
+}
+
+/// Writes logged requests as CSV, or as JSON lines if `path` ends in `.jsonl`. Times are in ns since measuring began.
+fn write_log(path: &Path, measurement: &Measurement, target: &Target) -> Result<()> {
+    let is_json = path.extension().is_some_and(|extension| extension == "jsonl");
+    let head = if is_json { "" } else { "intended_ns,sent_ns,first_byte_ns,ended_ns,status,bytes,request,error\n" };
+    let mut text = head.to_owned();
+    for entry in &measurement.log {
+        let name = target.request_name(entry.request);
+        if is_json {
+            let mut line = serde_json::to_value(entry).map_err(machine)?;
+            line["request"] = name.into();
+            text.push_str(&format!("{line}\n"));
+        } else {
+            let first = entry.first_byte_ns.map_or_else(String::new, |ns| ns.to_string());
+            let (name, error) = (name.replace('"', "\"\""), &entry.error);
+            text.push_str(&format!(
+                "{},{},{first},{},{},{},\"{name}\",{error}\n",
+                entry.intended_ns, entry.sent_ns, entry.ended_ns, entry.status, entry.bytes
+            ));
+        }
+    }
+    output::file(path, &text)?;
+    if measurement.log_left_out > 0 {
+        let (left_out, path) = (measurement.log_left_out, path.display());
+        output::message(&format!("{left_out} requests are not in `{path}`, which is full; use --log-share"));
+    }
+    Ok(())
 }
 
 #[cfg(test)]

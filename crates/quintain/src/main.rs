@@ -29,7 +29,6 @@ mod os_limits;
 mod output;
 mod parallel_work;
 mod report;
-mod request_log;
 mod run;
 mod run_progress;
 mod runs;
