@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::parser::ValueSource;
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Id, Parser, Subcommand, ValueEnum};
 use config::{Invalid, Kind};
 use report::exports::{EXPORTS, Export, LatencyFile};
 use servers::{CacheProtocol, Http2Fault, Kind as Misbehaviour};
@@ -42,14 +43,14 @@ const GROUPS: [(&str, &[&str]); 7] = [
 
 /// Builds the template of the main help, because clap lists subcommands but cannot group them.
 fn grouped_help() -> String {
-    let verbs = <Verb as Subcommand>::augment_subcommands(clap::Command::new("quintain"));
+    let verbs = <Verb as Subcommand>::augment_subcommands(Command::new("quintain"));
     let mut text = "{about-with-newline}\n{usage-heading} {usage}\n\n\
                     Start here: quintain run volley --quick, quintain init --command './server -p {port}'\n"
         .to_owned();
     for (group, names) in GROUPS {
         text += &format!("\n{group}:\n");
         for name in names {
-            let about = verbs.find_subcommand(name).and_then(clap::Command::get_about);
+            let about = verbs.find_subcommand(name).and_then(Command::get_about);
             text += &format!("  {name:<13}{}\n", about.map(ToString::to_string).unwrap_or_default());
         }
     }
@@ -246,11 +247,13 @@ pub(crate) enum StateVerb {
 #[derive(Debug, Default, Args)]
 #[command(after_help = include_str!("help/init.txt").trim_ascii_end())]
 pub(crate) struct InitArgs {
+    #[command(flatten)]
+    pub(crate) given: Given,
     /// Study file to write (`mine.toml`), or a directory for it [default: `server.toml`, or a name by kind, here]
     #[arg(value_name = "FILE|DIR")]
     pub(crate) place: Option<PathBuf>,
     /// Write a journey from this browser recording (HAR) instead of a study
-    #[arg(long, value_name = "RECORDING", conflicts_with_all = ["kind", "command", "base", "head", "proxy", "protocol", "port", "path", "method", "headers", "body", "expect_status", "expect_body", "objective"])]
+    #[arg(long, value_name = "RECORDING", conflicts_with_all = ["kind", "command", "base", "head", "proxy", "protocol", "port", "path", "method", "header", "body", "expect_status", "expect_body", "objective"])]
     pub(crate) har: Option<PathBuf>,
     /// What to find out [default: from the other flags, otherwise one]
     #[arg(long, value_enum)]
@@ -280,7 +283,7 @@ pub(crate) struct InitArgs {
     #[arg(short = 'X', long, value_name = "METHOD")]
     pub(crate) method: Option<String>,
     /// HTTP: header, `Name: value`; repeatable
-    #[arg(short = 'H', long = "header", value_name = "FIELD")]
+    #[arg(id = "header", short = 'H', long, value_name = "FIELD")]
     pub(crate) headers: Vec<String>,
     /// HTTP: request body
     #[arg(long, value_name = "TEXT")]
@@ -311,14 +314,8 @@ pub(crate) enum InitKind {
 }
 
 impl InitKind {
-    /// Name and help text of this kind of study.
-    pub(crate) fn words(self) -> (String, String) {
-        let value = self.to_possible_value().expect("no kind is hidden");
-        (value.get_name().to_owned(), value.get_help().map(ToString::to_string).unwrap_or_default())
-    }
-
     pub(crate) fn name(self) -> String {
-        self.words().0
+        self.to_possible_value().expect("no kind is hidden").get_name().to_owned()
     }
 }
 
@@ -482,6 +479,8 @@ const DECISION: &str = "Decision";
 #[derive(Debug, Args)]
 #[command(after_help = include_str!("help/compare.txt").trim_ascii_end(), next_help_heading = "Output and machine", override_usage = "quintain compare --base CMD --head CMD [OPTIONS] URL\n       quintain compare --base-rev REV --head-rev REV [--build CMD] --command CMD [OPTIONS] URL\n       quintain compare STUDY FACTOR=BASE FACTOR=HEAD [OPTIONS]\n       quintain compare RUN RUN")]
 pub(crate) struct CompareArgs {
+    #[command(flatten)]
+    pub(crate) given: Given,
     /// URL without host and port (`pingpong://`, `http:///path`, `memcached://`); or a study and two levels; or two stored runs
     #[arg(value_name = "WHAT", num_args = 1..=3, help_heading = None)]
     pub(crate) what: Vec<String>,
@@ -598,21 +597,43 @@ pub(crate) struct CompareArgs {
     pub(crate) how: HowArgs,
 }
 
-impl CompareArgs {
-    /// Long names of the flags on the command line of this process, each with its help heading (empty: none).
-    pub(crate) fn given() -> Vec<(String, String)> {
-        let command = Cli::command();
-        let found = command.clone().get_matches();
-        let Some((flags, found)) = command.find_subcommand("compare").zip(found.subcommand_matches("compare")) else {
-            return Vec::new();
-        };
-        let is_given = |flag: &&clap::Arg| {
-            found.value_source(flag.get_id().as_str()) == Some(clap::parser::ValueSource::CommandLine)
-        };
-        let named = |flag: &clap::Arg| {
-            Some((format!("--{}", flag.get_long()?), flag.get_help_heading().unwrap_or_default().to_owned()))
-        };
-        flags.get_arguments().filter(is_given).filter_map(named).collect()
+/// Flags on the command line. The first field of its struct, because clap removes each flag that it has parsed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Given(Vec<Id>);
+
+impl Given {
+    /// Returns the flags in `flags`, such as `--http2`, that are on the command line.
+    pub(crate) fn of<'f>(&self, flags: &[&'f str]) -> Vec<&'f str> {
+        let is_given = |flag: &&&str| self.0.iter().any(|id| *id == flag[2..].replace('-', "_"));
+        flags.iter().filter(is_given).copied().collect()
+    }
+
+    /// Returns the flags declared in `A` that are on the command line, in the order of help, each with its long name.
+    pub(crate) fn declared_in<A: Args>(&self) -> Vec<(String, Arg)> {
+        let command = A::augment_args(Command::new("quintain"));
+        let given = command.get_arguments().filter(|flag| self.0.contains(flag.get_id()));
+        given.filter_map(|flag| Some((format!("--{}", flag.get_long()?), flag.clone()))).collect()
+    }
+}
+
+impl FromArgMatches for Given {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let is_given = |id: &&Id| matches.value_source(id.as_str()) == Some(ValueSource::CommandLine);
+        Ok(Self(matches.ids().filter(is_given).cloned().collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        Self::from_arg_matches(matches).map(|given| *self = given)
+    }
+}
+
+impl Args for Given {
+    fn augment_args(command: Command) -> Command {
+        command
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        command
     }
 }
 
@@ -629,6 +650,8 @@ const OUTPUT: &str = "Output";
 #[derive(Debug, Args)]
 #[command(after_help = include_str!("help/load.txt").trim_ascii_end(), override_usage = "quintain load [OPTIONS] URL\n       quintain load [OPTIONS] --urls FILE\n       quintain load [OPTIONS] --journey NAME|FILE")]
 pub(crate) struct LoadArgs {
+    #[command(flatten)]
+    pub(crate) given: Given,
     /// `http://host:port/path`, `https://...`, `pingpong://host:port`; or a cache: `memcached://`, `redis://`, `http-cache://`
     #[arg(required_unless_present_any = ["spec", "urls", "journey"], value_name = "URL")]
     pub(crate) url: Option<String>,
@@ -682,8 +705,24 @@ pub(crate) struct LoadArgs {
     /// Response timeout; a late response counts as an error, but its latency is kept
     #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = time("load.timeout"), default_value = LOAD.key("timeout").default_text())]
     pub(crate) timeout: Duration,
-    #[command(flatten)]
-    pub(crate) journey: JourneyArgs,
+    /// Run a user journey instead of loading a URL: `evernote`, `chess`, `twitter`, or a file; -n counts calls, in whole journeys, and --rate journeys per second; repeatable, with weights: `browse.toml=9`
+    #[arg(id = "journey", long, value_name = "NAME|FILE[=WEIGHT]", value_parser = weighted_journey, conflicts_with_all = ["url", "urls", "volley"], help_heading = JOURNEYS)]
+    pub(crate) journeys: Vec<(String, u32)>,
+    /// Override the URL of a service of the journey; repeatable
+    #[arg(id = "target", long, value_name = "NAME=URL", value_parser = key_value, requires = "journey", help_heading = JOURNEYS)]
+    pub(crate) targets: Vec<(String, String)>,
+    /// Resolve endpoints with this service: GET /resolve?endpoint=URL returns {"address": "ip:port"}, or 404
+    #[arg(long, value_name = "URL", requires = "journey", help_heading = JOURNEYS)]
+    pub(crate) resolve: Option<String>,
+    /// Users: new for every journey (`fresh`), or one per client (`reused`; `{number}` is then the client's)
+    #[arg(long, value_name = "WHICH", value_parser = one_of(allowed_words::IDENTITIES), default_value = LOAD.key("identities").default_text(), requires = "journey", help_heading = JOURNEYS)]
+    pub(crate) identities: Identities,
+    /// Run each journey once and print its requests, responses and values
+    #[arg(long, requires = "journey", conflicts_with_all = ["rate", "find", "requests", "duration", "until", "calls", "cluster", "hosts", "json"], help_heading = JOURNEYS)]
+    pub(crate) trace_session: bool,
+    /// Write the timing of every call to this CSV file
+    #[arg(long, value_name = "FILE", requires = "journey", conflicts_with_all = ["log_share", "find", "cluster", "hosts"], help_heading = JOURNEYS)]
+    pub(crate) calls: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) cache: CacheArgs,
     #[command(flatten)]
@@ -723,29 +762,6 @@ pub(crate) struct LoadArgs {
     /// Read a LoadSpec (JSON) from a file or, with `-`, from stdin, and print progress and Measurement as JSON lines
     #[arg(long, value_name = "FILE", hide = true, exclusive = true)]
     pub(crate) spec: Option<String>,
-}
-
-/// Flags that only journey loads accept.
-#[derive(Clone, Debug, Default, Args)]
-pub(crate) struct JourneyArgs {
-    /// Run a user journey instead of loading a URL: `evernote`, `chess`, `twitter`, or a file; -n counts calls, in whole journeys, and --rate journeys per second; repeatable, with weights: `browse.toml=9`
-    #[arg(id = "journey", long, value_name = "NAME|FILE[=WEIGHT]", value_parser = weighted_journey, conflicts_with_all = ["url", "urls", "volley"], help_heading = JOURNEYS)]
-    pub(crate) journeys: Vec<(String, u32)>,
-    /// Override the URL of a service of the journey; repeatable
-    #[arg(long = "target", value_name = "NAME=URL", value_parser = key_value, requires = "journey", help_heading = JOURNEYS)]
-    pub(crate) targets: Vec<(String, String)>,
-    /// Resolve endpoints with this service: GET /resolve?endpoint=URL returns {"address": "ip:port"}, or 404
-    #[arg(long, value_name = "URL", requires = "journey", help_heading = JOURNEYS)]
-    pub(crate) resolve: Option<String>,
-    /// Users: new for every journey (`fresh`), or one per client (`reused`; `{number}` is then the client's)
-    #[arg(long, value_name = "WHICH", value_parser = one_of(allowed_words::IDENTITIES), default_value = LOAD.key("identities").default_text(), requires = "journey", help_heading = JOURNEYS)]
-    pub(crate) identities: Identities,
-    /// Run each journey once and print its requests, responses and values
-    #[arg(long, requires = "journey", conflicts_with_all = ["rate", "find", "requests", "duration", "until", "calls", "cluster", "hosts", "json"], help_heading = JOURNEYS)]
-    pub(crate) trace_session: bool,
-    /// Write the timing of every call to this CSV file
-    #[arg(long, value_name = "FILE", requires = "journey", conflicts_with_all = ["log_share", "find", "cluster", "hosts"], help_heading = JOURNEYS)]
-    pub(crate) calls: Option<PathBuf>,
 }
 
 /// Parses a journey and its weight, such as `browse.toml=9`. The default weight is 1.
@@ -866,6 +882,8 @@ fn one_of<T: Copy + Send + Sync + 'static>(known: &'static [(&'static str, T)]) 
 /// Flags that only HTTP loads accept. Values are text here and are parsed together, so that all errors are reported.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 pub(crate) struct HttpArgs {
+    #[command(flatten)]
+    pub(crate) given: Given,
     /// File of requests instead of a URL, picked by weight: per line `[WEIGHT] [METHOD] URL`, or vegeta's JSON; one server
     #[arg(long, visible_alias = "targets", value_name = "FILE", conflicts_with = "url", help_heading = REQUESTS)]
     pub(crate) urls: Option<PathBuf>,

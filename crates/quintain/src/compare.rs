@@ -46,7 +46,7 @@ pub(crate) fn compare(mut args: CompareArgs) -> Done {
         ([url], None, Some(revisions)) => of_revisions(&args, url, revisions, mistakes),
         ([study, base, head], None, None) => of_study(&args, study, [base, head], mistakes),
         ([_, _], None, None) => {
-            for (flag, _) in CompareArgs::given() {
+            for (flag, _) in args.given.declared_in::<CompareArgs>() {
                 if !["--store", "--json", "--undecided"].contains(&flag.as_str()) {
                     mistakes.add(format!("`{flag}`: two stored runs are shown, and no server is started"));
                 }
@@ -226,15 +226,12 @@ fn of_flags(args: &CompareArgs, mut made: Table, trees: Option<&Trees>, owner: O
 }
 
 fn of_study(args: &CompareArgs, study: &str, levels: [&String; 2], mut mistakes: Mistakes) -> Done {
-    for (flag, is_given) in
-        [("--null", args.null), ("--rebuild-every", args.rebuild_every.is_some()), ("--print-study", args.print_study)]
-    {
-        if is_given {
-            mistakes.add(format!("`{flag}` needs `--base` and `--head`, or revisions"));
-        }
+    for flag in args.given.of(&["--null", "--rebuild-every", "--print-study"]) {
+        mistakes.add(format!("`{flag}` needs `--base` and `--head`, or revisions"));
     }
-    for (flag, heading) in CompareArgs::given() {
-        if flag == "--server-cpus" || heading == LOAD_OF_PAIRS && flag != "--set" {
+    for (flag, arg) in args.given.declared_in::<CompareArgs>() {
+        let is_of_load = arg.get_help_heading() == Some(LOAD_OF_PAIRS) && flag != "--set";
+        if flag == "--server-cpus" || is_of_load {
             let problem = usage(format!("`{flag}`: not supported, as the study defines the run"));
             mistakes.add(problem.hint("`--set load.KEY=VALUE` changes a key of it"));
         }

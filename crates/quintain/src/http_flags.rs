@@ -58,18 +58,15 @@ pub(crate) fn asked(url: Option<&str>, args: &HttpArgs, caches: &CacheArgs, mist
         let hint = "use `--urls FILE` for a mix of requests, or `-X`, `-H` and `--body`";
         mistakes.add(usage("`--script`: wrk Lua scripts are not supported").hint(hint));
     }
-    let connection = connection(args);
     let expect = expect(args, mistakes);
     let parts = Parts::read(args, mistakes);
     let elsewhere = elsewhere(args, mistakes);
     let tls = first.as_ref().and_then(|url| tls(args, url, mistakes));
 
     let (entries, first) = (entries?, first?);
-    let mut requests = parts.requests(&entries, connection, mistakes);
-    let schema = args
-        .proto
-        .as_deref()
-        .and_then(|path| mistakes.ok(grpc::Schema::read(path).map_err(|error| usage(format!("`--proto`: {error}")))));
+    let mut requests = parts.requests(args, &entries, mistakes);
+    let schema = args.proto.as_deref().map(grpc::Schema::read);
+    let schema = schema.and_then(|read| mistakes.ok(read.map_err(|error| format!("`--proto`: {error}"))));
     if args.grpc {
         let call = |request| match &schema {
             Some(schema) => study::grpc::prepare_json(request, |path, json| schema.method(path)?.encode(json)),
@@ -84,14 +81,9 @@ pub(crate) fn asked(url: Option<&str>, args: &HttpArgs, caches: &CacheArgs, mist
     }
     let expect = Expect { grpc_schema: schema.map(|schema| schema.encode()), ..expect };
     let http2 = args.http2 || args.grpc;
-    let of_http2 = [
-        ("--streams", args.streams.is_some()),
-        ("--stream-window", args.stream_window.is_some()),
-        ("--connection-window", args.connection_window.is_some()),
-        ("--header-table", args.header_table.is_some()),
-    ];
     if !http2 {
-        mistakes.refuse(&of_http2, "add `--http2` or `--grpc`", |flag| format!("`{flag}` needs HTTP/2"));
+        let flags = args.given.of(&["--streams", "--stream-window", "--connection-window", "--header-table"]);
+        mistakes.refuse(&flags, "add `--http2` or `--grpc`", |flag| format!("`{flag}` needs HTTP/2"));
     }
     let default = Http2Settings::default();
     let http2_settings = Http2Settings {
@@ -140,7 +132,7 @@ pub(crate) fn asked(url: Option<&str>, args: &HttpArgs, caches: &CacheArgs, mist
     };
     Some(Asked {
         pipeline: args.pipeline.or(args.streams).unwrap_or(1),
-        connection,
+        connection: connection(args),
         notes: notes.collect(),
         ..Asked::new(target, name)
     })
@@ -163,7 +155,7 @@ fn of_cache(
     mistakes: &mut Mistakes,
 ) -> Option<Asked> {
     let mut flags = given_flags(args);
-    flags.retain(|flag| !["`--pipeline`", "`--unix-socket`", "`--connect-to`"].contains(flag));
+    flags.retain(|flag| !["`--pipeline`", "`--unix-socket`", "`--connect-to`"].contains(&flag.as_str()));
     let hint = "drop them; use `--workload` to choose the cache workload";
     refuse(&flags, &format!(", and {url} is a cache"), hint, mistakes);
     let elsewhere = elsewhere(args, mistakes);
@@ -174,7 +166,7 @@ fn of_cache(
     Some(Asked { pipeline: args.pipeline.unwrap_or(1), ..Asked::new(target, name) })
 }
 
-fn refuse(flags: &[&str], why: &str, hint: &str, mistakes: &mut Mistakes) {
+fn refuse(flags: &[String], why: &str, hint: &str, mistakes: &mut Mistakes) {
     if !flags.is_empty() {
         let are = if flags.len() == 1 { "is" } else { "are" };
         mistakes.add(usage(format!("{} {are} HTTP only{why}", flags.join(", "))).hint(hint));
@@ -187,7 +179,7 @@ fn elsewhere(args: &HttpArgs, mistakes: &mut Mistakes) -> Option<(String, String
         let address = mistakes.ok(host_and_port("`--connect-to`", text))?;
         return Some((address.clone(), format!(" at {address}")));
     }
-    let path = mistakes.ok(socket(args)).flatten()?;
+    let path = mistakes.ok(socket(args.unix_socket.as_deref()?))?;
     Some((format!("unix:{path}"), format!(" over {path}")))
 }
 
@@ -207,41 +199,10 @@ fn entries(path: &Path, mistakes: &mut Mistakes) -> Option<Vec<Entry>> {
 
 const TLS_FLAGS: [&str; 4] = ["`--insecure`", "`--cacert`", "`--cert`", "`--no-resume`"];
 
-pub(crate) fn given_flags(args: &HttpArgs) -> Vec<&'static str> {
-    let all = [
-        ("`--urls`", args.urls.is_some()),
-        ("`--method`", args.method.is_some()),
-        ("`--header`", !args.headers.is_empty()),
-        ("`--body`", args.body.is_some()),
-        ("`--body-file`", args.body_file.is_some()),
-        ("`--pipeline`", args.pipeline.is_some()),
-        ("`--http2`", args.http2),
-        ("`--grpc`", args.grpc),
-        ("`--proto`", args.proto.is_some()),
-        ("`--messages`", args.messages.is_some()),
-        ("`--streams`", args.streams.is_some()),
-        ("`--stream-window`", args.stream_window.is_some()),
-        ("`--connection-window`", args.connection_window.is_some()),
-        ("`--header-table`", args.header_table.is_some()),
-        ("`--connection`", args.connection.is_some()),
-        ("`--no-keepalive`", args.no_keepalive),
-        ("`--requests-per-connection`", args.requests_per_connection.is_some()),
-        ("`--unix-socket`", args.unix_socket.is_some()),
-        ("`--connect-to`", args.connect_to.is_some()),
-        ("`--http-proxy`", args.http_proxy.is_some()),
-        ("`--expect-status`", args.expect_status.is_some()),
-        ("`--expect-body`", args.expect_body.is_some()),
-        ("`--expect-body-file`", args.expect_body_file.is_some()),
-        ("`--expect-json`", !args.expect_json.is_empty()),
-        ("`--expect-matches`", args.expect_matches.is_some()),
-        ("`--expect-length`", args.expect_length.is_some()),
-        ("`--script`", args.script.is_some()),
-        ("`--insecure`", args.insecure),
-        ("`--cacert`", args.cacert.is_some()),
-        ("`--cert`", args.cert.is_some()),
-        ("`--no-resume`", args.no_resume),
-    ];
-    all.into_iter().filter(|(_, given)| *given).map(|(flag, _)| flag).collect()
+/// HTTP flags on the command line, each in backticks, except those that matter only beside another.
+pub(crate) fn given_flags(args: &HttpArgs) -> Vec<String> {
+    let flags = args.given.declared_in::<HttpArgs>().into_iter().map(|(flag, _)| flag);
+    flags.filter(|flag| !["--check", "--key"].contains(&flag.as_str())).map(|flag| format!("`{flag}`")).collect()
 }
 
 pub(crate) fn expect(args: &HttpArgs, mistakes: &mut Mistakes) -> Expect {
@@ -268,24 +229,21 @@ fn body(text: &Option<String>, flag: &str, file: Option<&Path>, mistakes: &mut M
     text.or_else(|| mistakes.ok(read_file(flag, file?, BODY_MAX_BYTES)))
 }
 
-fn socket(args: &HttpArgs) -> Result<Option<String>> {
-    let Some(path) = &args.unix_socket else { return Ok(None) };
-    let Some(text) = path.to_str() else {
-        return Err(usage(format!("`--unix-socket`: `{}` is not UTF-8", path.display())));
-    };
+fn socket(path: &Path) -> Result<&str> {
+    let text = path.to_str().ok_or_else(|| format!("`--unix-socket`: `{}` is not UTF-8", path.display()))?;
     if text.is_empty() || text.len() > SOCKET_PATH_MAX_BYTES || text.contains('\0') {
         let size = text.len();
         let text = format!("`--unix-socket`: a path of {size} bytes, expected 1 to {SOCKET_PATH_MAX_BYTES}");
         let hint = (size > 0).then_some("start in the directory of the socket and give a shorter path");
         return Err(usage(text).hint_if(hint));
     }
-    Ok(Some(text.to_owned()))
+    Ok(text)
 }
 
 fn tls(args: &HttpArgs, url: &Url, mistakes: &mut Mistakes) -> Option<Tls> {
     if url.protocol != Protocol::Https {
         let hint = format!("drop it, or load `{}`", url.to_string().replacen("http:", "https:", 1));
-        for flag in given_flags(args).into_iter().filter(|flag| TLS_FLAGS.contains(flag)) {
+        for flag in given_flags(args).into_iter().filter(|flag| TLS_FLAGS.contains(&flag.as_str())) {
             mistakes.add(usage(format!("{flag} needs `https://`, found `{}`", url.origin())).hint(&hint));
         }
         return None;
@@ -321,8 +279,6 @@ pub(crate) struct Parts {
     method: Option<String>,
     pub(crate) headers: Vec<(String, String)>,
     body: Option<Vec<u8>>,
-    from_file: bool,
-    is_grpc: bool,
 }
 
 impl Parts {
@@ -337,16 +293,17 @@ impl Parts {
             mistakes.in_file(path, text, &found);
             body = None;
         }
-        Self { method, headers, body, from_file: args.urls.is_some(), is_grpc: args.grpc }
+        Self { method, headers, body }
     }
 
     /// Builds a request per entry. A single URL takes the body; entries of a file take it except with `GET` and `HEAD`.
-    fn requests(self, entries: &[Entry], connection: Connection, mistakes: &mut Mistakes) -> Vec<HttpRequest> {
-        let has_body = self.is_grpc || self.body.is_some() && !self.from_file;
+    fn requests(self, args: &HttpArgs, entries: &[Entry], mistakes: &mut Mistakes) -> Vec<HttpRequest> {
+        let from_file = args.urls.is_some();
+        let has_body = args.grpc || self.body.is_some() && !from_file;
         let default = if has_body { "POST" } else { "GET" };
         let request = |entry: &Entry| {
             let method = entry.method.as_deref().or(self.method.as_deref()).unwrap_or(default);
-            let takes_body = !self.from_file || !matches!(method, "GET" | "HEAD");
+            let takes_body = !from_file || !matches!(method, "GET" | "HEAD");
             let is_in = |name: &str, headers: &[(String, String)]| {
                 headers.iter().any(|(known, _)| known.eq_ignore_ascii_case(name))
             };
@@ -375,7 +332,7 @@ impl Parts {
         }
         // All requests share the headers, so the same error is reported only once.
         let to_close = "use `--connection per-request` to close after each response";
-        let all = requests.iter().flat_map(|request| validate_http::mistakes(request, connection, to_close));
+        let all = requests.iter().flat_map(|request| validate_http::mistakes(request, connection(args), to_close));
         for (field, error) in analysis::group_by_key::distinct(all) {
             mistakes.add(error.of(match field {
                 "path" => "URL",

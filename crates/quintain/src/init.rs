@@ -44,7 +44,7 @@ pub(crate) fn init(mut args: InitArgs) -> Done {
     signals::watch_interrupts()?;
     let cpus = crate::run::cpus(None)?;
     if output::is_conversation() {
-        ask_missing_flags::missing(&mut args)?;
+        ask_missing_flags::ask_in(&mut args, &mut std::io::stdin().lock())?;
     }
     let mut mistakes = Mistakes::of_flags();
     let draft = draft(&args, cpus.len(), &mut mistakes);
@@ -146,7 +146,8 @@ fn request(args: &InitArgs, protocol: Protocol, mistakes: &mut Mistakes) -> Http
         expect_body: args.expect_body.clone(),
         ..HttpArgs::default()
     };
-    let given = args.path.iter().map(|_| "`--path`").chain(http_flags::given_flags(&request)).collect::<Vec<_>>();
+    let flags = ["--path", "--method", "--header", "--body", "--expect-status", "--expect-body"];
+    let given = args.given.of(&flags).into_iter().map(|flag| format!("`{flag}`")).collect::<Vec<_>>();
     if !matches!(protocol, Protocol::Http | Protocol::Https) && !given.is_empty() {
         let do_not = if given.len() == 1 { "does not" } else { "do not" };
         mistakes.add(format!("{} {do_not} apply to `--protocol {protocol}`", given.join(", ")));

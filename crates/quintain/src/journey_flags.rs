@@ -8,7 +8,7 @@ use study::journey::PRESETS;
 use study::record::{LoggedSession, Measurement};
 use study::spec::{Identities, Target, WeightedJourney};
 
-use crate::cli::{HttpArgs, JourneyArgs};
+use crate::cli::LoadArgs;
 use crate::collected_mistakes::Mistakes;
 use crate::command_result::{Result, usage};
 use crate::http_flags::{self, Asked};
@@ -26,7 +26,8 @@ const SHARED_FLAGS: [&str; 7] = [
 ];
 
 /// Builds the target from the journeys and their flags; `None` if errors prevent it.
-pub(crate) fn asked(args: &JourneyArgs, flags: &HttpArgs, mistakes: &mut Mistakes) -> Option<Asked> {
+pub(crate) fn asked(args: &LoadArgs, mistakes: &mut Mistakes) -> Option<Asked> {
+    let flags = &args.http;
     let mut targets = BTreeMap::new();
     for (name, url) in &args.targets {
         if targets.insert(name.clone(), url.clone()).is_some() {
@@ -45,10 +46,8 @@ pub(crate) fn asked(args: &JourneyArgs, flags: &HttpArgs, mistakes: &mut Mistake
             format!("journeys {}", all.collect::<Vec<_>>().join(", "))
         }
     };
-    let refused = http_flags::given_flags(flags).into_iter().filter(|flag| !SHARED_FLAGS.contains(flag));
-    for flag in refused {
-        mistakes.add(usage(format!("{flag} does not apply to journeys")).hint("drop it"));
-    }
+    let refused = http_flags::given_flags(flags).into_iter().filter(|flag| !SHARED_FLAGS.contains(&flag.as_str()));
+    refused.for_each(|flag| mistakes.add(usage(format!("{flag} does not apply to journeys")).hint("drop it")));
     if flags.http2 && args.resolve.is_some() {
         mistakes.add(usage("`--resolve` needs HTTP/1.1").hint("drop it, or `--http2`"));
     }
@@ -69,15 +68,10 @@ pub(crate) fn asked(args: &JourneyArgs, flags: &HttpArgs, mistakes: &mut Mistake
 }
 
 /// Rejects flags that only journeys accept. Clap's `requires` would ignore flags that conflict with the URL.
-pub(crate) fn flags_of_none(args: &JourneyArgs, mistakes: &mut Mistakes) {
-    let all = [
-        ("--target", !args.targets.is_empty()),
-        ("--resolve", args.resolve.is_some()),
-        ("--identities", args.identities != Identities::default()),
-        ("--calls", args.calls.is_some()),
-        ("--trace-session", args.trace_session),
-    ];
-    mistakes.refuse(&all, "use `--journey` instead of the URL", |flag| format!("`{flag}` only applies to journeys"));
+pub(crate) fn flags_of_none(args: &LoadArgs, mistakes: &mut Mistakes) {
+    let mut flags = args.given.of(&["--target", "--resolve", "--calls", "--trace-session"]);
+    flags.extend((args.identities != Identities::default()).then_some("--identities"));
+    mistakes.refuse(&flags, "use `--journey` instead of the URL", |flag| format!("`{flag}` only applies to journeys"));
 }
 
 fn journey(name: &str, mistakes: &mut Mistakes) -> Option<Journey> {

@@ -94,7 +94,7 @@ pub(crate) fn load(args: LoadArgs) -> Done {
     };
     line.clear();
     let (measurement, agents) = result?;
-    if let Some(path) = &args.journey.calls {
+    if let Some(path) = &args.calls {
         journey_flags::write_calls(path, &measurement, &spec.target)?;
     }
     if let Some(path) = &args.log {
@@ -118,7 +118,7 @@ pub(crate) fn load(args: LoadArgs) -> Done {
         () if has(LoadLimitOutcome::Unknown) => Exit::Machine,
         () => Exit::Fine,
     };
-    if let (true, [first, ..]) = (args.journey.trace_session, measurement.journeys.as_slice()) {
+    if let (true, [first, ..]) = (args.trace_session, measurement.journeys.as_slice()) {
         // The output of a server must not control the terminal.
         let lines = first.transcript.lines().map(|line| analysis::visible(line) + "\n");
         output::text(&lines.collect::<String>())?;
@@ -136,16 +136,16 @@ pub(crate) fn load(args: LoadArgs) -> Done {
 
 fn read(args: &LoadArgs) -> Result<Prepared> {
     let mut mistakes = Mistakes::of_flags();
-    let is_journey = !args.journey.journeys.is_empty();
+    let is_journey = !args.journeys.is_empty();
     let asked = if is_journey {
-        journey_flags::asked(&args.journey, &args.http, &mut mistakes)
+        journey_flags::asked(args, &mut mistakes)
     } else {
-        journey_flags::flags_of_none(&args.journey, &mut mistakes);
+        journey_flags::flags_of_none(args, &mut mistakes);
         http_flags::asked(args.url.as_deref(), &args.http, &args.cache, &mut mistakes)
     };
     let is_cache = asked.as_ref().map(|asked| matches!(asked.target, Target::Cache { .. }));
     if is_cache == Some(false) {
-        cache_flags::flags_of_none(&args.cache, &mut mistakes);
+        cache_flags::flags_of_none(&args.given, &mut mistakes);
     }
     let trace = asked.as_ref().and_then(|asked| match &asked.target {
         Target::Cache { workload, .. } => workload.trace.as_ref(),
@@ -157,20 +157,14 @@ fn read(args: &LoadArgs) -> Result<Prepared> {
     let fail_if = fail_if.and_then(|text| mistakes.all_ok("`--fail-if`", FailIf::parse_absolute(text)));
     let mut shape = args.rate.as_ref().map(|rate| rate.shape.clone()).unwrap_or_default();
     if !args.clients.shape.is_empty() {
-        let flags = [("--rate", args.rate.is_some()), ("--find", args.find.is_some())];
         let text = |flag: &str| format!("`{flag}` cannot be combined with a number of clients that changes");
-        mistakes.refuse(&flags, "drop it, or give one number of clients", text);
+        mistakes.refuse(&args.given.of(&["--rate", "--find"]), "drop it, or give one number of clients", text);
         shape.clone_from(&args.clients.shape);
     }
     if !shape.is_empty() {
-        let flags = [
-            ("--duration", args.duration.is_some()),
-            ("--requests", args.requests.is_some()),
-            ("--until", args.until.is_some()),
-            ("--volley", args.volley),
-        ];
-        mistakes
-            .refuse(&flags, "drop it", |flag| format!("`{flag}` cannot be combined with a shape, which ends the load"));
+        let flags = args.given.of(&["--duration", "--requests", "--until", "--volley"]);
+        let text = |flag: &str| format!("`{flag}` cannot be combined with a shape, which ends the load");
+        mistakes.refuse(&flags, "drop it", text);
     }
     let stop = match (args.volley, args.until, args.requests) {
         _ if !shape.is_empty() => Stop::Duration { duration_ns: load_shape::duration_ns(&shape) },
@@ -181,10 +175,10 @@ fn read(args: &LoadArgs) -> Result<Prepared> {
         (.., Some(requests)) => Stop::Requests { requests, max_ns: REQUESTS_MAX_NS },
         _ => Stop::Duration { duration_ns },
     };
-    let thinks = args.think != ThinkTime::NONE;
     let recorded = trace.is_some_and(|trace| trace.gaps == study::workload::Gaps::Recorded);
     if recorded {
-        let flags = [("--rate", args.rate.is_some()), ("--find", args.find.is_some()), ("--think", thinks)];
+        let mut flags = args.given.of(&["--rate", "--find"]);
+        flags.extend((args.think != ThinkTime::NONE).then_some("--think"));
         let text = |flag: &str| format!("`{flag}` cannot be combined with the recorded gaps of a trace");
         mistakes.refuse(&flags, "drop it, or replay the trace without its gaps", text);
     }
@@ -215,7 +209,7 @@ fn read(args: &LoadArgs) -> Result<Prepared> {
     mistakes.end()?;
     let asked = asked.ok_or_else(|| usage("no URL to load"))?;
     // A traced load runs each journey once, whatever the number of requests.
-    let one_session = args.journey.trace_session.then(|| asked.target.requests_per_session().ceil() as u64);
+    let one_session = args.trace_session.then(|| asked.target.requests_per_session().ceil() as u64);
     let spec = LoadSpec {
         version: SPEC_VERSION,
         target: asked.target,
@@ -234,7 +228,7 @@ fn read(args: &LoadArgs) -> Result<Prepared> {
         seed: args.seed,
         part: None,
         gate: false,
-        log_one_in: match (&args.journey.calls, &args.log) {
+        log_one_in: match (&args.calls, &args.log) {
             (None, None) => 0,
             (Some(_), _) => 1,
             (None, Some(_)) => study::validate_http::one_in(args.log_share.unwrap_or(1.0)),

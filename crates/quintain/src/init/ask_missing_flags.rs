@@ -8,19 +8,15 @@ use crate::cli::{InitArgs, InitKind, port};
 use crate::command_result::{Result, usage};
 use crate::output;
 
-pub(super) fn missing(args: &mut InitArgs) -> Result<()> {
-    ask_in(args, &mut std::io::stdin().lock())
-}
-
 pub(super) fn ask_in(args: &mut InitArgs, input: &mut impl BufRead) -> Result<()> {
     // If a command is given, the defaults apply to all other flags.
     if args.command.is_some() || args.base.is_some() || args.head.is_some() {
         return Ok(());
     }
     if args.kind.is_none() && args.proxy.is_none() && args.objective.is_none() {
-        let kinds = InitKind::value_variants().iter().map(|kind| kind.words());
-        let kinds = kinds.map(|(name, text)| format!("\n  {name:<9} {text}")).collect::<String>();
-        output::message(&format!("What do you want to know?{kinds}"));
+        let kinds = InitKind::value_variants().iter().filter_map(InitKind::to_possible_value);
+        let kinds = kinds.filter_map(|kind| Some(format!("\n  {:<9} {}", kind.get_name(), kind.get_help()?)));
+        output::message(&format!("What do you want to know?{}", kinds.collect::<String>()));
         args.kind = Some(until(input, "Kind", "one", |text| InitKind::from_str(text, false).ok())?);
     }
     let is_cache = args.kind == Some(InitKind::Cache);
