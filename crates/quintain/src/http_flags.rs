@@ -205,7 +205,7 @@ pub(crate) fn given_flags(args: &HttpArgs) -> Vec<String> {
     flags.filter(|flag| !["--check", "--key"].contains(&flag.as_str())).map(|flag| format!("`{flag}`")).collect()
 }
 
-pub(crate) fn expect(args: &HttpArgs, mistakes: &mut Mistakes) -> Expect {
+fn expect(args: &HttpArgs, mistakes: &mut Mistakes) -> Expect {
     let status = mistakes.flag("`--expect-status`", &args.expect_status, validate_http::statuses);
     let body = body(&args.expect_body, "--expect-body-file", args.expect_body_file.as_deref(), mistakes);
     let json = args.expect_json.iter().filter_map(|text| {
@@ -275,14 +275,14 @@ pub(crate) fn fields(texts: &[String], mistakes: &mut Mistakes) -> Vec<(String, 
     fields.filter_map(|field| mistakes.ok(field)).collect()
 }
 
-pub(crate) struct Parts {
+struct Parts {
     method: Option<String>,
-    pub(crate) headers: Vec<(String, String)>,
+    headers: Vec<(String, String)>,
     body: Option<Vec<u8>>,
 }
 
 impl Parts {
-    pub(crate) fn read(args: &HttpArgs, mistakes: &mut Mistakes) -> Self {
+    fn read(args: &HttpArgs, mistakes: &mut Mistakes) -> Self {
         let method = mistakes.flag("`--method`", &args.method, validate_http::method);
         let headers = fields(&args.headers, mistakes);
         let mut body = body(&args.body, "--body-file", args.body_file.as_deref(), mistakes);

@@ -1,19 +1,19 @@
 //! `quintain init`: writes a study of the user's server after a trial request has succeeded.
 
 mod ask_missing_flags;
-mod journey_from_har;
 mod study_text;
 
 use std::path::{Path, PathBuf};
 
 use analysis::FailedRequests;
+use study::har::{self, Imported};
 use study::record::{Failure, FailureKind, Outcome, Record};
 use study::spec::{Arrivals, Protocol, Stop, Warmup};
-use study::{ExpandOptions, Objective, Plan, Point, shell_words};
+use study::{ExpandOptions, Objective, Plan, Point, shell_words, validate_http};
 
-use crate::cli::{HttpArgs, InitArgs, InitKind};
+use crate::cli::{InitArgs, InitKind};
 use crate::collected_mistakes::Mistakes;
-use crate::command_result::{Done, Exit, Problem, Result, exe, usage};
+use crate::command_result::{Done, Exit, Problem, Result, cannot, exe, usage};
 use crate::run::run_once;
 use crate::study_file;
 use crate::{http_flags, output, signals};
@@ -21,25 +21,17 @@ use crate::{http_flags, output, signals};
 /// Time limit of the one request that `init` sends to each server, in ns.
 const PATIENCE_NS: u64 = 5_000_000_000;
 
-#[derive(Clone, Debug, PartialEq)]
+/// Flags of a new study, with their defaults.
 struct Draft {
+    args: InitArgs,
     kind: InitKind,
-    /// Command of the server, or of the first of two versions.
-    command: String,
-    head: String,
-    proxy: String,
     protocol: Protocol,
-    /// Fixed port of the server; `None` for a free port.
-    port: Option<u16>,
-    path: String,
-    request: HttpArgs,
-    objective: String,
     share_cpus: bool,
 }
 
 pub(crate) fn init(mut args: InitArgs) -> Done {
     if let Some(recording) = &args.har {
-        return journey_from_har::init(recording, args.place.as_deref());
+        return from_recording(recording, args.place.as_deref());
     }
     signals::watch_interrupts()?;
     let cpus = crate::run::cpus(None)?;
@@ -47,8 +39,8 @@ pub(crate) fn init(mut args: InitArgs) -> Done {
         ask_missing_flags::ask_in(&mut args, &mut std::io::stdin().lock())?;
     }
     let mut mistakes = Mistakes::of_flags();
-    let draft = draft(&args, cpus.len(), &mut mistakes);
-    let place = place(args.place.as_deref(), draft.kind, &mut mistakes);
+    let draft = draft(args, cpus.len(), &mut mistakes);
+    let place = place(draft.args.place.as_deref(), draft.kind, &mut mistakes);
     let directory = study_file::directory_of(&place);
     for (flag, command) in commands(&draft) {
         check_program(flag, command, &directory, &mut mistakes);
@@ -56,7 +48,7 @@ pub(crate) fn init(mut args: InitArgs) -> Done {
     mistakes.end()?;
 
     let name = place.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let runnable = runnable(&place);
+    let runnable = shell_words::join(&[place.with_extension("").display().to_string()]);
     let text = study_text::of(&draft, &runnable);
     let options = ExpandOptions { name, machine_cpus: cpus.len() as u32, ..ExpandOptions::default() };
     let plan = study::parse(&text)
@@ -80,10 +72,10 @@ pub(crate) fn init(mut args: InitArgs) -> Done {
     Ok(Exit::Fine)
 }
 
-fn draft(args: &InitArgs, cpus: usize, mistakes: &mut Mistakes) -> Draft {
+fn draft(mut args: InitArgs, cpus: usize, mistakes: &mut Mistakes) -> Draft {
     let protocol = args.protocol.as_deref().map(|name| protocol(name, mistakes));
     let is_cache = matches!(protocol, Some(Protocol::Cache(_)));
-    let kind = args.kind.unwrap_or(match args {
+    let kind = args.kind.unwrap_or(match &args {
         InitArgs { proxy: Some(_), .. } => InitKind::Proxy,
         InitArgs { base, head, .. } if base.is_some() || head.is_some() => InitKind::Versions,
         InitArgs { objective: Some(_), .. } => InitKind::Capacity,
@@ -101,9 +93,7 @@ fn draft(args: &InitArgs, cpus: usize, mistakes: &mut Mistakes) -> Draft {
         mistakes.add(problem.hint(format!("cache protocols: {caches}")));
     }
     let needed = command_flags(kind);
-    let given =
-        [("--command", &args.command), ("--base", &args.base), ("--head", &args.head), ("--proxy", &args.proxy)];
-    for (flag, value) in given {
+    for (flag, value) in flags_of_commands(&args) {
         match value {
             None if needed.contains(&flag) => {
                 mistakes.add(usage(format!("`{flag}` is missing")).hint(example(flag)));
@@ -117,50 +107,37 @@ fn draft(args: &InitArgs, cpus: usize, mistakes: &mut Mistakes) -> Draft {
             None => {}
         }
     }
-    let path = args.path.clone().unwrap_or_else(|| "/".to_owned());
+    let path = args.path.get_or_insert_with(|| "/".to_owned());
     if matches!(protocol, Protocol::Http | Protocol::Https) && !path.starts_with('/') {
         let problem = usage(format!("`--path {path}` does not start with `/`"));
         mistakes.add(problem.hint(format!("write `--path /{path}`")));
     }
-    let request = request(args, protocol, mistakes);
-    let objective = args.objective.clone().unwrap_or_else(|| "p99 < 5ms".to_owned());
+    check_request(&args, protocol, mistakes);
     if args.objective.is_some() && kind != InitKind::Capacity {
         mistakes.add(usage("`--objective` is for `--kind capacity`"));
     }
-    for (_, error) in Objective::parse(&objective).err().unwrap_or_default() {
+    let objective = args.objective.get_or_insert_with(|| "p99 < 5ms".to_owned());
+    for (_, error) in Objective::parse(objective).err().unwrap_or_default() {
         mistakes.add(error.of("`--objective`"));
     }
-    let text = |value: &Option<String>| value.clone().unwrap_or_default();
-    let command = if kind == InitKind::Versions { &args.base } else { &args.command };
-    let (head, proxy) = (text(&args.head), text(&args.proxy));
-    let (command, port, share_cpus) = (text(command), args.port, cpus < 2);
-    Draft { kind, command, head, proxy, protocol, port, path, request, objective, share_cpus }
+    Draft { args, kind, protocol, share_cpus: cpus < 2 }
 }
 
-fn request(args: &InitArgs, protocol: Protocol, mistakes: &mut Mistakes) -> HttpArgs {
-    let request = HttpArgs {
-        method: args.method.clone(),
-        headers: args.headers.clone(),
-        body: args.body.clone(),
-        expect_status: args.expect_status.clone(),
-        expect_body: args.expect_body.clone(),
-        ..HttpArgs::default()
-    };
+fn check_request(args: &InitArgs, protocol: Protocol, mistakes: &mut Mistakes) {
     let flags = ["--path", "--method", "--header", "--body", "--expect-status", "--expect-body"];
     let given = args.given.of(&flags).into_iter().map(|flag| format!("`{flag}`")).collect::<Vec<_>>();
     if !matches!(protocol, Protocol::Http | Protocol::Https) && !given.is_empty() {
         let do_not = if given.len() == 1 { "does not" } else { "do not" };
-        mistakes.add(format!("{} {do_not} apply to `--protocol {protocol}`", given.join(", ")));
-        return request;
+        return mistakes.add(format!("{} {do_not} apply to `--protocol {protocol}`", given.join(", ")));
     }
-    let headers = http_flags::Parts::read(&request, mistakes).headers;
-    http_flags::expect(&request, mistakes);
+    mistakes.flag("`--method`", &args.method, validate_http::method);
+    let headers = http_flags::fields(&args.headers, mistakes);
+    mistakes.flag("`--expect-status`", &args.expect_status, validate_http::statuses);
     for (at, (name, _)) in headers.iter().enumerate() {
         if headers[..at].iter().any(|(known, _)| known.eq_ignore_ascii_case(name)) {
             mistakes.add(format!("`--header`: `{name}` is given twice, a study has each header once"));
         }
     }
-    request
 }
 
 fn protocol(name: &str, mistakes: &mut Mistakes) -> Protocol {
@@ -199,7 +176,7 @@ fn check_command(flag: &str, command: &str, has_port: bool, mistakes: &mut Mista
     }
 }
 
-/// Flags for the commands of this kind of study, in the order of [`commands`].
+/// Flags for the commands of this kind of study.
 fn command_flags(kind: InitKind) -> &'static [&'static str] {
     match kind {
         InitKind::Versions => &["--base", "--head"],
@@ -208,9 +185,17 @@ fn command_flags(kind: InitKind) -> &'static [&'static str] {
     }
 }
 
-fn commands(draft: &Draft) -> impl Iterator<Item = (&'static str, &str)> {
-    let second = if draft.kind == InitKind::Versions { &draft.head } else { &draft.proxy };
-    command_flags(draft.kind).iter().copied().zip([draft.command.as_str(), second])
+fn flags_of_commands(args: &InitArgs) -> [(&'static str, Option<&str>); 4] {
+    let InitArgs { command, base, head, proxy, .. } = args;
+    [("--command", command), ("--base", base), ("--head", head), ("--proxy", proxy)]
+        .map(|(flag, of)| (flag, of.as_deref()))
+}
+
+/// Commands of a study, each with its flag. The first one starts the server, or the first of two versions.
+fn commands(draft: &Draft) -> Vec<(&'static str, &str)> {
+    let needed = command_flags(draft.kind);
+    let all = flags_of_commands(&draft.args).into_iter().filter(|(flag, _)| needed.contains(flag));
+    all.filter_map(|(flag, command)| Some((flag, command?))).collect()
 }
 
 /// Adds an error if `command` names its program by a path that does not exist in `directory`, where commands start.
@@ -241,10 +226,6 @@ fn place(given: Option<&Path>, kind: InitKind, mistakes: &mut Mistakes) -> PathB
         mistakes.add(usage(format!("`{}` exists", place.display())).hint(hint));
     }
     place
-}
-
-fn runnable(place: &Path) -> String {
-    shell_words::join(&[place.with_extension("").display().to_string()])
 }
 
 /// Starts each server of a plan with its proxies and sends one request. Describes each response; `None` if interrupted.
@@ -287,29 +268,23 @@ fn try_once(plan: &Plan, directory: &Path, cpus: &[u32]) -> Result<Option<Vec<St
     Err(Problem::rendered(Exit::Subject, failures.trim_end().to_owned()).hint(hint))
 }
 
-fn what(point: &Point) -> String {
-    let proxies = point.proxies.iter().rev().map(|proxy| format!(" behind `{}`", proxy.process.command));
-    format!("`{}`{}", point.subject.process.command, proxies.collect::<String>())
-}
-
 fn answer(point: &Point, record: &Record) -> Result<String, String> {
-    let what = what(point);
+    let proxies = point.proxies.iter().rev().map(|proxy| format!(" behind `{}`", proxy.process.command));
+    let what = format!("`{}`{}", point.subject.process.command, proxies.collect::<String>());
     let asked = match point.load.http.as_ref().and_then(|http| http.requests.first()) {
         Some(request) => format!("{} {}", request.method, request.path),
         None => format!("a request over {}", point.load.protocol),
     };
     let measured = match &record.outcome {
-        Outcome::Measured(measured) if measured.requests > 0 && measured.errors.is_empty() => measured,
+        Outcome::Measured(measured) if measured.requests > 0 && measured.errors.is_empty() => Ok(measured),
         Outcome::Measured(measured) => {
             let failed_requests = FailedRequests::from(measured).sentence().unwrap_or_default();
-            let why = format!("no valid response to {asked} over `{}`: {failed_requests}", point.load.protocol);
-            return Err(failed(&what, &why, record));
+            Err(format!("no valid response to {asked} over `{}`: {failed_requests}", point.load.protocol))
         }
-        Outcome::Failed(Failure { kind: FailureKind::Answers, message }) => {
-            return Err(failed(&what, &format!("{asked}: {message}"), record));
-        }
-        Outcome::Failed(failure) => return Err(failed(&what, &failure.message, record)),
+        Outcome::Failed(Failure { kind: FailureKind::Answers, message }) => Err(format!("{asked}: {message}")),
+        Outcome::Failed(failure) => Err(failure.message.clone()),
     };
+    let measured = measured.map_err(|why| failed(&what, &why, record))?;
     let status = measured.statuses.keys().next().map(|status| format!(" with {status}")).unwrap_or_default();
     let time = |ns: f64| format!("{:.2} ms", ns / 1e6);
     let ready = record.ready_ns.map(|ns| format!("listens after {}; ", time(ns as f64))).unwrap_or_default();
@@ -328,6 +303,40 @@ fn failed(what: &str, why: &str, record: &Record) -> String {
         }
     }
     text + "\n"
+}
+
+/// Converts a browser's recording into a journey.
+fn from_recording(recording: &Path, given: Option<&Path>) -> Done {
+    let place = match given {
+        Some(folder) if folder.is_dir() => folder.join(file_name(recording)),
+        Some(file) => file.to_path_buf(),
+        None => file_name(recording),
+    };
+    if place.exists() {
+        let hint = "choose another name: `quintain init --har RECORDING NAME.toml`";
+        return Err(usage(format!("`{}` exists", place.display())).hint(hint));
+    }
+    let bytes = std::fs::metadata(recording).map_err(cannot(Exit::Usage, "read", recording))?.len();
+    if bytes > har::FILE_MAX_BYTES {
+        let message = format!("`{}` has {bytes} bytes, at most {} allowed", recording.display(), har::FILE_MAX_BYTES);
+        return Err(usage(message).hint("record fewer steps"));
+    }
+    let text = std::fs::read_to_string(recording).map_err(cannot(Exit::Usage, "read", recording))?;
+    let name = place.file_stem().unwrap_or_default().to_string_lossy();
+    let Imported { text, recorded, steps, values } = har::import(&name, text.trim_start_matches('\u{feff}'))
+        .map_err(|error| Problem::from(error.of(&format!("`{}`", recording.display()))))?;
+    output::file(&place, &text)?;
+    let (place, runnable) = (place.display(), shell_words::join(&[place.display().to_string()]));
+    output::text(&format!(
+        "wrote  {place}: {steps} of {recorded} requests, {values} values from responses\n\n\
+         quintain load --journey {runnable} --trace-session    run it once and show everything\n\
+         quintain load --journey {runnable}                    load\n"
+    ))?;
+    Ok(Exit::Fine)
+}
+
+fn file_name(recording: &Path) -> PathBuf {
+    Path::new(recording.file_stem().unwrap_or_default()).with_extension("toml")
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ fn args(flags: &[(&str, &str)]) -> InitArgs {
 
 fn drafted(flags: &[(&str, &str)], cpus: usize) -> Draft {
     let mut mistakes = Mistakes::default();
-    let draft = draft(&args(flags), cpus, &mut mistakes);
+    let draft = draft(args(flags), cpus, &mut mistakes);
     if let Err(problem) = mistakes.end() {
         panic!("{flags:?}: {problem}");
     }
