@@ -96,14 +96,12 @@ impl From<config::Invalid> for Problem {
 
 impl From<store::StoreError> for Problem {
     fn from(error: store::StoreError) -> Self {
-        let (exit, hint) = match error {
-            store::StoreError::Missing { .. } => {
-                (Exit::Usage, Some("`quintain run STUDY` makes one; `--store FILE` names another"))
-            }
-            store::StoreError::Full { .. } => (Exit::Machine, Some("free some space, then repeat the command")),
-            _ => (Exit::Usage, None),
+        let hint = match error {
+            store::StoreError::Full { .. } => return machine(error).hint("free some space, then repeat the command"),
+            store::StoreError::Missing { .. } => Some("`quintain run STUDY` makes one; `--store FILE` names another"),
+            _ => None,
         };
-        Self { hint: hint.map(str::to_owned), ..Problem::new(exit, error) }
+        Problem::new(Exit::Usage, error).hint_if(hint)
     }
 }
 

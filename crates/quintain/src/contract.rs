@@ -86,9 +86,9 @@ fn explain(reports: &Path, clause: Option<&str>, call: Option<u64>) -> Done {
 
 fn state(store: &Path, verb: StateVerb) -> Done {
     let told = |error: ::adapter::StoreError| {
-        let busy = matches!(error, ::adapter::StoreError::Busy);
-        let problem = usage(format!("{}: {error}", store.display()));
-        if busy { problem.hint("query the running adapter: `curl http://ADMIN/state`") } else { problem }
+        let is_busy = matches!(error, ::adapter::StoreError::Busy);
+        let hint = is_busy.then_some("query the running adapter: `curl http://ADMIN/state`");
+        usage(format!("{}: {error}", store.display())).hint_if(hint)
     };
     let kept = ::adapter::look(store).map_err(told)?;
     let shown = kept.entries.iter().filter_map(|(key, _, entry)| show_entry(&kept.names, key, entry));

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use lab::cluster::join::{self, Pipes};
@@ -26,7 +27,7 @@ pub(crate) fn exec(cpus: Option<Cpus>, parent: Option<u32>, command: &[OsString]
 
 pub(crate) fn watchdog() -> Done {
     // The signals that end the lab must not end its cleanup.
-    signals::ignore()?;
+    signals::register(&Arc::default())?;
     lab::watchdog::run(std::io::stdin().lock()).map_err(machine)?;
     Ok(Exit::Fine)
 }

@@ -21,9 +21,8 @@ pub(crate) fn make_room(spec: &LoadSpec) -> Result<Vec<String>> {
         // Room for twice as many connections is better but not required: one may open before the previous one closes.
         let _ = net::thread_and_process::raise_open_files(others + 2 * u64::from(spec.clients));
     }
-    if let Err(most) = net::thread_and_process::raise_open_files(others + u64::from(spec.clients)) {
-        return Err(too_many_files(u64::from(spec.clients), others, most));
-    }
+    let raised = net::thread_and_process::raise_open_files(others + u64::from(spec.clients));
+    raised.map_err(|most| too_many_files(u64::from(spec.clients), others, most))?;
     // Unix sockets use no ports, and clients of journeys connect to several addresses, so ports are not checked.
     if spec.target.address().starts_with("unix:") || matches!(spec.target, study::spec::Target::Journey { .. }) {
         return Ok(Vec::new());

@@ -102,7 +102,14 @@ pub(crate) fn carry_out(
     if let Some(names) = doctor::warnings(&run.doctor) {
         output::message(&format!("doctor warnings: {names} (run `quintain doctor` for details)"));
     }
-    let presence = present(&run.id);
+    let labs = other_labs();
+    if let Some(warning) = &labs {
+        output::message(&format!("warning: {warning}"));
+    }
+    let presence = lab::other_labs::announce(&run.id);
+    let presence = presence.inspect_err(|error| {
+        output::message(&format!("note: cannot announce this run to other labs: {error}"));
+    });
     let options = lab::Options::new(exe()?, directory, &run.host, &host_cpus);
     let options = lab::Options { idle: how.idle, cluster, ..options };
     if let Some(why) = how.profile.then(|| lab::no_profile(&options)).flatten() {
@@ -110,7 +117,7 @@ pub(crate) fn carry_out(
     }
     let (plan, id, calibration, nodes) = (run.plan.clone(), run.id.clone(), run.calibration.clone(), run.nodes.clone());
     let bar = RefCell::new(Bar::new(&plan, done.len()));
-    let mut beside = lab::other_labs::others().is_some_and(|labs| !labs.is_empty());
+    let mut beside = labs.is_some();
     let mut failed = None;
     let so_far = Run { state: Some(RunState::Running), ..run.clone() };
     let (mut looked_at, mut unlikely) = (0, false);
@@ -232,16 +239,7 @@ fn judge(record: &mut Record, calibration: Option<&Calibration>, nodes: &[Node])
     record.warnings.extend(warnings);
 }
 
-/// Announces this run to other labs, and warns if there are any. If announcing fails, prints a note and returns `None`.
-fn present(work: &str) -> Option<std::os::unix::net::UnixListener> {
-    if let Some(warning) = other_labs() {
-        output::message(&format!("warning: {warning}"));
-    }
-    let presence = lab::other_labs::announce(work);
-    presence.map_err(|error| output::message(&format!("note: cannot announce this run to other labs: {error}"))).ok()
-}
-
-pub(crate) fn other_labs() -> Option<String> {
+fn other_labs() -> Option<String> {
     let labs = lab::other_labs::others().filter(|labs| !labs.is_empty())?;
     let labs = labs.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     Some(format!("another lab is running on this machine and competes for CPUs: {labs}"))

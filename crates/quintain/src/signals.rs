@@ -27,11 +27,8 @@ pub(crate) fn watch_interrupts() -> Result<()> {
     register(&INTERRUPTED)
 }
 
-pub(crate) fn ignore() -> Result<()> {
-    register(&Arc::default())
-}
-
-fn register(flag: &Arc<AtomicBool>) -> Result<()> {
+/// Makes signals set `flag` instead of ending the process.
+pub(crate) fn register(flag: &Arc<AtomicBool>) -> Result<()> {
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         signal_hook::flag::register(signal, Arc::clone(flag)).map_err(because(Exit::Machine, FAILED))?;
     }

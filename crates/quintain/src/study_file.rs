@@ -125,14 +125,11 @@ fn find(study: &str) -> Result<Source> {
     }
     let looks_like_a_path = given.components().count() > 1 || given.extension().is_some();
     if looks_like_a_path {
-        let problem = usage(format!("no study file `{study}`"));
         let name = given.strip_prefix(STUDIES).ok().and_then(|rest| rest.to_str()?.strip_suffix(".toml"));
-        return Err(match name.filter(|name| built_in::study(name).is_some()) {
-            Some(name) => {
-                problem.hint(format!("`{name}` is built in: name it without a path, or `quintain studies copy {name}`"))
-            }
-            None => problem,
-        });
+        let hint = name
+            .filter(|name| built_in::study(name).is_some())
+            .map(|name| format!("`{name}` is built in: name it without a path, or `quintain studies copy {name}`"));
+        return Err(usage(format!("no study file `{study}`")).hint_if(hint));
     }
     let local = std::fs::read_dir(STUDIES).into_iter().flatten().flatten().filter_map(name_of);
     let names = local.chain(built_in::names().map(str::to_owned)).collect::<BTreeSet<_>>();
