@@ -76,8 +76,8 @@ impl Mistakes {
         result.map_err(|errors| errors.into_iter().for_each(|error| self.add(error.of(flag)))).ok()
     }
 
-    pub(crate) fn refuse(&mut self, flags: &[&str], hint: &str, text: impl Fn(&str) -> String) {
-        flags.iter().for_each(|flag| self.add(usage(text(flag)).hint(hint)));
+    pub(crate) fn refuse(&mut self, flags: &[impl AsRef<str>], hint: &str, text: impl Fn(&str) -> String) {
+        flags.iter().for_each(|flag| self.add(usage(text(flag.as_ref())).hint(hint)));
     }
 
     pub(crate) fn in_file(&mut self, path: &Path, text: &str, mistakes: &[Diagnostic]) {

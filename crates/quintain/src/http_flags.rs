@@ -155,7 +155,7 @@ fn of_cache(
     mistakes: &mut Mistakes,
 ) -> Option<Asked> {
     let mut flags = given_flags(args);
-    flags.retain(|flag| !["`--pipeline`", "`--unix-socket`", "`--connect-to`"].contains(&flag.as_str()));
+    flags.retain(|flag| !["--pipeline", "--unix-socket", "--connect-to"].contains(&flag.as_str()));
     let hint = "drop them; use `--workload` to choose the cache workload";
     refuse(&flags, &format!(", and {url} is a cache"), hint, mistakes);
     let elsewhere = elsewhere(args, mistakes);
@@ -169,7 +169,7 @@ fn of_cache(
 fn refuse(flags: &[String], why: &str, hint: &str, mistakes: &mut Mistakes) {
     if !flags.is_empty() {
         let are = if flags.len() == 1 { "is" } else { "are" };
-        mistakes.add(usage(format!("{} {are} HTTP only{why}", flags.join(", "))).hint(hint));
+        mistakes.add(usage(format!("`{}` {are} HTTP only{why}", flags.join("`, `"))).hint(hint));
     }
 }
 
@@ -197,12 +197,10 @@ fn entries(path: &Path, mistakes: &mut Mistakes) -> Option<Vec<Entry>> {
     study::request_file::parse(&text).map_err(|found| mistakes.in_file(path, &text, &found)).ok()
 }
 
-const TLS_FLAGS: [&str; 4] = ["`--insecure`", "`--cacert`", "`--cert`", "`--no-resume`"];
-
-/// HTTP flags on the command line, each in backticks, except those that matter only beside another.
+/// HTTP flags on the command line, except those that matter only beside another.
 pub(crate) fn given_flags(args: &HttpArgs) -> Vec<String> {
     let flags = args.given.declared_in::<HttpArgs>().into_iter().map(|(flag, _)| flag);
-    flags.filter(|flag| !["--check", "--key"].contains(&flag.as_str())).map(|flag| format!("`{flag}`")).collect()
+    flags.filter(|flag| !["--check", "--key"].contains(&flag.as_str())).collect()
 }
 
 fn expect(args: &HttpArgs, mistakes: &mut Mistakes) -> Expect {
@@ -243,9 +241,8 @@ fn socket(path: &Path) -> Result<&str> {
 fn tls(args: &HttpArgs, url: &Url, mistakes: &mut Mistakes) -> Option<Tls> {
     if url.protocol != Protocol::Https {
         let hint = format!("drop it, or load `{}`", url.to_string().replacen("http:", "https:", 1));
-        for flag in given_flags(args).into_iter().filter(|flag| TLS_FLAGS.contains(&flag.as_str())) {
-            mistakes.add(usage(format!("{flag} needs `https://`, found `{}`", url.origin())).hint(&hint));
-        }
+        let flags = args.given.of(&["--insecure", "--cacert", "--cert", "--no-resume"]);
+        mistakes.refuse(&flags, &hint, |flag| format!("`{flag}` needs `https://`, found `{}`", url.origin()));
         return None;
     }
     let (ca_file, client) = certificates(args, mistakes);

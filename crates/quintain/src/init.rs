@@ -125,10 +125,10 @@ fn draft(mut args: InitArgs, cpus: usize, mistakes: &mut Mistakes) -> Draft {
 
 fn check_request(args: &InitArgs, protocol: Protocol, mistakes: &mut Mistakes) {
     let flags = ["--path", "--method", "--header", "--body", "--expect-status", "--expect-body"];
-    let given = args.given.of(&flags).into_iter().map(|flag| format!("`{flag}`")).collect::<Vec<_>>();
+    let given = args.given.of(&flags);
     if !matches!(protocol, Protocol::Http | Protocol::Https) && !given.is_empty() {
         let do_not = if given.len() == 1 { "does not" } else { "do not" };
-        return mistakes.add(format!("{} {do_not} apply to `--protocol {protocol}`", given.join(", ")));
+        return mistakes.add(format!("`{}` {do_not} apply to `--protocol {protocol}`", given.join("`, `")));
     }
     mistakes.flag("`--method`", &args.method, validate_http::method);
     let headers = http_flags::fields(&args.headers, mistakes);

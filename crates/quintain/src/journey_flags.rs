@@ -15,15 +15,8 @@ use crate::http_flags::{self, Asked};
 use crate::output;
 
 /// HTTP flags that also apply to journeys.
-const SHARED_FLAGS: [&str; 7] = [
-    "`--http2`",
-    "`--connection`",
-    "`--no-keepalive`",
-    "`--requests-per-connection`",
-    "`--insecure`",
-    "`--cacert`",
-    "`--cert`",
-];
+const SHARED_FLAGS: [&str; 7] =
+    ["--http2", "--connection", "--no-keepalive", "--requests-per-connection", "--insecure", "--cacert", "--cert"];
 
 /// Builds the target from the journeys and their flags; `None` if errors prevent it.
 pub(crate) fn asked(args: &LoadArgs, mistakes: &mut Mistakes) -> Option<Asked> {
@@ -46,8 +39,9 @@ pub(crate) fn asked(args: &LoadArgs, mistakes: &mut Mistakes) -> Option<Asked> {
             format!("journeys {}", all.collect::<Vec<_>>().join(", "))
         }
     };
-    let refused = http_flags::given_flags(flags).into_iter().filter(|flag| !SHARED_FLAGS.contains(&flag.as_str()));
-    refused.for_each(|flag| mistakes.add(usage(format!("{flag} does not apply to journeys")).hint("drop it")));
+    let mut refused = http_flags::given_flags(flags);
+    refused.retain(|flag| !SHARED_FLAGS.contains(&flag.as_str()));
+    mistakes.refuse(&refused, "drop it", |flag| format!("`{flag}` does not apply to journeys"));
     if flags.http2 && args.resolve.is_some() {
         mistakes.add(usage("`--resolve` needs HTTP/1.1").hint("drop it, or `--http2`"));
     }

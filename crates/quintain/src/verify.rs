@@ -168,7 +168,6 @@ fn order(args: &VerifyArgs, own: &[Case], suite: Option<Suite>, path: &str, more
 }
 
 fn subjects(args: &VerifyArgs, own: &[Case]) -> Result<Vec<Subject>> {
-    let order = |suite: Option<Suite>, path: &str, more: &[Case]| order(args, own, suite, path, more);
     match (&args.command, &args.target) {
         (Some(_), Some(_)) => Err(usage("`--command` and a target together")
             .hint("drop one: a target is the URL of a running server, or a study")),
@@ -182,13 +181,13 @@ fn subjects(args: &VerifyArgs, own: &[Case]) -> Result<Vec<Subject>> {
                     .hint("write the server's port as `{port}`: quintain picks a free one")
             })?;
             let name = plan.process.command.clone();
-            Ok(vec![(name, Ok((Server::Command(Box::new(plan)), order(None, "/", &[]))))])
+            Ok(vec![(name, Ok((Server::Command(Box::new(plan)), order(args, own, None, "/", &[]))))])
         }
         (None, Some(target)) if target.contains("://") => {
             let (address, suite, path) = running(target)?;
-            Ok(vec![(address.to_string(), Ok((Server::Running(address), order(suite, &path, &[]))))])
+            Ok(vec![(address.to_string(), Ok((Server::Running(address), order(args, own, suite, &path, &[]))))])
         }
-        (None, Some(study)) => of_study(study, &order),
+        (None, Some(study)) => of_study(args, own, study),
     }
 }
 
@@ -209,13 +208,11 @@ fn running(text: &str) -> Result<(SocketAddr, Option<Suite>, String)> {
     Ok((address, suite, path))
 }
 
-type MakeOrder<'a> = &'a dyn Fn(Option<Suite>, &str, &[Case]) -> Order;
-
 /// Builds the servers of a study and returns each distinct server once. Fails if a build fails.
-fn of_study(name: &str, order: MakeOrder<'_>) -> Result<Vec<Subject>> {
-    let args = StudyArgs { study: name.to_owned(), seed: 1, ..StudyArgs::default() };
+fn of_study(args: &VerifyArgs, own: &[Case], name: &str) -> Result<Vec<Subject>> {
+    let study = StudyArgs { study: name.to_owned(), seed: 1, ..StudyArgs::default() };
     let cpus = crate::run::cpus(None)?;
-    let mut opened = study_file::open(&args, cpus.len() as u32, None)?;
+    let mut opened = study_file::open(&study, cpus.len() as u32, None)?;
     let mut seen = Vec::<SubjectPlan>::new();
     let same = |point: &Point| SubjectPlan { cpus: 0, cpus_wanted: None, verify: None, ..point.subject.clone() };
     opened.plan.points.retain(|point| {
@@ -250,7 +247,8 @@ fn of_study(name: &str, order: MakeOrder<'_>) -> Result<Vec<Subject>> {
             Some(why) => Err(why),
             None => {
                 let file = verify.and_then(|verify| verify.cases).map(PathBuf::from);
-                let order = order(Suite::of_load(&point.load), point.load.path(), &own_cases(file.as_slice())?);
+                let more = own_cases(file.as_slice())?;
+                let order = order(args, own, Suite::of_load(&point.load), point.load.path(), &more);
                 Ok((Server::Command(Box::new(point.subject.clone())), order))
             }
         };
