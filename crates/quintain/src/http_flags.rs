@@ -34,15 +34,14 @@ impl Asked {
 
 /// Reads the URL, the file of URLs and the flags. Adds errors to `mistakes`; returns `None` if they leave no target.
 pub(crate) fn asked(url: Option<&str>, args: &HttpArgs, caches: &CacheArgs, mistakes: &mut Mistakes) -> Option<Asked> {
-    let entries = match (&args.urls, url) {
-        (Some(path), _) => entries(path, mistakes),
-        (None, Some(text)) => {
-            let url = mistakes.ok(study::url::parse(text));
+    let entries = match &args.urls {
+        Some(path) => entries(path, mistakes),
+        None => {
+            let url = mistakes.ok(study::url::parse(url?));
             url.map(|url| {
                 vec![Entry { weight: 1, method: None, url, headers: Vec::new(), body: None, name: None, line: 1 }]
             })
         }
-        (None, None) => None,
     };
     let first = entries.as_ref().and_then(|entries| entries.first()).map(|entry| entry.url.clone());
     match first.as_ref().map(|url| (url, url.protocol)) {

@@ -57,7 +57,7 @@ pub(crate) fn init(mut args: InitArgs) -> Done {
     // Commands start in this directory, so it must exist. It is removed again if no study is written.
     let new = !directory.exists();
     output::folder(&directory)?;
-    let tried = try_once(&plan, &directory, &cpus);
+    let tried = try_once(plan, &directory, &cpus);
     if new && !matches!(tried, Ok(Some(_))) {
         let _ = std::fs::remove_dir(&directory);
     }
@@ -214,13 +214,9 @@ fn check_program(flag: &str, command: &str, directory: &Path, mistakes: &mut Mis
 /// Path of the study file to write: the given file, or a default name in the given directory. It must not exist.
 fn place(given: Option<&Path>, kind: InitKind, mistakes: &mut Mistakes) -> PathBuf {
     let name = if kind == InitKind::One { "server.toml".to_owned() } else { format!("{}.toml", kind.name()) };
-    let place = match given {
-        None => PathBuf::from(name),
-        Some(file) if file.extension().is_some_and(|extension| extension == "toml") && !file.is_dir() => {
-            file.to_path_buf()
-        }
-        Some(folder) => folder.join(name),
-    };
+    let is_file = |path: &&Path| path.extension().is_some_and(|extension| extension == "toml") && !path.is_dir();
+    let in_folder = || given.unwrap_or(Path::new("")).join(name);
+    let place = given.filter(is_file).map_or_else(in_folder, Path::to_path_buf);
     if place.exists() {
         let hint = "choose another name: `quintain init NAME.toml`";
         mistakes.add(usage(format!("`{}` exists", place.display())).hint(hint));
@@ -229,8 +225,7 @@ fn place(given: Option<&Path>, kind: InitKind, mistakes: &mut Mistakes) -> PathB
 }
 
 /// Starts each server of a plan with its proxies and sends one request. Describes each response; `None` if interrupted.
-fn try_once(plan: &Plan, directory: &Path, cpus: &[u32]) -> Result<Option<Vec<String>>> {
-    let mut plan = plan.clone();
+fn try_once(mut plan: Plan, directory: &Path, cpus: &[u32]) -> Result<Option<Vec<String>>> {
     let mut tried: Vec<Point> = Vec::new();
     for mut point in std::mem::take(&mut plan.points) {
         if let Some(reason) = &point.unrunnable {
@@ -252,16 +247,10 @@ fn try_once(plan: &Plan, directory: &Path, cpus: &[u32]) -> Result<Option<Vec<St
     output::message("trying it once ...");
     let Some(mut records) = run_once(&plan, &options, &mut |_| {})? else { return Ok(None) };
     records.sort_by_key(|record| record.point);
-    let mut failures = String::new();
-    let mut answers = Vec::new();
-    for record in &records {
-        match answer(&plan.points[record.point], record) {
-            Ok(answer) => answers.push(answer),
-            Err(failure) => failures += &failure,
-        }
-    }
+    let answers = records.iter().map(|record| answer(&plan.points[record.point], record)).collect::<Vec<_>>();
+    let failures = answers.iter().filter_map(|answer| answer.as_ref().err()).map(String::as_str).collect::<String>();
     if failures.is_empty() {
-        return Ok(Some(answers));
+        return Ok(Some(answers.into_iter().flatten().collect()));
     }
     let hint = "nothing was written; correct the command, `--port`, `--protocol`, `--path`, `--header`, `--method`, `--body` or \
                 `--expect-status`, and try again";

@@ -89,10 +89,7 @@ fn http(args: ServeHttpArgs, shutdown: &Shutdown) -> Result<()> {
         requests: args.requests_per_connection.unwrap_or(u32::MAX),
     };
     let names = ["localhost".to_owned(), args.listen.host.to_string()].into_iter().chain(args.cert_names);
-    let tls = match args.tls {
-        true => Some(mocks::tls_config(&names.collect::<Vec<_>>(), args.cert_out.as_deref())?),
-        false => None,
-    };
+    let tls = args.tls.then(|| mocks::tls_config(&names.collect::<Vec<_>>(), args.cert_out.as_deref())).transpose()?;
     let listen = limited(args.listen, args.connections, args.drain)?;
     let minimal = args.minimal;
     let handler = |thread| Http::new(&limits, args.seed, thread, lab::lab_clocks::unix_seconds).minimal(minimal);
