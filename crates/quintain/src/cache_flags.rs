@@ -22,13 +22,9 @@ const STEADY_MAX_NS: u64 = 60_000_000_000;
 
 pub(crate) fn workload(args: &CacheArgs, mistakes: &mut Mistakes) -> Option<Workload> {
     let mut workload = match (&args.trace, args.trace_format) {
-        (Some(file), Some(format)) => traced(args.workload.as_deref(), file, format, mistakes)?,
+        (Some(file), Some(format)) => traced(args, file, format, mistakes)?,
         _ => base(args.workload.as_deref().unwrap_or(DEFAULT_WORKLOAD), mistakes)?,
     };
-    if let Some(trace) = &mut workload.trace {
-        trace.gaps = args.trace_gaps.unwrap_or(trace.gaps);
-        trace.speed = args.trace_speed.unwrap_or(trace.speed);
-    }
     workload.keys.count = args.key_count.unwrap_or(workload.keys.count);
     workload.fill = args.fill.unwrap_or(workload.fill);
     for problem in workload.problems() {
@@ -37,10 +33,11 @@ pub(crate) fn workload(args: &CacheArgs, mistakes: &mut Mistakes) -> Option<Work
     Some(workload)
 }
 
-/// Workload of a trace. Lengths that the trace lacks come from the workload `named`. `None` after an error.
-fn traced(named: Option<&str>, file: &str, format: Format, mistakes: &mut Mistakes) -> Option<Workload> {
-    let trace = Trace { file: file.to_owned(), format, gaps: Gaps::None, speed: 1.0 };
-    if let Some(named) = named {
+/// Workload of a trace. Lengths that the trace lacks come from `--workload`. `None` after an error.
+fn traced(args: &CacheArgs, file: &str, format: Format, mistakes: &mut Mistakes) -> Option<Workload> {
+    let (gaps, speed) = (args.trace_gaps.unwrap_or(Gaps::None), args.trace_speed.unwrap_or(1.0));
+    let trace = Trace { file: file.to_owned(), format, gaps, speed };
+    if let Some(named) = &args.workload {
         let base = base(named, mistakes)?;
         return Some(Workload { trace: Some(trace), fill: !format.has_writes(), ..base });
     }

@@ -257,10 +257,7 @@ pub(crate) fn certificates(args: &HttpArgs, mistakes: &mut Mistakes) -> (Option<
         mistakes.ok(text.ok_or_else(|| format!("`{flag}`: `{}` is not UTF-8", path.display())))
     };
     let (ca_file, cert_file) = (file("--cacert", args.cacert.as_ref()), file("--cert", args.cert.as_ref()));
-    let key_file = match &args.key {
-        Some(key) => file("--key", Some(key)),
-        None => cert_file.clone(),
-    };
+    let key_file = if args.key.is_some() { file("--key", args.key.as_ref()) } else { cert_file.clone() };
     let client = cert_file.zip(key_file).map(|(cert_file, key_file)| ClientCertificate { cert_file, key_file });
     (ca_file, client)
 }
