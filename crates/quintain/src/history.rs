@@ -67,8 +67,7 @@ pub(crate) fn history(args: HistoryArgs) -> Result<()> {
     let history = analysis::history(&study, metric, entries, &wanted);
     refuse_nothing(&history, &meant, &wanted)?;
     if let Some(page) = &args.html {
-        let text = report::history_html(&history).map_err(machine)?;
-        output::saved(page, text, "")?;
+        output::saved(page, report::history_html(&history).map_err(machine)?, "")?;
     }
     output::json_or(args.store.json, &history, || report::history_terminal(&history, &output::style(false)))
 }

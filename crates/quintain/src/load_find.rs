@@ -33,7 +33,6 @@ pub(crate) fn plan(args: &LoadArgs, duration_ns: u64, mistakes: &mut Mistakes) -
 pub(crate) fn find(args: &LoadArgs, plan: SearchPlan, spec: &LoadSpec, name: &str) -> Done {
     let pilot_ns = plan.pilot_ns;
     let mut search = Search::new(plan);
-    signals::watch_interrupts()?;
     let mut line = Live::new(!args.quiet);
     while let Some(step) = search.next(false).filter(|_| !signals::is_interrupted()) {
         let mut trial = spec.clone();

@@ -1,7 +1,7 @@
 //! `quintain runs`: lists, removes, exports and imports stored runs.
 
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
 use analysis::number::{count, quantity};
@@ -130,13 +130,9 @@ fn remove(path: &Path, names: &[String], rewrite: bool, dry_run: bool, json: boo
     }
     if let Some(first) = wrong.first() {
         let is_owned = wrong.iter().any(|error| matches!(error, StoreError::Owned { .. }));
-        let hint = if is_owned {
-            "end the run first, or wait for it; nothing was removed"
-        } else {
-            "`quintain runs` lists them; nothing was removed"
-        };
+        let hint = if is_owned { "end the run first, or wait for it" } else { "`quintain runs` lists them" };
         let text = wrong.iter().skip(1).fold(first.to_string(), |text, error| format!("{text}\nerror: {error}"));
-        return Err(usage(text).hint(hint));
+        return Err(usage(text).hint(format!("{hint}; nothing was removed")));
     }
     let listed = store.runs()?;
     let bytes = analysis::number::total(listed.iter().filter(|run| ids.contains(&run.id)).map(|run| run.bytes));
@@ -178,10 +174,7 @@ fn export(path: &Path, name: &str, out: Option<PathBuf>, json: bool) -> Result<(
     let out = BufWriter::new(File::create(&part).map_err(&problem)?);
     let written =
         store.export(&run, out, env!("CARGO_PKG_VERSION")).map_err(Problem::from).and_then(|(out, content)| {
-            let ended = out
-                .into_inner()
-                .map_err(std::io::IntoInnerError::into_error)
-                .and_then(|mut out| out.flush().and_then(|()| out.sync_all()));
+            let ended = out.into_inner().map_err(std::io::IntoInnerError::into_error).and_then(|out| out.sync_all());
             ended.and_then(|()| std::fs::rename(&part, &file)).map_err(&problem)?;
             Ok(content)
         });
@@ -207,22 +200,19 @@ fn import(path: &Path, file: &Path, name: Option<&str>, json: bool) -> Result<()
         return Err(usage(format!("`{}` is a directory, but a run is a file", file.display())));
     }
     let opened = File::open(file).map_err(cannot(Exit::Usage, "read", file))?;
-    let imported = Store::open(path)?.import(opened, name, &lab::lab_clocks::rfc3339());
-    let run = match imported {
-        Ok(run) => run,
-        Err(StoreError::RunFile(error)) => {
+    let run = Store::open(path)?.import(opened, name, &lab::lab_clocks::rfc3339()).map_err(|error| match error {
+        StoreError::RunFile(error) => {
             use RunFileError::{Checksum, Damaged, Incomplete};
             let is_partial = matches!(error, Incomplete { .. } | Damaged { .. } | Checksum { .. });
             let hint = is_partial.then_some("export or copy it again; nothing was imported");
-            let problem = usage(format!("cannot import `{}`: {error}", file.display()));
-            return Err(problem.hint_if(hint));
+            usage(format!("cannot import `{}`: {error}", file.display())).hint_if(hint)
         }
-        Err(error @ StoreError::RunExists { .. }) => {
+        StoreError::RunExists { .. } => {
             let other = format!("`quintain runs import {} --as NAME` stores it under another name", file.display());
-            return Err(Problem::from(error).hint(other));
+            Problem::from(error).hint(other)
         }
-        Err(error) => return Err(error.into()),
-    };
+        _ => error.into(),
+    })?;
     let store = Store::open_existing(path)?;
     let found = store.runs()?.into_iter().find(|listed| listed.id == run);
     let found = found.ok_or_else(|| machine(anyhow::anyhow!("run `{run}` is gone again")))?;
