@@ -17,16 +17,12 @@ use crate::command_result::{Done, Exit, cannot};
 use crate::{os_limits, output, signals};
 
 pub(crate) fn generator(path: &str) -> Done {
-    let mut lab = match path {
-        "-" => Some(BufReader::new(std::io::stdin())),
-        _ => None,
-    };
-    let spec = match &mut lab {
-        Some(stdin) => value::<LoadSpec>(stdin),
-        None => value(&mut BufReader::new(File::open(path).map_err(cannot(Exit::Usage, "read", Path::new(path)))?)),
+    let mut input: Box<dyn BufRead + Send> = match path {
+        "-" => Box::new(BufReader::new(std::io::stdin())),
+        _ => Box::new(BufReader::new(File::open(path).map_err(cannot(Exit::Usage, "read", Path::new(path)))?)),
     };
     let end = |told: Told, exit: Exit| output::json_line(told.to_json()).map(|()| exit);
-    let spec = match spec {
+    let spec = match value::<LoadSpec>(&mut input) {
         Ok(spec) => spec,
         Err(error) => return end(Told::Error(format!("cannot parse the specification: {error}")), Exit::Usage),
     };
@@ -34,29 +30,25 @@ pub(crate) fn generator(path: &str) -> Done {
         return end(Told::Error(problem.to_string()), Exit::Machine);
     }
     signals::watch_interrupts()?;
-    // The thread below ends when stdin or the process ends. If the specification is in a file, there is no lab.
+    // The thread below ends when the input or the process ends. After a specification in a file, the input is empty.
     let (sender, read) = mpsc::channel();
     let gate = Arc::new(Gate::default());
-    if let Some(mut stdin) = lab {
-        let (gate, mut waits) = (gate.clone(), spec.gate);
-        std::thread::spawn(move || {
-            while let Ok(heard) = value(&mut stdin) {
-                match heard {
-                    Heard::Go { at_ns } => {
-                        gate.open(at_ns);
-                        waits = false;
-                    }
-                    Heard::Read {} if sender.send(()).is_err() => return,
-                    Heard::Read {} => {}
+    let (lab_gate, mut waits) = (gate.clone(), spec.gate);
+    std::thread::spawn(move || {
+        while let Ok(heard) = value(&mut input) {
+            match heard {
+                Heard::Go { at_ns } => {
+                    lab_gate.open(at_ns);
+                    waits = false;
                 }
+                Heard::Read {} if sender.send(()).is_err() => return,
+                Heard::Read {} => {}
             }
-            if waits {
-                signals::INTERRUPTED.store(true, Ordering::Relaxed);
-            }
-        });
-    } else {
-        drop(sender);
-    }
+        }
+        if waits {
+            signals::INTERRUPTED.store(true, Ordering::Relaxed);
+        }
+    });
     let mut tell = |told: Told| {
         let is_over = matches!(told, Told::Measured(_));
         // A failed write is ignored: it means that the lab is gone, and this process ends with the lab.

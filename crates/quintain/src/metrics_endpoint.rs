@@ -84,17 +84,12 @@ fn answer(mut stream: TcpStream, snapshot: &Mutex<Snapshot>) -> std::io::Result<
         if let Some(answer) = answer_to(&head, snapshot) {
             break answer;
         }
-        let left = deadline.saturating_duration_since(lab::lab_clocks::now());
-        if left.is_zero() {
-            return Ok(());
-        }
-        stream.set_read_timeout(Some(left))?;
+        // Fails after the deadline, because a timeout of zero is an error.
+        stream.set_read_timeout(Some(deadline.saturating_duration_since(lab::lab_clocks::now())))?;
         let mut piece = [0; 1024];
-        match stream.read(&mut piece) {
-            Ok(0) => return Ok(()),
-            Ok(count) => head.extend_from_slice(&piece[..count]),
-            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-            Err(error) => return Err(error),
+        match stream.read(&mut piece)? {
+            0 => return Ok(()),
+            count => head.extend_from_slice(&piece[..count]),
         }
     };
     stream.set_write_timeout(Some(PATIENCE))?;
