@@ -82,9 +82,8 @@ fn known(plan: &Plan, side: &Levels) -> Result<Side> {
     let find = |(factor, word): &(String, String)| {
         let levels = plan.levels(factor);
         if levels.is_empty() {
-            let names = plan.factors.iter().map(String::as_str);
-            let problem = usage(format!("`{factor}` is not a factor of `{}`", plan.study));
-            return Err(problem.hint(config::nearest::suggestion(factor, names)));
+            let hint = config::nearest::suggestion(factor, plan.factors.iter().map(String::as_str));
+            return Err(usage(format!("`{factor}` is not a factor of `{}`", plan.study)).hint(hint));
         }
         let found = levels.iter().find(|level| level.to_string() == *word);
         found.map(|level| (factor.clone(), (*level).clone())).ok_or_else(|| {

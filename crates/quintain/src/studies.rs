@@ -123,21 +123,15 @@ fn toolchains(build: &str) -> Vec<String> {
 
 fn copy(name: &str, folder: &Path) -> Result<()> {
     let paths = named(name)?;
-    let other = |path: &&&str| {
-        let place = folder.join(path);
-        place.exists() && !built_in::is_whole(&place, &FILES[**path])
-    };
-    let in_the_way =
-        paths.iter().filter(other).map(|path| format!("`{}`", folder.join(path).display())).collect::<Vec<_>>();
-    if !in_the_way.is_empty() {
-        return Err(usage(format!("nothing copied, these differ: {}", in_the_way.join(", ")))
+    let files = paths.iter().map(|path| (folder.join(path), &FILES[*path])).collect::<Vec<_>>();
+    let other = files.iter().filter(|(place, file)| place.exists() && !built_in::is_whole(place, file));
+    let other = other.map(|(place, _)| format!("`{}`", place.display())).collect::<Vec<_>>();
+    if !other.is_empty() {
+        return Err(usage(format!("nothing copied, these differ: {}", other.join(", ")))
             .hint(format!("choose another directory: `quintain studies copy {name} DIR`")));
     }
-    for path in &paths {
-        let place = folder.join(path);
-        if !place.exists() {
-            built_in::write(&place, &FILES[*path]).map_err(cannot(Exit::Usage, "write", &place))?;
-        }
+    for (place, file) in files.iter().filter(|(place, _)| !place.exists()) {
+        built_in::write(place, file).map_err(cannot(Exit::Usage, "write", place))?;
     }
     let study = folder.join(built_in::STUDIES).join(format!("{name}.toml"));
     let runnable = study.strip_prefix(".").unwrap_or(&study).display();
@@ -160,13 +154,9 @@ fn named(name: &str) -> Result<BTreeSet<&'static str>> {
     });
     let mut servers = servers.collect::<BTreeSet<_>>();
     // The Rust servers share a workspace, which builds only with all its members.
-    let manifest =
-        |path: &str| path.strip_suffix("Cargo.toml").filter(|folder| *folder != "subjects/").map(str::to_owned);
-    let members = FILES
-        .keys()
-        .filter(|path| path.starts_with("subjects/"))
-        .filter_map(|path| manifest(path))
-        .collect::<BTreeSet<_>>();
+    let folders = FILES.keys().filter_map(|path| path.strip_suffix("Cargo.toml")?.strip_prefix("subjects/"));
+    let members = folders.filter(|folder| !folder.is_empty()).map(|folder| format!("subjects/{folder}"));
+    let members = members.collect::<BTreeSet<_>>();
     let workspace = !servers.is_disjoint(&members);
     if workspace {
         servers.extend(members);
