@@ -98,8 +98,7 @@ fn shown(args: &ReportArgs, text: &str) -> Result<()> {
 
 fn raw_whip(run: &Run, records: &[Record], folder: Option<&Path>) -> Result<()> {
     let Some(folder) = folder else {
-        let problem = usage("`--raw whip` needs an output directory");
-        return Err(problem.hint("`quintain report RUN --raw whip DIR`"));
+        return Err(usage("`--raw whip` needs an output directory").hint("`quintain report RUN --raw whip DIR`"));
     };
     let files = analysis::raw_whip(run, records);
     if files.is_empty() {
@@ -153,8 +152,7 @@ fn write_export(export: &Export, args: &ReportArgs, source: &Source<'_>) -> Resu
 }
 
 fn trial_of_no_trace() -> Problem {
-    let problem = usage("`--trial` is only valid with `--format trace`");
-    problem.hint("drop it, or add `--format trace`")
+    usage("`--trial` is only valid with `--format trace`").hint("drop it, or add `--format trace`")
 }
 
 /// Findings of the runs with the study, profile and machine of `newest`, up to `newest`, oldest first.

@@ -88,7 +88,7 @@ impl Bar {
             Phase::Measure => "measuring",
             Phase::Stop => "stopping",
         };
-        let now = format!("{what} {}", self.label(progress.point).unwrap_or_default());
+        let now = format!("{what} {}", self.label(progress.point));
         if let Phase::Build | Phase::Verify = progress.phase {
             return self.bar.set_message(analysis::visible(&now).into_owned());
         }
@@ -125,11 +125,9 @@ impl Bar {
         self.done += 1;
         self.bar.set_position(self.done as u64);
         // The bar starts with the minimum number of trials and grows beyond it.
-        if self.done as u64 > self.bar.length().unwrap_or(0) {
-            self.bar.set_length(self.done as u64);
-        }
+        self.bar.set_length(self.bar.length().unwrap_or(0).max(self.done as u64));
         let label = self.label(record.point);
-        let before = label.as_ref().map_or(String::new(), |label| format!("{label}: "));
+        let before = if label.is_empty() { label } else { label + ": " };
         if let Outcome::Failed(failure) = &record.outcome {
             self.failed += 1;
             // The server's output in later failures of the same design point adds no information.
@@ -138,8 +136,7 @@ impl Bar {
             // If the server exited, the message of the failure already includes its last output.
             let said = words.lines().last().is_none_or(|last| failure.message.contains(last.trim()));
             let words = if said { String::new() } else { format!("\n  last output:\n{}", last_lines(words)) };
-            self.note(&format!("failed: {before}{}{words}", failure.message));
-            return;
+            return self.note(&format!("failed: {before}{}{words}", failure.message));
         }
         if let Some(step) = analysis::step(&self.plan, record) {
             return self.note(&format!("{before}{step}"));
@@ -176,13 +173,13 @@ impl Bar {
         self.bar.finish_and_clear();
     }
 
-    fn label(&self, point: usize) -> Option<String> {
+    /// Levels of a design point; empty if the study has no factors.
+    fn label(&self, point: usize) -> String {
         let factors = &self.plan.points[point].factors;
         let levels = self.plan.factors.iter().filter_map(|name| {
             let level = factors.get(name)?;
             Some(if level.as_f64().is_some() { format!("{name} {level}") } else { level.to_string() })
         });
-        let levels = levels.collect::<Vec<_>>();
-        (!levels.is_empty()).then(|| levels.join(", "))
+        levels.collect::<Vec<_>>().join(", ")
     }
 }
