@@ -16,9 +16,7 @@ pub(crate) fn adapter(path: &Path, only_check: bool) -> Result<()> {
     let draft = read(path)?;
     let checked = ::adapter::check(&draft).map_err(wrong)?;
     let config = &draft.config;
-    for warning in &checked.warnings {
-        output::message(&format!("warning: {warning}"));
-    }
+    checked.warnings.iter().for_each(|warning| output::message(&format!("warning: {warning}")));
     if only_check {
         output::message(&format!("{}: no errors", path.display()));
         return Ok(());
@@ -36,9 +34,7 @@ pub(crate) fn adapter(path: &Path, only_check: bool) -> Result<()> {
     signals::on_end(move |_| drop(ends.send(Asked::End)))?;
     signals::watch(&[SIGHUP], move |_| drop(reloads.send(Asked::Reload)))?;
     let running = ::adapter::start(config, checked, out).map_err(wrong)?;
-    for (what, address) in &running.addresses {
-        output::message(&format!("{what}: {address}"));
-    }
+    running.addresses.iter().for_each(|(what, address)| output::message(&format!("{what}: {address}")));
     output::message("ready");
     let mut releases = 0;
     loop {

@@ -299,15 +299,12 @@ impl From<WorktreeError> for Problem {
 }
 
 impl Trees {
-    fn name(&self, side: usize) -> String {
-        format!("{}-{}", SIDES[side], self.commits[side])
-    }
-
     /// Checks out both revisions for `round` and returns the directories in which their commands start.
     fn check_out(&self, round: usize) -> Result<[String; 2]> {
         let folder = &self.worktrees.folder;
         let check_out = |side: usize| {
-            let (name, commit) = (self.name(side), &self.commits[side]);
+            let commit = &self.commits[side];
+            let name = format!("{}-{commit}", SIDES[side]);
             if !self.again {
                 return Ok(self.worktrees.check_out(&name, commit)?);
             }

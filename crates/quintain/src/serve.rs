@@ -1,5 +1,6 @@
 //! `quintain serve`: reference servers, and mock services for measuring the proxies in front of them.
 
+use std::hash::{BuildHasher, RandomState};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -133,7 +134,8 @@ fn serve_cache(args: ServeCacheArgs, shutdown: &Shutdown) -> Result<()> {
         key_bytes_max: args.key_max as usize,
         value_bytes_max: args.value_max as usize,
         versions,
-        seed: args.seed.unwrap_or_else(drawn),
+        // Clients cannot know this number, so that they cannot choose keys with equal hashes.
+        seed: args.seed.unwrap_or_else(|| RandomState::new().hash_one(std::process::id())),
     };
     let limits = CacheLimits {
         idle_ns: if idle.is_zero() { CacheLimits::DEFAULT.idle_ns } else { nanos(idle) },
@@ -146,12 +148,6 @@ fn serve_cache(args: ServeCacheArgs, shutdown: &Shutdown) -> Result<()> {
     let listen = limited(args.listen, args.connections, args.drain)?;
     servers::serve_cache(&listen, &|_| CacheServer::new(Arc::clone(&shared)), shutdown, ready)?;
     Ok(())
-}
-
-/// Returns a random number that clients cannot know, so that they cannot choose keys with equal hashes.
-fn drawn() -> u64 {
-    use std::hash::{BuildHasher, RandomState};
-    RandomState::new().hash_one(std::process::id())
 }
 
 /// Adds the connection limit: `asked`, or at most [`CONNECTIONS`]. Fails if descriptors do not suffice for `asked`.
