@@ -44,14 +44,9 @@ pub(crate) fn verify(args: VerifyArgs) -> Done {
         ));
     }
     let exe = exe()?;
-    let (mut all, mut worst) = (Vec::new(), Exit::Fine);
-    for subject in &subjects {
-        let (verification, exit) = one(&args, subject, &exe)?;
-        if !matches!((worst, exit), (Exit::Findings, _) | (Exit::Subject, Exit::Machine) | (_, Exit::Fine)) {
-            worst = exit;
-        }
-        all.push(verification);
-    }
+    let done = subjects.iter().map(|subject| one(&args, subject, &exe)).collect::<Result<Vec<_>>>()?;
+    let (all, exits): (Vec<_>, Vec<_>) = done.into_iter().unzip();
+    let by_weight = [Exit::Findings, Exit::Subject, Exit::Machine];
     if args.json {
         output::json(&all)?;
     } else if all.len() > 1 {
@@ -59,7 +54,7 @@ pub(crate) fn verify(args: VerifyArgs) -> Done {
         let [hold, failed, unchecked] = [Some(true), Some(false), None].map(count);
         output::text(&format!("\n{} servers: {hold} hold, {failed} do not, {unchecked} not checked", all.len()))?;
     }
-    Ok(worst)
+    Ok(by_weight.into_iter().find(|exit| exits.contains(exit)).unwrap_or(Exit::Fine))
 }
 
 fn one(args: &VerifyArgs, (name, server): &Subject, exe: &Path) -> Result<(Verification, Exit)> {
