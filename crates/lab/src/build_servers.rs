@@ -3,11 +3,10 @@
 use std::path::Path;
 use std::time::Duration;
 
-use study::plan::{EngineChoice, Plan, Point, ProcessPlan};
+use study::plan::{EngineChoice, Plan, ProcessPlan};
 use study::record::{Build, BuildOutcome};
 use study::shell_words;
 
-use crate::builds_shared_by_points::Builds;
 use crate::container::Images;
 use crate::lab_clocks;
 use crate::options_and_hooks::{LabError, Options, Phase, Progress};
@@ -19,6 +18,37 @@ use crate::verify;
 const PATIENCE: Duration = Duration::from_secs(30 * 60);
 /// Prefix of the line with which a build reports a missing toolchain.
 const MISSING: &str = "missing toolchain:";
+
+/// Outcomes of builds. Points with equal keys and equal commands share one outcome.
+#[derive(Default)]
+pub(crate) struct Builds<K>(Vec<(K, Build)>);
+
+impl<K: PartialEq> Builds<K> {
+    /// Records that a point needs a build; calls `make` only for a new key or command. Returns `false` if interrupted.
+    pub(crate) fn add(
+        &mut self,
+        key: K,
+        command: &str,
+        point: usize,
+        make: impl FnOnce() -> Option<BuildOutcome>,
+    ) -> bool {
+        match self.0.iter_mut().find(|(known, build)| *known == key && build.command == command) {
+            Some((_, build)) if build.points.last() == Some(&point) => {}
+            Some((_, build)) => build.points.push(point),
+            None => {
+                let begun = lab_clocks::now();
+                let Some(outcome) = make() else { return false };
+                let elapsed_ns = lab_clocks::nanos(lab_clocks::now() - begun);
+                self.0.push((key, Build { command: command.to_owned(), points: vec![point], outcome, elapsed_ns }));
+            }
+        }
+        true
+    }
+
+    pub(crate) fn finish(self) -> Vec<Build> {
+        self.0.into_iter().map(|(_, build)| build).collect()
+    }
+}
 
 /// Builds the servers of all runnable points in the order of the plan, and runs each distinct command once. Returns the
 /// outcomes so far if interrupted. Fails only if the watchdog cannot be started.
@@ -35,14 +65,15 @@ pub fn build_all(
         if point.unrunnable.is_some() {
             continue;
         }
-        for (directory, command) in commands(point) {
+        let commands = point.processes().filter_map(|one| Some((one.directory.as_deref(), one.build.as_deref()?)));
+        for (directory, command) in commands.filter(|(_, command)| !command.trim().is_empty()) {
             let make = || {
                 say(progress, Phase::Build, index);
                 let cpus = options.cpus.iter().map(|cpu| cpu.index).collect::<Vec<_>>();
                 let place = options.directory.join(directory.unwrap_or(""));
                 match &options.cluster {
                     None => build(&supervisor, command, &place, &cpus, interrupted),
-                    Some(cluster) => cluster.build(command, directory, interrupted),
+                    Some(cluster) => cluster.build(command, directory),
                 }
             };
             if !builds.add(directory, command, index, make) {
@@ -59,8 +90,10 @@ pub fn build_all(
                 EngineChoice::Auto => format!("image {}", container.image),
                 engine => format!("image {} ({})", container.image, engine.name()),
             };
-            let found = || images.find(container, &supervisor);
-            let outcome = || found().map_or_else(|reason| BuildOutcome::Skipped { reason }, |_| BuildOutcome::Ready);
+            let outcome = || match images.find(container, &supervisor) {
+                Ok(_) => BuildOutcome::Ready,
+                Err(reason) => BuildOutcome::Skipped { reason },
+            };
             builds.add(None, &command, index, || Some(outcome()));
         }
         for program in point.proxies.iter().filter_map(|proxy| absent(&proxy.process, &options.directory)) {
@@ -80,11 +113,6 @@ pub fn build_all(
 
 fn say(progress: &mut dyn FnMut(&Progress), phase: Phase, point: usize) {
     progress(&Progress { phase, point, block: 0, order: 0, step: None, trials_done: 0, live: None });
-}
-
-fn commands(point: &Point) -> impl Iterator<Item = (Option<&str>, &str)> {
-    let all = point.processes().map(|process| (process.directory.as_deref(), process.build.as_deref()));
-    all.filter_map(|(directory, command)| Some((directory, command.filter(|command| !command.trim().is_empty())?)))
 }
 
 fn absent(proxy: &ProcessPlan, directory: &Path) -> Option<String> {

@@ -51,7 +51,7 @@ impl Cgroup {
 
     pub(crate) fn usage(&self) -> Usage {
         let read = |folder: &Option<PathBuf>, file: &str| fs::read_to_string(folder.as_ref()?.join(file)).ok();
-        let [cpu, memory, memory_max, io] = self.files();
+        let [cpu, memory, memory_max, io] = FILES[usize::from(self.version == 2)];
         let number = |folder: &Option<PathBuf>, file: &str| read(folder, file)?.trim().parse::<u64>().ok();
         let is_v1 = self.version == 1;
         let stat = read(&self.cpu, if is_v1 { "cpuacct.stat" } else { cpu }).unwrap_or_default();
@@ -61,21 +61,16 @@ impl Cgroup {
         } else {
             value(&stat, "usage_usec").and_then(|us| us.checked_mul(1_000))
         };
-        let of_io = if is_v1 { io_v1 } else { io_v2 };
         Usage {
             cpu_ns: total_ns.map(|total_ns| split(total_ns, value(&stat, user), value(&stat, system))),
             memory_bytes: number(&self.memory, memory),
             memory_max_bytes: number(&self.memory, memory_max),
-            io_bytes: read(&self.io, io).map(|text| of_io(&text)),
+            io_bytes: read(&self.io, io).map(|text| io_bytes(&text)),
         }
     }
 
-    fn files(&self) -> [&'static str; 4] {
-        FILES[usize::from(self.version == 2)]
-    }
-
     pub(crate) fn used(&self, measured: Option<(Usage, Usage)>) -> CgroupUse {
-        let [cpu, _, memory, io] = self.files();
+        let [cpu, _, memory, io] = FILES[usize::from(self.version == 2)];
         let source = |known: bool, file: &str| known.then(|| file.to_owned());
         let (begin, end) = measured.unzip();
         let (begin, end) = (begin.unwrap_or_default(), end.unwrap_or_default());
@@ -159,25 +154,18 @@ fn split(total_ns: u64, user: Option<u64>, system: Option<u64>) -> (u64, u64) {
     (user_ns, total_ns - user_ns)
 }
 
-/// Sums the bytes read and written over lines such as `8:0 Read 4096`.
-fn io_v1(text: &str) -> (u64, u64) {
-    let sum = |what: &str| {
+/// Sums the bytes read and written over lines such as `8:0 Read 4096` (version 1) or `8:0 rbytes=4096 wbytes=0 rios=1`.
+fn io_bytes(text: &str) -> (u64, u64) {
+    let sum = |v1: &str, v2: &str| {
         let of = |line: &str| {
             let mut words = line.split_ascii_whitespace().skip(1);
-            (words.next()? == what).then(|| words.next()?.parse::<u64>().ok()).flatten()
+            let found = words.clone().find_map(|word| word.strip_prefix(v2));
+            let bytes = if words.next()? == v1 { words.next() } else { found };
+            bytes?.parse::<u64>().ok()
         };
         text.lines().filter_map(of).fold(0, u64::saturating_add)
     };
-    (sum("Read"), sum("Write"))
-}
-
-/// Sums the bytes read and written over lines such as `8:0 rbytes=4096 wbytes=0 rios=1 ...`.
-fn io_v2(text: &str) -> (u64, u64) {
-    let sum = |key: &str| {
-        let of = |word: &str| word.strip_prefix(key)?.parse::<u64>().ok();
-        text.split_ascii_whitespace().filter_map(of).fold(0, u64::saturating_add)
-    };
-    (sum("rbytes="), sum("wbytes="))
+    (sum("Read", "rbytes="), sum("Write", "wbytes="))
 }
 
 #[cfg(test)]

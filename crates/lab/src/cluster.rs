@@ -16,13 +16,13 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use study::generator_messages::{self, Heard};
+use study::generator_messages::{self, Heard, Told};
 use study::node_messages::{BEAT, Hello, Order, Said, Serve};
 use study::plan::LoadPlan;
 use study::record::{Agent, BuildOutcome, Cpu, Failure, FailureKind, Finding, Measurement, Node, Probe, Role};
 use study::spec::{LoadSpec, Part, Protocol, Stop, Warmup};
 
-use crate::load_side::{Engine, Event, Load, broken};
+use crate::load_side::{Engine, Load, broken};
 pub use crate::process_start_and_stop::TICKET;
 use crate::process_start_and_stop::{Supervisor, wait_readable};
 use crate::server_side::NotStarted;
@@ -31,6 +31,7 @@ use crate::{generator_process, lab_clocks};
 use file::{Hosts, Launcher};
 pub use launch_by_mpirun::rank;
 use node_channel::Link;
+use remote_sides::{RemoteGenerator, RemoteServer};
 
 const MARGIN: Duration = Duration::from_secs(30);
 
@@ -53,6 +54,7 @@ pub struct Generators {
     _beats: mpsc::Sender<()>,
     /// Command that started several nodes at once, if any. It ends by itself after the nodes have ended.
     _gang: Option<launch_by_mpirun::Gang>,
+    interrupted: fn() -> bool,
     /// Owner of the processes that run the nodes. It is the last field, so that it is dropped last.
     _supervisor: Supervisor,
 }
@@ -60,6 +62,7 @@ pub struct Generators {
 /// A node and the machine that it runs on. Dropping the member ends the node.
 pub struct Member {
     name: String,
+    role: Role,
     pub(crate) address: IpAddr,
     /// CPUs that the node may use, with their topology.
     pub cpus: Vec<Cpu>,
@@ -76,8 +79,8 @@ pub struct Reach<'a> {
     pub directory: PathBuf,
     /// SHA-256 of the binary, in hexadecimal. Nodes must run the same build.
     pub build: String,
-    /// Returns whether the user has asked to abandon the start.
-    pub interrupted: &'a dyn Fn() -> bool,
+    /// Returns whether the user has asked to abandon the start, or later any other work of the nodes.
+    pub interrupted: fn() -> bool,
     /// Returns the value of an environment variable; `None` if it is not set.
     pub variable: &'a dyn Fn(&str) -> Option<String>,
     /// Receives messages for the user.
@@ -106,11 +109,10 @@ fn start(hosts: &Hosts, reach: &Reach<'_>) -> Result<(Option<Member>, Generators
         launch_nodes::deploy(&hosts, reach, &supervisor)?;
     }
     let (mut members, gang, beats) = launch_nodes::all(&hosts, reach, &supervisor)?;
-    let at = members.iter().position(|(role, _)| *role == Role::Subject);
-    let subject = at.map(|at| members.remove(at).1);
-    let members = members.into_iter().map(|(_, member)| member).collect();
-    let launcher = hosts.launcher;
-    Ok((subject, Generators { members, launcher, _beats: beats, _gang: gang, _supervisor: supervisor }))
+    let at = members.iter().position(|member| member.role == Role::Subject);
+    let subject = at.map(|at| members.remove(at));
+    let (launcher, interrupted) = (hosts.launcher, reach.interrupted);
+    Ok((subject, Generators { members, launcher, _beats: beats, _gang: gang, interrupted, _supervisor: supervisor }))
 }
 
 impl Cluster {
@@ -121,10 +123,10 @@ impl Cluster {
             return Err(ClusterError::Machines(vec!["no machine has the role `subject`".to_owned()]));
         };
         let mut cluster = Self { subject, generators };
-        let paths = measure_network_paths::measure(&cluster, reach.interrupted).map_err(|end| match end {
+        let paths = measure_network_paths::measure(&cluster).map_err(|end| match end {
             End::Interrupted => ClusterError::Interrupted,
             End::Lost(text) => ClusterError::Machines(vec![cluster.explain_loss(&text)]),
-            end => ClusterError::Machines(vec![end.text()]),
+            end => ClusterError::Machines(vec![end.to_string()]),
         })?;
         for (member, path) in cluster.generators.members.iter_mut().zip(paths) {
             member.path = Some(path);
@@ -134,53 +136,43 @@ impl Cluster {
 
     /// Prefixes an error with the machine that fell silent first, because mpirun ends all other nodes after a loss.
     pub(crate) fn explain_loss(&self, text: &str) -> String {
-        let nodes = self.members().map(|(_, member)| (member.link.name.as_str(), member.link.silent()));
+        let nodes = self.members().map(|member| (member.link.name.as_str(), member.link.silent()));
         silent_first(nodes, text)
     }
 
-    fn members(&self) -> impl Iterator<Item = (Role, &Member)> {
-        let load = self.generators.members.iter().map(|member| (Role::Load, member));
-        std::iter::once((Role::Subject, &self.subject)).chain(load)
+    fn members(&self) -> impl Iterator<Item = &Member> {
+        std::iter::once(&self.subject).chain(&self.generators.members)
     }
 
     /// The machines in the form stored in records, the server's machine first.
     pub fn nodes(&self) -> Vec<Node> {
-        let node = |(role, member): (Role, &Member)| {
+        let node = |member: &Member| {
             let address = member.address.to_string();
             let mine = member.hello.interfaces.iter().find(|(_, addresses)| addresses.contains(&address));
-            Node {
-                name: member.name.clone(),
-                role,
-                host: member.hello.host.clone(),
-                doctor: member.hello.doctor.clone(),
-                build: member.hello.build.clone(),
-                interface: mine.map(|(interface, _)| interface.clone()),
-                link: member.path,
-                address,
-            }
+            let interface = mine.map(|(interface, _)| interface.clone());
+            let Hello { host, doctor, build, .. } = member.hello.clone();
+            let (name, role, link) = (member.name.clone(), member.role, member.path);
+            Node { name, role, address, host, doctor, build, interface, link }
         };
         self.members().map(node).collect()
     }
 
     /// Compares the machines' clocks, paths and settings. Fails with one line if interrupted or a machine is lost.
-    pub fn examine(&self, interrupted: &dyn Fn() -> bool) -> Result<Vec<Finding>, String> {
+    pub fn examine(&self) -> Result<Vec<Finding>, String> {
         let look = || {
-            let one = |(_, member): (Role, &Member)| Ok((lab_clocks::monotonic_ns(), member.link.offset(interrupted)?));
-            self.members().map(one).collect::<Result<Vec<_>, End>>().map_err(End::text)
+            let one = |member: &Member| Ok((lab_clocks::monotonic_ns(), member.link.offset()?));
+            self.members().map(one).collect::<Result<Vec<_>, End>>().map_err(|end| end.to_string())
         };
         let first = look()?;
         std::thread::sleep(DRIFT);
         let second = look()?;
         let looked = self.members().zip(self.nodes()).zip(first.into_iter().zip(second));
-        let looked = looked.map(|(((_, member), node), ((at_ns, before), (later_ns, after)))| {
+        let looked = looked.map(|((member, node), ((at_ns, before), (later_ns, after)))| {
             let ns = later_ns.saturating_sub(at_ns) as f64;
             let ppm = |ns_apart: f64| ns_apart / ns * 1e6;
-            doctor::ExaminedNode {
-                node,
-                boot_id: member.hello.boot_id.clone(),
-                clock_error_ns: before.error_ns.min(after.error_ns),
-                drift_ppm: (ppm((after.ns - before.ns) as f64), ppm((before.error_ns + after.error_ns) as f64)),
-            }
+            let (boot_id, clock_error_ns) = (member.hello.boot_id.clone(), before.error_ns.min(after.error_ns));
+            let drift_ppm = (ppm((after.ns - before.ns) as f64), ppm((before.error_ns + after.error_ns) as f64));
+            doctor::ExaminedNode { node, boot_id, clock_error_ns, drift_ppm }
         });
         Ok(doctor::examine(&looked.collect::<Vec<_>>()))
     }
@@ -190,48 +182,42 @@ impl Cluster {
         refuses(load.protocol, load.stop, load.warmup, self.generators.members.len())
     }
 
-    pub(crate) fn probe(&self, cpus: &[u32], interrupted: &dyn Fn() -> bool) -> Result<Vec<Probe>, End> {
+    pub(crate) fn probe(&self, cpus: &[u32]) -> Result<Vec<Probe>, End> {
         let pick = |said| if let Said::Probed(probes) = said { Some(probes) } else { None };
-        self.subject.link.ask(&Order::Probe { cpus: cpus.to_vec() }, interrupted, pick)
+        self.subject.link.ask(&Order::Probe { cpus: cpus.to_vec() }, pick)
     }
 
-    pub(crate) fn build(
-        &self,
-        command: &str,
-        directory: Option<&str>,
-        interrupted: &dyn Fn() -> bool,
-    ) -> Option<BuildOutcome> {
+    pub(crate) fn build(&self, command: &str, directory: Option<&str>) -> Option<BuildOutcome> {
         let cpus = self.subject.cpus.iter().map(|cpu| cpu.index).collect();
         let order = Order::Build { command: command.to_owned(), directory: directory.map(str::to_owned), cpus };
         let pick = |said| if let Said::Built(outcome) = said { Some(outcome) } else { None };
-        match self.subject.link.ask(&order, interrupted, pick) {
+        match self.subject.link.ask(&order, pick) {
             Ok(outcome) => Some(outcome),
             Err(End::Interrupted) => None,
-            Err(end) => Some(BuildOutcome::Failed { output_tail: end.text() }),
+            Err(end) => Some(BuildOutcome::Failed { output_tail: end.to_string() }),
         }
     }
 
     /// Starts spinners on the CPUs in `subject` and on all generator machines, or checks that they are still running.
     pub(crate) fn spin(&self, subject: &[u32]) -> Result<(), String> {
-        for (role, member) in self.members() {
-            let cpus = match role {
+        for member in self.members() {
+            let cpus = match member.role {
                 Role::Subject => subject.to_vec(),
                 Role::Load => member.cpus.iter().map(|cpu| cpu.index).collect(),
             };
             let pick = |said| if let Said::Spinning(why) = said { Some(why) } else { None };
-            if let Some(why) = member.link.ask(&Order::Spin { cpus }, &|| false, pick).map_err(End::text)? {
-                return Err(format!("{}: {why}", member.name));
+            match member.link.ask(&Order::Spin { cpus }, pick) {
+                Ok(Some(why)) => return Err(format!("{}: {why}", member.name)),
+                // The caller notices an interruption before the next trial.
+                Ok(None) | Err(End::Interrupted) => {}
+                Err(end) => return Err(end.to_string()),
             }
         }
         Ok(())
     }
 
-    pub(crate) fn serve<'a>(
-        &'a self,
-        order: &Serve,
-        interrupted: &'a dyn Fn() -> bool,
-    ) -> Result<remote_sides::RemoteServer<'a>, NotStarted> {
-        remote_sides::RemoteServer::start(&self.subject.link, order, interrupted)
+    pub(crate) fn serve(&self, order: &Serve) -> Result<RemoteServer<'_>, NotStarted> {
+        RemoteServer::start(&self.subject.link, order)
     }
 }
 
@@ -254,11 +240,10 @@ impl Generators {
         &self,
         spec: &LoadSpec,
         progress: &mut dyn FnMut(generator_messages::Progress),
-        interrupted: &dyn Fn() -> bool,
     ) -> Result<(Measurement, Vec<Agent>), Option<Failure>> {
         let patience = generator_process::patience(spec, MARGIN);
-        let done = self.load(Some(spec.threads), spec, interrupted);
-        done.and_then(|load| finish(load, patience, progress, interrupted)).map_err(|end| match end {
+        let done = self.load(Some(spec.threads), spec);
+        done.and_then(|load| self.finish(load, patience, progress)).map_err(|end| match end {
             End::Interrupted => None,
             End::Failed(failure) => Some(failure),
             End::Lost(message) => Some(Failure { kind: FailureKind::Node, message }),
@@ -267,12 +252,7 @@ impl Generators {
 
     /// Divides a load among the generators. `threads` is the number of workers per machine; `None` uses the CPU count
     /// of the smallest machine, but at most one worker per client.
-    pub(crate) fn load<'a>(
-        &'a self,
-        threads: Option<u32>,
-        whole: &LoadSpec,
-        interrupted: &'a dyn Fn() -> bool,
-    ) -> Result<Load<'a>, End> {
+    pub(crate) fn load(&self, threads: Option<u32>, whole: &LoadSpec) -> Result<Load<'_>, End> {
         // A worker without a client would only spin.
         let count = self.members.len().min(whole.clients.max(1) as usize);
         let members = &self.members[..count];
@@ -280,24 +260,46 @@ impl Generators {
         let fewest = members.iter().map(|member| member.cpus.len()).min().unwrap_or(1);
         let fewest = u32::try_from(fewest).unwrap_or(u32::MAX);
         let threads = threads.unwrap_or(fewest.min(whole.clients / count)).max(1);
-        let mut engines: Vec<(Box<dyn Engine + 'a>, Option<Part>)> = Vec::new();
+        let mut engines: Vec<(Box<dyn Engine + '_>, Option<Part>)> = Vec::new();
         let mut error_ns = 0;
         for (nth, member) in (0..).zip(members) {
             // All generators have the same number of workers: a generator with more workers would carry more load.
             let part = (count > 1).then_some(Part { first: nth * threads, of: count * threads });
-            let spec = LoadSpec {
-                threads,
-                cpus: member.cpus.iter().map(|cpu| cpu.index).collect(),
-                spin_ns: generator_process::spin_ns(threads <= fewest, whole.arrivals),
-                part,
-                gate: part.is_some(),
-                ..whole.clone()
-            };
-            let generator = remote_sides::RemoteGenerator::start(member, &spec, interrupted)?;
+            let cpus = member.cpus.iter().map(|cpu| cpu.index).collect();
+            let spin_ns = generator_process::spin_ns(threads <= fewest, whole.arrivals);
+            let spec = LoadSpec { threads, cpus, spin_ns, part, gate: part.is_some(), ..whole.clone() };
+            let generator = RemoteGenerator::start(member, &spec)?;
             error_ns = error_ns.max(generator.offset.error_ns);
             engines.push((Box::new(generator), part));
         }
         Ok(Load::new(engines, Duration::from_nanos(2 * error_ns)))
+    }
+
+    fn finish(
+        &self,
+        mut load: Load<'_>,
+        patience: Duration,
+        progress: &mut dyn FnMut(generator_messages::Progress),
+    ) -> Result<(Measurement, Vec<Agent>), End> {
+        let deadline = lab_clocks::now() + patience;
+        while !load.is_done() {
+            if (self.interrupted)() {
+                return Err(End::Interrupted);
+            }
+            if lab_clocks::now() >= deadline {
+                return Err(failed(FailureKind::Generator, "the generators did not end in time"));
+            }
+            let readable = wait_readable(&load.handles(), Duration::from_millis(50));
+            for event in load.hear(&readable)? {
+                match event {
+                    Told::Measured(_) => load.tell(Heard::Read {})?,
+                    Told::Progress(live) => progress(live),
+                    _ => {}
+                }
+            }
+        }
+        let (measurement, agents) = load.end(Duration::from_secs(1))?;
+        Ok((measurement.ok_or_else(|| broken("no measurement"))?, agents))
     }
 }
 
@@ -316,33 +318,6 @@ impl Drop for Member {
     fn drop(&mut self) {
         let _ = self.link.say(&Order::Bye {});
     }
-}
-
-fn finish(
-    mut load: Load<'_>,
-    patience: Duration,
-    progress: &mut dyn FnMut(generator_messages::Progress),
-    interrupted: &dyn Fn() -> bool,
-) -> Result<(Measurement, Vec<Agent>), End> {
-    let deadline = lab_clocks::now() + patience;
-    while !load.is_done() {
-        if interrupted() {
-            return Err(End::Interrupted);
-        }
-        if lab_clocks::now() >= deadline {
-            return Err(failed(FailureKind::Generator, "the generators did not end in time"));
-        }
-        let readable = wait_readable(&load.handles(), Duration::from_millis(50));
-        for event in load.hear(&readable)? {
-            match event {
-                Event::Measured(_) => load.tell(Heard::Read {})?,
-                Event::Progress(live) => progress(live),
-                Event::Announced(_) => {}
-            }
-        }
-    }
-    let (measurement, agents) = load.end(Duration::from_secs(1))?;
-    Ok((measurement.ok_or_else(|| broken("no measurement"))?, agents))
 }
 
 /// SHA-256 of a file, in hexadecimal. Fails if the file cannot be read.

@@ -9,7 +9,6 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use study::plan::{ContainerPlan, EngineChoice};
-use study::record::{ContainerUse, SubjectUse};
 use study::shell_words;
 
 use crate::process_start_and_stop::{Exit, Job, Launch, MARK, Supervisor, kill, output};
@@ -42,22 +41,7 @@ pub(crate) struct Images(RefCell<BTreeMap<(EngineChoice, String), FoundImage>>);
 type FoundImage = Result<Rc<Image>, String>;
 
 impl Images {
-    /// Finds a server's image and records it in `used`; `None` without a container. Fails if no container can start.
-    pub(crate) fn of<'a>(
-        &self,
-        plan: Option<&'a ContainerPlan>,
-        supervisor: &Supervisor,
-        used: &mut SubjectUse,
-    ) -> Result<Option<(&'a ContainerPlan, Rc<Image>)>, String> {
-        let Some(plan) = plan else { return Ok(None) };
-        let image = self.find(plan, supervisor)?;
-        let (engine, image_id) = (image.engine.clone(), image.id.clone());
-        let container =
-            ContainerUse { engine, image: plan.image.clone(), image_id, published: plan.publish, cgroup: None };
-        used.container = Some(Box::new(container));
-        Ok(Some((plan, image)))
-    }
-
+    /// Finds a server's image and an engine that can start it. Fails if no container can start.
     pub(crate) fn find(&self, plan: &ContainerPlan, supervisor: &Supervisor) -> FoundImage {
         let key = (plan.engine, plan.image.clone());
         if let Some(found) = self.0.borrow().get(&key) {
@@ -147,8 +131,7 @@ impl Image {
         words.extend(["--label".to_owned(), format!("{LABEL}={name}"), "--env".to_owned(), MARK.to_owned()]);
         words.extend(self.options.iter().map(|option| (*option).to_owned()));
         let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
-        let pid_max =
-            std::fs::read_to_string("/proc/sys/kernel/pid_max").ok().and_then(|text| text.trim().parse().ok());
+        let pid_max = std::fs::read_to_string("/proc/sys/kernel/pid_max").ok().and_then(|max| max.trim().parse().ok());
         words.extend(ulimits(&limits, pid_max).into_iter().flat_map(|limit| ["--ulimit".to_owned(), limit]));
         words.extend_from_slice(options);
         words.push(self.id.clone());
@@ -243,11 +226,9 @@ fn is_monitor(proc: &Path, pid: u32, name: &str) -> bool {
 fn ulimits(limits: &str, pid_max: Option<u64>) -> Vec<String> {
     let limit = |(line, name, most): (&str, &str, Option<u64>)| {
         let mut values = limits.lines().find_map(|text| text.strip_prefix(line))?.split_whitespace();
-        let value = |text: &str| match (text.parse::<u64>().ok(), most) {
-            (Some(number), Some(most)) => number.min(most).to_string(),
-            (Some(number), None) => number.to_string(),
-            (None, Some(most)) => most.to_string(),
-            (None, None) => "-1".to_owned(),
+        let value = |text: &str| {
+            let number = text.parse::<u64>().ok().into_iter().chain(most).min();
+            number.map_or("-1".to_owned(), |number| number.to_string())
         };
         Some(format!("{name}={}:{}", value(values.next()?), value(values.next()?)))
     };
@@ -261,9 +242,8 @@ fn is_id(text: &str) -> bool {
 
 fn is_missing(text: &str) -> bool {
     let text = text.to_ascii_lowercase();
-    ["not known", "no such image", "no such object", "unable to find", "failed to find"]
-        .iter()
-        .any(|words| text.contains(words))
+    let known = ["not known", "no such image", "no such object", "unable to find", "failed to find"];
+    known.iter().any(|words| text.contains(words))
 }
 
 fn last_line(text: &str) -> &str {

@@ -23,15 +23,12 @@ pub fn format(cpus: &[u32]) -> String {
     let mut sorted = cpus.to_vec();
     sorted.sort_unstable();
     sorted.dedup();
-    let runs = sorted.chunk_by(|low, high| low + 1 == *high);
-    let parts: Vec<String> = runs
-        .map(|run| match run {
-            [one] => one.to_string(),
-            [first, .., last] => format!("{first}-{last}"),
-            [] => String::new(),
-        })
-        .collect();
-    parts.join(",")
+    let format_run = |run: &[u32]| match run {
+        [one] => one.to_string(),
+        [first, .., last] => format!("{first}-{last}"),
+        [] => String::new(),
+    };
+    sorted.chunk_by(|low, high| low + 1 == *high).map(format_run).collect::<Vec<_>>().join(",")
 }
 
 #[cfg(test)]

@@ -19,14 +19,12 @@ pub fn run(subject: &[u32], generator: &[u32]) -> Vec<Probe> {
     let mut cpus = [subject, generator].map(|cpus| &cpus[..cpus.len().min(PROCESSORS_MAX)]).concat();
     cpus.sort_unstable();
     cpus.dedup();
-    on_each_cpu(&cpus, probe)
-}
-
-fn probe(number: u32) -> Probe {
-    let (begun, cpu_begun) = (lab_clocks::now(), lab_clocks::thread_cpu_time());
-    black_box(xorshift(black_box(1), STEPS));
-    let (cpu, wall) = (lab_clocks::thread_cpu_time() - cpu_begun, lab_clocks::now() - begun);
-    Probe { cpu: number, wall_ns: lab_clocks::nanos(wall), cpu_ns: lab_clocks::nanos(cpu) }
+    on_each_cpu(&cpus, |number| {
+        let (begun, cpu_begun) = (lab_clocks::now(), lab_clocks::thread_cpu_time());
+        black_box(xorshift(black_box(1), STEPS));
+        let (cpu, wall) = (lab_clocks::thread_cpu_time() - cpu_begun, lab_clocks::now() - begun);
+        Probe { cpu: number, wall_ns: lab_clocks::nanos(wall), cpu_ns: lab_clocks::nanos(cpu) }
+    })
 }
 
 #[cfg(test)]

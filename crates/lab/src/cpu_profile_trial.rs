@@ -20,9 +20,8 @@ pub fn no_profile(options: &Options) -> Option<String> {
     if options.cluster.is_some() {
         return Some("the server runs on another machine: `perf` samples only processes of this one; run without `--cluster` or `--hosts`".to_owned());
     }
-    let hint =
-        "`perf` is not installed: it comes with linux-perf (Debian), linux-tools (Ubuntu) or perf (Fedora, Arch)";
-    capture(&["perf", "--version"], &options.directory).is_none().then(|| hint.to_owned())
+    let why = "`perf` is not installed: it comes with linux-perf (Debian), linux-tools (Ubuntu) or perf (Fedora, Arch)";
+    capture(&["perf", "--version"], &options.directory).is_none().then(|| why.to_owned())
 }
 
 /// Profiles every design point measured in `records`; a failed trial's profile has the reason. Returns the profiles so
@@ -34,8 +33,7 @@ pub fn profile(
     progress: &mut dyn FnMut(&Progress),
     interrupted: &dyn Fn() -> bool,
 ) -> Result<Vec<CpuProfile>, LabError> {
-    let last =
-        |point: usize| records.iter().rev().find(|record| record.point == point && record.measurement().is_some());
+    let last = |point: usize| records.iter().rev().find(|one| one.point == point && one.measurement().is_some());
     let points = (0..plan.points.len())
         .filter(|point| !plan.comes_first(*point))
         .filter_map(|point| Some((point, last(point)?)));
@@ -78,9 +76,7 @@ pub fn profile(
         let mut profile = CpuProfile { point, ..perf.profile() };
         match outcome {
             Outcome::Measured(measurement) => profile.rate_per_s = Some(measurement.rate_per_s()),
-            Outcome::Failed(failure) => {
-                profile.problem.get_or_insert(format!("the trial failed: {}", failure.message));
-            }
+            Outcome::Failed(why) => _ = profile.problem.get_or_insert(format!("the trial failed: {}", why.message)),
         }
         profiles.push(profile);
     }

@@ -70,10 +70,9 @@ fn finish(mut subject: Vec<u32>, mut generator: Vec<u32>) -> Share {
 
 /// Groups CPUs by physical core, ordered by NUMA node. The first node with at least `needed` cores comes first.
 fn cores(cpus: &[Cpu], needed: usize) -> Vec<Vec<u32>> {
-    let mut sorted = cpus.to_vec();
-    sorted.sort_by_key(|cpu| (cpu.node, cpu.package, cpu.core, cpu.index));
-    let cores: Vec<&[Cpu]> =
-        sorted.chunk_by(|a, b| (a.node, a.package, a.core) == (b.node, b.package, b.core)).collect();
+    let mut cpus = cpus.to_vec();
+    cpus.sort_by_key(|cpu| (cpu.node, cpu.package, cpu.core, cpu.index));
+    let cores: Vec<&[Cpu]> = cpus.chunk_by(|a, b| (a.node, a.package, a.core) == (b.node, b.package, b.core)).collect();
     let in_node = |node: u32| cores.iter().filter(|core| core[0].node == node).count();
     let nodes: BTreeSet<u32> = cores.iter().map(|core| core[0].node).collect();
     let roomy = nodes.into_iter().find(|node| in_node(*node) >= needed);
@@ -88,12 +87,11 @@ fn cores_for_generator(cores: &[Vec<u32>], subject: usize, generator: usize) -> 
         return cores.len() - subject;
     }
     let capacity = |cores: &[Vec<u32>]| cores.iter().map(Vec::len).sum::<usize>();
-    (1..cores.len())
-        .find(|&count| {
-            let (subjects, generators) = cores.split_at(cores.len() - count);
-            capacity(generators) >= generator && capacity(subjects) >= subject
-        })
-        .unwrap_or(0)
+    let fits = |count: &usize| {
+        let (subjects, generators) = cores.split_at(cores.len() - count);
+        capacity(generators) >= generator && capacity(subjects) >= subject
+    };
+    (1..cores.len()).find(fits).unwrap_or(0)
 }
 
 /// CPUs in the order of assignment: the first thread of every core, then the second of every core, and so on.

@@ -29,12 +29,8 @@ pub struct Limits {
 /// Measures [`Limits`] in 200 ms on all CPUs of `host`. The caller provides the result of its own test of `io_uring`.
 pub fn measure(host: &Host, io_uring: Option<Result<(), String>>) -> Limits {
     let cpus: Vec<u32> = host.cpus.iter().map(|cpu| cpu.index).collect();
-    Limits {
-        open_files: getrlimit(Resource::Nofile).current,
-        io_uring,
-        noise: on_each_cpu(&cpus, |cpu| measure_noise(cpu, Duration::from_millis(200))),
-        labs: other_labs::others(),
-    }
+    let noise = on_each_cpu(&cpus, |cpu| measure_noise(cpu, Duration::from_millis(200)));
+    Limits { open_files: getrlimit(Resource::Nofile).current, io_uring, noise, labs: other_labs::others() }
 }
 
 /// Minimum length of a pause that counts as an interruption, ns. The loop reads the clock about every 50 ns.
@@ -77,33 +73,13 @@ fn noise_of_steps(steps: impl Iterator<Item = u64>) -> Noise {
 
 /// Returns one finding per check, good or bad.
 pub fn examine(host: &Host, limits: &Limits) -> Vec<Finding> {
-    findings([
-        ("processors", processors(host)),
-        ("siblings", siblings(host)),
-        ("quota", quota(host)),
-        ("governor", governor(host)),
-        ("turbo", turbo(host)),
-        ("idle", idle(host)),
-        ("numa", numa(host)),
-        ("virtualisation", virtualisation(host)),
-        ("clock", clock_source(host)),
-        ("load", load(host)),
-        ("noise", quiet(&limits.noise)),
-        ("labs", alone(limits.labs.as_deref())),
-        ("swap", swap(host)),
-        ("open-files", open_files(limits.open_files)),
-        ("ports", ports(host)),
-        ("accept-queue", accept_queue(host)),
-        ("io-uring", io_uring(limits.io_uring.as_ref())),
-    ])
+    findings(cpu_checks(host).into_iter().chain(use_checks(host, limits)).chain(limit_checks(host, limits)))
 }
 
-pub(crate) fn findings<const N: usize>(checks: [(&str, Seen); N]) -> Vec<Finding> {
-    let finding = |(check, (state, text, hint)): (&str, Seen)| Finding {
-        check: check.to_owned(),
-        state,
-        text,
-        hint: hint.map(str::to_owned),
+pub(crate) fn findings<'a>(checks: impl IntoIterator<Item = (&'a str, Seen)>) -> Vec<Finding> {
+    let finding = |(check, (state, text, hint)): (&str, Seen)| {
+        let (check, hint) = (check.to_owned(), hint.map(str::to_owned));
+        Finding { check, state, text, hint }
     };
     checks.into_iter().map(finding).collect()
 }
@@ -131,8 +107,8 @@ fn two_numbers<T: FromStr>(text: &str) -> Option<(T, T)> {
     Some((first.parse().ok()?, second.parse().ok()?))
 }
 
-fn processors(host: &Host) -> Seen {
-    match host.cpus.len() {
+fn cpu_checks(host: &Host) -> [(&'static str, Seen); 8] {
+    let processors = match host.cpus.len() {
         0 => not_checked("no CPU available to this process"),
         1 => (
             Bad,
@@ -140,12 +116,9 @@ fn processors(host: &Host) -> Seen {
             Some("measure on a machine with at least 2 CPUs, or run the generator on another host"),
         ),
         count => good(format!("{count} CPUs")),
-    }
-}
-
-fn siblings(host: &Host) -> Seen {
+    };
     let cores = host.cpus.iter().map(|cpu| (cpu.node, cpu.package, cpu.core)).collect::<BTreeSet<_>>();
-    match host.smt {
+    let siblings = match host.smt {
         _ if cores.len() < host.cpus.len() => warning(
             "CPUs share cores (simultaneous multithreading): load on one slows its sibling",
             "studies that need at most one CPU per core avoid siblings; to be sure: `echo off > \
@@ -153,57 +126,40 @@ fn siblings(host: &Host) -> Seen {
         ),
         None => not_checked("SMT state not exposed by the kernel"),
         Some(_) => good("no SMT: one CPU per core"),
-    }
-}
-
-fn quota(host: &Host) -> Seen {
-    let Some(text) = host.sysctls.get("cgroup.cpu.max") else {
-        return not_checked("cgroup quota not readable");
     };
-    match two_numbers::<f64>(text) {
-        Some((quota, period)) if period > 0.0 => warning(
+    let quota = match host.sysctls.get("cgroup.cpu.max").map(|text| two_numbers::<f64>(text)) {
+        None => not_checked("cgroup quota not readable"),
+        Some(Some((quota, period))) if period > 0.0 => warning(
             format!("cgroup CPU quota: {:.2} CPUs", quota / period),
             "lift the quota (`cpu.max`, `docker run --cpus`) or assign CPUs instead (`--cpuset-cpus`)",
         ),
-        _ => good("no CPU quota"),
-    }
-}
-
-fn governor(host: &Host) -> Seen {
-    match host.governor.as_deref() {
+        Some(_) => good("no CPU quota"),
+    };
+    let governor = match host.governor.as_deref() {
         None => not_checked("no cpufreq governor"),
         Some("performance") => good("performance"),
         Some(other) => warning(
             format!("`{other}`: frequency scales with load, so lightly loaded servers look slow"),
             "`cpupower frequency-set -g performance`",
         ),
-    }
-}
-
-fn turbo(host: &Host) -> Seen {
-    match host.turbo {
+    };
+    let turbo = match host.turbo {
         None => not_checked("turbo state not exposed by the kernel"),
         Some(false) => good("off"),
         Some(true) => warning(
             "on: frequency depends on temperature and active cores",
             "`echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo` or `echo 0 > /sys/devices/system/cpu/cpufreq/boost`",
         ),
-    }
-}
-
-fn idle(host: &Host) -> Seen {
-    match host.idle.as_deref() {
+    };
+    let idle = match host.idle.as_deref() {
         None => not_checked("idle states not exposed by the kernel"),
         Some(idle) => warning(
             format!("{idle}: idle CPUs sleep; wake-up time adds to latency at light load"),
             "`quintain run --idle spin` keeps the CPUs in use awake; compare only runs with the same idle policy",
         ),
-    }
-}
-
-fn numa(host: &Host) -> Seen {
+    };
     let nodes = host.cpus.iter().map(|cpu| cpu.node).collect::<BTreeSet<_>>().len();
-    match setting(host, "kernel.numa_balancing") {
+    let numa = match setting(host, "kernel.numa_balancing") {
         _ if nodes < 2 => good("one node"),
         None => not_checked(format!("{nodes} nodes; automatic NUMA balancing state not exposed by the kernel")),
         Some(0) => good(format!("{nodes} nodes, automatic NUMA balancing is off")),
@@ -211,21 +167,28 @@ fn numa(host: &Host) -> Seen {
             format!("{nodes} nodes, automatic NUMA balancing migrates memory during measurements"),
             "`sysctl kernel.numa_balancing=0`",
         ),
-    }
-}
-
-fn virtualisation(host: &Host) -> Seen {
-    match host.hypervisor.as_deref() {
+    };
+    let virtualisation = match host.hypervisor.as_deref() {
         None => good("none detected"),
         Some(name) => warning(
             format!("a virtual machine ({name}): noisy neighbours are invisible, and CPU wake-up is slow"),
             "compare within one run rather than absolute numbers; prefer a dedicated host",
         ),
-    }
+    };
+    [
+        ("processors", processors),
+        ("siblings", siblings),
+        ("quota", quota),
+        ("governor", governor),
+        ("turbo", turbo),
+        ("idle", idle),
+        ("numa", numa),
+        ("virtualisation", virtualisation),
+    ]
 }
 
-fn clock_source(host: &Host) -> Seen {
-    match host.clocksource.as_deref() {
+fn use_checks(host: &Host, limits: &Limits) -> [(&'static str, Seen); 5] {
+    let clock = match host.clocksource.as_deref() {
         None => not_checked("clock source not exposed by the kernel"),
         // These clocks are read without a system call (vdso(7)).
         Some(
@@ -235,19 +198,53 @@ fn clock_source(host: &Host) -> Seen {
             format!("`{other}`: clock reads are system calls (two per request)"),
             "boot with `clocksource=tsc` if the CPU's time-stamp counter is stable",
         ),
-    }
-}
-
-fn load(host: &Host) -> Seen {
-    let quiet = (0.1 * host.cpus.len() as f64).max(0.5);
-    match host.load_average {
+    };
+    let idle_load = (0.1 * host.cpus.len() as f64).max(0.5);
+    let load = match host.load_average {
         None => not_checked("load average not readable"),
-        Some(load) if load <= quiet => good(format!("{load:.2} over the last minute")),
+        Some(load) if load <= idle_load => good(format!("{load:.2} over the last minute")),
         Some(load) => warning(
             format!("{load:.2} over the last minute: another process is or was running"),
             "stop it, or wait a minute after a build",
         ),
-    }
+    };
+    let swap = match host.swap_used_bytes {
+        0 if host.memory_bytes == 0 => not_checked("memory use not readable"),
+        0 => good("none in use"),
+        bytes => warning(format!("{} MiB in use: pages may be swapped out", bytes >> 20), "`swapoff -a`"),
+    };
+    let (noise, labs) = (quiet(&limits.noise), alone(limits.labs.as_deref()));
+    [("clock", clock), ("load", load), ("noise", noise), ("labs", labs), ("swap", swap)]
+}
+
+fn limit_checks(host: &Host, limits: &Limits) -> [(&'static str, Seen); 4] {
+    let hint = "`ulimit -n 65536` in the shell that starts quintain";
+    let open_files = match limits.open_files {
+        None => good("no limit"),
+        Some(limit) if limit < 64 => (Bad, format!("open-file limit {limit}"), Some(hint)),
+        Some(limit) if limit < 4096 => {
+            warning(format!("open-file limit {limit}; each client needs one, plus a few more"), hint)
+        }
+        Some(limit) => good(format!("open-file limit {limit}")),
+    };
+    let accept_queue = match setting(host, "net.core.somaxconn") {
+        None => not_checked("accept queue limit not readable"),
+        Some(count) if count >= 1024 => good(format!("up to {count} connections can wait to be accepted")),
+        Some(count) => warning(
+            format!("only {count} connections can wait to be accepted: connection bursts will be dropped"),
+            "`sysctl net.core.somaxconn=4096`",
+        ),
+    };
+    let io_uring = match &limits.io_uring {
+        None => not_checked("not tried"),
+        Some(Ok(())) => good("works"),
+        Some(Err(reason)) => warning(
+            format!("io_uring unavailable ({reason}): falling back to epoll; servers that need io_uring will fail"),
+            "use Linux 6.1 or later with `sysctl kernel.io_uring_disabled=0`; containers often forbid io_uring \
+             (seccomp)",
+        ),
+    };
+    [("open-files", open_files), ("ports", ports(host)), ("accept-queue", accept_queue), ("io-uring", io_uring)]
 }
 
 fn quiet(noise: &[Noise]) -> Seen {
@@ -275,26 +272,6 @@ fn alone(labs: Option<&[Lab]>) -> Seen {
     )
 }
 
-fn swap(host: &Host) -> Seen {
-    match host.swap_used_bytes {
-        0 if host.memory_bytes == 0 => not_checked("memory use not readable"),
-        0 => good("none in use"),
-        bytes => warning(format!("{} MiB in use: pages may be swapped out", bytes >> 20), "`swapoff -a`"),
-    }
-}
-
-fn open_files(limit: Option<u64>) -> Seen {
-    let hint = "`ulimit -n 65536` in the shell that starts quintain";
-    match limit {
-        None => good("no limit"),
-        Some(limit) if limit < 64 => (Bad, format!("open-file limit {limit}"), Some(hint)),
-        Some(limit) if limit < 4096 => {
-            warning(format!("open-file limit {limit}; each client needs one, plus a few more"), hint)
-        }
-        Some(limit) => good(format!("open-file limit {limit}")),
-    }
-}
-
 fn ports(host: &Host) -> Seen {
     let range = host.sysctls.get("net.ipv4.ip_local_port_range");
     let Some((low, high)) = range.and_then(|text| two_numbers::<u32>(text)) else {
@@ -303,29 +280,6 @@ fn ports(host: &Host) -> Seen {
     let count = high.saturating_sub(low) + 1;
     let text = format!("{count} ports for outgoing connections ({low} to {high})");
     if count >= 16_384 { good(text) } else { warning(text, "`sysctl net.ipv4.ip_local_port_range=\"32768 60999\"`") }
-}
-
-fn accept_queue(host: &Host) -> Seen {
-    match setting(host, "net.core.somaxconn") {
-        None => not_checked("accept queue limit not readable"),
-        Some(count) if count >= 1024 => good(format!("up to {count} connections can wait to be accepted")),
-        Some(count) => warning(
-            format!("only {count} connections can wait to be accepted: connection bursts will be dropped"),
-            "`sysctl net.core.somaxconn=4096`",
-        ),
-    }
-}
-
-fn io_uring(works: Option<&Result<(), String>>) -> Seen {
-    match works {
-        None => not_checked("not tried"),
-        Some(Ok(())) => good("works"),
-        Some(Err(reason)) => warning(
-            format!("io_uring unavailable ({reason}): falling back to epoll; servers that need io_uring will fail"),
-            "use Linux 6.1 or later with `sysctl kernel.io_uring_disabled=0`; containers often forbid io_uring \
-             (seccomp)",
-        ),
-    }
 }
 
 #[cfg(test)]

@@ -72,11 +72,10 @@ impl Fold {
 
     fn id(&mut self, name: String, kernel: bool) -> u32 {
         let next = u32::try_from(self.names.len()).unwrap_or(u32::MAX);
-        let key = if self.names.len() < DISTINCT_MAX || self.names.contains_key(&(name.clone(), kernel)) {
-            (name, kernel)
-        } else {
-            (OTHERS.to_owned(), false)
-        };
+        let mut key = (name, kernel);
+        if self.names.len() >= DISTINCT_MAX && !self.names.contains_key(&key) {
+            key = (OTHERS.to_owned(), false);
+        }
         *self.names.entry(key).or_insert(next)
     }
 
@@ -129,15 +128,10 @@ impl Fold {
             frames: frames.iter().filter_map(|id| places.get(id).copied()).collect(),
             samples,
         };
-        let event = self.events.into_iter().max_by_key(|(_, samples)| *samples);
-        CpuProfile {
-            event: event.map(|(event, _)| event).unwrap_or_default(),
-            samples: self.samples,
-            functions: kept.iter().map(function).collect(),
-            stacks: stacks.into_iter().map(stack).collect(),
-            other_samples,
-            ..CpuProfile::default()
-        }
+        let (event, _) = self.events.into_iter().max_by_key(|(_, samples)| *samples).unwrap_or_default();
+        let (samples, functions) = (self.samples, kept.iter().map(function).collect());
+        let stacks = stacks.into_iter().map(stack).collect();
+        CpuProfile { event, samples, functions, stacks, other_samples, ..CpuProfile::default() }
     }
 }
 

@@ -42,10 +42,9 @@ pub struct Repository {
 impl Repository {
     /// Finds the repository that contains `directory`. Fails if there is none or git is not installed.
     pub fn of(directory: &Path) -> Result<Self, WorktreeError> {
-        let said =
-            |words: &[&str]| git(directory, words).map_err(|_| WorktreeError::NoRepository(directory.to_owned()));
-        let top = PathBuf::from(said(&["rev-parse", "--show-toplevel"])?);
-        Ok(Self { top, inside: PathBuf::from(said(&["rev-parse", "--show-prefix"])?) })
+        let ask = |words: &[&str]| git(directory, words).map_err(|_| WorktreeError::NoRepository(directory.to_owned()));
+        let top = PathBuf::from(ask(&["rev-parse", "--show-toplevel"])?);
+        Ok(Self { top, inside: PathBuf::from(ask(&["rev-parse", "--show-prefix"])?) })
     }
 
     /// Resolves a revision to the hash of a commit. Fails if the revision does not name a commit.

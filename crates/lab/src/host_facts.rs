@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use study::record::{Cpu, Host, Interface};
@@ -29,9 +30,7 @@ const TOOLS: &[(&str, &[&str])] = &[
 
 /// Facts about this machine, including the versions of the tools, which run in `directory`.
 pub fn facts(directory: &Path) -> Host {
-    let mut host = read(Path::new("/"));
-    host.versions = versions(directory);
-    host
+    Host { versions: versions(directory), ..read(Path::new("/")) }
 }
 
 /// First line that each tool prints when asked for its version in `directory`. Omits missing tools.
@@ -93,7 +92,12 @@ impl Files {
         match fs::read_to_string(self.root.join(path)) {
             Ok(text) => Some(text.trim().to_owned()),
             Err(error) => {
-                self.unknown.push(format!("{what}: /{path}: {}", plain(&error)));
+                let why = match error.kind() {
+                    ErrorKind::NotFound => "no such file",
+                    ErrorKind::PermissionDenied => "permission denied",
+                    _ => "cannot be read",
+                };
+                self.unknown.push(format!("{what}: /{path}: {why}"));
                 None
             }
         }
@@ -101,21 +105,14 @@ impl Files {
 
     fn names(&self, path: &str) -> Vec<String> {
         let Ok(entries) = fs::read_dir(self.root.join(path)) else { return Vec::new() };
-        let mut names: Vec<String> =
-            entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        let mut names: Vec<String> = entries.flatten().filter_map(|file| file.file_name().into_string().ok()).collect();
         names.sort();
         names
     }
 
-    fn number(&self, path: &str) -> Option<u32> {
-        // Some virtual machines report -1 for an unknown package.
-        self.may(path)?.parse().ok()
-    }
-
     fn system(&self) -> Option<String> {
         let text = self.may("etc/os-release").or_else(|| self.may("usr/lib/os-release"))?;
-        let line = text.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="))?;
-        Some(line.trim_matches('"').to_owned())
+        Some(text.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="))?.trim_matches('"').to_owned())
     }
 
     fn cpu_model(&mut self, cpuinfo: &str) -> String {
@@ -161,16 +158,15 @@ impl Files {
         let nodes = self.nodes();
         let mut placeless = Vec::new();
         let place = |index: u32| {
-            let topology = format!("sys/devices/system/cpu/cpu{index}/topology");
-            let core = self.number(&format!("{topology}/core_id"));
+            let file = |name: &str| self.may(&format!("sys/devices/system/cpu/cpu{index}/topology/{name}"));
+            // Some virtual machines report -1 for an unknown package.
+            let number = |name: &str| file(name)?.parse::<u32>().ok();
+            let core = number("core_id");
             placeless.extend(core.is_none().then_some(index));
-            Cpu {
-                index,
-                // A CPU without a reported core counts as its own core.
-                core: core.unwrap_or(index),
-                package: self.number(&format!("{topology}/physical_package_id")).unwrap_or(0),
-                node: nodes.iter().find(|(_, cpus)| cpus.contains(&index)).map_or(0, |(node, _)| *node),
-            }
+            let package = number("physical_package_id").unwrap_or(0);
+            let node = nodes.iter().find(|(_, cpus)| cpus.contains(&index)).map_or(0, |(node, _)| *node);
+            // A CPU without a reported core counts as its own core.
+            Cpu { index, core: core.unwrap_or(index), package, node }
         };
         let mut cpus: Vec<Cpu> = allowed.into_iter().map(place).collect();
         if !placeless.is_empty() {
@@ -287,15 +283,6 @@ fn interface(folder: &Path, name: String) -> Interface {
         mtu_bytes: number("mtu").and_then(|mtu| u64::try_from(mtu).ok()),
         driver: driver.and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned())),
         receive_queues: u32::try_from(receive).ok().filter(|count| *count > 0),
-    }
-}
-
-/// Description of an error from the operating system, without its number.
-fn plain(error: &std::io::Error) -> &'static str {
-    match error.kind() {
-        std::io::ErrorKind::NotFound => "no such file",
-        std::io::ErrorKind::PermissionDenied => "permission denied",
-        _ => "cannot be read",
     }
 }
 

@@ -6,8 +6,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::io::Errno;
 use study::Json;
 
 use crate::lab_clocks;
@@ -92,21 +93,19 @@ impl Writer {
         while !rest.is_empty() {
             match output.write(rest) {
                 Ok(count) => rest = &rest[count..],
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => wait_writable(output.as_fd(), deadline)?,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    let mut polled = [PollFd::from_borrowed_fd(output.as_fd(), PollFlags::OUT)];
+                    match poll(&mut polled, Some(&lab_clocks::left(deadline))) {
+                        Ok(0) => return Err(io::ErrorKind::TimedOut.into()),
+                        Ok(_) | Err(Errno::INTR) => {}
+                        Err(error) => return Err(error.into()),
+                    }
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
         }
         Ok(())
-    }
-}
-
-fn wait_writable(output: BorrowedFd<'_>, deadline: std::time::Instant) -> io::Result<()> {
-    let mut polled = [PollFd::from_borrowed_fd(output, PollFlags::OUT)];
-    match rustix::event::poll(&mut polled, Some(&lab_clocks::left(deadline))) {
-        Ok(0) => Err(io::ErrorKind::TimedOut.into()),
-        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
-        Err(error) => Err(error.into()),
     }
 }
 

@@ -5,10 +5,8 @@
 //! No process outlives the lab: see [`exec`] and [`watchdog`].
 
 mod build_servers;
-mod builds_shared_by_points;
 mod cgroup_usage;
 pub mod cluster;
-mod companion;
 mod container;
 pub mod cpu_list;
 pub mod cpu_probe;
@@ -40,8 +38,6 @@ mod proxy_tcp_byte_counts;
 mod resource_sampler;
 mod run;
 mod server_side;
-mod size_limited_reads;
-mod spinner_process;
 mod start_server;
 #[cfg(test)]
 mod tests;

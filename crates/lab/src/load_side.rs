@@ -3,7 +3,7 @@
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-use study::generator_messages::{Announced, Heard, Progress, Span, Told};
+use study::generator_messages::{Heard, Progress, Span, Told};
 use study::pool_measurements;
 use study::record::{Agent, FailureKind, Measurement, NetworkCounters, NodeClock};
 use study::spec::Part;
@@ -44,7 +44,6 @@ pub(crate) fn broken(text: impl std::fmt::Display) -> End {
 pub(crate) struct Load<'a> {
     parts: Vec<Running<'a>>,
     announced: bool,
-    measured: bool,
     lead: Duration,
 }
 
@@ -57,19 +56,13 @@ struct Running<'a> {
     measurement: Option<Measurement>,
 }
 
-pub(crate) enum Event {
-    Progress(Progress),
-    Announced(Announced),
-    Measured(Span),
-}
-
 impl<'a> Load<'a> {
     /// Combines generators; a single one has no [`Part`]. `round_trip` is the longest time to a generator and back.
     pub(crate) fn new(engines: Vec<(Box<dyn Engine + 'a>, Option<Part>)>, round_trip: Duration) -> Self {
         let running =
             |(engine, part)| Running { engine, part, connected: false, live: None, span: None, measurement: None };
         let parts = engines.into_iter().map(running).collect();
-        Self { parts, announced: false, measured: false, lead: LEAD.max(round_trip * 20) }
+        Self { parts, announced: false, lead: LEAD.max(round_trip * 20) }
     }
 
     fn talking(&self) -> impl Iterator<Item = (usize, &dyn Engine)> {
@@ -81,7 +74,8 @@ impl<'a> Load<'a> {
         self.talking().map(|(_, engine)| engine.handle()).collect()
     }
 
-    pub(crate) fn hear(&mut self, readable: &[bool]) -> Result<Vec<Event>, End> {
+    /// Reads messages. Returns combined progress, the first announced moments and the span that all have measured.
+    pub(crate) fn hear(&mut self, readable: &[bool]) -> Result<Vec<Told>, End> {
         let mut events = Vec::new();
         let talking = self.talking().map(|(nth, _)| nth).collect::<Vec<_>>();
         for (nth, readable) in talking.into_iter().zip(readable) {
@@ -96,14 +90,14 @@ impl<'a> Load<'a> {
         Ok(events)
     }
 
-    fn take(&mut self, nth: usize, told: Told, events: &mut Vec<Event>) -> Result<(), End> {
+    fn take(&mut self, nth: usize, told: Told, events: &mut Vec<Told>) -> Result<(), End> {
         let part = &mut self.parts[nth];
         match told {
             Told::Error(text) => return Err(broken(text)),
             Told::Unreachable(text) => return Err(failed(FailureKind::Answers, text)),
             Told::Progress(live) => {
                 part.live = Some(live);
-                events.push(Event::Progress(together(self.parts.iter().filter_map(|part| part.live.as_ref()))));
+                events.push(Told::Progress(together(self.parts.iter().filter_map(|part| part.live.as_ref()))));
             }
             Told::Connected(_) => {
                 part.connected = true;
@@ -114,17 +108,16 @@ impl<'a> Load<'a> {
             // All generators announce the same moments, within the error of their clocks.
             Told::Announced(moments) if !self.announced => {
                 self.announced = true;
-                events.push(Event::Announced(moments));
+                events.push(Told::Announced(moments));
             }
             Told::Announced(_) => {}
             Told::Measured(span) => {
                 part.span = Some(span);
                 let spans = self.parts.iter().filter_map(|part| part.span).collect::<Vec<_>>();
-                if spans.len() == self.parts.len() && !self.measured {
-                    self.measured = true;
+                if spans.len() == self.parts.len() {
                     let from_ns = spans.iter().map(|span| span.from_ns).min().unwrap_or(span.from_ns);
                     let until_ns = spans.iter().map(|span| span.until_ns).max().unwrap_or(span.until_ns);
-                    events.push(Event::Measured(Span { from_ns, until_ns }));
+                    events.push(Told::Measured(Span { from_ns, until_ns }));
                 }
             }
             Told::Measurement(measurement) => part.measurement = Some(*measurement),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::io::{self, Read};
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
@@ -12,8 +13,6 @@ use study::node_messages::Standing;
 use study::plan::{BodyPlan, HttpPlan, HttpRequestPlan, JourneyPlan, JourneySource, LoadPlan, Plan};
 use study::request_values::{self, Field, Part};
 use study::spec::{Expect, HttpRequest, Protocol, Target, WeightedJourney};
-
-use crate::size_limited_reads::{read_limited, read_text};
 
 fn fill(text: &str, ports: Standing) -> Option<String> {
     let port = |name: &str| match name {
@@ -44,17 +43,10 @@ pub(crate) fn target(load: &LoadPlan, host: IpAddr, ports: Standing, directory: 
             let requests = http.requests.iter().map(request).collect::<Result<Vec<_>, _>>()?;
             // A generator on another machine has a different working directory, so the path must be absolute.
             let directory = std::path::absolute(directory).unwrap_or_default().display().to_string();
-            Ok(Target::Http {
-                address,
-                tunnel_to: None,
-                requests,
-                tls: http.tls.clone(),
-                http2: http.http2,
-                http2_settings: http.http2_settings,
-                in_turn: http.in_turn,
-                expect: Box::new(Expect { grpc_schema: schema.map(|schema| schema.encode()), ..http.expect.clone() }),
-                directory,
-            })
+            let expect = Expect { grpc_schema: schema.map(|schema| schema.encode()), ..http.expect.clone() };
+            let (tls, expect, tunnel_to) = (http.tls.clone(), Box::new(expect), None);
+            let HttpPlan { http2, http2_settings, in_turn, .. } = *http;
+            Ok(Target::Http { address, tunnel_to, requests, tls, http2, http2_settings, in_turn, expect, directory })
         }
         Protocol::Cache(dialect) => {
             let workload = load.workload.clone().ok_or_else(lacks)?;
@@ -84,18 +76,11 @@ fn journey(plan: &JourneyPlan, front: SocketAddr, ports: Standing, directory: &P
         let filled = fill(url, ports).ok_or_else(|| format!("target `{name}` has an unknown port: `{url}`"))?;
         targets.insert(name.clone(), filled);
     }
-    Ok(Target::Journey {
-        journeys,
-        targets,
-        // `None` without a proxy: endpoints then resolve to their own URLs.
-        resolve: plan.resolve.as_ref().and_then(|url| fill(url, ports)),
-        insecure: plan.insecure,
-        ca_file: plan.ca_file.clone(),
-        client: plan.client.clone(),
-        http2: plan.http2,
-        is_traced: false,
-        identities: plan.identities,
-    })
+    // `None` without a proxy: endpoints then resolve to their own URLs.
+    let resolve = plan.resolve.as_ref().and_then(|url| fill(url, ports));
+    let (ca_file, client, is_traced) = (plan.ca_file.clone(), plan.client.clone(), false);
+    let JourneyPlan { insecure, http2, identities, .. } = *plan;
+    Ok(Target::Journey { journeys, targets, resolve, insecure, ca_file, client, http2, is_traced, identities })
 }
 
 fn read_journey(source: &str, directory: &Path) -> Result<Journey, Vec<String>> {
@@ -169,6 +154,16 @@ fn schema(http: &HttpPlan, directory: &Path) -> Result<Option<grpc::Schema>, Str
 
 fn body(path: &Path) -> Result<Vec<u8>, String> {
     read_limited(path, BODY_MAX_BYTES).map_err(|error| format!("cannot read the body `{}`: {error}", path.display()))
+}
+
+pub(crate) fn read_limited(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(limit + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > limit { Err(io::Error::other(format!("more than {limit} bytes"))) } else { Ok(bytes) }
+}
+
+pub(crate) fn read_text(path: &Path, limit: u64) -> io::Result<String> {
+    read_limited(path, limit).and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other))
 }
 
 /// Checks the files of `plan` before the first trial, except the files of servers. Returns one sentence per error.

@@ -13,18 +13,13 @@ const PREFIX: &str = "quintain-lab/";
 const NAME_MAX: usize = 107;
 
 /// Another lab that is running.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("process {pid} ({work})")]
 pub struct Lab {
     /// Process ID of the lab.
     pub pid: u32,
     /// Name of the lab's run, possibly truncated.
     pub work: String,
-}
-
-impl std::fmt::Display for Lab {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "process {} ({})", self.pid, self.work)
-    }
 }
 
 /// Announces to other labs that this process runs `work`, until the result is dropped. Fails if already announced.

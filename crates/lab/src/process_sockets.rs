@@ -36,8 +36,7 @@ pub(crate) fn is_port_held(proc: &Path, pids: &[u32], port: u16) -> Option<bool>
 /// TCP addresses that `pids` listen on and that this process may see, without duplicates.
 pub(crate) fn listening_addresses(proc: &Path, pids: &[u32]) -> Vec<SocketAddr> {
     let all = pids.first().and_then(|pid| listening(proc, *pid)).unwrap_or_default();
-    let held =
-        pids.iter().filter_map(|pid| sockets(proc, *pid).ok()).flatten().map(|(_, inode)| inode).collect::<Vec<_>>();
+    let held = pids.iter().flat_map(|pid| sockets(proc, *pid)).flatten().map(|(_, inode)| inode).collect::<Vec<_>>();
     let theirs = all.into_iter().filter(|(_, inode)| held.contains(inode)).map(|(address, _)| address);
     theirs.collect::<BTreeSet<_>>().into_iter().collect()
 }

@@ -92,12 +92,12 @@ impl Supervisor {
     pub(crate) fn start(exe: &Path) -> io::Result<Self> {
         let watchdog =
             command(exe).arg("watchdog").stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
-        let supervisor = Self {
-            exe: exe.to_owned(),
-            watchdog: Rc::new(Watchdog { process: RefCell::new(watchdog) }),
-            mark: mark(),
-            next: Cell::new(0),
-        };
+        let watchdog = Rc::new(Watchdog(RefCell::new(watchdog)));
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        // The mark is unique even if the process ID is reused.
+        let mark = format!("{}-{}-{count}-", std::process::id(), lab_clocks::unix_seconds());
+        let supervisor = Self { exe: exe.to_owned(), watchdog, mark, next: Cell::new(0) };
         supervisor.register(&format!("mark {MARK}={}", supervisor.mark))?;
         Ok(supervisor)
     }
@@ -109,7 +109,7 @@ impl Supervisor {
 
     #[cfg(test)]
     pub(crate) fn kill_watchdog(&self) {
-        let mut watchdog = self.watchdog.process.borrow_mut();
+        let mut watchdog = self.watchdog.0.borrow_mut();
         watchdog.kill().unwrap();
         watchdog.wait().unwrap();
     }
@@ -158,46 +158,29 @@ impl Supervisor {
     }
 }
 
-/// Creates a mark unique to this supervisor, even if the process ID is reused.
-fn mark() -> String {
-    static COUNT: AtomicU32 = AtomicU32::new(0);
-    let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    format!("{}-{}-{count}-", std::process::id(), lab_clocks::unix_seconds())
-}
-
-struct Watchdog {
-    process: RefCell<std::process::Child>,
-}
+struct Watchdog(RefCell<std::process::Child>);
 
 impl Watchdog {
     fn tell(&self, line: &str) -> io::Result<()> {
-        let written = match &mut self.process.borrow_mut().stdin {
+        let written = match &mut self.0.borrow_mut().stdin {
             Some(pipe) => pipe.write_all(format!("{line}\n").as_bytes()),
             None => Err(io::ErrorKind::BrokenPipe.into()),
         };
-        written.map_err(|error| self.gone(error))
-    }
-
-    fn gone(&self, error: io::Error) -> io::Error {
-        if error.kind() != io::ErrorKind::BrokenPipe {
-            return error;
-        }
-        // The pipe closes shortly before the exit status is available.
-        let ended = (0..20).find_map(|_| {
-            let ended = self.process.borrow_mut().try_wait().ok().flatten();
-            if ended.is_none() {
-                std::thread::sleep(Duration::from_millis(5));
+        written.map_err(|error| match error.kind() {
+            // The watchdog reads the pipe until it ends.
+            io::ErrorKind::BrokenPipe => {
+                let status = self.0.borrow_mut().wait();
+                let how = status.map_or_else(|_| String::new(), |status| format!(" ({status})"));
+                io::Error::new(error.kind(), format!("it ended{how}, and without it nothing is started; start again"))
             }
-            ended
-        });
-        let how = ended.map_or_else(String::new, |status| format!(" ({status})"));
-        io::Error::new(error.kind(), format!("it ended{how}, and without it nothing is started; start again"))
+            _ => error,
+        })
     }
 }
 
 impl Drop for Watchdog {
     fn drop(&mut self) {
-        let _ = self.process.borrow_mut().wait();
+        let _ = self.0.borrow_mut().wait();
     }
 }
 
@@ -225,6 +208,9 @@ impl Stopped {
     }
 }
 
+/// Watchdog that tracks a process group, and the mark of all descendants.
+type Family = (Rc<Watchdog>, String);
+
 pub(crate) struct Child {
     pid: Pid,
     pidfd: OwnedFd,
@@ -232,8 +218,7 @@ pub(crate) struct Child {
     /// Number of descendants that were still running when the process ended.
     left: usize,
     tail: Tail,
-    /// Watchdog that tracks the process group, and the mark of all descendants.
-    family: Option<(Rc<Watchdog>, String)>,
+    family: Option<Family>,
     container: Option<Job>,
     /// Process ID of the first process in its container; `None` without a container.
     pub(crate) contained: Option<u32>,
@@ -242,13 +227,9 @@ pub(crate) struct Child {
 }
 
 impl Child {
-    fn spawn(
-        mut command: Command,
-        talk: bool,
-        family: Option<(Rc<Watchdog>, String)>,
-        container: Option<Job>,
-    ) -> io::Result<Self> {
+    fn spawn(mut command: Command, talk: bool, family: Option<Family>, container: Option<Job>) -> io::Result<Self> {
         let (reader, writer) = io::pipe()?;
+        let tail = Tail::of(reader)?;
         command.process_group(0);
         if talk {
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(writer);
@@ -264,18 +245,7 @@ impl Child {
             let _ = child.wait();
         })?;
         let (input, output) = (child.stdin.take(), child.stdout.take());
-        let this = Self {
-            pid,
-            pidfd,
-            exit: None,
-            left: 0,
-            tail: Tail::of(reader)?,
-            family,
-            container,
-            contained: None,
-            input,
-            output,
-        };
+        let this = Self { pid, pidfd, exit: None, left: 0, tail, family, container, contained: None, input, output };
         if let Some((watchdog, _)) = &this.family {
             watchdog.tell(&format!("+group {}", pid.as_raw_pid()))?;
         }
@@ -291,7 +261,8 @@ impl Child {
         let mut family = vec![self.pid()];
         if let Some((_, mark)) = &self.family {
             // A process that has ended has no environment.
-            let is_member = |pid: &u32| carries(*pid, mark) || is_of_group(*pid, self.pid());
+            let is_of_group = |stat: Stat| stat.runs && stat.group == self.pid();
+            let is_member = |pid: &u32| carries(*pid, mark) || Stat::read(PROC.as_ref(), *pid).is_some_and(is_of_group);
             family.extend(procfs::pids(PROC.as_ref()).filter(|pid| *pid != self.pid()).filter(is_member));
         }
         family
@@ -299,8 +270,7 @@ impl Child {
 
     /// Process IDs that may belong to the server: all except the client of a container.
     pub(crate) fn servers(&self) -> Vec<u32> {
-        let skip = usize::from(self.container.is_some());
-        self.family().into_iter().skip(skip).collect()
+        self.family().split_off(usize::from(self.container.is_some()))
     }
 
     pub(crate) fn exited(&self, exit: Exit, when: &str) -> String {
@@ -311,8 +281,7 @@ impl Child {
     fn left_behind(&self) -> String {
         let processes = match self.left {
             // After a crash, the workers may end a little later, so they are not reported.
-            0 => return String::new(),
-            _ if self.exit != Some(Exit::Code(0)) => return String::new(),
+            left if left == 0 || self.exit != Some(Exit::Code(0)) => return String::new(),
             1 => "a process it had started".to_owned(),
             left => format!("{left} processes it had started"),
         };
@@ -456,8 +425,7 @@ pub(crate) fn hears_sigterm(proc: &Path, pid: u32) -> bool {
 /// Waits until one of `handles` is readable or `timeout` has passed. Returns one flag per handle.
 pub(crate) fn wait_readable(handles: &[BorrowedFd<'_>], timeout: Duration) -> Vec<bool> {
     let deadline = lab_clocks::now() + timeout;
-    let mut polled: Vec<PollFd<'_>> =
-        handles.iter().map(|handle| PollFd::from_borrowed_fd(*handle, PollFlags::IN)).collect();
+    let mut polled = handles.iter().map(|handle| PollFd::from_borrowed_fd(*handle, PollFlags::IN)).collect::<Vec<_>>();
     while poll(&mut polled, Some(&lab_clocks::left(deadline))) == Err(Errno::INTR) {}
     polled.iter().map(|handle| !handle.revents().is_empty()).collect()
 }
@@ -467,23 +435,18 @@ pub(crate) fn kill_marked(mark: &str) {
     // One search may miss a forking process, so repeat it. The limit keeps endless forking from blocking the caller.
     for _ in 0..10 {
         let others = procfs::pids(PROC.as_ref()).filter(|pid| *pid != std::process::id());
-        if others.filter(|pid| kill_if_marked(*pid, mark)).count() == 0 {
+        let killed = others.filter(|pid| {
+            // Opening the handle first ensures that the ID is not reused after the check.
+            let handle = pid_of(*pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+            handle.is_some_and(|handle| carries(*pid, mark) && pidfd_send_signal(&handle, Signal::KILL).is_ok())
+        });
+        if killed.count() == 0 {
             return;
         }
     }
 }
 
-fn kill_if_marked(pid: u32, mark: &str) -> bool {
-    // Opening the handle first ensures that the ID is not reused after the check.
-    let handle = pid_of(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
-    handle.is_some_and(|handle| carries(pid, mark) && pidfd_send_signal(&handle, Signal::KILL).is_ok())
-}
-
 fn carries(pid: u32, mark: &str) -> bool {
     let environment = std::fs::read(format!("{PROC}/{pid}/environ")).unwrap_or_default();
     environment.split(|byte| *byte == 0).any(|entry| entry.starts_with(mark.as_bytes()))
-}
-
-fn is_of_group(pid: u32, group: u32) -> bool {
-    Stat::read(PROC.as_ref(), pid).is_some_and(|stat| stat.runs && stat.group == group)
 }

@@ -11,9 +11,9 @@ use study::proxy_plan::ProxyPlan;
 use study::record::{FailureKind, ProxyUse};
 use study::{Calls, Warning, WarningKind};
 
+use crate::load_target_and_files::read_text;
 use crate::ports_and_readiness;
 use crate::proxy_tcp_byte_counts::{self, Table};
-use crate::size_limited_reads::read_text;
 use crate::start_server::{Fill, Ground, Server, Started};
 use crate::trial_end_reason::{End, failed};
 
@@ -47,61 +47,46 @@ pub(crate) fn start<'a>(
         used.shares_cpus = plan.cpus == 0;
         let cpus = if used.shares_cpus { &order.cpus } else { own };
         let address = if nth == 0 { order.address } else { IpAddr::V4(Ipv4Addr::LOCALHOST) };
+        let who = format!("proxy `{}`: ", plan.name);
+        let broken = |text: String| failed(FailureKind::Proxy, format!("{who}{text}"));
+        used.name.clone_from(&plan.name);
+        used.used.cpus = cpus.to_vec();
+        let folder = tempfile::Builder::new().prefix("quintain-proxy-").tempdir();
+        let folder = folder.map_err(|error| broken(format!("cannot create its directory: {error}")))?;
+        let free_port = || ports_and_readiness::free_port().map_err(|error| broken(format!("no free port: {error}")));
+        let (admin_port, peer_port, second_peer_port) = (free_port()?, free_port()?, free_port()?);
+        let has_admin = Cell::new(false);
         let names = |name: &str| match name {
+            "admin_port" => {
+                has_admin.set(true);
+                Some(admin_port.to_string())
+            }
+            "peer_port" => Some(peer_port.to_string()),
+            "second_peer_port" => Some(second_peer_port.to_string()),
+            "folder" => Some(folder.path().display().to_string()),
             "next_port" => Some(next_port.to_string()),
             "subject_port" => Some(subject_port.to_string()),
             "second_port" => Some(second_port.to_string()),
             factor => order.point.factors.get(factor).map(Level::to_string),
         };
-        let (started, admin_port, folder) = start_one(plan, ground, cpus, address, &names, used)?;
-        let port = started.port;
+        let write_files = |fill: Fill<'_>| -> Result<(), String> {
+            for (name, template) in &plan.files {
+                let text = template_text(&ground.directory.join(template))?;
+                let path = folder.path().join(name);
+                fs::write(&path, fill(&text)).map_err(|error| format!("cannot write `{}`: {error}", path.display()))?;
+            }
+            Ok(())
+        };
+        let (names, prepare, kind, who) = (&names, &write_files, FailureKind::Proxy, &who);
+        let server = Server { names, prepare, cpus, address, kind, who, ..Server::new(&plan.process, ground) };
+        let started = server.start(&mut used.used)?;
+        used.ready_ns = Some(started.ready_ns);
+        let (port, admin_port) = (started.port, has_admin.get().then_some(admin_port));
         proxies.push(Proxy { plan, started, next_port, admin_port, folder });
         next_port = port;
     }
     proxies.reverse();
     Ok(proxies)
-}
-
-fn start_one(
-    plan: &ProxyPlan,
-    ground: Ground<'_>,
-    cpus: &[u32],
-    address: IpAddr,
-    names: &dyn Fn(&str) -> Option<String>,
-    used: &mut ProxyUse,
-) -> Result<(Started, Option<u16>, tempfile::TempDir), End> {
-    let who = format!("proxy `{}`: ", plan.name);
-    let broken = |text: String| failed(FailureKind::Proxy, format!("{who}{text}"));
-    used.name.clone_from(&plan.name);
-    used.used.cpus = cpus.to_vec();
-    let folder = tempfile::Builder::new().prefix("quintain-proxy-").tempdir();
-    let folder = folder.map_err(|error| broken(format!("cannot create its directory: {error}")))?;
-    let free_port = || ports_and_readiness::free_port().map_err(|error| broken(format!("no free port: {error}")));
-    let (admin_port, peer_port, second_peer_port) = (free_port()?, free_port()?, free_port()?);
-    let has_admin = Cell::new(false);
-    let names = |name: &str| match name {
-        "admin_port" => {
-            has_admin.set(true);
-            Some(admin_port.to_string())
-        }
-        "peer_port" => Some(peer_port.to_string()),
-        "second_peer_port" => Some(second_peer_port.to_string()),
-        "folder" => Some(folder.path().display().to_string()),
-        name => names(name),
-    };
-    let write_files = |fill: Fill<'_>| -> Result<(), String> {
-        for (name, template) in &plan.files {
-            let text = template_text(&ground.directory.join(template))?;
-            let path = folder.path().join(name);
-            fs::write(&path, fill(&text)).map_err(|error| format!("cannot write `{}`: {error}", path.display()))?;
-        }
-        Ok(())
-    };
-    let (names, prepare, kind, who) = (&names, &write_files, FailureKind::Proxy, &who);
-    let server = Server { names, prepare, cpus, address, kind, who, ..Server::new(&plan.process, ground) };
-    let started = server.start(&mut used.used)?;
-    used.ready_ns = Some(started.ready_ns);
-    Ok((started, has_admin.get().then_some(admin_port), folder))
 }
 
 impl Proxy<'_> {

@@ -95,13 +95,13 @@ fn request(family: AddressFamily) -> [u8; HEADER + REQUEST] {
 fn take(mut answer: &[u8], found: &mut Vec<Socket>) -> io::Result<bool> {
     let broken = || io::Error::new(io::ErrorKind::InvalidData, "cannot parse the kernel's response");
     while answer.len() >= HEADER {
-        let length = u32_at(answer, 0).ok_or_else(broken)? as usize;
+        let length = bytes_at(answer, 0).map(u32::from_ne_bytes).ok_or_else(broken)? as usize;
         let kind = u16_at(answer, 4).ok_or_else(broken)?;
         let message = answer.get(HEADER..length).ok_or_else(broken)?;
         match kind {
             NLMSG_DONE => return Ok(false),
             NLMSG_ERROR => {
-                let code = u32_at(message, 0).ok_or_else(broken)?.cast_signed();
+                let code = bytes_at(message, 0).map(i32::from_ne_bytes).ok_or_else(broken)?;
                 return Err(io::Error::from_raw_os_error(-code));
             }
             SOCK_DIAG_BY_FAMILY => found.push(socket(message).ok_or_else(broken)?),
@@ -114,7 +114,7 @@ fn take(mut answer: &[u8], found: &mut Vec<Socket>) -> io::Result<bool> {
 
 fn socket(message: &[u8]) -> Option<Socket> {
     let port = |at: usize| bytes_at(message, at).map(u16::from_be_bytes);
-    let cookie = u64::from(u32_at(message, 44)?) | (u64::from(u32_at(message, 48)?) << 32);
+    let cookie = u64::from_ne_bytes(bytes_at(message, 44)?);
     let mut socket = Socket { cookie, local: port(4)?, remote: port(6)?, bytes: None };
     let mut attributes = message.get(MESSAGE..)?;
     while attributes.len() >= 4 {
@@ -135,10 +135,6 @@ fn bytes_at<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
 
 fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     bytes_at(bytes, at).map(u16::from_ne_bytes)
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    bytes_at(bytes, at).map(u32::from_ne_bytes)
 }
 
 #[cfg(test)]

@@ -23,6 +23,9 @@ const FOLLOWED: Duration = Duration::from_secs(1);
 /// Minimum interval between costly reads, as a multiple of the CPU time that the last one took.
 const COST_SHARE: u32 = 200;
 
+/// Start and end of an interval.
+pub(crate) type Moments = (Instant, Instant);
+
 pub(crate) struct Sampler {
     proc: PathBuf,
     group: u32,
@@ -36,7 +39,7 @@ pub(crate) struct Sampler {
     next_costly: Instant,
     next_threads: Instant,
     threads: Threads,
-    samples: Vec<Sample>,
+    pub(crate) samples: Vec<Sample>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -113,9 +116,7 @@ impl Sampler {
             self.find_members();
         }
         let mut sample = Sample { at_ns: lab_clocks::nanos(begun - self.started), ..Sample::default() };
-        let mut alive = false;
         for stat in self.member_stats() {
-            alive = true;
             sample.cpu_ns += stat.user_ns + stat.system_ns;
             sample.rss_bytes += stat.rss_bytes;
             sample.threads += stat.threads;
@@ -137,14 +138,11 @@ impl Sampler {
             self.threads.look(&self.proc, &self.members);
             self.next_threads = begun + EVERY.max(thread_cpu_time().saturating_sub(before) * COST_SHARE);
         }
-        if alive {
+        // Without threads, all processes have ended.
+        if sample.threads > 0 {
             self.samples.push(sample);
         }
         self.next = begun + EVERY;
-    }
-
-    pub(crate) fn latest(&self) -> Option<Sample> {
-        self.samples.last().copied()
     }
 
     /// Takes a full sample now, because even a short trial needs one while all connections are open.
@@ -189,12 +187,7 @@ impl Sampler {
     }
 
     /// Writes the results to `used`. Requests were counted during `span`, and `measured` has the readings at both ends.
-    pub(crate) fn finish(
-        self,
-        measured: Option<(Reading, Reading)>,
-        span: Option<(Instant, Instant)>,
-        used: &mut SubjectUse,
-    ) {
+    pub(crate) fn finish(self, measured: Option<(Reading, Reading)>, span: Option<Moments>, used: &mut SubjectUse) {
         if let Some((begin, end)) = measured {
             let own_ns = |(user_ns, system_ns): (u64, u64)| user_ns + system_ns;
             used.others_ns = end.busy_ns.zip(begin.busy_ns).map(|(end_ns, begin_ns)| {
@@ -245,25 +238,15 @@ impl Sampler {
             Some((pid, stat.parent, pid == self.group || stat.group == self.group))
         });
         let mut left = parents.collect::<Vec<_>>();
-        loop {
-            let before = self.members.len();
-            left.retain(|(pid, parent, is_of_group)| {
-                let ours = *is_of_group || self.members.contains(parent);
-                if ours {
-                    self.members.push(*pid);
-                }
-                !ours
-            });
-            if self.members.len() == before {
-                break;
-            }
+        while let Some(at) = left.iter().position(|(_, parent, is_ours)| *is_ours || self.members.contains(parent)) {
+            self.members.push(left.swap_remove(at).0);
         }
         self.strangers.extend(left.into_iter().map(|(pid, ..)| pid));
     }
 }
 
 /// Share of `span` covered by the time between `readings`; `None` if `span` is empty or the two do not overlap.
-fn share_within(readings: (Instant, Instant), span: (Instant, Instant)) -> Option<f64> {
+fn share_within(readings: Moments, span: Moments) -> Option<f64> {
     let whole = span.1.saturating_duration_since(span.0);
     let part = readings.1.min(span.1).saturating_duration_since(readings.0.max(span.0));
     (!part.is_zero()).then(|| part.as_secs_f64() / whole.as_secs_f64())

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use study::plan::{Plan, Point};
-use study::record::{Build, BuildOutcome, FailureKind, IdlePolicy, Outcome, Record};
+use study::record::{Build, BuildOutcome, Failure, FailureKind, IdlePolicy, Outcome, Record};
 use study::{Next, shell_words};
 
 use crate::options_and_hooks::{Cause, Ended, Hooks, LabError, Options};
-use crate::spinner_process::Spinner;
+use crate::process_start_and_stop::{Child, Launch, Supervisor};
 use crate::trial::{self, Bench, Trial};
 use crate::trial_end_reason::End;
 use crate::{cpu_list, git_revision, lab_clocks};
@@ -43,9 +43,8 @@ pub fn run(
             let of_stage = |point: &usize| plan.comes_first(*point) == stage;
             let blocks = (0..plan.points.len()).filter(of_stage).map(|point| plan.trials_max(point)).max().unwrap_or(0);
             for block in 0..blocks {
-                if limit.is_some_and(|limit| {
-                    (block > 0 || !done.is_empty()) && spent + (lab_clocks::now() - begun) >= limit
-                }) {
+                let is_begun = block > 0 || !done.is_empty();
+                if is_begun && limit.is_some_and(|limit| spent + (lab_clocks::now() - begun) >= limit) {
                     break 'run Cause::OutOfTime;
                 }
                 for point in plan.order_of_block(block).into_iter().filter(of_stage) {
@@ -67,15 +66,8 @@ pub fn run(
                     if let Some(spinner) = &mut spinner {
                         spinner.check()?;
                     }
-                    let trial = Trial {
-                        bench: &bench,
-                        point,
-                        block,
-                        order,
-                        step,
-                        revision: revision_of(&plan.points[point], &options.directory, &mut revisions),
-                        perf: None,
-                    };
+                    let revision = revision_of(&plan.points[point], &options.directory, &mut revisions);
+                    let trial = Trial { bench: &bench, point, block, order, step, revision, perf: None };
                     let mut record = match trial.run(records.len(), hooks.progress) {
                         Ok(record) => record,
                         Err(End::Lost(why)) => break 'run Cause::Lost(why),
@@ -132,9 +124,7 @@ fn next(plan: &Plan, point: usize, records: &[Record], hooks: &mut Hooks<'_>) ->
         .collect();
     let is_search = plan.points[point].load.search.is_some();
     match failures[..] {
-        [last, ..] if last.kind == FailureKind::Unrunnable => {
-            Next::Enough(format!("cannot run here: {}", last.message))
-        }
+        [Failure { kind: FailureKind::Unrunnable, message }, ..] => Next::Enough(format!("cannot run here: {message}")),
         [last, ..] if !is_search && failures.len() >= FAILURES_MAX => {
             Next::Enough(format!("gave up after {} consecutive failures; last: {}", failures.len(), last.message))
         }
@@ -169,6 +159,34 @@ fn subject_folder(point: &Point, directory: &Path) -> Option<PathBuf> {
     Some(base.join(build.get(place + 1)?)).filter(|folder| folder.is_dir())
 }
 
+/// A process that keeps CPUs awake (`quintain spin`).
+pub(crate) struct Spinner {
+    child: Child,
+    cpus: Vec<u32>,
+}
+
+impl Spinner {
+    /// Keeps `cpus` awake: starts spinners, or checks that `running` ones are alive. Fails with their last output.
+    pub(crate) fn keep(running: &mut Option<Self>, cpus: &[u32], supervisor: &Supervisor) -> Result<(), String> {
+        let mut spinner = match running.take().filter(|spinner| spinner.cpus == cpus) {
+            Some(spinner) => spinner,
+            None => {
+                let words = ["quintain", "spin", "--cpus", &cpu_list::format(cpus)].map(str::to_owned);
+                let launch = Launch { cpus, ..Launch::new(&words, Path::new("/")) };
+                let mut child = supervisor.spawn(launch).map_err(|error| error.to_string())?;
+                // A spinner that cannot work ends at once. Later trials check again.
+                child.wait(Duration::from_millis(50));
+                Self { child, cpus: cpus.to_vec() }
+            }
+        };
+        if let Some(exit) = spinner.child.wait(Duration::ZERO) {
+            return Err(format!("{exit} {}", spinner.child.last_words()).trim().to_owned());
+        }
+        *running = Some(spinner);
+        Ok(())
+    }
+}
+
 /// Spinners on all CPUs in use, here or on the machines of a cluster.
 pub(crate) struct Spinners<'a> {
     bench: &'a Bench<'a>,
@@ -180,12 +198,9 @@ pub(crate) struct Spinners<'a> {
 impl<'a> Spinners<'a> {
     /// Starts spinners on all CPUs of active points. `None` without active points or with the machine's idle policy.
     pub(crate) fn start(bench: &'a Bench<'_>, ends: &[Option<String>]) -> Result<Option<Self>, LabError> {
-        let mut used = BTreeSet::new();
-        for (point, _) in bench.plan.points.iter().zip(ends).filter(|(_, end)| end.is_none()) {
-            if let Ok(share) = trial::share(point, bench.options) {
-                used.extend(share.subject.into_iter().chain(share.generator));
-            }
-        }
+        let active = bench.plan.points.iter().zip(ends).filter(|(_, end)| end.is_none());
+        let shares = active.flat_map(|(point, _)| trial::share(point, bench.options));
+        let used = shares.flat_map(|share| [share.subject, share.generator].concat()).collect::<BTreeSet<_>>();
         if bench.options.idle == IdlePolicy::Machine || used.is_empty() {
             return Ok(None);
         }
@@ -197,7 +212,7 @@ impl<'a> Spinners<'a> {
     fn check(&mut self) -> Result<(), LabError> {
         let Bench { options, supervisor, .. } = self.bench;
         let checked = match &options.cluster {
-            None => Spinner::keep(&mut self.here, &self.cpus, supervisor, &options.directory),
+            None => Spinner::keep(&mut self.here, &self.cpus, supervisor),
             Some(cluster) => cluster.spin(&self.cpus),
         };
         checked.map_err(|why| LabError::Spin(cpu_list::format(&self.cpus), why))

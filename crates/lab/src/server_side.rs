@@ -10,10 +10,9 @@ use study::generator_messages::{Announced, Span};
 use study::node_messages::{Serve, Standing, Stopped};
 use study::record::{Failure, FailureKind, Sample, SubjectUse};
 
-use crate::companion::{self, Companions};
 use crate::proxy::{self, Proxy};
 use crate::resource_sampler::{Reading, Sampler};
-use crate::start_server::{Companion, Ground, Server, Started};
+use crate::start_server::{Companion, Companions, Ground, Server, Started};
 use crate::trial_end_reason::{End, failed};
 use crate::{lab_clocks, network_counters, ports_and_readiness, proxy_tcp_byte_counts};
 
@@ -25,8 +24,6 @@ const NEAR: Duration = Duration::from_millis(20);
 const EXITING: Duration = Duration::from_millis(200);
 
 pub(crate) trait Side {
-    fn standing(&self) -> Standing;
-
     /// Handles that become readable when [`look`](Side::look) has something to do.
     fn handles(&self) -> Vec<BorrowedFd<'_>>;
 
@@ -67,7 +64,7 @@ pub(crate) struct Subject<'a> {
     samplers: Vec<Sampler>,
     readings: Readings,
     before: Option<study::record::NetworkCounters>,
-    standing: Standing,
+    pub(crate) standing: Standing,
     known: Stopped,
 }
 
@@ -91,23 +88,27 @@ impl<'a> Subject<'a> {
         // Unlike the main port, the second port is not retried, because few servers use it.
         let second_port = ports_and_readiness::free_port()
             .map_err(|error| failed(FailureKind::Start, format!("no second free port: {error}")))?;
-        let companions = companion::start(order, ground, &mut known.companions)?;
-        let server = start_server(order, ground, second_port, &companions.running, known)?;
+        let companions = Companions::start(order, ground, &mut known.companions)?;
+        let plan = &order.point.subject.process;
+        // A server behind a proxy gets connections only from its own machine.
+        let address = if order.point.proxies.is_empty() { order.address } else { IpAddr::V4(Ipv4Addr::LOCALHOST) };
+        let names = |name: &str| port_of(name, second_port, &companions.running);
+        let server = Server { names: &names, cpus: &order.cpus, address, ..Server::new(plan, ground) };
+        let server = server.start(&mut known.subject);
+        let inside = plan.container.as_ref().and_then(|container| container.publish);
+        known.warnings.extend(inside.filter(|_| known.subject.container.is_some()).map(|inside| {
+            let text = format!("published port: requests pass through the engine's port forwarding to port {inside} of the container, and the measurement includes it");
+            WarningKind::PublishedPort.says(text)
+        }));
+        let server = server?;
+        known.ready_ns = Some(server.ready_ns);
         let proxies = proxy::start(order, ground, (server.port, second_port), &mut known.proxies)?;
-        let mut subject = Self {
-            before: network_counters::read(Path::new(&format!("/proc/{}/net", server.pid))),
-            standing: Standing {
-                port: proxies.first().map_or(server.port, |proxy| proxy.started.port),
-                subject_port: server.port,
-                admin_port: proxies.first().and_then(|proxy| proxy.admin_port),
-            },
-            server,
-            proxies,
-            companions,
-            samplers: Vec::new(),
-            readings: Readings::default(),
-            known: Stopped::default(),
-        };
+        let before = network_counters::read(Path::new(&format!("/proc/{}/net", server.pid)));
+        let (first, subject_port) = (proxies.first(), server.port);
+        let port = first.map_or(subject_port, |proxy| proxy.started.port);
+        let standing = Standing { port, subject_port, admin_port: first.and_then(|proxy| proxy.admin_port) };
+        let (samplers, readings, stopped) = (Vec::new(), Readings::default(), Stopped::default());
+        let mut subject = Self { server, proxies, companions, samplers, readings, before, standing, known: stopped };
         let mut warnings = Vec::new();
         let samplers = subject.processes().zip(uses(known)).map(|(process, used)| process.sampler(used, &mut warnings));
         subject.samplers = samplers.collect();
@@ -125,10 +126,9 @@ impl<'a> Subject<'a> {
         if self.readings.due().is_none_or(|due| lab_clocks::now() < due) {
             return;
         }
-        if self.readings.begin.is_none() {
-            self.readings.begin = Some(self.snapshot());
-        } else {
-            self.take_end();
+        match self.readings.begin {
+            None => self.readings.begin = Some(self.snapshot()),
+            Some(_) => self.take_end(),
         }
     }
 
@@ -155,10 +155,6 @@ impl<'a> Subject<'a> {
 }
 
 impl Side for Subject<'_> {
-    fn standing(&self) -> Standing {
-        self.standing
-    }
-
     fn handles(&self) -> Vec<BorrowedFd<'_>> {
         self.processes().map(|process| process.child.pidfd()).collect()
     }
@@ -178,7 +174,7 @@ impl Side for Subject<'_> {
         self.take_due();
         let Readings { begin, end, .. } = &self.readings;
         let (began, ended) = (begin.is_some(), end.is_some());
-        let used = self.samplers.first().and_then(Sampler::latest);
+        let used = self.samplers.first().and_then(|sampler| sampler.samples.last().copied());
         Ok(Seen { began, ended, exited: readable.contains(&true), used })
     }
 
@@ -218,29 +214,6 @@ impl Side for Subject<'_> {
         }
         Ok(known)
     }
-}
-
-fn start_server(
-    order: &Serve,
-    ground: Ground<'_>,
-    second_port: u16,
-    companions: &[Companion],
-    known: &mut Stopped,
-) -> Result<Started, End> {
-    let plan = &order.point.subject.process;
-    // A server behind a proxy gets connections only from its own machine.
-    let address = if order.point.proxies.is_empty() { order.address } else { IpAddr::V4(Ipv4Addr::LOCALHOST) };
-    let names = |name: &str| port_of(name, second_port, companions);
-    let server = Server { names: &names, cpus: &order.cpus, address, ..Server::new(plan, ground) };
-    let started = server.start(&mut known.subject);
-    let inside = plan.container.as_ref().and_then(|container| container.publish);
-    known.warnings.extend(inside.filter(|_| known.subject.container.is_some()).map(|inside| {
-        let text = format!("published port: requests pass through the engine's port forwarding to port {inside} of the container, and the measurement includes it");
-        WarningKind::PublishedPort.says(text)
-    }));
-    let started = started?;
-    known.ready_ns = Some(started.ready_ns);
-    Ok(started)
 }
 
 /// Port for a placeholder `{NAME_port}` in a command: the server's second port or a companion's; `None` if unknown.

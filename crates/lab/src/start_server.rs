@@ -1,12 +1,14 @@
-//! Starts a server or a companion, and retries if its port was taken.
+//! Starts servers and their companions, and retries if a port was taken. Companions are processes that a server needs.
+//! They start before it, and stop after it or run on for later trials.
 
 use std::cell::RefCell;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use study::node_messages::Serve;
 use study::plan::{CompanionPlan, ProcessPlan};
-use study::record::{Failure, FailureKind, SubjectUse};
+use study::record::{ContainerUse, Failure, FailureKind, ProxyUse, SubjectUse};
 use study::{Warning, WarningKind, shell_words};
 
 use crate::container::Images;
@@ -44,6 +46,56 @@ pub(crate) struct Companion {
 impl Drop for Companion {
     fn drop(&mut self) {
         self.started.child.stop(self.started.stop_timeout);
+    }
+}
+
+/// Companions of a trial, in the plan's order. Dropping this value returns reusable ones to [`Kept`].
+pub(crate) struct Companions<'a> {
+    pub(crate) running: Vec<Companion>,
+    kept: &'a Kept,
+}
+
+impl<'a> Companions<'a> {
+    /// Ends kept companions that the trial does not need, then starts the missing ones. Fills `known` even on failure.
+    pub(crate) fn start(order: &Serve, ground: Ground<'a>, known: &mut Vec<ProxyUse>) -> Result<Self, End> {
+        let plans = &order.point.companions;
+        *known = vec![ProxyUse::default(); plans.len()];
+        let mut left = order.companion_cpus.as_slice();
+        for (plan, used) in plans.iter().zip(&mut *known) {
+            let (own, rest) = left.split_at((plan.cpus as usize).min(left.len()));
+            left = rest;
+            used.name.clone_from(&plan.name);
+            used.used.cpus = own.to_vec();
+        }
+        let mut running = ground.kept.companions.take();
+        running.retain_mut(|kept| {
+            let is_same = |(plan, used): (&_, &ProxyUse)| kept.plan == *plan && kept.used.cpus == used.used.cpus;
+            plans.iter().zip(&*known).any(is_same) && kept.started.child.wait(Duration::ZERO).is_none()
+        });
+        let mut companions = Self { running, kept: ground.kept };
+        for (nth, (plan, used)) in plans.iter().zip(known).enumerate() {
+            let companion = match companions.running.iter().position(|kept| kept.plan == *plan) {
+                Some(at) => companions.running.remove(at),
+                None => {
+                    let (who, cpus) = (format!("companion `{}`: ", plan.name), used.used.cpus.clone());
+                    let (cpus, kind, who) = (&cpus, FailureKind::Companion, &who);
+                    let server = Server { cpus, kind, who, ..Server::new(&plan.process, ground) };
+                    let started = server.start(&mut used.used)?;
+                    used.ready_ns = Some(started.ready_ns);
+                    Companion { plan: plan.clone(), started, used: used.used.clone() }
+                }
+            };
+            used.used = companion.used.clone();
+            companions.running.insert(nth, companion);
+        }
+        Ok(companions)
+    }
+}
+
+impl Drop for Companions<'_> {
+    fn drop(&mut self) {
+        self.running.retain(|companion| !companion.plan.fresh);
+        self.kept.companions.borrow_mut().append(&mut self.running);
     }
 }
 
@@ -102,16 +154,8 @@ impl Started {
 impl<'a> Server<'a> {
     /// Describes a server on any CPU whose only placeholders are its port and address.
     pub(crate) fn new(plan: &'a ProcessPlan, ground: Ground<'a>) -> Self {
-        Self {
-            ground,
-            plan,
-            names: &|_| None,
-            prepare: &|_| Ok(()),
-            cpus: &[],
-            address: IpAddr::V4(Ipv4Addr::LOCALHOST),
-            kind: FailureKind::Start,
-            who: "",
-        }
+        let (address, kind) = (IpAddr::V4(Ipv4Addr::LOCALHOST), FailureKind::Start);
+        Self { ground, plan, names: &|_| None, prepare: &|_| Ok(()), cpus: &[], address, kind, who: "" }
     }
 
     /// Starts the process and waits for its port. Fills `used` even on failure.
@@ -120,7 +164,13 @@ impl<'a> Server<'a> {
         let directory = self.ground.directory.join(plan.directory.as_deref().unwrap_or(""));
         let start_failed = |text: String| failed(self.kind, format!("{}{text}", self.who));
         let cannot_run = |text: String| failed(FailureKind::Unrunnable, format!("{}{text}", self.who));
-        let image = kept.images.of(plan.container.as_ref(), supervisor, used).map_err(cannot_run)?;
+        let find = |plan| kept.images.find(plan, supervisor).map(|image| (plan, image));
+        let image = plan.container.as_ref().map(find).transpose().map_err(cannot_run)?;
+        used.container = image.as_ref().map(|(plan, image)| {
+            let (engine, image_id) = (image.engine.clone(), image.id.clone());
+            let (image, published) = (plan.image.clone(), plan.publish);
+            Box::new(ContainerUse { engine, image, image_id, published, cgroup: None })
+        });
         let templates = shell_words::arguments(&plan.command).map_err(|mistake| start_failed(mistake.to_string()))?;
         let stop_timeout = Duration::from_nanos(plan.stop_timeout_ns);
         let mut tries = 1;
@@ -130,9 +180,7 @@ impl<'a> Server<'a> {
                     return Err(start_failed(format!("port {port} is in use by another process")));
                 }
                 Some(port) => port,
-                None => {
-                    ports_and_readiness::free_port().map_err(|error| start_failed(format!("no free port: {error}")))?
-                }
+                None => ports_and_readiness::free_port().map_err(|why| start_failed(format!("no free port: {why}")))?,
             };
             let address = SocketAddr::new(self.address, port);
             let fill = |text: &str| self.fill(text, port);
@@ -170,8 +218,7 @@ impl<'a> Server<'a> {
                 FailureKind::Start => failed(FailureKind::NotReady, text),
                 _ => start_failed(text),
             };
-            let elsewhere =
-                || elsewhere(&process_sockets::listening_addresses(Path::new("/proc"), &child.family()), address);
+            let hint = || elsewhere(&process_sockets::listening_addresses("/proc".as_ref(), &child.family()), address);
             let mut end = match reason {
                 NotReady::Interrupted => return Err(End::Interrupted),
                 NotReady::Exited(exit) => {
@@ -188,11 +235,9 @@ impl<'a> Server<'a> {
                 }
                 NotReady::Foreign => not_ready(format!(
                     "{address} is held by another process; the server did not listen within {timeout:?}{}",
-                    elsewhere()
+                    hint()
                 )),
-                NotReady::TimedOut => {
-                    not_ready(format!("nothing listened on {address} within {timeout:?}{}", elsewhere()))
-                }
+                NotReady::TimedOut => not_ready(format!("nothing listened on {address} within {timeout:?}{}", hint())),
             };
             // The first process of a container ignores SIGTERM unless it has a handler.
             child.contained = first_inside();

@@ -36,13 +36,10 @@ impl Counts {
         let schedstat = fs::read_to_string(thread.join("schedstat")).unwrap_or_default();
         // Source: Documentation/scheduler/sched-stats.rst of Linux, "/proc/<pid>/schedstat".
         let mut times = schedstat.split_ascii_whitespace().map_while(|word| word.parse().ok());
-        let counts = Self {
-            voluntary: number(&status, "voluntary_ctxt_switches")?,
-            involuntary: number(&status, "nonvoluntary_ctxt_switches")?,
-            run_ns: times.next().unwrap_or(0),
-            wait_ns: times.next().unwrap_or(0),
-        };
-        Some((counts, is_ready))
+        let (run_ns, wait_ns) = (times.next().unwrap_or(0), times.next().unwrap_or(0));
+        let voluntary = number(&status, "voluntary_ctxt_switches")?;
+        let involuntary = number(&status, "nonvoluntary_ctxt_switches")?;
+        Some((Self { voluntary, involuntary, run_ns, wait_ns }, is_ready))
     }
 }
 

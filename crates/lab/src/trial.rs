@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
 
-use study::generator_messages::Heard;
-use study::node_messages::Serve;
+use study::generator_messages::{Heard, Told};
+use study::node_messages::{Serve, Standing};
 use study::plan::{Plan, Point};
 use study::record::{
     Agent, FailureKind, IdlePolicy, Measurement, Outcome, Probe, RECORD_VERSION, Record, Step, SubjectUse,
@@ -14,7 +14,7 @@ use study::record::{
 use crate::cluster::Cluster;
 use crate::divide_cpus::{self, Share};
 use crate::generator_process::{self, Generator};
-use crate::load_side::{self, Event, Load};
+use crate::load_side::{self, Load};
 use crate::options_and_hooks::{LabError, Live, Options, Phase, Progress};
 use crate::perf_sampling::Perf;
 use crate::process_start_and_stop::{Supervisor, wait_readable};
@@ -79,19 +79,11 @@ impl Trial<'_> {
             progress(&Progress { phase, point, block, order, step, trials_done, live: live.cloned() });
         };
         let begun = lab_clocks::now();
-        let mut record = Record {
-            version: RECORD_VERSION,
-            point,
-            factors: self.point().factors.clone(),
-            block,
-            order,
-            seed: self.bench.plan.trial_seed(block),
-            step,
-            started: lab_clocks::rfc3339(),
-            idle: self.bench.options.idle,
-            subject: SubjectUse { revision: self.revision.clone(), ..SubjectUse::default() },
-            ..Record::default()
-        };
+        let (version, factors, started) = (RECORD_VERSION, self.point().factors.clone(), lab_clocks::rfc3339());
+        let (seed, idle) = (self.bench.plan.trial_seed(block), self.bench.options.idle);
+        let mut record =
+            Record { version, point, factors, block, order, seed, step, started, idle, ..Record::default() };
+        record.subject.revision.clone_from(&self.revision);
         record.outcome = match self.measure(&mut record, &mut say) {
             Ok(measurement) => Outcome::Measured(measurement),
             Err(End::Failed(failure)) => Outcome::Failed(failure),
@@ -116,15 +108,14 @@ impl Trial<'_> {
     fn probe(&self, record: &Record) -> Result<Vec<Probe>, End> {
         match self.cluster() {
             None => Ok((self.bench.options.probe)(&record.subject.cpus, &record.generator_cpus)),
-            Some(cluster) => cluster.probe(&record.subject.cpus, self.bench.interrupted),
+            Some(cluster) => cluster.probe(&record.subject.cpus),
         }
     }
 
     fn measure(&self, record: &mut Record, say: Say<'_>) -> Result<Measurement, End> {
         say(Phase::Start, None);
         let Bench { options, supervisor, kept, interrupted, .. } = self.bench;
-        let share = share(self.point(), options);
-        let mut share = share.map_err(|text| failed(FailureKind::Start, text))?;
+        let mut share = share(self.point(), options).map_err(|text| failed(FailureKind::Start, text))?;
         let mut proxy_cpus = share.subject.split_off((self.point().subject.cpus as usize).min(share.subject.len()));
         let companion_cpus = proxy_cpus.split_off((self.point().proxy_cpus as usize).min(proxy_cpus.len()));
         record.subject.cpus.clone_from(&share.subject);
@@ -136,15 +127,15 @@ impl Trial<'_> {
         let serve =
             Serve { point: self.point().clone(), address, cpus: share.subject.clone(), proxy_cpus, companion_cpus };
         let ground = Ground { supervisor, kept, directory: &options.directory, interrupted };
-        let started: Result<Box<dyn Side + '_>, _> = match self.cluster() {
+        let started: Result<(Standing, Box<dyn Side + '_>), _> = match self.cluster() {
             None => Subject::start(&serve, ground).map(|subject| {
                 self.perf.iter().for_each(|perf| perf.begin(&subject.server.child.servers()));
-                Box::new(subject) as _
+                (subject.standing, Box::new(subject) as _)
             }),
-            Some(cluster) => cluster.serve(&serve, interrupted).map(|server| Box::new(server) as _),
+            Some(cluster) => cluster.serve(&serve).map(|server| (server.standing, Box::new(server) as _)),
         };
         let (result, side) = match started {
-            Ok(mut side) => (self.load(record, &share, address, &mut *side, say), Ok(side)),
+            Ok((ports, mut side)) => (self.load(record, &share, address, ports, &mut *side, say), Ok(side)),
             Err((end, known)) => (Err(end), Err(known)),
         };
         if matches!(result, Err(End::Interrupted | End::Lost(_))) {
@@ -177,12 +168,13 @@ impl Trial<'_> {
         record: &Record,
         share: &Share,
         host: IpAddr,
+        ports: Standing,
         side: &mut dyn Side,
         say: Say<'_>,
     ) -> Result<(Measurement, Vec<Agent>), End> {
         let Bench { options, supervisor, interrupted, .. } = self.bench;
         let plan = self.point().load.at(self.step);
-        let target = load_target_and_files::target(&plan, host, side.standing(), &options.directory);
+        let target = load_target_and_files::target(&plan, host, ports, &options.directory);
         let target = target.map_err(|text| failed(FailureKind::Generator, text))?;
         let spec = generator_process::load_spec(&plan, target, share, record.seed);
         let mut load = match self.cluster() {
@@ -192,12 +184,13 @@ impl Trial<'_> {
                 let generator = generator.map_err(|error| failed(FailureKind::Generator, cannot_start(error)))?;
                 Load::new(vec![(Box::new(generator), None)], Duration::ZERO)
             }
-            Some(cluster) => cluster.generators.load(plan.threads, &spec, interrupted)?,
+            Some(cluster) => cluster.generators.load(plan.threads, &spec)?,
         };
         say(Phase::Warmup, None);
         let patience = generator_process::patience(&spec, self.bench.margin);
-        let deadline = lab_clocks::now() + patience;
-        let mut watch = Watch::new(Duration::from_nanos(spec.timeout_ns));
+        let (begun, timeout) = (lab_clocks::now(), Duration::from_nanos(spec.timeout_ns));
+        let mut watch = Watch { live: None, heard: begun, changed: begun, timeout };
+        let deadline = begun + patience;
         let mut seen = Seen::default();
         let result = loop {
             if interrupted() {
@@ -213,25 +206,25 @@ impl Trial<'_> {
             let count = of_load.len();
             let readable = wait_readable(&[of_load, of_side].concat(), timeout);
             let (of_load, of_side) = readable.split_at(count);
-            let heard =
-                handle_server_events(side, of_side, &mut seen, &mut load, say).and_then(|()| load.hear(of_load));
+            let told = handle_server_events(side, of_side, &mut seen, &mut load, say).and_then(|()| load.hear(of_load));
             let mut take = |event| {
                 match event {
-                    Event::Progress(live) => {
+                    Told::Progress(live) => {
                         let live = Live { load: live, server: seen.used };
                         say(if seen.began { Phase::Measure } else { Phase::Warmup }, Some(&live));
                         watch.see(live.load);
                     }
-                    Event::Announced(moments) => side.announce(moments)?,
-                    Event::Measured(span) => {
+                    Told::Announced(moments) => side.announce(moments)?,
+                    Told::Measured(span) => {
                         side.measured(span)?;
                         self.perf.iter().for_each(|perf| perf.measured(span));
                     }
+                    _ => {}
                 }
                 // The start or end of measuring may already have passed when it is announced.
                 handle_server_events(side, &[], &mut seen, &mut load, say)
             };
-            if let Err(end) = heard.and_then(|events| events.into_iter().try_for_each(&mut take)) {
+            if let Err(end) = told.and_then(|events| events.into_iter().try_for_each(&mut take)) {
                 break Err(end);
             }
             if seen.exited {
@@ -275,19 +268,17 @@ fn handle_server_events(
 fn settle_others(record: &mut Record) {
     let cpu_ns = |used: &SubjectUse| used.user_ns.saturating_add(used.system_ns);
     let unknown = record.cpus_shared || record.idle == IdlePolicy::Spin;
+    let settle = |used: &mut SubjectUse, beside_ns: u64| {
+        used.others_ns = used.others_ns.filter(|_| !unknown).map(|ns| ns.saturating_sub(beside_ns));
+    };
     let shared = record.proxies.iter().filter(|proxy| proxy.shares_cpus).map(|proxy| cpu_ns(&proxy.used));
     let shared_ns = shared.fold(0, u64::saturating_add);
-    let subject_ns = cpu_ns(&record.subject);
+    let all_ns = shared_ns.saturating_add(cpu_ns(&record.subject));
     for proxy in &mut record.proxies {
-        let beside_ns = if proxy.shares_cpus {
-            shared_ns.saturating_sub(cpu_ns(&proxy.used)).saturating_add(subject_ns)
-        } else {
-            0
-        };
-        proxy.used.others_ns = proxy.used.others_ns.filter(|_| !unknown).map(|ns| ns.saturating_sub(beside_ns));
+        let beside_ns = if proxy.shares_cpus { all_ns.saturating_sub(cpu_ns(&proxy.used)) } else { 0 };
+        settle(&mut proxy.used, beside_ns);
     }
-    let others_ns = &mut record.subject.others_ns;
-    *others_ns = others_ns.filter(|_| !unknown).map(|ns| ns.saturating_sub(shared_ns));
+    settle(&mut record.subject, shared_ns);
 }
 
 /// Watcher for responses, which tells a hanging server from a hanging generator.
@@ -300,10 +291,6 @@ struct Watch {
 }
 
 impl Watch {
-    fn new(timeout: Duration) -> Self {
-        Self { live: None, heard: lab_clocks::now(), changed: lab_clocks::now(), timeout }
-    }
-
     fn see(&mut self, live: study::generator_messages::Progress) {
         self.heard = lab_clocks::now();
         if self.live.as_ref().is_none_or(|before| before.requests != live.requests) {
@@ -354,19 +341,17 @@ fn answered(measurement: Measurement, subject: &SubjectUse) -> Result<Measuremen
 /// Explains a trial without valid responses. `stalled` is the share of time in which the generator did not run,
 /// `starved` the share in which the server waited for a CPU. `is_silent` means that all errors were timeouts.
 fn blame(stalled: f64, starved: f64, is_silent: bool) -> (FailureKind, String) {
-    let percent = |share: f64| format!("{:.0} %", share * 100.0);
-    match is_silent {
+    let (kind, text, share) = match is_silent {
         _ if stalled > EXCUSE => {
-            let why = format!("no valid response, but the generator did not run {} of the time", percent(stalled));
-            (FailureKind::Generator, why)
+            (FailureKind::Generator, "no valid response, but the generator did not run", Some(stalled))
         }
         true if starved > EXCUSE => {
-            let why = format!("no response, but the server waited for its CPU {} of the time", percent(starved));
-            (FailureKind::Starved, why)
+            (FailureKind::Starved, "no response, but the server waited for its CPU", Some(starved))
         }
-        true => (FailureKind::Hung, "no response during the measurement".to_owned()),
-        false => (FailureKind::Answers, "no valid response during the measurement".to_owned()),
-    }
+        true => (FailureKind::Hung, "no response during the measurement", None),
+        false => (FailureKind::Answers, "no valid response during the measurement", None),
+    };
+    (kind, share.map_or(text.to_owned(), |share| format!("{text} {:.0} % of the time", share * 100.0)))
 }
 
 /// Divides the CPUs of a design point; the server's come first, then the proxies'. Nodes have their own CPUs.
@@ -401,7 +386,8 @@ mod tests {
     #[test]
     fn silent_generator_is_not_a_hung_server() {
         let overdue = |silent: Duration, quiet: Duration| {
-            let mut watch = Watch::new(Duration::from_secs(1));
+            let (begun, timeout) = (lab_clocks::now(), Duration::from_secs(1));
+            let mut watch = Watch { live: None, heard: begun, changed: begun, timeout };
             watch.see(study::generator_messages::Progress::default());
             let before = |time: Duration| lab_clocks::now().checked_sub(time).unwrap();
             (watch.changed, watch.heard) = (before(silent), before(quiet));

@@ -5,23 +5,16 @@ use study::record::{Failure, FailureKind};
 /// Prefix of the line in which a build or server reports that this machine cannot run it.
 const UNRUNNABLE: &str = "cannot run here:";
 
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum End {
+    #[error("{}", .0.message)]
     Failed(Failure),
     /// The lab was interrupted, so there is no record.
+    #[error("interrupted")]
     Interrupted,
     /// A machine of the cluster was lost, for this reason. There is no record, and no trial follows.
+    #[error("{0}")]
     Lost(String),
-}
-
-impl End {
-    pub(crate) fn text(self) -> String {
-        match self {
-            End::Failed(failure) => failure.message,
-            End::Interrupted => "interrupted".to_owned(),
-            End::Lost(text) => text,
-        }
-    }
 }
 
 pub(crate) fn failed(kind: FailureKind, message: impl Into<String>) -> End {
@@ -34,8 +27,7 @@ pub(crate) fn saying(text: &str) -> String {
 }
 
 pub(crate) fn unrunnable(last_words: &str) -> Option<String> {
-    let reason = last_words.lines().find_map(|line| line.trim_start().strip_prefix(UNRUNNABLE))?;
-    Some(reason.trim().to_owned())
+    Some(last_words.lines().find_map(|line| line.trim_start().strip_prefix(UNRUNNABLE))?.trim().to_owned())
 }
 
 #[cfg(test)]

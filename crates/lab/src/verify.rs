@@ -26,7 +26,7 @@ use study::plan::{Plan, Point, SubjectPlan, VerifyPlan};
 use study::record::{Build, BuildOutcome};
 use study::verification::{CaseOutcome, CaseResult, Miss, Suite, Verification};
 
-use crate::builds_shared_by_points::Builds;
+use crate::build_servers::Builds;
 use crate::lab_clocks;
 use crate::options_and_hooks::Options;
 use crate::process_start_and_stop::Supervisor;

@@ -36,8 +36,7 @@ pub fn run(input: impl Read) -> io::Result<()> {
 
 fn read(input: impl Read, left: &mut BTreeSet<String>) -> io::Result<()> {
     for line in BufReader::new(input).lines() {
-        let line = line?;
-        match line.split_at_checked(1) {
+        match line?.split_at_checked(1) {
             Some(("+", what)) => _ = left.insert(what.to_owned()),
             Some(("-", what)) => _ = left.remove(what),
             _ => {}

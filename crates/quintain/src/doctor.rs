@@ -23,7 +23,7 @@ fn of_cluster(wants_json: bool, args: &ClusterArgs) -> Done {
     signals::watch_interrupts()?;
     let Some(cluster) = start_cluster::start(args, None)? else { return Ok(Exit::Fine) };
     let nodes = cluster.nodes();
-    let together = cluster.examine(&signals::is_interrupted).map_err(|why| Problem::text(Exit::Machine, why))?;
+    let together = cluster.examine().map_err(|why| Problem::text(Exit::Machine, why))?;
     let of_node = |node: &Node| format!("{} ({})  {}\n", node.name, node.role.word(), text(&node.host, &node.doctor));
     let json = serde_json::json!({ "nodes": nodes, "findings": together });
     output::json_or(wants_json, &json, || {

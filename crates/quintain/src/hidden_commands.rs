@@ -81,8 +81,7 @@ pub(crate) fn node(args: &NodeArgs) -> Done {
         boot_id: lab::cluster::boot_id(),
         host,
     };
-    let options = lab::cluster::order_execution::Options { exe, directory, probe: lab::cpu_probe::run };
-    lab::cluster::order_execution::serve(lab, &options, hello).map_err(machine)?;
+    lab::cluster::order_execution::serve(lab, &exe, &directory, hello).map_err(machine)?;
     Ok(Exit::Fine)
 }
 

@@ -84,13 +84,11 @@ pub(crate) fn load(args: LoadArgs) -> Done {
             let measured = load::run(&spec, &mut progress, &signals::INTERRUPTED);
             measured.map(|measurement| (measurement, Vec::new())).map_err(|error| problem(&error, &spec.target))
         }
-        Some(generators) => {
-            generators.run(&spec, &mut progress, &signals::is_interrupted).map_err(|failure| match failure {
-                None => Problem::text(Exit::Interrupted, "interrupted"),
-                Some(Failure { kind: FailureKind::Node, message }) => Problem::text(Exit::Machine, message),
-                Some(Failure { message, .. }) => Problem::text(Exit::Subject, message),
-            })
-        }
+        Some(generators) => generators.run(&spec, &mut progress).map_err(|failure| match failure {
+            None => Problem::text(Exit::Interrupted, "interrupted"),
+            Some(Failure { kind: FailureKind::Node, message }) => Problem::text(Exit::Machine, message),
+            Some(Failure { message, .. }) => Problem::text(Exit::Subject, message),
+        }),
     };
     line.clear();
     let (measurement, agents) = result?;

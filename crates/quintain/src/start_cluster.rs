@@ -53,7 +53,7 @@ fn reach<T>(directory: Option<&Path>, start: impl FnOnce(&Reach<'_>) -> Result<T
     let exe = exe()?;
     let build = build(&exe)?;
     let note = |text: &str| output::message(&format!("cluster: {text}"));
-    let interrupted = &signals::is_interrupted;
+    let interrupted = signals::is_interrupted;
     let reach = Reach { exe, directory, build, interrupted, note: &note, variable: &output::variable };
     start(&reach).map_err(|error| match &error {
         ClusterError::Interrupted => Problem::new(Exit::Interrupted, error),

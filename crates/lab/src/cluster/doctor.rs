@@ -109,8 +109,8 @@ fn interfaces(all: &[ExaminedNode]) -> Seen {
         let Some(interface) = &looked.node.interface else { return format!("{}: not found", looked.node.name) };
         let speed = interface.speed_mbit_per_s.map_or("speed unknown".to_owned(), |speed| format!("{speed} Mbit/s"));
         let mtu = interface.mtu_bytes.map_or("MTU unknown".to_owned(), |mtu| format!("MTU {mtu}"));
-        let queues = interface
-            .receive_queues
+        let queues = interface.receive_queues;
+        let queues = queues
             .map_or(String::new(), |count| format!(", {count} receive queue{}", if count == 1 { "" } else { "s" }));
         format!("{}: {}, {speed}, {mtu}{queues}", looked.node.name, interface.name)
     };

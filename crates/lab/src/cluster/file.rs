@@ -181,17 +181,10 @@ fn read(host: &Section<'_>) -> Option<HostPlan> {
     let (address, quintain, directory, ssh) = (text("address"), text("quintain"), text("directory"), text("ssh"));
     let cpus = host.given("cpus", host.text("cpus").and_then(|list| cpu_list::parse(&list).ok()));
     let launcher = host.given("launcher", host.choice("launcher", OWN_LAUNCHERS));
-    let name = name?;
-    Some(HostPlan {
-        address: address?.unwrap_or_else(|| name.clone()),
-        name,
-        role: role?,
-        cpus: cpus?,
-        quintain: quintain?,
-        directory: directory?,
-        ssh: ssh?,
-        launcher: launcher?,
-    })
+    let (name, role, cpus, launcher) = (name?, role?, cpus?, launcher?);
+    let (quintain, directory, ssh) = (quintain?, directory?, ssh?);
+    let address = address?.unwrap_or_else(|| name.clone());
+    Some(HostPlan { name, address, role, cpus, quintain, directory, ssh, launcher })
 }
 
 /// Parses the short form: roles with names, addresses or ranges (`10.0.0.12-14`); `local` is the lab's own machine.
@@ -212,7 +205,11 @@ pub fn short(text: &str, needed: &[Role]) -> Result<Hosts, Vec<String>> {
         match range(name) {
             None => wrong.push(format!("`{}` is not a host", name.escape_debug())),
             Some(names) => match role {
-                Some(role) => hosts.extend(names.into_iter().map(|name| plan(name, role))),
+                Some(role) => hosts.extend(names.into_iter().map(|name| {
+                    let launcher = (name == LOCAL).then_some(Launcher::Local);
+                    let address = if launcher.is_some() { "127.0.0.1".to_owned() } else { name.clone() };
+                    HostPlan { name, address, role, cpus: None, quintain: None, directory: None, ssh: None, launcher }
+                })),
                 None if word == name => {
                     wrong.push(format!("`{name}` has no role: write `subject={name}` or `load={name}`"))
                 }
@@ -240,20 +237,6 @@ pub fn short(text: &str, needed: &[Role]) -> Result<Hosts, Vec<String>> {
     Ok(Hosts { launcher: Launcher::Auto, start: None, within: WITHIN, deploy: false, hosts })
 }
 
-fn plan(name: String, role: Role) -> HostPlan {
-    let is_local = name == LOCAL;
-    HostPlan {
-        address: if is_local { "127.0.0.1".to_owned() } else { name.clone() },
-        name,
-        role,
-        cpus: None,
-        quintain: None,
-        directory: None,
-        ssh: None,
-        launcher: is_local.then_some(Launcher::Local),
-    }
-}
-
 /// Expands a range such as `10.0.0.12-14` and returns any other name as is; `None` if invalid.
 fn range(text: &str) -> Option<Vec<String>> {
     let run = || {
@@ -263,10 +246,7 @@ fn range(text: &str) -> Option<Vec<String>> {
         let (first, last) = (first.parse::<u8>().ok()?, last.parse::<u8>().ok()?);
         Some((first..=last).map(|number| format!("{network}.{number}")).collect::<Vec<_>>())
     };
-    match run() {
-        Some(all) => (!all.is_empty()).then_some(all),
-        None => is_name(text).then(|| vec![text.to_owned()]),
-    }
+    run().or_else(|| is_name(text).then(|| vec![text.to_owned()])).filter(|names| !names.is_empty())
 }
 
 fn mistakes(hosts: &[HostPlan], launcher: Launcher, needed: &[Role]) -> Vec<String> {

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::cluster::Reach;
 use crate::cluster::file::{HostPlan, Hosts};
-use crate::cluster::join::{Event, Joining, Listener, Pipes};
+use crate::cluster::join::{Event, Listener, Pipes};
 use crate::lab_clocks;
 use crate::process_start_and_stop::{Child, Exit, Launch, Supervisor, TICKET, capture};
 use crate::trial_end_reason::saying;
@@ -42,7 +42,6 @@ const ENDING: Duration = Duration::from_secs(4);
 
 pub(super) struct Gang {
     process: Child,
-    program: String,
     /// Directory for files that mpirun leaves behind when it is killed.
     _scratch: TempDir,
 }
@@ -75,7 +74,8 @@ fn version(said: &str) -> Option<&str> {
     said.lines().next()?.split_once("(Open MPI) ").map(|(_, version)| version.trim())
 }
 
-/// Starts the nodes and waits until each has joined or can no longer join. Fails with a one-line message.
+/// Starts the nodes of at least one machine and waits until each has joined or can no longer join. Returns the channel
+/// of each node, or why it did not join. Fails with a one-line message.
 pub(super) fn start(
     hosts: &Hosts,
     machines: &[(&HostPlan, IpAddr)],
@@ -84,10 +84,10 @@ pub(super) fn start(
     reach: &Reach<'_>,
     supervisor: &Supervisor,
 ) -> Result<(Gang, Vec<Result<Pipes, String>>), String> {
-    let Some((_, first)) = machines.first() else { return Err("there are no machines to start nodes on".to_owned()) };
-    let address = towards(*first).map_err(|error| format!("no way to {first}: {error}"))?;
-    let listener = Listener::bind(SocketAddr::new(address, 0));
-    let listener = listener.map_err(|error| format!("cannot listen on {address}: {error}"))?;
+    let (_, first) = machines[0];
+    let address = towards(first).map_err(|error| format!("no way to {first}: {error}"))?;
+    let listener =
+        Listener::bind(SocketAddr::new(address, 0)).map_err(|why| format!("cannot listen on {address}: {why}"))?;
     let mut environment = BTreeMap::from([(TICKET.to_owned(), listener.ticket.clone())]);
     let join = ["--join", &listener.address.to_string(), "--lab", &listener.fingerprint].map(str::to_owned);
     let nodes = programs.iter().map(|program| [&program[..], &join].concat()).collect::<Vec<_>>();
@@ -99,64 +99,51 @@ pub(super) fn start(
         Some(template) => filled(template, &nodes[0], machines),
         None => {
             mpirun()?;
-            environment.extend(settings(reach));
+            let root = if rustix::process::geteuid().is_root() { AS_ROOT } else { &[] };
+            let unset = SETTINGS.iter().chain(root).filter(|(name, _)| (reach.variable)(name).is_none());
+            environment.extend(unset.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
             contexts(machines, &nodes)
         }
     };
-    let scratch = supervisor.scratch();
-    let scratch = scratch.map_err(|error| format!("cannot make a directory for `{}`: {error}", command[0]))?;
+    let scratch = supervisor.scratch().map_err(|why| format!("cannot make a directory for `{}`: {why}", command[0]))?;
     environment.insert("TMPDIR".to_owned(), scratch.path().display().to_string());
     let expected = machines.iter().map(|(_, address)| Some(*address)).collect();
     let left = deadline.saturating_duration_since(lab_clocks::now());
     let joining = listener.accept(expected, left).map_err(|error| format!("cannot wait for nodes: {error}"))?;
     let launch = Launch { environment: &environment, ..Launch::new(&command, Path::new("/")) };
     let process = supervisor.spawn(launch).map_err(|error| format!("cannot start `{}`: {error}", command[0]))?;
-    let mut gang = Gang { process, program: command[0].clone(), _scratch: scratch };
-    let joined = gang.join(&joining, machines.len(), reach)?;
-    Ok((gang, joined))
+    let mut gang = Gang { process, _scratch: scratch };
+    let mut pipes = machines.iter().map(|_| None).collect::<Vec<_>>();
+    loop {
+        match joining.next(Duration::from_millis(50)) {
+            Some(Event::Joined(rank, _, joined)) => pipes[rank as usize] = Some(joined),
+            Some(Event::Twice(rank, from)) => {
+                return Err(format!(
+                    "two nodes claim rank {rank}, one of them from {from}: one of them does not belong to this run"
+                ));
+            }
+            Some(Event::Refused(from, why)) => (reach.note)(&format!("refused a connection from {from}: {why}")),
+            Some(Event::Over(refused)) => {
+                if refused > 0 {
+                    (reach.note)(&format!("connections refused while nodes joined: {refused}"));
+                }
+                let late = || "no node came from there in time".to_owned();
+                return Ok((gang, pipes.into_iter().map(|pipes| pipes.ok_or_else(late)).collect()));
+            }
+            None if (reach.interrupted)() => return Err("interrupted".to_owned()),
+            // A command that only submits a job may succeed before the nodes join.
+            None => match gang.process.wait(Duration::ZERO) {
+                None | Some(Exit::Code(0)) => {}
+                Some(exit) => {
+                    let (program, words) = (&command[0], gang.words());
+                    return Err(format!("`{program}` ended before all nodes had joined ({exit}){words}"));
+                }
+            },
+        }
+    }
 }
 
 impl Gang {
-    fn join(
-        &mut self,
-        joining: &Joining,
-        count: usize,
-        reach: &Reach<'_>,
-    ) -> Result<Vec<Result<Pipes, String>>, String> {
-        let mut pipes = (0..count).map(|_| None).collect::<Vec<_>>();
-        loop {
-            match joining.next(Duration::from_millis(50)) {
-                Some(Event::Joined(rank, _, joined)) => {
-                    if let Some(place) = pipes.get_mut(rank as usize) {
-                        *place = Some(joined);
-                    }
-                }
-                Some(Event::Twice(rank, from)) => {
-                    return Err(format!(
-                        "two nodes claim rank {rank}, one of them from {from}: one of them does not belong to this run"
-                    ));
-                }
-                Some(Event::Refused(from, why)) => (reach.note)(&format!("refused a connection from {from}: {why}")),
-                Some(Event::Over(refused)) => {
-                    if refused > 0 {
-                        (reach.note)(&format!("connections refused while nodes joined: {refused}"));
-                    }
-                    let late = || "no node came from there in time".to_owned();
-                    return Ok(pipes.into_iter().map(|pipes| pipes.ok_or_else(late)).collect());
-                }
-                None if (reach.interrupted)() => return Err("interrupted".to_owned()),
-                // A command that only submits a job may succeed before the nodes join.
-                None => match self.process.wait(Duration::ZERO) {
-                    None | Some(Exit::Code(0)) => {}
-                    Some(exit) => {
-                        let (program, words) = (&self.program, self.words());
-                        return Err(format!("`{program}` ended before all nodes had joined ({exit}){words}"));
-                    }
-                },
-            }
-        }
-    }
-
     fn words(&self) -> String {
         let text = self.process.last_words();
         let is_rule = |line: &str| line.trim().is_empty() || line.chars().all(|c| c == '-');
@@ -199,12 +186,6 @@ fn filled(template: &[String], node: &[String], machines: &[(&HostPlan, IpAddr)]
         }
     };
     template.iter().flat_map(fill).collect()
-}
-
-fn settings(reach: &Reach<'_>) -> impl Iterator<Item = (String, String)> {
-    let root = if rustix::process::geteuid().is_root() { AS_ROOT } else { &[] };
-    let unset = |(name, _): &&(&str, &str)| (reach.variable)(name).is_none();
-    SETTINGS.iter().chain(root).filter(unset).map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
 }
 
 /// Returns the rank of this process from variables of Open MPI, PMIx (PRRTE), Slurm or Kubernetes; `None` without any.

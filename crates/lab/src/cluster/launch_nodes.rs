@@ -4,14 +4,12 @@ use std::fs::File;
 use std::net::{IpAddr, ToSocketAddrs};
 use std::path::Path;
 use std::sync::mpsc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use study::node_messages::{BEAT, Hello, Order, PROTOCOL, Said};
-use study::record::Role;
 use study::shell_words;
 
 use crate::cluster::file::{HostPlan, Hosts, Launcher};
-use crate::cluster::join::Pipes;
 use crate::cluster::launch_by_mpirun::{self, Gang};
 use crate::cluster::node_channel::Link;
 use crate::cluster::{ClusterError, Member, Reach};
@@ -25,19 +23,37 @@ const DEPLOY: Duration = Duration::from_secs(120);
 const DEPLOYED: &str = ".cache/quintain";
 
 /// The started nodes, the command that started them, if any, and a sender that keeps the beats going until dropped.
-type Started = (Vec<(Role, Member)>, Option<Gang>, mpsc::Sender<()>);
+type Started = (Vec<Member>, Option<Gang>, mpsc::Sender<()>);
 
 pub(super) fn all(hosts: &Hosts, reach: &Reach<'_>, supervisor: &Supervisor) -> Result<Started, ClusterError> {
     let deadline = lab_clocks::now() + hosts.within;
     let addresses = hosts.hosts.iter().map(|host| address(&host.address)).collect::<Vec<_>>();
-    let (gang, mut joined) = together(hosts, &addresses, deadline, reach, supervisor)?;
-    let mut joined = joined.drain(..);
+    let is_one = |host: &HostPlan| matches!(launcher(hosts, host), Launcher::Mpirun | Launcher::Start);
+    let mine = hosts.hosts.iter().zip(&addresses).filter(|(host, _)| is_one(host)).collect::<Vec<_>>();
+    // The command starts all nodes or none, so every machine needs an address.
+    let wrong = mine.iter().filter_map(|(host, address)| Some(format!("{}: {}", label(host), address.as_ref().err()?)));
+    let wrong = wrong.collect::<Vec<_>>();
+    if !wrong.is_empty() {
+        return Err(ClusterError::Machines(wrong));
+    }
+    let machines = mine.iter().filter_map(|(host, address)| Some((*host, *address.as_ref().ok()?))).collect::<Vec<_>>();
+    let programs = mine.iter().map(|(host, _)| node(hosts, host, reach)).collect::<Vec<_>>();
+    let (gang, joined) = match machines[..] {
+        [] => (None, Vec::new()),
+        _ => match launch_by_mpirun::start(hosts, &machines, &programs, deadline, reach, supervisor) {
+            Ok((gang, joined)) => (Some(gang), joined),
+            Err(_) if (reach.interrupted)() => return Err(ClusterError::Interrupted),
+            Err(text) => return Err(ClusterError::Machines(vec![text])),
+        },
+    };
+    let mut joined = joined.into_iter();
     let started = hosts.hosts.iter().zip(addresses).map(|(host, address)| {
         let address = address?;
         let link = match launcher(hosts, host) {
             Launcher::Mpirun | Launcher::Start => {
                 let pipes = joined.next().unwrap_or_else(|| Err("it was not started".to_owned()))?;
-                Link::new(label(host), pipes.output, pipes.input, None).map_err(|error| error.to_string())
+                Link::new(label(host), pipes.output, pipes.input, None, reach.interrupted)
+                    .map_err(|error| error.to_string())
             }
             Launcher::Ssh | Launcher::Auto | Launcher::Local => one(hosts, host, reach, supervisor),
         }?;
@@ -50,10 +66,20 @@ pub(super) fn all(hosts: &Hosts, reach: &Reach<'_>, supervisor: &Supervisor) -> 
     let (mut members, mut mistakes) = (Vec::new(), Vec::new());
     for (started, host) in started.into_iter().zip(&hosts.hosts) {
         let member = started.and_then(|(host, address, link)| {
-            let hello = hello(&link, deadline, reach)?;
+            let pick = |said| if let Said::Hello(hello) = said { Some(*hello) } else { None };
+            let hello = link.wait(Some(deadline), pick).map_err(|end| match end {
+                End::Lost(why) => why.strip_prefix(&format!("lost {}: ", link.name)).unwrap_or(&why).to_owned(),
+                end => end.to_string(),
+            })?;
             let cpus = cpus_of(host, &hello)?;
-            check(&hello, reach)?;
-            Ok((host.role, Member { name: host.name.clone(), address, cpus, hello, link, path: None }))
+            if hello.protocol != PROTOCOL || hello.build != reach.build {
+                let short = |build: &str| build.chars().take(12).collect::<String>();
+                let (version, there, here) = (&hello.version, short(&hello.build), short(&reach.build));
+                return Err(format!(
+                    "has another build of quintain ({version}, {there}) than this one ({here}): copy this binary there, or use `--deploy`"
+                ));
+            }
+            Ok(Member { name: host.name.clone(), role: host.role, address, cpus, hello, link, path: None })
         });
         match member {
             Ok(member) => members.push(member),
@@ -77,36 +103,6 @@ fn beats(nodes: Vec<Writer>) -> mpsc::Sender<()> {
     // If this thread cannot start, nodes end after a while and report why.
     let _ = std::thread::Builder::new().name("beats".to_owned()).spawn(beat);
     sender
-}
-
-type Together = (Option<Gang>, Vec<Result<Pipes, String>>);
-
-fn together(
-    hosts: &Hosts,
-    addresses: &[Result<IpAddr, String>],
-    deadline: Instant,
-    reach: &Reach<'_>,
-    supervisor: &Supervisor,
-) -> Result<Together, ClusterError> {
-    let is_one = |host: &HostPlan| matches!(launcher(hosts, host), Launcher::Mpirun | Launcher::Start);
-    let mine = hosts.hosts.iter().zip(addresses).filter(|(host, _)| is_one(host)).collect::<Vec<_>>();
-    if mine.is_empty() {
-        return Ok((None, Vec::new()));
-    }
-    // The command starts all nodes or none, so every machine needs an address.
-    let wrong = mine.iter().filter_map(|(host, address)| Some(format!("{}: {}", label(host), address.as_ref().err()?)));
-    let wrong = wrong.collect::<Vec<_>>();
-    if !wrong.is_empty() {
-        return Err(ClusterError::Machines(wrong));
-    }
-    let machines = mine.iter().filter_map(|(host, address)| Some((*host, *address.as_ref().ok()?)));
-    let programs = mine.iter().map(|(host, _)| node(hosts, host, reach)).collect::<Vec<_>>();
-    let started = launch_by_mpirun::start(hosts, &machines.collect::<Vec<_>>(), &programs, deadline, reach, supervisor);
-    match started {
-        Ok((gang, joined)) => Ok((Some(gang), joined)),
-        Err(_) if (reach.interrupted)() => Err(ClusterError::Interrupted),
-        Err(text) => Err(ClusterError::Machines(vec![text])),
-    }
 }
 
 pub(super) fn deploy(hosts: &Hosts, reach: &Reach<'_>, supervisor: &Supervisor) -> Result<(), ClusterError> {
@@ -201,7 +197,7 @@ fn one(hosts: &Hosts, host: &HostPlan, reach: &Reach<'_>, supervisor: &Superviso
     let started = supervisor.spawn(launch).and_then(|mut child| {
         let lacks = || std::io::Error::other("no pipe");
         let (input, output) = (child.input.take().ok_or_else(lacks)?, child.output.take().ok_or_else(lacks)?);
-        Link::new(label(host), input, output, Some(child))
+        Link::new(label(host), input, output, Some(child), reach.interrupted)
     });
     started.map_err(|error| format!("cannot start `{}`: {error}", command[0]))
 }
@@ -215,14 +211,6 @@ fn ssh(host: &str, command: &str) -> Vec<String> {
     words.into_iter().map(str::to_owned).collect()
 }
 
-fn hello(link: &Link, deadline: Instant, reach: &Reach<'_>) -> Result<Hello, String> {
-    let pick = |said| if let Said::Hello(hello) = said { Some(*hello) } else { None };
-    link.wait(Some(deadline), reach.interrupted, pick).map_err(|end| match end {
-        End::Lost(why) => why.strip_prefix(&format!("lost {}: ", link.name)).unwrap_or(&why).to_owned(),
-        end => end.text(),
-    })
-}
-
 fn cpus_of(host: &HostPlan, hello: &Hello) -> Result<Vec<study::record::Cpu>, String> {
     let all = &hello.host.cpus;
     let Some(wanted) = &host.cpus else { return Ok(all.clone()) };
@@ -233,17 +221,4 @@ fn cpus_of(host: &HostPlan, hello: &Hello) -> Result<Vec<study::record::Cpu>, St
     }
     let has = cpu_list::format(&all.iter().map(|cpu| cpu.index).collect::<Vec<_>>());
     Err(format!("`cpus` names CPU {}, which is not there: it has {has}", cpu_list::format(&missing)))
-}
-
-fn check(hello: &Hello, reach: &Reach<'_>) -> Result<(), String> {
-    if hello.protocol != PROTOCOL || hello.build != reach.build {
-        let short = |build: &str| build.chars().take(12).collect::<String>();
-        return Err(format!(
-            "has another build of quintain ({}, {}) than this one ({}): copy this binary there, or use `--deploy`",
-            hello.version,
-            short(&hello.build),
-            short(&reach.build)
-        ));
-    }
-    Ok(())
 }

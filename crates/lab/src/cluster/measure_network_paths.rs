@@ -29,26 +29,21 @@ const STREAMS: u32 = 4;
 const BUSY: f64 = 0.7;
 const PATIENCE: Duration = Duration::from_secs(20);
 
-pub(super) fn measure(cluster: &Cluster, interrupted: &dyn Fn() -> bool) -> Result<Vec<Link>, End> {
-    let serve = Serve {
-        point: point("/", 1, DURATION_MS),
-        address: cluster.subject.address,
-        cpus: cpus(&cluster.subject),
-        proxy_cpus: Vec::new(),
-        companion_cpus: Vec::new(),
-    };
-    let side = remote_sides::RemoteServer::start(&cluster.subject.link, &serve, interrupted).map_err(|(end, _)| end)?;
-    let address = SocketAddr::new(cluster.subject.address, side.standing().port);
+pub(super) fn measure(cluster: &Cluster) -> Result<Vec<Link>, End> {
+    let (point, address) = (point("/", 1, DURATION_MS), cluster.subject.address);
+    let (cpus, proxy_cpus, companion_cpus) = (cpu_numbers(&cluster.subject), Vec::new(), Vec::new());
+    let serve = Serve { point, address, cpus, proxy_cpus, companion_cpus };
+    let side = remote_sides::RemoteServer::start(&cluster.subject.link, &serve).map_err(|(end, _)| end)?;
+    let address = SocketAddr::new(cluster.subject.address, side.standing.port);
     let bulk = format!("/bytes/{BODY_BYTES}");
-    let finish =
-        |load: Load<'_>| super::finish(load, PATIENCE, &mut |_| {}, interrupted).map(|(measurement, _)| measurement);
+    let finish = |load: Load<'_>| cluster.generators.finish(load, PATIENCE, &mut |_| {});
     let members = &cluster.generators.members;
     let paths = members.iter().map(|member| {
         let load = |path: &str, clients| {
             let load = |duration_ms| {
-                let spec = spec(address, path, clients, &cpus(member), duration_ms)?;
-                let generator = remote_sides::RemoteGenerator::start(member, &spec, interrupted)?;
-                finish(Load::new(vec![(Box::new(generator), None)], Duration::ZERO))
+                let spec = spec(address, path, clients, &cpu_numbers(member), duration_ms)?;
+                let generator = remote_sides::RemoteGenerator::start(member, &spec)?;
+                finish(Load::new(vec![(Box::new(generator), None)], Duration::ZERO)).map(|(measurement, _)| measurement)
             };
             let measured = load(DURATION_MS)?;
             if measured.requests > 0 { Ok(measured) } else { load(LONG_MS) }
@@ -56,18 +51,15 @@ pub(super) fn measure(cluster: &Cluster, interrupted: &dyn Fn() -> bool) -> Resu
         let near = load("/bytes/0", 1)?;
         let bulk = load(&bulk, STREAMS)?;
         let round_trip = stats::Histogram::try_from(&near.service).ok().and_then(|histogram| histogram.quantile(0.5));
-        Ok(Link {
-            receive_bytes_per_s: received_per_s(&bulk),
-            round_trip_ns_p50: round_trip
-                .ok_or_else(|| failed(FailureKind::Answers, format!("{}: no response from {address}", member.name)))?,
-            receive_together_bytes_per_s: None,
-        })
+        let no_response = || failed(FailureKind::Answers, format!("{}: no response from {address}", member.name));
+        let (receive_bytes_per_s, round_trip_ns_p50) = (received_per_s(&bulk), round_trip.ok_or_else(no_response)?);
+        Ok(Link { receive_bytes_per_s, round_trip_ns_p50, receive_together_bytes_per_s: None })
     });
     let measured = paths.collect::<Result<Vec<_>, End>>().and_then(|paths| {
         let clients = STREAMS * u32::try_from(members.len()).unwrap_or(u32::MAX);
         let whole = spec(address, &bulk, clients, &[], TOGETHER_MS)?;
-        let load = cluster.generators.load(Some(1), &whole, interrupted)?;
-        let (_, together) = super::finish(load, PATIENCE, &mut |_| {}, interrupted)?;
+        let load = cluster.generators.load(Some(1), &whole)?;
+        let (_, together) = finish(load)?;
         Ok((paths, together))
     });
     let measured = measured.map_err(|end| match end {
@@ -88,7 +80,7 @@ pub(super) fn measure(cluster: &Cluster, interrupted: &dyn Fn() -> bool) -> Resu
     Ok(paths)
 }
 
-fn cpus(member: &Member) -> Vec<u32> {
+fn cpu_numbers(member: &Member) -> Vec<u32> {
     member.cpus.iter().map(|cpu| cpu.index).collect()
 }
 

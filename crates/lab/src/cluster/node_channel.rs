@@ -29,6 +29,8 @@ pub(crate) struct Link {
     heard: Cell<Instant>,
     /// Local process of the node: the node itself or the ssh client; `None` if it joined over the network.
     process: Option<RefCell<Child>>,
+    /// Returns whether to abandon waiting for the node.
+    interrupted: fn() -> bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,18 +65,13 @@ impl Link {
         input: impl Into<OwnedFd>,
         output: impl Into<OwnedFd>,
         process: Option<Child>,
+        interrupted: fn() -> bool,
     ) -> io::Result<Self> {
         let output = output.into();
         let handle = output.try_clone()?;
-        Ok(Self {
-            name,
-            writer: Writer::new(input, SILENCE_MAX)?,
-            lines: RefCell::new(Lines::of(output)),
-            handle,
-            said: RefCell::default(),
-            heard: Cell::new(lab_clocks::now()),
-            process: process.map(RefCell::new),
-        })
+        let (writer, lines) = (Writer::new(input, SILENCE_MAX)?, RefCell::new(Lines::of(output)));
+        let (said, heard, process) = (RefCell::default(), Cell::new(lab_clocks::now()), process.map(RefCell::new));
+        Ok(Self { name, writer, lines, handle, said, heard, process, interrupted })
     }
 
     pub(crate) fn say(&self, order: &Order) -> Result<(), End> {
@@ -88,24 +85,18 @@ impl Link {
         self.handle.as_fd()
     }
 
-    /// Reads the messages that have arrived, or waits for one if there are none. Fails if the node is lost.
-    fn read(&self) -> Result<(), End> {
-        let said = self.lines.borrow_mut().read_parsed::<Said>().map_err(|text| self.lost(&text))?;
-        let Some(said) = said else { return Err(self.lost(ENDED)) };
-        self.heard.set(lab_clocks::now());
-        for said in said {
-            match said {
-                Said::Alive {} => {}
-                Said::Refused(text) => return Err(self.lost(&format!("it refused an order: {text}"))),
-                said => self.said.borrow_mut().push_back(said),
-            }
-        }
-        Ok(())
-    }
-
     pub(crate) fn take(&self) -> Result<Vec<Said>, End> {
         while self.is_readable(Duration::ZERO) {
-            self.read()?;
+            let said = self.lines.borrow_mut().read_parsed::<Said>().map_err(|text| self.lost(&text))?;
+            let Some(said) = said else { return Err(self.lost(ENDED)) };
+            self.heard.set(lab_clocks::now());
+            for said in said {
+                match said {
+                    Said::Alive {} => {}
+                    Said::Refused(text) => return Err(self.lost(&format!("it refused an order: {text}"))),
+                    said => self.said.borrow_mut().push_back(said),
+                }
+            }
         }
         self.watch()?;
         Ok(self.said.borrow_mut().drain(..).collect())
@@ -127,29 +118,19 @@ impl Link {
         wait_readable(&[self.handle()], timeout)[0]
     }
 
-    pub(crate) fn ask<T>(
-        &self,
-        order: &Order,
-        interrupted: &dyn Fn() -> bool,
-        pick: impl FnMut(Said) -> Option<T>,
-    ) -> Result<T, End> {
+    pub(crate) fn ask<T>(&self, order: &Order, pick: impl FnMut(Said) -> Option<T>) -> Result<T, End> {
         self.say(order)?;
-        self.wait(None, interrupted, pick)
+        self.wait(None, pick)
     }
 
-    pub(crate) fn wait<T>(
-        &self,
-        deadline: Option<Instant>,
-        interrupted: &dyn Fn() -> bool,
-        mut pick: impl FnMut(Said) -> Option<T>,
-    ) -> Result<T, End> {
+    pub(crate) fn wait<T>(&self, deadline: Option<Instant>, mut pick: impl FnMut(Said) -> Option<T>) -> Result<T, End> {
         loop {
             let mut said = self.take()?.into_iter();
             if let Some(wanted) = said.find_map(&mut pick) {
                 self.said.borrow_mut().extend(said);
                 return Ok(wanted);
             }
-            if interrupted() {
+            if (self.interrupted)() {
                 return Err(End::Interrupted);
             }
             if deadline.is_some_and(|deadline| lab_clocks::now() >= deadline) {
@@ -159,11 +140,11 @@ impl Link {
         }
     }
 
-    pub(crate) fn offset(&self, interrupted: &dyn Fn() -> bool) -> Result<Offset, End> {
+    pub(crate) fn offset(&self) -> Result<Offset, End> {
         let mut best: Option<Offset> = None;
         for _ in 0..PINGS {
             let asked_ns = lab_clocks::monotonic_ns();
-            let there_ns = self.ask(&Order::Ping { at_ns: asked_ns }, interrupted, |said| match said {
+            let there_ns = self.ask(&Order::Ping { at_ns: asked_ns }, |said| match said {
                 Said::Pong { at_ns, here_ns } if at_ns == asked_ns => Some(here_ns),
                 _ => None,
             })?;

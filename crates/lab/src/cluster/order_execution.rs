@@ -3,65 +3,56 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use study::node_messages::{BEAT, Hello, Order, SILENCE_MAX, Said, Serve, Stopped};
-use study::record::{BuildOutcome, NetworkCounters, Probe};
+use study::record::{BuildOutcome, NetworkCounters};
 use study::spec::LoadSpec;
 
 use crate::generator_process::Generator;
 use crate::json_lines::{Lines, Writer, parse};
 use crate::load_side::Engine;
 use crate::process_start_and_stop::{Supervisor, wait_readable};
+use crate::run::Spinner;
 use crate::server_side::{Seen, Side, Subject};
-use crate::spinner_process::Spinner;
 use crate::start_server::{Ground, Kept};
 use crate::trial_end_reason::End;
-use crate::{build_servers, lab_clocks, network_counters};
+use crate::{build_servers, cpu_probe, lab_clocks, network_counters};
 
 /// Time for a node to end its children once the lab is gone. The watchdog and the kernel end the rest.
 const ENDING: Duration = Duration::from_secs(2);
 
-/// Settings of a node that do not come from its lab.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Path of the quintain binary.
-    pub exe: PathBuf,
-    /// Base of relative paths in commands.
-    pub directory: PathBuf,
-    /// Function that measures the speed of CPUs: [`crate::cpu_probe::run`].
-    pub probe: fn(&[u32], &[u32]) -> Vec<Probe>,
-}
-
-/// Carries out the lab's orders until the lab is gone or ends the node. Must be called from the main thread, because
-/// the kernel kills a thread's children with it. Fails if the watchdog cannot be started.
-pub fn serve(lab: Lab, options: &Options, hello: Hello) -> io::Result<()> {
-    let supervisor = Supervisor::start(&options.exe)?;
+/// Carries out the lab's orders until the lab is gone or ends the node. `exe` is the quintain binary, and relative paths
+/// in commands start at `directory`. Must be called from the main thread, because the kernel kills a thread's children
+/// with it. Fails if the watchdog cannot be started.
+pub fn serve(lab: Lab, exe: &Path, directory: &Path, hello: Hello) -> io::Result<()> {
+    let supervisor = Supervisor::start(exe)?;
     lab.say(&Said::Hello(Box::new(hello)));
-    let mut node = Node { lab, options, supervisor: &supervisor, kept: Kept::default(), spinner: None };
     // Whatever the result, the lab is gone or has ended this node.
-    let _ = node.work();
+    let _ = Node { lab, directory, supervisor: &supervisor, kept: Kept::default() }.work();
     Ok(())
 }
 
 struct Node<'a> {
     lab: Lab,
-    options: &'a Options,
+    directory: &'a Path,
     supervisor: &'a Supervisor,
     kept: Kept,
-    spinner: Option<Spinner>,
 }
 
 impl Node<'_> {
-    fn work(&mut self) -> Result<(), End> {
+    fn work(&self) -> Result<(), End> {
+        let mut spinner = None;
         loop {
             match self.lab.order()? {
                 Some(Order::Serve(order)) => self.serve(&order)?,
                 Some(Order::Load(spec)) => self.load(&spec)?,
-                Some(Order::Spin { cpus }) => self.spin(&cpus),
+                Some(Order::Spin { cpus }) => {
+                    self.lab.say(&Said::Spinning(Spinner::keep(&mut spinner, &cpus, self.supervisor).err()));
+                }
                 Some(order) => self.aside(order)?,
                 None => _ = self.lab.wait(&[], None)?,
             }
@@ -70,9 +61,9 @@ impl Node<'_> {
 
     fn aside(&self, order: Order) -> Result<(), End> {
         match order {
-            Order::Probe { cpus } => self.lab.say(&Said::Probed((self.options.probe)(&cpus, &[]))),
+            Order::Probe { cpus } => self.lab.say(&Said::Probed(cpu_probe::run(&cpus, &[]))),
             Order::Build { command, directory, cpus } => {
-                let place = self.options.directory.join(directory.unwrap_or_default());
+                let place = self.directory.join(directory.unwrap_or_default());
                 let interrupted = || self.lab.is_gone();
                 let built = build_servers::build(self.supervisor, &command, &place, &cpus, &interrupted);
                 let interrupted = || BuildOutcome::Failed { output_tail: "interrupted".to_owned() };
@@ -93,12 +84,8 @@ impl Node<'_> {
 
     fn serve(&self, order: &Serve) -> Result<(), End> {
         let interrupted = || self.lab.is_gone();
-        let ground = Ground {
-            supervisor: self.supervisor,
-            kept: &self.kept,
-            directory: &self.options.directory,
-            interrupted: &interrupted,
-        };
+        let (supervisor, kept, directory) = (self.supervisor, &self.kept, self.directory);
+        let ground = Ground { supervisor, kept, directory, interrupted: &interrupted };
         let mut subject = match Subject::start(order, ground) {
             Ok(subject) => subject,
             Err((End::Failed(failure), known)) => {
@@ -107,7 +94,7 @@ impl Node<'_> {
             }
             Err((end, _)) => return Err(end),
         };
-        self.lab.say(&Said::Standing(subject.standing()));
+        self.lab.say(&Said::Standing(subject.standing));
         let mut told = Seen::default();
         loop {
             let due = subject.prepare();
@@ -144,9 +131,13 @@ impl Node<'_> {
     }
 
     fn load(&self, spec: &LoadSpec) -> Result<(), End> {
+        // A line of the generator is forwarded unparsed, so that it arrives unchanged.
+        let relay = |line: &Vec<u8>| {
+            let _ = self.lab.shared.writer.line(&[b"{\"generator\":", line.trim_ascii(), b"}"].concat());
+        };
         let counters = || network_counters::read(Path::new("/proc/self/net"));
         let before = counters();
-        let mut generator = match Generator::start(self.supervisor, spec, &spec.cpus, &self.options.directory) {
+        let mut generator = match Generator::start(self.supervisor, spec, &spec.cpus, self.directory) {
             Ok(generator) => Some(generator),
             Err(error) => {
                 self.lab.say(&Said::Broken(format!("cannot be started: {error}")));
@@ -161,7 +152,7 @@ impl Node<'_> {
                 && let Some(generator) = &mut generator
             {
                 match generator.lines() {
-                    Ok(lines) => lines.iter().for_each(|line| self.relay(line)),
+                    Ok(lines) => lines.iter().for_each(relay),
                     Err(text) => {
                         talks = false;
                         self.lab.say(&Said::Broken(text));
@@ -185,32 +176,21 @@ impl Node<'_> {
             }
         }
     }
-
-    /// Forwards a line of the generator to the lab unparsed, so that it arrives unchanged.
-    fn relay(&self, line: &[u8]) {
-        let _ = self.lab.shared.writer.line(&[b"{\"generator\":", line.trim_ascii(), b"}"].concat());
-    }
-
-    fn spin(&mut self, cpus: &[u32]) {
-        let kept = Spinner::keep(&mut self.spinner, cpus, self.supervisor, &self.options.directory);
-        self.lab.say(&Said::Spinning(kept.err()));
-    }
 }
 
-/// Channel to the lab. One thread reads orders and answers pings; another sends beats and watches the lab's beats.
+/// Channel to the lab. A thread reads orders, answers pings, sends beats and watches the lab's beats.
 pub struct Lab {
     shared: Arc<Shared>,
     orders: mpsc::Receiver<Order>,
     /// Pipe that is readable when there is an order or the lab is gone.
     wake: OwnedFd,
-    _beats: mpsc::Sender<()>,
+    _end: mpsc::Sender<()>,
 }
 
 struct Shared {
     writer: Writer,
     waker: Writer,
     is_gone: AtomicBool,
-    heard_ns: AtomicU64,
 }
 
 impl Lab {
@@ -220,22 +200,15 @@ impl Lab {
         let (wake, waker) = io::pipe()?;
         let wake = OwnedFd::from(wake);
         rustix::fs::fcntl_setfl(&wake, rustix::fs::OFlags::NONBLOCK)?;
-        let shared = Arc::new(Shared {
-            writer: Writer::new(output, SILENCE_MAX)?,
-            // Lost bytes do not matter: a full pipe is readable too.
-            waker: Writer::new(waker, Duration::ZERO)?,
-            is_gone: AtomicBool::new(false),
-            heard_ns: AtomicU64::new(lab_clocks::monotonic_ns()),
-        });
+        // Bytes that the waker loses do not matter: a full pipe is readable too.
+        let (writer, waker) = (Writer::new(output, SILENCE_MAX)?, Writer::new(waker, Duration::ZERO)?);
+        let shared = Arc::new(Shared { writer, waker, is_gone: AtomicBool::new(false) });
         let (sender, orders) = mpsc::channel();
-        let (beats, stop) = mpsc::channel();
-        let (reader, beater) = (shared.clone(), shared.clone());
-        spawn("orders", move || {
-            reader.read_orders(Lines::of(input), &sender);
-            reader.end();
-        })?;
-        spawn("beats", move || beater.beat(&stop))?;
-        Ok(Self { shared, orders, wake, _beats: beats })
+        let (end, ended) = mpsc::channel();
+        let theirs = shared.clone();
+        let run = move || theirs.run(Lines::of(input), &sender, &ended);
+        std::thread::Builder::new().name("orders".to_owned()).spawn(run)?;
+        Ok(Self { shared, orders, wake, _end: end })
     }
 
     fn is_gone(&self) -> bool {
@@ -262,36 +235,36 @@ impl Lab {
     }
 }
 
-fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<()> {
-    std::thread::Builder::new().name(name.to_owned()).spawn(run)?;
-    Ok(())
-}
-
 impl Shared {
-    fn end(&self) {
+    /// Exchanges messages until the lab is gone or silent for too long. If the sender of `ended` is not dropped soon
+    /// after that, ends this process.
+    fn run(&self, lines: Lines, sender: &mpsc::Sender<Order>, ended: &mpsc::Receiver<()>) {
+        self.exchange(lines, sender);
         self.is_gone.store(true, Ordering::Relaxed);
         let _ = self.waker.line(b"");
-    }
-
-    /// Sends beats until the sender of `stop` is dropped. Ends this process if the lab is gone or silent for too long.
-    fn beat(&self, stop: &mpsc::Receiver<()>) {
-        while stop.recv_timeout(BEAT) == Err(mpsc::RecvTimeoutError::Timeout) {
-            let silent = lab_clocks::monotonic_ns().saturating_sub(self.heard_ns.load(Ordering::Relaxed));
-            if self.is_gone.load(Ordering::Relaxed)
-                || silent > lab_clocks::nanos(SILENCE_MAX)
-                || self.writer.say(&Said::Alive {}).is_err()
-            {
-                self.end();
-                let _ = stop.recv_timeout(ENDING);
-                std::process::exit(0);
-            }
+        if ended.recv_timeout(ENDING) == Err(mpsc::RecvTimeoutError::Timeout) {
+            std::process::exit(0);
         }
     }
 
-    fn read_orders(&self, mut lines: Lines, sender: &mpsc::Sender<Order>) {
-        while let Ok(Some(lines)) = lines.read() {
+    fn exchange(&self, mut lines: Lines, sender: &mpsc::Sender<Order>) {
+        let (mut heard, mut beat) = (lab_clocks::now(), lab_clocks::now());
+        loop {
+            let pause = (beat + BEAT).saturating_duration_since(lab_clocks::now());
+            let is_readable = wait_readable(&[lines.handle()], pause)[0];
+            let now = lab_clocks::now();
+            if now >= beat + BEAT {
+                beat = now;
+                if now - heard > SILENCE_MAX && !is_readable || self.writer.say(&Said::Alive {}).is_err() {
+                    return;
+                }
+            }
+            if !is_readable {
+                continue;
+            }
+            let Ok(Some(lines)) = lines.read() else { return };
             let now_ns = lab_clocks::monotonic_ns();
-            self.heard_ns.store(now_ns, Ordering::Relaxed);
+            heard = now;
             for line in lines {
                 match parse::<Order>(&line) {
                     Err(text) => {

@@ -17,17 +17,16 @@ use crate::trial_end_reason::End;
 
 pub(crate) struct RemoteServer<'a> {
     link: &'a Link,
-    interrupted: &'a dyn Fn() -> bool,
     offset: Offset,
     seen: Seen,
-    standing: Standing,
+    pub(crate) standing: Standing,
 }
 
 impl<'a> RemoteServer<'a> {
-    pub(crate) fn start(link: &'a Link, order: &Serve, interrupted: &'a dyn Fn() -> bool) -> Result<Self, NotStarted> {
-        let started = link.offset(interrupted).and_then(|offset| {
+    pub(crate) fn start(link: &'a Link, order: &Serve) -> Result<Self, NotStarted> {
+        let started = link.offset().and_then(|offset| {
             let order = Order::Serve(Box::new(order.clone()));
-            let started = link.ask(&order, interrupted, |said| match said {
+            let started = link.ask(&order, |said| match said {
                 Said::Standing(standing) => Some(Ok(standing)),
                 Said::Failed(stopped) => Some(Err(stopped)),
                 _ => None,
@@ -35,7 +34,7 @@ impl<'a> RemoteServer<'a> {
             Ok((offset, started))
         });
         match started {
-            Ok((offset, Ok(standing))) => Ok(Self { link, interrupted, offset, seen: Seen::default(), standing }),
+            Ok((offset, Ok(standing))) => Ok(Self { link, offset, seen: Seen::default(), standing }),
             Ok((_, Err(mut stopped))) => {
                 let end = stopped.failure.take().map(End::Failed);
                 Err((end.unwrap_or_else(|| link.lost("it could not start the server and does not say why")), stopped))
@@ -46,10 +45,6 @@ impl<'a> RemoteServer<'a> {
 }
 
 impl Side for RemoteServer<'_> {
-    fn standing(&self) -> Standing {
-        self.standing
-    }
-
     fn handles(&self) -> Vec<BorrowedFd<'_>> {
         vec![self.link.handle()]
     }
@@ -82,7 +77,7 @@ impl Side for RemoteServer<'_> {
     }
 
     fn stop(self: Box<Self>, has_failed: bool) -> Result<Stopped, End> {
-        self.link.ask(&Order::Stop { failed: has_failed }, self.interrupted, |said| match said {
+        self.link.ask(&Order::Stop { failed: has_failed }, |said| match said {
             Said::Stopped(stopped) => Some(*stopped),
             _ => None,
         })
@@ -91,7 +86,6 @@ impl Side for RemoteServer<'_> {
 
 pub(crate) struct RemoteGenerator<'a> {
     member: &'a Member,
-    interrupted: &'a dyn Fn() -> bool,
     cpus: Vec<u32>,
     pub(super) offset: Offset,
     has_measured: bool,
@@ -99,10 +93,10 @@ pub(crate) struct RemoteGenerator<'a> {
 }
 
 impl<'a> RemoteGenerator<'a> {
-    pub(super) fn start(member: &'a Member, spec: &LoadSpec, interrupted: &'a dyn Fn() -> bool) -> Result<Self, End> {
-        let offset = member.link.offset(interrupted)?;
+    pub(super) fn start(member: &'a Member, spec: &LoadSpec) -> Result<Self, End> {
+        let offset = member.link.offset()?;
         member.link.say(&Order::Load(Box::new(spec.clone())))?;
-        Ok(Self { member, interrupted, cpus: spec.cpus.clone(), offset, has_measured: false, has_ended: false })
+        Ok(Self { member, cpus: spec.cpus.clone(), offset, has_measured: false, has_ended: false })
     }
 
     fn here(&self, told: Told) -> Told {
@@ -137,9 +131,7 @@ impl Engine for RemoteGenerator<'_> {
                     all.push(self.here(told));
                 }
                 // The exit of a generator after its measurement is not an error.
-                Said::Broken(text) if !self.has_measured => {
-                    return Err(broken(format!("{}: {text}", self.member.name)));
-                }
+                Said::Broken(why) if !self.has_measured => return Err(broken(format!("{}: {why}", self.member.name))),
                 _ => {}
             }
         }
@@ -162,14 +154,11 @@ impl Engine for RemoteGenerator<'_> {
         self.has_ended = true;
         let order = Order::Unload { patience_ns: lab_clocks::nanos(patience) };
         let pick = |said| if let Said::Unloaded { network } = said { Some(network) } else { None };
-        let network = self.member.link.ask(&order, self.interrupted, pick)?;
-        let after = self.member.link.offset(self.interrupted)?;
-        let clock = NodeClock {
-            offset_ns: self.offset.ns,
-            error_ns: self.offset.error_ns,
-            after_offset_ns: Some(after.ns),
-            after_error_ns: Some(after.error_ns),
-        };
+        let network = self.member.link.ask(&order, pick)?;
+        let after = self.member.link.offset()?;
+        let Offset { ns: offset_ns, error_ns } = self.offset;
+        let (after_offset_ns, after_error_ns) = (Some(after.ns), Some(after.error_ns));
+        let clock = NodeClock { offset_ns, error_ns, after_offset_ns, after_error_ns };
         Ok(Some(RemoteFacts { node: self.member.name.clone(), cpus: self.cpus.clone(), network, clock }))
     }
 }

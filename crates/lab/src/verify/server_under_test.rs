@@ -228,7 +228,7 @@ fn start_on(home: &Home<'_>, port: Option<u16>) -> Result<(Child, SocketAddr), N
         Err(End::Failed(failure)) if failure.kind == FailureKind::Unrunnable => {
             Err(NotStarted::Unrunnable(failure.message))
         }
-        Err(end) => Err(NotStarted::Failed(end.text())),
+        Err(end) => Err(NotStarted::Failed(end.to_string())),
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ring::digest::{SHA256, digest};
 use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::crypto::{CryptoProvider, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName, UnixTime};
 use rustls::version::TLS13;
 use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, ServerConfig, SignatureScheme};
@@ -50,6 +50,8 @@ pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+type Valid = Result<HandshakeSignatureValid, rustls::Error>;
+
 /// Verifier that trusts one certificate. It ignores names and dates, because the lab's clock may be wrong.
 #[derive(Debug)]
 struct Only {
@@ -73,23 +75,14 @@ impl ServerCertVerifier for Only {
         }
     }
 
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls12_signature(message, certificate, signed, &self.provider.signature_verification_algorithms)
+    /// Fails, because both sides use only TLS 1.3.
+    fn verify_tls12_signature(&self, _: &[u8], _: &CertificateDer<'_>, _: &DigitallySignedStruct) -> Valid {
+        Err(rustls::Error::General("TLS 1.2 is not used".to_owned()))
     }
 
     /// Verifies the signature, the only proof that the other side has the key of the public certificate.
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(message, certificate, signed, &self.provider.signature_verification_algorithms)
+    fn verify_tls13_signature(&self, data: &[u8], cert: &CertificateDer<'_>, signed: &DigitallySignedStruct) -> Valid {
+        verify_tls13_signature(data, cert, signed, &self.provider.signature_verification_algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {

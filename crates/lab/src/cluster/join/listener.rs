@@ -60,19 +60,11 @@ impl Listener {
         let key = key.map_err(|_| io::Error::other("no random bytes from the kernel"))?;
         let (sender, events) = mpsc::channel();
         let (end, ender) = io::pipe()?;
-        let door = Door {
-            tag: hmac::sign(&key, self.ticket.as_bytes()),
-            key,
-            socket: self.socket,
-            config: self.config,
-            ranks: expected.into_iter().map(|address| Rank { address, is_here: false, is_told: false }).collect(),
-            deadline: lab_clocks::now() + window,
-            half_open: Vec::new(),
-            paused: None,
-            refused: 0,
-            events: sender,
-            end,
-        };
+        let tag = hmac::sign(&key, self.ticket.as_bytes());
+        let ranks = expected.into_iter().map(|address| Rank { address, is_here: false, is_told: false }).collect();
+        let (Self { socket, config, .. }, deadline) = (self, lab_clocks::now() + window);
+        let (half_open, paused, refused) = (Vec::new(), None, 0);
+        let door = Door { socket, config, key, tag, ranks, deadline, half_open, paused, refused, events: sender, end };
         std::thread::Builder::new().name("join".to_owned()).spawn(move || door.run())?;
         Ok(Joining { events, _ender: ender })
     }
@@ -140,7 +132,11 @@ impl Door {
         while self.ranks.iter().any(|rank| !rank.is_here) && lab_clocks::now() < self.deadline {
             let Some(ready) = self.wait() else { return };
             self.advance(&ready[1..]);
-            self.expire();
+            let now = lab_clocks::now();
+            let slow = self.half_open.partition_point(|half_open| half_open.since + OPENING_MAX <= now);
+            for half_open in self.half_open.drain(..slow).collect::<Vec<_>>() {
+                self.turn_away(half_open, Why::Slow);
+            }
             if ready[0] {
                 self.accept();
             }
@@ -214,39 +210,27 @@ impl Door {
                 self.half_open.push(half_open);
                 continue;
             }
-            match half_open.opening.line() {
+            let from = half_open.from;
+            let line = half_open.opening.line::<Join>();
+            match line.and_then(|line| line.map(|join| self.check(join, from)).transpose()) {
                 Ok(None) => self.half_open.push(half_open),
-                Ok(Some(Join { rank, ticket })) => self.admit(half_open, rank, &ticket),
                 Err(why) => self.turn_away(half_open, why),
+                Ok(Some(rank)) => {
+                    match half_open.opening.say(&Ok::<(), String>(())).and_then(|()| half_open.opening.pipes()) {
+                        Ok(pipes) => {
+                            self.ranks[rank as usize].is_here = true;
+                            // Sending fails if the lab no longer listens. It has then closed the pipe that ends this thread.
+                            let _ = self.events.send(Event::Joined(rank, from, pipes));
+                        }
+                        Err(error) => self.refuse(from, error.into()),
+                    }
+                }
             }
         }
     }
 
-    fn expire(&mut self) {
-        let now = lab_clocks::now();
-        let slow = self.half_open.partition_point(|half_open| half_open.since + OPENING_MAX <= now);
-        for half_open in self.half_open.drain(..slow).collect::<Vec<_>>() {
-            self.turn_away(half_open, Why::Slow);
-        }
-    }
-
-    fn admit(&mut self, mut half_open: HalfOpen, rank: u32, ticket: &str) {
-        let from = half_open.from;
-        if let Err(why) = self.check(rank, ticket, from) {
-            return self.turn_away(half_open, why);
-        }
-        match half_open.opening.say(&Ok::<(), String>(())).and_then(|()| half_open.opening.pipes()) {
-            Ok(pipes) => {
-                self.ranks[rank as usize].is_here = true;
-                // Sending fails if the lab no longer listens. It has then also closed the pipe that ends this thread.
-                let _ = self.events.send(Event::Joined(rank, from, pipes));
-            }
-            Err(error) => self.refuse(from, error.into()),
-        }
-    }
-
-    /// Checks whether a node may join. The ticket is checked first, so that intruders cannot probe ranks.
-    fn check(&mut self, number: u32, ticket: &str, from: SocketAddr) -> Result<(), Why> {
+    /// Returns the rank of a node that may join. The ticket is checked first, so that intruders cannot probe ranks.
+    fn check(&mut self, Join { rank: number, ticket }: Join, from: SocketAddr) -> Result<u32, Why> {
         hmac::verify(&self.key, ticket.as_bytes(), self.tag.as_ref()).map_err(|_| Why::Ticket)?;
         let rank = self.ranks.get_mut(number as usize).ok_or(Why::Rank(number))?;
         if rank.address.is_some_and(|address| address.to_canonical() != from.ip().to_canonical()) {
@@ -258,7 +242,7 @@ impl Door {
             }
             return Err(Why::Twice(number));
         }
-        Ok(())
+        Ok(number)
     }
 
     fn turn_away(&mut self, half_open: HalfOpen, why: Why) {

@@ -38,31 +38,25 @@ pub enum JoinError {
     Late(SocketAddr, Duration, String),
 }
 
-/// Joins the lab as node `rank`. Retries temporary errors, for example under a flood of connections, until `timeout`.
-pub fn join(
-    lab: SocketAddr,
-    fingerprint: &str,
-    rank: u32,
-    ticket: &str,
-    timeout: Duration,
-) -> Result<Pipes, JoinError> {
+/// Joins the lab as node `rank`. Retries temporary errors, for example under a flood of connections, `within` this time.
+pub fn join(lab: SocketAddr, fingerprint: &str, rank: u32, ticket: &str, within: Duration) -> Result<Pipes, JoinError> {
     let fingerprint = fingerprint.to_ascii_lowercase();
     if fingerprint.len() != 64 || !fingerprint.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Err(JoinError::Fingerprint(fingerprint));
     }
     let config = certificate::trust(&fingerprint).map_err(|error| JoinError::Tls(lab, error))?;
-    let deadline = lab_clocks::now() + timeout;
+    let deadline = lab_clocks::now() + within;
     let mut reason = "no time".to_owned();
     loop {
         let left = deadline.saturating_duration_since(lab_clocks::now());
         if left.is_zero() {
-            return Err(JoinError::Late(lab, timeout, reason));
+            return Err(JoinError::Late(lab, within, reason));
         }
         match attempt(lab, &config, &Join { rank, ticket: ticket.to_owned() }, deadline) {
             Ok((opening, Ok(()))) => match opening.pipes() {
                 Ok(pipes) => return Ok(pipes),
                 // The lab regards this node as joined and would refuse a second attempt.
-                Err(error) => return Err(JoinError::Late(lab, timeout, error.to_string())),
+                Err(error) => return Err(JoinError::Late(lab, within, error.to_string())),
             },
             Ok((_, Err(reason))) => return Err(JoinError::Refused(lab, reason)),
             Err(Why::Tls(Error::InvalidCertificate(CertificateError::ApplicationVerificationFailure))) => {

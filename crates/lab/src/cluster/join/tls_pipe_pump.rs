@@ -24,18 +24,8 @@ pub(super) fn start(stream: TcpStream, mut tls: Connection, pending: Vec<u8>) ->
     ioctl_fionbio(&from, true)?;
     // Nothing is read from our side until all earlier data has been sent, which bounds the memory.
     tls.set_buffer_limit(None);
-    let pump = Pump {
-        stream,
-        tls,
-        pending,
-        written: 0,
-        to: Some(to),
-        from: Some(from),
-        chunk: vec![0; CHUNK],
-        peer: Peer::Writes,
-        is_shut: false,
-        until: None,
-    };
+    let (to, from, chunk, peer) = (Some(to), Some(from), vec![0; CHUNK], Peer::Writes);
+    let pump = Pump { stream, tls, pending, written: 0, to, from, chunk, peer, is_shut: false, until: None };
     std::thread::Builder::new().name("channel".to_owned()).spawn(move || pump.run())?;
     Ok(Pipes { input, output })
 }
@@ -87,26 +77,21 @@ impl Pump {
     fn run(mut self) {
         loop {
             // Every iteration checks for the end, because the loop never pauses while a side keeps writing.
-            let is_moving = self.turn();
+            let moved = self.deliver() | self.take();
+            let exchanged = self.exchange();
+            if exchanged.is_err() {
+                self.lose();
+            }
             let is_sent = self.is_shut || self.peer == Peer::Gone;
             let is_read = self.to.is_none() && self.peer != Peer::Writes;
             let is_late = self.until.is_some_and(|until| lab_clocks::now() >= until);
             if is_sent && is_read || is_late {
                 return;
             }
-            if !is_moving {
+            if !(moved | exchanged.unwrap_or(true)) {
                 self.wait();
             }
         }
-    }
-
-    fn turn(&mut self) -> bool {
-        let moved = self.deliver() | self.take();
-        let exchanged = self.exchange();
-        if exchanged.is_err() {
-            self.lose();
-        }
-        moved | exchanged.unwrap_or(true)
     }
 
     fn deliver(&mut self) -> bool {
@@ -211,19 +196,16 @@ impl Pump {
         // Polling an idle stream for its end would wake this thread again and again while data is pending.
         let is_heard = self.peer != Peer::Gone && (!stream.is_empty() || self.pending.is_empty());
         polled.extend(is_heard.then(|| PollFd::from_borrowed_fd(self.stream.as_fd(), stream)));
-        if let Some(to) = &self.to {
-            polled.push(PollFd::from_borrowed_fd(to.as_fd(), of(!self.pending.is_empty(), PollFlags::OUT)));
-        }
-        if let Some(from) = self.from.as_ref().filter(|_| !self.tls.wants_write()) {
-            polled.push(PollFd::from_borrowed_fd(from.as_fd(), PollFlags::IN));
-        }
+        let out = of(!self.pending.is_empty(), PollFlags::OUT);
+        polled.extend(self.to.as_ref().map(|to| PollFd::from_borrowed_fd(to.as_fd(), out)));
+        let from = self.from.as_ref().filter(|_| !self.tls.wants_write());
+        polled.extend(from.map(|from| PollFd::from_borrowed_fd(from.as_fd(), PollFlags::IN)));
         match poll(&mut polled, self.until.map(lab_clocks::left).as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(_) => return self.lose(),
         }
-        let is_broken =
-            |polled: &PollFd<'_>| polled.revents().intersects(PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL);
-        // The next call of `turn` handles the requested events.
+        let is_broken = |one: &PollFd<'_>| one.revents().intersects(PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL);
+        // The next iteration handles the requested events.
         let is_lost = is_heard && stream.is_empty() && is_broken(&polled[0]);
         let is_left = self.to.is_some() && is_broken(&polled[usize::from(is_heard)]);
         if is_lost {
