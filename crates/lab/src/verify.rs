@@ -16,7 +16,6 @@ mod http_checks;
 mod http_response_parser;
 mod pingpong_checks;
 mod server_under_test;
-mod unsuccessful_check_reason;
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -31,10 +30,9 @@ use crate::lab_clocks;
 use crate::options_and_hooks::Options;
 use crate::process_start_and_stop::Supervisor;
 use crate::start_server::Kept;
-use check_definition::Check;
+pub use check_definition::NotStarted;
+use check_definition::{Check, Trouble, code};
 use server_under_test::{Home, Server, quoted};
-pub use unsuccessful_check_reason::NotStarted;
-use unsuccessful_check_reason::Trouble;
 
 /// Cases to verify, and their parameters.
 #[derive(Clone, Debug)]
@@ -116,8 +114,12 @@ pub fn verify(
 
 fn checks(order: &Order) -> Vec<Check> {
     let data = order.suite.map(Suite::cases).unwrap_or_default().into_iter().chain(order.cases.iter().cloned());
-    let code = order.suite.map(common_checks::checks).unwrap_or_default();
-    let all = data.map(|case| Check::data(case, order.seed)).chain(code);
+    let seed = order.seed;
+    let data = data.map(|case| {
+        let (name, promise) = (case.name.clone(), case.promise.clone());
+        code(&name, &promise, move |server| conversation::check(server, &case, seed))
+    });
+    let all = data.chain(order.suite.map(common_checks::checks).unwrap_or_default());
     let all = all.filter(|check| !(order.seen_by_clients && check.needs_process));
     all.filter(|check| order.names.is_empty() || order.names.contains(&check.name)).collect()
 }
@@ -171,18 +173,13 @@ pub(crate) fn builds(
 
 fn order_of(wanted: &VerifyPlan, point: &Point, seed: u64, directory: &Path) -> Result<Order, NotStarted> {
     let read = |file: &String| {
-        let text = std::fs::read_to_string(directory.join(file));
-        let text = text.map_err(|error| format!("cannot read `{file}`: {error}"))?;
+        let text =
+            std::fs::read_to_string(directory.join(file)).map_err(|why| format!("cannot read `{file}`: {why}"))?;
         study::cases::parse(&text).map_err(|all| all.iter().map(|one| one.in_file(file)).collect::<Vec<_>>().join("; "))
     };
-    Ok(Order {
-        suite: Suite::of_load(&point.load),
-        cases: wanted.cases.as_ref().map(read).transpose().map_err(NotStarted::Failed)?.unwrap_or_default(),
-        names: Vec::new(),
-        path: point.load.path().to_owned(),
-        seed,
-        seen_by_clients: true,
-    })
+    let (suite, path) = (Suite::of_load(&point.load), point.load.path().to_owned());
+    let cases = wanted.cases.as_ref().map(read).transpose().map_err(NotStarted::Failed)?.unwrap_or_default();
+    Ok(Order { suite, cases, names: Vec::new(), path, seed, seen_by_clients: true })
 }
 
 fn run(check: &Check, order: &Order, home: &Home<'_>) -> Result<(), Trouble> {

@@ -1,17 +1,85 @@
 //! Cases for caches (subjects/REQUIREMENTS.md, "Caches"). Skips conversations in protocols that the server does not
-//! support. If memcached or Redis is known to respond differently, `rows.toml` has that response and the reason.
-
-mod conversation_table;
+//! support. If memcached or Redis is known to respond differently, `cache_conversations.toml` has that response and why.
 
 use std::io::{ErrorKind, Read};
 use std::thread;
 use std::time::Duration;
 
-use super::check_definition::{Check, code};
+use serde::Deserialize;
+
+use super::check_definition::{Check, Trouble, code};
 use super::client::{Client, reason};
 use super::server_under_test::Server;
-use super::unsuccessful_check_reason::Trouble;
-use conversation_table::{Answer, HttpRow, Row, Rows, Speech, Whose};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Speech {
+    Text,
+    Resp,
+    Http,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Whose {
+    Ours,
+    Memcached,
+    Redis,
+}
+
+#[derive(Deserialize)]
+struct Rows {
+    text: Vec<Row>,
+    resp: Vec<Row>,
+    http: Vec<HttpRow>,
+}
+
+#[derive(Deserialize)]
+struct Row {
+    name: String,
+    send: String,
+    #[serde(flatten)]
+    usual: Answer,
+    memcached: Option<Answer>,
+    redis: Option<Answer>,
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    #[serde(rename = "answer")]
+    text: String,
+    #[serde(default)]
+    closes: bool,
+    reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct HttpRow {
+    name: String,
+    send: String,
+    statuses: Vec<u16>,
+}
+
+impl Rows {
+    fn read() -> Rows {
+        let text = include_str!("cache_conversations.toml").replace("{K}", &"k".repeat(250));
+        toml::from_str(&text).expect("every suite is covered by a test")
+    }
+
+    fn spoken(&self, speaks: &[Speech]) -> impl Iterator<Item = &Row> {
+        let rows = [(Speech::Text, &self.text), (Speech::Resp, &self.resp)];
+        rows.into_iter().filter(|(speech, _)| speaks.contains(speech)).flat_map(|(_, rows)| rows)
+    }
+}
+
+impl Row {
+    fn answer(&self, whose: Whose) -> &Answer {
+        let own = match whose {
+            Whose::Ours => None,
+            Whose::Memcached => self.memcached.as_ref(),
+            Whose::Redis => self.redis.as_ref(),
+        };
+        own.unwrap_or(&self.usual)
+    }
+}
 
 pub(super) fn checks() -> Vec<Check> {
     vec![
@@ -259,4 +327,18 @@ fn slow_reader(server: &mut Server<'_>) -> Result<(), Trouble> {
         expect(&mut slow, &hit).map_err(|why| format!("response {} of {whole} to a slow reader: {why}", index + 1))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn implementations_have_their_own_answers() {
+        let rows = Rows::read();
+        let of =
+            |whose| rows.spoken(&[Speech::Text, Speech::Resp]).filter(move |row| row.answer(whose).reason.is_some());
+        assert_eq!([Whose::Ours, Whose::Memcached, Whose::Redis].map(|whose| of(whose).count()), [0, 3, 1]);
+        assert!(!rows.http.is_empty());
+    }
 }

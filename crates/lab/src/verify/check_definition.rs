@@ -1,12 +1,66 @@
-//! A check: a name, a promise and a function that tests it on a fresh server process.
+//! A check: a name, a promise, a function that tests it on a fresh server process, and why it may not succeed.
 
-use study::cases::Case;
+use std::time::Duration;
 
-use super::conversation;
+use study::verification::Miss;
+
 use super::server_under_test::Server;
-use super::unsuccessful_check_reason::Trouble;
 
-pub(super) type Run = Box<dyn Fn(&mut Server<'_>) -> Result<(), Trouble>>;
+pub(super) const END: Duration = Duration::from_secs(1);
+
+/// Why a server could not be started, so that nothing was checked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotStarted {
+    /// The server reported that this machine cannot run it.
+    #[error("cannot run here: {0}")]
+    Unrunnable(String),
+    /// The server failed to start for this reason, which is not a limitation of the machine.
+    #[error("{0}")]
+    Failed(String),
+    /// The caller interrupted the start.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+pub(super) enum Trouble {
+    Failed(Miss),
+    NotChecked(String),
+    NotStarted(NotStarted),
+}
+
+impl Trouble {
+    pub(super) fn at(self, place: &str) -> Trouble {
+        match self {
+            Trouble::Failed(miss) => Trouble::Failed(Miss { message: format!("{place}{}", miss.message), ..miss }),
+            other => other,
+        }
+    }
+}
+
+impl From<String> for Trouble {
+    fn from(why: String) -> Trouble {
+        Trouble::Failed(why.into())
+    }
+}
+
+impl From<Miss> for Trouble {
+    fn from(miss: Miss) -> Trouble {
+        Trouble::Failed(miss)
+    }
+}
+
+impl From<NotStarted> for Trouble {
+    fn from(error: NotStarted) -> Trouble {
+        Trouble::NotStarted(error)
+    }
+}
+
+pub(super) fn excerpt(bytes: &[u8]) -> String {
+    let shown = &bytes[..bytes.len().min(80)];
+    format!("{}{}", shown.escape_ascii(), if shown.len() < bytes.len() { "..." } else { "" })
+}
+
+type Run = Box<dyn Fn(&mut Server<'_>) -> Result<(), Trouble>>;
 
 pub(super) struct Check {
     pub(super) name: String,
@@ -17,18 +71,12 @@ pub(super) struct Check {
     pub(super) run: Run,
 }
 
-pub(super) fn code(name: &str, promise: &str, run: fn(&mut Server<'_>) -> Result<(), Trouble>) -> Check {
+pub(super) fn code(name: &str, promise: &str, run: impl Fn(&mut Server<'_>) -> Result<(), Trouble> + 'static) -> Check {
     let (name, promise) = (name.to_owned(), promise.to_owned());
     Check { name, promise, ends: false, needs_process: false, run: Box::new(run) }
 }
 
 impl Check {
-    pub(super) fn data(case: Case, seed: u64) -> Check {
-        let (name, promise) = (case.name.clone(), case.promise.clone());
-        let run: Run = Box::new(move |server| conversation::check(server, &case, seed));
-        Check { name, promise, ends: false, needs_process: false, run }
-    }
-
     pub(super) fn of_process(self) -> Check {
         Check { needs_process: true, ..self }
     }

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use study::verification::Miss;
 
+use super::check_definition::excerpt;
 use super::expected_page::Page;
 use super::http2_session::Session;
-use super::unsuccessful_check_reason::excerpt;
 use crate::lab_clocks;
 
 /// Time limit of every connect, read and write of a client.
@@ -63,15 +63,8 @@ impl Read for Client {
 
 impl Client {
     pub(super) fn new(stream: TcpStream, until: Instant) -> Client {
-        Client {
-            stream,
-            received: Vec::new(),
-            speech: Speech::None,
-            until,
-            responses: 0,
-            is_closing: false,
-            session: Session::default(),
-        }
+        let (received, speech, session) = (Vec::new(), Speech::None, Session::default());
+        Client { stream, received, speech, until, responses: 0, is_closing: false, session }
     }
 
     pub(super) fn second_handle(&self) -> Result<Client, String> {
@@ -120,16 +113,14 @@ impl Client {
                 let response = self.stream_response(stream)?;
                 page.check(&response, false).map_err(|miss| miss.to_string())
             }
-            Speech::Cache => self.expect_miss(),
-        }
-    }
-
-    fn expect_miss(&mut self) -> Result<(), String> {
-        let mut answer = [0; 5];
-        self.read_exact(&mut answer).map_err(|error| format!("no valid response: {}", reason(&error)))?;
-        match &answer {
-            b"END\r\n" | b"$-1\r\n" => Ok(()),
-            _ => Err(format!("the response for an absent key is `{}`", answer.escape_ascii())),
+            Speech::Cache => {
+                let mut answer = [0; 5];
+                self.read_exact(&mut answer).map_err(|error| format!("no valid response: {}", reason(&error)))?;
+                match &answer {
+                    b"END\r\n" | b"$-1\r\n" => Ok(()),
+                    _ => Err(format!("the response for an absent key is `{}`", answer.escape_ascii())),
+                }
+            }
         }
     }
 
@@ -201,9 +192,7 @@ pub(super) enum Noise {
 impl Noise {
     pub(super) fn miss(self, bytes_are: &str, place: &str) -> Miss {
         match self {
-            Noise::Bytes(bytes) => {
-                Miss { message: format!("{bytes_are} {place}"), received: Some(bytes), ..Miss::default() }
-            }
+            Noise::Bytes(bytes) => Miss { received: Some(bytes), ..Miss::from(format!("{bytes_are} {place}")) },
             Noise::End => format!("the connection was closed {place}").into(),
             Noise::Broken(why) => format!("the connection broke {place}: {why}").into(),
         }

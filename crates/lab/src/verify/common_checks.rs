@@ -7,10 +7,9 @@ use std::time::Duration;
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 use study::verification::Suite;
 
-use super::check_definition::{Check, code};
+use super::check_definition::{Check, NotStarted, Trouble, code};
 use super::client::PATIENCE;
 use super::server_under_test::Server;
-use super::unsuccessful_check_reason::{NotStarted, Trouble};
 use super::{cache_checks, http_checks, http2_checks, pingpong_checks};
 use crate::lab_clocks;
 
@@ -118,9 +117,8 @@ fn nodelay(server: &mut Server<'_>) -> Result<(), Trouble> {
     }
     let (mut found, mut refused) = (0, None);
     for (pid, number) in server.sockets() {
-        let copy =
-            pidfd_open(pid, PidfdFlags::empty()).and_then(|of| pidfd_getfd(of, number, PidfdGetfdFlags::empty()));
-        let Ok(socket) = copy.map_err(|error| refused = Some(error)) else { continue };
+        let fd = pidfd_open(pid, PidfdFlags::empty()).and_then(|of| pidfd_getfd(of, number, PidfdGetfdFlags::empty()));
+        let Ok(socket) = fd.map_err(|error| refused = Some(error)) else { continue };
         let peer = rustix::net::getpeername(&socket).ok().flatten();
         let peer = peer.and_then(|peer| SocketAddr::try_from(peer).ok());
         // A runtime may use IPv6 sockets for IPv4, as Java does.

@@ -3,15 +3,16 @@
 use std::thread;
 use std::time::Duration;
 
-use study::cases::{Case, Connection, Expect, ExpectHttp, Request, Send, Split, Value, Values, bytes_of_hex};
-use study::cases::{Cut, cuts};
+use study::cases::{
+    Case, Connection, Cut, Expect, ExpectHttp, Request, Send, Split, Value, Values, bytes_of_hex, cuts,
+};
 use study::verification::Miss;
 
+use super::check_definition::{Trouble, excerpt};
 use super::client::{Client, Noise};
 use super::expected_page::{differ, miss};
 use super::http_response_parser::Response;
 use super::server_under_test::Server;
-use super::unsuccessful_check_reason::{Trouble, excerpt};
 
 /// Silence required between the pieces of a request. After the last response, the first connection of a case requires
 /// [`BEHIND`], and later ones require [`BEHIND_LATER`].
@@ -38,20 +39,17 @@ pub(super) fn check(server: &mut Server<'_>, case: &Case, seed: u64) -> Result<(
         let values = case.draw(seed, repetition).with("path", Value::Text(server.path.clone()));
         let questions = case.requests.iter().flat_map(|one| (0..one.times).map(move |index| (one, index)));
         let questions = questions.collect::<Vec<_>>();
+        let count = questions.len();
         let question = |number: usize| {
             let (of, index) = questions[number];
             let values = values.clone().with("index", Value::Integer(index.into()));
-            let place = if questions.len() == 1 {
-                String::new()
-            } else {
-                format!("request {} of {}: ", number + 1, questions.len())
-            };
-            let asked = compose(of, values, server, place)?;
-            Ok(Question { is_first: number == 0, ..asked })
+            let place = if count > 1 { format!("request {} of {count}: ", number + 1) } else { String::new() };
+            let (bytes, is_head) = compose(&of.send, &values, server)?;
+            Ok(Question { of, bytes, is_head, values, place, is_first: number == 0 })
         };
         // Cutting at every position needs the length of the longest request.
         let mut length = 0;
-        for number in (0..questions.len()).filter(|_| matches!(case.split, Split::All)) {
+        for number in (0..count).filter(|_| matches!(case.split, Split::All)) {
             let bytes = question(number)?.bytes.len();
             length = if case.pipelined { length + bytes } else { length.max(bytes) };
         }
@@ -61,7 +59,6 @@ pub(super) fn check(server: &mut Server<'_>, case: &Case, seed: u64) -> Result<(
         for cut in cuts {
             server.check_time()?;
             let talk = Talk { server, case, cut: &cut, behind };
-            let count = questions.len();
             let held = if case.pipelined { talk.at_once(count, &question) } else { talk.in_turn(count, &question) };
             held.map_err(|trouble| placed(trouble, case, repetition, &values, &cut))?;
             behind = BEHIND_LATER;
@@ -184,7 +181,8 @@ impl Talk<'_, '_> {
     fn exchange(&self, client: &mut Client, asked: &Question<'_>) -> Result<(), (Trouble, bool)> {
         self.send(client, asked).map_err(|trouble| (trouble, true))?;
         self.answer(client, asked).map_err(|trouble| {
-            let is_end = is_end(&trouble);
+            let ends = ["no response: the connection was closed", "Connection reset", "Broken pipe"];
+            let is_end = matches!(&trouble, Trouble::Failed(miss) if ends.iter().any(|end| miss.message.contains(end)));
             (trouble, is_end)
         })
     }
@@ -314,11 +312,6 @@ fn is_same(one: &serde_json::Value, other: &serde_json::Value) -> bool {
     }
 }
 
-fn is_end(trouble: &Trouble) -> bool {
-    let ends = ["no response: the connection was closed", "Connection reset", "Broken pipe"];
-    matches!(trouble, Trouble::Failed(miss) if ends.iter().any(|end| miss.message.contains(end)))
-}
-
 fn with_request(trouble: Trouble, asked: &Question<'_>) -> Trouble {
     let mut trouble = trouble.at(&asked.place);
     if let Trouble::Failed(miss) = &mut trouble {
@@ -344,8 +337,9 @@ fn hex(text: &str) -> Result<Vec<u8>, Trouble> {
         .ok_or_else(|| Trouble::NotChecked(format!("`{text}` is not a sequence of bytes in hexadecimal digits")))
 }
 
-fn compose<'c>(of: &'c Request, values: Values, server: &Server<'_>, place: String) -> Result<Question<'c>, Trouble> {
-    let (bytes, is_head) = match &of.send {
+/// Composes the bytes of a request. The second value is whether its method is HEAD.
+fn compose(send: &Send, values: &Values, server: &Server<'_>) -> Result<(Vec<u8>, bool), Trouble> {
+    Ok(match send {
         Send::Text(template) => {
             let text = values.fill(template);
             let is_head = text.starts_with("HEAD ");
@@ -376,6 +370,5 @@ fn compose<'c>(of: &'c Request, values: Values, server: &Server<'_>, place: Stri
             };
             ((head + "\r\n" + &body).into_bytes(), method == "HEAD")
         }
-    };
-    Ok(Question { of, bytes, is_head, values, place, is_first: false })
+    })
 }

@@ -7,12 +7,11 @@ use wire::http1::RequestMethod;
 use wire::http2::hpack::{self, Indexing};
 use wire::http2::{ErrorCode, FrameKind, PREFACE, Settings, WINDOW_MAX, flags, push_go_away, push_headers, push_reset};
 
-use super::check_definition::{Check, code};
+use super::check_definition::{Check, Trouble, code, excerpt};
 use super::expected_page::miss;
 use super::http2_session::{Frame, GENEROUS, block, field, frame};
 use super::http2_violations;
 use super::server_under_test::Server;
-use super::unsuccessful_check_reason::{Trouble, excerpt};
 
 const MISSING: &str = "/there/is/no-such-thing";
 const LARGE: &str = "/bytes/100000";
@@ -30,11 +29,7 @@ pub(super) fn checks() -> Vec<Check> {
         code("head", "HEAD returns the head of GET and no body", head),
         code("unknown", "404 for a missing path, and the connection stays open", unknown),
         code("body", "a request's body gets credit, and a response or a reset (6.9, 8.1)", body),
-        code(
-            "partial",
-            "the first bytes and a request may arrive in two pieces, cut anywhere, or byte by byte",
-            partial,
-        ),
+        code("partial", "the first bytes and a request may arrive in two pieces, cut anywhere, or byte by byte", cuts),
         code("ping", "a PING is acknowledged with its payload (6.7)", ping),
         code("hpack", "fields may use the dynamic table and change its size (RFC 7541)", dynamic_table),
         code("continuation", "a field block may span CONTINUATION frames (6.10)", continuation),
@@ -93,13 +88,9 @@ fn limit(server: &mut Server<'_>) -> Result<(), Trouble> {
     if limit > 1_000 {
         return Err(Trouble::NotChecked("the limit is above 1,000 streams".to_owned()));
     }
-    let (mut out, mut streams) = (Vec::new(), Vec::new());
-    let head = block("POST", &server.path, &[("content-length", "4")]);
-    for _ in 0..=limit {
-        let stream = client.session.open(RequestMethod::Get);
-        push_headers(&mut out, stream, &head, false, 16_384);
-        streams.push(stream);
-    }
+    let mut streams: Vec<_> = (0..=limit).map(|_| client.session.open(RequestMethod::Get)).collect();
+    let (mut out, head) = (Vec::new(), block("POST", &server.path, &[("content-length", "4")]));
+    streams.iter().for_each(|stream| push_headers(&mut out, *stream, &head, false, 16_384));
     client.send(&out)?;
     client.ping()?;
     let last = streams.pop().unwrap_or_default();
@@ -110,9 +101,8 @@ fn limit(server: &mut Server<'_>) -> Result<(), Trouble> {
     let end = client.frames_until(is_end)?;
     let has_early_responses = || streams.iter().any(|stream| client.session.is_ended(*stream));
     match end {
-        Frame::Reset(_, ErrorCode::REFUSED_STREAM | ErrorCode::PROTOCOL_ERROR) | Frame::GoAway(..) | Frame::End => {
-            Ok(())
-        }
+        Frame::GoAway(..) | Frame::End => Ok(()),
+        Frame::Reset(_, ErrorCode::REFUSED_STREAM | ErrorCode::PROTOCOL_ERROR) => Ok(()),
         _ if has_early_responses() => {
             Err(Trouble::NotChecked("requests got responses before their bodies were complete".to_owned()))
         }
@@ -159,7 +149,7 @@ fn body(server: &mut Server<'_>) -> Result<(), Trouble> {
     Ok(())
 }
 
-fn partial(server: &mut Server<'_>) -> Result<(), Trouble> {
+fn cuts(server: &mut Server<'_>) -> Result<(), Trouble> {
     let page = server.page(&server.path)?;
     let mut cut = 0;
     loop {
@@ -192,8 +182,6 @@ fn ping(server: &mut Server<'_>) -> Result<(), Trouble> {
     Ok(client.ping_pong()?)
 }
 
-type Write<'w> = &'w dyn Fn(&mut Vec<u8>);
-
 fn dynamic_table(server: &mut Server<'_>) -> Result<(), Trouble> {
     let page = server.page(&server.path)?;
     let mut client = server.http2(&GENEROUS)?;
@@ -201,35 +189,27 @@ fn dynamic_table(server: &mut Server<'_>) -> Result<(), Trouble> {
     if table_bytes < Settings::DEFAULT.header_table_size {
         return Err(Trouble::NotChecked(format!("its dynamic table has only {table_bytes} bytes")));
     }
-    let fixed = [(":method", "GET"), (":scheme", "http")];
-    let shared = [(":authority", "localhost"), (":path", server.path.as_str()), ("x-quintain", "www.example.com")];
-    let insert = |out: &mut Vec<u8>| {
-        fixed.iter().for_each(|(name, value)| field(out, name, value));
-        for (name, value) in shared {
-            hpack::push_literal_name(out, name.as_bytes(), Indexing::Insert);
-            hpack::push_string(out, value.as_bytes());
-        }
-    };
-    let refer = |out: &mut Vec<u8>| {
-        fixed.iter().for_each(|(name, value)| field(out, name, value));
-        [2, 1, 0].iter().for_each(|nth| hpack::push_indexed(out, hpack::DYNAMIC_FIRST + nth));
-    };
-    let shrink = |out: &mut Vec<u8>| {
-        hpack::push_table_size(out, 0);
-        hpack::push_table_size(out, Settings::DEFAULT.header_table_size as usize);
-        insert(out);
-    };
-    let steps: [(&str, Write<'_>); 4] = [
-        ("fields inserted into the table", &insert),
-        ("fields of the table", &refer),
-        ("fields inserted after a change of the table's size", &shrink),
-        ("fields of the changed table", &refer),
-    ];
-    for (step, write) in steps {
-        let mut block = Vec::new();
-        write(&mut block);
+    let mut fixed = Vec::new();
+    [(":method", "GET"), (":scheme", "http")].iter().for_each(|(name, value)| field(&mut fixed, name, value));
+    let mut inserted = fixed.clone();
+    for (name, value) in [(":authority", "localhost"), (":path", &server.path), ("x-quintain", "www.example.com")] {
+        hpack::push_literal_name(&mut inserted, name.as_bytes(), Indexing::Insert);
+        hpack::push_string(&mut inserted, value.as_bytes());
+    }
+    let mut indexed = fixed;
+    [2, 1, 0].iter().for_each(|nth| hpack::push_indexed(&mut indexed, hpack::DYNAMIC_FIRST + nth));
+    let mut resized = Vec::new();
+    hpack::push_table_size(&mut resized, 0);
+    hpack::push_table_size(&mut resized, Settings::DEFAULT.header_table_size as usize);
+    resized.extend(&inserted);
+    for (step, block) in [
+        ("fields inserted into the table", &inserted),
+        ("fields of the table", &indexed),
+        ("fields inserted after a change of the table's size", &resized),
+        ("fields of the changed table", &indexed),
+    ] {
         let stream = client.session.open(RequestMethod::Get);
-        client.send_head(stream, &block, true)?;
+        client.send_head(stream, block, true)?;
         let response = client.stream_response(stream).map_err(|why| format!("{step}: {why}"))?;
         page.check(&response, false).map_err(|miss| Trouble::from(miss).at(&format!("{step}: ")))?;
     }

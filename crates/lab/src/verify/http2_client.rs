@@ -1,6 +1,6 @@
 //! The client's side of HTTP/2 connections.
 
-use std::io::{ErrorKind, Read};
+use std::io::{self, ErrorKind, Read};
 
 use wire::http1::RequestMethod;
 use wire::http2::{
@@ -160,19 +160,14 @@ impl Client {
             return Err(format!("no response: RST_STREAM with {code}"));
         }
         self.responses += 1;
-        Ok(Response { status: reply.status, headers: reply.headers, body: reply.body, head_bytes: 0 })
+        Ok(reply.response)
     }
 
     /// Reads and discards bytes until the connection ends.
     pub(super) fn drain(&mut self) -> Result<(), String> {
-        let mut bytes = [0; 16 * 1024];
-        loop {
-            match self.read(&mut bytes) {
-                Ok(0) => return Ok(()),
-                Ok(_) => {}
-                Err(error) if error.kind() == ErrorKind::ConnectionReset => return Ok(()),
-                Err(error) => return Err(reason(&error)),
-            }
+        match io::copy(self, &mut io::sink()) {
+            Err(error) if error.kind() != ErrorKind::ConnectionReset => Err(reason(&error)),
+            _ => Ok(()),
         }
     }
 }

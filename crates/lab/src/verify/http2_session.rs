@@ -10,7 +10,7 @@ use wire::http2::{
     push_frame_head, push_ping, push_settings_ack, read_trailers,
 };
 
-use super::http_response_parser::BODY_MAX;
+use super::http_response_parser::{BODY_MAX, Response};
 
 /// An event of a connection. Frames on streams have the stream first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,9 +29,7 @@ pub(super) enum Frame {
 pub(super) struct Reply {
     method: RequestMethod,
     pub(super) incoming: Incoming,
-    pub(super) status: u16,
-    pub(super) headers: Vec<(String, String)>,
-    pub(super) body: Vec<u8>,
+    pub(super) response: Response,
     /// Number of body bytes that the server may still send.
     pub(super) window: i64,
     credit: SendWindow,
@@ -59,16 +57,10 @@ pub(super) struct Session {
 
 impl Default for Session {
     fn default() -> Session {
-        Session {
-            reader: Reader::new(Role::Client, Limits::DEFAULT),
-            decoder: Decoder::default(),
-            next_stream: 1,
-            replies: BTreeMap::new(),
-            asked: VecDeque::new(),
-            own: Settings::DEFAULT,
-            window: Settings::DEFAULT.initial_window_size.into(),
-            credit: SendWindow::new(Settings::DEFAULT.initial_window_size),
-        }
+        let (reader, decoder) = (Reader::new(Role::Client, Limits::DEFAULT), Decoder::default());
+        let (own, replies, asked) = (Settings::DEFAULT, BTreeMap::new(), VecDeque::new());
+        let (window, credit) = (own.initial_window_size.into(), SendWindow::new(own.initial_window_size));
+        Session { reader, decoder, next_stream: 1, replies, asked, own, window, credit }
     }
 }
 
@@ -102,16 +94,9 @@ impl Session {
         let stream = self.next_stream;
         self.next_stream += 2;
         self.reader.open_stream(stream);
-        let reply = Reply {
-            method,
-            incoming: Incoming::default(),
-            status: 0,
-            headers: Vec::new(),
-            body: Vec::new(),
-            window: self.own.initial_window_size.into(),
-            credit: SendWindow::new(self.peer().initial_window_size),
-            end: None,
-        };
+        let (incoming, response) = (Incoming::default(), Response::default());
+        let (window, credit) = (self.own.initial_window_size.into(), SendWindow::new(self.peer().initial_window_size));
+        let reply = Reply { method, incoming, response, window, credit, end: None };
         self.replies.insert(stream, reply);
         stream
     }
@@ -121,11 +106,11 @@ impl Session {
     }
 
     pub(super) fn status(&self, stream: u32) -> u16 {
-        self.replies.get(&stream).map_or(0, |reply| reply.status)
+        self.replies.get(&stream).map_or(0, |reply| reply.response.status)
     }
 
     pub(super) fn body_bytes(&self, stream: u32) -> usize {
-        self.replies.get(&stream).map_or(0, |reply| reply.body.len())
+        self.replies.get(&stream).map_or(0, |reply| reply.response.body.len())
     }
 
     pub(super) fn is_ended(&self, stream: u32) -> bool {
@@ -172,7 +157,7 @@ impl Session {
                     read.map_err(|error| format!("stream {stream}: trailers: {error}"))?;
                     return Ok((used, Some(Frame::Headers(stream))));
                 }
-                let headers = &mut reply.headers;
+                let headers = &mut reply.response.headers;
                 headers.clear();
                 let head = ResponseHead::read(&mut self.decoder, block, limits, |name, value| {
                     let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
@@ -180,7 +165,7 @@ impl Session {
                 });
                 let head = head.map_err(|error| error.to_string())?;
                 let taken = head.and_then(|head| {
-                    reply.status = head.status;
+                    reply.response.status = head.status;
                     reply.incoming.response(head, reply.method, ends)
                 });
                 taken.map_err(|error| format!("stream {stream}: {error}"))?;
@@ -196,8 +181,8 @@ impl Session {
                     return Err(format!("stream {stream}: more data than the flow-control window allows"));
                 }
                 reply.incoming.data(data.len(), ends).map_err(|error| format!("stream {stream}: {error}"))?;
-                reply.body.extend_from_slice(data);
-                if reply.body.len() > BODY_MAX {
+                reply.response.body.extend_from_slice(data);
+                if reply.response.body.len() > BODY_MAX {
                     return Err(format!("a body longer than {BODY_MAX} bytes"));
                 }
                 Frame::Data(stream)

@@ -1,11 +1,11 @@
 //! Parses HTTP/1.1 as strictly as RFC 9112 allows. Shares no code with quintain's servers, which it also verifies.
 
-use super::unsuccessful_check_reason::excerpt;
+use super::check_definition::excerpt;
 
 pub(super) const HEAD_MAX: usize = 64 * 1024;
 pub(super) const BODY_MAX: usize = 16 << 20;
 
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Default, PartialEq)]
 pub(super) struct Response {
     pub(super) status: u16,
     /// Header fields, with names in lower case.

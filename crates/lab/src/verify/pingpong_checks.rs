@@ -2,10 +2,9 @@
 
 use std::thread;
 
-use super::check_definition::{Check, code};
+use super::check_definition::{Check, END, Trouble, code};
 use super::client::expect_words;
 use super::server_under_test::Server;
-use super::unsuccessful_check_reason::{END, Trouble};
 
 pub(super) fn checks() -> Vec<Check> {
     vec![
