@@ -11,9 +11,7 @@ use crate::container::Images;
 use crate::lab_clocks;
 use crate::options_and_hooks::{LabError, Options, Phase, Progress};
 use crate::process_start_and_stop::{Exit, Launch, Supervisor};
-use crate::trial::start_supervisor;
 use crate::trial_end_reason::unrunnable;
-use crate::verify;
 
 const PATIENCE: Duration = Duration::from_secs(30 * 60);
 /// Prefix of the line with which a build reports a missing toolchain.
@@ -58,7 +56,7 @@ pub fn build_all(
     progress: &mut dyn FnMut(&Progress),
     interrupted: &dyn Fn() -> bool,
 ) -> Result<Vec<Build>, LabError> {
-    let supervisor = start_supervisor(options)?;
+    let supervisor = crate::trial::start_supervisor(options)?;
     let images = Images::default();
     let mut builds = Builds::default();
     'points: for (index, point) in plan.points.iter().enumerate() {
@@ -105,7 +103,7 @@ pub fn build_all(
     // The nodes of a cluster start the servers but do not verify them.
     if options.cluster.is_none() {
         let mut begins = |point| say(progress, Phase::Verify, point);
-        let verified = verify::builds(plan, &builds, options, interrupted, &mut begins);
+        let verified = crate::verify::builds(plan, &builds, options, interrupted, &mut begins);
         builds.extend(verified);
     }
     Ok(builds)

@@ -56,10 +56,9 @@ impl Cgroup {
         let is_v1 = self.version == 1;
         let stat = read(&self.cpu, if is_v1 { "cpuacct.stat" } else { cpu }).unwrap_or_default();
         let [user, system] = if is_v1 { ["user", "system"] } else { ["user_usec", "system_usec"] };
-        let total_ns = if is_v1 {
-            number(&self.cpu, cpu)
-        } else {
-            value(&stat, "usage_usec").and_then(|us| us.checked_mul(1_000))
+        let total_ns = match is_v1 {
+            true => number(&self.cpu, cpu),
+            false => value(&stat, "usage_usec").and_then(|us| us.checked_mul(1_000)),
         };
         Usage {
             cpu_ns: total_ns.map(|total_ns| split(total_ns, value(&stat, user), value(&stat, system))),

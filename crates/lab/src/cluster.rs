@@ -128,9 +128,7 @@ impl Cluster {
             End::Lost(text) => ClusterError::Machines(vec![cluster.explain_loss(&text)]),
             end => ClusterError::Machines(vec![end.to_string()]),
         })?;
-        for (member, path) in cluster.generators.members.iter_mut().zip(paths) {
-            member.path = Some(path);
-        }
+        cluster.generators.members.iter_mut().zip(paths).for_each(|(member, path)| member.path = Some(path));
         Ok(cluster)
     }
 

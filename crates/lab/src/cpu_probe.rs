@@ -2,10 +2,8 @@
 
 use std::hint::black_box;
 
-use stats::random::xorshift;
 use study::record::Probe;
 
-use crate::exec::on_each_cpu;
 use crate::lab_clocks;
 
 /// Number of steps in a probe: 10 ms at 3 billion dependent operations per second. It must never change, because
@@ -19,9 +17,9 @@ pub fn run(subject: &[u32], generator: &[u32]) -> Vec<Probe> {
     let mut cpus = [subject, generator].map(|cpus| &cpus[..cpus.len().min(PROCESSORS_MAX)]).concat();
     cpus.sort_unstable();
     cpus.dedup();
-    on_each_cpu(&cpus, |number| {
+    crate::exec::on_each_cpu(&cpus, |number| {
         let (begun, cpu_begun) = (lab_clocks::now(), lab_clocks::thread_cpu_time());
-        black_box(xorshift(black_box(1), STEPS));
+        black_box(stats::random::xorshift(black_box(1), STEPS));
         let (cpu, wall) = (lab_clocks::thread_cpu_time() - cpu_begun, lab_clocks::now() - begun);
         Probe { cpu: number, wall_ns: lab_clocks::nanos(wall), cpu_ns: lab_clocks::nanos(cpu) }
     })

@@ -3,17 +3,17 @@
 use study::cpu_profile::CpuProfile;
 use study::plan::Plan;
 use study::record::{Outcome, Record};
-use study::spec::Stop;
 
 use crate::options_and_hooks::{LabError, Options, Progress};
-use crate::perf_sampling::Perf;
 use crate::process_start_and_stop::capture;
-use crate::run::Spinners;
 use crate::trial::{Bench, Trial};
 use crate::trial_end_reason::End;
 
 /// Minimum duration of a timed trial with a profile, ns. A shorter trial would give too few samples.
 const DURATION_MIN_NS: u64 = 2_000_000_000;
+
+const IN_CONTAINER: &str =
+    "the server runs in a container: `perf` samples processes of this machine; run its program without one";
 
 /// Explains why no server of this run can be profiled, and how to fix it; `None` if no obstacle is known.
 pub fn no_profile(options: &Options) -> Option<String> {
@@ -44,26 +44,21 @@ pub fn profile(
     }
     let mut plan = plan.clone();
     for point in &mut plan.points {
-        if let Stop::Duration { duration_ns } = &mut point.load.stop {
+        if let study::spec::Stop::Duration { duration_ns } = &mut point.load.stop {
             *duration_ns = (*duration_ns).max(DURATION_MIN_NS);
         }
     }
     let bench = Bench::start(&plan, options, interrupted)?;
     let ends = (0..plan.points.len()).map(|point| points.iter().all(|(known, _)| *known != point).then(String::new));
-    let _spinners = Spinners::start(&bench, &ends.collect::<Vec<_>>())?;
+    let _spinners = crate::run::Spinners::start(&bench, &ends.collect::<Vec<_>>())?;
     let mut profiles = Vec::new();
     for (point, like) in points {
         if interrupted() {
             break;
         }
         let perf = match plan.points[point].subject.process.container {
-            None => {
-                Perf::new(&bench.supervisor, interrupted).map_err(|error| format!("no directory for samples: {error}"))
-            }
-            Some(_) => Err(
-                "the server runs in a container: `perf` samples processes of this machine; run its program without one"
-                    .to_owned(),
-            ),
+            None => crate::perf_sampling::Perf::new(&bench.supervisor, interrupted),
+            Some(_) => Err(IN_CONTAINER.to_owned()),
         };
         let Ok(perf) = perf.map_err(|why| profiles.push(none(point, &why))) else { continue };
         let Record { block, order, step, .. } = *like;

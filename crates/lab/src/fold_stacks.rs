@@ -1,6 +1,7 @@
 //! Folds the output of `perf script`: counts equal stacks and keeps the most frequent ones. Memory is bounded.
 
-use std::collections::{BTreeMap, HashMap};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use study::cpu_profile::{CpuProfile, SampledFunction, SampledStack};
 
@@ -103,26 +104,21 @@ impl Fold {
         let line = std::mem::take(&mut self.line);
         self.read(&String::from_utf8_lossy(&line));
         self.end_sample();
-        let mut names = self.names.into_iter().map(|(name, id)| (id, name)).collect::<Vec<_>>();
-        names.sort_unstable();
+        let names = self.names.into_iter().map(|(name, id)| (id, name)).collect::<HashMap<_, _>>();
         let mut stacks = self.stacks.into_iter().collect::<Vec<_>>();
         // Ties are broken by content, so that the result is reproducible.
         stacks.sort_unstable_by(|(a, of_a), (b, of_b)| of_b.cmp(of_a).then_with(|| a.cmp(b)));
         let left_out = stacks.split_off(stacks.len().min(STACKS_KEPT));
         let other_samples = self.others + left_out.iter().map(|(_, samples)| samples).sum::<u64>();
 
-        let mut hottest = self.own.iter().map(|(id, samples)| (*samples, *id)).collect::<Vec<_>>();
-        hottest.sort_unstable_by(|(a, of_a), (b, of_b)| b.cmp(a).then_with(|| of_a.cmp(of_b)));
-        let used = stacks.iter().flat_map(|(frames, _)| frames.iter().copied());
-        let mut kept = hottest.iter().take(HOTTEST_KEPT).map(|(_, id)| *id).chain(used).collect::<Vec<_>>();
-        kept.sort_unstable();
-        kept.dedup();
-        let own = |id: &u32| self.own.get(id).copied().unwrap_or(0);
-        kept.sort_by(|a, b| own(b).cmp(&own(a)).then_with(|| a.cmp(b)));
-        let places = kept.iter().zip(0u32..).map(|(id, place)| (*id, place)).collect::<HashMap<_, _>>();
-        let function = |id: &u32| {
-            let (name, kernel) = names.get(*id as usize).map(|(_, name)| name.clone()).unwrap_or_default();
-            SampledFunction { name, kernel, self_samples: own(id) }
+        let rank = |id: &u32| (Reverse(self.own.get(id).copied().unwrap_or(0)), *id);
+        let hottest = self.own.keys().map(rank).collect::<BTreeSet<_>>();
+        let used = stacks.iter().flat_map(|(frames, _)| frames).map(rank);
+        let kept = hottest.into_iter().take(HOTTEST_KEPT).chain(used).collect::<BTreeSet<_>>();
+        let places = kept.iter().zip(0u32..).map(|((_, id), place)| (*id, place)).collect::<HashMap<_, _>>();
+        let function = |(Reverse(self_samples), id): &(Reverse<u64>, u32)| {
+            let (name, kernel) = names.get(id).cloned().unwrap_or_default();
+            SampledFunction { name, kernel, self_samples: *self_samples }
         };
         let stack = |(frames, samples): (Vec<u32>, u64)| SampledStack {
             frames: frames.iter().filter_map(|id| places.get(id).copied()).collect(),
@@ -144,10 +140,8 @@ fn frame(line: &str) -> Option<(String, bool)> {
     // A symbol may contain `operator()(int)`, and the name of a replaced file ends in ` (deleted)`.
     let rest = rest.trim_end();
     let of_deleted = rest.strip_suffix(" (deleted))");
-    let (symbol, object) = match of_deleted.or(rest.strip_suffix(')')).and_then(|rest| rest.rsplit_once(" (")) {
-        Some((symbol, object)) => (symbol, object),
-        None => (rest, ""),
-    };
+    let named = of_deleted.or(rest.strip_suffix(')')).and_then(|rest| rest.rsplit_once(" ("));
+    let (symbol, object) = named.unwrap_or((rest, ""));
     let kernel = object.starts_with("[kernel") || object.starts_with("[guest.kernel") || object.ends_with(".ko");
     let symbol = match symbol.trim() {
         "[unknown]" | "" if kernel => "[kernel]".to_owned(),

@@ -59,9 +59,7 @@ impl Engine for Generator {
 
     /// Sends a message to the generator. Failures are ignored, because a generator that has ended needs no message.
     fn tell(&mut self, heard: Heard) -> Result<(), End> {
-        if let Some(input) = &self.input {
-            let _ = input.say(&heard);
-        }
+        self.input.iter().for_each(|input| _ = input.say(&heard));
         if heard == (Heard::Read {}) {
             self.input = None;
         }

@@ -1,6 +1,5 @@
 //! Checks out git revisions side by side, in directories that are removed when the process ends.
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -28,7 +27,7 @@ pub enum WorktreeError {
     Refused(String, String),
     /// A process or directory could not be created.
     #[error("cannot create a directory for revisions: {0}")]
-    System(#[from] io::Error),
+    System(#[from] std::io::Error),
 }
 
 /// A git repository and a directory inside it.

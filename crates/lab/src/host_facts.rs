@@ -52,10 +52,18 @@ pub fn read(root: &Path) -> Host {
     let bytes = |name: &str| number(&meminfo, name).unwrap_or(0) * 1024;
     let load_average = files.must("load average", "proc/loadavg");
     let idle = files.idle();
+    let vulnerabilities = "sys/devices/system/cpu/vulnerabilities";
+    let state = |name: &String| files.may(&format!("{vulnerabilities}/{name}"));
+    let names = files.names(vulnerabilities).into_iter();
+    let mitigations = names.filter_map(|name| state(&name).map(|text| (name, text))).collect();
+    let os_release = files.may("etc/os-release").or_else(|| files.may("usr/lib/os-release")).unwrap_or_default();
+    let system = os_release.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="));
+    let no_turbo = files.may("sys/devices/system/cpu/intel_pstate/no_turbo").map(|text| text == "0");
+    let turbo = no_turbo.or_else(|| files.may("sys/devices/system/cpu/cpufreq/boost").map(|text| text == "1"));
     Host {
         name: files.must("host name", "proc/sys/kernel/hostname").unwrap_or_default(),
         kernel: format!("{release} {version}").trim().to_owned(),
-        system: files.system(),
+        system: system.map(|name| name.trim_matches('"').to_owned()),
         cpu_model: files.cpu_model(&cpuinfo),
         hypervisor: files.hypervisor(&cpuinfo),
         cpus: files.cpus(),
@@ -63,11 +71,11 @@ pub fn read(root: &Path) -> Host {
         memory_bytes: bytes("MemTotal"),
         swap_used_bytes: bytes("SwapTotal").saturating_sub(bytes("SwapFree")),
         governor: files.may("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
-        turbo: files.turbo(),
+        turbo,
         smt: files.may("sys/devices/system/cpu/smt/active").map(|text| text == "1"),
         clocksource: files.must("clock source", "sys/devices/system/clocksource/clocksource0/current_clocksource"),
         idle,
-        mitigations: files.mitigations(),
+        mitigations,
         sysctls: files.sysctls(),
         versions: BTreeMap::new(),
         load_average: load_average.and_then(|text| text.split_whitespace().next()?.parse().ok()),
@@ -89,18 +97,15 @@ impl Files {
 
     /// Reads and trims a file that every machine has. If it is unreadable, returns `None` and adds `what` to `unknown`.
     fn must(&mut self, what: &str, path: &str) -> Option<String> {
-        match fs::read_to_string(self.root.join(path)) {
-            Ok(text) => Some(text.trim().to_owned()),
-            Err(error) => {
-                let why = match error.kind() {
-                    ErrorKind::NotFound => "no such file",
-                    ErrorKind::PermissionDenied => "permission denied",
-                    _ => "cannot be read",
-                };
-                self.unknown.push(format!("{what}: /{path}: {why}"));
-                None
-            }
-        }
+        let text = fs::read_to_string(self.root.join(path)).map_err(|error| {
+            let why = match error.kind() {
+                ErrorKind::NotFound => "no such file",
+                ErrorKind::PermissionDenied => "permission denied",
+                _ => "cannot be read",
+            };
+            self.unknown.push(format!("{what}: /{path}: {why}"));
+        });
+        Some(text.ok()?.trim().to_owned())
     }
 
     fn names(&self, path: &str) -> Vec<String> {
@@ -108,11 +113,6 @@ impl Files {
         let mut names: Vec<String> = entries.flatten().filter_map(|file| file.file_name().into_string().ok()).collect();
         names.sort();
         names
-    }
-
-    fn system(&self) -> Option<String> {
-        let text = self.may("etc/os-release").or_else(|| self.may("usr/lib/os-release"))?;
-        Some(text.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="))?.trim_matches('"').to_owned())
     }
 
     fn cpu_model(&mut self, cpuinfo: &str) -> String {
@@ -148,13 +148,10 @@ impl Files {
         let status = self.must("allowed CPUs", "proc/self/status").unwrap_or_default();
         let online = self.may("sys/devices/system/cpu/online");
         let list = value(&status, "Cpus_allowed_list").map(str::to_owned).or(online).unwrap_or_default();
-        let allowed = match cpu_list::parse(&list) {
-            Ok(allowed) if !allowed.is_empty() => allowed,
-            _ => {
-                self.unknown.push(format!("CPUs: `{list}` is not a CPU list"));
-                Vec::new()
-            }
-        };
+        let allowed = cpu_list::parse(&list).unwrap_or_default();
+        if allowed.is_empty() {
+            self.unknown.push(format!("CPUs: `{list}` is not a CPU list"));
+        }
         let nodes = self.nodes();
         let mut placeless = Vec::new();
         let place = |index: u32| {
@@ -188,9 +185,7 @@ impl Files {
             first.is_some_and(|first| *cores.entry((cpu.package, cpu.core)).or_insert(first) != first)
         });
         if clash {
-            for (cpu, first) in cpus.iter_mut().zip(siblings) {
-                cpu.core = first.unwrap_or(cpu.index);
-            }
+            cpus.iter_mut().zip(siblings).for_each(|(cpu, first)| cpu.core = first.unwrap_or(cpu.index));
         }
     }
 
@@ -221,22 +216,11 @@ impl Files {
         self.names(base).iter().filter(|name| name.starts_with("index")).filter_map(cache).collect()
     }
 
-    fn turbo(&self) -> Option<bool> {
-        let off = self.may("sys/devices/system/cpu/intel_pstate/no_turbo").map(|text| text == "0");
-        off.or_else(|| self.may("sys/devices/system/cpu/cpufreq/boost").map(|text| text == "1"))
-    }
-
     fn idle(&self) -> Option<String> {
         let file = |name: &str| self.may(&format!("sys/devices/system/cpu/cpuidle/{name}"));
         let driver = file("current_driver").filter(|driver| driver != "none")?;
         let governor = file("current_governor").or_else(|| file("current_governor_ro"));
         Some(governor.map_or_else(|| driver.clone(), |governor| format!("{driver}/{governor}")))
-    }
-
-    fn mitigations(&self) -> BTreeMap<String, String> {
-        let base = "sys/devices/system/cpu/vulnerabilities";
-        let names = self.names(base).into_iter();
-        names.filter_map(|name| self.may(&format!("{base}/{name}")).map(|text| (name, text))).collect()
     }
 
     fn sysctls(&self) -> BTreeMap<String, String> {

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
-use rustix::io::Errno;
 use study::Json;
 
 use crate::lab_clocks;
@@ -97,7 +96,7 @@ impl Writer {
                     let mut polled = [PollFd::from_borrowed_fd(output.as_fd(), PollFlags::OUT)];
                     match poll(&mut polled, Some(&lab_clocks::left(deadline))) {
                         Ok(0) => return Err(io::ErrorKind::TimedOut.into()),
-                        Ok(_) | Err(Errno::INTR) => {}
+                        Ok(_) | Err(rustix::io::Errno::INTR) => {}
                         Err(error) => return Err(error.into()),
                     }
                 }

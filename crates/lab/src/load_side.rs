@@ -106,11 +106,10 @@ impl<'a> Load<'a> {
                 }
             }
             // All generators announce the same moments, within the error of their clocks.
-            Told::Announced(moments) if !self.announced => {
-                self.announced = true;
-                events.push(Told::Announced(moments));
+            Told::Announced(moments) => {
+                let is_first = !std::mem::replace(&mut self.announced, true);
+                events.extend(is_first.then_some(Told::Announced(moments)));
             }
-            Told::Announced(_) => {}
             Told::Measured(span) => {
                 part.span = Some(span);
                 let spans = self.parts.iter().filter_map(|part| part.span).collect::<Vec<_>>();
@@ -169,9 +168,8 @@ fn together<'a>(lives: impl IntoIterator<Item = &'a Progress>) -> Progress {
         all.errors += live.errors;
         all.cpu_ns += live.cpu_ns;
         all.latencies.add(&live.latencies);
-        for (kind, count) in &live.errors_by_kind {
-            *all.errors_by_kind.entry(kind.clone()).or_default() += count;
-        }
+        let add = |(kind, count): (&String, &u64)| *all.errors_by_kind.entry(kind.clone()).or_default() += count;
+        live.errors_by_kind.iter().for_each(add);
     }
     study::record::keep_slowest(&mut all.slowest);
     all.phase = phases.into_iter().min_by_key(|phase| *phase as u8).unwrap_or_default();

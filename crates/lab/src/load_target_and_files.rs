@@ -6,7 +6,6 @@ use std::io::{self, Read};
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
-use config::place::line_and_column;
 use study::Journey;
 use study::load_limits_and_defaults::BODY_MAX_BYTES;
 use study::node_messages::Standing;
@@ -205,7 +204,7 @@ fn unreadable_value(request: &HttpRequest, directory: &Path) -> Option<String> {
     let check = |(text, in_header): (&str, bool)| {
         let parts = request_values::parts(text).map_err(|error| {
             // Errors outside files were reported with the study.
-            let (line, column) = line_and_column(text, error.span_in(text).map_or(0, |span| span.start));
+            let (line, column) = config::place::line_and_column(text, error.span_in(text).map_or(0, |span| span.start));
             format!("body, line {line}, column {column}: {}", error.in_one_line())
         })?;
         parts.into_iter().try_for_each(|part| match part {

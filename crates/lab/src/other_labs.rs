@@ -2,10 +2,8 @@
 //! running lab holds a Unix socket with an abstract name (unix(7)). The kernel shows such sockets to every user, they
 //! need no writable file, and none is left when a lab ends. Labs in other network namespaces are not visible.
 
-use std::io;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
-use std::path::Path;
 
 /// Prefix of the names of sockets; the process ID and the name of the run follow.
 const PREFIX: &str = "quintain-lab/";
@@ -23,7 +21,7 @@ pub struct Lab {
 }
 
 /// Announces to other labs that this process runs `work`, until the result is dropped. Fails if already announced.
-pub fn announce(work: &str) -> io::Result<UnixListener> {
+pub fn announce(work: &str) -> std::io::Result<UnixListener> {
     UnixListener::bind_addr(&SocketAddr::from_abstract_name(name(std::process::id(), work))?)
 }
 
@@ -39,7 +37,7 @@ fn name(pid: u32, work: &str) -> String {
 
 /// Finds the other labs that are running; `None` if the kernel's list cannot be read.
 pub fn others() -> Option<Vec<Lab>> {
-    let table = std::fs::read(Path::new("/proc/self/net/unix")).ok()?;
+    let table = std::fs::read("/proc/self/net/unix").ok()?;
     let mut labs = labs(&String::from_utf8_lossy(&table));
     labs.retain(|lab| lab.pid != std::process::id());
     Some(labs)

@@ -1,7 +1,6 @@
 //! Finds other processes that use CPUs while the lab is idle.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::time::Duration;
 
 use crate::lab_clocks;
@@ -44,7 +43,7 @@ pub fn words(users: &[User]) -> Option<String> {
 }
 
 fn other_processes() -> Processes {
-    let proc = Path::new("/proc");
+    let proc = std::path::Path::new("/proc");
     let others = procfs::pids(proc).filter(|pid| *pid != std::process::id());
     others.filter_map(|pid| Some((pid, Stat::read(proc, pid)?))).collect()
 }

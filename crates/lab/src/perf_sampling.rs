@@ -3,7 +3,6 @@
 use std::cell::RefCell;
 use std::io::{self, Read};
 use std::os::fd::AsFd;
-use std::path::Path;
 use std::time::Duration;
 
 use study::cpu_profile::CpuProfile;
@@ -44,8 +43,9 @@ struct State {
 }
 
 impl<'a> Perf<'a> {
-    pub(crate) fn new(supervisor: &'a Supervisor, interrupted: &'a dyn Fn() -> bool) -> io::Result<Self> {
-        let folder = tempfile::Builder::new().prefix("quintain-perf-").tempdir()?;
+    pub(crate) fn new(supervisor: &'a Supervisor, interrupted: &'a dyn Fn() -> bool) -> Result<Self, String> {
+        let folder = tempfile::Builder::new().prefix("quintain-perf-").tempdir();
+        let folder = folder.map_err(|error| format!("no directory for samples: {error}"))?;
         Ok(Self { supervisor, interrupted, folder, state: RefCell::default() })
     }
 
@@ -156,7 +156,7 @@ const DATA: &str = "perf.data";
 
 /// Value of `perf_event_paranoid`; `None` if the kernel lacks performance events.
 fn paranoid() -> Option<i32> {
-    std::fs::read_to_string(Path::new("/proc/sys/kernel/perf_event_paranoid")).ok()?.trim().parse().ok()
+    std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").ok()?.trim().parse().ok()
 }
 
 fn why(words: &str, exit: &str, paranoid: Option<i32>) -> String {

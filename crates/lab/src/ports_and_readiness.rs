@@ -1,7 +1,6 @@
 //! Finds free ports, and waits until a server listens on its port.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -60,7 +59,7 @@ pub(crate) fn wait(
 
 /// Whether one of `pids` listens on `port`; true if that cannot be determined.
 fn is_held_by(pids: &[u32], port: u16) -> bool {
-    process_sockets::is_port_held(Path::new("/proc"), pids, port) != Some(false)
+    process_sockets::is_port_held("/proc".as_ref(), pids, port) != Some(false)
 }
 
 pub(crate) fn answers(address: SocketAddr, timeout: Duration) -> bool {

@@ -1,6 +1,5 @@
 //! Sockets of processes, and the addresses that they listen on, from `/proc` (proc(5)).
 
-use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::{fs, io};
@@ -38,7 +37,7 @@ pub(crate) fn listening_addresses(proc: &Path, pids: &[u32]) -> Vec<SocketAddr> 
     let all = pids.first().and_then(|pid| listening(proc, *pid)).unwrap_or_default();
     let held = pids.iter().flat_map(|pid| sockets(proc, *pid)).flatten().map(|(_, inode)| inode).collect::<Vec<_>>();
     let theirs = all.into_iter().filter(|(_, inode)| held.contains(inode)).map(|(address, _)| address);
-    theirs.collect::<BTreeSet<_>>().into_iter().collect()
+    theirs.collect::<std::collections::BTreeSet<_>>().into_iter().collect()
 }
 
 fn listening(proc: &Path, pid: u32) -> Option<Vec<(SocketAddr, u64)>> {

@@ -14,7 +14,6 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::io::Errno;
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, pidfd_open, pidfd_send_signal,
     waitid,
@@ -137,9 +136,7 @@ impl Supervisor {
 
     /// Starts a child, which ends at the latest when its [`Child`] is dropped. Fails if the watchdog is gone.
     pub(crate) fn spawn(&self, launch: Launch<'_>) -> io::Result<Child> {
-        if let Some(container) = &launch.container {
-            self.watchdog.tell(&container.line('+'))?;
-        }
+        launch.container.iter().try_for_each(|container| self.watchdog.tell(&container.line('+')))?;
         let mark = self.next_mark() + "-";
         let mut command = command(&self.exe);
         command.arg("exec");
@@ -231,11 +228,9 @@ impl Child {
         let (reader, writer) = io::pipe()?;
         let tail = Tail::of(reader)?;
         command.process_group(0);
-        if talk {
-            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(writer);
-        } else {
-            command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer);
-        }
+        let pipes = (Stdio::piped(), Stdio::piped());
+        let (input, output) = if talk { pipes } else { (Stdio::null(), writer.try_clone()?.into()) };
+        command.stdin(input).stdout(output).stderr(writer);
         let mut child = command.spawn()?;
         drop(command); // The command holds a writing end of the pipe, which must close for the tail to end.
         let pid = Pid::from_child(&child);
@@ -246,10 +241,8 @@ impl Child {
         })?;
         let (input, output) = (child.stdin.take(), child.stdout.take());
         let this = Self { pid, pidfd, exit: None, left: 0, tail, family, container, contained: None, input, output };
-        if let Some((watchdog, _)) = &this.family {
-            watchdog.tell(&format!("+group {}", pid.as_raw_pid()))?;
-        }
-        Ok(this)
+        let tell = |(watchdog, _): &Family| watchdog.tell(&format!("+group {}", pid.as_raw_pid()));
+        this.family.iter().try_for_each(tell).map(|()| this)
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -361,9 +354,7 @@ impl Child {
     fn finish(&mut self) {
         self.left = self.family().len() - 1;
         let _ = kill_process_group(self.pid, Signal::KILL);
-        if let Some((_, mark)) = &self.family {
-            kill_marked(mark);
-        }
+        self.family.iter().for_each(|(_, mark)| kill_marked(mark));
         let status = waitid(WaitId::Pid(self.pid), WaitIdOptions::EXITED).ok().flatten();
         self.exit = Some(match status {
             Some(status) if status.exited() => Exit::Code(status.exit_status().unwrap_or_default()),
@@ -426,7 +417,7 @@ pub(crate) fn hears_sigterm(proc: &Path, pid: u32) -> bool {
 pub(crate) fn wait_readable(handles: &[BorrowedFd<'_>], timeout: Duration) -> Vec<bool> {
     let deadline = lab_clocks::now() + timeout;
     let mut polled = handles.iter().map(|handle| PollFd::from_borrowed_fd(*handle, PollFlags::IN)).collect::<Vec<_>>();
-    while poll(&mut polled, Some(&lab_clocks::left(deadline))) == Err(Errno::INTR) {}
+    while poll(&mut polled, Some(&lab_clocks::left(deadline))) == Err(rustix::io::Errno::INTR) {}
     polled.iter().map(|handle| !handle.revents().is_empty()).collect()
 }
 

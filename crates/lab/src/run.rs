@@ -63,9 +63,7 @@ pub fn run(
                     }
                     let no_watchdog = |error| LabError::Watchdog(options.exe.clone(), error);
                     bench.supervisor.check().map_err(no_watchdog)?;
-                    if let Some(spinner) = &mut spinner {
-                        spinner.check()?;
-                    }
+                    spinner.iter_mut().try_for_each(Spinners::check)?;
                     let revision = revision_of(&plan.points[point], &options.directory, &mut revisions);
                     let trial = Trial { bench: &bench, point, block, order, step, revision, perf: None };
                     let mut record = match trial.run(records.len(), hooks.progress) {

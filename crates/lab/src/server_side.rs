@@ -165,7 +165,12 @@ impl Side for Subject<'_> {
             self.samplers.iter_mut().for_each(Sampler::prepare);
             return self.readings.due();
         }
-        self.readings.look_between(lab_clocks::now());
+        let (now, Readings { begin, between, .. }) = (lab_clocks::now(), &mut self.readings);
+        if begin.as_ref().is_some_and(|begin| begin.wire.is_some())
+            && between.as_ref().is_none_or(|(last, _)| now.duration_since(*last) >= LOOK_AT_WIRE)
+        {
+            *between = Some((now, proxy_tcp_byte_counts::read()));
+        }
         self.samplers.iter_mut().for_each(Sampler::tick);
         self.samplers.iter().map(|sampler| sampler.next).chain(self.readings.due()).min()
     }
@@ -209,8 +214,10 @@ impl Side for Subject<'_> {
         known.warnings.extend(server.stop(&mut known.subject));
         let fresh = companions.running.iter_mut().zip(&mut known.companions).filter(|(one, _)| one.plan.fresh);
         known.warnings.extend(fresh.filter_map(|(companion, used)| companion.started.stop(&mut used.used)));
+        // A sampler has both readings, or none of them counts.
+        let both = |n: usize| Some((*readings.begin.as_ref()?.usage.get(n)?, *readings.end.as_ref()?.usage.get(n)?));
         for ((nth, sampler), used) in samplers.into_iter().enumerate().zip(uses(&mut known)) {
-            sampler.finish(readings.both(nth), readings.span, used);
+            sampler.finish(both(nth), readings.span, used);
         }
         Ok(known)
     }
@@ -236,24 +243,11 @@ struct Readings {
 }
 
 impl Readings {
-    /// Readings of the `nth` sampler at the start and end of measuring; `None` if one is missing.
-    fn both(&self, nth: usize) -> Option<(Reading, Reading)> {
-        Some((*self.begin.as_ref()?.usage.get(nth)?, *self.end.as_ref()?.usage.get(nth)?))
-    }
-
     fn due(&self) -> Option<Instant> {
         match (&self.begin, &self.end) {
             (None, _) => self.begins,
             (_, None) => self.ends,
             _ => None,
-        }
-    }
-
-    fn look_between(&mut self, now: Instant) {
-        if self.begin.as_ref().is_some_and(|begin| begin.wire.is_some())
-            && self.between.as_ref().is_none_or(|(last, _)| now.duration_since(*last) >= LOOK_AT_WIRE)
-        {
-            self.between = Some((now, proxy_tcp_byte_counts::read()));
         }
     }
 

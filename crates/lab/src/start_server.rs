@@ -214,10 +214,8 @@ impl<'a> Server<'a> {
                 }
                 Err(reason) => reason,
             };
-            let not_ready = |text: String| match self.kind {
-                FailureKind::Start => failed(FailureKind::NotReady, text),
-                _ => start_failed(text),
-            };
+            let kind = if self.kind == FailureKind::Start { FailureKind::NotReady } else { self.kind };
+            let not_ready = |text: String| failed(kind, format!("{}{text}", self.who));
             let hint = || elsewhere(&process_sockets::listening_addresses("/proc".as_ref(), &child.family()), address);
             let mut end = match reason {
                 NotReady::Interrupted => return Err(End::Interrupted),
@@ -228,10 +226,8 @@ impl<'a> Server<'a> {
                         tries += 1;
                         continue;
                     }
-                    match unrunnable(&last_words) {
-                        Some(reason) => cannot_run(reason),
-                        None => start_failed(child.exited(exit, &format!("before port {port} accepted connections"))),
-                    }
+                    let exited = child.exited(exit, &format!("before port {port} accepted connections"));
+                    unrunnable(&last_words).map_or_else(|| start_failed(exited), cannot_run)
                 }
                 NotReady::Foreign => not_ready(format!(
                     "{address} is held by another process; the server did not listen within {timeout:?}{}",

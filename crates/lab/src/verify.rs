@@ -25,11 +25,9 @@ use study::plan::{Plan, Point, SubjectPlan, VerifyPlan};
 use study::record::{Build, BuildOutcome};
 use study::verification::{CaseOutcome, CaseResult, Miss, Suite, Verification};
 
-use crate::build_servers::Builds;
 use crate::lab_clocks;
 use crate::options_and_hooks::Options;
 use crate::process_start_and_stop::Supervisor;
-use crate::start_server::Kept;
 pub use check_definition::NotStarted;
 use check_definition::{Check, Trouble, code};
 use server_under_test::{Home, Server, quoted};
@@ -82,7 +80,7 @@ pub fn verify(
             (plan.process.command.clone(), Some(supervisor))
         }
     };
-    let home = Home { target, supervisor, kept: Kept::default(), interrupted };
+    let home = Home { target, supervisor, kept: crate::start_server::Kept::default(), interrupted };
     let mut verification = Verification { server, seed: order.seed, holds: None, not_started: None, cases: Vec::new() };
     for check in checks(order) {
         if interrupted() {
@@ -141,7 +139,7 @@ pub(crate) fn builds(
     let is_built = |point: usize| {
         built.iter().filter(|build| build.points.contains(&point)).all(|build| build.outcome == BuildOutcome::Ready)
     };
-    let mut done = Builds::default();
+    let mut done = crate::build_servers::Builds::default();
     for (index, point) in plan.points.iter().enumerate() {
         let Some(wanted) = &point.subject.verify else { continue };
         if point.unrunnable.is_some() || !is_built(index) {

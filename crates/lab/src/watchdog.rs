@@ -12,7 +12,6 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group, setsid};
 
-use crate::git_worktrees;
 use crate::process_start_and_stop::{Job, SCRATCH, kill_marked};
 
 /// Reads `input` to its end, then cleans up everything registered. Fails if reading fails, but only after the cleanup.
@@ -29,7 +28,7 @@ pub fn run(input: impl Read) -> io::Result<()> {
     }
     of("mark ").filter(|mark| mark.contains('=')).for_each(kill_marked);
     of("scratch ").filter_map(scratch).for_each(|folder| remove_scratch(&folder));
-    of("worktrees ").for_each(git_worktrees::remove_all);
+    of("worktrees ").for_each(crate::git_worktrees::remove_all);
     of("container ").filter_map(Job::parse).for_each(|job| _ = job.remove(true));
     read
 }

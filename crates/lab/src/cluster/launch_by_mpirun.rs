@@ -11,12 +11,13 @@ use tempfile::TempDir;
 use crate::cluster::Reach;
 use crate::cluster::file::{HostPlan, Hosts};
 use crate::cluster::join::{Event, Listener, Pipes};
-use crate::lab_clocks;
+use crate::cluster::launch_nodes::node;
 use crate::process_start_and_stop::{Child, Exit, Launch, Supervisor, TICKET, capture};
-use crate::trial_end_reason::saying;
 
 /// Major version of Open MPI with which this code is tested. Version 5 has different names for the settings.
 const TESTED: u32 = 4;
+pub(super) const SSH_OPTIONS: &str =
+    "-o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=2 -o ServerAliveCountMax=3";
 const SETTINGS: &[(&str, &str)] = &[
     // Otherwise each node and its children are bound to one CPU.
     ("OMPI_MCA_hwloc_base_binding_policy", "none"),
@@ -24,10 +25,7 @@ const SETTINGS: &[(&str, &str)] = &[
     ("OMPI_MCA_plm_rsh_no_tree_spawn", "1"),
     // Otherwise mpirun does not notice a daemon that dies before it has connected back.
     ("OMPI_MCA_orte_leave_session_attached", "1"),
-    (
-        "OMPI_MCA_plm_rsh_args",
-        "-o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=2 -o ServerAliveCountMax=3",
-    ),
+    ("OMPI_MCA_plm_rsh_args", SSH_OPTIONS),
     ("OMPI_MCA_orte_keep_fqdn_hostnames", "1"),
     // Otherwise mpirun takes minutes to notice a lost machine. The lab, which can name it, notices sooner than this.
     ("OMPI_MCA_oob_tcp_keepalive_time", "2"),
@@ -35,8 +33,6 @@ const SETTINGS: &[(&str, &str)] = &[
     ("OMPI_MCA_oob_tcp_keepalive_probes", "5"),
 ];
 const AS_ROOT: &[(&str, &str)] = &[("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")];
-/// Environment variables of the allocations that mpirun supports: Slurm, PBS and Grid Engine.
-const ALLOCATIONS: &[&str] = &["SLURM_JOB_ID", "PBS_JOBID", "PE_HOSTFILE"];
 /// Time that the command gets to end by itself, because mpirun crashes if it is stopped while it is ending.
 const ENDING: Duration = Duration::from_secs(4);
 
@@ -52,22 +48,14 @@ impl Drop for Gang {
     }
 }
 
-pub(super) fn is_better(machines: usize, reach: &Reach<'_>) -> bool {
-    let allocated = ALLOCATIONS.iter().any(|name| (reach.variable)(name).is_some());
-    (allocated || machines > 2) && mpirun().is_ok()
-}
-
 /// Finds mpirun and returns its version. Fails with one sentence if it is missing or its version is unsupported.
 pub(super) fn mpirun() -> Result<String, String> {
     let said = capture(&["mpirun", "--version"], Path::new("/")).ok_or("there is no `mpirun` here")?;
     let version = version(&said)
         .ok_or_else(|| format!("`mpirun` is not Open MPI: {}", said.lines().next().unwrap_or_default()))?;
     let major = version.split('.').next().and_then(|major| major.parse::<u32>().ok());
-    if major == Some(TESTED) {
-        Ok(version.to_owned())
-    } else {
-        Err(format!("`mpirun` is Open MPI {version}, and only {TESTED} was tested; use ssh, or `start`"))
-    }
+    let other = || format!("`mpirun` is Open MPI {version}, and only {TESTED} was tested; use ssh, or `start`");
+    if major == Some(TESTED) { Ok(version.to_owned()) } else { Err(other()) }
 }
 
 fn version(said: &str) -> Option<&str> {
@@ -79,7 +67,6 @@ fn version(said: &str) -> Option<&str> {
 pub(super) fn start(
     hosts: &Hosts,
     machines: &[(&HostPlan, IpAddr)],
-    programs: &[Vec<String>],
     deadline: Instant,
     reach: &Reach<'_>,
     supervisor: &Supervisor,
@@ -90,7 +77,7 @@ pub(super) fn start(
         Listener::bind(SocketAddr::new(address, 0)).map_err(|why| format!("cannot listen on {address}: {why}"))?;
     let mut environment = BTreeMap::from([(TICKET.to_owned(), listener.ticket.clone())]);
     let join = ["--join", &listener.address.to_string(), "--lab", &listener.fingerprint].map(str::to_owned);
-    let nodes = programs.iter().map(|program| [&program[..], &join].concat()).collect::<Vec<_>>();
+    let nodes = machines.iter().map(|(host, _)| [&node(hosts, host, reach)[..], &join].concat()).collect::<Vec<_>>();
     let command = match &hosts.start {
         Some(template) if hosts.deploy => {
             let from_home = ["sh".to_owned(), "-c".to_owned(), format!("cd && exec {}", shell_words::join(&nodes[0]))];
@@ -108,7 +95,7 @@ pub(super) fn start(
     let scratch = supervisor.scratch().map_err(|why| format!("cannot make a directory for `{}`: {why}", command[0]))?;
     environment.insert("TMPDIR".to_owned(), scratch.path().display().to_string());
     let expected = machines.iter().map(|(_, address)| Some(*address)).collect();
-    let left = deadline.saturating_duration_since(lab_clocks::now());
+    let left = deadline.saturating_duration_since(crate::lab_clocks::now());
     let joining = listener.accept(expected, left).map_err(|error| format!("cannot wait for nodes: {error}"))?;
     let launch = Launch { environment: &environment, ..Launch::new(&command, Path::new("/")) };
     let process = supervisor.spawn(launch).map_err(|error| format!("cannot start `{}`: {error}", command[0]))?;
@@ -149,7 +136,7 @@ impl Gang {
         let is_rule = |line: &str| line.trim().is_empty() || line.chars().all(|c| c == '-');
         let lines = text.lines().filter(|line| !is_rule(line)).map(|line| format!("\n  {}", line.trim_end()));
         let lines = lines.collect::<Vec<_>>();
-        if lines.len() > 1 { lines.concat() } else { saying(&text) }
+        if lines.len() > 1 { lines.concat() } else { crate::trial_end_reason::saying(&text) }
     }
 }
 

@@ -7,10 +7,9 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use study::node_messages::{BEAT, Hello, Order, PROTOCOL, Said};
-use study::shell_words;
 
 use crate::cluster::file::{HostPlan, Hosts, Launcher};
-use crate::cluster::launch_by_mpirun::{self, Gang};
+use crate::cluster::launch_by_mpirun::{self, Gang, SSH_OPTIONS};
 use crate::cluster::node_channel::Link;
 use crate::cluster::{ClusterError, Member, Reach};
 use crate::json_lines::Writer;
@@ -21,6 +20,9 @@ use crate::{cpu_list, lab_clocks};
 const DEPLOY: Duration = Duration::from_secs(120);
 /// Directory of copied binaries in the user's home on each machine; the hash of a binary is its file name.
 const DEPLOYED: &str = ".cache/quintain";
+
+/// Environment variables of the allocations that mpirun supports: Slurm, PBS and Grid Engine.
+const ALLOCATIONS: &[&str] = &["SLURM_JOB_ID", "PBS_JOBID", "PE_HOSTFILE"];
 
 /// The started nodes, the command that started them, if any, and a sender that keeps the beats going until dropped.
 type Started = (Vec<Member>, Option<Gang>, mpsc::Sender<()>);
@@ -37,10 +39,9 @@ pub(super) fn all(hosts: &Hosts, reach: &Reach<'_>, supervisor: &Supervisor) -> 
         return Err(ClusterError::Machines(wrong));
     }
     let machines = mine.iter().filter_map(|(host, address)| Some((*host, *address.as_ref().ok()?))).collect::<Vec<_>>();
-    let programs = mine.iter().map(|(host, _)| node(hosts, host, reach)).collect::<Vec<_>>();
     let (gang, joined) = match machines[..] {
         [] => (None, Vec::new()),
-        _ => match launch_by_mpirun::start(hosts, &machines, &programs, deadline, reach, supervisor) {
+        _ => match launch_by_mpirun::start(hosts, &machines, deadline, reach, supervisor) {
             Ok((gang, joined)) => (Some(gang), joined),
             Err(_) if (reach.interrupted)() => return Err(ClusterError::Interrupted),
             Err(text) => return Err(ClusterError::Machines(vec![text])),
@@ -156,11 +157,11 @@ fn launcher(hosts: &Hosts, host: &HostPlan) -> Launcher {
 pub(super) fn resolve(hosts: &mut Hosts, reach: &Reach<'_>) {
     if hosts.launcher == Launcher::Auto {
         let remote = hosts.hosts.iter().filter(|host| launcher(hosts, host) == Launcher::Auto);
-        let machines = remote.clone().count();
         // mpirun accepts only names and IPv4 addresses.
         let fits = remote.clone().all(|host| !host.ssh.as_ref().unwrap_or(&host.address).contains(['@', ':']));
-        hosts.launcher =
-            if fits && launch_by_mpirun::is_better(machines, reach) { Launcher::Mpirun } else { Launcher::Ssh };
+        let is_allocated = ALLOCATIONS.iter().any(|name| (reach.variable)(name).is_some());
+        let is_better = fits && (is_allocated || remote.count() > 2) && launch_by_mpirun::mpirun().is_ok();
+        hosts.launcher = if is_better { Launcher::Mpirun } else { Launcher::Ssh };
     }
 }
 
@@ -178,7 +179,7 @@ fn address(text: &str) -> Result<IpAddr, String> {
     first.copied().ok_or_else(|| format!("`{text}` has no address"))
 }
 
-fn node(hosts: &Hosts, host: &HostPlan, reach: &Reach<'_>) -> Vec<String> {
+pub(super) fn node(hosts: &Hosts, host: &HostPlan, reach: &Reach<'_>) -> Vec<String> {
     let directory = host.directory.clone().unwrap_or_else(|| reach.directory.display().to_string());
     let deployed = format!("{DEPLOYED}/{}", reach.build);
     let is_deployed = hosts.deploy && launcher(hosts, host) != Launcher::Local;
@@ -190,7 +191,7 @@ fn one(hosts: &Hosts, host: &HostPlan, reach: &Reach<'_>, supervisor: &Superviso
     let mut command = node(hosts, host, reach);
     command.push("--stdio".to_owned());
     if launcher(hosts, host) != Launcher::Local {
-        let words = format!("exec {}", shell_words::join(&command));
+        let words = format!("exec {}", study::shell_words::join(&command));
         command = ssh(host.ssh.as_deref().unwrap_or(&host.address), &words);
     }
     let launch = Launch { talk: true, ..Launch::new(&command, Path::new("/")) };
@@ -203,12 +204,8 @@ fn one(hosts: &Hosts, host: &HostPlan, reach: &Reach<'_>, supervisor: &Superviso
 }
 
 fn ssh(host: &str, command: &str) -> Vec<String> {
-    let options = ["BatchMode=yes", "ConnectTimeout=10", "ServerAliveInterval=2", "ServerAliveCountMax=3"]
-        .map(|option| ["-o", option]);
-    let mut words = vec!["ssh", "-T"];
-    words.extend(options.iter().flatten());
-    words.extend(["--", host, command]);
-    words.into_iter().map(str::to_owned).collect()
+    let words = format!("ssh -T {SSH_OPTIONS} --");
+    words.split(' ').chain([host, command]).map(str::to_owned).collect()
 }
 
 fn cpus_of(host: &HostPlan, hello: &Hello) -> Result<Vec<study::record::Cpu>, String> {

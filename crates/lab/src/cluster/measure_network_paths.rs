@@ -1,7 +1,6 @@
 //! Measures the network paths of a cluster before the first trial, with the server and generators of quintain.
 
 use std::net::SocketAddr;
-use std::path::Path;
 use std::time::Duration;
 
 use study::node_messages::{Serve, Standing};
@@ -10,7 +9,6 @@ use study::{ExpandOptions, LoadSpec, Point};
 
 use crate::cluster::{Cluster, Member, remote_sides};
 use crate::divide_cpus::Share;
-use crate::generator_process::load_spec;
 use crate::load_side::Load;
 use crate::load_target_and_files::target;
 use crate::server_side::Side;
@@ -128,10 +126,10 @@ fn point(path: &str, clients: u32, duration_ms: u64) -> Point {
 fn spec(address: SocketAddr, path: &str, clients: u32, cpus: &[u32], duration_ms: u64) -> Result<LoadSpec, End> {
     let load = point(path, clients, duration_ms).load;
     let ports = Standing { port: address.port(), subject_port: address.port(), admin_port: None };
-    let target = target(&load, address.ip(), ports, Path::new(""));
+    let target = target(&load, address.ip(), ports, "".as_ref());
     let target = target.map_err(|text| failed(FailureKind::Generator, text))?;
     let share = Share { generator: cpus.to_vec(), ..Share::default() };
-    Ok(load_spec(&load, target, &share, 1))
+    Ok(crate::generator_process::load_spec(&load, target, &share, 1))
 }
 
 #[cfg(test)]

@@ -137,13 +137,9 @@ impl Node<'_> {
         };
         let counters = || network_counters::read(Path::new("/proc/self/net"));
         let before = counters();
-        let mut generator = match Generator::start(self.supervisor, spec, &spec.cpus, self.directory) {
-            Ok(generator) => Some(generator),
-            Err(error) => {
-                self.lab.say(&Said::Broken(format!("cannot be started: {error}")));
-                None
-            }
-        };
+        let started = Generator::start(self.supervisor, spec, &spec.cpus, self.directory);
+        let cannot_start = |error| self.lab.say(&Said::Broken(format!("cannot be started: {error}")));
+        let mut generator = started.map_err(cannot_start).ok();
         let mut talks = generator.is_some();
         loop {
             let handles = generator.iter().filter(|_| talks).map(Generator::handle).collect::<Vec<_>>();
@@ -163,9 +159,8 @@ impl Node<'_> {
                 match order {
                     Order::Heard(heard) => generator.iter_mut().try_for_each(|generator| generator.tell(heard))?,
                     Order::Unload { patience_ns } => {
-                        if let Some(generator) = &mut generator {
-                            generator.end(Duration::from_nanos(patience_ns))?;
-                        }
+                        let patience = Duration::from_nanos(patience_ns);
+                        generator.iter_mut().try_for_each(|generator| generator.end(patience).map(drop))?;
                         let between = |(before, after)| network_counters::between(before, after);
                         let network = before.zip(counters()).map(between).unwrap_or_default();
                         self.lab.say(&Said::Unloaded { network });

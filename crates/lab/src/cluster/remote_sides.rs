@@ -10,7 +10,6 @@ use study::spec::LoadSpec;
 
 use crate::cluster::Member;
 use crate::cluster::node_channel::{Link, Offset};
-use crate::lab_clocks;
 use crate::load_side::{Engine, RemoteFacts, broken};
 use crate::server_side::{NotStarted, Seen, Side};
 use crate::trial_end_reason::End;
@@ -77,10 +76,8 @@ impl Side for RemoteServer<'_> {
     }
 
     fn stop(self: Box<Self>, has_failed: bool) -> Result<Stopped, End> {
-        self.link.ask(&Order::Stop { failed: has_failed }, |said| match said {
-            Said::Stopped(stopped) => Some(*stopped),
-            _ => None,
-        })
+        let pick = |said| if let Said::Stopped(stopped) = said { Some(*stopped) } else { None };
+        self.link.ask(&Order::Stop { failed: has_failed }, pick)
     }
 }
 
@@ -139,10 +136,8 @@ impl Engine for RemoteGenerator<'_> {
     }
 
     fn tell(&mut self, heard: Heard) -> Result<(), End> {
-        let heard = match heard {
-            Heard::Go { at_ns } => Heard::Go { at_ns: self.offset.there(at_ns) },
-            Heard::Read {} => heard,
-        };
+        let there = |at_ns| Heard::Go { at_ns: self.offset.there(at_ns) };
+        let heard = if let Heard::Go { at_ns } = heard { there(at_ns) } else { heard };
         self.member.link.say(&Order::Heard(heard))
     }
 
@@ -152,7 +147,7 @@ impl Engine for RemoteGenerator<'_> {
 
     fn end(&mut self, patience: Duration) -> Result<Option<RemoteFacts>, End> {
         self.has_ended = true;
-        let order = Order::Unload { patience_ns: lab_clocks::nanos(patience) };
+        let order = Order::Unload { patience_ns: crate::lab_clocks::nanos(patience) };
         let pick = |said| if let Said::Unloaded { network } = said { Some(network) } else { None };
         let network = self.member.link.ask(&order, pick)?;
         let after = self.member.link.offset()?;

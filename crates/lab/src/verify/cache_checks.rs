@@ -2,7 +2,6 @@
 //! support. If memcached or Redis is known to respond differently, `cache_conversations.toml` has that response and why.
 
 use std::io::{ErrorKind, Read};
-use std::thread;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -18,12 +17,8 @@ enum Speech {
     Http,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Whose {
-    Ours,
-    Memcached,
-    Redis,
-}
+/// Returns the answer of an implementation that is known to differ from the usual one; `None` if it does not differ.
+type OwnAnswer = fn(&Row) -> Option<&Answer>;
 
 #[derive(Deserialize)]
 struct Rows {
@@ -71,13 +66,8 @@ impl Rows {
 }
 
 impl Row {
-    fn answer(&self, whose: Whose) -> &Answer {
-        let own = match whose {
-            Whose::Ours => None,
-            Whose::Memcached => self.memcached.as_ref(),
-            Whose::Redis => self.redis.as_ref(),
-        };
-        own.unwrap_or(&self.usual)
+    fn answer(&self, own: OwnAnswer) -> &Answer {
+        own(self).unwrap_or(&self.usual)
     }
 }
 
@@ -104,7 +94,7 @@ pub(super) fn checks() -> Vec<Check> {
 }
 
 struct Detected {
-    whose: Whose,
+    own: OwnAnswer,
     speaks: Vec<Speech>,
 }
 
@@ -118,10 +108,10 @@ fn detect(server: &Server<'_>) -> Result<Detected, String> {
         Ok(room[..bytes].to_vec())
     };
     let version = said(b"version\r\n")?;
-    let whose = match version.starts_with(b"VERSION") {
-        true if version.windows(8).any(|word| word == b"quintain") => Whose::Ours,
-        true => Whose::Memcached,
-        false => Whose::Redis,
+    let own: OwnAnswer = match version.starts_with(b"VERSION") {
+        true if version.windows(8).any(|word| word == b"quintain") => |_| None,
+        true => |row| row.memcached.as_ref(),
+        false => |row| row.redis.as_ref(),
     };
     let mut speaks = Vec::new();
     for (speech, asked, begins) in [
@@ -134,7 +124,7 @@ fn detect(server: &Server<'_>) -> Result<Detected, String> {
     if speaks.is_empty() {
         return Err(format!("speaks no supported protocol: `{}`", version.escape_ascii()));
     }
-    Ok(Detected { whose, speaks })
+    Ok(Detected { own, speaks })
 }
 
 fn detect_speaker_of(server: &Server<'_>, speech: Speech) -> Result<Detected, Trouble> {
@@ -143,13 +133,13 @@ fn detect_speaker_of(server: &Server<'_>, speech: Speech) -> Result<Detected, Tr
     if known.speaks.contains(&speech) { Ok(known) } else { Err(silent()) }
 }
 
-fn check_row(server: &Server<'_>, row: &Row, whose: Whose, pieces: &[&[u8]]) -> Result<(), String> {
+fn check_row(server: &Server<'_>, row: &Row, own: OwnAnswer, pieces: &[&[u8]]) -> Result<(), String> {
     let mut client = server.connect()?;
-    let Answer { text, closes, .. } = row.answer(whose);
+    let Answer { text, closes, .. } = row.answer(own);
     let answer = text.as_bytes();
     for (index, piece) in pieces.iter().enumerate() {
         if index > 0 {
-            thread::sleep(Duration::from_millis(1));
+            std::thread::sleep(Duration::from_millis(1));
         }
         // If the server closes early, sending the rest may fail.
         if client.send(piece).is_err() && !closes {
@@ -179,7 +169,7 @@ fn answers(server: &mut Server<'_>) -> Result<(), Trouble> {
     let known = detect(server)?;
     let is_basic = |row: &&Row| ["text", "resp"].contains(&row.name.as_str());
     for row in Rows::read().spoken(&known.speaks).filter(is_basic) {
-        check_row(server, row, known.whose, &[row.send.as_bytes()])?;
+        check_row(server, row, known.own, &[row.send.as_bytes()])?;
     }
     Ok(())
 }
@@ -187,8 +177,8 @@ fn answers(server: &mut Server<'_>) -> Result<(), Trouble> {
 fn converse(server: &mut Server, speech: Speech) -> Result<(), Trouble> {
     let known = detect_speaker_of(server, speech)?;
     let wrong = |row: &Row| {
-        let why = check_row(server, row, known.whose, &[row.send.as_bytes()]).err()?;
-        let reason = row.answer(known.whose).reason.as_ref();
+        let why = check_row(server, row, known.own, &[row.send.as_bytes()]).err()?;
+        let reason = row.answer(known.own).reason.as_ref();
         Some(format!("{}: {why}{}", row.name, reason.map_or(String::new(), |reason| format!(" ({reason})"))))
     };
     let wrong: Vec<String> = Rows::read().spoken(&[speech]).filter_map(wrong).collect();
@@ -201,12 +191,12 @@ fn split(server: &mut Server<'_>) -> Result<(), Trouble> {
         let send = row.send.as_bytes();
         for cut in 1..send.len() {
             let (front, rest) = send.split_at(cut);
-            check_row(server, row, known.whose, &[front, rest])
+            check_row(server, row, known.own, &[front, rest])
                 .map_err(|why| format!("{}, cut after {cut} bytes: {why}", row.name))?;
         }
         if send.len() <= 60 {
             let bytes: Vec<&[u8]> = send.chunks(1).collect();
-            check_row(server, row, known.whose, &bytes).map_err(|why| format!("{}, byte by byte: {why}", row.name))?;
+            check_row(server, row, known.own, &bytes).map_err(|why| format!("{}, byte by byte: {why}", row.name))?;
         }
     }
     Ok(())
@@ -232,24 +222,18 @@ fn http_cache(server: &mut Server<'_>) -> Result<(), Trouble> {
 /// Builds a `set` and a `get` in a protocol that the server supports, each followed by the expected response.
 fn compose(known: &Detected, key: &str, value: &[u8]) -> [Vec<u8>; 4] {
     let (bytes, length) = (value.len(), key.len());
-    let [set, stored, get, front, back] = match known.speaks.contains(&Speech::Text) {
-        true => [
-            format!("set {key} 0 0 {bytes}\r\n"),
-            "STORED\r\n".to_owned(),
-            format!("get {key}\r\n"),
-            format!("VALUE {key} 0 {bytes}\r\n"),
-            "\r\nEND\r\n".to_owned(),
-        ],
+    let is_text = known.speaks.contains(&Speech::Text);
+    let (stored, back) = if is_text { ("STORED\r\n", "\r\nEND\r\n") } else { ("+OK\r\n", "\r\n") };
+    let [set, get, front] = match is_text {
+        true => [format!("set {key} 0 0 {bytes}\r\n"), format!("get {key}\r\n"), format!("VALUE {key} 0 {bytes}\r\n")],
         false => [
             format!("*3\r\n$3\r\nSET\r\n${length}\r\n{key}\r\n${bytes}\r\n"),
-            "+OK\r\n".to_owned(),
             format!("*2\r\n$3\r\nGET\r\n${length}\r\n{key}\r\n"),
             format!("${bytes}\r\n"),
-            "\r\n".to_owned(),
         ],
     };
     let set = [set.as_bytes(), value, b"\r\n"].concat();
-    [set, stored.into_bytes(), get.into_bytes(), [front.as_bytes(), value, back.as_bytes()].concat()]
+    [set, stored.into(), get.into_bytes(), [front.as_bytes(), value, back.as_bytes()].concat()]
 }
 
 fn exchange(client: &mut Client, asked: &[u8], answer: &[u8]) -> Result<(), String> {
@@ -336,9 +320,12 @@ mod tests {
     #[test]
     fn implementations_have_their_own_answers() {
         let rows = Rows::read();
-        let of =
-            |whose| rows.spoken(&[Speech::Text, Speech::Resp]).filter(move |row| row.answer(whose).reason.is_some());
-        assert_eq!([Whose::Ours, Whose::Memcached, Whose::Redis].map(|whose| of(whose).count()), [0, 3, 1]);
+        let implementations: [OwnAnswer; 3] = [|_| None, |row| row.memcached.as_ref(), |row| row.redis.as_ref()];
+        let own_answers = implementations.map(|own| {
+            let rows = rows.spoken(&[Speech::Text, Speech::Resp]);
+            rows.filter(|row| row.answer(own).reason.is_some()).count()
+        });
+        assert_eq!(own_answers, [0, 3, 1]);
         assert!(!rows.http.is_empty());
     }
 }

@@ -10,7 +10,6 @@ use study::verification::Miss;
 use super::check_definition::excerpt;
 use super::expected_page::Page;
 use super::http2_session::Session;
-use crate::lab_clocks;
 
 /// Time limit of every connect, read and write of a client.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
@@ -57,7 +56,7 @@ const KEEP_ALIVE_RESPONSES_MIN: u32 = 100;
 /// Reads from the socket; fails after the deadline of the case.
 impl Read for Client {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        if lab_clocks::now() >= self.until { Err(io::Error::other(late())) } else { self.stream.read(bytes) }
+        if crate::lab_clocks::now() >= self.until { Err(io::Error::other(late())) } else { self.stream.read(bytes) }
     }
 }
 

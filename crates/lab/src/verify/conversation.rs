@@ -1,6 +1,5 @@
 //! Runs a case that is defined as data: sends its requests in pieces and compares the responses.
 
-use std::thread;
 use std::time::Duration;
 
 use study::cases::{
@@ -155,7 +154,7 @@ impl Talk<'_, '_> {
             let whole = request_ends.partition_point(|request| *request <= end);
             let half_close = self.case.half_close && end == bytes.len();
             // The writer does not wait for responses, so another thread must read them.
-            thread::scope(|scope| {
+            std::thread::scope(|scope| {
                 let sent = scope.spawn(|| {
                     writer.send(&bytes[begin..end])?;
                     if half_close { writer.half_close() } else { Ok(()) }
@@ -324,10 +323,8 @@ fn with_request(trouble: Trouble, asked: &Question<'_>) -> Trouble {
 fn exact(client: &mut Client, expected: &[u8]) -> Result<(), Trouble> {
     let (received, end) = client.receive_like(expected);
     let Some(why) = end else { return Ok(differ("bytes", expected, &received)?) };
-    let why = match received.len() {
-        0 => format!("no response: {why}"),
-        bytes => format!("{why} after {bytes} bytes"),
-    };
+    let bytes = received.len();
+    let why = if bytes == 0 { format!("no response: {why}") } else { format!("{why} after {bytes} bytes") };
     let received = Some(excerpt(&received)).filter(|text| !text.is_empty());
     Err(Miss { expected: Some(excerpt(expected)), received, ..why.into() }.into())
 }

@@ -45,10 +45,10 @@ impl Page {
         if head {
             // A server may omit the length here, but a wrong length is an error (RFC 9110, section 8.6).
             let length = body.len().to_string();
-            return match response.header("content-length").into_iter().find(|is| *is != length) {
-                Some(is) => Err(miss(format!("`Content-Length` of HEAD {path}, unlike that of GET"), length, is)),
-                None => Ok(()),
+            let Some(is) = response.header("content-length").into_iter().find(|is| *is != length) else {
+                return Ok(());
             };
+            return Err(miss(format!("`Content-Length` of HEAD {path}, unlike that of GET"), length, is));
         }
         differ(&format!("body, unlike that of GET {path} alone"), body, &response.body)
     }

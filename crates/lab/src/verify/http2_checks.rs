@@ -1,6 +1,5 @@
 //! Cases for HTTP/2 servers without TLS. Source: RFC 9113, whose sections are in parentheses.
 
-use std::thread;
 use std::time::Duration;
 
 use wire::http1::RequestMethod;
@@ -10,7 +9,6 @@ use wire::http2::{ErrorCode, FrameKind, PREFACE, Settings, WINDOW_MAX, flags, pu
 use super::check_definition::{Check, Trouble, code, excerpt};
 use super::expected_page::miss;
 use super::http2_session::{Frame, GENEROUS, block, field, frame};
-use super::http2_violations;
 use super::server_under_test::Server;
 
 const MISSING: &str = "/there/is/no-such-thing";
@@ -40,7 +38,7 @@ pub(super) fn checks() -> Vec<Check> {
         code("go-away", "after a client's GOAWAY, its requests get their responses (6.8)", go_away),
         code("preface", "a connection without the preface is closed (3.4)", preface),
     ];
-    all.extend(http2_violations::checks());
+    all.extend(super::http2_violations::checks());
     all
 }
 
@@ -166,7 +164,7 @@ fn cuts(server: &mut Server<'_>) -> Result<(), Trouble> {
         for piece in pieces {
             client.send(piece)?;
             if cut > 0 {
-                thread::sleep(Duration::from_millis(1)); // so that the pieces arrive separately
+                std::thread::sleep(Duration::from_millis(1)); // so that the pieces arrive separately
             }
         }
         let response = client.stream_response(stream).map_err(|why| format!("{place}{why}"))?;
@@ -271,7 +269,7 @@ fn windows(server: &mut Server<'_>) -> Result<(), Trouble> {
     let mut client = server.http2(&Settings { initial_window_size: WINDOW_MAX - 1, ..GENEROUS })?;
     let (stream, request) = client.get_request(LARGE);
     client.send(&request)?;
-    while client.session.body_bytes(stream) < Settings::DEFAULT.initial_window_size as usize {
+    while client.session.replies[&stream].response.body.len() < Settings::DEFAULT.initial_window_size as usize {
         if client.next_frame()? == Frame::End {
             return Err("no response: the connection was closed".to_owned().into());
         }

@@ -48,10 +48,8 @@ impl Client {
 
     /// Sends credit for a stream, or for the connection if `stream` is 0.
     pub(super) fn grant(&mut self, stream: u32, bytes: u32) -> Result<(), String> {
-        match self.session.replies.get_mut(&stream) {
-            Some(reply) => reply.window += i64::from(bytes),
-            None => self.session.window += i64::from(bytes),
-        }
+        let reply = self.session.replies.get_mut(&stream);
+        *reply.map_or(&mut self.session.window, |reply| &mut reply.window) += i64::from(bytes);
         let mut out = Vec::new();
         push_window_update(&mut out, stream, bytes);
         self.send(&out)

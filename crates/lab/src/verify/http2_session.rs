@@ -109,10 +109,6 @@ impl Session {
         self.replies.get(&stream).map_or(0, |reply| reply.response.status)
     }
 
-    pub(super) fn body_bytes(&self, stream: u32) -> usize {
-        self.replies.get(&stream).map_or(0, |reply| reply.response.body.len())
-    }
-
     pub(super) fn is_ended(&self, stream: u32) -> bool {
         !self.replies.get(&stream).is_some_and(Reply::is_open)
     }
@@ -135,9 +131,8 @@ impl Session {
             Event::Settings(peer) => {
                 push_settings_ack(out);
                 let change = i64::from(peer.initial_window_size) - i64::from(before.initial_window_size);
-                for reply in self.replies.values_mut() {
-                    reply.credit.add(change).map_err(|error| error.to_string())?;
-                }
+                let changed = self.replies.values_mut().try_for_each(|reply| reply.credit.add(change));
+                changed.map_err(|error| error.to_string())?;
                 Frame::Other
             }
             Event::SettingsAck => Frame::SettingsAck,

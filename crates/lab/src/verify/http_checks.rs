@@ -1,6 +1,5 @@
 //! Cases for HTTP servers that one client's conversation cannot express (subjects/REQUIREMENTS.md, "HTTP").
 
-use std::thread;
 use std::time::Duration;
 
 use super::check_definition::{Check, Trouble, code};
@@ -51,7 +50,7 @@ fn two_clients(server: &mut Server<'_>) -> Result<(), Trouble> {
         let (first, second) = (page.request(), page.request());
         one.send(&first[..7])?;
         two.send(&second[..17])?;
-        thread::sleep(Duration::from_millis(1)); // so that the pieces arrive separately
+        std::thread::sleep(Duration::from_millis(1)); // so that the pieces arrive separately
         two.send(&second[17..])?;
         two.expect_page(&page).map_err(|why| format!("beside a client that has only begun: {why}"))?;
         one.send(&first[7..])?;

@@ -1,7 +1,5 @@
 //! Cases for ping-pong servers that one client's conversation cannot express (subjects/REQUIREMENTS.md, "Ping-pong").
 
-use std::thread;
-
 use super::check_definition::{Check, END, Trouble, code};
 use super::client::expect_words;
 use super::server_under_test::Server;
@@ -28,7 +26,7 @@ fn pipelined(server: &mut Server<'_>) -> Result<(), Trouble> {
     let words = 1..1 + (1_u32 << 20);
     let mut writer = client.second_handle()?;
     let bytes = to_bytes(words.clone());
-    thread::scope(|scope| {
+    std::thread::scope(|scope| {
         let sent = scope.spawn(move || writer.send(&bytes));
         let mut reader = std::io::BufReader::with_capacity(1 << 16, &mut client);
         let read = expect_words(&mut reader, words);

@@ -4,7 +4,6 @@ use std::io;
 use std::sync::Arc;
 
 use ring::digest::{SHA256, digest};
-use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName, UnixTime};
@@ -34,7 +33,7 @@ pub(super) fn trust(fingerprint: &str) -> Result<Arc<ClientConfig>, rustls::Erro
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(only))
         .with_no_client_auth();
-    config.resumption = Resumption::disabled();
+    config.resumption = rustls::client::Resumption::disabled();
     Ok(Arc::new(config))
 }
 
@@ -68,10 +67,9 @@ impl ServerCertVerifier for Only {
         _ocsp_response: &[u8],
         _now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        if fingerprint(end_entity) == self.fingerprint {
-            Ok(ServerCertVerified::assertion())
-        } else {
-            Err(CertificateError::ApplicationVerificationFailure.into())
+        match fingerprint(end_entity) == self.fingerprint {
+            true => Ok(ServerCertVerified::assertion()),
+            false => Err(CertificateError::ApplicationVerificationFailure.into()),
         }
     }
 

@@ -9,7 +9,6 @@ use rustix::event::PollFlags;
 use rustix::net::sockopt;
 use rustls::Connection;
 use serde::Serialize;
-use serde::de::DeserializeOwned;
 
 use super::{LINE_MAX, Pipes, tls_pipe_pump};
 
@@ -77,7 +76,7 @@ impl Opening {
     }
 
     /// Returns the first line; `None` until it is complete. Fails if the line is invalid or the connection has ended.
-    pub(super) fn line<T: DeserializeOwned>(&mut self) -> Result<Option<T>, Why> {
+    pub(super) fn line<T: serde::de::DeserializeOwned>(&mut self) -> Result<Option<T>, Why> {
         loop {
             self.send().map_err(|_| Why::Ended)?;
             let is_moving = self.receive()?;

@@ -1,13 +1,10 @@
 //! A node that joins its lab.
 
-use std::io;
 use std::net::{SocketAddr, TcpStream};
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::event::{PollFd, poll};
-use rustls::pki_types::ServerName;
-use rustls::{CertificateError, ClientConfig, ClientConnection, Error};
+use rustls::{CertificateError, ClientConnection, Error};
 
 use super::certificate::{self, NAME};
 use super::handshake_and_first_line::{Opening, Why};
@@ -46,19 +43,35 @@ pub fn join(lab: SocketAddr, fingerprint: &str, rank: u32, ticket: &str, within:
     }
     let config = certificate::trust(&fingerprint).map_err(|error| JoinError::Tls(lab, error))?;
     let deadline = lab_clocks::now() + within;
+    let join = Join { rank, ticket: ticket.to_owned() };
+    let attempt = || -> Result<Result<Opening, String>, Why> {
+        let left = deadline.saturating_duration_since(lab_clocks::now()).max(Duration::from_millis(1));
+        let stream = TcpStream::connect_timeout(&lab, left)?;
+        let name = rustls::pki_types::ServerName::try_from(NAME).map_err(std::io::Error::other)?;
+        let mut opening = Opening::new(stream, ClientConnection::new(config.clone(), name)?)?;
+        // TLS sends this line only after the handshake, which verifies the lab.
+        opening.say(&join)?;
+        loop {
+            if let Some(answer) = opening.line::<Result<(), String>>()? {
+                return Ok(answer.map(|()| opening));
+            }
+            if lab_clocks::now() >= deadline {
+                return Err(Why::Slow);
+            }
+            let (stream, interest) = opening.interest();
+            let _ = poll(&mut [PollFd::from_borrowed_fd(stream, interest)], Some(&lab_clocks::left(deadline)));
+        }
+    };
     let mut reason = "no time".to_owned();
     loop {
         let left = deadline.saturating_duration_since(lab_clocks::now());
         if left.is_zero() {
             return Err(JoinError::Late(lab, within, reason));
         }
-        match attempt(lab, &config, &Join { rank, ticket: ticket.to_owned() }, deadline) {
-            Ok((opening, Ok(()))) => match opening.pipes() {
-                Ok(pipes) => return Ok(pipes),
-                // The lab regards this node as joined and would refuse a second attempt.
-                Err(error) => return Err(JoinError::Late(lab, within, error.to_string())),
-            },
-            Ok((_, Err(reason))) => return Err(JoinError::Refused(lab, reason)),
+        match attempt() {
+            // If this fails, the lab regards this node as joined and would refuse a second attempt.
+            Ok(Ok(opening)) => return opening.pipes().map_err(|why| JoinError::Late(lab, within, why.to_string())),
+            Ok(Err(reason)) => return Err(JoinError::Refused(lab, reason)),
             Err(Why::Tls(Error::InvalidCertificate(CertificateError::ApplicationVerificationFailure))) => {
                 return Err(JoinError::OtherLab(lab, fingerprint));
             }
@@ -66,29 +79,5 @@ pub fn join(lab: SocketAddr, fingerprint: &str, rank: u32, ticket: &str, within:
             Err(why) => reason = why.to_string(),
         }
         std::thread::sleep(PAUSE.min(deadline.saturating_duration_since(lab_clocks::now())));
-    }
-}
-
-fn attempt(
-    lab: SocketAddr,
-    config: &Arc<ClientConfig>,
-    join: &Join,
-    deadline: Instant,
-) -> Result<(Opening, Result<(), String>), Why> {
-    let left = deadline.saturating_duration_since(lab_clocks::now()).max(Duration::from_millis(1));
-    let stream = TcpStream::connect_timeout(&lab, left)?;
-    let name = ServerName::try_from(NAME).map_err(io::Error::other)?;
-    let mut opening = Opening::new(stream, ClientConnection::new(Arc::clone(config), name)?)?;
-    // TLS sends this line only after the handshake, which verifies the lab.
-    opening.say(join)?;
-    loop {
-        if let Some(answer) = opening.line()? {
-            return Ok((opening, answer));
-        }
-        if lab_clocks::now() >= deadline {
-            return Err(Why::Slow);
-        }
-        let (stream, interest) = opening.interest();
-        let _ = poll(&mut [PollFd::from_borrowed_fd(stream, interest)], Some(&lab_clocks::left(deadline)));
     }
 }

@@ -200,9 +200,8 @@ impl Pump {
         polled.extend(self.to.as_ref().map(|to| PollFd::from_borrowed_fd(to.as_fd(), out)));
         let from = self.from.as_ref().filter(|_| !self.tls.wants_write());
         polled.extend(from.map(|from| PollFd::from_borrowed_fd(from.as_fd(), PollFlags::IN)));
-        match poll(&mut polled, self.until.map(lab_clocks::left).as_ref()) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(_) => return self.lose(),
+        if poll(&mut polled, self.until.map(lab_clocks::left).as_ref()).is_err_and(|error| error != Errno::INTR) {
+            return self.lose();
         }
         let is_broken = |one: &PollFd<'_>| one.revents().intersects(PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL);
         // The next iteration handles the requested events.
