@@ -118,11 +118,10 @@ fn absent(proxy: &ProcessPlan, directory: &Path) -> Option<String> {
     if program == "quintain" || proxy.build.is_some() {
         return None;
     }
-    let found = if program.contains('/') {
-        directory.join(proxy.directory.as_deref().unwrap_or("")).join(&program).exists()
-    } else {
-        std::env::var_os("PATH")
-            .is_some_and(|all| std::env::split_paths(&all).any(|place| place.join(&program).is_file()))
+    let is_in = |path: std::ffi::OsString| std::env::split_paths(&path).any(|place| place.join(&program).is_file());
+    let found = match program.contains('/') {
+        true => directory.join(proxy.directory.as_deref().unwrap_or("")).join(&program).exists(),
+        false => std::env::var_os("PATH").is_some_and(is_in),
     };
     (!found).then_some(program)
 }

@@ -47,17 +47,13 @@ impl Images {
         if let Some(found) = self.0.borrow().get(&key) {
             return found.clone();
         }
-        let engines: &[&str] = match plan.engine {
-            EngineChoice::Auto => &["podman", "docker"],
-            EngineChoice::Podman => &["podman"],
-            EngineChoice::Docker => &["docker"],
+        let engines = match plan.engine {
+            EngineChoice::Auto => vec!["podman", "docker"],
+            engine => vec![engine.name()],
         };
         let mut why = Vec::new();
-        let found = engines.iter().find_map(|engine| {
-            let found = find_with(engine, &plan.image, supervisor);
-            found.map_err(|reason| why.push(reason)).ok()
-        });
-        let found = found.map(Rc::new).ok_or_else(|| why.join("; "));
+        let find = |engine| find_with(engine, &plan.image, supervisor).map_err(|reason| why.push(reason)).ok();
+        let found = engines.into_iter().find_map(find).map(Rc::new).ok_or_else(|| why.join("; "));
         self.0.borrow_mut().insert(key, found.clone());
         found
     }
@@ -90,17 +86,16 @@ fn find_with(engine: &str, image: &str, supervisor: &Supervisor) -> Result<Image
         ],
         _ => &[(&["docker"], &[])],
     };
-    let mut why = String::new();
+    let mut why = None;
     for (client, options) in tries {
         let client = client.iter().map(|word| (*word).to_owned()).collect();
         let image = Image { engine: version.clone(), id: id.clone(), client, options: options.to_vec() };
         match image.starts(supervisor) {
             Ok(()) => return Ok(image),
-            Err(reason) if why.is_empty() => why = reason,
-            Err(_) => {}
+            Err(reason) => _ = why.get_or_insert(reason),
         }
     }
-    Err(format!("{engine} cannot start a container: {why}"))
+    Err(format!("{engine} cannot start a container: {}", why.unwrap_or_default()))
 }
 
 impl Image {

@@ -51,11 +51,6 @@ impl Lines {
         self.searched = self.unread.len();
         if self.searched > LINE_MAX { Err("it wrote an overlong line".to_owned()) } else { Ok(Some(lines)) }
     }
-
-    pub(crate) fn read_parsed<T: Json>(&mut self) -> Result<Option<Vec<T>>, String> {
-        let lines = self.read()?;
-        lines.map(|lines| lines.iter().map(|line| parse(line)).collect()).transpose()
-    }
 }
 
 pub(crate) fn parse<T: Json>(line: &[u8]) -> Result<T, String> {
@@ -114,19 +109,23 @@ mod tests {
 
     use super::*;
 
+    fn read(lines: &mut Lines) -> Result<Option<Vec<Heard>>, String> {
+        lines.read()?.map(|lines| lines.iter().map(|line| parse(line)).collect()).transpose()
+    }
+
     #[test]
     fn assembles_lines_from_partial_reads() {
         let (reader, writer) = io::pipe().unwrap();
         let (mut lines, writer) = (Lines::of(reader), Writer::new(writer, Duration::from_secs(10)).unwrap());
         writer.say(&Heard::Go { at_ns: 7 }).unwrap();
         writer.output.lock().unwrap().write_all(b"\n\n{\"go\":{\"at").unwrap();
-        assert_eq!(lines.read_parsed().unwrap(), Some(vec![Heard::Go { at_ns: 7 }]));
+        assert_eq!(read(&mut lines).unwrap(), Some(vec![Heard::Go { at_ns: 7 }]));
         writer.line(b"_ns\":89}}").unwrap();
-        assert_eq!(lines.read_parsed().unwrap(), Some(vec![Heard::Go { at_ns: 89 }]));
+        assert_eq!(read(&mut lines).unwrap(), Some(vec![Heard::Go { at_ns: 89 }]));
         writer.line(b"x").unwrap();
-        assert!(lines.read_parsed::<Heard>().unwrap_err().starts_with("unexpected line in its output: `x` ("));
+        assert!(read(&mut lines).unwrap_err().starts_with("unexpected line in its output: `x` ("));
         drop(writer);
-        assert_eq!(lines.read_parsed::<Heard>().unwrap(), None);
+        assert_eq!(read(&mut lines).unwrap(), None);
     }
 
     #[test]

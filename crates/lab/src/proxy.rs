@@ -96,20 +96,16 @@ impl Proxy<'_> {
         used.wire = tables
             .iter()
             .find_map(|(begin, end)| proxy_tcp_byte_counts::between(begin, end, self.started.port, self.next_port));
-        match self.plan.calls.as_ref().map(|file| (file, calls(&self.folder.path().join(file)))) {
-            None => {}
-            Some((_, Ok(calls))) => used.calls = Some(Box::new(calls)),
-            Some((file, Err(text))) => {
-                let text = format!("proxy `{}`: calls file `{file}`: {text}", self.plan.name);
+        if let Some(file) = &self.plan.calls {
+            let text = read_text(&self.folder.path().join(file), CALLS_MAX_BYTES).map_err(|error| error.to_string());
+            let calls = text.and_then(|text| Calls::parse(&text)).map_err(|why| {
+                let text = format!("proxy `{}`: calls file `{file}`: {why}", self.plan.name);
                 warnings.push(WarningKind::NotRead.says(text));
-            }
+            });
+            used.calls = calls.ok().map(Box::new);
         }
         warnings
     }
-}
-
-fn calls(path: &Path) -> Result<Calls, String> {
-    Calls::parse(&read_text(path, CALLS_MAX_BYTES).map_err(|error| error.to_string())?)
 }
 
 fn template_text(path: &Path) -> Result<String, String> {

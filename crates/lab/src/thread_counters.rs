@@ -20,13 +20,14 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
+    fn values(self) -> [u64; 4] {
+        [self.voluntary, self.involuntary, self.run_ns, self.wait_ns]
+    }
+
     fn plus(self, other: Self) -> Self {
-        Self {
-            voluntary: self.voluntary + other.voluntary,
-            involuntary: self.involuntary + other.involuntary,
-            run_ns: self.run_ns + other.run_ns,
-            wait_ns: self.wait_ns + other.wait_ns,
-        }
+        let (own, other) = (self.values(), other.values());
+        let [voluntary, involuntary, run_ns, wait_ns] = std::array::from_fn(|nth| own[nth] + other[nth]);
+        Self { voluntary, involuntary, run_ns, wait_ns }
     }
 
     /// Reads the counters of a thread, and whether it is on a CPU or waiting for one. `None` if it has ended.
@@ -118,12 +119,8 @@ impl Threads {
         for (number, before) in std::mem::replace(&mut self.alive, now) {
             let counts = before.counts;
             // A smaller counter means that another thread has reused the ID.
-            let same = |now: &&mut Thread| {
-                now.counts.voluntary >= counts.voluntary
-                    && now.counts.involuntary >= counts.involuntary
-                    && now.counts.run_ns >= counts.run_ns
-                    && now.counts.wait_ns >= counts.wait_ns
-            };
+            let same =
+                |now: &&mut Thread| now.counts.values().iter().zip(counts.values()).all(|(now, old)| *now >= old);
             let Some(now) = self.alive.get_mut(&number).filter(same) else {
                 self.ended = self.ended.plus(counts);
                 continue;

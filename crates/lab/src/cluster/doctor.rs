@@ -64,11 +64,9 @@ fn clocks(all: &[ExaminedNode]) -> Seen {
         let text = format!("{text}; {name} drifts by {ppm:.0} ± {error_ppm:.0} ppm");
         return warning(text, "check the clock source and time synchronisation there");
     }
-    if error_ns > CLOCK_ERROR_NS {
-        let hint = "generators start at most this far apart; a shorter path from the lab to its machines gives a better estimate";
-        return warning(text, hint);
-    }
-    good(text)
+    let hint =
+        "generators start at most this far apart; a shorter path from the lab to its machines gives a better estimate";
+    if error_ns > CLOCK_ERROR_NS { warning(text, hint) } else { good(text) }
 }
 
 fn equal(load: &[&ExaminedNode]) -> Seen {
@@ -97,11 +95,8 @@ fn paths(load: &[&ExaminedNode]) -> Seen {
         Some(format!("{} {mb:.0} MB/s, {us:.0} µs", looked.node.name))
     };
     let text = load.iter().filter_map(words).collect::<Vec<_>>().join("; ");
-    if rates[0] < SLOW * median {
-        let advice = "the slowest is below a tenth of the median: check its cable, switch port, tunnel or firewall";
-        return warning(text, advice);
-    }
-    good(text)
+    let advice = "the slowest is below a tenth of the median: check its cable, switch port, tunnel or firewall";
+    if rates[0] < SLOW * median { warning(text, advice) } else { good(text) }
 }
 
 fn interfaces(all: &[ExaminedNode]) -> Seen {

@@ -159,9 +159,8 @@ pub fn parse(text: &str, needed: &[Role]) -> Result<Hosts, Vec<Diagnostic>> {
     let within = section.duration_ns("within").map_or(WITHIN, Duration::from_nanos);
     let deploy = section.flag("deploy").unwrap_or(false);
     let sections = section.tables("host", "host");
-    let hosts = sections.iter().map(|host| host.as_ref().and_then(read)).collect::<Vec<_>>();
-    if hosts.iter().all(Option::is_some) && !hosts.is_empty() {
-        let hosts = hosts.iter().flatten().cloned().collect::<Vec<_>>();
+    let hosts = sections.iter().filter_map(|host| read(host.as_ref()?)).collect::<Vec<_>>();
+    if hosts.len() == sections.len() && !hosts.is_empty() {
         // Only the first error at each position is reported.
         let mistakes = mistakes(&hosts, launcher, needed);
         if !mistakes.is_empty() {
@@ -169,7 +168,7 @@ pub fn parse(text: &str, needed: &[Role]) -> Result<Hosts, Vec<Diagnostic>> {
         }
     }
     report.finish()?;
-    Ok(Hosts { launcher, start, within, deploy, hosts: hosts.into_iter().flatten().collect() })
+    Ok(Hosts { launcher, start, within, deploy, hosts })
 }
 
 fn read(host: &Section<'_>) -> Option<HostPlan> {
@@ -231,10 +230,8 @@ pub fn short(text: &str, needed: &[Role]) -> Result<Hosts, Vec<String>> {
     if wrong.is_empty() {
         wrong = mistakes(&hosts, Launcher::Auto, needed);
     }
-    if !wrong.is_empty() {
-        return Err(wrong);
-    }
-    Ok(Hosts { launcher: Launcher::Auto, start: None, within: WITHIN, deploy: false, hosts })
+    let hosts = Hosts { launcher: Launcher::Auto, start: None, within: WITHIN, deploy: false, hosts };
+    if wrong.is_empty() { Ok(hosts) } else { Err(wrong) }
 }
 
 /// Expands a range such as `10.0.0.12-14` and returns any other name as is; `None` if invalid.

@@ -126,8 +126,8 @@ fn point(path: &str, clients: u32, duration_ms: u64) -> Point {
 fn spec(address: SocketAddr, path: &str, clients: u32, cpus: &[u32], duration_ms: u64) -> Result<LoadSpec, End> {
     let load = point(path, clients, duration_ms).load;
     let ports = Standing { port: address.port(), subject_port: address.port(), admin_port: None };
-    let target = target(&load, address.ip(), ports, "".as_ref());
-    let target = target.map_err(|text| failed(FailureKind::Generator, text))?;
+    let target =
+        target(&load, address.ip(), ports, "".as_ref()).map_err(|text| failed(FailureKind::Generator, text))?;
     let share = Share { generator: cpus.to_vec(), ..Share::default() };
     Ok(crate::generator_process::load_spec(&load, target, &share, 1))
 }

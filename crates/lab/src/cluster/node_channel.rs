@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use study::node_messages::{Order, SILENCE_MAX, Said};
 
-use crate::json_lines::{Lines, Writer};
+use crate::json_lines::{Lines, Writer, parse};
 use crate::lab_clocks;
 use crate::process_start_and_stop::{Child, wait_readable};
 use crate::trial_end_reason::{End, saying};
@@ -87,11 +87,11 @@ impl Link {
 
     pub(crate) fn take(&self) -> Result<Vec<Said>, End> {
         while self.is_readable(Duration::ZERO) {
-            let said = self.lines.borrow_mut().read_parsed::<Said>().map_err(|text| self.lost(&text))?;
-            let Some(said) = said else { return Err(self.lost(ENDED)) };
+            let lines = self.lines.borrow_mut().read().map_err(|text| self.lost(&text))?;
+            let Some(lines) = lines else { return Err(self.lost(ENDED)) };
             self.heard.set(lab_clocks::now());
-            for said in said {
-                match said {
+            for line in lines {
+                match parse(&line).map_err(|text| self.lost(&text))? {
                     Said::Alive {} => {}
                     Said::Refused(text) => return Err(self.lost(&format!("it refused an order: {text}"))),
                     said => self.said.borrow_mut().push_back(said),

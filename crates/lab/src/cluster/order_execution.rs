@@ -118,15 +118,12 @@ impl Node<'_> {
     }
 
     fn tell(&self, seen: Seen, told: &mut Seen) {
-        for (is_new, news) in [
+        let news = [
             (seen.began && !told.began, Said::Taken { end: false }),
             (seen.ended && !told.ended, Said::Taken { end: true }),
             (seen.exited && !told.exited, Said::Ended {}),
-        ] {
-            if is_new {
-                self.lab.say(&news);
-            }
-        }
+        ];
+        news.iter().filter(|(is_new, _)| *is_new).for_each(|(_, news)| self.lab.say(news));
         *told = Seen { exited: seen.exited || told.exited, ..seen };
     }
 
@@ -144,9 +141,7 @@ impl Node<'_> {
         loop {
             let handles = generator.iter().filter(|_| talks).map(Generator::handle).collect::<Vec<_>>();
             let readable = self.lab.wait(&handles, None)?;
-            if readable == [true]
-                && let Some(generator) = &mut generator
-            {
+            if let ([true], Some(generator)) = (&readable[..], &mut generator) {
                 match generator.lines() {
                     Ok(lines) => lines.iter().for_each(relay),
                     Err(text) => {

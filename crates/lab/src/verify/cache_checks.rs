@@ -121,10 +121,8 @@ fn detect(server: &Server<'_>) -> Result<Detected, String> {
     ] {
         speaks.extend(said(asked)?.starts_with(begins).then_some(speech));
     }
-    if speaks.is_empty() {
-        return Err(format!("speaks no supported protocol: `{}`", version.escape_ascii()));
-    }
-    Ok(Detected { own, speaks })
+    let unknown = || format!("speaks no supported protocol: `{}`", version.escape_ascii());
+    if speaks.is_empty() { Err(unknown()) } else { Ok(Detected { own, speaks }) }
 }
 
 fn detect_speaker_of(server: &Server<'_>, speech: Speech) -> Result<Detected, Trouble> {

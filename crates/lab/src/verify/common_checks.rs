@@ -119,8 +119,7 @@ fn nodelay(server: &mut Server<'_>) -> Result<(), Trouble> {
     for (pid, number) in server.sockets() {
         let fd = pidfd_open(pid, PidfdFlags::empty()).and_then(|of| pidfd_getfd(of, number, PidfdGetfdFlags::empty()));
         let Ok(socket) = fd.map_err(|error| refused = Some(error)) else { continue };
-        let peer = rustix::net::getpeername(&socket).ok().flatten();
-        let peer = peer.and_then(|peer| SocketAddr::try_from(peer).ok());
+        let peer = rustix::net::getpeername(&socket).ok().flatten().and_then(|peer| SocketAddr::try_from(peer).ok());
         // A runtime may use IPv6 sockets for IPv4, as Java does.
         if !peer.is_some_and(|peer| peer.ip().to_canonical().is_loopback() && ports.contains(&peer.port())) {
             continue;

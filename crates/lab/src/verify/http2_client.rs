@@ -4,12 +4,12 @@ use std::io::{self, ErrorKind, Read};
 
 use wire::http1::RequestMethod;
 use wire::http2::{
-    ErrorCode, PREFACE, Settings, WINDOW_MAX, push_data, push_headers, push_ping, push_settings, push_window_update,
+    ErrorCode, FrameKind, PREFACE, Settings, WINDOW_MAX, flags, push_headers, push_settings, push_window_update,
 };
 
 use super::client::{Client, reason};
 use super::http_response_parser::Response;
-use super::http2_session::{Frame, PING, block};
+use super::http2_session::{Frame, PING, block, frame};
 
 impl Client {
     /// Sends the preface and the client's settings; with [`GENEROUS`], also a credit for the connection.
@@ -50,9 +50,7 @@ impl Client {
     pub(super) fn grant(&mut self, stream: u32, bytes: u32) -> Result<(), String> {
         let reply = self.session.replies.get_mut(&stream);
         *reply.map_or(&mut self.session.window, |reply| &mut reply.window) += i64::from(bytes);
-        let mut out = Vec::new();
-        push_window_update(&mut out, stream, bytes);
-        self.send(&out)
+        self.send(&frame(FrameKind::WINDOW_UPDATE, 0, stream, &bytes.to_be_bytes()))
     }
 
     /// Reads the next frame. Acknowledges SETTINGS and PING.
@@ -91,9 +89,7 @@ impl Client {
     }
 
     pub(super) fn ping(&mut self) -> Result<(), String> {
-        let mut out = Vec::new();
-        push_ping(&mut out, PING, false);
-        self.send(&out)
+        self.send(&frame(FrameKind::PING, 0, 0, &PING))
     }
 
     /// Sends a PING and reads frames until its acknowledgement.
@@ -121,9 +117,8 @@ impl Client {
                 continue;
             }
             let (piece, after) = rest.split_at(granted);
-            let mut out = Vec::new();
-            push_data(&mut out, stream, piece, after.is_empty());
-            self.send(&out)?;
+            let flags = if after.is_empty() { flags::END_STREAM } else { 0 };
+            self.send(&frame(FrameKind::DATA, flags, stream, piece))?;
             rest = after;
         }
         Ok(())

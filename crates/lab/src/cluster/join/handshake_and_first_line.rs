@@ -2,10 +2,10 @@
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 use std::time::Duration;
 
-use rustix::event::PollFlags;
+use rustix::event::{PollFd, PollFlags};
 use rustix::net::sockopt;
 use rustls::Connection;
 use serde::Serialize;
@@ -126,9 +126,10 @@ impl Opening {
         Ok(is_moving)
     }
 
-    pub(super) fn interest(&self) -> (BorrowedFd<'_>, PollFlags) {
+    /// What to poll before the next call of [`Opening::line`].
+    pub(super) fn interest(&self) -> PollFd<'_> {
         let write = if self.tls.wants_write() { PollFlags::OUT } else { PollFlags::empty() };
-        (self.stream.as_fd(), PollFlags::IN | write)
+        PollFd::from_borrowed_fd(self.stream.as_fd(), PollFlags::IN | write)
     }
 
     /// Closes the connection. Sends `line` first if the handshake is complete and the socket accepts it.

@@ -60,11 +60,10 @@ impl Listener {
         let key = key.map_err(|_| io::Error::other("no random bytes from the kernel"))?;
         let (sender, events) = mpsc::channel();
         let (end, ender) = io::pipe()?;
-        let tag = hmac::sign(&key, self.ticket.as_bytes());
         let ranks = expected.into_iter().map(|address| Rank { address, is_here: false, is_told: false }).collect();
-        let (Self { socket, config, .. }, deadline) = (self, lab_clocks::now() + window);
+        let (listener, deadline) = (self, lab_clocks::now() + window);
         let (half_open, paused, refused) = (Vec::new(), None, 0);
-        let door = Door { socket, config, key, tag, ranks, deadline, half_open, paused, refused, events: sender, end };
+        let door = Door { listener, key, ranks, deadline, half_open, paused, refused, events: sender, end };
         std::thread::Builder::new().name("join".to_owned()).spawn(move || door.run())?;
         Ok(Joining { events, _ender: ender })
     }
@@ -111,11 +110,9 @@ struct HalfOpen {
 }
 
 struct Door {
-    socket: TcpListener,
-    config: Arc<ServerConfig>,
+    listener: Listener,
     /// Random key of the HMACs by which tickets are compared, so that timing reveals nothing about the ticket.
     key: hmac::Key,
-    tag: hmac::Tag,
     ranks: Vec<Rank>,
     deadline: Instant,
     /// Connections that have not joined yet, oldest first.
@@ -141,8 +138,8 @@ impl Door {
                 self.accept();
             }
         }
-        let Door { socket, half_open, events, refused, .. } = self;
-        drop((socket, half_open));
+        let Door { listener, half_open, events, refused, .. } = self;
+        drop((listener, half_open));
         let _ = events.send(Event::Over(refused));
     }
 
@@ -153,12 +150,9 @@ impl Door {
         let knocks = if is_open { PollFlags::IN } else { PollFlags::empty() };
         let mut polled = vec![
             PollFd::from_borrowed_fd(self.end.as_fd(), PollFlags::IN),
-            PollFd::from_borrowed_fd(self.socket.as_fd(), knocks),
+            PollFd::from_borrowed_fd(self.listener.socket.as_fd(), knocks),
         ];
-        polled.extend(self.half_open.iter().map(|half_open| {
-            let (stream, interest) = half_open.opening.interest();
-            PollFd::from_borrowed_fd(stream, interest)
-        }));
+        polled.extend(self.half_open.iter().map(|half_open| half_open.opening.interest()));
         // An interrupted poll reports that nothing is ready, and the caller polls again.
         let _ = poll(&mut polled, Some(&lab_clocks::left(self.deadline.min(now + TICK))));
         let ready = polled.iter().map(|polled| !polled.revents().is_empty()).collect::<Vec<_>>();
@@ -175,7 +169,7 @@ impl Door {
             if !self.has_room(lab_clocks::now()) {
                 return;
             }
-            match self.socket.accept() {
+            match self.listener.socket.accept() {
                 Ok((stream, from)) => self.greet(stream, from),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 Err(error) if matches!(error.kind(), ErrorKind::ConnectionAborted | ErrorKind::Interrupted) => {}
@@ -196,7 +190,7 @@ impl Door {
             let oldest = self.half_open.remove(0);
             self.refuse(oldest.from, Why::Slow);
         }
-        let tls = ServerConnection::new(Arc::clone(&self.config)).map_err(Why::from);
+        let tls = ServerConnection::new(Arc::clone(&self.listener.config)).map_err(Why::from);
         match tls.and_then(|tls| Ok(Opening::new(stream, tls)?)) {
             Ok(opening) => self.half_open.push(HalfOpen { opening, from, since: lab_clocks::now() }),
             Err(why) => self.refuse(from, why),
@@ -231,7 +225,8 @@ impl Door {
 
     /// Returns the rank of a node that may join. The ticket is checked first, so that intruders cannot probe ranks.
     fn check(&mut self, Join { rank: number, ticket }: Join, from: SocketAddr) -> Result<u32, Why> {
-        hmac::verify(&self.key, ticket.as_bytes(), self.tag.as_ref()).map_err(|_| Why::Ticket)?;
+        let tag = hmac::sign(&self.key, self.listener.ticket.as_bytes());
+        hmac::verify(&self.key, ticket.as_bytes(), tag.as_ref()).map_err(|_| Why::Ticket)?;
         let rank = self.ranks.get_mut(number as usize).ok_or(Why::Rank(number))?;
         if rank.address.is_some_and(|address| address.to_canonical() != from.ip().to_canonical()) {
             return Err(Why::Address);

@@ -3,7 +3,7 @@
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use rustix::event::{PollFd, poll};
+use rustix::event::poll;
 use rustls::{CertificateError, ClientConnection, Error};
 
 use super::certificate::{self, NAME};
@@ -58,8 +58,7 @@ pub fn join(lab: SocketAddr, fingerprint: &str, rank: u32, ticket: &str, within:
             if lab_clocks::now() >= deadline {
                 return Err(Why::Slow);
             }
-            let (stream, interest) = opening.interest();
-            let _ = poll(&mut [PollFd::from_borrowed_fd(stream, interest)], Some(&lab_clocks::left(deadline)));
+            let _ = poll(&mut [opening.interest()], Some(&lab_clocks::left(deadline)));
         }
     };
     let mut reason = "no time".to_owned();
