@@ -1,8 +1,10 @@
 //! CPU lists in the kernel's format: `0-3,8`.
 
+use std::collections::BTreeSet;
+
 /// Parses `0-3,8` into an ascending list without duplicates; an empty string is valid. Errors name the invalid part.
 pub fn parse(text: &str) -> Result<Vec<u32>, String> {
-    let mut cpus = Vec::new();
+    let mut cpus = BTreeSet::new();
     for part in text.trim().split(',').map(str::trim).filter(|part| !part.is_empty()) {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let not_a_number = |_| format!("`{part}` is not a CPU number or range");
@@ -13,16 +15,12 @@ pub fn parse(text: &str) -> Result<Vec<u32>, String> {
         }
         cpus.extend(first..=last);
     }
-    cpus.sort_unstable();
-    cpus.dedup();
-    Ok(cpus)
+    Ok(cpus.into_iter().collect())
 }
 
 /// Formats a list as `0-3,8`, which [`parse`] and the kernel accept.
 pub fn format(cpus: &[u32]) -> String {
-    let mut sorted = cpus.to_vec();
-    sorted.sort_unstable();
-    sorted.dedup();
+    let sorted = cpus.iter().copied().collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>();
     let format_run = |run: &[u32]| match run {
         [one] => one.to_string(),
         [first, .., last] => format!("{first}-{last}"),

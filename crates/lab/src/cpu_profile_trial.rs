@@ -34,10 +34,8 @@ pub fn profile(
     interrupted: &dyn Fn() -> bool,
 ) -> Result<Vec<CpuProfile>, LabError> {
     let last = |point: usize| records.iter().rev().find(|one| one.point == point && one.measurement().is_some());
-    let points = (0..plan.points.len())
-        .filter(|point| !plan.comes_first(*point))
-        .filter_map(|point| Some((point, last(point)?)));
-    let points = points.collect::<Vec<_>>();
+    let points = (0..plan.points.len()).filter(|point| !plan.comes_first(*point));
+    let points = points.filter_map(|point| Some((point, last(point)?))).collect::<Vec<_>>();
     let none = |point: usize, why: &str| CpuProfile { point, problem: Some(why.to_owned()), ..CpuProfile::default() };
     if let Some(why) = no_profile(options) {
         return Ok(points.iter().map(|(point, _)| none(*point, &why)).collect());

@@ -1,6 +1,6 @@
 //! Builds the target of a load: fills in addresses and ports, and reads the files that the plan names.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, Read};
 use std::net::{IpAddr, SocketAddr};
@@ -167,9 +167,9 @@ pub(crate) fn read_text(path: &Path, limit: u64) -> io::Result<String> {
 
 /// Checks the files of `plan` before the first trial, except the files of servers. Returns one sentence per error.
 pub fn missing_files(plan: &Plan, directory: &Path) -> Vec<String> {
-    let mut missing = crate::proxy::missing_files(plan, directory);
+    let mut missing = BTreeSet::from_iter(crate::proxy::missing_files(plan, directory));
     for http in plan.points.iter().filter_map(|point| point.load.http.as_ref()) {
-        let schema = schema(http, directory).map_err(|why| missing.push(why)).ok().flatten();
+        let schema = schema(http, directory).map_err(|why| missing.insert(why)).ok().flatten();
         let requests = http.requests.iter().map(|plan| request(plan, "", http, schema.as_ref(), directory));
         missing.extend(requests.filter_map(|request| match request {
             Ok(request) => unreadable_value(&request, directory),
@@ -191,9 +191,7 @@ pub fn missing_files(plan: &Plan, directory: &Path) -> Vec<String> {
     for one in journeys.flat_map(|plan| &plan.journeys) {
         missing.extend(read_journey(&one.source, directory).err().into_iter().flatten());
     }
-    missing.sort_unstable();
-    missing.dedup();
-    missing
+    missing.into_iter().collect()
 }
 
 /// Finds the first error in the placeholders of a request or in their CSV files; `None` if there is none.

@@ -69,13 +69,11 @@ pub(crate) fn start<'a>(
             "second_port" => Some(second_port.to_string()),
             factor => order.point.factors.get(factor).map(Level::to_string),
         };
-        let write_files = |fill: Fill<'_>| -> Result<(), String> {
-            for (name, template) in &plan.files {
-                let text = template_text(&ground.directory.join(template))?;
-                let path = folder.path().join(name);
-                fs::write(&path, fill(&text)).map_err(|error| format!("cannot write `{}`: {error}", path.display()))?;
-            }
-            Ok(())
+        let write_files = |fill: Fill<'_>| {
+            plan.files.iter().try_for_each(|(name, template)| {
+                let (text, path) = (template_text(&ground.directory.join(template))?, folder.path().join(name));
+                fs::write(&path, fill(&text)).map_err(|error| format!("cannot write `{}`: {error}", path.display()))
+            })
         };
         let (names, prepare, kind, who) = (&names, &write_files, FailureKind::Proxy, &who);
         let server = Server { names, prepare, cpus, address, kind, who, ..Server::new(&plan.process, ground) };
@@ -93,9 +91,8 @@ impl Proxy<'_> {
     /// Stops the proxy and fills `used`. `tables` has pairs of earlier and later connection tables, best pair first.
     pub(crate) fn finish(mut self, tables: &[(&Table, &Table)], used: &mut ProxyUse) -> Vec<Warning> {
         let mut warnings = self.started.stop(&mut used.used).into_iter().collect::<Vec<_>>();
-        used.wire = tables
-            .iter()
-            .find_map(|(begin, end)| proxy_tcp_byte_counts::between(begin, end, self.started.port, self.next_port));
+        let (own, next) = (self.started.port, self.next_port);
+        used.wire = tables.iter().find_map(|(begin, end)| proxy_tcp_byte_counts::between(begin, end, own, next));
         if let Some(file) = &self.plan.calls {
             let text = read_text(&self.folder.path().join(file), CALLS_MAX_BYTES).map_err(|error| error.to_string());
             let calls = text.and_then(|text| Calls::parse(&text)).map_err(|why| {

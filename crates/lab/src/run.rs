@@ -113,13 +113,10 @@ fn not_runnable(plan: &Plan, builds: &[Build]) -> Vec<Option<String>> {
 
 /// Returns the hook's decision, unless the point is abandoned. A search is abandoned only if its server cannot run.
 fn next(plan: &Plan, point: usize, records: &[Record], hooks: &mut Hooks<'_>) -> Next {
-    let mine = records.iter().rev().filter(|record| record.point == point);
-    let failures: Vec<_> = mine
-        .map_while(|record| match &record.outcome {
-            Outcome::Failed(failure) => Some(failure),
-            Outcome::Measured(_) => None,
-        })
-        .collect();
+    let latest = records.iter().rev().filter(|record| record.point == point).map(|record| &record.outcome);
+    let failures =
+        latest.map_while(|outcome| if let Outcome::Failed(failure) = outcome { Some(failure) } else { None });
+    let failures = failures.collect::<Vec<_>>();
     let is_search = plan.points[point].load.search.is_some();
     match failures[..] {
         [Failure { kind: FailureKind::Unrunnable, message }, ..] => Next::Enough(format!("cannot run here: {message}")),

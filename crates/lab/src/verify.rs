@@ -136,13 +136,11 @@ pub(crate) fn builds(
     interrupted: &dyn Fn() -> bool,
     begins: &mut dyn FnMut(usize),
 ) -> Vec<Build> {
-    let is_built = |point: usize| {
-        built.iter().filter(|build| build.points.contains(&point)).all(|build| build.outcome == BuildOutcome::Ready)
-    };
     let mut done = crate::build_servers::Builds::default();
     for (index, point) in plan.points.iter().enumerate() {
         let Some(wanted) = &point.subject.verify else { continue };
-        if point.unrunnable.is_some() || !is_built(index) {
+        let is_failed = |build: &Build| build.points.contains(&index) && build.outcome != BuildOutcome::Ready;
+        if point.unrunnable.is_some() || built.iter().any(is_failed) {
             continue;
         }
         // The number of CPUs does not affect the contract.
