@@ -119,9 +119,7 @@ impl Cluster {
     /// Starts all nodes and measures network paths. The calling thread must outlive the cluster. Fails with all errors.
     pub fn start(hosts: &Hosts, reach: &Reach<'_>) -> Result<Self, ClusterError> {
         let (subject, generators) = start(hosts, reach)?;
-        let Some(subject) = subject else {
-            return Err(ClusterError::Machines(vec!["no machine has the role `subject`".to_owned()]));
-        };
+        let subject = subject.expect("`file::STUDY` needs a machine with the role `subject`");
         let mut cluster = Self { subject, generators };
         let paths = measure_network_paths::measure(&cluster).map_err(|end| match end {
             End::Interrupted => ClusterError::Interrupted,

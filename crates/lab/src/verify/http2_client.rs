@@ -57,7 +57,7 @@ impl Client {
     pub(super) fn next_frame(&mut self) -> Result<Frame, String> {
         loop {
             let mut out = Vec::new();
-            let (used, frame) = self.session.read(&self.received, &mut out)?;
+            let (used, frame) = self.session.read(&self.received, &mut out).map_err(|fault| fault.to_string())?;
             self.received.drain(..used);
             if !out.is_empty() {
                 let _ = self.send(&out); // If the connection has ended, reading shows it.

@@ -12,6 +12,9 @@ use wire::http2::{
 
 use super::http_response_parser::{BODY_MAX, Response};
 
+/// Why a connection broke the protocol.
+type Fault = Box<dyn std::error::Error>;
+
 /// An event of a connection. Frames on streams have the stream first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Frame {
@@ -122,17 +125,16 @@ impl Session {
     }
 
     /// Reads up to the next frame and appends acknowledgements to `out`. Returns the number of bytes used.
-    pub(super) fn read(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(usize, Option<Frame>), String> {
+    pub(super) fn read(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(usize, Option<Frame>), Fault> {
         let before = self.peer();
-        let (used, event) = self.reader.read(bytes).map_err(|error| error.to_string())?;
+        let (used, event) = self.reader.read(bytes)?;
         let Some(event) = event else { return Ok((used, None)) };
         let limits = &Limits::DEFAULT;
         let frame = match event {
             Event::Settings(peer) => {
                 push_settings_ack(out);
                 let change = i64::from(peer.initial_window_size) - i64::from(before.initial_window_size);
-                let changed = self.replies.values_mut().try_for_each(|reply| reply.credit.add(change));
-                changed.map_err(|error| error.to_string())?;
+                self.replies.values_mut().try_for_each(|reply| reply.credit.add(change))?;
                 Frame::Other
             }
             Event::SettingsAck => Frame::SettingsAck,
@@ -141,14 +143,16 @@ impl Session {
                 Frame::Other
             }
             Event::PingAck(payload) if payload == PING => Frame::PingAck,
-            Event::PingAck(payload) => return Err(format!("a PING was acknowledged with other bytes: {payload:x?}")),
+            Event::PingAck(payload) => {
+                return Err(format!("a PING was acknowledged with other bytes: {payload:x?}").into());
+            }
             Event::Headers { stream, block, ends, .. } => {
                 let Some(reply) = self.replies.get_mut(&stream).filter(|reply| reply.is_open()) else {
-                    return Err(format!("stream {stream}: HEADERS on a closed stream"));
+                    return Err(format!("stream {stream}: HEADERS on a closed stream").into());
                 };
                 if !reply.incoming.awaits_head() {
-                    let read = read_trailers(&mut self.decoder, block, limits, |_, _| {});
-                    let read = read.map_err(|error| error.to_string())?.and_then(|()| reply.incoming.trailers(ends));
+                    let read = read_trailers(&mut self.decoder, block, limits, |_, _| {})?;
+                    let read = read.and_then(|()| reply.incoming.trailers(ends));
                     read.map_err(|error| format!("stream {stream}: trailers: {error}"))?;
                     return Ok((used, Some(Frame::Headers(stream))));
                 }
@@ -158,8 +162,7 @@ impl Session {
                     let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
                     headers.push((text(name), text(value)));
                 });
-                let head = head.map_err(|error| error.to_string())?;
-                let taken = head.and_then(|head| {
+                let taken = head?.and_then(|head| {
                     reply.response.status = head.status;
                     reply.incoming.response(head, reply.method, ends)
                 });
@@ -169,16 +172,16 @@ impl Session {
             Event::Data { stream, data, flow_bytes, ends } => {
                 self.window -= i64::from(flow_bytes);
                 let Some(reply) = self.replies.get_mut(&stream).filter(|reply| reply.is_open()) else {
-                    return Err(format!("stream {stream}: DATA on a closed stream"));
+                    return Err(format!("stream {stream}: DATA on a closed stream").into());
                 };
                 reply.window -= i64::from(flow_bytes);
                 if self.window < 0 || reply.window < 0 {
-                    return Err(format!("stream {stream}: more data than the flow-control window allows"));
+                    return Err(format!("stream {stream}: more data than the flow-control window allows").into());
                 }
                 reply.incoming.data(data.len(), ends).map_err(|error| format!("stream {stream}: {error}"))?;
                 reply.response.body.extend_from_slice(data);
                 if reply.response.body.len() > BODY_MAX {
-                    return Err(format!("a body longer than {BODY_MAX} bytes"));
+                    return Err(format!("a body longer than {BODY_MAX} bytes").into());
                 }
                 Frame::Data(stream)
             }
@@ -190,12 +193,11 @@ impl Session {
             }
             Event::GoAway { last, code, .. } => Frame::GoAway(last, code),
             Event::WindowUpdate { stream, bytes } => {
-                let credit = match self.replies.get_mut(&stream) {
-                    _ if stream == 0 => self.credit.add(bytes.into()),
-                    Some(reply) => reply.credit.add(bytes.into()),
-                    None => Ok(()),
-                };
-                credit.map_err(|error| error.to_string())?;
+                match self.replies.get_mut(&stream) {
+                    _ if stream == 0 => self.credit.add(bytes.into())?,
+                    Some(reply) => reply.credit.add(bytes.into())?,
+                    None => {}
+                }
                 Frame::Other
             }
         };
