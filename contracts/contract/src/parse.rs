@@ -75,38 +75,22 @@ impl Parser<'_> {
         Some(&self.text[span.range()])
     }
 
-    fn is_word(&self, word: &str) -> bool {
-        self.word_at(0) == Some(word)
+    /// The source of a token; empty beyond the end. A word or sign is never equal to the source of another token.
+    fn source_at(&self, ahead: usize) -> &str {
+        self.tokens.get(self.at + ahead).map_or("", |(_, span)| &self.text[span.range()])
     }
 
-    fn is_sign(&self, sign: &str) -> bool {
-        self.is_sign_at(0, sign)
+    /// Whether the next token is this word or sign.
+    fn is(&self, source: &str) -> bool {
+        self.source_at(0) == source
     }
 
-    fn is_sign_at(&self, ahead: usize, sign: &str) -> bool {
-        matches!(self.tokens.get(self.at + ahead), Some((Token::Sign(found), _)) if *found == sign)
-    }
-
-    fn take_if(&mut self, is_wanted: bool) -> bool {
-        if is_wanted {
+    fn take(&mut self, source: &str) -> bool {
+        let is_next = self.is(source);
+        if is_next {
             self.advance();
         }
-        is_wanted
-    }
-
-    fn take_word(&mut self, word: &str) -> bool {
-        self.take_if(self.is_word(word))
-    }
-
-    fn take_sign(&mut self, sign: &str) -> bool {
-        self.take_if(self.is_sign(sign))
-    }
-
-    fn here(&self) -> String {
-        match self.token() {
-            Token::End => "the end of the file".to_owned(),
-            _ => format!("`{}`", &self.text[self.span().range()]),
-        }
+        is_next
     }
 
     fn broken<T>(&mut self, expected: &str) -> Parsed<T> {
@@ -115,7 +99,9 @@ impl Parser<'_> {
 
     fn broken_hint<T>(&mut self, expected: &str, hint: Option<String>) -> Parsed<T> {
         if !self.is_unclosed() {
-            let message = format!("expected {expected}, found {}", self.here());
+            let end = "the end of the file".to_owned();
+            let found = if self.at_end() { end } else { format!("`{}`", self.source_at(0)) };
+            let message = format!("expected {expected}, found {found}");
             self.found.push(Severity::Mistake, "syntax", self.span(), message, hint);
         }
         Err(Broken)
@@ -125,12 +111,8 @@ impl Parser<'_> {
         *self.token() == Token::Unclosed
     }
 
-    fn expect_sign(&mut self, sign: &str, what: &str) -> Parsed<()> {
-        if self.take_sign(sign) { Ok(()) } else { self.broken(&format!("`{sign}` {what}")) }
-    }
-
-    fn expect_word(&mut self, word: &str) -> Parsed<()> {
-        if self.take_word(word) { Ok(()) } else { self.broken(&format!("`{word}`")) }
+    fn expect(&mut self, source: &str, what: &str) -> Parsed<()> {
+        if self.take(source) { Ok(()) } else { self.broken(&format!("`{source}`{what}")) }
     }
 
     fn name(&mut self, what: &str) -> Parsed<Name> {
@@ -149,9 +131,9 @@ impl Parser<'_> {
     /// Parses comma-separated items up to and including the closing sign. A trailing comma is allowed.
     fn list<T>(&mut self, close: &str, after: &str, item: impl Fn(&mut Self) -> Parsed<T>) -> Parsed<Vec<T>> {
         let mut items = Vec::new();
-        while !self.take_sign(close) {
+        while !self.take(close) {
             items.push(item(self)?);
-            if !self.take_sign(",") && !self.is_sign(close) {
+            if !self.take(",") && !self.is(close) {
                 return self.broken(&format!("`,` or `{close}`{after}"));
             }
         }
@@ -171,8 +153,12 @@ impl Parser<'_> {
             }
             match *self.token() {
                 Token::Sign(sign @ ("(" | "[" | "{")) => open.push((sign, false)),
-                Token::Sign(")") => close(&mut open, "("),
-                Token::Sign("]") => close(&mut open, "["),
+                Token::Sign(sign @ (")" | "]")) => {
+                    // Closes the last open bracket of this kind, if any, and all brackets inside it.
+                    let opening = if sign == ")" { "(" } else { "[" };
+                    let of = open.iter().rposition(|(other, _)| *other == opening);
+                    open.truncate(of.unwrap_or(open.len()));
+                }
                 Token::Sign("}") => {
                     let of = open.iter().rposition(|(sign, _)| *sign == "{");
                     let had_clauses = of.is_some_and(|of| open[of].1);
@@ -180,7 +166,7 @@ impl Parser<'_> {
                     self.advance();
                     self.uneven |= of.is_none();
                     // The braces of a record in a result type are followed by the braces of the clauses.
-                    let goes_on = ["{", ";", ">", ","].iter().any(|sign| self.is_sign(sign));
+                    let goes_on = ["{", ";", ">", ","].iter().any(|sign| self.is(sign));
                     if of.is_none() || had_clauses || (open.is_empty() && !goes_on) {
                         return;
                     }
@@ -203,12 +189,12 @@ impl Parser<'_> {
     }
 
     fn is_service(&self) -> bool {
-        self.is_word("service") && self.word_at(1).is_some() && self.is_sign_at(2, "{")
+        self.is("service") && self.word_at(1).is_some() && self.source_at(2) == "{"
     }
 
     fn file(&mut self) -> File {
         let mut file = File::default();
-        if self.take_word("contract") {
+        if self.take("contract") {
             match *self.token() {
                 Token::Int(VERSION) => self.advance(),
                 Token::Int(other) => {
@@ -222,18 +208,18 @@ impl Parser<'_> {
             let message = "a contract must start with its language version";
             self.found.mistake_hint("version", self.span(), message, "write `contract 1` on the first line");
         }
-        while self.take_word("schema") {
+        while self.take("schema") {
             if let Some(path) = self.take_text() {
                 file.schemas.push(path);
                 continue;
             }
             let _ = self.broken::<()>("a quoted schema path");
-            if !self.is_word("service") && !self.is_word("schema") {
+            if !self.is("service") && !self.is("schema") {
                 self.advance();
             }
         }
         while !self.at_end() {
-            if !self.is_word("service") {
+            if !self.is("service") {
                 let hint = self.word_at(0).and_then(|word| did_you_mean(word, ["service", "schema"]));
                 let _ = self.broken_hint::<()>("`service`", hint);
                 self.advance();
@@ -252,13 +238,13 @@ impl Parser<'_> {
     fn service(&mut self) -> Parsed<Service> {
         let name = self.name("a service name")?;
         let mut operations = Vec::new();
-        if self.expect_sign("{", "before the operations").is_err() {
+        if self.expect("{", " before the operations").is_err() {
             // Keeps the service's name, so that references to it are not reported.
             self.skip_to_service();
             return Ok(Service { name, operations });
         }
         self.uneven = false;
-        while !self.take_sign("}") {
+        while !self.take("}") {
             if self.at_end() || self.is_service() {
                 if !self.uneven {
                     let message = format!("the service `{}` is not closed", name.text);
@@ -294,16 +280,16 @@ impl Parser<'_> {
                 }
             }
         };
-        self.expect_sign("(", "before the parameters")?;
+        self.expect("(", " before the parameters")?;
         let params = self.list(")", " after a parameter", |parser| {
             let name = parser.name("a parameter name")?;
-            let of = if parser.take_sign(":") { Some(parser.type_tree()?) } else { None };
+            let of = if parser.take(":") { Some(parser.type_tree()?) } else { None };
             Ok(Param { name, of })
         })?;
-        let result = if self.take_sign("->") { Some(self.type_tree()?) } else { None };
+        let result = if self.take("->") { Some(self.type_tree()?) } else { None };
         let mut clauses = Vec::new();
-        if !self.take_sign(";") {
-            if !self.take_sign("{") {
+        if !self.take(";") {
+            if !self.take("{") {
                 return self.broken("`{` before the clauses, or `;` if there are none");
             }
             self.clauses(&name, &mut clauses);
@@ -312,16 +298,13 @@ impl Parser<'_> {
     }
 
     fn clauses(&mut self, operation: &Name, clauses: &mut Vec<Clause>) {
-        loop {
-            if self.take_sign("}") {
-                return;
-            }
+        while !self.take("}") {
             if self.at_end() || self.is_service() {
                 let message = format!("the operation `{}` is not closed", operation.text);
                 self.found.mistake_hint("syntax", operation.span, message, "add the missing `}`");
                 return;
             }
-            if self.take_sign(";") {
+            if self.take(";") {
                 continue;
             }
             let start = self.span();
@@ -337,12 +320,12 @@ impl Parser<'_> {
     fn skip_clause(&mut self) {
         let mut open = 0_usize;
         while !self.at_end() && !self.is_service() {
-            if open == 0 && (self.is_sign("}") || self.is_clause()) {
+            if open == 0 && (self.is("}") || self.is_clause()) {
                 return;
             }
-            if self.is_sign("{") {
+            if self.is("{") {
                 open += 1;
-            } else if self.is_sign("}") {
+            } else if self.is("}") {
                 open -= 1;
             }
             self.advance();
@@ -385,29 +368,29 @@ impl Parser<'_> {
     }
 
     fn label(&mut self) -> Option<Name> {
-        let (text, span) = (self.word_at(0).filter(|_| self.is_sign_at(1, ":"))?.to_owned(), self.span());
+        let (text, span) = (self.word_at(0).filter(|_| self.source_at(1) == ":")?.to_owned(), self.span());
         self.advance();
         self.advance();
         Some(Name { text, span })
     }
 
     fn identifies(&mut self, direction: Direction) -> Parsed<Identifies> {
-        self.expect_word("identifies")?;
+        self.expect("identifies", "")?;
         let service = self.name("the name of the service at the endpoint")?;
-        self.expect_word("at")?;
+        self.expect("at", "")?;
         let at = self.expression()?;
-        let index = if self.take_word("index") { Some(self.expression()?) } else { None };
+        let index = if self.take("index") { Some(self.expression()?) } else { None };
         let mut steps = Vec::new();
         loop {
-            if self.take_word("for") {
+            if self.take("for") {
                 let name = self.name("an item name")?;
-                self.expect_word("in")?;
+                self.expect("in", "")?;
                 steps.push(Step::For(name, self.expression()?));
-            } else if self.take_word("when") {
+            } else if self.take("when") {
                 steps.push(Step::When(self.expression()?));
-            } else if self.take_word("let") {
+            } else if self.take("let") {
                 let name = self.name("a name")?;
-                self.expect_sign("=", "after the name")?;
+                self.expect("=", " after the name")?;
                 steps.push(Step::Let(name, self.expression()?));
             } else {
                 return Ok(Identifies { direction, service, at, index, steps });
@@ -433,40 +416,33 @@ impl Parser<'_> {
 
     fn type_inside(&mut self) -> Parsed<TypeTree> {
         let start = self.span();
-        let kind = if self.take_sign("{") {
+        let kind = if self.take("{") {
             TypeKind::Record(self.list("}", " after a field", |parser| {
                 let name = parser.name("a field name, or `}`,")?;
-                let optional = parser.take_sign("?");
-                parser.expect_sign(":", "before the field type")?;
+                let optional = parser.take("?");
+                parser.expect(":", " before the field type")?;
                 Ok((name, optional, parser.type_tree()?))
             })?)
         } else {
             let name = self.name("a type")?;
             match name.text.as_str() {
                 "list" => {
-                    self.expect_sign("<", "and the item type")?;
+                    self.expect("<", " and the item type")?;
                     let of = Box::new(self.type_tree()?);
-                    self.expect_sign(">", "after the item type")?;
+                    self.expect(">", " after the item type")?;
                     TypeKind::List(of)
                 }
                 "map" => {
-                    self.expect_sign("<", "and the key and value types")?;
+                    self.expect("<", " and the key and value types")?;
                     let key = Box::new(self.type_tree()?);
-                    self.expect_sign(",", "between the key and value types")?;
+                    self.expect(",", " between the key and value types")?;
                     let value = Box::new(self.type_tree()?);
-                    self.expect_sign(">", "after the value type")?;
+                    self.expect(">", " after the value type")?;
                     TypeKind::Map(key, value)
                 }
                 _ => TypeKind::Named(name.text),
             }
         };
         Ok(TypeTree { kind, span: start.to(self.last_span()) })
-    }
-}
-
-/// Closes the last open bracket of this kind and all brackets inside it. Does nothing if none is open.
-fn close(open: &mut Vec<(&str, bool)>, sign: &str) {
-    if let Some(at) = open.iter().rposition(|(other, _)| *other == sign) {
-        open.truncate(at);
     }
 }

@@ -12,20 +12,20 @@ impl Parser<'_> {
 
     fn expression_inside(&mut self) -> Parsed<Expr> {
         let start = self.span();
-        if self.take_word("let") {
+        if self.take("let") {
             let name = self.name("a name")?;
-            self.expect_sign("=", "after the name")?;
+            self.expect("=", " after the name")?;
             let value = self.expression()?;
-            self.expect_sign(";", "after the value of a name")?;
+            self.expect(";", " after the value of a name")?;
             let body = self.expression()?;
             return Ok(self.node(start, ExprKind::Let(name, Box::new(value), Box::new(body))));
         }
         let condition = self.binary(1)?;
-        if !self.take_sign("?") {
+        if !self.take("?") {
             return Ok(condition);
         }
         let yes = self.expression()?;
-        self.expect_sign(":", "between the two values")?;
+        self.expect(":", " between the two values")?;
         let no = self.expression()?;
         Ok(self.node(start, ExprKind::If(Box::new(condition), Box::new(yes), Box::new(no))))
     }
@@ -45,12 +45,7 @@ impl Parser<'_> {
     }
 
     fn operator(&self) -> Option<(&'static str, Binary, u8)> {
-        let sign = match self.token() {
-            Token::Sign(sign) => sign,
-            Token::Name => self.word_at(0).filter(|word| *word == "in")?,
-            _ => return None,
-        };
-        Binary::SIGNS.iter().find(|(known, ..)| *known == sign).copied()
+        Binary::SIGNS.iter().find(|(sign, ..)| self.is(sign)).copied()
     }
 
     fn binary(&mut self, least: u8) -> Parsed<Expr> {
@@ -69,7 +64,7 @@ impl Parser<'_> {
             left = self.node(start, ExprKind::Binary(operator, Box::new(left), Box::new(right)));
         }
         let wrong = [("=", "=="), ("&", "&&"), ("|", "||"), ("and", "&&"), ("or", "||"), ("is", "==")];
-        if let Some((_, right)) = wrong.iter().find(|(wrong, _)| self.is_sign(wrong) || self.is_word(wrong)) {
+        if let Some((_, right)) = wrong.iter().find(|(wrong, _)| self.is(wrong)) {
             let hint = Some(format!("did you mean `{right}`?"));
             return self.broken_hint("an operator or the end of the clause", hint);
         }
@@ -78,8 +73,8 @@ impl Parser<'_> {
 
     fn unary(&mut self) -> Parsed<Expr> {
         let start = self.span();
-        let is_not = self.take_sign("!");
-        if !is_not && !self.take_sign("-") {
+        let is_not = self.take("!");
+        if !is_not && !self.take("-") {
             return self.postfix();
         }
         let of = Box::new(self.deeper(Self::unary)?);
@@ -90,12 +85,12 @@ impl Parser<'_> {
         let start = self.span();
         let mut of = self.primary()?;
         loop {
-            if self.take_sign(".") {
+            if self.take(".") {
                 let field = self.name("a field name")?;
                 of = self.node(start, ExprKind::Field(Box::new(of), field));
-            } else if self.take_sign("[") {
+            } else if self.take("[") {
                 let at = self.expression()?;
-                self.expect_sign("]", "after an index")?;
+                self.expect("]", " after an index")?;
                 of = self.node(start, ExprKind::Index(Box::new(of), Box::new(at)));
             } else {
                 return Ok(of);
@@ -112,7 +107,10 @@ impl Parser<'_> {
             Token::Name => return self.word(start),
             Token::Sign("(") => {
                 self.advance();
-                return self.parenthesis(start);
+                let mut items = self.list(")", "", Self::expression)?;
+                let has_comma = self.tokens[self.at - 2].0 == Token::Sign(",");
+                let is_tuple = items.len() != 1 || has_comma;
+                return Ok(if is_tuple { self.node(start, ExprKind::Tuple(items)) } else { items.remove(0) });
             }
             Token::Sign("[") => {
                 self.advance();
@@ -123,20 +121,6 @@ impl Parser<'_> {
         };
         self.advance();
         Ok(self.node(start, kind))
-    }
-
-    fn parenthesis(&mut self, start: Span) -> Parsed<Expr> {
-        if self.take_sign(")") {
-            return Ok(self.node(start, ExprKind::Tuple(Vec::new())));
-        }
-        let first = self.expression()?;
-        if self.take_sign(")") {
-            return Ok(first);
-        }
-        self.expect_sign(",", "or `)`")?;
-        let mut items = vec![first];
-        items.extend(self.list(")", "", Self::expression)?);
-        Ok(self.node(start, ExprKind::Tuple(items)))
     }
 
     fn word(&mut self, start: Span) -> Parsed<Expr> {
@@ -150,18 +134,17 @@ impl Parser<'_> {
             }
             _ => {}
         }
-        if !self.is_sign("(") {
+        if !self.take("(") {
             return Ok(self.node(start, ExprKind::Name(name.text)));
         }
-        self.advance();
         let each = Quantifier::WORDS.iter().find(|(word, _)| *word == name.text);
         if let Some((_, each)) = each {
             let item = self.name("an item name")?;
-            self.expect_word("in")?;
+            self.expect("in", "")?;
             let within = self.expression()?;
-            self.expect_sign(":", "before the condition on each item")?;
+            self.expect(":", " before the condition on each item")?;
             let body = self.expression()?;
-            self.expect_sign(")", "after the condition on each item")?;
+            self.expect(")", " after the condition on each item")?;
             return Ok(self.node(start, ExprKind::Quantifier(*each, item, Box::new(within), Box::new(body))));
         }
         let arguments = self.list(")", "", Self::expression)?;
