@@ -15,6 +15,8 @@ pub(super) enum Word<'t> {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Token<'t> {
     pub(super) word: Word<'t>,
+    /// The token as written. A name or sign is never equal to the source of another token.
+    pub(super) source: &'t str,
     pub(super) at: usize,
     /// Whether the token is the first on its line.
     pub(super) is_first: bool,
@@ -77,24 +79,21 @@ pub(super) fn tokenize<'t>(text: &'t str, mut mistake: impl FnMut(usize, String)
                 Word::Sign(sign)
             }
         };
-        tokens.push(Token { word, at: start, is_first });
+        tokens.push(Token { word, source: &text[start..at], at: start, is_first });
         is_first = false;
     }
-    tokens.push(Token { word: Word::End, at: text.len(), is_first: true });
+    tokens.push(Token { word: Word::End, source: "", at: text.len(), is_first: true });
     tokens
 }
 
 fn number_length(bytes: &[u8]) -> usize {
-    let mut used = usize::from(b"+-".contains(&bytes[0]));
-    let is_hexadecimal = bytes[used..].starts_with(b"0x") || bytes[used..].starts_with(b"0X");
-    let is_part = |used: usize, byte: &u8| {
-        let after_exponent = b"eE".contains(&bytes[used.max(1) - 1]) && !is_hexadecimal;
-        byte.is_ascii_alphanumeric() || *byte == b'.' || (b"+-".contains(byte) && after_exponent)
+    let digits = &bytes[usize::from(b"+-".contains(&bytes[0]))..];
+    let is_hexadecimal = digits.starts_with(b"0x") || digits.starts_with(b"0X");
+    let is_part = |(at, byte): &(usize, &u8)| {
+        let takes_sign = *at == 0 || b"eE".contains(&bytes[at - 1]) && !is_hexadecimal;
+        byte.is_ascii_alphanumeric() || **byte == b'.' || b"+-".contains(byte) && takes_sign
     };
-    while bytes.get(used).is_some_and(|byte| is_part(used, byte)) {
-        used += 1;
-    }
-    used
+    bytes.iter().enumerate().take_while(is_part).count()
 }
 
 fn number(text: &str) -> Word<'static> {

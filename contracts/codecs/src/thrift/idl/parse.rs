@@ -106,24 +106,17 @@ impl<'t> Parser<'t> {
         self.peek().word == Word::End
     }
 
-    fn is_sign(&self, sign: char) -> bool {
-        self.peek().word == Word::Sign(sign)
+    /// Whether the next token is this name or sign.
+    fn is(&self, source: &str) -> bool {
+        self.peek().source == source
     }
 
-    fn take(&mut self, word: &Word<'_>) -> bool {
-        let is = self.peek().word == *word;
-        if is {
+    fn take(&mut self, source: &str) -> bool {
+        let is_next = self.is(source);
+        if is_next {
             self.advance();
         }
-        is
-    }
-
-    fn take_name(&mut self, name: &str) -> bool {
-        self.take(&Word::Name(name))
-    }
-
-    fn take_sign(&mut self, sign: char) -> bool {
-        self.take(&Word::Sign(sign))
+        is_next
     }
 
     fn wrong<T>(&self, expected: &str) -> Parsed<T> {
@@ -141,8 +134,8 @@ impl<'t> Parser<'t> {
         Err(Some((token.at, format!("expected {expected}, found {found}"))))
     }
 
-    fn sign(&mut self, sign: char) -> Parsed<()> {
-        if self.take_sign(sign) { Ok(()) } else { self.wrong(&format!("`{sign}`")) }
+    fn sign(&mut self, sign: &str) -> Parsed<()> {
+        if self.take(sign) { Ok(()) } else { self.wrong(&format!("`{sign}`")) }
     }
 
     fn name(&mut self, what: &str) -> Parsed<(usize, String)> {
@@ -165,7 +158,7 @@ impl<'t> Parser<'t> {
     }
 
     fn separator(&mut self) -> bool {
-        self.take_sign(',') || self.take_sign(';')
+        self.take(",") || self.take(";")
     }
 
     fn item_end(&mut self) -> Parsed<()> {
@@ -211,7 +204,7 @@ impl<'t> Parser<'t> {
             }
             "cpp_include" => return self.text("a quoted file path").map(drop),
             "namespace" => {
-                if !self.take_sign('*') {
+                if !self.take("*") {
                     self.name("`*` or a language")?;
                 }
                 self.name("a name")?;
@@ -220,7 +213,7 @@ impl<'t> Parser<'t> {
             "const" => {
                 let ty = self.field_type(0)?;
                 let (at, name) = self.own_name("a constant name")?;
-                self.sign('=')?;
+                self.sign("=")?;
                 let value = self.constant(0)?;
                 (at, name, Body::Constant { ty, value })
             }
@@ -231,14 +224,14 @@ impl<'t> Parser<'t> {
             }
             "enum" => {
                 let (at, name) = self.own_name("an enum name")?;
-                self.sign('{')?;
+                self.sign("{")?;
                 let members = self.members(begin, Parser::member);
                 (at, name, Body::Enum { members })
             }
             "service" => {
                 let (at, name) = self.own_name("a service name")?;
-                let extends = if self.take_name("extends") { Some(self.name("a service name")?) } else { None };
-                self.sign('{')?;
+                let extends = if self.take("extends") { Some(self.name("a service name")?) } else { None };
+                self.sign("{")?;
                 let methods = self.members(begin, Parser::method);
                 (at, name, Body::Service { extends, methods })
             }
@@ -249,8 +242,8 @@ impl<'t> Parser<'t> {
                     _ => StructKind::Struct,
                 };
                 let (at, name) = self.own_name("a struct name")?;
-                self.take_name("xsd_all");
-                self.sign('{')?;
+                self.take("xsd_all");
+                self.sign("{")?;
                 let fields = self.members(begin, Parser::field);
                 (at, name, Body::Struct { kind, fields })
             }
@@ -263,7 +256,7 @@ impl<'t> Parser<'t> {
     /// Parses members and the closing brace. After an error, continues after a separator or on the next line.
     fn members<T>(&mut self, begin: usize, read: impl Fn(&mut Parser<'t>) -> Parsed<T>) -> Vec<T> {
         let mut members = Vec::new();
-        while !self.take_sign('}') {
+        while !self.take("}") {
             if self.at_end() {
                 self.found.push((begin, "missing `}` at the end of this".to_owned()));
                 break;
@@ -278,16 +271,16 @@ impl<'t> Parser<'t> {
                 Ok(member) if members.len() < MEMBERS_MAX => members.push(member),
                 Ok(_) => {
                     self.found.push((begin, format!("more than {MEMBERS_MAX} members")));
-                    while !self.is_sign('}') && !self.at_end() {
+                    while !self.is("}") && !self.at_end() {
                         self.advance();
                     }
                 }
                 Err(error) => {
                     self.found.extend(error);
-                    if self.next == before && !self.is_sign('}') {
+                    if self.next == before && !self.is("}") {
                         self.advance();
                     }
-                    while !self.is_sign('}') && !self.peek().is_first && !self.separator() {
+                    while !self.is("}") && !self.peek().is_first && !self.separator() {
                         self.advance();
                     }
                 }
@@ -298,7 +291,7 @@ impl<'t> Parser<'t> {
 
     fn member(&mut self) -> Parsed<(usize, String, Option<i64>)> {
         let (at, name) = self.own_name("an enum member")?;
-        let number = if self.take_sign('=') { Some(self.integer("a number")?) } else { None };
+        let number = if self.take("=") { Some(self.integer("a number")?) } else { None };
         self.item_end()?;
         Ok((at, name, number))
     }
@@ -313,35 +306,35 @@ impl<'t> Parser<'t> {
         let mut id = None;
         if let Word::Integer(_) = self.peek().word {
             id = Some(self.integer("a field number")?);
-            self.sign(':')?;
+            self.sign(":")?;
         }
         let requirement = match () {
-            () if self.take_name("required") => Requirement::Required,
-            () if self.take_name("optional") => Requirement::Optional,
+            () if self.take("required") => Requirement::Required,
+            () if self.take("optional") => Requirement::Optional,
             () => Requirement::Default,
         };
         let ty = self.field_type(0)?;
-        self.take_sign('&');
+        self.take("&");
         let (at, name) = self.own_name("a field name")?;
-        let default = if self.take_sign('=') { Some(self.constant(0)?) } else { None };
+        let default = if self.take("=") { Some(self.constant(0)?) } else { None };
         self.item_end()?;
         Ok(FieldDef { at, id, name, ty, requirement, default })
     }
 
     fn method(&mut self) -> Parsed<MethodDef> {
-        let is_oneway = self.take_name("oneway") || self.take_name("async");
-        let returns = if self.take_name("void") { None } else { Some(self.field_type(0)?) };
+        let is_oneway = self.take("oneway") || self.take("async");
+        let returns = if self.take("void") { None } else { Some(self.field_type(0)?) };
         let (at, name) = self.own_name("a method name")?;
         let arguments = self.fields_in_parentheses()?;
-        let throws = if self.take_name("throws") { self.fields_in_parentheses()? } else { Vec::new() };
+        let throws = if self.take("throws") { self.fields_in_parentheses()? } else { Vec::new() };
         self.item_end()?;
         Ok(MethodDef { at, name, is_oneway, returns, arguments, throws })
     }
 
     fn fields_in_parentheses(&mut self) -> Parsed<Vec<FieldDef>> {
-        self.sign('(')?;
+        self.sign("(")?;
         let mut fields = Vec::new();
-        while !self.take_sign(')') {
+        while !self.take(")") {
             fields.push(self.field()?);
         }
         Ok(fields)
@@ -355,13 +348,13 @@ impl<'t> Parser<'t> {
         let mut of = Vec::new();
         if CONTAINER_TYPES.contains(&name.as_str()) {
             self.cpp_type()?;
-            self.sign('<')?;
+            self.sign("<")?;
             of.push(self.field_type(depth + 1)?);
             if name == "map" {
-                self.sign(',')?;
+                self.sign(",")?;
                 of.push(self.field_type(depth + 1)?);
             }
-            self.sign('>')?;
+            self.sign(">")?;
             self.cpp_type()?;
         }
         self.annotations()?;
@@ -369,7 +362,7 @@ impl<'t> Parser<'t> {
     }
 
     fn cpp_type(&mut self) -> Parsed<()> {
-        if self.take_name("cpp_type") { self.text("a quoted C++ type").map(drop) } else { Ok(()) }
+        if self.take("cpp_type") { self.text("a quoted C++ type").map(drop) } else { Ok(()) }
     }
 
     fn constant(&mut self, depth: usize) -> Parsed<Const> {
@@ -385,7 +378,7 @@ impl<'t> Parser<'t> {
             Word::Sign('[') => {
                 self.advance();
                 let mut elements = Vec::new();
-                while !self.take_sign(']') {
+                while !self.take("]") {
                     elements.push(self.constant(depth + 1)?);
                     self.separator();
                 }
@@ -394,9 +387,9 @@ impl<'t> Parser<'t> {
             Word::Sign('{') => {
                 self.advance();
                 let mut pairs = Vec::new();
-                while !self.take_sign('}') {
+                while !self.take("}") {
                     let key = self.constant(depth + 1)?;
-                    self.sign(':')?;
+                    self.sign(":")?;
                     pairs.push((key, self.constant(depth + 1)?));
                     self.separator();
                 }
@@ -410,10 +403,10 @@ impl<'t> Parser<'t> {
 
     /// Skips annotations such as `(name = "value", other)`, which do not affect the wire format.
     fn annotations(&mut self) -> Parsed<()> {
-        if self.take_sign('(') {
-            while !self.take_sign(')') {
+        if self.take("(") {
+            while !self.take(")") {
                 self.name("an annotation name")?;
-                if self.take_sign('=') {
+                if self.take("=") {
                     self.text("a quoted string")?;
                 }
                 self.separator();
