@@ -59,7 +59,7 @@ impl Template {
         let mut names = Vec::<&str>::new();
         for segment in text.strip_prefix('/').unwrap_or(text).split('/') {
             let at = segment.as_ptr() as usize - text.as_ptr() as usize;
-            let mut parts = Vec::new();
+            let mut first = None;
             let mut rest = segment;
             while let Some(open) = rest.find('{') {
                 let begin = at + segment.len() - rest.len() + open;
@@ -76,11 +76,11 @@ impl Template {
                 } else if names.contains(&name) {
                     tell(begin, format!("duplicate name `{name}`"));
                 }
-                if !parts.is_empty() {
+                if first.is_some() {
                     tell(begin, "a second name in one segment".to_owned());
                 }
                 names.push(name);
-                parts.push((&rest[..open], name));
+                first = first.or(Some((&rest[..open], name)));
                 rest = &rest[open + close + 1..];
             }
             if let Some(stray) = rest.find('}') {
@@ -90,12 +90,9 @@ impl Template {
             if decode(segment).is_none() {
                 tell(at, "an escape that is not valid UTF-8".to_owned());
             }
-            segments.push(match parts.first() {
-                Some((before, name)) => {
-                    Segment { before: fixed(before), name: Some(((*name).to_owned(), fixed(rest))) }
-                }
-                None => Segment { before: fixed(segment), name: None },
-            });
+            let before = first.map_or(segment, |(before, _)| before);
+            let name = first.map(|(_, name)| (name.to_owned(), fixed(rest)));
+            segments.push(Segment { before: fixed(before), name });
         }
         if mistakes.is_empty() {
             Ok(Template { segments })

@@ -54,10 +54,12 @@ pub(super) struct Document<'d> {
     limits: Limits,
 }
 
+type Decoded<T> = Result<T, DecodeError>;
+
 const XML: &str = "http://www.w3.org/XML/1998/namespace";
 
 impl<'d> Document<'d> {
-    pub(super) fn parse(bytes: &'d [u8], limits: &Limits) -> Result<Document<'d>, DecodeError> {
+    pub(super) fn parse(bytes: &'d [u8], limits: &Limits) -> Decoded<Document<'d>> {
         check_length(0, bytes.len(), limits.document_bytes)?;
         let text = std::str::from_utf8(bytes)
             .map_err(|error| DecodeError::malformed(error.valid_up_to(), "the text is not valid UTF-8"))?;
@@ -136,13 +138,7 @@ impl<'d> Document<'d> {
         }
     }
 
-    fn start(
-        &mut self,
-        start: &BytesStart<'_>,
-        raw: &'d str,
-        at: usize,
-        parent: Option<u32>,
-    ) -> Result<u32, DecodeError> {
+    fn start(&mut self, start: &BytesStart<'_>, raw: &'d str, at: usize, parent: Option<u32>) -> Decoded<u32> {
         if self.elements.len() == self.limits.elements {
             return Err(DecodeError::over(at, format!("more than {} elements", self.limits.elements)));
         }
@@ -174,7 +170,7 @@ impl<'d> Document<'d> {
         Ok(index)
     }
 
-    fn text(&mut self, element: Option<u32>, text: Cow<'d, str>, at: usize) -> Result<(), DecodeError> {
+    fn text(&mut self, element: Option<u32>, text: Cow<'d, str>, at: usize) -> Decoded<()> {
         let Some(element) = element else {
             let is_blank = text.trim_matches([' ', '\t', '\n', '\r']).is_empty();
             return if is_blank { Ok(()) } else { Err(DecodeError::malformed(at, "text outside the root")) };
@@ -234,18 +230,11 @@ impl<'d> Document<'d> {
         if prefix == Some("xml") {
             return Some(XML);
         }
-        for ancestor in std::iter::successors(Some(index), |index| self.element(*index).parent) {
-            for own in self.own_attributes(ancestor) {
-                let declared = match own.prefix.as_deref() {
-                    None => (own.name == "xmlns").then_some(None),
-                    Some(xmlns) => (xmlns == "xmlns").then_some(Some(own.name.as_str())),
-                };
-                if declared == Some(prefix) {
-                    return (!own.value.is_empty()).then_some(own.value.as_str());
-                }
-            }
-        }
-        None
+        let (wanted_prefix, wanted_name) = prefix.map_or((None, "xmlns"), |prefix| (Some("xmlns"), prefix));
+        let ancestors = std::iter::successors(Some(index), |index| self.element(*index).parent);
+        let mut attributes = ancestors.flat_map(|ancestor| self.own_attributes(ancestor));
+        let is_wanted = |own: &&Attribute| own.prefix.as_deref() == wanted_prefix && own.name == wanted_name;
+        attributes.find(is_wanted).map(|own| own.value.as_str()).filter(|namespace| !namespace.is_empty())
     }
 
     /// Splits a qualified name into namespace and local name. `None` if its prefix is undeclared at this element.
@@ -259,7 +248,7 @@ impl<'d> Document<'d> {
     }
 }
 
-fn check_length(at: usize, bytes: usize, limit: usize) -> Result<(), DecodeError> {
+fn check_length(at: usize, bytes: usize, limit: usize) -> Decoded<()> {
     if bytes > limit {
         return Err(DecodeError::over(at, format!("{bytes} bytes, over the limit of {limit}")));
     }

@@ -148,11 +148,6 @@ pub struct Enum {
 }
 
 impl Enum {
-    /// Returns the name of the first member with this number, or `None`.
-    pub fn name_of(&self, number: i32) -> Option<&str> {
-        self.members.iter().find(|member| member.1 == number).map(|member| member.0.as_str())
-    }
-
     /// Returns the number of the member with this name, or `None`.
     pub fn number_of(&self, name: &str) -> Option<i32> {
         self.members.iter().find(|member| member.0 == name).map(|member| member.1)

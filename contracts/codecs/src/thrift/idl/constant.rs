@@ -20,7 +20,7 @@ impl Resolver<'_> {
             (ConstKind::Integer(value), Type::Bool) if (0..=1).contains(value) => Value::Bool(*value == 1),
             (ConstKind::Integer(value), Type::Enum(id)) if ty.holds(*value) => {
                 let enumeration = self.schema.enumeration(*id);
-                if enumeration.name_of(*value as i32).is_none() {
+                if enumeration.members.iter().all(|member| i64::from(member.1) != *value) {
                     return self.fail(file, at, format!("{value} is not a member of `{}`", enumeration.name));
                 }
                 Value::Integer(*value)
