@@ -27,14 +27,12 @@ mod check_structure;
 mod compose;
 mod cursor;
 pub mod idl;
-mod limits;
 mod message_and_framing;
 mod schema;
 mod value_view;
 
 pub use compose::{compose_application_exception, compose_message};
-pub use cursor::{Protocol, WireType};
-pub use limits::Limits;
+pub use cursor::{Limits, Protocol, WireType};
 pub use message_and_framing::{
     Detected, Framing, Header, Message, MessageKind, MessageReader, Outcome, Progress, detect,
 };

@@ -97,7 +97,7 @@ fn views_read_fields_without_copying() {
                 assert!(arguments.get("filter").unwrap().get("words").is_none(), "missing from the message");
                 let token = arguments.get("authenticationToken").unwrap().as_bytes().unwrap();
                 assert!(bytes.as_ptr_range().contains(&token.as_ptr()), "it points into the message");
-                assert_eq!(message.as_unknown().get_id(3).unwrap().as_i64(), Some(0));
+                assert_eq!(message.body.get_id(3).unwrap().as_i64(), Some(0));
             }
             "findNotes-reply" => {
                 let Outcome::Returned(Some(list)) = message.outcome(&schema, find) else { panic!("it returns") };
@@ -314,7 +314,7 @@ fn skips_unknown_fields_and_takes_the_last_repeat() {
     assert_eq!(arguments.get("b").unwrap().as_i64(), Some(6), "the last one");
     assert_eq!(arguments.to_value(), Value::record([("a", Value::Integer(3)), ("b", Value::Integer(6))]));
     assert_eq!(arguments.raw_fields().map(|field| field.0).collect::<Vec<_>>(), [1, 9, 2, 1, 2]);
-    let unknown = message.as_unknown();
+    let unknown = message.body;
     assert_eq!(unknown.get_id(9).unwrap().get_id(1).unwrap().elements().next().unwrap().as_i64(), Some(7));
 }
 

@@ -1,7 +1,6 @@
 //! Checks once that a message is complete and within limits. Views then need no checks.
 
-use super::cursor::{Cursor, Protocol, WireType};
-use super::limits::{Limits, Stop};
+use super::cursor::{Cursor, Limits, Protocol, Stop, WireType};
 
 #[derive(Debug, Clone, Copy)]
 enum Level {

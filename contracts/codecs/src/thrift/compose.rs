@@ -1,7 +1,6 @@
 //! Writes Thrift messages in both protocols.
 
-use super::cursor::{Protocol, WireType};
-use super::limits::Limits;
+use super::cursor::{Limits, Protocol, WireType};
 use super::message_and_framing::{Framing, Header, MessageKind};
 use super::schema::{Requirement, Schema, StructId, StructKind, Type};
 use super::value_view::wire_type;

@@ -1,6 +1,5 @@
-//! Reads the elements of both Thrift protocols: numbers, strings, and headers of fields and containers.
+//! Reads the elements of both Thrift protocols, within limits: numbers, strings, and headers of fields and containers.
 
-use super::limits::Stop;
 use crate::mistake::DecodeError;
 
 /// A protocol of Thrift, which determines the encoding of values.
@@ -76,6 +75,53 @@ pub(super) struct FieldHeader {
     pub(super) bool: Option<bool>,
 }
 
+/// Limits for reading a message, checked before anything is allocated or skipped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Maximum size of a message including the frame length, in bytes.
+    pub message_bytes: usize,
+    /// Maximum size of a string or binary, in bytes.
+    pub string_bytes: usize,
+    /// Maximum number of elements in a list or set, or of pairs in a map.
+    pub elements: u32,
+    /// Maximum number of values in a message.
+    pub values: u32,
+    /// Maximum nesting of values, counting the arguments as a level; at most [`Limits::DEPTH_MAX`].
+    pub depth: usize,
+    /// Maximum size of a method's name, in bytes.
+    pub name_bytes: usize,
+}
+
+impl Limits {
+    /// Default limits: 16 MiB per message and string, 1 KiB names, 4 Mi values, 1 Mi elements per container, 64 levels.
+    pub const DEFAULT: Limits = Limits {
+        message_bytes: 16 << 20,
+        string_bytes: 16 << 20,
+        elements: 1 << 20,
+        values: 1 << 22,
+        depth: Limits::DEPTH_MAX,
+        name_bytes: 1 << 10,
+    };
+
+    /// Upper bound of [`Limits::depth`]. Apache Thrift's libraries have the same limit.
+    pub const DEPTH_MAX: usize = 64;
+}
+
+/// The reason why reading stops: an error, or a minimum number of bytes that are still missing.
+pub(super) enum Stop {
+    Need(usize),
+    Wrong(DecodeError),
+}
+
+impl Stop {
+    pub(super) fn at_end(self, at: usize) -> DecodeError {
+        match self {
+            Stop::Need(_) => DecodeError::malformed(at, "the message ends too early"),
+            Stop::Wrong(error) => error,
+        }
+    }
+}
+
 const TOO_WIDE: &str = "a number too wide for its type";
 pub(super) const NEGATIVE: &str = "a negative length";
 
@@ -118,10 +164,6 @@ impl<'b> Cursor<'b> {
         self.array::<1>().map(|byte| byte[0])
     }
 
-    pub(super) fn fixed_i16(&mut self) -> Result<i16, Stop> {
-        self.array().map(i16::from_be_bytes)
-    }
-
     pub(super) fn fixed_i32(&mut self) -> Result<i32, Stop> {
         self.array().map(i32::from_be_bytes)
     }
@@ -153,7 +195,7 @@ impl<'b> Cursor<'b> {
     pub(super) fn integer(&mut self, wire: WireType) -> Result<i64, Stop> {
         match (wire, self.protocol) {
             (WireType::Byte, _) => self.byte().map(|byte| i64::from(byte as i8)),
-            (WireType::I16, Protocol::Binary) => self.fixed_i16().map(i64::from),
+            (WireType::I16, Protocol::Binary) => self.array().map(|bytes| i64::from(i16::from_be_bytes(bytes))),
             (WireType::I32, Protocol::Binary) => self.fixed_i32().map(i64::from),
             (_, Protocol::Binary) => self.array().map(i64::from_be_bytes),
             (WireType::I16, Protocol::Compact) => self.zigzag(16),
@@ -208,7 +250,7 @@ impl<'b> Cursor<'b> {
         let code = if self.protocol == Protocol::Binary { byte } else { byte & 0x0f };
         let Some(wire) = WireType::from_code(self.protocol, code) else { return start.wrong(not_a_type(code)) };
         let id = match (self.protocol, byte >> 4) {
-            (Protocol::Binary, _) => self.fixed_i16()?,
+            (Protocol::Binary, _) => self.array().map(i16::from_be_bytes)?,
             (Protocol::Compact, 0) => self.zigzag(16)? as i16,
             (Protocol::Compact, difference) => match last.checked_add(i16::from(difference)) {
                 Some(id) => id,

@@ -1,8 +1,7 @@
 //! Messages and their headers, the end of each message in a stream, and detection of protocol and framing.
 
 use super::check_structure::Walk;
-use super::cursor::{Cursor, NEGATIVE, Protocol};
-use super::limits::{Limits, Stop};
+use super::cursor::{Cursor, Limits, NEGATIVE, Protocol, Stop};
 use super::schema::{Method, Schema, StructId};
 use super::value_view::View;
 use crate::mistake::DecodeError;
@@ -61,9 +60,8 @@ impl<'m> Header<'m> {
 pub struct Message<'m> {
     /// Method name, kind and sequence number.
     pub header: Header<'m>,
-    protocol: Protocol,
-    body: &'m [u8],
-    is_ascending: bool,
+    /// The message's struct without a schema, so that only numbers identify its fields.
+    pub body: View<'m>,
 }
 
 /// The outcome of a call, as stated by its reply.
@@ -97,17 +95,13 @@ impl<'m> Message<'m> {
             let what = format!("{} trailing bytes after the message", bytes.len() - end);
             return Err(DecodeError::malformed(end, what));
         }
-        Ok(Message { header, protocol, body: &bytes[begin..], is_ascending: walk.is_ascending })
+        let cursor = Cursor { bytes: &bytes[begin..], at: 0, protocol };
+        Ok(Message { header, body: View::of_struct(cursor, walk.is_ascending) })
     }
 
     /// Returns the message's struct, to be read as the struct `id` of the schema.
     pub fn as_struct(&self, schema: &'m Schema, id: StructId) -> View<'m> {
-        self.as_unknown().with_struct(schema, schema.structure(id))
-    }
-
-    /// Returns the message's struct without a schema, so that only numbers identify its fields.
-    pub fn as_unknown(&self) -> View<'m> {
-        View::of_struct(Cursor { bytes: self.body, at: 0, protocol: self.protocol }, self.is_ascending)
+        self.body.with_struct(schema, schema.structure(id))
     }
 
     /// Returns the arguments of a call of `method`.
@@ -118,7 +112,7 @@ impl<'m> Message<'m> {
     /// Returns the outcome that a reply to `method` reports.
     pub fn outcome(&self, schema: &'m Schema, method: &Method) -> Outcome<'m> {
         if self.header.kind == MessageKind::Exception {
-            let body = self.as_unknown();
+            let body = self.body;
             let message = body.get_id(1).and_then(|message| message.as_bytes()).unwrap_or_default();
             let code = body.get_id(2).and_then(|code| code.as_i64()).and_then(|code| i32::try_from(code).ok());
             return Outcome::Failed { message, code: code.unwrap_or(0) };

@@ -1,8 +1,7 @@
 //! Reads values in place in a message.
 
 use super::check_structure::skip;
-use super::cursor::{Cursor, WireType};
-use super::limits::Stop;
+use super::cursor::{Cursor, Stop, WireType};
 use super::schema::{Field, Schema, Struct, Type};
 use crate::value::Value;
 
