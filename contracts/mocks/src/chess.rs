@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use codecs::built_in_schemas::CHESS_WSDL;
 use codecs::soap::{self, Envelope, Limits, Request, View, Wsdl, compose_envelope, compose_fault};
 use codecs::value::Value;
 
@@ -53,16 +54,11 @@ impl Game {
 
     /// The moves and the result in PGN, such as `1. e4 d5 *`.
     fn movetext(&self) -> String {
-        let mut text = String::new();
-        for (ply, played) in MOVES.iter().enumerate().take(self.plies) {
-            if ply % 2 == 0 {
-                text.push_str(&format!("{}. ", ply / 2 + 1));
-            }
-            text.push_str(played);
-            text.push(' ');
-        }
-        text.push_str(if self.is_drawn { "1/2-1/2" } else { "*" });
-        text
+        let moves = MOVES.iter().take(self.plies).enumerate().map(|(ply, played)| match ply % 2 {
+            0 => format!("{}. {played} ", ply / 2 + 1),
+            _ => format!("{played} "),
+        });
+        moves.collect::<String>() + if self.is_drawn { "1/2-1/2" } else { "*" }
     }
 
     /// Accepts a draw or makes a move. Fails with the `MakeAMoveResult` to return.
@@ -141,9 +137,7 @@ impl Chess {
     /// Creates a mock that keeps up to `games_max` games and removes the oldest first; the case study's mock keeps one.
     /// With reused identities, a new game of the same players keeps its number.
     pub fn new(games_max: usize, identities: Identities) -> Chess {
-        let read = soap::wsdl::parse("chess.wsdl", codecs::built_in_schemas::CHESS_WSDL, &mut |_| {
-            Err("includes are not needed".to_owned())
-        });
+        let read = soap::wsdl::parse("chess.wsdl", CHESS_WSDL, &mut |_| Err("includes are not needed".to_owned()));
         let wsdl = read.expect("covered by a test");
         Chess { wsdl, games: Mutex::default(), games_max: games_max.max(1), identities }
     }
@@ -180,20 +174,18 @@ impl Chess {
     fn list(&self, user: &str) -> Value {
         let games = self.games();
         let row = |game: &Game| {
-            let days = Value::Integer(DAYS);
-            let none = Value::Integer(0);
             Value::record([
                 ("id", Value::Integer(game.id)),
                 ("white", game.white.as_str().into()),
                 ("black", game.black.as_str().into()),
                 ("myTurn", Value::Bool(game.is_turn(user))),
                 ("hasWhite", Value::Bool(game.white == user)),
-                ("daysPlayer", days.clone()),
-                ("hoursPlayer", none.clone()),
-                ("minutesPlayer", none.clone()),
-                ("daysOpponent", days),
-                ("hoursOpponent", none.clone()),
-                ("minutesOpponent", none),
+                ("daysPlayer", Value::Integer(DAYS)),
+                ("hoursPlayer", Value::Integer(0)),
+                ("minutesPlayer", Value::Integer(0)),
+                ("daysOpponent", Value::Integer(DAYS)),
+                ("hoursOpponent", Value::Integer(0)),
+                ("minutesOpponent", Value::Integer(0)),
                 ("moves", game.movetext().into()),
                 ("drawOffered", Value::Bool(game.draw_offered)),
                 ("result", if game.is_drawn { "Draw" } else { "Ongoing" }.into()),
@@ -227,11 +219,7 @@ impl Chess {
             return MockAnswer::text(400, "`Host` is not a valid host");
         }
         let address = format!("location=\"http://{host}/\"");
-        MockAnswer::new(
-            200,
-            XML,
-            codecs::built_in_schemas::CHESS_WSDL.replace("location=\"http://127.0.0.1:8000/\"", &address),
-        )
+        MockAnswer::new(200, XML, CHESS_WSDL.replace("location=\"http://127.0.0.1:8000/\"", &address))
     }
 }
 

@@ -242,11 +242,10 @@ impl Thrift {
         let thrift::Detected::Thrift(protocol, Framing::Unframed) = thrift::detect(request.body, &LIMITS) else {
             return MockAnswer::text(400, "the body is not an unframed Thrift message");
         };
-        let message = match Message::decode(protocol, request.body, &LIMITS) {
-            Ok(message) => message,
-            Err(error) => return MockAnswer::text(400, &format!("the body is not a Thrift message: {error}")),
-        };
-        MockAnswer::new(200, "application/x-thrift", self.reply(protocol, &message, call))
+        match Message::decode(protocol, request.body, &LIMITS) {
+            Ok(message) => MockAnswer::new(200, "application/x-thrift", self.reply(protocol, &message, call)),
+            Err(error) => MockAnswer::text(400, &format!("the body is not a Thrift message: {error}")),
+        }
     }
 
     fn reply(&self, protocol: Protocol, message: &Message<'_>, call: Call<'_>) -> Vec<u8> {

@@ -63,11 +63,8 @@ pub fn serve_mock(
             bound.push(listener.local_addr().map_err(failed)?);
             listeners.push(listener);
         }
-        let tls = if listen.names.is_empty() {
-            None
-        } else {
-            Some(TlsAcceptor::from(Arc::new(tls_config(&listen.names, listen.cert_out.as_deref())?)))
-        };
+        let tls = (!listen.names.is_empty()).then(|| tls_config(&listen.names, listen.cert_out.as_deref()));
+        let tls = tls.transpose()?.map(|config| TlsAcceptor::from(Arc::new(config)));
         let (ending, ended) = channel(false);
         let connections = listen.connections.clamp(1, CONNECTIONS_MAX);
         let (rng, room) = (Mutex::new(Rng::new(listen.seed)), Arc::new(Semaphore::new(connections)));
