@@ -196,7 +196,7 @@ impl Store for EntryStore {
             let is_live = |value: &[u8]| database::split(value).is_some_and(|(used_s, _)| file.is_live(used_s, now_s));
             match found {
                 Ok(None) => return None,
-                Ok(Some(value)) if is_live(&value) => self.memory.put_evicting(key, &value, now_s, &mut |_| {}),
+                Ok(Some(value)) if is_live(&value) => self.memory.put_evicting(key, &value, now_s),
                 Ok(Some(_)) | Err(_) => {
                     file.shared.waiting().lost.insert(key);
                     return None;
@@ -219,7 +219,7 @@ impl Store for EntryStore {
         let value = database::joined(now_s, entry);
         self.memory.set_bytes_max(if shared.is_failing() { self.alone_bytes } else { self.cache_bytes });
         let before = self.memory.peek(key).map(<[u8]>::len);
-        self.memory.put_evicting(key, &value, now_s, &mut |_| {});
+        self.memory.put_evicting(key, &value, now_s);
         let mut waiting = shared.waiting();
         let before = before.or_else(|| waiting.peek(key).map(<[u8]>::len));
         if !waiting.put(key, &value, now_s, &shared.metrics) {
@@ -229,7 +229,7 @@ impl Store for EntryStore {
         waiting.grow(change_bytes, &shared.metrics);
         // The writer is woken at most once per batch, so that a flush request always fits in the queue.
         if waiting.entries.bytes() > WRITE_FROM_BYTES && !std::mem::replace(&mut waiting.is_urgent, true) {
-            file.hurry();
+            let _ = file.worker.as_ref().map(|worker| worker.messages.try_send(None));
         }
     }
 

@@ -1,6 +1,5 @@
 //! Compiles the syntax tree of a contract.
 
-mod declared_type_checks;
 mod expression;
 mod signature;
 
@@ -9,10 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use config::place::Lines;
 
 use self::expression::Compiler;
-pub(crate) use self::signature::OperationTypes;
-use crate::clause::{Clause, Identify, IdentifyStep};
-use crate::compiled_code::Op;
-use crate::contract::{Contract, Operation, Service};
+use crate::contract::{Clause, Contract, Identify, IdentifyStep, Op, Operation, Service};
 use crate::finding::{Findings, Span, suggestion};
 use crate::monitor::report::Kind;
 use crate::syntax::{self, ClauseKind, Direction, Expr, ExprKind, Name, Step};
@@ -93,11 +89,10 @@ impl ContractCompiler<'_> {
     }
 
     fn operation(&self, service: &str, operation: &syntax::Operation, found: &mut Findings) -> Operation {
-        let types = signature::types(operation, service, self.known, found);
+        let (params, result) = self.types(operation, service, found);
         let name = signature::full_name(operation);
-        let params = types.params.iter().map(|param| param.name.clone()).collect();
         let id = format!("{service}.{name}");
-        let typed = self.typed(operation, &id, &types);
+        let typed = self.typed(operation, &id, &params, &result);
         let (mut clauses, mut all_identifies) = (Vec::<Clause>::new(), Vec::new());
         let mut labels = BTreeMap::new();
         for clause in &operation.clauses {
@@ -116,7 +111,7 @@ impl ContractCompiler<'_> {
                 ClauseKind::Untyped => {}
                 ClauseKind::Expression(kind, expr) => {
                     let (kind, number) = (*kind, clauses.iter().filter(|clause| clause.kind == *kind).count());
-                    let mut compiler = self.compiler(kind, &types, found);
+                    let mut compiler = self.compiler(kind, &params, &result, found);
                     let root =
                         if kind == Kind::Index { compiler.index_text(expr) } else { compiler.truth(expr, "a clause") };
                     let (code, secret) = (compiler.code, is_secret(expr));
@@ -130,23 +125,24 @@ impl ContractCompiler<'_> {
                     let blank = blank(Kind::Identifies, clause.span, all_identifies.len());
                     let sees =
                         if identifies.direction == Direction::Reply { Kind::Postcondition } else { Kind::Identifies };
-                    let compiler = self.compiler(sees, &types, found);
+                    let compiler = self.compiler(sees, &params, &result, found);
                     all_identifies.extend(self.identify(identifies, compiler, blank));
                 }
             }
         }
+        let params = params.into_iter().map(|param| param.name).collect();
         Operation { name, params, clauses, identifies: all_identifies, typed }
     }
 
     /// Creates a compiler for expressions of a clause of this kind, with the names that the clause can use.
-    fn compiler<'c>(&'c self, kind: Kind, types: &OperationTypes, found: &'c mut Findings) -> Compiler<'c> {
+    fn compiler<'c>(&'c self, kind: Kind, params: &[Field], result: &Type, found: &'c mut Findings) -> Compiler<'c> {
         let param = |(at, param): (usize, &Field)| (param.name.clone(), Op::Param(at as u16), param.of.clone());
-        let mut scope = types.params.iter().enumerate().map(param).collect::<Vec<_>>();
+        let mut scope = params.iter().enumerate().map(param).collect::<Vec<_>>();
         scope.push(("receiver".to_owned(), Op::Receiver, Type::Text));
         let (reply, error) = (kind == Kind::Postcondition, kind == Kind::Exception);
         let mut absent = Vec::new();
         for (name, is_here, of, why) in [
-            ("result", reply, &types.result, "only `ensures` and `reply identifies` have the result"),
+            ("result", reply, result, "only `ensures` and `reply identifies` have the result"),
             // The exception is only known at run time; `error.kind` is its name.
             ("error", error, &Type::Any, "only `on_error` has the exception or fault"),
         ] {
@@ -208,11 +204,8 @@ impl ContractCompiler<'_> {
 pub(crate) const SECRETS: [&str; 5] = ["password", "token", "secret", "key", "authorization"];
 
 pub(crate) fn is_secret_name(name: &str) -> bool {
-    let contains = |word: &str| {
-        name.len() >= word.len()
-            && name.as_bytes().windows(word.len()).any(|part| part.eq_ignore_ascii_case(word.as_bytes()))
-    };
-    SECRETS.iter().any(|word| contains(word))
+    let name = name.to_ascii_lowercase();
+    SECRETS.iter().any(|word| name.contains(word))
 }
 
 fn is_secret(expr: &Expr) -> bool {

@@ -1,16 +1,14 @@
 //! Evaluates compiled clauses. Evaluation is bounded, total and three-valued.
 
 mod failing_values;
-mod function_calls;
-mod operators;
+mod operators_and_functions;
 pub(crate) mod value_text;
 
 pub(crate) use self::failing_values::guilty;
 
 use bumpalo::Bump;
 
-use crate::clause::{Clause, Identify, IdentifyStep};
-use crate::compiled_code::{Code, Id, Op};
+use crate::contract::{Clause, Code, Id, Identify, IdentifyStep, Op};
 use crate::finding::Span;
 use crate::message_values::Value;
 use crate::syntax::Quantifier;
@@ -89,6 +87,20 @@ impl Scratch {
         self.bump.reset();
         result
     }
+
+    pub(crate) fn index(&mut self, clause: &Clause, env: Env<'_>) -> Result<String, Stop> {
+        self.run(&clause.code, env, |mut run| {
+            run.index_text(clause.root).map(str::to_owned).map_err(|NoValue| run.reason())
+        })
+    }
+
+    /// Passes each introduced endpoint and its index to `take`. Continues after a failure and returns the first one.
+    pub(crate) fn identify(&mut self, identify: &Identify, env: Env<'_>, take: TakeEndpoint<'_>) -> Result<(), Stop> {
+        self.run(&identify.clause.code, env, |mut run| {
+            run.walk(identify, 0, take);
+            run.first_stop.map_or(Ok(()), Err)
+        })
+    }
 }
 
 impl Clause {
@@ -107,43 +119,25 @@ const PLAIN_STEPS: u64 = 8;
 fn plain(code: &Code, root: Id, env: &Env<'_>) -> Option<bool> {
     let number = |id: Id| match code.ops[id as usize] {
         Op::Int(value) => Some(value),
-        Op::Param(at) => match env.args.get(usize::from(at)) {
-            Some(&Value::Int(value)) => Some(value),
-            _ => None,
-        },
+        Op::Param(at) => {
+            if let Some(&Value::Int(value)) = env.args.get(usize::from(at)) {
+                Some(value)
+            } else {
+                None
+            }
+        }
         _ => None,
     };
+    let is_comparison = |id: Id| matches!(code.ops[id as usize], Op::Compare { .. });
     match code.ops[root as usize] {
         Op::Compare { how, a, b } => Some(how.holds(number(a)?.cmp(&number(b)?))),
-        // The left side must be a single comparison, which bounds the recursion.
-        Op::And { a, b } => match (code.ops[a as usize], code.ops[b as usize]) {
-            (Op::Compare { .. }, Op::Compare { .. }) => Some(plain(code, a, env)? && plain(code, b, env)?),
-            _ => None,
-        },
+        // Each side must be a single comparison, which bounds the recursion.
+        Op::And { a, b } if is_comparison(a) && is_comparison(b) => Some(plain(code, a, env)? && plain(code, b, env)?),
         _ => None,
     }
 }
 
-pub(crate) fn index(clause: &Clause, env: Env<'_>, scratch: &mut Scratch) -> Result<String, Stop> {
-    scratch.run(&clause.code, env, |mut run| {
-        run.index_text(clause.root).map(str::to_owned).map_err(|NoValue| run.reason())
-    })
-}
-
 pub(crate) type TakeEndpoint<'t> = &'t mut dyn FnMut(&str, Option<&str>);
-
-/// Passes each introduced endpoint and its index to `take`. Continues after a failure and returns the first one.
-pub(crate) fn identify(
-    identify: &Identify,
-    env: Env<'_>,
-    scratch: &mut Scratch,
-    take: TakeEndpoint<'_>,
-) -> Result<(), Stop> {
-    scratch.run(&identify.clause.code, env, |mut run| {
-        run.walk(identify, 0, take);
-        run.first_stop.map_or(Ok(()), Err)
-    })
-}
 
 pub(crate) const NAME_MAX_BYTES: usize = 1024;
 
@@ -338,11 +332,12 @@ impl<'a> Run<'a> {
 
     fn at(&mut self, id: Id, of: Id, at: Id) -> Outcome<Value<'a>> {
         let (within, key) = (self.needed(of)?, self.needed(at)?);
-        if let Some(items) = Items::of_list(within) {
+        if within.is_list() {
             let Value::Int(number) = key else { return self.kind(at, "an int", key) };
-            let position = usize::try_from(number).ok().filter(|at| *at < items.len());
-            return position
-                .map_or_else(|| self.stop(id, Why::Impossible("index out of range")), |at| Ok(items.at(at)));
+            return match usize::try_from(number) {
+                Ok(position) if position < within.item_count() => Ok(within.item(position)),
+                _ => self.stop(id, Why::Impossible("index out of range")),
+            };
         }
         let Value::Map(node) = within else { return self.kind(of, "a list or a map", within) };
         if let Value::Text(name) = key {
@@ -367,10 +362,11 @@ impl<'a> Run<'a> {
         Ok(values.into_bump_slice())
     }
 
-    fn items(&mut self, id: Id) -> Outcome<Items<'a>> {
+    /// The value of an operation that must be a list, a tuple or a map.
+    fn items(&mut self, id: Id) -> Outcome<Value<'a>> {
         match self.needed(id)? {
-            value @ Value::Map(_) => Ok(Items(value)),
-            value => Items::of_list(value).map_or_else(|| self.kind(id, "a list", value), Ok),
+            value if value.is_list() || matches!(value, Value::Map(_)) => Ok(value),
+            value => self.kind(id, "a list", value),
         }
     }
 
@@ -378,7 +374,7 @@ impl<'a> Run<'a> {
         let items = self.items(within)?;
         let mut undecided = None;
         let mut count = 0;
-        for item in items.iter() {
+        for item in items.items() {
             self.locals[usize::from(local)] = item;
             match (each, self.truth(body)) {
                 (Quantifier::All, Ok(false)) => return Ok(Value::Bool(false)),
@@ -424,7 +420,7 @@ impl<'a> Run<'a> {
                 self.walk(identify, step + 1, take);
             }
             Some(&IdentifyStep::For { local, within }) => {
-                for item in self.items(within)?.iter() {
+                for item in self.items(within)?.items() {
                     if self.left == 0 {
                         break;
                     }
@@ -451,29 +447,26 @@ impl<'a> Run<'a> {
     }
 }
 
-/// The items of a list or tuple, or the keys of a map.
-#[derive(Clone, Copy)]
-struct Items<'a>(Value<'a>);
-
-impl<'a> Items<'a> {
-    fn of_list(value: Value<'a>) -> Option<Self> {
-        matches!(value, Value::Array(_) | Value::List(_) | Value::Tuple(_)).then_some(Self(value))
+impl<'a> Value<'a> {
+    fn is_list(self) -> bool {
+        matches!(self, Value::Array(_) | Value::List(_) | Value::Tuple(_))
     }
 
-    fn iter(self) -> impl Iterator<Item = Value<'a>> {
-        (0..self.len()).map(move |at| self.at(at))
+    /// The items of a list or tuple, or the keys of a map.
+    fn items(self) -> impl Iterator<Item = Value<'a>> {
+        (0..self.item_count()).map(move |at| self.item(at))
     }
 
-    fn len(self) -> usize {
-        match self.0 {
+    fn item_count(self) -> usize {
+        match self {
             Value::Array(node) | Value::Map(node) => node.len(),
             Value::List(items) | Value::Tuple(items) => items.len(),
             _ => 0,
         }
     }
 
-    fn at(self, position: usize) -> Value<'a> {
-        match self.0 {
+    fn item(self, position: usize) -> Value<'a> {
+        match self {
             Value::Map(node) => node.key(position),
             Value::Array(node) => node.at(position),
             Value::List(items) | Value::Tuple(items) => items[position],

@@ -90,7 +90,7 @@ pub(crate) type Rule = &'static str;
 /// Findings in the order of discovery, without line numbers.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
-    raw: Vec<Finding>,
+    pub(crate) raw: Vec<Finding>,
 }
 
 /// Maximum number of findings per contract. Later findings are mostly consequences of earlier ones.
@@ -115,10 +115,6 @@ impl Findings {
         self.raw.truncate(FINDINGS_MAX);
     }
 
-    pub(crate) fn any_mistake(&self) -> bool {
-        self.raw.iter().any(|finding| finding.severity == Severity::Mistake)
-    }
-
     pub(crate) fn finish(mut self, text: &str) -> Vec<Finding> {
         let lines = Lines::new(text);
         for finding in &mut self.raw {
@@ -140,11 +136,7 @@ pub(crate) fn suggestion<'a>(word: &str, candidates: impl IntoIterator<Item = &'
 pub fn to_text(path: &str, findings: &[Finding]) -> String {
     let mut out = String::new();
     for finding in findings {
-        let weight = match finding.severity {
-            Severity::Mistake => "error",
-            Severity::Warning => "warning",
-            Severity::Note => "note",
-        };
+        let weight = ["error", "warning", "note"][finding.severity as usize];
         let Finding { line, column, message, rule, .. } = finding;
         out += &format!("{path}:{line}:{column}: {weight}: {message} [{rule}]\n");
         if let Some(hint) = &finding.hint {

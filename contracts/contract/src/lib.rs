@@ -1,9 +1,7 @@
 //! Contracts between the parties of a call: parsing, evaluation, and blame for broken clauses.
 
 mod check_value_types;
-mod clause;
 mod compile;
-mod compiled_code;
 mod contract;
 mod eval;
 mod finding;
@@ -18,8 +16,7 @@ mod text_formats;
 mod token;
 mod types_and_schema;
 
-pub use clause::{Clause, ServiceId};
-pub use contract::{Contract, OperationId};
+pub use contract::{Clause, Contract, OperationId, ServiceId};
 pub use eval::{Env, STEPS_MAX, Scratch, Stop, Why};
 pub use finding::{Finding, Severity, Span, to_text};
 pub use message_values::{Id as TapeId, Node, Tape, Value};
@@ -53,7 +50,8 @@ fn checked(text: &str, known: types_and_schema::KnownSchema) -> Checked {
     let file = parse::parse(text, &mut found);
     // Compiles the rest even if clauses are broken, so that one run reports all errors.
     let contract = compile::compile(&file, text, &known, &mut found);
-    let contract = (!found.any_mistake()).then_some(contract);
+    let is_valid = found.raw.iter().all(|finding| finding.severity != Severity::Mistake);
+    let contract = is_valid.then_some(contract);
     if contract.is_some() {
         lint::lint(&file, text, &mut found);
     }

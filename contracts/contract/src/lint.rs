@@ -242,7 +242,7 @@ impl Lint<'_> {
                 self.warn("division-by-zero", b.span, message, "divide by something else");
             }
             (Some(ExprKind::Int(a)), Some(ExprKind::Int(b)))
-                if operator.is_arithmetic() && operator.checked(a, b).is_none() =>
+                if operator.sign().1 > Binary::COMPARISON && operator.checked(a, b).is_none() =>
             {
                 let message = format!("`{shown}` does not fit in 64 bits, so the clause has no verdict");
                 self.warn("overflow", expr.span, message, "use smaller numbers, or floats: `1e19`");

@@ -98,17 +98,13 @@ impl Parser<'_> {
     }
 
     fn broken_hint<T>(&mut self, expected: &str, hint: Option<String>) -> Parsed<T> {
-        if !self.is_unclosed() {
+        if *self.token() != Token::Unclosed {
             let end = "the end of the file".to_owned();
             let found = if self.at_end() { end } else { format!("`{}`", self.source_at(0)) };
             let message = format!("expected {expected}, found {found}");
             self.found.push(Severity::Mistake, "syntax", self.span(), message, hint);
         }
         Err(Broken)
-    }
-
-    fn is_unclosed(&self) -> bool {
-        *self.token() == Token::Unclosed
     }
 
     fn expect(&mut self, source: &str, what: &str) -> Parsed<()> {
@@ -310,7 +306,7 @@ impl Parser<'_> {
             let start = self.span();
             match self.clause() {
                 // A clause before an unclosed string is incomplete.
-                Ok(_) if self.is_unclosed() => self.skip_clause(),
+                Ok(_) if *self.token() == Token::Unclosed => self.skip_clause(),
                 Ok((label, kind)) => clauses.push(Clause { label, kind, span: start.to(self.last_span()) }),
                 Err(Broken) => self.skip_clause(),
             }

@@ -256,10 +256,6 @@ impl Binary {
         self.sign().1 == Self::COMPARISON && self != Self::In
     }
 
-    pub(crate) fn is_arithmetic(self) -> bool {
-        self.sign().1 > Self::COMPARISON
-    }
-
     /// Whether a comparison holds for two values with this ordering. `false` for other operators.
     pub(crate) fn holds(self, order: Ordering) -> bool {
         match self {

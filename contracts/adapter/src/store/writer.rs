@@ -72,12 +72,6 @@ impl EntryFile {
             let _ = wait.recv_timeout(Duration::from_secs(5));
         }
     }
-
-    pub(super) fn hurry(&self) {
-        if let Some(worker) = &self.worker {
-            let _ = worker.messages.try_send(None);
-        }
-    }
 }
 
 impl Shared {

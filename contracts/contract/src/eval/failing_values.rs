@@ -1,8 +1,7 @@
 //! Finds the values that made a clause fail.
 
 use super::{Env, Run, Scratch};
-use crate::clause::Clause;
-use crate::compiled_code::{Id, Op};
+use crate::contract::{Clause, Id, Op};
 use crate::message_values::Value;
 use crate::syntax::Quantifier;
 
@@ -53,11 +52,11 @@ impl Look<'_, '_> {
                 self.fails(body);
             }
             Op::Quantifier { each: Quantifier::All, local, within, body } => {
-                let count = self.run.items(within).map_or(0, |items| items.len());
+                let count = self.run.items(within).map_or(0, Value::item_count);
                 for at in 0..count {
                     // The items are rebuilt in each iteration, because evaluating an item may reuse the run's memory.
                     let Ok(items) = self.run.items(within) else { return };
-                    self.run.locals[usize::from(local)] = items.at(at);
+                    self.run.locals[usize::from(local)] = items.item(at);
                     if matches!(self.run.truth(body), Ok(false)) {
                         self.names[usize::from(local)] = self.name(within).map(|of| format!("{of}[{at}]"));
                         return self.fails(body);

@@ -2,8 +2,8 @@
 
 use std::fmt::{self, Write};
 
-use super::{Items, NESTING_MAX, Outcome, Run, Why};
-use crate::compiled_code::Id;
+use super::{NESTING_MAX, Outcome, Run, Why};
+use crate::contract::Id;
 use crate::message_values::{Node, Value};
 
 impl<'a> Run<'a> {
@@ -83,7 +83,7 @@ impl<W: Write> Limited<W> {
 
     fn items(&mut self, list: Value<'_>, open: &str, close: &str, depth: u16) -> fmt::Result {
         self.write_str(open)?;
-        for (at, item) in Items::of_list(list).into_iter().flat_map(Items::iter).enumerate() {
+        for (at, item) in list.items().enumerate() {
             self.write_str(if at == 0 { "" } else { ", " })?;
             self.value(item, depth + 1)?;
         }

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::report::{Report, ReportVerdict};
-use crate::clause::{Clause, ServiceId};
-use crate::contract::{Contract, OperationId};
+use crate::contract::{Clause, Contract, OperationId, ServiceId};
 
 /// Number of evaluations of a clause, by verdict, in the order of [`VERDICTS`].
 pub type Tally = [u64; VERDICTS.len()];
@@ -46,7 +45,8 @@ impl Generation {
         Self { contract, tallies }
     }
 
-    fn put_into(&self, all: &mut BTreeMap<(String, String), Tally>) {
+    fn put_into(&self, tallies: &mut Tallies) {
+        let all = &mut tallies.clauses;
         for (names, tally) in self.contract.clause_names.iter().zip(&self.tallies) {
             let is_room = all.len() < TOLD_APART_MAX || all.contains_key(names);
             let names = if is_room { names.clone() } else { (OTHER.to_owned(), OTHER.to_owned()) };
@@ -58,14 +58,13 @@ impl Generation {
 pub(super) struct Generations {
     /// Contracts that are still in use, the newest last.
     kept: Vec<Generation>,
-    /// Verdicts of clauses whose contracts are no longer in use.
-    gone: BTreeMap<(String, String), Tally>,
-    blamed: BTreeMap<(String, String, String), u64>,
+    /// Verdicts of clauses whose contracts are no longer in use, and all blame.
+    gone: Tallies,
 }
 
 impl Generations {
     pub(super) fn new(contract: Arc<Contract>) -> Self {
-        Self { kept: vec![Generation::new(contract)], gone: BTreeMap::new(), blamed: BTreeMap::new() }
+        Self { kept: vec![Generation::new(contract)], gone: Tallies::default() }
     }
 
     pub(super) fn renew(&mut self, contract: Arc<Contract>) {
@@ -105,18 +104,19 @@ impl Generations {
 
     pub(super) fn blame(&mut self, report: &Report) {
         let operation = format!("{}.{}", report.service, report.operation);
+        let all = &mut self.gone.blamed;
         for label in &report.blamed {
             let mut key = (operation.clone(), report.clause.clone(), label.clone());
-            if self.blamed.len() >= TOLD_APART_MAX && !self.blamed.contains_key(&key) {
+            if all.len() >= TOLD_APART_MAX && !all.contains_key(&key) {
                 key = (OTHER.to_owned(), OTHER.to_owned(), OTHER.to_owned());
             }
-            *self.blamed.entry(key).or_default() += 1;
+            *all.entry(key).or_default() += 1;
         }
     }
 
     pub(super) fn tallies(&self) -> Tallies {
-        let mut clauses = self.gone.clone();
-        self.kept.iter().for_each(|generation| generation.put_into(&mut clauses));
-        Tallies { clauses, blamed: self.blamed.clone() }
+        let mut tallies = self.gone.clone();
+        self.kept.iter().for_each(|generation| generation.put_into(&mut tallies));
+        tallies
     }
 }

@@ -1,11 +1,9 @@
 //! Keeps the service entries that messages introduce or use, with the labels that vouch for them.
 
-use super::call_and_outcome::{Call, StepOutput, Ticket};
 use super::entry_store::{Key, Store};
 use super::service_entry::{Entry, NameId, Origin, key_of};
-use super::{EndpointState, Monitor, Promise, Step};
-use crate::clause::ServiceId;
-use crate::contract::Contract;
+use super::{Call, EndpointState, Monitor, Promise, Step, StepOutput, Ticket};
+use crate::contract::{Contract, ServiceId};
 use crate::metadata::Identified;
 use crate::syntax::Direction;
 

@@ -7,11 +7,10 @@ use config::place::line_and_column;
 use super::entry_store::{Key, Store};
 use super::introduced_entries::Introduced;
 use super::report::{Kind, Link, Report, ReportVerdict, Variable};
-use super::service_entry::{Entry, Origin};
-use super::shown_entry::{ORPHAN, redacted};
+use super::service_entry::{Entry, ORPHAN, Origin, redacted};
 use super::{Monitor, Step};
-use crate::clause::{Clause, ServiceId};
 use crate::compile::is_secret_name;
+use crate::contract::{Clause, ServiceId};
 use crate::eval::value_text::{HIDDEN, excerpt};
 use crate::eval::{self, Env, Stop};
 use crate::message_values::Value;
@@ -27,7 +26,7 @@ impl<S: Store> Monitor<S> {
         let operation = step.call.operation;
         let contract = self.contracts.of(operation.service).clone();
         let Some(clause) = contract.op(operation).clauses(Kind::Index).next() else { return Some((None, false)) };
-        let index = eval::index(clause, self.env(step), &mut self.scratch);
+        let index = self.scratch.index(clause, self.env(step));
         let index = index.map_err(|stop| self.undecided(clause, stop, step)).ok()?;
         Some((Some(index), clause.secret))
     }
@@ -45,7 +44,7 @@ impl<S: Store> Monitor<S> {
                     all.push(Introduced { endpoint, service, index, secret: identify.clause.secret });
                 }
             };
-            if let Err(stop) = eval::identify(identify, self.env(step), &mut self.scratch, &mut take) {
+            if let Err(stop) = self.scratch.identify(identify, self.env(step), &mut take) {
                 self.undecided(&identify.clause, stop, step);
             }
         }

@@ -1,0 +1,286 @@
+//! Evaluates comparisons, `in`, arithmetic and calls of the language's functions.
+
+use std::cmp::Ordering;
+
+use super::{BYTES_A_STEP, NESTING_MAX, NoValue, Outcome, Run, Why};
+use crate::contract::Id;
+use crate::functions::Function;
+use crate::message_values::{Node, Value};
+use crate::syntax::Binary;
+use crate::text_formats;
+
+impl<'a> Run<'a> {
+    pub(super) fn compare(&mut self, id: Id, how: Binary, a: Id, b: Id) -> Outcome<bool> {
+        let (left, right) = (self.needed(a)?, self.needed(b)?);
+        let order = if let (Value::Int(left), Value::Int(right)) = (left, right) {
+            Some(left.cmp(&right))
+        } else if matches!(how, Binary::Equal | Binary::Unequal) {
+            return Ok(self.equal(id, left, right, 0)? == (how == Binary::Equal));
+        } else {
+            self.order(b, left, right)?
+        };
+        Ok(order.map_or(how == Binary::Unequal, |order| how.holds(order)))
+    }
+
+    pub(super) fn order(&mut self, at: Id, a: Value<'a>, b: Value<'a>) -> Outcome<Option<Ordering>> {
+        match (a, b) {
+            (Value::Int(a), Value::Int(b)) => Ok(Some(a.cmp(&b))),
+            (Value::Int(a), Value::Float(b)) => Ok(int_to_float(a, b)),
+            (Value::Float(a), Value::Int(b)) => Ok(int_to_float(b, a).map(Ordering::reverse)),
+            (Value::Float(a), Value::Float(b)) => Ok(a.partial_cmp(&b)),
+            (Value::Text(a), Value::Text(b)) => self.order_bytes(at, a.as_bytes(), b.as_bytes()),
+            (Value::Bytes(a), Value::Bytes(b)) => self.order_bytes(at, a, b),
+            (Value::Int(_) | Value::Float(_), other) => self.kind(at, "a number", other),
+            (Value::Text(_), other) => self.kind(at, "text", other),
+            (Value::Bytes(_), other) => self.kind(at, "bytes", other),
+            (other, _) => self.kind(at, "a number or text", other),
+        }
+    }
+
+    fn order_bytes(&mut self, at: Id, a: &[u8], b: &[u8]) -> Outcome<Option<Ordering>> {
+        self.charge_bytes(at, a.len().min(b.len()))?;
+        Ok(Some(a.cmp(b)))
+    }
+
+    pub(super) fn equal(&mut self, at: Id, a: Value<'a>, b: Value<'a>, depth: u16) -> Outcome<bool> {
+        if depth > NESTING_MAX {
+            return self.stop(at, Why::DEPTH);
+        }
+        self.charge(at, 1)?;
+        match (a, b) {
+            (Value::Missing, _) | (_, Value::Missing) => self.stop(at, Why::Missing),
+            (Value::Opaque | Value::Malformed(_), _) | (_, Value::Opaque | Value::Malformed(_)) => {
+                self.stop(at, Why::Opaque)
+            }
+            (Value::Bool(a), Value::Bool(b)) => Ok(a == b),
+            (Value::Int(_) | Value::Float(_), Value::Int(_) | Value::Float(_))
+            | (Value::Text(_), Value::Text(_))
+            | (Value::Bytes(_), Value::Bytes(_)) => Ok(self.order(at, a, b)? == Some(Ordering::Equal)),
+            (Value::Map(a), Value::Map(b)) => self.equal_maps(at, a, b, depth),
+            (Value::Tuple(_), other) | (other, Value::Tuple(_)) if !matches!(other, Value::Tuple(_)) => Ok(false),
+            _ if a.is_list() && b.is_list() && a.item_count() == b.item_count() => {
+                for (left, right) in a.items().zip(b.items()) {
+                    if !self.equal(at, left, right, depth + 1)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    fn equal_maps(&mut self, at: Id, a: Node<'a>, b: Node<'a>, depth: u16) -> Outcome<bool> {
+        if a.len() != b.len() {
+            return Ok(false);
+        }
+        for position in 0..a.len() {
+            let (key, value) = (a.key(position), a.at(position));
+            let mut other = 0;
+            while other < b.len() && !self.equal(at, key, b.key(other), depth + 1)? {
+                other += 1;
+            }
+            if other == b.len() || !self.equal(at, value, b.at(other), depth + 1)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    pub(super) fn within(&mut self, id: Id, item: Id, within: Id) -> Outcome<bool> {
+        let item = self.needed(item)?;
+        for other in self.items(within)?.items() {
+            if self.equal(id, item, other, 0)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    pub(super) fn arithmetic(&mut self, id: Id, how: Binary, a: Id, b: Id) -> Outcome<Value<'a>> {
+        let (left, right) = (self.needed(a)?, self.needed(b)?);
+        match (left, right) {
+            (Value::Int(left), Value::Int(right)) => {
+                if right == 0 && matches!(how, Binary::Divided | Binary::Remainder) {
+                    return self.stop(id, Why::Impossible("division by zero"));
+                }
+                how.checked(left, right).map_or_else(|| self.stop(id, Why::OVERFLOW), |value| Ok(Value::Int(value)))
+            }
+            (Value::Int(_) | Value::Float(_), Value::Int(_) | Value::Float(_)) => {
+                let float = |value| match value {
+                    Value::Int(number) => number as f64,
+                    Value::Float(number) => number,
+                    _ => unreachable!("both are numbers"),
+                };
+                let (left, right) = (float(left), float(right));
+                Ok(Value::Float(match how {
+                    Binary::Plus => left + right,
+                    Binary::Minus => left - right,
+                    Binary::Times => left * right,
+                    Binary::Divided => left / right,
+                    _ => left % right,
+                }))
+            }
+            (Value::Text(left), Value::Text(right)) if how == Binary::Plus => {
+                self.charge_bytes(id, left.len() + right.len())?;
+                let mut text = bumpalo::collections::String::with_capacity_in(left.len() + right.len(), self.bump);
+                text.push_str(left);
+                text.push_str(right);
+                Ok(Value::Text(text.into_bump_str()))
+            }
+            _ if how == Binary::Plus && left.is_list() && right.is_list() => {
+                self.charge(id, (left.item_count() + right.item_count()) as u64)?;
+                let items = left.items().chain(right.items());
+                Ok(Value::List(bumpalo::collections::Vec::from_iter_in(items, self.bump).into_bump_slice()))
+            }
+            (Value::Text(_) | Value::List(_), other) if how == Binary::Plus => self.kind(b, left.kind(), other),
+            (other, _) if how == Binary::Plus && !matches!(other, Value::Int(_) | Value::Float(_)) => {
+                self.kind(a, "a number, text or a list", other)
+            }
+            (Value::Int(_) | Value::Float(_), other) => self.kind(b, "a number", other),
+            (other, _) => self.kind(a, "a number", other),
+        }
+    }
+
+    pub(super) fn call(&mut self, id: Id, function: Function, first: u32, count: u32) -> Outcome<Value<'a>> {
+        let argument = |run: &Self, at: u32| run.code.operands[(first + at) as usize];
+        let one = argument(self, 0);
+        match function {
+            Function::Has => match self.value(one) {
+                Ok(Value::Missing) => Ok(Value::Bool(false)),
+                Ok(_) => Ok(Value::Bool(true)),
+                Err(NoValue) if self.reason().why == Why::Missing => Ok(Value::Bool(false)),
+                Err(NoValue) => Err(NoValue),
+            },
+            Function::ValueIs(test) => self.needed(one).map(|value| Value::Bool(test(value))),
+            Function::TextIs(test) => {
+                let text = self.text(one)?;
+                self.charge_bytes(id, text.len())?;
+                Ok(Value::Bool(test(text)))
+            }
+            Function::TextsAre(test) => {
+                let (text, part) = (self.text(one)?, self.text(argument(self, 1))?);
+                // The standard library's substring search is linear (two-way search).
+                self.charge_bytes(id, text.len() + part.len())?;
+                Ok(Value::Bool(test(text, part)))
+            }
+            Function::Len => self.length(one),
+            Function::Get => self.get(id, one, argument(self, 1), argument(self, 2)),
+            Function::Int | Function::Float => self.number(id, one, matches!(function, Function::Float)),
+            Function::Text => {
+                let value = self.needed(one)?;
+                self.shown(id, value).map(Value::Text)
+            }
+            Function::Min | Function::Max => self.extreme(one, first, count, matches!(function, Function::Max)),
+            Function::Lower => {
+                let text = self.text(one)?;
+                // Every byte is read, and the lower-case text can have three times as many bytes.
+                self.charge_bytes(id, 4 * text.len())?;
+                let lower = text.chars().flat_map(char::to_lowercase);
+                Ok(Value::Text(bumpalo::collections::String::from_iter_in(lower, self.bump).into_bump_str()))
+            }
+            Function::QueryParam => {
+                let (url, name) = (self.text(one)?, self.text(argument(self, 1))?);
+                self.charge_bytes(id, url.len())?;
+                Ok(text_formats::query_param(url, name).map_or(Value::Missing, Value::Text))
+            }
+            Function::UrlHost => {
+                let url = self.text(one)?;
+                self.charge_bytes(id, url.len())?;
+                text_formats::url_host(url)
+                    .map_or_else(|| self.stop(id, Why::NotA("URL with a host")), |host| Ok(Value::Text(host)))
+            }
+            Function::TimeMs => {
+                let text = self.text(one)?;
+                self.charge_bytes(id, text.len())?;
+                let time = text_formats::time_ms(text, false);
+                time.map_or_else(|| self.stop(id, Why::NotA("time in RFC 3339 format")), |time| Ok(Value::Int(time)))
+            }
+            Function::Matches | Function::Split => unreachable!("these are operations of their own"),
+        }
+    }
+
+    fn length(&mut self, of: Id) -> Outcome<Value<'a>> {
+        let length = match self.needed(of)? {
+            Value::Text(text) => {
+                self.charge_bytes(of, text.len())?;
+                text.chars().count()
+            }
+            Value::Bytes(bytes) => bytes.len(),
+            Value::Array(node) | Value::Map(node) => node.len(),
+            Value::List(items) | Value::Tuple(items) => items.len(),
+            other => return self.kind(of, "text, bytes, a list or a map", other),
+        };
+        Ok(Value::Int(length as i64))
+    }
+
+    fn get(&mut self, id: Id, map: Id, key: Id, otherwise: Id) -> Outcome<Value<'a>> {
+        let found = match self.at(id, map, key) {
+            Err(NoValue) if self.reason().why == Why::Missing => Value::Missing,
+            other => other?,
+        };
+        match found {
+            Value::Missing => self.value(otherwise),
+            found => Ok(found),
+        }
+    }
+
+    fn number(&mut self, id: Id, of: Id, float: bool) -> Outcome<Value<'a>> {
+        match (self.needed(of)?, float) {
+            (Value::Int(number), false) => Ok(Value::Int(number)),
+            (Value::Int(number), true) => Ok(Value::Float(number as f64)),
+            (Value::Float(number), true) => Ok(Value::Float(number)),
+            (Value::Float(number), false) => {
+                let whole = number.trunc();
+                // The upper bound, 2^63, is excluded because it does not fit in an `i64`.
+                let fits = whole >= i64::MIN as f64 && whole < -(i64::MIN as f64);
+                if fits { Ok(Value::Int(whole as i64)) } else { self.stop(id, Why::OVERFLOW) }
+            }
+            (Value::Text(text), float) => {
+                self.charge_bytes(id, text.len())?;
+                let (number, wanted) = match float {
+                    true => (text.parse().ok().filter(|number: &f64| number.is_finite()).map(Value::Float), "number"),
+                    false => (text.parse().ok().map(Value::Int), "whole number"),
+                };
+                number.map_or_else(|| self.stop(id, Why::NotA(wanted)), Ok)
+            }
+            (other, _) => self.kind(of, "a number or numeric text", other),
+        }
+    }
+
+    fn extreme(&mut self, id: Id, first: u32, count: u32, largest: bool) -> Outcome<Value<'a>> {
+        let values = self.operands(id, first, count)?;
+        let mut best = Value::Missing;
+        for &value in values {
+            if !matches!(value, Value::Int(_) | Value::Float(_)) {
+                return self.kind(id, "a number", value);
+            }
+            let is_better = |order: Ordering| if largest { order.is_gt() } else { order.is_lt() };
+            if matches!(best, Value::Missing) || self.order(id, value, best)?.is_some_and(is_better) {
+                best = value;
+            }
+        }
+        Ok(best)
+    }
+
+    pub(super) fn pattern(&mut self, id: Id, splits: bool, of: Id, pattern: u32) -> Outcome<Value<'a>> {
+        let text = self.text(of)?;
+        let pattern = &self.code.patterns[pattern as usize];
+        // Matching takes up to one step per byte and state. The pattern's length approximates the number of states.
+        // Short repetitions can have more states, up to the memory limit of compiled patterns.
+        let states = 1 + pattern.as_str().len() / BYTES_A_STEP;
+        self.charge(id, (text.len() * states) as u64)?;
+        if !splits {
+            return Ok(Value::Bool(pattern.is_match(text)));
+        }
+        let parts = pattern.split(text).map(Value::Text);
+        Ok(Value::List(bumpalo::collections::Vec::from_iter_in(parts, self.bump).into_bump_slice()))
+    }
+}
+
+/// Compares an integer with a float without rounding either. `None` for NaN.
+fn int_to_float(int: i64, float: f64) -> Option<Ordering> {
+    // Rounding the integer keeps the order unless both numbers become equal. The float is then whole.
+    let rounded = (int as f64).partial_cmp(&float)?;
+    Some(rounded.then_with(|| i128::from(int).cmp(&(float as i128))))
+}
