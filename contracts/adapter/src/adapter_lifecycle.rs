@@ -12,7 +12,6 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use contract::{Contract, Finding, Severity};
-use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{Semaphore, watch};
 
@@ -239,7 +238,7 @@ async fn bind(app: &Arc<App>, config: &Config) -> Result<BTreeMap<String, Socket
         [("admin", &config.admin, ListenerKind::Admin), ("proxy", &config.proxy, ListenerKind::Proxy)]
     {
         let Some(at) = at else { continue };
-        let bound = listen::open(app, TcpListener::bind(at).await, purpose);
+        let bound = listen::open(app, at, purpose).await;
         let bound = bound.map_err(system(format!("cannot listen for `{name}` at `{at}`")))?;
         if name == "admin" {
             let _ = app.dial.admin.set(bound);
@@ -249,7 +248,7 @@ async fn bind(app: &Arc<App>, config: &Config) -> Result<BTreeMap<String, Socket
     for consuming in &config.consuming {
         let Some(protocol) = config.protocol(&consuming.service) else { continue };
         let (name, endpoint) = (&consuming.endpoint.text, consuming.endpoint.clone().over(protocol.bare()));
-        let at = listen::listener_for_endpoint::listener_for(app, name, &endpoint, consuming.listen.as_deref()).await;
+        let at = listen::listener_for(app, name, &endpoint, consuming.listen.as_deref()).await;
         let at = at.map_err(system(format!("cannot listen for `{name}`")))?;
         addresses.insert(format!("consuming {name}"), at);
     }
@@ -262,9 +261,9 @@ async fn bind(app: &Arc<App>, config: &Config) -> Result<BTreeMap<String, Socket
             let hop = Hop::from_party(endpoint.scheme, &name_in_hop, &providing.forward);
             let purpose = ListenerKind::Service(Hop { side: Side::Server { peers }, ..hop });
             let what = format!("{name} {}", endpoint.text);
-            let at = listen::open(app, TcpListener::bind(at).await, purpose)
-                .map_err(system(format!("cannot listen for `{what}` at `{at}`")))?;
-            addresses.insert(what, at);
+            let bound = listen::open(app, at, purpose).await;
+            let bound = bound.map_err(system(format!("cannot listen for `{what}` at `{at}`")))?;
+            addresses.insert(what, bound);
         }
     }
     Ok(addresses)
@@ -296,12 +295,12 @@ impl Running {
 
     /// Returns all service entries that have not expired.
     pub fn entries(&self) -> Vec<contract::monitor::Shown> {
-        self.app.watch.with(|monitor| monitor.entries(crate::clock::unix_s()))
+        self.app.watch.lock().entries(crate::clock::unix_s())
     }
 
     /// Waits until all reports and entries so far have been written. Gives up on entries after 5 s.
     pub fn flush(&self) {
-        self.app.watch.with(|monitor| monitor.store().flush());
+        self.app.watch.lock().store().flush();
         self.app.watch.reports.flush();
     }
 
@@ -318,7 +317,7 @@ impl Drop for Running {
         // The runtime catches panics in tasks; the caller could not handle a panic of the thread itself.
         let _ = thread.join();
         self.flush();
-        self.app.watch.with(|monitor| monitor.store().close());
+        self.app.watch.lock().store().close();
         if let Some(calls) = &self.app.calls {
             let call = value_of(&self.app.watch.numbers);
             let _ = calls.messages.send(self.app.with_totals(Line { call, side: "end", ..Line::default() }));

@@ -34,37 +34,36 @@ type Done = Box<dyn FnOnce(Result<Bytes, Skip>) + Send>;
 
 /// Collects a copy of a body while it is forwarded.
 struct Watch {
-    gathered: Option<Gathered>,
+    /// `None` once the copy has been passed on.
+    open: Option<(Gathered, Done)>,
     deadline: Pin<Box<Sleep>>,
-    done: Option<Done>,
 }
 
 impl Watch {
     fn add(&mut self, data: &Bytes) {
-        let Some(gathered) = &mut self.gathered else { return };
+        let Some((gathered, _)) = &mut self.open else { return };
         if let Err((why, _)) = gathered.add(data.clone()) {
-            self.gathered = None;
-            self.end(Err(why));
+            self.fail(why);
         }
     }
 
     fn finish(&mut self) {
-        if let Some(gathered) = self.gathered.take() {
+        if let Some((gathered, done)) = self.open.take() {
             let (bytes, _share) = gathered.end();
-            self.end(Ok(bytes));
+            done(Ok(bytes));
         }
     }
 
-    fn end(&mut self, result: Result<Bytes, Skip>) {
-        if let Some(done) = self.done.take() {
-            done(result);
+    fn fail(&mut self, why: Skip) {
+        if let Some((_, done)) = self.open.take() {
+            done(Err(why));
         }
     }
 }
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        self.end(Err(Skip::Unreadable));
+        self.fail(Skip::Unreadable);
     }
 }
 
@@ -82,9 +81,8 @@ impl Body {
 
     /// Creates a body that is forwarded as it arrives. `done` gets a copy of it before the receiver sees its end.
     pub(crate) fn watched(rest: Incoming, limits: &Limits, budget: &Arc<Budget>, done: Done) -> Self {
-        let gathered = Some(Gathered::new(limits.body_bytes, budget));
-        let deadline = Box::pin(tokio::time::sleep(limits.request));
-        let watch = Watch { gathered, deadline, done: Some(done) };
+        let open = Some((Gathered::new(limits.body_bytes, budget), done));
+        let watch = Watch { open, deadline: Box::pin(tokio::time::sleep(limits.request)) };
         Self { rest: Some(rest), watch: Some(watch), ..Self::default() }
     }
 
@@ -188,7 +186,7 @@ impl Gathered {
     }
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub(crate) struct WholeBody {
     pub(crate) bytes: Bytes,
     _share: Option<Arc<Share>>,
@@ -215,7 +213,7 @@ impl HttpBody for Body {
         if self.watch.as_mut().is_some_and(|watch| watch.deadline.as_mut().poll(cx).is_ready())
             && let Some(mut watch) = self.watch.take()
         {
-            watch.end(Err(Skip::Slow));
+            watch.fail(Skip::Slow);
         }
         if let Some(rest) = &mut self.rest {
             match ready!(Pin::new(rest).poll_frame(cx)) {

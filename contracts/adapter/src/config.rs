@@ -13,8 +13,7 @@ use contract::monitor::Side;
 
 pub use self::keys::reference;
 use self::keys::{ADAPTER, FORMATS, KINDS, ON_MISMATCH, SIDES, UNCHECKED};
-use crate::endpoint::{Endpoint, Scheme};
-use crate::endpoint_pattern::Pattern;
+use crate::endpoint::{Endpoint, Pattern, Scheme};
 
 /// The encoding and transport of a service's messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

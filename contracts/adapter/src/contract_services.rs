@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use codecs::rest_path_and_query::Template;
 use contract::{Contract, OperationId, ServiceId};
 
 use crate::config::{Protocol, ProtocolKind};
@@ -14,8 +15,6 @@ pub(crate) struct Op {
     /// Service and operation, such as `Adder.add`, for metrics and the call log.
     pub(crate) name: Arc<str>,
     pub(crate) params: Vec<String>,
-    pub(crate) reads_reply: bool,
-    pub(crate) introduces_by_reply: bool,
 }
 
 pub(crate) type Ops = HashMap<String, Arc<Op>>;
@@ -31,7 +30,7 @@ pub(crate) struct Service {
     /// Operations by their names in messages: a Thrift method, a SOAP operation, or `GET /path` for REST.
     pub(crate) ops: Ops,
     /// REST path templates, in the order in which they are tried; empty for other protocols.
-    pub(crate) routes: Vec<(String, codecs::rest_path_and_query::Template, Arc<Op>)>,
+    pub(crate) routes: Vec<(String, Template, Arc<Op>)>,
 }
 
 pub(crate) enum Schema {
@@ -100,19 +99,14 @@ fn service(contract: &Arc<Contract>, protocol: &Protocol, files: &Files) -> Resu
     for operation in contract.operations(id) {
         let id = contract.operation(id, operation).expect("the name comes from the contract");
         let (name, params) = (format!("{name}.{operation}").into(), contract.params(id).to_vec());
-        let (reads_reply, introduces_by_reply) = (contract.reads_reply(id), contract.introduces_by_reply(id));
-        let op = Arc::new(Op { id, name, params, reads_reply, introduces_by_reply });
+        let op = Arc::new(Op { id, name, params });
         if protocol.family == ProtocolKind::Rest {
             let Some((method, path)) = operation.split_once(' ') else {
                 wrong.extend(told(format!("`{operation}` has no method and path, so it cannot be called by REST")));
                 continue;
             };
-            match codecs::rest_path_and_query::Template::parse(path) {
-                Ok(template) => routes.push((method.to_owned(), template, op.clone())),
-                Err(mistakes) => {
-                    wrong.extend(mistakes.iter().flat_map(|mistake| told(format!("`{path}`: {mistake}"))));
-                }
-            }
+            let template = Template::parse(path).expect("a contract with an invalid path has been rejected");
+            routes.push((method.to_owned(), template, op.clone()));
         }
         ops.insert(operation.to_owned(), op);
     }

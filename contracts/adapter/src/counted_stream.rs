@@ -1,16 +1,16 @@
 //! A stream that counts its bytes, and a function that copies between two such streams.
 
+use std::collections::HashSet;
 use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
-
-use crate::local_sockets_to_adapters::OwnSocket;
 
 pub(crate) trait Duplex: AsyncRead + AsyncWrite + Unpin + Send {}
 
@@ -106,5 +106,25 @@ pub(crate) async fn copy(idle: Duration, down: &mut Stream, up: &mut Stream) -> 
     tokio::select! {
         copied = tokio::io::copy_bidirectional(down, up) => copied.map(drop),
         () = watchdog => Ok(()),
+    }
+}
+
+pub(crate) type OwnSockets = Arc<Mutex<HashSet<SocketAddr>>>;
+
+pub(crate) struct OwnSocket {
+    address: SocketAddr,
+    all: OwnSockets,
+}
+
+impl OwnSocket {
+    pub(crate) fn new(address: SocketAddr, all: &OwnSockets) -> Self {
+        all.lock().unwrap_or_else(PoisonError::into_inner).insert(address);
+        Self { address, all: all.clone() }
+    }
+}
+
+impl Drop for OwnSocket {
+    fn drop(&mut self) {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.address);
     }
 }

@@ -10,10 +10,8 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::rustls::pki_types::ServerName;
 
-use crate::counted_stream::Stream;
-use crate::endpoint::Endpoint;
-use crate::endpoint_pattern::Pattern;
-use crate::local_sockets_to_adapters::{OwnSocket, OwnSockets};
+use crate::counted_stream::{OwnSocket, OwnSockets, Stream};
+use crate::endpoint::{Endpoint, Pattern};
 use crate::metrics::{Metrics, count};
 use crate::tls::Tls;
 

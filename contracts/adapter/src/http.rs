@@ -1,8 +1,7 @@
 //! Proxies HTTP: takes each request, checks it, forwards it, and checks its reply.
 
 mod connect_tunnel;
-mod hop_fields;
-mod metadata_header;
+mod header_fields;
 
 use std::borrow::Cow;
 use std::convert::Infallible;
@@ -22,15 +21,13 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 
-use self::hop_fields::{asks_upgrade, drop_hop_fields};
-use self::metadata_header::{Block, block_of, field_bytes, field_of, greeted};
+use self::header_fields::{Block, asks_upgrade, block_of, drop_hop_fields, field_bytes, field_of, greeted};
 use crate::body::{Body, Read, WholeBody, respond};
 use crate::config::ProtocolKind;
 use crate::connection_pool::{Conn, MADE_HERE, META};
-use crate::content_decoding::Content;
 use crate::contract_services::Service;
 use crate::counted_stream::Stream;
-use crate::decode::{self, Reply, RequestHead, RequestKind, Unread};
+use crate::decode::{self, Content, Reply, RequestHead, RequestKind, Unread};
 use crate::dial_allowed_endpoint::Whom;
 use crate::endpoint::Scheme;
 use crate::hop_and_caller::{Hop, ListenerKind, Side};
@@ -293,33 +290,31 @@ impl Exchange {
         let hop = &self.hop;
         let peer = if hop.side == Side::Client && self.is_listed { self.app.peer(&hop.endpoint) } else { None };
         if let Some(authority) = peer {
-            match self.connection_to(&authority, Whom::Peer, false).await {
+            match self.connection_to(&authority, Whom::Peer).await {
                 Ok(held) => return Ok(held),
                 Err(error) => self.app.peer_failed(&authority, &error),
             }
         }
-        self.connection_to(&hop.forward, hop.whom(), false).await
+        self.connection_to(&hop.forward, hop.whom()).await
     }
 
-    async fn connection_to(&self, authority: &str, whom: Whom, fresh: bool) -> io::Result<Conn> {
+    async fn connection_to(&self, authority: &str, whom: Whom) -> io::Result<Conn> {
         let pool = &self.app.pool;
-        if !fresh {
-            match take(&self.kept) {
-                // The previous response may still be in transit; hyper reports when it has been sent.
-                Some(mut last) if last.authority == authority && last.whom == whom => {
-                    last.is_used = true;
-                    if last.sender.ready().await.is_ok() {
-                        return Ok(last);
-                    }
+        match take(&self.kept) {
+            // The previous response may still be in transit; hyper reports when it has been sent.
+            Some(mut last) if last.authority == authority && last.whom == whom => {
+                last.is_used = true;
+                if last.sender.ready().await.is_ok() {
+                    return Ok(last);
                 }
-                Some(last) => pool.put(last),
-                None => {}
             }
-            if let Some(conn) = pool.take(authority, whom) {
-                return Ok(conn);
-            }
+            Some(last) => pool.put(last),
+            None => {}
         }
-        pool.open(&self.app.dial, authority, whom).await
+        match pool.take(authority, whom) {
+            Some(conn) => Ok(conn),
+            None => pool.open(&self.app.dial, authority, whom).await,
+        }
     }
 
     /// Sends a request, and resends it if the reused connection was closed. Also returns whether an adapter responded.
@@ -349,11 +344,11 @@ impl Exchange {
                 return Err(reply_failed(error.into_error()));
             };
             request = message;
-            held = match self.connection_to(&held.authority, held.whom, true).await {
+            held = match app.pool.open(&app.dial, &held.authority, held.whom).await {
                 Err(error) if is_adapter => {
                     app.peer_failed(&held.authority, &error);
                     request.headers_mut().remove(&META);
-                    self.connection_to(&hop.forward, hop.whom(), true).await
+                    app.pool.open(&app.dial, &hop.forward, hop.whom()).await
                 }
                 connected => connected,
             }
@@ -473,7 +468,7 @@ impl Exchange {
         let reads_body = call.reads_reply();
         // Clients may read a reply of unknown length as it arrives, so forward it first if nothing depends on its end.
         let is_streamed = incoming.size_hint().exact().is_none() && !is_endless(&parts.headers);
-        if reads_body && is_streamed && !watch.checks.enforce && !call.op.introduces_by_reply {
+        if reads_body && is_streamed && !watch.checks.enforce && !service.contract.introduces_by_reply(call.op.id) {
             drop(request);
             drop(content);
             call.pause();

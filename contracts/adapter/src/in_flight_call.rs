@@ -132,7 +132,7 @@ impl InFlightCall {
     }
 
     pub(crate) fn reads_reply(&self) -> bool {
-        self.ticket.is_some() && self.op.reads_reply
+        self.ticket.is_some() && self.service.contract.reads_reply(self.op.id)
     }
 
     pub(crate) fn reply(&mut self, request: &Request<'_>, reply: &Reply<'_>, block: Option<&[u8]>) -> Judged {

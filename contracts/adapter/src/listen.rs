@@ -1,7 +1,6 @@
 //! Accepts connections at listeners, identifies their callers, and passes them to their protocol.
 
 pub(crate) mod admin;
-pub(crate) mod listener_for_endpoint;
 
 use std::io;
 use std::net::SocketAddr;
@@ -9,20 +8,21 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::io::AsyncReadExt;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream, ToSocketAddrs};
 
+use crate::contract_services::Service;
 use crate::counted_stream::Stream;
 use crate::dial_allowed_endpoint::GREETING;
-use crate::endpoint::Scheme;
-use crate::hop_and_caller::{Caller, ListenerKind};
+use crate::endpoint::{Endpoint, Scheme};
+use crate::hop_and_caller::{Caller, Hop, ListenerKind};
 use crate::http;
 use crate::metrics::count;
 use crate::shared_state::App;
 
-/// Starts accepting connections at a bound listener and returns the listener's address. Fails if binding failed.
-pub(crate) fn open(app: &Arc<App>, bound: io::Result<TcpListener>, purpose: ListenerKind) -> io::Result<SocketAddr> {
-    let listener = bound?;
+/// Binds a listener, starts accepting connections at it, and returns its address.
+pub(crate) async fn open(app: &Arc<App>, at: impl ToSocketAddrs, purpose: ListenerKind) -> io::Result<SocketAddr> {
+    let listener = TcpListener::bind(at).await?;
     let address = listener.local_addr()?;
     tokio::spawn(accept(app.clone(), listener, purpose));
     Ok(address)
@@ -68,7 +68,7 @@ async fn serve(app: &Arc<App>, stream: TcpStream, purpose: ListenerKind) -> io::
     match purpose {
         ListenerKind::Service(mut hop) => {
             let from_adapters = hop.accepts_adapters();
-            let stream = match &app.dial.tls.listen {
+            let mut stream = match &app.dial.tls.listen {
                 _ if from_adapters => {
                     let (stream, caller) = peer(app, stream).await?;
                     hop.caller = caller;
@@ -82,7 +82,12 @@ async fn serve(app: &Arc<App>, stream: TcpStream, purpose: ListenerKind) -> io::
             if hop.scheme != Scheme::Tcp {
                 return http::serve(app, stream, ListenerKind::Service(hop)).await;
             }
-            let (stream, greeted) = if from_adapters { greeted(app, stream).await? } else { (stream, false) };
+            let greeted = from_adapters && stream.begins_with(GREETING, app.limits.idle).await?;
+            if greeted {
+                let mut greeting = [0; GREETING.len()];
+                stream.read_exact(&mut greeting).await?;
+                stream.write_all(GREETING).await?;
+            }
             crate::thrift::serve(app, stream, hop, greeted).await
         }
         ListenerKind::Proxy | ListenerKind::Admin => http::serve(app, Stream::new(stream), purpose).await,
@@ -104,13 +109,80 @@ async fn peer(app: &App, stream: TcpStream) -> io::Result<(Stream, Caller)> {
     Err(io::ErrorKind::PermissionDenied.into())
 }
 
-/// Whether a connection begins with the adapters' greeting. Replies with the greeting if it does.
-async fn greeted(app: &App, mut stream: Stream) -> io::Result<(Stream, bool)> {
-    let greets = stream.begins_with(GREETING, app.limits.idle).await?;
-    if greets {
-        let mut greeting = [0; GREETING.len()];
-        stream.read_exact(&mut greeting).await?;
-        tokio::io::AsyncWriteExt::write_all(&mut stream, GREETING).await?;
+#[derive(serde::Serialize)]
+pub(crate) struct Resolved {
+    pub(crate) endpoint: String,
+    pub(crate) intercepted: bool,
+    /// Address to connect to, `host:port`.
+    pub(crate) address: String,
+    /// URL to use; `None` for endpoints that are not over HTTP.
+    pub(crate) url: Option<String>,
+    /// Whether to use TLS; `None` unless the endpoint is over HTTP and reached through the adapter.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) tls: Option<bool>,
+    /// Service of the endpoint, or `None` if no entry names one.
+    pub(crate) service: Option<String>,
+}
+
+/// Finds or opens an endpoint's listener, or else returns the endpoint itself. Fails if the endpoint is invalid.
+pub(crate) async fn resolve(app: &Arc<App>, endpoint: &str) -> Result<Resolved, String> {
+    let parsed = Endpoint::parse(endpoint).ok_or_else(|| format!("`{endpoint}` is not a valid endpoint"))?;
+    let authority = parsed.authority();
+    // The given URL may be below a known endpoint.
+    let above = || {
+        let (above, _) = app.watch.routes.find(parsed.scheme, &authority, &parsed.path)?;
+        Some((app.watch.service(&above)?, above))
+    };
+    // The known endpoint may be written without a scheme.
+    let bare = || {
+        let service = app.watch.service(&authority).filter(|service| service.bare == parsed.scheme)?;
+        Some((service, authority.as_str().into()))
+    };
+    let listed = app.watch.service(endpoint).map(|service| (service, endpoint.into())).or_else(above).or_else(bare);
+    let service = listed.as_ref().map(|(service, _)| service);
+    let parsed = service.map_or(parsed.clone(), |service| parsed.clone().over(service.bare));
+    let is_http = parsed.scheme != Scheme::Tcp;
+    let direct = Resolved {
+        endpoint: endpoint.to_owned(),
+        intercepted: false,
+        address: authority.clone(),
+        url: is_http.then(|| endpoint.to_owned()),
+        tls: None,
+        service: service.map(|service| service.name.clone()),
+    };
+    let fits = |service: &Service| crate::config::fits(service.family, &parsed) && app.dial.may(&authority);
+    let Some((_, listed)) = listed.filter(|(service, _)| fits(service)) else { return Ok(direct) };
+    let Ok(address) = listener_for(app, &listed, &parsed, None).await else { return Ok(direct) };
+    let is_encrypted = parsed.scheme == Scheme::Https && app.dial.tls.listen.is_some();
+    let scheme = if is_encrypted { "https" } else { "http" };
+    let url = is_http.then(|| format!("{scheme}://{address}{}", parsed.path));
+    let tls = is_http.then_some(is_encrypted);
+    Ok(Resolved { intercepted: true, address: address.to_string(), url, tls, ..direct })
+}
+
+/// Opens a listener for a TCP endpoint, or for the authority of an HTTP endpoint. Fails if no listener or port is left.
+pub(crate) async fn listener_for(
+    app: &Arc<App>,
+    endpoint: &str,
+    parsed: &Endpoint,
+    at: Option<&str>,
+) -> io::Result<SocketAddr> {
+    let authority = parsed.authority();
+    let key = match parsed.scheme {
+        Scheme::Tcp => (Scheme::Tcp, endpoint.to_owned()),
+        scheme => (scheme, authority.clone()),
+    };
+    let mut listeners = app.listeners.lock().await;
+    if let (Some(known), None) = (listeners.get(&key), at) {
+        return Ok(*known);
     }
-    Ok((stream, greets))
+    if at.is_none() && listeners.len() >= app.learned_max {
+        app.listeners_over(endpoint);
+        return Err(io::Error::other("too many listeners"));
+    }
+    let at = at.map_or_else(|| SocketAddr::new(app.local, 0).to_string(), str::to_owned);
+    let hop = Hop::from_party(key.0, &key.1, &authority);
+    let address = open(app, at, ListenerKind::Service(hop)).await?;
+    listeners.insert(key, address);
+    Ok(address)
 }

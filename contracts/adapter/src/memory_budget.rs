@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Bytes per message that the budget does not count, so that small messages are always checked.
 pub(crate) const FREE_BYTES: usize = 16 << 10;
 
-#[derive(Debug)]
 pub(crate) struct Budget {
     used_bytes: AtomicUsize,
     peak_bytes: AtomicUsize,
@@ -30,7 +29,6 @@ impl Budget {
 }
 
 /// The part of a budget that one message uses. Dropping a share returns its bytes.
-#[derive(Debug)]
 pub(crate) struct Share {
     budget: Arc<Budget>,
     bytes: usize,

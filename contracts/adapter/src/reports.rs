@@ -8,7 +8,8 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use config::printable;
-use contract::monitor::report::{Kind, Report, ReportVerdict};
+use contract::monitor::VERDICTS;
+use contract::monitor::report::{Kind, Report};
 
 use crate::config::{Format, ReportSettings};
 use crate::message_queue_thread::Worker;
@@ -172,12 +173,8 @@ fn render(format: Format, report: &Report, call: u64, repeated: u64, left_out: u
             text
         }
         Format::Json => {
-            let verdict = match (report.found, report.kind) {
-                (_, Kind::Conflict) => "conflict",
-                (ReportVerdict::Fails, _) => "fails",
-                (ReportVerdict::Unknown, _) => "unknown",
-                (ReportVerdict::Error, _) => "error",
-            };
+            let is_conflict = report.kind == Kind::Conflict;
+            let verdict = if is_conflict { "conflict" } else { VERDICTS[1 + report.found as usize] };
             let line = Line { time_ms: crate::clock::unix_ms(), call, repeated, left_out, verdict, report };
             serde_json::to_string(&line)
                 .map_or_else(|_| String::new(), |line| printable::text(&line).into_owned() + "\n")
@@ -187,6 +184,8 @@ fn render(format: Format, report: &Report, call: u64, repeated: u64, left_out: u
 
 #[cfg(test)]
 mod tests {
+    use contract::monitor::report::ReportVerdict;
+
     use super::*;
 
     fn report(clause: &str) -> Report {

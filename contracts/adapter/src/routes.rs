@@ -53,12 +53,7 @@ impl Routes {
 
 /// Removes doubled and trailing slashes from a path.
 fn plain_path(path: &str) -> String {
-    let mut plain = String::new();
-    for part in path.split('/').filter(|part| !part.is_empty()) {
-        plain.push('/');
-        plain.push_str(part);
-    }
-    plain
+    path.split('/').filter(|part| !part.is_empty()).map(|part| format!("/{part}")).collect()
 }
 
 /// The rest of a path after the normalized `prefix`. `None` if the path does not match.

@@ -84,7 +84,7 @@ impl Watch {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Monitor<EntryStore>> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Monitor<EntryStore>> {
         self.monitor.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -104,7 +104,8 @@ impl Watch {
 
     /// Returns an endpoint's service, if known. Fails if claims conflict and unchecked calls are rejected.
     pub(crate) fn service_or_refusal(&self, endpoint: &str) -> Result<Option<Arc<Service>>, Refusal> {
-        match self.with(|monitor| monitor.standing(endpoint)) {
+        let standing = self.lock().standing(endpoint);
+        match standing {
             EndpointState::Service(id) => Ok(self.services().get(id)),
             EndpointState::Unlisted => Ok(None),
             EndpointState::Conflict => self.refuse_unchecked(Unchecked::Conflict).map_or(Ok(None), Err),
@@ -112,7 +113,7 @@ impl Watch {
     }
 
     pub(crate) fn service(&self, endpoint: &str) -> Option<Arc<Service>> {
-        let EndpointState::Service(id) = self.with(|monitor| monitor.standing(endpoint)) else { return None };
+        let EndpointState::Service(id) = self.lock().standing(endpoint) else { return None };
         self.services().get(id)
     }
 
@@ -121,7 +122,8 @@ impl Watch {
     }
 
     pub(crate) fn metrics_text(&self) -> String {
-        let (counts, tallies) = self.with(|monitor| (monitor.counts(), monitor.tallies()));
+        let counts = self.lock().counts();
+        let tallies = self.lock().tallies();
         self.metrics.text(counts, &tallies)
     }
 
@@ -134,11 +136,6 @@ impl Watch {
         drop(monitor);
         // HTTP services that only the new contract lists need routes.
         self.route_promised();
-    }
-
-    /// Accesses the monitor outside of messages, for example to read entries or flush the store.
-    pub(crate) fn with<T>(&self, with: impl FnOnce(&mut Monitor<EntryStore>) -> T) -> T {
-        with(&mut self.lock())
     }
 
     /// Runs code that reads untrusted bytes. `None` after a panic, so that a bug costs the check but never the call.

@@ -10,8 +10,7 @@ use tokio::sync::{Semaphore, watch};
 use crate::call_log_csv::Line;
 use crate::config::Limits;
 use crate::connection_pool::Pool;
-use crate::content_decoding::Content;
-use crate::decode::Unread;
+use crate::decode::{Content, Unread};
 use crate::dial_allowed_endpoint::Dial;
 use crate::endpoint::Scheme;
 use crate::memory_budget::Budget;
@@ -108,7 +107,7 @@ impl App {
 
     /// Decodes a body. Reports each unsupported coding once, and bodies over the limit if [`is_notable`] allows it.
     pub(crate) fn decoded<'b>(&self, headers: &hyper::HeaderMap, body: &'b [u8]) -> Content<'b> {
-        let content = crate::content_decoding::decode(headers, body, self.limits.body_bytes);
+        let content = crate::decode::decompressed(headers, body, self.limits.body_bytes);
         match &content {
             Ok(_) | Err(Unread::Malformed(_)) => {}
             Err(Unread::Over) => {
@@ -137,7 +136,7 @@ impl App {
     pub(crate) fn with_totals(&self, line: Line) -> Line {
         let metrics = &self.watch.metrics;
         let [store_bytes, store_file_bytes] = [&metrics.store_bytes, &metrics.store_file_bytes].map(value_of);
-        Line { entries: self.watch.with(|monitor| monitor.counts().entries), store_bytes, store_file_bytes, ..line }
+        Line { entries: self.watch.lock().counts().entries, store_bytes, store_file_bytes, ..line }
     }
 
     /// Waits for a handshake. Fails with `TimedOut` after `limits.connect`.

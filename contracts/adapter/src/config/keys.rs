@@ -10,8 +10,7 @@ use ::config::{Keys, Kind, Missing};
 use contract::monitor::Side;
 
 use super::{Format, ProtocolKind};
-use crate::endpoint::{Endpoint, is_address};
-use crate::endpoint_pattern::Pattern;
+use crate::endpoint::{Endpoint, Pattern, is_address};
 
 pub(super) const KINDS: &[(&str, ProtocolKind)] = &[
     ("thrift", ProtocolKind::Thrift),

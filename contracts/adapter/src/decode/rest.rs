@@ -11,8 +11,7 @@ use hyper::header::HeaderName;
 use hyper::http::response;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
-use super::{Reply, Request, RequestHead};
-use crate::content_decoding::{Content, Unread};
+use super::{Content, Reply, Request, RequestHead, Unread};
 use crate::contract_services::Op;
 
 const PARAMETERS_MAX: usize = 1024;

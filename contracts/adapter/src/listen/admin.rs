@@ -23,14 +23,14 @@ pub(crate) async fn answer(app: &Arc<App>, request: &Request<Incoming>) -> Respo
             let Some((_, endpoint)) = parameters.find(|(name, _)| name == "endpoint") else {
                 return respond(StatusCode::BAD_REQUEST, TEXT, "usage: /resolve?endpoint=host:port\n".to_owned());
             };
-            match crate::listen::listener_for_endpoint::resolve(app, &endpoint).await {
+            match super::resolve(app, &endpoint).await {
                 Ok(resolved) => respond(StatusCode::OK, JSON, serde_json::json!(resolved).to_string() + "\n"),
                 Err(wrong) => respond(StatusCode::BAD_REQUEST, TEXT, printable::line(&wrong).into_owned() + "\n"),
             }
         }
         "/metrics" => respond(StatusCode::OK, METRICS, app.watch.metrics_text()),
         "/state" => {
-            let shown = app.watch.with(|monitor| monitor.entries(crate::clock::unix_s()));
+            let shown = app.watch.lock().entries(crate::clock::unix_s());
             let lines = shown
                 .iter()
                 .filter_map(|entry| serde_json::to_string(entry).ok())

@@ -1,12 +1,39 @@
-//! The header field that carries the metadata or the greeting of an adapter.
+//! Header fields of a single hop: upgrades, hop-by-hop fields, and the field with an adapter's metadata or greeting.
 
 use hyper::body::Incoming;
-use hyper::header::HeaderValue;
+use hyper::header::{CONNECTION, HeaderName, HeaderValue, UPGRADE};
 use hyper::{HeaderMap, Method, Request, Response};
 
 use crate::body::Body;
 use crate::connection_pool::{GREETING, META};
 use crate::hop_and_caller::Hop;
+
+/// Whether a client requests an upgrade to an acceptable protocol. HTTP/2 is refused, because a server may continue
+/// with HTTP/1.1 (RFC 9113, section 3.1), which can be checked. Source: RFC 9110, section 7.8.
+pub(super) fn asks_upgrade(headers: &HeaderMap) -> bool {
+    list(headers, UPGRADE).any(|word| !word.eq_ignore_ascii_case("h2c"))
+        && list(headers, CONNECTION).any(|word| word.eq_ignore_ascii_case("upgrade"))
+}
+
+fn list(headers: &HeaderMap, name: HeaderName) -> impl Iterator<Item = &str> {
+    let values = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).map(str::trim).filter(|word| !word.is_empty())
+}
+
+/// Removes hop-by-hop fields. With `keep_upgrade`, keeps `Connection` and `Upgrade`. Source: RFC 9110, section 7.6.1.
+pub(super) fn drop_hop_fields(headers: &mut HeaderMap, keep_upgrade: bool) {
+    let named = list(headers, CONNECTION).filter_map(|name| name.parse::<HeaderName>().ok()).collect::<Vec<_>>();
+    for name in named.iter().filter(|name| !keep_upgrade || **name != UPGRADE) {
+        headers.remove(name);
+    }
+    if !keep_upgrade {
+        headers.remove(CONNECTION);
+        headers.remove(UPGRADE);
+    }
+    for name in ["keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection"] {
+        headers.remove(name);
+    }
+}
 
 /// Marks an escaped byte. Blocks are sent with the highest bit of each byte inverted, so that text and small counts
 /// become `obs-text` (RFC 9110, section 5.5) and UTF-8 never becomes the mark. `ESCAPED` is added to a forbidden byte.
