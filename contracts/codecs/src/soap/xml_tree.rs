@@ -249,10 +249,8 @@ impl<'d> Document<'d> {
 }
 
 fn check_length(at: usize, bytes: usize, limit: usize) -> Decoded<()> {
-    if bytes > limit {
-        return Err(DecodeError::over(at, format!("{bytes} bytes, over the limit of {limit}")));
-    }
-    Ok(())
+    let over = || DecodeError::over(at, format!("{bytes} bytes, over the limit of {limit}"));
+    if bytes > limit { Err(over()) } else { Ok(()) }
 }
 
 fn split(name: &str) -> (Option<&str>, &str) {

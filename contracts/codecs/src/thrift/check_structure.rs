@@ -65,7 +65,10 @@ impl Walk {
             };
             // A bool field of the compact protocol has its value in the header.
             let deeper = if bool.is_some() { None } else { Walk::start_value(&mut cursor, wire, limits)? };
-            self.count(&start, limits)?;
+            if self.values == limits.values {
+                return start.over(too_many(u64::from(self.values) + 1, limits.values));
+            }
+            self.values += 1;
             self.levels[self.depth - 1] = level;
             if let Some(deeper) = deeper {
                 if self.depth == limit {
@@ -77,14 +80,6 @@ impl Walk {
             self.at = cursor.at;
         }
         Ok(self.at)
-    }
-
-    fn count(&mut self, start: &Cursor<'_>, limits: &Limits) -> Result<(), Stop> {
-        if self.values == limits.values {
-            return start.over(too_many(u64::from(self.values) + 1, limits.values));
-        }
-        self.values += 1;
-        Ok(())
     }
 
     /// Reads a scalar, or the header of a value with nested values.

@@ -147,13 +147,9 @@ impl<'b> Cursor<'b> {
 
     pub(super) fn take(&mut self, count: usize) -> Result<&'b [u8], Stop> {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
-        match rest.get(..count) {
-            Some(taken) => {
-                self.at += count;
-                Ok(taken)
-            }
-            None => Err(Stop::Need(count - rest.len())),
-        }
+        let taken = rest.get(..count).ok_or_else(|| Stop::Need(count - rest.len()))?;
+        self.at += count;
+        Ok(taken)
     }
 
     fn array<const N: usize>(&mut self) -> Result<[u8; N], Stop> {

@@ -79,9 +79,7 @@ impl Resolver<'_> {
 
     /// Resolves `true`, `false`, a constant, or an enum member: `[file.]Enum.MEMBER`, or `MEMBER` if `ty` is its enum.
     fn named(&mut self, file: usize, at: usize, name: &str, ty: &Type) -> Option<Value> {
-        if *ty == Type::Bool
-            && let Ok(value) = name.parse()
-        {
+        if let (Type::Bool, Ok(value)) = (ty, name.parse()) {
             return Some(Value::Bool(value));
         }
         if let Some(key) = self.look_up(file, name)
