@@ -193,16 +193,9 @@ impl<'a> Run<'a> {
 
     #[inline]
     fn charge(&mut self, at: Id, steps: u64) -> Outcome<()> {
-        match self.left.checked_sub(steps) {
-            Some(left) => {
-                self.left = left;
-                Ok(())
-            }
-            None => {
-                self.left = 0;
-                self.stop(at, Why::Budget)
-            }
-        }
+        let is_enough = steps <= self.left;
+        self.left = self.left.saturating_sub(steps);
+        if is_enough { Ok(()) } else { self.stop(at, Why::Budget) }
     }
 
     fn charge_bytes(&mut self, at: Id, bytes: usize) -> Outcome<()> {

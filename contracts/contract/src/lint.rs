@@ -67,10 +67,8 @@ impl Lint<'_> {
                 let hint = "add an index to an `identifies` clause, or remove this one";
                 self.warn("index-nobody-identifies", clause.span, message, hint);
             }
-            if index.is_none()
-                && let Some(identifies) =
-                    file.identifies().find(|each| each.service.text == *name && each.index.is_some())
-            {
+            let member = file.identifies().find(|each| each.service.text == *name && each.index.is_some());
+            if let (None, Some(identifies)) = (index, member) {
                 let message = format!("members of `{name}` are distinguished here, but no operation has an `index`");
                 let hint = "a call then uses the default member, which no clause here vouches for";
                 self.warn("index-nobody-uses", identifies.service.span, message, hint);
@@ -160,16 +158,13 @@ impl Lint<'_> {
                 self.shadows(name, &names);
                 names.push(name.text.clone());
             }
-            let never = match step {
-                Step::When(_) => match is_true(expr) {
-                    Some(true) => {
-                        self.warn("constant", expr.span, "this condition always holds", "remove it");
-                        continue;
-                    }
-                    Some(false) => "this condition never holds",
-                    None => continue,
-                },
-                Step::For(..) if is_empty(expr) => "this list is empty",
+            let never = match (step, is_true(expr)) {
+                (Step::When(_), Some(true)) => {
+                    self.warn("constant", expr.span, "this condition always holds", "remove it");
+                    continue;
+                }
+                (Step::When(_), Some(false)) => "this condition never holds",
+                (Step::For(..), _) if is_empty(expr) => "this list is empty",
                 _ => continue,
             };
             let message = format!("{never}, so nothing is ever introduced here");

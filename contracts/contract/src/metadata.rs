@@ -174,14 +174,8 @@ fn put_entries(out: &mut Vec<u8>, entries: &[Identified], known: CallContext<'_>
         let labels_before = before.map_or(&first_labels[..], |before| &before.labels);
         let same = entry.labels == labels_before;
         let bit = |is: bool, at: u8| u8::from(is) << at;
-        out.push(
-            endpoint
-                | service << 2
-                | bit(entry.index.is_some(), 4)
-                | bit(entry.peer.is_some(), 5)
-                | bit(entry.secret, 6)
-                | bit(same, 7),
-        );
+        let contents = endpoint | service << 2 | bit(entry.index.is_some(), 4) | bit(entry.peer.is_some(), 5);
+        out.push(contents | bit(entry.secret, 6) | bit(same, 7));
         if endpoint == 2 {
             put_text(out, &entry.endpoint);
         }

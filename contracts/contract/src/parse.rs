@@ -142,9 +142,7 @@ impl Parser<'_> {
         // Open brackets, and whether they contain clauses.
         let mut open: Vec<(&str, bool)> = Vec::new();
         while !(self.at_end() || (self.at > first && self.is_service())) {
-            if self.is_clause()
-                && let Some((_, has_clauses)) = open.last_mut()
-            {
+            if let (true, Some((_, has_clauses))) = (self.is_clause(), open.last_mut()) {
                 *has_clauses = true;
             }
             match *self.token() {
@@ -215,14 +213,13 @@ impl Parser<'_> {
             }
         }
         while !self.at_end() {
-            if !self.is("service") {
+            if !self.take("service") {
                 let hint = self.word_at(0).and_then(|word| did_you_mean(word, ["service", "schema"]));
                 let _ = self.broken_hint::<()>("`service`", hint);
                 self.advance();
                 self.skip_to_service();
                 continue;
             }
-            self.advance();
             match self.service() {
                 Ok(service) => file.services.push(service),
                 Err(Broken) => self.skip_to_service(),
@@ -258,21 +255,17 @@ impl Parser<'_> {
     }
 
     fn operation(&mut self) -> Parsed<Operation> {
-        let mut method = None;
-        let name = match self.take_text() {
+        let (method, name) = match self.take_text() {
             Some(path) => {
                 let hint = "for example: `GET \"/path\"(args, headers, body)`";
                 self.found.mistake_hint("method", path.span, "missing method before the path", hint);
-                path
+                (None, path)
             }
             None => {
                 let name = self.name("an operation name, or a method and a path,")?;
                 match self.take_text() {
-                    Some(path) => {
-                        method = Some(name);
-                        path
-                    }
-                    None => name,
+                    Some(path) => (Some(name), path),
+                    None => (None, name),
                 }
             }
         };
@@ -343,11 +336,10 @@ impl Parser<'_> {
             let label = if kind == Kind::Index { None } else { self.label() };
             return Ok((label, ClauseKind::Expression(kind, self.expression()?)));
         }
+        if self.take("untyped") {
+            return Ok((None, ClauseKind::Untyped));
+        }
         let direction = match word.as_str() {
-            "untyped" => {
-                self.advance();
-                return Ok((None, ClauseKind::Untyped));
-            }
             "request" => Direction::Request,
             "reply" => Direction::Reply,
             _ => {

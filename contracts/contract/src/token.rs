@@ -57,15 +57,11 @@ pub(crate) fn tokens(text: &str, found: &mut Findings) -> Vec<(Token, Span)> {
         } else if byte == b'"' || byte == b'\'' {
             let (value, length) = quoted(rest, start, found);
             at += length;
-            match value {
-                Some(value) => tokens.push((Token::Text(value), Span::new(start, at))),
-                None => {
-                    tokens.push((Token::Unclosed, Span::new(start, at)));
-                    // The end of the string is unknown, but unmatched braces probably belong to the surrounding code.
-                    for (within, sign) in lone_braces(&text[start..at]) {
-                        tokens.push((Token::Sign(sign), Span::new(start + within, start + within + 1)));
-                    }
-                }
+            // The end of an unclosed string is unknown, but unmatched braces probably belong to the surrounding code.
+            let lone = if value.is_none() { lone_braces(&text[start..at]) } else { Vec::new() };
+            tokens.push((value.map_or(Token::Unclosed, Token::Text), Span::new(start, at)));
+            for (within, sign) in lone {
+                tokens.push((Token::Sign(sign), Span::new(start + within, start + within + 1)));
             }
         } else if let Some(sign) = SIGNS.iter().find(|sign| rest.starts_with(**sign)) {
             at += sign.len();

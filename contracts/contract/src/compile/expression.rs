@@ -202,9 +202,7 @@ impl<'c> Compiler<'c> {
             Type::Record(_) | Type::Named(_) => {
                 let fields = schema.fields(&kind);
                 let known = fields.and_then(|fields| fields.iter().find(|known| known.name == field.text));
-                if known.is_none()
-                    && let Some(fields) = fields
-                {
+                if let (None, Some(fields)) = (known, fields) {
                     let hint = suggestion(&field.text, fields.iter().map(|field| field.name.as_str()));
                     let message = format!("{} has no field `{}`", kind.described(), field.text);
                     self.found.mistake_hint("unknown-field", field.span, message, hint);
@@ -349,14 +347,10 @@ impl<'c> Compiler<'c> {
         }
         let ordered =
             |of: &Type| matches!(of, Type::Any | Type::Int | Type::Float | Type::Text | Type::Bytes | Type::Choice(_));
-        if !matches!(how, Binary::Equal | Binary::Unequal) {
-            for (side, of) in [a, b] {
-                if !ordered(of) {
-                    let message = format!("only numbers and text have an order, found {}", of.described());
-                    self.wrong_type(side.span, message);
-                    return;
-                }
-            }
+        let unordered = [a, b].into_iter().find(|(_, of)| !ordered(of));
+        if let Some((side, of)) = unordered.filter(|_| !matches!(how, Binary::Equal | Binary::Unequal)) {
+            let message = format!("only numbers and text have an order, found {}", of.described());
+            return self.wrong_type(side.span, message);
         }
         for ((_, choice), (literal, _)) in [(a, b), (b, a)] {
             let (Type::Choice(choices), ExprKind::Text(text)) = (choice, &literal.kind) else { continue };

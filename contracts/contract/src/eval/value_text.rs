@@ -45,14 +45,11 @@ struct Limited<W> {
 
 impl<W: Write> Write for Limited<W> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        if let Some(left) = self.left.checked_sub(text.len()) {
-            self.left = left;
-            return self.out.write_str(text);
-        }
-        let end = (0..=self.left).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
-        self.left = 0;
+        let end = (0..=self.left.min(text.len())).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
+        let is_whole = end == text.len();
+        self.left = if is_whole { self.left - end } else { 0 };
         self.out.write_str(&text[..end])?;
-        Err(fmt::Error)
+        if is_whole { Ok(()) } else { Err(fmt::Error) }
     }
 }
 

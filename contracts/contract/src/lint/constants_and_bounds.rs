@@ -48,9 +48,7 @@ fn binary(operator: Binary, a: &Expr, b: &Expr) -> Option<ExprKind> {
         return if is_decided { Some(decides) } else { left.and(right) };
     }
     // A length is never negative.
-    if let Some((term, interval)) = compared(operator, a, b)
-        && is_length(term)
-    {
+    if let Some((_, interval)) = compared(operator, a, b).filter(|(term, _)| is_length(term)) {
         if Interval::LENGTH.meet(interval).whole().is_empty() {
             return Some(Bool(false));
         }

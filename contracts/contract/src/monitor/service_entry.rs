@@ -67,14 +67,10 @@ impl Entry {
 
     pub(crate) fn encode(&self) -> Vec<u8> {
         let bit = |is: bool, at: u8| u8::from(is) << at;
-        let flags = bit(self.index.is_some(), 0)
-            | bit(self.secret, 1)
-            | bit(self.peer.is_some(), 2)
-            | bit(self.more_origins, 3)
-            | (self.origins.len() as u8) << 4
-            | bit(self.is_orphan, 7);
+        let contents = bit(self.index.is_some(), 0) | bit(self.secret, 1) | bit(self.peer.is_some(), 2);
+        let origins = bit(self.more_origins, 3) | (self.origins.len() as u8) << 4;
         let mut out = Vec::with_capacity(48);
-        out.push(flags);
+        out.push(contents | origins | bit(self.is_orphan, 7));
         put(&mut out, self.endpoint);
         put(&mut out, self.service);
         if let Some(index) = &self.index {

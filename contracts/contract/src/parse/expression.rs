@@ -125,14 +125,12 @@ impl Parser<'_> {
 
     fn word(&mut self, start: Span) -> Parsed<Expr> {
         let name = self.name("a name")?;
-        match name.text.as_str() {
-            "true" => return Ok(self.node(start, ExprKind::Bool(true))),
-            "false" => return Ok(self.node(start, ExprKind::Bool(false))),
-            "not" => {
-                self.found.mistake_hint("syntax", name.span, "unknown operator `not`", "did you mean `!`?");
-                return Err(Broken);
-            }
-            _ => {}
+        if let Ok(value) = name.text.parse() {
+            return Ok(self.node(start, ExprKind::Bool(value)));
+        }
+        if name.text == "not" {
+            self.found.mistake_hint("syntax", name.span, "unknown operator `not`", "did you mean `!`?");
+            return Err(Broken);
         }
         if !self.take("(") {
             return Ok(self.node(start, ExprKind::Name(name.text)));
