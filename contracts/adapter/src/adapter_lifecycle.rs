@@ -137,9 +137,7 @@ fn check_after(draft: &Draft, before: Option<&Contract>) -> Result<Checked, Star
         ));
     }
     let tls = Tls::new(&config.tls, needs_roots).map_err(|errors| wrong.extend(errors));
-    if let Some((identity, _)) = &config.tls.peers
-        && !config.name.is_empty()
-    {
+    if let Some((identity, _)) = config.tls.peers.as_ref().filter(|_| !config.name.is_empty()) {
         wrong.extend(crate::tls::owner(&identity.cert, &config.name).err());
     }
     let services = contract.map(|contract| Services::new(contract, &protocols, &files));

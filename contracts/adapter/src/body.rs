@@ -95,10 +95,8 @@ impl Body {
         if hint.lower() > limits.body_bytes as u64 {
             return Read::Part(Self::streaming(from), Skip::Size);
         }
-        let mut gathered = Gathered::new(
-            hint.upper().map_or(limits.body_bytes, |bytes| limits.body_bytes.min(bytes as usize)),
-            budget,
-        );
+        let bytes_max = hint.upper().map_or(limits.body_bytes, |bytes| limits.body_bytes.min(bytes as usize));
+        let mut gathered = Gathered::new(bytes_max, budget);
         let (is_open, mut trailers) = (hint.exact().is_none(), None);
         let until = tokio::time::Instant::now() + limits.request;
         let read = |gathered: Gathered, more: Bytes| {

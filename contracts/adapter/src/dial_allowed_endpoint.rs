@@ -41,11 +41,8 @@ pub(crate) enum Whom {
 impl Dial {
     /// Whether the configuration allows a connection. Without this check, a message could choose any destination.
     pub(crate) fn may(&self, authority: &str) -> bool {
-        if self.configured.iter().any(|known| known == authority) {
-            return true;
-        }
-        let endpoint = Endpoint::parse(authority);
-        endpoint.is_some_and(|to| self.allow.iter().any(|pattern| pattern.matches(&to.host, to.port)))
+        let is_allowed = |to: Endpoint| self.allow.iter().any(|pattern| pattern.matches(&to.host, to.port));
+        self.configured.iter().any(|known| known == authority) || Endpoint::parse(authority).is_some_and(is_allowed)
     }
 
     /// Connects, over TLS if needed. Fails with `PermissionDenied` if forbidden, or `TimedOut` after `limits.connect`.

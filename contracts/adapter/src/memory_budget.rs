@@ -41,12 +41,9 @@ impl Share {
         let bytes = bytes.saturating_sub(FREE_BYTES);
         if let Some(more) = bytes.checked_sub(self.bytes) {
             let fits = |used: usize| used.checked_add(more).filter(|used| more == 0 || *used <= self.budget.max_bytes);
-            match self.budget.used_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits) {
-                Ok(before) => {
-                    self.budget.peak_bytes.fetch_max(before + more, Ordering::Relaxed);
-                }
-                Err(_) => return false,
-            }
+            let updated = self.budget.used_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits);
+            let Ok(before) = updated else { return false };
+            self.budget.peak_bytes.fetch_max(before + more, Ordering::Relaxed);
         } else {
             self.budget.used_bytes.fetch_sub(self.bytes - bytes, Ordering::Relaxed);
         }
