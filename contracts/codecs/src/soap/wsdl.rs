@@ -415,9 +415,6 @@ impl<'f> Reader<'f> {
     }
 
     fn services(&mut self, root: Node<'f>) {
-        if root.full_name() != (WSDL, "definitions") {
-            return;
-        }
         for service in root.children_named(WSDL, "service") {
             let name = self.required(service, "name").to_owned();
             let mut operations = Vec::new();

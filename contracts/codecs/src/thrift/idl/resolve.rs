@@ -299,17 +299,17 @@ impl<'f> Resolver<'f> {
 
     fn types(&mut self) {
         for (key, definition) in definitions(self.files) {
-            if let Body::Typedef { ty } = &definition.body {
-                self.typedef(key, ty);
+            match &definition.body {
+                Body::Typedef { ty } => drop(self.typedef(key, ty)),
+                Body::Struct { kind, fields } => {
+                    let mut read = self.fields(key.0, fields);
+                    if *kind == StructKind::Union {
+                        read.iter_mut().for_each(|field| field.requirement = Requirement::Optional);
+                    }
+                    self.schema.structs[self.structs[&key].0 as usize].fields = read;
+                }
+                _ => {}
             }
-        }
-        for (key, definition) in definitions(self.files) {
-            let Body::Struct { kind, fields } = &definition.body else { continue };
-            let mut read = self.fields(key.0, fields);
-            if *kind == StructKind::Union {
-                read.iter_mut().for_each(|field| field.requirement = Requirement::Optional);
-            }
-            self.schema.structs[self.structs[&key].0 as usize].fields = read;
         }
     }
 
@@ -339,13 +339,10 @@ impl<'f> Resolver<'f> {
 
     fn constants(&mut self) {
         for (key, definition) in definitions(self.files) {
-            let Body::Constant { ty, .. } = &definition.body else { continue };
-            let Some(ty) = self.ty(key.0, ty) else { continue };
-            self.constant(key, &ty);
-        }
-        for (key, definition) in definitions(self.files) {
-            if let Body::Struct { fields, .. } = &definition.body {
-                self.defaults(key.0, self.structs[&key], fields);
+            match &definition.body {
+                Body::Constant { ty, .. } => drop(self.ty(key.0, ty).and_then(|ty| self.constant(key, &ty))),
+                Body::Struct { fields, .. } => self.defaults(key.0, self.structs[&key], fields),
+                _ => {}
             }
         }
     }
