@@ -224,19 +224,13 @@ impl Exchange {
         let is_sampled;
         (self.number, is_sampled) = watch.next_call();
         let reads_body = service.as_ref().and_then(|service| service.reads_body(parts.method.as_str(), &self.path));
-        let skip = match reads_body {
-            None => Some(Skip::Unlisted),
-            // An empty block means that the previous adapter did not check the call, so neither does this one.
-            Some(_) if !is_sampled || self.block.as_ref().is_some_and(|block| block.bytes.is_empty()) => {
-                Some(Skip::Sample)
-            }
-            Some(_) => None,
-        };
-        if let (None, Some(service)) = (skip, &service) {
-            if reads_body == Some(false) {
+        // An empty block means that the previous adapter did not check the call, so neither does this one.
+        let is_checked = is_sampled && self.block.as_ref().is_none_or(|block| !block.bytes.is_empty());
+        let skip = match (&service, reads_body) {
+            (Some(service), Some(false)) if is_checked => {
                 return self.checked(service, parts, WholeBody::default(), Body::streaming(incoming)).await;
             }
-            match Body::read(incoming, &app.limits, &app.budget).await {
+            (Some(service), Some(true)) if is_checked => match Body::read(incoming, &app.limits, &app.budget).await {
                 Read::Cut(_, error) => {
                     return Err(plain(StatusCode::BAD_REQUEST, format!("incomplete request: {error}\n")));
                 }
@@ -245,18 +239,20 @@ impl Exchange {
                     return self.checked(service, parts, whole, body).await;
                 }
                 Read::Part(body, skip) => return self.unread(skip, service, parts, body).await,
-            }
-        }
+            },
+            (_, Some(_)) => Skip::Sample,
+            (_, None) => Skip::Unlisted,
+        };
         if let (Some(service), Some(_)) = (&service, &self.upgrade) {
             self.refuse(Unchecked::Protocol, service)?;
         }
         match (&service, skip) {
-            (Some(service), Some(Skip::Unlisted)) => {
+            (Some(service), Skip::Unlisted) => {
                 app.unlisted(&service.name, &format!("{} {}", parts.method, self.path));
             }
-            _ => watch.metrics.skip(skip.unwrap_or(Skip::Unlisted)),
+            _ => watch.metrics.skip(skip),
         }
-        if skip == Some(Skip::Sample) && watch.peer(&self.hop.endpoint).is_some() && self.hop.side == Side::Client {
+        if skip == Skip::Sample && watch.peer(&self.hop.endpoint).is_some() && self.hop.side == Side::Client {
             parts.headers.insert(META, HeaderValue::from_static(""));
         }
         self.unchecked(parts, Body::streaming(incoming)).await
@@ -430,9 +426,8 @@ impl Exchange {
         }
         match passed {
             Ok(block) => {
-                if let Some(field) = block.and_then(|block| field_for(&mut call, &block)) {
-                    parts.headers.insert(META, field);
-                }
+                let field = block.and_then(|block| field_for(&mut call, &block));
+                parts.headers.extend(field.map(|field| (META, field)));
             }
             Err(failed) => {
                 app.pool.put(held);
@@ -444,10 +439,8 @@ impl Exchange {
         let sent = self.send(parts, body, Some(held)).await;
         call.resume();
         let (response, is_adapter) = sent?;
-        if to_adapter
-            && !is_adapter
-            && let Err(refusal) = call.lost(&request)
-        {
+        let checked = if to_adapter && !is_adapter { call.lost(&request) } else { Ok(()) };
+        if let Err(refusal) = checked {
             call.end(0);
             return Err(request_refused(&refusal, service.family));
         }
@@ -488,8 +481,7 @@ impl Exchange {
             return Ok(Response::from_parts(parts, Body::watched(incoming, &app.limits, &app.budget, done)));
         }
         let block = block.as_ref();
-        let mut added = None;
-        let body = if reads_body {
+        let (body, field) = if reads_body {
             call.pause();
             let read = match is_endless(&parts.headers) {
                 true => Read::Part(Body::streaming(incoming), Skip::Slow),
@@ -503,26 +495,16 @@ impl Exchange {
                 }
                 Read::Cut(body, error) => {
                     call.skipped(Skip::Unreadable);
-                    body.cut(error)
+                    (body.cut(error), None)
                 }
-                Read::Whole(whole, body) => {
-                    added = judge_body(&mut call, &request, &parts, Ok(&whole.bytes), block)?;
-                    body
-                }
-                Read::Part(body, skip) => {
-                    added = judge_body(&mut call, &request, &parts, Err(skip), block)?;
-                    body
-                }
+                Read::Whole(whole, body) => (body, judge_body(&mut call, &request, &parts, Ok(&whole.bytes), block)?),
+                Read::Part(body, skip) => (body, judge_body(&mut call, &request, &parts, Err(skip), block)?),
             }
         } else {
-            if call.is_enhanced() {
-                added = judge(&mut call, &request, None, block)?;
-            }
-            Body::streaming(incoming)
+            let field = if call.is_enhanced() { judge(&mut call, &request, None, block)? } else { None };
+            (Body::streaming(incoming), field)
         };
-        if let Some(field) = added {
-            parts.headers.insert(META, field);
-        }
+        parts.headers.extend(field.map(|field| (META, field)));
         end(call, is_adapter);
         Ok(Response::from_parts(parts, body))
     }

@@ -133,17 +133,14 @@ impl Connection<'_> {
         let (number, is_sampled) = watch.next_call();
         // The sender of an empty block did not check the call. Nor does this adapter, unless `enforce` requires it.
         let block = received.block.as_ref().filter(|block| !(watch.checks.refuses_unchecked && block.is_empty()));
-        let is_looked_at = is_sampled && block.is_none_or(|block| !block.is_empty());
-        let called = if is_looked_at {
-            watch.guarded(|| service.thrift_request(&message))
-        } else {
+        if !is_sampled || block.is_some_and(|block| block.is_empty()) {
             watch.metrics.skip(Skip::Sample);
-            None
-        };
+            return self.forward(&received, is_oneway).await;
+        }
         let exception = |refusal: &Refusal| received.exception(&message.header, refusal);
-        let (op, request) = match called {
+        let (op, request) = match watch.guarded(|| service.thrift_request(&message)) {
             Some(RequestKind::Known(op, request)) => (op, request),
-            None if is_looked_at && !watch.checks.fail_open => return Err(io::ErrorKind::Other.into()),
+            None if !watch.checks.fail_open => return Err(io::ErrorKind::Other.into()),
             called => {
                 match called {
                     Some(RequestKind::Unlisted(operation)) => app.unlisted(&service.name, &operation),
@@ -154,8 +151,7 @@ impl Connection<'_> {
                         }
                         watch.metrics.skip(Skip::Unreadable);
                     }
-                    None if is_looked_at => watch.metrics.skip(Skip::Failed),
-                    None => {}
+                    None => watch.metrics.skip(Skip::Failed),
                 }
                 return self.forward(&received, is_oneway).await;
             }
@@ -187,12 +183,8 @@ impl Connection<'_> {
             call.end(self.extra_bytes(received.bytes.len()));
             return Ok(true);
         }
-        let answer = timeout(app.limits.answer(self.up.is_adapter), self.up.next()).await;
+        let answer = self.answer().await;
         call.resume();
-        let Ok(answer) = answer else {
-            self.late();
-            return Ok(false);
-        };
         let reply_bytes = match answer? {
             Received::Message(reply) => {
                 match judge(&mut call, &request, &reply) {
@@ -244,12 +236,9 @@ impl Connection<'_> {
     }
 
     async fn forward_reply(&mut self) -> io::Result<()> {
+        let received = self.answer().await?;
         let (app, down, up) = (self.app, &mut self.down, &mut self.up);
-        let Ok(received) = timeout(app.limits.answer(up.is_adapter), up.next()).await else {
-            self.late();
-            return Err(io::ErrorKind::TimedOut.into());
-        };
-        match received? {
+        match received {
             Received::Message(message) => return down.send(None, &message.bytes).await.map(drop),
             Received::Large { length, .. } => return up.pass(down, length).await,
             Received::Opaque { .. } => tunnel(app, down, up).await?,
@@ -270,9 +259,14 @@ impl Connection<'_> {
         tunnel(self.app, &mut self.down, &mut self.up).await
     }
 
-    fn late(&self) {
-        let peer = self.app.watch.peer(&self.hop.endpoint).filter(|_| self.up.is_adapter);
-        self.app.late(peer.as_deref());
+    /// Waits for a message from the service's side. Fails with `TimedOut` after the time limit.
+    async fn answer(&mut self) -> io::Result<Received> {
+        let (app, is_adapter) = (self.app, self.up.is_adapter);
+        let Ok(received) = timeout(app.limits.answer(is_adapter), self.up.next()).await else {
+            app.late(app.watch.peer(&self.hop.endpoint).filter(|_| is_adapter).as_deref());
+            return Err(io::ErrorKind::TimedOut.into());
+        };
+        received
     }
 
     /// Number of bytes between the adapters since the last call, in addition to the messages.
@@ -285,10 +279,8 @@ impl Connection<'_> {
 
 fn judge(call: &mut InFlightCall, request: &Request<'_>, received: &ReceivedMessage) -> Judged {
     let service = call.service.clone();
-    let reply = call
-        .app
-        .watch
-        .guarded(|| received.decode().map_or_else(Reply::unread, |message| service.thrift_reply(&call.op, &message)));
+    let decode = || received.decode().map_or_else(Reply::unread, |message| service.thrift_reply(&call.op, &message));
+    let reply = call.app.watch.guarded(decode);
     // The block of a reply is empty if the reply introduces nothing.
     call.reply(request, &reply.unwrap_or_else(Reply::opaque), received.block.as_deref())
 }

@@ -182,14 +182,12 @@ impl<'m> DeserializeSeed<'m> for Put<'_, '_, 'm> {
     type Value = TapeId;
 
     fn deserialize<D: Deserializer<'m>>(self, reader: D) -> Result<TapeId, D::Error> {
-        match (self.room.values, self.room.depth) {
-            (0, _) | (_, 0) => {
-                self.room.is_over = true;
-                return Err(D::Error::custom("over the limit"));
-            }
-            (values, depth) => (self.room.values, self.room.depth) = (values - 1, depth - 1),
-        }
         let room = &mut *self.room;
+        room.is_over = room.values == 0 || room.depth == 0;
+        if room.is_over {
+            return Err(D::Error::custom("over the limit"));
+        }
+        (room.values, room.depth) = (room.values - 1, room.depth - 1);
         let read = reader.deserialize_any(Put { tape: self.tape, room: &mut *room });
         room.depth += 1;
         read
