@@ -76,21 +76,22 @@ impl ContractCompiler<'_> {
         if service.operations.len() > MANY_MAX {
             found.mistake("size", service.name.span, format!("`{name}` has more than {MANY_MAX} operations"));
         }
-        let mut names = BTreeSet::new();
-        let mut operations = Vec::new();
+        let mut operations = Vec::<Operation>::new();
         for operation in service.operations.iter().take(MANY_MAX) {
-            let own_name = signature::full_name(operation);
-            if !names.insert(own_name.clone()) {
-                found.mistake("twice", operation.name.span, format!("duplicate operation `{own_name}`"));
+            let compiled = self.operation(name, operation, found);
+            if operations.iter().any(|other| other.name == compiled.name) {
+                found.mistake("twice", operation.name.span, format!("duplicate operation `{}`", compiled.name));
             }
-            operations.push(self.operation(name, operation, found));
+            operations.push(compiled);
         }
         Service { name: name.clone(), operations, has_introduced_members: false }
     }
 
     fn operation(&self, service: &str, operation: &syntax::Operation, found: &mut Findings) -> Operation {
         let (params, result) = self.types(operation, service, found);
-        let name = signature::full_name(operation);
+        // The full name, such as `findNotes` or `GET /1.1/friends/list.json`.
+        let own = &operation.name.text;
+        let name = operation.method.as_ref().map_or(own.clone(), |method| format!("{} {own}", method.text));
         let id = format!("{service}.{name}");
         let typed = self.typed(operation, &id, &params, &result);
         let (mut clauses, mut all_identifies) = (Vec::<Clause>::new(), Vec::new());

@@ -17,14 +17,6 @@ use crate::types_and_schema::{Field, KnownSchema, Signature, Signatures, Type};
 /// Maximum number of parameters, more than any IDL has.
 const PARAMS_MAX: usize = 256;
 
-/// The full name of an operation, such as `findNotes` or `GET /1.1/friends/list.json`.
-pub(super) fn full_name(operation: &Operation) -> String {
-    match &operation.method {
-        Some(method) => format!("{} {}", method.text, operation.name.text),
-        None => operation.name.text.clone(),
-    }
-}
-
 fn declared<'s>(operation: &Operation, service: &'s Signatures, found: &mut Findings) -> Option<&'s Signature> {
     let Name { text: name, span } = &operation.name;
     let Some(signature) = service.get(name) else {
