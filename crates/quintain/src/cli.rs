@@ -564,7 +564,7 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "SHARE", value_parser = number("gate.allow_errors"), help_heading = DECISION)]
     pub(crate) allow_errors: Option<f64>,
     /// How to treat a candidate without a result: exit with 0, 1, or 125
-    #[arg(long, value_name = "OUTCOME", value_parser = one_of(allowed_words::UNDECIDED), default_value = "pass", help_heading = DECISION)]
+    #[arg(long, value_name = "OUTCOME", value_parser = one_of(gate::UNDECIDED), default_value = "pass", help_heading = DECISION)]
     pub(crate) undecided: study::gate::Undecided,
     /// Without --fail-if: stop when the ratio is known to within this [default: 2%]
     #[arg(long, value_name = "PERCENT", value_parser = number("trials.stop.comparison"), conflicts_with = "fail_if", help_heading = DECISION)]
@@ -821,7 +821,7 @@ pub(crate) struct CacheArgs {
     #[arg(long, value_name = "FILE", requires = "trace_format", conflicts_with_all = ["key_count", "find"], help_heading = CACHES)]
     pub(crate) trace: Option<String>,
     /// Trace format: Twitter CSV, Meta CSV, libCacheSim binary, or one key per line
-    #[arg(long, value_name = "FORMAT", value_parser = one_of(allowed_words::FORMATS), requires = "trace", help_heading = CACHES)]
+    #[arg(long, value_name = "FORMAT", value_parser = one_of(trace::FORMATS), requires = "trace", help_heading = CACHES)]
     pub(crate) trace_format: Option<trace::Format>,
     /// Timing: `recorded` (open loop, at the trace's times) or `none` (as the load flags say) [default: none]
     #[arg(long, value_name = "RULE", value_parser = one_of(allowed_words::GAPS), requires = "trace", help_heading = CACHES)]

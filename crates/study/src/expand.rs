@@ -18,10 +18,10 @@ use config::{Diagnostic, Entry, Invalid, Place, Report, Table, Value, suggestion
 use factor_levels::Factor;
 use subject::Cpus;
 
-use crate::parse::{Profile, Study, in_profile};
 use crate::plan::{Design, LoadPlan, Plan, Point};
 use crate::section_at_design_point::{Section, Setting, Settings};
 use crate::{factor_placeholders, keys, set_overrides};
+use crate::study_and_profiles::{Profile, Study, in_profile};
 
 pub(crate) use subject::check_variants;
 pub use workload::parse as parse_workload;

@@ -9,9 +9,8 @@ use config::{Invalid, suggestion, units, word_of};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::keys::allowed_words::UNDECIDED;
+use crate::level::Level;
 use crate::metric::{Metric, share_text};
-use crate::plan::Level;
 
 const TEXT_MAX_BYTES: usize = 256;
 
@@ -55,6 +54,10 @@ pub enum Undecided {
     /// The candidate neither passes nor fails: exit code 125, for which `git bisect run` skips the commit.
     Skip,
 }
+
+/// Values of [`Undecided`] with their words in a study.
+pub const UNDECIDED: &[(&str, Undecided)] =
+    &[("pass", Undecided::Pass), ("fail", Undecided::Fail), ("125", Undecided::Skip)];
 
 impl Undecided {
     /// The word in a study: `pass`, `fail` or `125`.

@@ -58,7 +58,7 @@ pub struct Step {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub think: String,
     /// Number of times the call is made in a row.
-    #[serde(default = "crate::spec::one", skip_serializing_if = "is_one")]
+    #[serde(default = "crate::one", skip_serializing_if = "is_one")]
     pub repeat: u32,
     /// Condition of each call, as [`condition::parse`] reads it; empty if every call is made.
     #[serde(default, skip_serializing_if = "String::is_empty")]

@@ -11,6 +11,10 @@ pub fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
+pub(crate) fn one() -> u32 {
+    1
+}
+
 /// A type that is stored or exchanged as JSON.
 pub trait Json: Sized {
     /// Parses a value. Fails if the JSON is malformed or does not match this type.

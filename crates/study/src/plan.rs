@@ -1,13 +1,13 @@
 //! The plan of a run: every design point with its commands and loads, and the order of trials.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stats::search::Step;
 
 use crate::gate::Gate;
+pub use crate::level::Level;
 use crate::load_shape::Stage;
 use crate::objective::Objective;
 pub use crate::process_plan::{CompanionPlan, ContainerPlan, EngineChoice, ProcessPlan};
@@ -16,43 +16,6 @@ use crate::spec::{
     Arrivals, Backend, ClientCertificate, Connection, Expect, Http2Settings, Identities, Protocol, Stop, Tls, Warmup,
 };
 use crate::workload::Workload;
-
-/// A value of a factor.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
-pub enum Level {
-    /// A whole number.
-    Integer(i64),
-    /// A number with a fraction.
-    Number(f64),
-    /// A word or any other string.
-    Text(String),
-}
-
-impl fmt::Display for Level {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Level::Integer(value) => value.fmt(f),
-            Level::Number(value) => value.fmt(f),
-            Level::Text(value) => value.fmt(f),
-        }
-    }
-}
-
-impl Level {
-    /// The level as a number, for an axis. Accepts numbers and strings with a unit, such as `2k`; otherwise `None`.
-    pub fn as_f64(&self) -> Option<f64> {
-        match self {
-            Level::Integer(value) => Some(*value as f64),
-            Level::Number(value) => Some(*value),
-            Level::Text(text) => {
-                let has_unit = text.ends_with(|last: char| last.is_ascii_alphabetic());
-                let number = config::units::bytes(text.strip_suffix("/s").unwrap_or(text)).ok();
-                number.filter(|_| has_unit).map(|number| number as f64)
-            }
-        }
-    }
-}
 
 /// An expanded study, with everything that a run needs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -227,7 +190,7 @@ pub struct LoadPlan {
     /// Number of clients, each with a connection.
     pub clients: u32,
     /// Maximum number of requests in flight per connection.
-    #[serde(default = "crate::spec::one")]
+    #[serde(default = "crate::one")]
     pub pipeline: u32,
     /// How long a connection is used.
     #[serde(default)]
@@ -560,26 +523,4 @@ pub enum FigureKind {
     /// Bytes that a proxy adds to each request.
     #[serde(rename = "networkchart")]
     NetworkChart,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn texts_with_a_unit_are_numbers() {
-        for (text, number) in [
-            ("1k", Some(1e3)),
-            ("2.5M", Some(2.5e6)),
-            ("64KiB", Some(65_536.0)),
-            ("50k/s", Some(5e4)),
-            ("10", None),
-            ("k", None),
-            ("go", None),
-            ("v2", None),
-            ("100ms", None),
-        ] {
-            assert_eq!(Level::Text(text.to_owned()).as_f64(), number, "{text}");
-        }
-    }
 }

@@ -6,7 +6,6 @@ use config::keys::word_of;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::keys::allowed_words::ENGINES;
 
 /// How a server, a proxy or a companion is built, started and stopped.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -63,6 +62,10 @@ pub enum EngineChoice {
     /// Docker, run as `docker`.
     Docker,
 }
+
+/// Container engines with their words in a study.
+pub const ENGINES: &[(&str, EngineChoice)] =
+    &[("auto", EngineChoice::Auto), ("podman", EngineChoice::Podman), ("docker", EngineChoice::Docker)];
 
 impl EngineChoice {
     /// The word for the engine in a study.

@@ -769,7 +769,7 @@ pub struct Measurement {
     /// Number of worker threads.
     pub threads: u32,
     /// Maximum number of requests in flight per connection.
-    #[serde(default = "crate::spec::one")]
+    #[serde(default = "crate::one")]
     pub pipeline: u32,
     /// How long a connection was used.
     #[serde(default)]

@@ -25,7 +25,7 @@ pub struct LoadSpec {
     /// Number of clients over all threads, each with a connection.
     pub clients: u32,
     /// Maximum number of requests in flight per connection; above 1 only if the protocol has pipelining or streams.
-    #[serde(default = "one")]
+    #[serde(default = "crate::one")]
     pub pipeline: u32,
     /// How long a connection is used.
     #[serde(default)]
@@ -222,7 +222,7 @@ impl Default for Http2Settings {
 #[serde(deny_unknown_fields)]
 pub struct WeightedJourney {
     /// Relative frequency among the journeys of the load.
-    #[serde(default = "one")]
+    #[serde(default = "crate::one")]
     pub weight: u32,
     /// Steps and values of the journey.
     pub journey: Journey,
@@ -284,10 +284,6 @@ impl Target {
             Target::Pingpong { address } | Target::Http { address, .. } | Target::Cache { address, .. } => address,
         }
     }
-}
-
-pub(crate) fn one() -> u32 {
-    1
 }
 
 /// How long a connection is kept.

@@ -3,8 +3,8 @@
 use config::Invalid;
 
 use super::factor_levels::Factor;
-use crate::gate::{COMPARED, FailIf, Gate};
-use crate::keys::allowed_words::{DESIGNS, QUESTIONS, UNDECIDED};
+use crate::gate::{COMPARED, FailIf, Gate, UNDECIDED};
+use crate::keys::allowed_words::{DESIGNS, QUESTIONS};
 use crate::plan::{Asked, AskedKind, EffectsPlan, TrialRule};
 use crate::proxy_plan::{DIRECT, THROUGH};
 use crate::section_at_design_point::Section;

@@ -7,12 +7,11 @@ use config::{Entry, Report, Table, suggestion};
 use crate::expand::factor_levels::{self, Factor};
 use crate::expand::{ExpandOptions, optional, port};
 use crate::factor_placeholders::{self, PORT};
-use crate::keys::allowed_words::ENGINES;
-use crate::parse::{Profile, in_profile};
 use crate::plan::{ProcessPlan, SubjectPlan, VerifyPlan};
-use crate::process_plan::{ContainerPlan, is_image};
+use crate::process_plan::{ContainerPlan, ENGINES, is_image};
 use crate::section_at_design_point::Section;
 use crate::shell_words;
+use crate::study_and_profiles::{Profile, in_profile};
 
 pub(super) const VARIED: [&str; 2] = ["subject", "load"];
 

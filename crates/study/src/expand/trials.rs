@@ -1,9 +1,9 @@
 //! Reads `[trials]`.
 
 use crate::gate::COMPARED;
-use crate::parse::Profile;
 use crate::plan::TrialRule;
 use crate::section_at_design_point::Section;
+use crate::study_and_profiles::Profile;
 
 pub(super) fn read(top: &Section, profile: Profile) -> TrialRule {
     let (quick, is_gate) = (profile == Profile::Quick, top.has("gate"));

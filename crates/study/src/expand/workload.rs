@@ -3,11 +3,11 @@
 use config::{Diagnostic, Invalid, Place, Report, Value, node, suggestion};
 use stats::Distribution;
 
-use crate::keys::allowed_words::{FORMATS, GAPS, LAWS, LENGTHS, NEW_KEYS};
+use crate::keys::allowed_words::{GAPS, LAWS, LENGTHS, NEW_KEYS};
 use crate::keys::{STUDY, WORKLOAD};
-use crate::parse::TEXT_MAX_BYTES;
 use crate::section_at_design_point::{Section, Setting, Settings};
 use crate::workload::{
+use crate::study_and_profiles::TEXT_MAX_BYTES;
     Keys, Operations, PRESETS, Popularity, SizeLaw, Tail, Trace, Ttl, Values, Workload, plain, preset,
 };
 

@@ -1,10 +1,7 @@
 //! Sets of words that a study may use, with their meanings.
 
-use crate::gate::Undecided;
 use crate::plan::{AskedKind, Design, FigureKind};
-use crate::process_plan::EngineChoice;
 use crate::spec::{Backend, Connection, Identities};
-use crate::workload::trace::Format;
 use crate::workload::{Gaps, NewKey, ValueLength};
 
 /// Arrival processes, each with whether it is random.
@@ -17,9 +14,6 @@ pub const CONNECTIONS: &[(&str, Connection)] =
     &[("keep-alive", Connection::KeepAlive), ("per-request", Connection::PerRequest)];
 /// Designs with their words in a study.
 pub const DESIGNS: &[(&str, Design)] = &[("full", Design::Full), ("one-at-a-time", Design::OneAtATime)];
-/// Container engines with their words in a study.
-pub const ENGINES: &[(&str, EngineChoice)] =
-    &[("auto", EngineChoice::Auto), ("podman", EngineChoice::Podman), ("docker", EngineChoice::Docker)];
 /// When a gRPC call sends its messages, each with whether it waits for responses.
 pub const GRPC_MESSAGES: &[(&str, bool)] = &[("at-once", false), ("in-turn", true)];
 /// HTTP versions, each with whether it is HTTP/2.
@@ -37,13 +31,6 @@ pub const FIGURES: &[(&str, FigureKind)] = &[
     ("memorychart", FigureKind::MemoryChart),
     ("throughputchart", FigureKind::ThroughputChart),
     ("networkchart", FigureKind::NetworkChart),
-];
-/// Formats with their names in a study.
-pub const FORMATS: &[(&str, Format)] = &[
-    ("twitter", Format::Twitter),
-    ("meta-kv", Format::MetaKv),
-    ("oracle-general", Format::OracleGeneral),
-    ("plain", Format::Plain),
 ];
 /// Rules for the times of a trace's operations.
 pub const GAPS: &[(&str, Gaps)] = &[("none", Gaps::None), ("recorded", Gaps::Recorded)];
@@ -76,9 +63,6 @@ pub const QUESTIONS: &[(&str, AskedKind)] = &[
     ("effects", AskedKind::Effects),
     ("values", AskedKind::Values),
 ];
-/// Values of [`Undecided`] with their words in a study.
-pub const UNDECIDED: &[(&str, Undecided)] =
-    &[("pass", Undecided::Pass), ("fail", Undecided::Fail), ("125", Undecided::Skip)];
 
 /// Keys that choose a rule in `load.stop`, each with the keys allowed next to it.
 pub(crate) const STOP_RULES: [(&str, &[&str]); 4] = [

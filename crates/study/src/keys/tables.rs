@@ -9,15 +9,17 @@ use super::Kind::{
 };
 use super::Missing::{Is, Means, Mistake};
 use super::allowed_words::{
-    ARRIVALS, BACKENDS, CONNECTIONS, DESIGNS, ENGINES, FIGURES, FORMATS, GAPS, GRPC_MESSAGES, HTTP_VERSIONS,
-    IDENTITIES, LAWS, LENGTHS, LOOPS, NEW_KEYS, QUESTIONS, UNDECIDED,
+    ARRIVALS, BACKENDS, CONNECTIONS, DESIGNS, FIGURES, GAPS, GRPC_MESSAGES, HTTP_VERSIONS,
+    IDENTITIES, LAWS, LENGTHS, LOOPS, NEW_KEYS, QUESTIONS,
 };
 use super::{Keys, Kind, Missing};
 use crate::load_limits_and_defaults::{CLIENTS_MAX, CPUS_MAX, PIPELINE_MAX, STREAMS_MAX, THREADS_MAX, TIMEOUT_MIN_NS};
+use crate::gate::UNDECIDED;
 use crate::metric::{METRICS, OVER_REQUESTS};
 use crate::plan::POLICIES;
+use crate::process_plan::ENGINES;
 use crate::spec::{Http2Settings, Protocol};
-use crate::workload::trace::{KEY_LEAST_BYTES, TTL_MAX_S};
+use crate::workload::trace::{FORMATS, KEY_LEAST_BYTES, TTL_MAX_S};
 use crate::workload::{KEY_MAX_BYTES, KEYS_MAX, VALUE_MAX_BYTES};
 
 const NONE: Missing = Means("none");

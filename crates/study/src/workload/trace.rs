@@ -7,7 +7,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::keys::allowed_words::FORMATS;
 
 /// Maximum length of a line in a trace, bytes.
 pub const LINE_MAX_BYTES: usize = 64 * 1024;
@@ -32,6 +31,14 @@ pub enum Format {
     /// One key per line, each of which is read once.
     Plain,
 }
+
+/// Formats with their names in a study.
+pub const FORMATS: &[(&str, Format)] = &[
+    ("twitter", Format::Twitter),
+    ("meta-kv", Format::MetaKv),
+    ("oracle-general", Format::OracleGeneral),
+    ("plain", Format::Plain),
+];
 
 impl Format {
     /// Whether records can be writes and have times to live. Without writes, a value is stored only after a read that
