@@ -305,7 +305,7 @@ pub(crate) fn workload_parse(bytes: &[u8]) {
 /// Checks that a trace gives one record per line or an error, even in small reads. The first byte chooses the format.
 pub(crate) fn workload_trace(bytes: &[u8]) {
     let Some((&first, rest)) = bytes.split_first() else { return };
-    let format = study::keys::allowed_words::FORMATS[usize::from(first) % 4].1;
+    let format = study::workload::trace::FORMATS[usize::from(first) % 4].1;
     let whole = trace_of(study::workload::trace::Reader::new(rest, format));
     let pieces = std::io::BufReader::with_capacity(7, rest);
     // The reader must recognize a compressed file even if one read returns less than its header.

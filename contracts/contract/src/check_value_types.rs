@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::contract::Clause;
+use crate::clause::Clause;
 use crate::message_values::Value;
 use crate::monitor::report::ReportVerdict;
 use crate::types_and_schema::{Field, Schema, Type};

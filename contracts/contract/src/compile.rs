@@ -8,7 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use config::place::Lines;
 
 use self::expression::Compiler;
-use crate::contract::{Clause, Contract, Identify, IdentifyStep, Op, Operation, Service};
+use crate::clause::{Clause, Identify, IdentifyStep, Op};
+use crate::contract::{Contract, Operation, Service};
 use crate::finding::{Findings, Span, suggestion};
 use crate::monitor::report::Kind;
 use crate::syntax::{self, ClauseKind, Direction, Expr, ExprKind, Name, Step};

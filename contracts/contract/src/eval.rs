@@ -8,7 +8,7 @@ pub(crate) use self::failing_values::guilty;
 
 use bumpalo::Bump;
 
-use crate::contract::{Clause, Code, Id, Identify, IdentifyStep, Op};
+use crate::clause::{Clause, Code, Id, Identify, IdentifyStep, Op};
 use crate::finding::Span;
 use crate::message_values::Value;
 use crate::syntax::Quantifier;

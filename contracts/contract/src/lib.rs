@@ -1,6 +1,7 @@
 //! Contracts between the parties of a call: parsing, evaluation, and blame for broken clauses.
 
 mod check_value_types;
+mod clause;
 mod compile;
 mod contract;
 mod eval;
@@ -16,7 +17,8 @@ mod text_formats;
 mod token;
 mod types_and_schema;
 
-pub use contract::{Clause, Contract, OperationId, ServiceId};
+pub use clause::{Clause, ServiceId};
+pub use contract::{Contract, OperationId};
 pub use eval::{Env, STEPS_MAX, Scratch, Stop, Why};
 pub use finding::{Finding, Severity, Span, to_text};
 pub use message_values::{Id as TapeId, Node, Tape, Value};

@@ -7,6 +7,7 @@ use study::plan::{EngineChoice, Plan, ProcessPlan};
 use study::record::{Build, BuildOutcome};
 use study::shell_words;
 
+use crate::builds_shared_by_points::Builds;
 use crate::container::Images;
 use crate::lab_clocks;
 use crate::options_and_hooks::{LabError, Options, Phase, Progress};
@@ -16,37 +17,6 @@ use crate::trial_end_reason::unrunnable;
 const PATIENCE: Duration = Duration::from_secs(30 * 60);
 /// Prefix of the line with which a build reports a missing toolchain.
 const MISSING: &str = "missing toolchain:";
-
-/// Outcomes of builds. Points with equal keys and equal commands share one outcome.
-#[derive(Default)]
-pub(crate) struct Builds<K>(Vec<(K, Build)>);
-
-impl<K: PartialEq> Builds<K> {
-    /// Records that a point needs a build; calls `make` only for a new key or command. Returns `false` if interrupted.
-    pub(crate) fn add(
-        &mut self,
-        key: K,
-        command: &str,
-        point: usize,
-        make: impl FnOnce() -> Option<BuildOutcome>,
-    ) -> bool {
-        match self.0.iter_mut().find(|(known, build)| *known == key && build.command == command) {
-            Some((_, build)) if build.points.last() == Some(&point) => {}
-            Some((_, build)) => build.points.push(point),
-            None => {
-                let begun = lab_clocks::now();
-                let Some(outcome) = make() else { return false };
-                let elapsed_ns = lab_clocks::nanos(lab_clocks::now() - begun);
-                self.0.push((key, Build { command: command.to_owned(), points: vec![point], outcome, elapsed_ns }));
-            }
-        }
-        true
-    }
-
-    pub(crate) fn finish(self) -> Vec<Build> {
-        self.0.into_iter().map(|(_, build)| build).collect()
-    }
-}
 
 /// Builds the servers of all runnable points in the order of the plan, and runs each distinct command once. Returns the
 /// outcomes so far if interrupted. Fails only if the watchdog cannot be started.

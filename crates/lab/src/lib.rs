@@ -5,6 +5,7 @@
 //! No process outlives the lab: see [`exec`] and [`watchdog`].
 
 mod build_servers;
+mod builds_shared_by_points;
 mod cgroup_usage;
 pub mod cluster;
 mod container;
@@ -38,6 +39,7 @@ mod proxy_tcp_byte_counts;
 mod resource_sampler;
 mod run;
 mod server_side;
+mod size_limited_reads;
 mod start_server;
 #[cfg(test)]
 mod tests;

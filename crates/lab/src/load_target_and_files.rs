@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::io::{self, Read};
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
+use crate::size_limited_reads::{read_limited, read_text};
 use study::Journey;
 use study::load_limits_and_defaults::BODY_MAX_BYTES;
 use study::node_messages::Standing;
@@ -153,16 +153,6 @@ fn schema(http: &HttpPlan, directory: &Path) -> Result<Option<grpc::Schema>, Str
 
 fn body(path: &Path) -> Result<Vec<u8>, String> {
     read_limited(path, BODY_MAX_BYTES).map_err(|error| format!("cannot read the body `{}`: {error}", path.display()))
-}
-
-pub(crate) fn read_limited(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    File::open(path)?.take(limit + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > limit { Err(io::Error::other(format!("more than {limit} bytes"))) } else { Ok(bytes) }
-}
-
-pub(crate) fn read_text(path: &Path, limit: u64) -> io::Result<String> {
-    read_limited(path, limit).and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other))
 }
 
 /// Checks the files of `plan` before the first trial, except the files of servers. Returns one sentence per error.

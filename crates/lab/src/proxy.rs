@@ -11,9 +11,9 @@ use study::proxy_plan::ProxyPlan;
 use study::record::{FailureKind, ProxyUse};
 use study::{Calls, Warning, WarningKind};
 
-use crate::load_target_and_files::read_text;
 use crate::ports_and_readiness;
 use crate::proxy_tcp_byte_counts::{self, Table};
+use crate::size_limited_reads::read_text;
 use crate::start_server::{Fill, Ground, Server, Started};
 use crate::trial_end_reason::{End, failed};
 

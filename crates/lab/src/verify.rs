@@ -16,6 +16,7 @@ mod http_checks;
 mod http_response_parser;
 mod pingpong_checks;
 mod server_under_test;
+mod unsuccessful_check_reason;
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -28,9 +29,10 @@ use study::verification::{CaseOutcome, CaseResult, Miss, Suite, Verification};
 use crate::lab_clocks;
 use crate::options_and_hooks::Options;
 use crate::process_start_and_stop::Supervisor;
-pub use check_definition::NotStarted;
-use check_definition::{Check, Trouble, code};
+use check_definition::{Check, code};
 use server_under_test::{Home, Server, quoted};
+pub use unsuccessful_check_reason::NotStarted;
+use unsuccessful_check_reason::Trouble;
 
 /// Cases to verify, and their parameters.
 #[derive(Clone, Debug)]
@@ -136,7 +138,7 @@ pub(crate) fn builds(
     interrupted: &dyn Fn() -> bool,
     begins: &mut dyn FnMut(usize),
 ) -> Vec<Build> {
-    let mut done = crate::build_servers::Builds::default();
+    let mut done = crate::builds_shared_by_points::Builds::default();
     for (index, point) in plan.points.iter().enumerate() {
         let Some(wanted) = &point.subject.verify else { continue };
         let is_failed = |build: &Build| build.points.contains(&index) && build.outcome != BuildOutcome::Ready;

@@ -12,5 +12,6 @@ mod sessions;
 mod tests;
 mod values_and_templates;
 
+pub(crate) use self::http2_calls::MESSAGE_BYTES_MAX;
 pub(crate) use self::known_servers::Servers;
-pub(crate) use self::sessions::{MESSAGE_BYTES_MAX, Plan, Sessions};
+pub(crate) use self::sessions::{Plan, Sessions};

@@ -6,11 +6,13 @@
 //! have their own engine ([`journey`]).
 
 mod arrivals;
+mod cache_outcome;
 mod censored_waits;
 mod check_spec;
 mod coordinator;
 mod coordinator_exchange;
 mod hit_ratio_steadiness;
+mod http2_response_overhead;
 mod journey;
 mod measurement;
 pub mod operation_stream;

@@ -21,12 +21,12 @@ use stats::Rng;
 use study::record::LoggedSession;
 
 pub(crate) use self::byte_difference::Difference;
-pub(crate) use self::cache::{Cache, CacheOutcome, Cause, Class, Codec};
+pub(crate) use self::cache::{Cache, Codec};
 pub(crate) use self::http::Http;
 pub(crate) use self::http_cache::HttpCache;
 use self::http_expectation::Expectation;
 pub(crate) use self::http2::Http2;
-pub(crate) use self::http2_connection::{Connection, Open, Progress, Replies, StreamFacts};
+pub(crate) use self::http2_connection::{Connection, Open, Progress, Replies};
 pub(crate) use self::memcached::Memcached;
 pub(crate) use self::miss_causes::Shared;
 pub(crate) use self::pingpong::Pingpong;
@@ -34,6 +34,8 @@ pub(crate) use self::redis::Redis;
 pub(crate) use self::request_mix::operations;
 use self::request_mix::{Mix, Sent};
 pub(crate) use self::varied_requests::Values;
+pub(crate) use crate::cache_outcome::{CacheOutcome, Cause, Class};
+pub(crate) use crate::http2_response_overhead::StreamFacts;
 use crate::recorder::{Completed, Fault};
 use crate::server_endpoint::Server;
 

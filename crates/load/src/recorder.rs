@@ -5,7 +5,8 @@ use stats::Histogram;
 use stats::random::mix;
 use study::record::{CacheCounts, LoggedRequest, SLOWEST_MAX, SlowResponse, keep_slowest};
 
-use crate::protocol::{CacheOutcome, Class, StreamFacts};
+use crate::cache_outcome::{CacheOutcome, Class};
+use crate::http2_response_overhead::StreamFacts;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {

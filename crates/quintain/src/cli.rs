@@ -12,6 +12,7 @@ use config::{Invalid, Kind};
 use report::exports::{EXPORTS, Export, LatencyFile};
 use servers::{CacheProtocol, Http2Fault, Kind as Misbehaviour};
 use study::Metric;
+use study::gate;
 use study::keys::{CLIENT_COUNT, LOAD, STUDY, allowed_words};
 use study::record::IdlePolicy;
 use study::spec::{Backend, Connection, Identities, Stage, ThinkTime};

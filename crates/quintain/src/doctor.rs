@@ -42,13 +42,6 @@ pub(crate) fn examine(host: &Host) -> Vec<Finding> {
     lab::doctor::examine(host, &lab::doctor::measure(host, Some(net::probe())))
 }
 
-/// Names of the checks that found a disturbance, in one line; `None` if none did.
-pub(crate) fn warnings(findings: &[Finding]) -> Option<String> {
-    let grave = |finding: &&Finding| matches!(finding.state, FindingState::Warning | FindingState::Bad);
-    let names = findings.iter().filter(grave).map(|finding| finding.check.as_str()).collect::<Vec<_>>();
-    (!names.is_empty()).then(|| names.join(", "))
-}
-
 fn text(host: &Host, findings: &[Finding]) -> String {
     format!("{}, {} CPUs, {}\n\n{}", host.cpu_model, host.cpus.len(), host.kernel, table(findings))
 }

@@ -99,7 +99,7 @@ pub(crate) fn carry_out(
     let resumable = |problem: Problem| problem.resumable(&resume);
     store.update_run(&run)?;
     // Disturbances are named before the run takes any time. The report has the details.
-    if let Some(names) = doctor::warnings(&run.doctor) {
+    if let Some(names) = start_cluster::doctor_warnings(&run.doctor) {
         output::message(&format!("doctor warnings: {names} (run `quintain doctor` for details)"));
     }
     let labs = other_labs();

@@ -5,13 +5,13 @@ use std::rc::Rc;
 
 use lab::cluster::file::{self, Hosts, Launcher};
 use lab::cluster::{Cluster, ClusterError, Generators, Reach};
-use study::record::Role;
+use study::record::{Finding, FindingState, Role};
 use study::spec::LoadSpec;
 
 use crate::cli::ClusterArgs;
 use crate::command_result::{Exit, Problem, Result, cannot, exe, machine, usage};
 use crate::study_file::mistaken;
-use crate::{built_in, doctor, output, signals};
+use crate::{built_in, output, signals};
 
 /// Starts a node on each machine that the flags name; `None` without such flags. Commands start in `directory`, or in
 /// the working directory if `None`.
@@ -81,6 +81,13 @@ fn hosts(args: &ClusterArgs, needed: &[Role]) -> Result<Option<Hosts>> {
 }
 
 /// Formats `cluster: subject s1 (32 CPUs); load l1 (8 CPUs), l2 (8 CPUs); started by ssh` and warnings about machines.
+/// Names of the checks that found a disturbance, in one line; `None` if none did.
+pub(crate) fn doctor_warnings(findings: &[Finding]) -> Option<String> {
+    let grave = |finding: &&Finding| matches!(finding.state, FindingState::Warning | FindingState::Bad);
+    let names = findings.iter().filter(grave).map(|finding| finding.check.as_str()).collect::<Vec<_>>();
+    (!names.is_empty()).then(|| names.join(", "))
+}
+
 fn words(cluster: &Cluster) -> String {
     let nodes = cluster.nodes();
     let of = |role: Role| {
@@ -91,7 +98,7 @@ fn words(cluster: &Cluster) -> String {
     let launcher = launcher_words(cluster.generators.launcher);
     let mut text = format!("cluster: {}; {}{launcher}", of(Role::Subject), of(Role::Load));
     for node in &nodes {
-        if let Some(names) = doctor::warnings(&node.doctor) {
+        if let Some(names) = doctor_warnings(&node.doctor) {
             text += &format!("\ndoctor warnings on {}: {names}", node.name);
         }
     }

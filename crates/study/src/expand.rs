@@ -20,8 +20,8 @@ use subject::Cpus;
 
 use crate::plan::{Design, LoadPlan, Plan, Point};
 use crate::section_at_design_point::{Section, Setting, Settings};
-use crate::{factor_placeholders, keys, set_overrides};
 use crate::study_and_profiles::{Profile, Study, in_profile};
+use crate::{factor_placeholders, keys, set_overrides};
 
 pub(crate) use subject::check_variants;
 pub use workload::parse as parse_workload;

@@ -6,7 +6,6 @@ use config::keys::word_of;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-
 /// How a server, a proxy or a companion is built, started and stopped.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProcessPlan {

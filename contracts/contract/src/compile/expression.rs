@@ -2,7 +2,7 @@
 
 use regex_lite::RegexBuilder;
 
-use crate::contract::{Code, Id, Op};
+use crate::clause::{Code, Id, Op};
 use crate::finding::{Findings, Span, suggestion};
 use crate::functions::{self, ArgKind, Function};
 use crate::syntax::{Binary, Expr, ExprKind, Name};

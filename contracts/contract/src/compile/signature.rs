@@ -8,7 +8,7 @@ use regex_lite::Regex;
 use super::ContractCompiler;
 use super::expression::RESERVED;
 use crate::check_value_types::{PromisedPart, Typed};
-use crate::contract::Clause;
+use crate::clause::Clause;
 use crate::finding::{Findings, suggestion};
 use crate::monitor::report::Kind;
 use crate::syntax::{ClauseKind, Name, Operation, TypeKind, TypeTree};

@@ -1,7 +1,7 @@
 //! Finds the values that made a clause fail.
 
 use super::{Env, Run, Scratch};
-use crate::contract::{Clause, Id, Op};
+use crate::clause::{Clause, Id, Op};
 use crate::message_values::Value;
 use crate::syntax::Quantifier;
 

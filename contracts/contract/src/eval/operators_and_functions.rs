@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use super::{BYTES_A_STEP, NESTING_MAX, NoValue, Outcome, Run, Why};
-use crate::contract::Id;
+use crate::clause::Id;
 use crate::functions::Function;
 use crate::message_values::{Node, Value};
 use crate::syntax::Binary;

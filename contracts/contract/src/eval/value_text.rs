@@ -3,7 +3,7 @@
 use std::fmt::{self, Write};
 
 use super::{NESTING_MAX, Outcome, Run, Why};
-use crate::contract::Id;
+use crate::clause::Id;
 use crate::message_values::{Node, Value};
 
 impl<'a> Run<'a> {

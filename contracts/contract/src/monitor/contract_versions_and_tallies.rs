@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::report::{Report, ReportVerdict};
-use crate::contract::{Clause, Contract, OperationId, ServiceId};
+use crate::clause::{Clause, ServiceId};
+use crate::contract::{Contract, OperationId};
 
 /// Number of evaluations of a clause, by verdict, in the order of [`VERDICTS`].
 pub type Tally = [u64; VERDICTS.len()];

@@ -3,7 +3,8 @@
 use super::entry_store::{Key, Store};
 use super::service_entry::{Entry, NameId, Origin, key_of};
 use super::{Call, EndpointState, Monitor, Promise, Step, StepOutput, Ticket};
-use crate::contract::{Contract, ServiceId};
+use crate::clause::ServiceId;
+use crate::contract::Contract;
 use crate::metadata::Identified;
 use crate::syntax::Direction;
 

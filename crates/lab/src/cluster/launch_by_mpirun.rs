@@ -11,7 +11,6 @@ use tempfile::TempDir;
 use crate::cluster::Reach;
 use crate::cluster::file::{HostPlan, Hosts};
 use crate::cluster::join::{Event, Listener, Pipes};
-use crate::cluster::launch_nodes::node;
 use crate::process_start_and_stop::{Child, Exit, Launch, Supervisor, TICKET, capture};
 
 /// Major version of Open MPI with which this code is tested. Version 5 has different names for the settings.
@@ -67,6 +66,7 @@ fn version(said: &str) -> Option<&str> {
 pub(super) fn start(
     hosts: &Hosts,
     machines: &[(&HostPlan, IpAddr)],
+    programs: &[Vec<String>],
     deadline: Instant,
     reach: &Reach<'_>,
     supervisor: &Supervisor,
@@ -77,7 +77,7 @@ pub(super) fn start(
         Listener::bind(SocketAddr::new(address, 0)).map_err(|why| format!("cannot listen on {address}: {why}"))?;
     let mut environment = BTreeMap::from([(TICKET.to_owned(), listener.ticket.clone())]);
     let join = ["--join", &listener.address.to_string(), "--lab", &listener.fingerprint].map(str::to_owned);
-    let nodes = machines.iter().map(|(host, _)| [&node(hosts, host, reach)[..], &join].concat()).collect::<Vec<_>>();
+    let nodes = programs.iter().map(|program| [&program[..], &join].concat()).collect::<Vec<_>>();
     let command = match &hosts.start {
         Some(template) if hosts.deploy => {
             let from_home = ["sh".to_owned(), "-c".to_owned(), format!("cd && exec {}", shell_words::join(&nodes[0]))];

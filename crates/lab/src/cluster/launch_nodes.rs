@@ -39,9 +39,10 @@ pub(super) fn all(hosts: &Hosts, reach: &Reach<'_>, supervisor: &Supervisor) -> 
         return Err(ClusterError::Machines(wrong));
     }
     let machines = mine.iter().filter_map(|(host, address)| Some((*host, *address.as_ref().ok()?))).collect::<Vec<_>>();
+    let programs = machines.iter().map(|(host, _)| node(hosts, host, reach)).collect::<Vec<_>>();
     let (gang, joined) = match machines[..] {
         [] => (None, Vec::new()),
-        _ => match launch_by_mpirun::start(hosts, &machines, deadline, reach, supervisor) {
+        _ => match launch_by_mpirun::start(hosts, &machines, &programs, deadline, reach, supervisor) {
             Ok((gang, joined)) => (Some(gang), joined),
             Err(_) if (reach.interrupted)() => return Err(ClusterError::Interrupted),
             Err(text) => return Err(ClusterError::Machines(vec![text])),
@@ -179,7 +180,7 @@ fn address(text: &str) -> Result<IpAddr, String> {
     first.copied().ok_or_else(|| format!("`{text}` has no address"))
 }
 
-pub(super) fn node(hosts: &Hosts, host: &HostPlan, reach: &Reach<'_>) -> Vec<String> {
+fn node(hosts: &Hosts, host: &HostPlan, reach: &Reach<'_>) -> Vec<String> {
     let directory = host.directory.clone().unwrap_or_else(|| reach.directory.display().to_string());
     let deployed = format!("{DEPLOYED}/{}", reach.build);
     let is_deployed = hosts.deploy && launcher(hosts, host) != Launcher::Local;

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::check_definition::{Check, Trouble, code};
+use super::check_definition::{Check, code};
 use super::client::{Client, reason};
 use super::server_under_test::Server;
+use super::unsuccessful_check_reason::Trouble;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Speech {

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use study::verification::Miss;
 
-use super::check_definition::excerpt;
 use super::expected_page::Page;
 use super::http2_session::Session;
+use super::unsuccessful_check_reason::excerpt;
 
 /// Time limit of every connect, read and write of a client.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);

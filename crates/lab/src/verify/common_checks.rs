@@ -7,9 +7,10 @@ use std::time::Duration;
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 use study::verification::Suite;
 
-use super::check_definition::{Check, NotStarted, Trouble, code};
+use super::check_definition::{Check, code};
 use super::client::PATIENCE;
 use super::server_under_test::Server;
+use super::unsuccessful_check_reason::{NotStarted, Trouble};
 use super::{cache_checks, http_checks, http2_checks, pingpong_checks};
 use crate::lab_clocks;
 

@@ -7,11 +7,11 @@ use study::cases::{
 };
 use study::verification::Miss;
 
-use super::check_definition::{Trouble, excerpt};
 use super::client::{Client, Noise};
 use super::expected_page::{differ, miss};
 use super::http_response_parser::Response;
 use super::server_under_test::Server;
+use super::unsuccessful_check_reason::{Trouble, excerpt};
 
 /// Silence required between the pieces of a request. After the last response, the first connection of a case requires
 /// [`BEHIND`], and later ones require [`BEHIND_LATER`].

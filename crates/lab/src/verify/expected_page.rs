@@ -2,8 +2,8 @@
 
 use study::verification::Miss;
 
-use super::check_definition::excerpt;
 use super::http_response_parser::Response;
+use super::unsuccessful_check_reason::excerpt;
 
 pub(super) struct Page {
     pub(super) path: String,

@@ -6,10 +6,11 @@ use wire::http1::RequestMethod;
 use wire::http2::hpack::{self, Indexing};
 use wire::http2::{ErrorCode, FrameKind, PREFACE, Settings, WINDOW_MAX, flags, push_go_away, push_headers, push_reset};
 
-use super::check_definition::{Check, Trouble, code, excerpt};
+use super::check_definition::{Check, code};
 use super::expected_page::miss;
 use super::http2_session::{Frame, GENEROUS, block, field, frame};
 use super::server_under_test::Server;
+use super::unsuccessful_check_reason::{Trouble, excerpt};
 
 const MISSING: &str = "/there/is/no-such-thing";
 const LARGE: &str = "/bytes/100000";

@@ -6,9 +6,10 @@ use wire::http1::RequestMethod;
 use wire::http2::hpack::{self, Indexing};
 use wire::http2::{ErrorCode, FrameKind, Settings, WINDOW_MAX, flags};
 
-use super::check_definition::{Check, Trouble, code};
+use super::check_definition::{Check, code};
 use super::http2_session::{Frame, GENEROUS, block, field, frame};
 use super::server_under_test::Server;
+use super::unsuccessful_check_reason::Trouble;
 
 /// Whether an error must end the connection, or at least the stream.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use super::check_definition::{Check, Trouble, code};
+use super::check_definition::{Check, code};
 use super::server_under_test::Server;
+use super::unsuccessful_check_reason::Trouble;
 
 pub(super) fn checks() -> Vec<Check> {
     vec![

@@ -1,6 +1,6 @@
 //! Parses HTTP/1.1 as strictly as RFC 9112 allows. Shares no code with quintain's servers, which it also verifies.
 
-use super::check_definition::excerpt;
+use super::unsuccessful_check_reason::excerpt;
 
 pub(super) const HEAD_MAX: usize = 64 * 1024;
 pub(super) const BODY_MAX: usize = 16 << 20;

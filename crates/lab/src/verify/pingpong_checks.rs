@@ -1,8 +1,9 @@
 //! Cases for ping-pong servers that one client's conversation cannot express (subjects/REQUIREMENTS.md, "Ping-pong").
 
-use super::check_definition::{Check, END, Trouble, code};
+use super::check_definition::{Check, code};
 use super::client::expect_words;
 use super::server_under_test::Server;
+use super::unsuccessful_check_reason::{END, Trouble};
 
 pub(super) fn checks() -> Vec<Check> {
     vec![

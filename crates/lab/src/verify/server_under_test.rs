@@ -16,10 +16,10 @@ use study::verification::Suite;
 use wire::http2::Settings;
 
 use super::Target;
-use super::check_definition::{END, NotStarted, Trouble};
 use super::client::{CASE, Client, PATIENCE, Speech, late, reason};
 use super::expected_page::{Page, get};
 use super::http2_session::{Frame, GENEROUS};
+use super::unsuccessful_check_reason::{END, NotStarted, Trouble};
 use crate::process_start_and_stop::{Child, Supervisor, pid_of};
 use crate::start_server::{Ground, Kept, Started};
 use crate::trial_end_reason::End;

@@ -4,8 +4,10 @@ use net::Nanos;
 use wire::http1::RequestMethod;
 use wire::http2::hpack::{self, Indexing};
 
-use super::sessions::MESSAGE_BYTES_MAX;
 use crate::protocol::{Open, Replies};
+
+/// Maximum length of a request and of the body of a response, in bytes.
+pub(crate) const MESSAGE_BYTES_MAX: usize = study::load_limits_and_defaults::BODY_MAX_BYTES as usize;
 
 /// The parts of a response that a journey keeps.
 #[derive(Debug)]

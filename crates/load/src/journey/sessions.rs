@@ -19,7 +19,7 @@ use wire::http1::{Limits, Memo, RequestMethod, Response, ResponseReader};
 use wire::http2::hpack;
 
 use super::cookies::Jar;
-use super::http2_calls::{self, Reply};
+use super::http2_calls::{self, MESSAGE_BYTES_MAX, Reply};
 use super::known_servers::{self, Servers};
 use super::program::{self, Answer, Program, Step};
 use super::values_and_templates::Values;
@@ -31,8 +31,6 @@ use crate::tls::Alpn;
 use crate::worker::Done;
 use crate::worker_threads::LoadError;
 
-/// Maximum length of a request and of the body of a response, in bytes.
-pub(crate) const MESSAGE_BYTES_MAX: usize = study::load_limits_and_defaults::BODY_MAX_BYTES as usize;
 /// Maximum total length of the interim and final heads of a response, bytes.
 const HEADS_BYTES_MAX: usize = 64 * 1024;
 /// Maximum length of a head or body that a transcript shows in full, bytes.

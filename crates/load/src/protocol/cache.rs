@@ -10,61 +10,13 @@ use stats::Rng;
 use study::Workload;
 
 use super::miss_causes::{Keys, Shared};
-use super::{Difference, Parsed, Protocol};
+use super::{CacheOutcome, Class, Difference, Parsed, Protocol};
 use crate::operation_stream::{Expectation, KEY_MAX_BYTES, Kind, Operation, Stream as Operations, WorkloadError};
 use crate::recorder::{Fault, OrFault};
 use crate::trace_distributor::Tape;
 
 const SUSPECTS: &str = "was the cache empty, or filled by another seed or workload?";
 const ERROR_BYTES: usize = 120;
-
-/// Outcome of a cache request, for the record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct CacheOutcome {
-    pub(crate) class: Class,
-    /// Length of the value in bytes; after a miss, the length that a SET would store.
-    pub(crate) bytes: u32,
-    pub(crate) cause: Cause,
-    pub(crate) refused: bool,
-}
-
-impl CacheOutcome {
-    pub(crate) const NOTHING: CacheOutcome =
-        CacheOutcome { class: Class::Plain, bytes: 0, cause: Cause::Capacity, refused: false };
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Class {
-    GetHit,
-    GetMiss,
-    Set,
-    Delete,
-    Fill,
-    Rewrite,
-    Plain,
-}
-
-/// Why a GET missed; see [`study::record::MissCauses`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cause {
-    Compulsory,
-    Invalidation,
-    Expiry,
-    Refused,
-    Capacity,
-}
-
-impl Cause {
-    pub(crate) fn count_in(self, causes: &mut study::record::MissCauses) -> &mut u64 {
-        match self {
-            Cause::Compulsory => &mut causes.compulsory,
-            Cause::Invalidation => &mut causes.invalidation,
-            Cause::Expiry => &mut causes.expiry,
-            Cause::Refused => &mut causes.refused,
-            Cause::Capacity => &mut causes.capacity,
-        }
-    }
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verb {

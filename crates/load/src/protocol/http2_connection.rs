@@ -9,24 +9,11 @@ use wire::http2::{
     ResponseHead, Role, STREAM_MAX, SendWindow, Settings, TableUse, read_trailers,
 };
 
-use super::Parsed;
+use super::{Parsed, StreamFacts};
 use crate::recorder::Fault;
 
 /// Maximum number of bytes of the server's debug data that a message shows.
 const DEBUG_MAX_BYTES: usize = 200;
-
-/// The overhead of one response; ordered protocols have none.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct StreamFacts {
-    /// Size of the response's encoded heads and trailers, bytes.
-    pub(crate) header_bytes: u64,
-    /// Number of bytes of other responses that arrived between the request and the first byte of this response.
-    pub(crate) bytes_ahead: u64,
-    /// Number of gRPC messages in the response.
-    pub(crate) messages: u64,
-    /// Whether the body of the request waited for flow-control credit.
-    pub(crate) has_stalled: bool,
-}
 
 /// Receives the parts of responses for a load.
 pub(crate) trait Replies {

@@ -6,8 +6,9 @@ use stats::Distribution;
 use crate::keys::allowed_words::{GAPS, LAWS, LENGTHS, NEW_KEYS};
 use crate::keys::{STUDY, WORKLOAD};
 use crate::section_at_design_point::{Section, Setting, Settings};
-use crate::workload::{
 use crate::study_and_profiles::TEXT_MAX_BYTES;
+use crate::workload::trace::FORMATS;
+use crate::workload::{
     Keys, Operations, PRESETS, Popularity, SizeLaw, Tail, Trace, Ttl, Values, Workload, plain, preset,
 };
 

@@ -9,12 +9,12 @@ use super::Kind::{
 };
 use super::Missing::{Is, Means, Mistake};
 use super::allowed_words::{
-    ARRIVALS, BACKENDS, CONNECTIONS, DESIGNS, FIGURES, GAPS, GRPC_MESSAGES, HTTP_VERSIONS,
-    IDENTITIES, LAWS, LENGTHS, LOOPS, NEW_KEYS, QUESTIONS,
+    ARRIVALS, BACKENDS, CONNECTIONS, DESIGNS, FIGURES, GAPS, GRPC_MESSAGES, HTTP_VERSIONS, IDENTITIES, LAWS, LENGTHS,
+    LOOPS, NEW_KEYS, QUESTIONS,
 };
 use super::{Keys, Kind, Missing};
-use crate::load_limits_and_defaults::{CLIENTS_MAX, CPUS_MAX, PIPELINE_MAX, STREAMS_MAX, THREADS_MAX, TIMEOUT_MIN_NS};
 use crate::gate::UNDECIDED;
+use crate::load_limits_and_defaults::{CLIENTS_MAX, CPUS_MAX, PIPELINE_MAX, STREAMS_MAX, THREADS_MAX, TIMEOUT_MIN_NS};
 use crate::metric::{METRICS, OVER_REQUESTS};
 use crate::plan::POLICIES;
 use crate::process_plan::ENGINES;

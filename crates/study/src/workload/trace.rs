@@ -7,7 +7,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-
 /// Maximum length of a line in a trace, bytes.
 pub const LINE_MAX_BYTES: usize = 64 * 1024;
 /// Maximum time to live that memcached reads as a duration, seconds: 30 days.
