@@ -1,12 +1,10 @@
-//! A compiled clause of a contract with its code, and how an operation identifies services.
+//! A compiled clause of a contract, and how an operation identifies services.
 
 use config::place::Lines;
-use regex_lite::Regex;
 
 use crate::finding::Span;
-use crate::functions::Function;
 use crate::monitor::report::Kind;
-use crate::syntax::{Binary, Direction, Quantifier};
+use crate::syntax::{Expr, Identifies};
 
 /// The number of a service. Successive contracts of a monitor use different numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -26,15 +24,17 @@ pub struct Clause {
     pub(crate) column: u32,
     /// Byte offset of `text` in the contract.
     pub(crate) start: u32,
-    pub(crate) code: Code,
-    pub(crate) root: Id,
+    /// The expression, with its names resolved. Not used in checks of types and `identifies` clauses.
+    pub(crate) expr: Expr,
+    /// Number of local variables.
+    pub(crate) locals: u16,
     pub(crate) number: u32,
     /// Whether the clause reads values with secret-sounding names.
     pub(crate) secret: bool,
 }
 
 impl Clause {
-    /// Creates a clause that starts at byte `start` of the contract and has no code yet.
+    /// Creates a clause that starts at byte `start` of the contract and has no expression yet.
     pub(crate) fn new(kind: Kind, id: String, text: &str, start: u32, lines: &Lines<'_>) -> Self {
         let (line, column) = lines.place_of(start as usize);
         let (text, line, column) = (text.to_owned(), line as u32, column as u32);
@@ -51,56 +51,6 @@ impl Clause {
 #[derive(Clone, Debug)]
 pub(crate) struct Identify {
     pub(crate) clause: Clause,
-    pub(crate) direction: Direction,
     pub(crate) service: u16,
-    pub(crate) steps: Vec<IdentifyStep>,
-    pub(crate) at: Id,
-    pub(crate) index: Option<Id>,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum IdentifyStep {
-    For { local: u16, within: Id },
-    When(Id),
-    Let { local: u16, value: Id },
-}
-
-pub(crate) type Id = u32;
-
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Op {
-    Bool(bool),
-    Int(i64),
-    Float(f64),
-    Text(u32),
-    Param(u16),
-    Outcome, // the result, or the exception or fault
-    Receiver,
-    Local(u16),
-    Field { of: Id, name: u32 },
-    At { of: Id, at: Id },
-    Compare { how: Binary, a: Id, b: Id },
-    Arithmetic { how: Binary, a: Id, b: Id }, // `+` also joins strings and lists
-    And { a: Id, b: Id },
-    Or { a: Id, b: Id },
-    In { item: Id, within: Id },
-    Not(Id),
-    Minus(Id),
-    If { condition: Id, yes: Id, no: Id },
-    Quantifier { each: Quantifier, local: u16, within: Id, body: Id },
-    Let { local: u16, value: Id, body: Id },
-    List { first: u32, count: u32 },
-    Tuple { first: u32, count: u32 },
-    Call { function: Function, first: u32, count: u32 },
-    Pattern { splits: bool, of: Id, pattern: u32 }, // for `matches` and `split`, compiled with the contract
-}
-
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Code {
-    pub(crate) ops: Vec<Op>,
-    pub(crate) spans: Vec<Span>,
-    pub(crate) operands: Vec<Id>,
-    pub(crate) texts: Vec<Box<str>>,
-    pub(crate) patterns: Vec<Regex>,
-    pub(crate) locals: u16,
+    pub(crate) content: Identifies,
 }

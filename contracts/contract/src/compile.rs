@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use config::place::Lines;
 
 use self::expression::Compiler;
-use crate::clause::{Clause, Identify, IdentifyStep, Op};
+use crate::clause::{Clause, Identify};
 use crate::contract::{Contract, Operation, Service};
 use crate::finding::{Findings, Span, suggestion};
 use crate::monitor::report::Kind;
@@ -113,11 +113,14 @@ impl ContractCompiler<'_> {
                 ClauseKind::Untyped => {}
                 ClauseKind::Expression(kind, expr) => {
                     let (kind, number) = (*kind, clauses.iter().filter(|clause| clause.kind == *kind).count());
+                    let (mut expr, secret) = (expr.clone(), is_secret(expr));
                     let mut compiler = self.compiler(kind, &params, &result, found);
-                    let root =
-                        if kind == Kind::Index { compiler.index_text(expr) } else { compiler.truth(expr, "a clause") };
-                    let (code, secret) = (compiler.code, is_secret(expr));
-                    clauses.push(Clause { code, root, secret, ..blank(kind, expr.span, number) });
+                    match kind {
+                        Kind::Index => compiler.index_text(&mut expr),
+                        _ => compiler.truth(&mut expr, "a clause"),
+                    }
+                    let (locals, span) = (compiler.locals_max, expr.span);
+                    clauses.push(Clause { expr, locals, secret, ..blank(kind, span, number) });
                     if kind == Kind::Index && number > 0 {
                         let hint = "a call uses one member of a service";
                         found.mistake_hint("twice", clause.span, "duplicate `index`", hint);
@@ -138,9 +141,9 @@ impl ContractCompiler<'_> {
 
     /// Creates a compiler for expressions of a clause of this kind, with the names that the clause can use.
     fn compiler<'c>(&'c self, kind: Kind, params: &[Field], result: &Type, found: &'c mut Findings) -> Compiler<'c> {
-        let param = |(at, param): (usize, &Field)| (param.name.clone(), Op::Param(at as u16), param.of.clone());
+        let param = |(at, param): (usize, &Field)| (param.name.clone(), ExprKind::Param(at as u16), param.of.clone());
         let mut scope = params.iter().enumerate().map(param).collect::<Vec<_>>();
-        scope.push(("receiver".to_owned(), Op::Receiver, Type::Text));
+        scope.push(("receiver".to_owned(), ExprKind::Receiver, Type::Text));
         let (reply, error) = (kind == Kind::Postcondition, kind == Kind::Exception);
         let mut absent = Vec::new();
         for (name, is_here, of, why) in [
@@ -149,7 +152,7 @@ impl ContractCompiler<'_> {
             ("error", error, &Type::Any, "only `on_error` has the exception or fault"),
         ] {
             if is_here {
-                scope.push((name.to_owned(), Op::Outcome, of.clone()));
+                scope.push((name.to_owned(), ExprKind::Outcome, of.clone()));
             } else {
                 absent.push((name, why));
             }
@@ -170,35 +173,32 @@ impl ContractCompiler<'_> {
             compiler.found.mistake("depth", identifies.service.span, message);
             return None;
         }
-        let mut steps = Vec::new();
-        for step in &identifies.steps {
-            steps.push(match step {
-                Step::For(name, within) => {
-                    let (id, of) = compiler.expression(within);
+        let mut content = identifies.clone();
+        for step in &mut content.steps {
+            match step {
+                Step::For(local, within) => {
+                    let of = compiler.expression(within);
                     let item = compiler.items_of(&of, within.span);
-                    IdentifyStep::For { local: compiler.bind(name, item), within: id }
+                    compiler.bind(local, item);
                 }
-                Step::When(condition) => IdentifyStep::When(compiler.truth(condition, "the condition after `when`")),
-                Step::Let(name, value) => {
-                    let (value, of) = compiler.expression(value);
-                    IdentifyStep::Let { local: compiler.bind(name, of), value }
+                Step::When(condition) => compiler.truth(condition, "the condition after `when`"),
+                Step::Let(local, value) => {
+                    let of = compiler.expression(value);
+                    compiler.bind(local, of);
                 }
-            });
+            }
         }
-        let (at, of) = compiler.expression(&identifies.at);
+        let of = compiler.expression(&mut content.at);
         if !matches!(of, Type::Text | Type::Choice(_) | Type::Any) {
             let message = format!("expected text for an endpoint, found {}", of.described());
             compiler.found.mistake("type", identifies.at.span, message);
         }
-        let mut secret = false;
-        let index = identifies.index.as_ref().map(|index| {
-            // The index may use a name that a `let` step bound to a secret value.
-            let is_made = |step: &Step| matches!(step, Step::Let(_, value) if is_secret(value));
-            secret = is_secret(index) || identifies.steps.iter().any(is_made);
-            compiler.index_text(index)
-        });
-        let clause = Clause { code: compiler.code, secret, ..blank };
-        Some(Identify { clause, direction: identifies.direction, service: service? as u16, steps, at, index })
+        content.index.iter_mut().for_each(|index| compiler.index_text(index));
+        // The index may use a name that a `let` step bound to a secret value.
+        let is_made = |step: &Step| matches!(step, Step::Let(_, value) if is_secret(value));
+        let is_secret = |index: &Expr| is_secret(index) || identifies.steps.iter().any(is_made);
+        let (locals, secret) = (compiler.locals_max, identifies.index.as_ref().is_some_and(is_secret));
+        Some(Identify { clause: Clause { locals, secret, ..blank }, service: service? as u16, content })
     }
 }
 

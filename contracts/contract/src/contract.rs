@@ -46,7 +46,7 @@ impl Operation {
     }
 
     pub(crate) fn identifies(&self, direction: Direction) -> impl Iterator<Item = &Identify> {
-        self.identifies.iter().filter(move |identify| identify.direction == direction)
+        self.identifies.iter().filter(move |identify| identify.content.direction == direction)
     }
 
     pub(crate) fn all_clauses_mut(&mut self) -> impl Iterator<Item = &mut Clause> {

@@ -8,10 +8,10 @@ pub(crate) use self::failing_values::guilty;
 
 use bumpalo::Bump;
 
-use crate::clause::{Clause, Code, Id, Identify, IdentifyStep, Op};
+use crate::clause::{Clause, Identify};
 use crate::finding::Span;
 use crate::message_values::Value;
-use crate::syntax::Quantifier;
+use crate::syntax::{Binary, Expr, ExprKind, Identifies, Local, Quantifier, Step};
 
 /// Default maximum number of steps per clause.
 pub const STEPS_MAX: u64 = 100_000;
@@ -82,22 +82,29 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    fn run<T>(&mut self, code: &Code, env: Env<'_>, evaluate: impl FnOnce(Run<'_>) -> T) -> T {
-        let result = evaluate(Run::new(code, env, &self.bump));
+    /// Evaluates `code`, a clause or `identifies` clause with this number of local variables.
+    fn run<C, T>(
+        &mut self,
+        code: &C,
+        locals: u16,
+        env: Env<'_>,
+        evaluate: impl for<'r> FnOnce(Run<'r>, &'r C) -> T,
+    ) -> T {
+        let result = evaluate(Run::new(locals, env, &self.bump), code);
         self.bump.reset();
         result
     }
 
     pub(crate) fn index(&mut self, clause: &Clause, env: Env<'_>) -> Result<String, Stop> {
-        self.run(&clause.code, env, |mut run| {
-            run.index_text(clause.root).map(str::to_owned).map_err(|NoValue| run.reason())
+        self.run(clause, clause.locals, env, |mut run, clause| {
+            run.index_text(&clause.expr).map(str::to_owned).map_err(|NoValue| run.reason())
         })
     }
 
     /// Passes each introduced endpoint and its index to `take`. Continues after a failure and returns the first one.
     pub(crate) fn identify(&mut self, identify: &Identify, env: Env<'_>, take: TakeEndpoint<'_>) -> Result<(), Stop> {
-        self.run(&identify.clause.code, env, |mut run| {
-            run.walk(identify, 0, take);
+        self.run(&identify.content, identify.clause.locals, env, |mut run, content| {
+            run.walk(content, 0, take);
             run.first_stop.map_or(Ok(()), Err)
         })
     }
@@ -106,20 +113,20 @@ impl Scratch {
 impl Clause {
     /// Returns whether the clause holds for a call. Fails if that cannot be decided. Needs no monitor.
     pub fn judge(&self, env: Env<'_>, scratch: &mut Scratch) -> Result<bool, Stop> {
-        if let Some(holds) = plain(&self.code, self.root, &env).filter(|_| env.steps_max >= PLAIN_STEPS) {
+        if let Some(holds) = plain(&self.expr, &env).filter(|_| env.steps_max >= PLAIN_STEPS) {
             return Ok(holds);
         }
-        scratch.run(&self.code, env, |mut run| run.truth(self.root).map_err(|NoValue| run.reason()))
+        scratch.run(self, self.locals, env, |mut run, clause| run.truth(&clause.expr).map_err(|NoValue| run.reason()))
     }
 }
 
 const PLAIN_STEPS: u64 = 8;
 
 /// Fast path for comparisons of integer arguments and constants, as in most preconditions. `None` for anything else.
-fn plain(code: &Code, root: Id, env: &Env<'_>) -> Option<bool> {
-    let number = |id: Id| match code.ops[id as usize] {
-        Op::Int(value) => Some(value),
-        Op::Param(at) => {
+fn plain(expr: &Expr, env: &Env<'_>) -> Option<bool> {
+    let number = |expr: &Expr| match expr.kind {
+        ExprKind::Int(value) => Some(value),
+        ExprKind::Param(at) => {
             if let Some(&Value::Int(value)) = env.args.get(usize::from(at)) {
                 Some(value)
             } else {
@@ -128,11 +135,13 @@ fn plain(code: &Code, root: Id, env: &Env<'_>) -> Option<bool> {
         }
         _ => None,
     };
-    let is_comparison = |id: Id| matches!(code.ops[id as usize], Op::Compare { .. });
-    match code.ops[root as usize] {
-        Op::Compare { how, a, b } => Some(how.holds(number(a)?.cmp(&number(b)?))),
+    let is_comparison = |expr: &Expr| matches!(expr.kind, ExprKind::Binary(how, ..) if how.is_comparison());
+    match &expr.kind {
+        ExprKind::Binary(how, a, b) if how.is_comparison() => Some(how.holds(number(a)?.cmp(&number(b)?))),
         // Each side must be a single comparison, which bounds the recursion.
-        Op::And { a, b } if is_comparison(a) && is_comparison(b) => Some(plain(code, a, env)? && plain(code, b, env)?),
+        ExprKind::Binary(Binary::And, a, b) if is_comparison(a) && is_comparison(b) => {
+            Some(plain(a, env)? && plain(b, env)?)
+        }
         _ => None,
     }
 }
@@ -147,7 +156,6 @@ pub(crate) struct NoValue;
 type Outcome<T> = Result<T, NoValue>;
 
 pub(crate) struct Run<'a> {
-    code: &'a Code,
     env: Env<'a>,
     locals: &'a mut [Value<'a>],
     left: u64,
@@ -159,12 +167,12 @@ pub(crate) struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn new(code: &'a Code, env: Env<'a>, bump: &'a Bump) -> Self {
-        let locals = match code.locals {
+    fn new(locals: u16, env: Env<'a>, bump: &'a Bump) -> Self {
+        let locals = match locals {
             0 => &mut [],
             count => bump.alloc_slice_fill_copy(usize::from(count), Value::Missing),
         };
-        Self { code, env, locals, left: env.steps_max, bump, stopped: None, first_stop: None }
+        Self { env, locals, left: env.steps_max, bump, stopped: None, first_stop: None }
     }
 
     fn reason(&self) -> Stop {
@@ -172,8 +180,8 @@ impl<'a> Run<'a> {
     }
 
     #[cold]
-    fn stop<T>(&mut self, at: Id, why: Why) -> Outcome<T> {
-        self.halt(Stop { why, span: self.code.spans[at as usize] })
+    fn stop<T>(&mut self, at: &Expr, why: Why) -> Outcome<T> {
+        self.halt(Stop { why, span: at.span })
     }
 
     #[cold]
@@ -183,7 +191,7 @@ impl<'a> Run<'a> {
     }
 
     #[cold]
-    fn kind<T>(&mut self, at: Id, wanted: &'static str, found: Value<'_>) -> Outcome<T> {
+    fn kind<T>(&mut self, at: &Expr, wanted: &'static str, found: Value<'_>) -> Outcome<T> {
         match found {
             Value::Missing => self.stop(at, Why::Missing),
             Value::Opaque | Value::Malformed(_) => self.stop(at, Why::Opaque),
@@ -192,113 +200,114 @@ impl<'a> Run<'a> {
     }
 
     #[inline]
-    fn charge(&mut self, at: Id, steps: u64) -> Outcome<()> {
+    fn charge(&mut self, at: &Expr, steps: u64) -> Outcome<()> {
         let is_enough = steps <= self.left;
         self.left = self.left.saturating_sub(steps);
         if is_enough { Ok(()) } else { self.stop(at, Why::Budget) }
     }
 
-    fn charge_bytes(&mut self, at: Id, bytes: usize) -> Outcome<()> {
+    fn charge_bytes(&mut self, at: &Expr, bytes: usize) -> Outcome<()> {
         self.charge(at, (bytes / BYTES_A_STEP) as u64)
     }
 
-    /// The value of an operation, or [`Value::Missing`] if the message lacks it.
-    pub(super) fn value(&mut self, id: Id) -> Outcome<Value<'a>> {
-        self.charge(id, 1)?;
-        match self.code.ops[id as usize] {
-            Op::Bool(value) => Ok(Value::Bool(value)),
-            Op::Int(value) => Ok(Value::Int(value)),
-            Op::Float(value) => Ok(Value::Float(value)),
-            Op::Text(text) => Ok(Value::Text(&self.code.texts[text as usize])),
-            Op::Param(at) => Ok(self.env.args.get(usize::from(at)).copied().unwrap_or(Value::Missing)),
-            Op::Outcome => Ok(self.env.outcome),
-            Op::Receiver => Ok(Value::Text(self.env.receiver)),
-            Op::Local(local) => Ok(self.locals[usize::from(local)]),
-            Op::Field { of, name } => self.field(of, name),
-            Op::At { of, at } => self.at(id, of, at),
-            Op::Compare { how, a, b } => self.compare(id, how, a, b).map(Value::Bool),
-            Op::Arithmetic { how, a, b } => self.arithmetic(id, how, a, b),
-            Op::And { a, b } => self.both(a, b, false).map(Value::Bool),
-            Op::Or { a, b } => self.both(a, b, true).map(Value::Bool),
-            Op::In { item, within } => self.within(id, item, within).map(Value::Bool),
-            Op::Not(of) => self.truth(of).map(|value| Value::Bool(!value)),
-            Op::Minus(of) => match self.value(of)? {
+    /// The value of an expression, or [`Value::Missing`] if the message lacks it.
+    pub(super) fn value(&mut self, expr: &'a Expr) -> Outcome<Value<'a>> {
+        self.charge(expr, 1)?;
+        match &expr.kind {
+            ExprKind::Bool(value) => Ok(Value::Bool(*value)),
+            ExprKind::Int(value) => Ok(Value::Int(*value)),
+            ExprKind::Float(value) => Ok(Value::Float(*value)),
+            ExprKind::Text(text) => Ok(Value::Text(text)),
+            ExprKind::Param(at) => Ok(self.env.args.get(usize::from(*at)).copied().unwrap_or(Value::Missing)),
+            ExprKind::Outcome => Ok(self.env.outcome),
+            ExprKind::Receiver => Ok(Value::Text(self.env.receiver)),
+            ExprKind::Local(at) => Ok(self.locals[usize::from(*at)]),
+            ExprKind::Field(of, name) => self.field(of, &name.text),
+            ExprKind::Index(of, at) => self.at(expr, of, at),
+            ExprKind::Binary(how, a, b) => match how {
+                Binary::And | Binary::Or => self.both(a, b, *how == Binary::Or).map(Value::Bool),
+                Binary::In => self.within(expr, a, b).map(Value::Bool),
+                how if how.is_comparison() => self.compare(expr, *how, a, b).map(Value::Bool),
+                how => self.arithmetic(expr, *how, a, b),
+            },
+            ExprKind::Not(of) => self.truth(of).map(|value| Value::Bool(!value)),
+            ExprKind::Minus(of) => match self.value(of)? {
                 Value::Int(number) => match number.checked_neg() {
                     Some(number) => Ok(Value::Int(number)),
-                    None => self.stop(id, Why::OVERFLOW),
+                    None => self.stop(expr, Why::OVERFLOW),
                 },
                 Value::Float(number) => Ok(Value::Float(-number)),
                 other => self.kind(of, "a number", other),
             },
-            Op::If { condition, yes, no } => {
+            ExprKind::If(condition, yes, no) => {
                 let taken = if self.truth(condition)? { yes } else { no };
                 self.value(taken)
             }
-            Op::Quantifier { each, local, within, body } => self.each(each, local, within, body),
-            Op::Let { local, value, body } => {
-                let value = self.value(value)?;
-                self.locals[usize::from(local)] = value;
+            ExprKind::Quantifier(each, local, within, body) => self.each(*each, local, within, body),
+            ExprKind::Let(local, value, body) => {
+                self.locals[usize::from(local.at)] = self.value(value)?;
                 self.value(body)
             }
-            Op::List { first, count } => self.operands(id, first, count).map(Value::List),
-            Op::Tuple { first, count } => self.operands(id, first, count).map(Value::Tuple),
-            Op::Call { function, first, count } => self.call(id, function, first, count),
-            Op::Pattern { splits, of, pattern } => self.pattern(id, splits, of, pattern),
+            ExprKind::List(items) => self.operands(expr, items).map(Value::List),
+            ExprKind::Tuple(items) => self.operands(expr, items).map(Value::Tuple),
+            ExprKind::Apply(function, arguments) => self.call(expr, *function, arguments),
+            ExprKind::Pattern(splits, of, pattern) => self.pattern(expr, *splits, of, pattern),
+            ExprKind::Name(_) | ExprKind::Call(..) => unreachable!("names and calls are resolved"),
         }
     }
 
-    /// Fast path of `value` for operations without operands. `None` for other operations, or if no step is left.
+    /// Fast path of `value` for expressions without operands. `None` for others, or if no step is left.
     #[inline]
-    fn leaf(&mut self, id: Id) -> Option<Value<'a>> {
+    fn leaf(&mut self, expr: &'a Expr) -> Option<Value<'a>> {
         let left = self.left.checked_sub(1)?;
-        let value = match self.code.ops[id as usize] {
-            Op::Int(value) => Value::Int(value),
-            Op::Text(text) => Value::Text(&self.code.texts[text as usize]),
-            Op::Param(at) => self.env.args.get(usize::from(at)).copied().unwrap_or(Value::Missing),
-            Op::Local(local) => self.locals[usize::from(local)],
-            Op::Outcome => self.env.outcome,
+        let value = match &expr.kind {
+            ExprKind::Int(value) => Value::Int(*value),
+            ExprKind::Text(text) => Value::Text(text),
+            ExprKind::Param(at) => self.env.args.get(usize::from(*at)).copied().unwrap_or(Value::Missing),
+            ExprKind::Local(at) => self.locals[usize::from(*at)],
+            ExprKind::Outcome => self.env.outcome,
             _ => return None,
         };
         self.left = left;
         Some(value)
     }
 
-    /// The value of an operation. Fails if the value is missing or could not be decoded.
+    /// The value of an expression. Fails if the value is missing or could not be decoded.
     #[inline]
-    fn needed(&mut self, id: Id) -> Outcome<Value<'a>> {
-        let value = match self.leaf(id) {
+    fn needed(&mut self, expr: &'a Expr) -> Outcome<Value<'a>> {
+        let value = match self.leaf(expr) {
             Some(value) => value,
-            None => self.value(id)?,
+            None => self.value(expr)?,
         };
         match value {
-            Value::Missing | Value::Opaque | Value::Malformed(_) => self.kind(id, "a value", value),
+            Value::Missing | Value::Opaque | Value::Malformed(_) => self.kind(expr, "a value", value),
             value => Ok(value),
         }
     }
 
     #[inline]
-    fn truth(&mut self, id: Id) -> Outcome<bool> {
-        match self.code.ops[id as usize] {
-            Op::Compare { how, a, b } => {
-                self.charge(id, 1)?;
-                self.compare(id, how, a, b)
+    fn truth(&mut self, expr: &'a Expr) -> Outcome<bool> {
+        match &expr.kind {
+            ExprKind::Binary(how, a, b) if how.is_comparison() => {
+                self.charge(expr, 1)?;
+                self.compare(expr, *how, a, b)
             }
-            _ => match self.value(id)? {
+            _ => match self.value(expr)? {
                 Value::Bool(value) => Ok(value),
-                other => self.kind(id, "a bool", other),
+                other => self.kind(expr, "a bool", other),
             },
         }
     }
 
-    fn text(&mut self, id: Id) -> Outcome<&'a str> {
-        match self.value(id)? {
+    fn text(&mut self, expr: &'a Expr) -> Outcome<&'a str> {
+        match self.value(expr)? {
             Value::Text(text) => Ok(text),
-            other => self.kind(id, "text", other),
+            other => self.kind(expr, "text", other),
         }
     }
 
     /// Evaluates Kleene's `&&` (`decides` is false) or `||` (true): one side can decide even if the other has no value.
-    fn both(&mut self, a: Id, b: Id, decides: bool) -> Outcome<bool> {
+    fn both(&mut self, a: &'a Expr, b: &'a Expr, decides: bool) -> Outcome<bool> {
         match self.truth(a) {
             Ok(value) if value == decides => Ok(decides),
             Ok(_) => self.truth(b),
@@ -312,24 +321,23 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn field(&mut self, of: Id, name: u32) -> Outcome<Value<'a>> {
-        let code: &'a Code = self.code;
+    fn field(&mut self, of: &'a Expr, name: &str) -> Outcome<Value<'a>> {
         match self.needed(of)? {
             Value::Map(node) => {
                 self.charge(of, (node.len() / 8) as u64)?;
-                Ok(node.field(&code.texts[name as usize]))
+                Ok(node.field(name))
             }
             other => self.kind(of, "a map or record", other),
         }
     }
 
-    fn at(&mut self, id: Id, of: Id, at: Id) -> Outcome<Value<'a>> {
+    fn at(&mut self, expr: &Expr, of: &'a Expr, at: &'a Expr) -> Outcome<Value<'a>> {
         let (within, key) = (self.needed(of)?, self.needed(at)?);
         if within.is_list() {
             let Value::Int(number) = key else { return self.kind(at, "an int", key) };
             return match usize::try_from(number) {
                 Ok(position) if position < within.item_count() => Ok(within.item(position)),
-                _ => self.stop(id, Why::Impossible("index out of range")),
+                _ => self.stop(expr, Why::Impossible("index out of range")),
             };
         }
         let Value::Map(node) = within else { return self.kind(of, "a list or a map", within) };
@@ -338,37 +346,36 @@ impl<'a> Run<'a> {
             return Ok(node.field(name));
         }
         for at in 0..node.len() {
-            if self.equal(id, node.key(at), key, 0)? {
+            if self.equal(expr, node.key(at), key, 0)? {
                 return Ok(node.at(at));
             }
         }
         Ok(Value::Missing)
     }
 
-    fn operands(&mut self, id: Id, first: u32, count: u32) -> Outcome<&'a [Value<'a>]> {
-        self.charge(id, u64::from(count))?;
-        let mut values = bumpalo::collections::Vec::with_capacity_in(count as usize, self.bump);
-        for at in first..first + count {
-            let operand = self.code.operands[at as usize];
+    fn operands(&mut self, expr: &Expr, operands: &'a [Expr]) -> Outcome<&'a [Value<'a>]> {
+        self.charge(expr, operands.len() as u64)?;
+        let mut values = bumpalo::collections::Vec::with_capacity_in(operands.len(), self.bump);
+        for operand in operands {
             values.push(self.needed(operand)?);
         }
         Ok(values.into_bump_slice())
     }
 
-    /// The value of an operation that must be a list, a tuple or a map.
-    fn items(&mut self, id: Id) -> Outcome<Value<'a>> {
-        match self.needed(id)? {
+    /// The value of an expression that must be a list, a tuple or a map.
+    fn items(&mut self, expr: &'a Expr) -> Outcome<Value<'a>> {
+        match self.needed(expr)? {
             value if value.is_list() || matches!(value, Value::Map(_)) => Ok(value),
-            value => self.kind(id, "a list", value),
+            value => self.kind(expr, "a list", value),
         }
     }
 
-    fn each(&mut self, each: Quantifier, local: u16, within: Id, body: Id) -> Outcome<Value<'a>> {
+    fn each(&mut self, each: Quantifier, local: &Local, within: &'a Expr, body: &'a Expr) -> Outcome<Value<'a>> {
         let items = self.items(within)?;
         let mut undecided = None;
         let mut count = 0;
         for item in items.items() {
-            self.locals[usize::from(local)] = item;
+            self.locals[usize::from(local.at)] = item;
             match (each, self.truth(body)) {
                 (Quantifier::All, Ok(false)) => return Ok(Value::Bool(false)),
                 (Quantifier::Any, Ok(true)) => return Ok(Value::Bool(true)),
@@ -385,56 +392,57 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn index_text(&mut self, id: Id) -> Outcome<&'a str> {
-        let value = self.needed(id)?;
-        let text = self.shown(id, value)?;
+    fn index_text(&mut self, expr: &'a Expr) -> Outcome<&'a str> {
+        let value = self.needed(expr)?;
+        let text = self.shown(expr, value)?;
         match text.len() > NAME_MAX_BYTES {
-            true => self.stop(id, Why::Impossible("the index is longer than 1024 bytes")),
+            true => self.stop(expr, Why::Impossible("the index is longer than 1024 bytes")),
             false => Ok(text),
         }
     }
 
-    fn walk(&mut self, identify: &Identify, step: usize, take: TakeEndpoint<'_>) {
-        if let Err(NoValue) = self.try_walk(identify, step, take) {
+    fn walk(&mut self, identifies: &'a Identifies, step: usize, take: TakeEndpoint<'_>) {
+        if let Err(NoValue) = self.try_walk(identifies, step, take) {
             self.first_stop = self.first_stop.or(self.stopped);
         }
     }
 
-    fn try_walk(&mut self, identify: &Identify, step: usize, take: TakeEndpoint<'_>) -> Outcome<()> {
-        match identify.steps.get(step) {
-            None => return self.introduce(identify, take),
-            Some(&IdentifyStep::When(condition)) => {
+    fn try_walk(&mut self, identifies: &'a Identifies, step: usize, take: TakeEndpoint<'_>) -> Outcome<()> {
+        match identifies.steps.get(step) {
+            None => return self.introduce(identifies, take),
+            Some(Step::When(condition)) => {
                 if self.truth(condition)? {
-                    self.walk(identify, step + 1, take);
+                    self.walk(identifies, step + 1, take);
                 }
             }
-            Some(&IdentifyStep::Let { local, value }) => {
-                self.locals[usize::from(local)] = self.needed(value)?;
-                self.walk(identify, step + 1, take);
+            Some(Step::Let(local, value)) => {
+                self.locals[usize::from(local.at)] = self.needed(value)?;
+                self.walk(identifies, step + 1, take);
             }
-            Some(&IdentifyStep::For { local, within }) => {
+            Some(Step::For(local, within)) => {
                 for item in self.items(within)?.items() {
                     if self.left == 0 {
                         break;
                     }
-                    self.locals[usize::from(local)] = item;
-                    self.walk(identify, step + 1, take);
+                    self.locals[usize::from(local.at)] = item;
+                    self.walk(identifies, step + 1, take);
                 }
             }
         }
         Ok(())
     }
 
-    fn introduce(&mut self, identify: &Identify, take: TakeEndpoint<'_>) -> Outcome<()> {
-        let endpoint = match self.code.ops[identify.at as usize] {
+    fn introduce(&mut self, identifies: &'a Identifies, take: TakeEndpoint<'_>) -> Outcome<()> {
+        let Identifies { at, index, .. } = identifies;
+        let endpoint = match at.kind {
             // Members that a service lists share the receiver's endpoint.
-            Op::Receiver => self.env.receiver,
-            _ => self.text(identify.at)?,
+            ExprKind::Receiver => self.env.receiver,
+            _ => self.text(at)?,
         };
         if endpoint.is_empty() || endpoint.len() > NAME_MAX_BYTES {
-            return self.stop(identify.at, Why::Impossible("the endpoint is empty or longer than 1024 bytes"));
+            return self.stop(at, Why::Impossible("the endpoint is empty or longer than 1024 bytes"));
         }
-        let index = identify.index.map(|index| self.index_text(index)).transpose()?;
+        let index = index.as_ref().map(|index| self.index_text(index)).transpose()?;
         take(endpoint, index);
         Ok(())
     }

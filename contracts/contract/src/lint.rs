@@ -150,7 +150,7 @@ impl Lint<'_> {
         let mut names = names.to_vec();
         for step in &identifies.steps {
             let (name, expr) = match step {
-                Step::For(name, expr) | Step::Let(name, expr) => (Some(name), expr),
+                Step::For(local, expr) | Step::Let(local, expr) => (Some(&local.name), expr),
                 Step::When(expr) => (None, expr),
             };
             self.inside(expr, &names);
@@ -206,9 +206,9 @@ impl Lint<'_> {
             _ => {}
         }
         let mut within = names.to_vec();
-        if let ExprKind::Quantifier(_, name, first, _) | ExprKind::Let(name, first, _) = &expr.kind {
-            self.shadows(name, names);
-            within.push(name.text.clone());
+        if let ExprKind::Quantifier(_, local, first, _) | ExprKind::Let(local, first, _) = &expr.kind {
+            self.shadows(&local.name, names);
+            within.push(local.name.text.clone());
             self.inside(first, names);
             return self.inside(expr.parts().pop().expect("the body is its last part"), &within);
         }

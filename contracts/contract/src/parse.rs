@@ -7,7 +7,7 @@ use config::nearest::did_you_mean;
 use crate::finding::{Findings, Severity, Span, suggestion};
 use crate::monitor::report::Kind;
 use crate::syntax::{
-    Clause, ClauseKind, Direction, File, Identifies, Name, Operation, Param, Service, Step, TypeKind, TypeTree,
+    Clause, ClauseKind, Direction, File, Identifies, Local, Name, Operation, Param, Service, Step, TypeKind, TypeTree,
 };
 use crate::token::{Token, tokens};
 
@@ -116,6 +116,10 @@ impl Parser<'_> {
         let span = self.span();
         self.advance();
         Ok(Name { text, span })
+    }
+
+    fn local(&mut self, what: &str) -> Parsed<Local> {
+        Ok(Local { name: self.name(what)?, at: 0 })
     }
 
     fn take_text(&mut self) -> Option<Name> {
@@ -371,13 +375,13 @@ impl Parser<'_> {
         let mut steps = Vec::new();
         loop {
             if self.take("for") {
-                let name = self.name("an item name")?;
+                let name = self.local("an item name")?;
                 self.expect("in", "")?;
                 steps.push(Step::For(name, self.expression()?));
             } else if self.take("when") {
                 steps.push(Step::When(self.expression()?));
             } else if self.take("let") {
-                let name = self.name("a name")?;
+                let name = self.local("a name")?;
                 self.expect("=", " after the name")?;
                 steps.push(Step::Let(name, self.expression()?));
             } else {

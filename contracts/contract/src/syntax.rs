@@ -2,7 +2,10 @@
 
 use std::cmp::Ordering;
 
+use regex_lite::Regex;
+
 use crate::finding::Span;
+use crate::functions::Function;
 use crate::monitor::report::Kind;
 
 /// A word and its location.
@@ -15,7 +18,7 @@ pub struct Name {
 }
 
 /// The syntax tree of a whole contract.
-#[derive(Clone, Debug, PartialEq, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct File {
     /// Paths of the schemas that the contract must match.
     pub schemas: Vec<Name>,
@@ -24,7 +27,7 @@ pub struct File {
 }
 
 /// A service and the operations of all its members.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Service {
     /// Name that the contract gives the service.
     pub name: Name,
@@ -33,7 +36,7 @@ pub struct Service {
 }
 
 /// An operation of a service, with its signature and clauses.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Operation {
     /// The HTTP method, if any, such as `GET`.
     pub method: Option<Name>,
@@ -44,7 +47,7 @@ pub struct Operation {
     /// The result type, if given.
     pub result: Option<TypeTree>,
     /// Clauses, in the order of the text.
-    pub clauses: Vec<Clause>,
+    pub(crate) clauses: Vec<Clause>,
 }
 
 /// A parameter of an operation.
@@ -79,19 +82,19 @@ pub enum TypeKind {
 }
 
 /// A clause of an operation.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Clause {
+#[derive(Clone, Debug)]
+pub(crate) struct Clause {
     /// The optional label, which ends the clause's name `Service.operation.label`.
-    pub label: Option<Name>,
+    pub(crate) label: Option<Name>,
     /// The kind of clause, with its expression.
-    pub kind: ClauseKind,
+    pub(crate) kind: ClauseKind,
     /// Location in the contract.
-    pub span: Span,
+    pub(crate) span: Span,
 }
 
 /// The kind of a clause, with its content.
-#[derive(Clone, Debug, PartialEq)]
-pub enum ClauseKind {
+#[derive(Clone, Debug)]
+pub(crate) enum ClauseKind {
     /// `index`, `requires`, `ensures` or `on_error`, with its expression.
     Expression(Kind, Expr),
     /// An `identifies` clause: the endpoints that a message introduces.
@@ -115,7 +118,7 @@ impl Kind {
 
 /// The message that introduces an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
+pub(crate) enum Direction {
     /// The request introduces the endpoint.
     Request,
     /// The reply introduces the endpoint.
@@ -123,45 +126,53 @@ pub enum Direction {
 }
 
 /// An `identifies` clause, such as `reply identifies S at E index E for x in L when C let y = E`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Identifies {
+#[derive(Clone, Debug)]
+pub(crate) struct Identifies {
     /// The message that introduces the endpoints.
-    pub direction: Direction,
+    pub(crate) direction: Direction,
     /// The service that the endpoints belong to.
-    pub service: Name,
+    pub(crate) service: Name,
     /// The expression for an endpoint's address.
-    pub at: Expr,
+    pub(crate) at: Expr,
     /// The expression for the index of the member, or `None` for the default member.
-    pub index: Option<Expr>,
+    pub(crate) index: Option<Expr>,
     /// Loops, conditions and bindings, in the order of the text.
-    pub steps: Vec<Step>,
+    pub(crate) steps: Vec<Step>,
 }
 
 /// A step of an `identifies` clause.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Step {
+#[derive(Clone, Debug)]
+pub(crate) enum Step {
     /// A loop, `for name in within`.
-    For(Name, Expr),
+    For(Local, Expr),
     /// A condition, `when condition`.
     When(Expr),
     /// A binding, `let name = value`.
-    Let(Name, Expr),
+    Let(Local, Expr),
+}
+
+/// A name that a loop or `let` binds.
+#[derive(Clone, Debug)]
+pub(crate) struct Local {
+    pub(crate) name: Name,
+    /// Position among the local variables of the clause, assigned by the compiler.
+    pub(crate) at: u16,
 }
 
 /// An expression with its location and depth.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Expr {
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Expr {
     /// The kind of expression, with its operands.
-    pub kind: ExprKind,
+    pub(crate) kind: ExprKind,
     /// Location in the contract.
-    pub span: Span,
+    pub(crate) span: Span,
     /// The nesting depth, 1 for a leaf. Its maximum bounds the stack for walking a tree.
-    pub depth: u16,
+    pub(crate) depth: u16,
 }
 
 /// The kind of an expression, with its operands.
-#[derive(Clone, Debug, PartialEq)]
-pub enum ExprKind {
+#[derive(Clone, Debug, Default)]
+pub(crate) enum ExprKind {
     /// `true` or `false`.
     Bool(bool),
     /// An integer of at least 0; the sign is an operator.
@@ -179,7 +190,7 @@ pub enum ExprKind {
     /// A function call, `function(arguments)`.
     Call(Name, Vec<Expr>),
     /// A loop, such as `all(name in within : body)`.
-    Quantifier(Quantifier, Name, Box<Expr>, Box<Expr>),
+    Quantifier(Quantifier, Local, Box<Expr>, Box<Expr>),
     /// A negation, `!a`.
     Not(Box<Expr>),
     /// A change of sign, `-a`.
@@ -193,12 +204,25 @@ pub enum ExprKind {
     /// A tuple, `(a, b)` or `(a,)`.
     Tuple(Vec<Expr>),
     /// A binding, `let name = value; body`.
-    Let(Name, Box<Expr>, Box<Expr>),
+    Let(Local, Box<Expr>, Box<Expr>),
+    /// A parameter, by position. This and the following kinds replace names and calls in compiled clauses.
+    Param(u16),
+    /// The result, or the exception or fault.
+    Outcome,
+    /// The called endpoint.
+    #[default]
+    Receiver,
+    /// A variable, by [`Local::at`].
+    Local(u16),
+    /// A call of a function.
+    Apply(Function, Vec<Expr>),
+    /// A call of `matches` or, if the flag is set, of `split`.
+    Pattern(bool, Box<Expr>, Regex),
 }
 
 /// How a loop combines the results of its body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Quantifier {
+pub(crate) enum Quantifier {
     /// Whether the body holds for every item.
     All,
     /// Whether the body holds for at least one item.
@@ -213,8 +237,7 @@ impl Quantifier {
 
 /// An operator between two expressions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "each is its sign")]
-pub enum Binary {
+pub(crate) enum Binary {
     Or,
     And,
     Equal,
@@ -253,7 +276,7 @@ impl Binary {
     pub(crate) const COMPARISON: u8 = 3;
 
     pub(crate) fn is_comparison(self) -> bool {
-        self.sign().1 == Self::COMPARISON && self != Self::In
+        matches!(self, Self::Equal | Self::Unequal | Self::Less | Self::LessEqual | Self::Greater | Self::GreaterEqual)
     }
 
     /// Whether a comparison holds for two values with this ordering. `false` for other operators.
@@ -305,14 +328,13 @@ impl Expr {
     }
 
     pub(crate) fn parts(&self) -> Vec<&Expr> {
-        use ExprKind::{Binary, Bool, Call, Field, Float, If, Index, Int, Let, List, Minus, Name, Not, Quantifier};
-        use ExprKind::{Text, Tuple};
+        use ExprKind::{Apply, Binary, Call, Field, If, Index, Let, List, Minus, Not, Pattern, Quantifier, Tuple};
         match &self.kind {
-            Bool(_) | Int(_) | Float(_) | Text(_) | Name(_) => Vec::new(),
-            Field(a, _) | Not(a) | Minus(a) => vec![a],
+            Field(a, _) | Not(a) | Minus(a) | Pattern(_, a, _) => vec![a],
             Index(a, b) | Quantifier(_, _, a, b) | Binary(_, a, b) | Let(_, a, b) => vec![a, b],
             If(a, b, c) => vec![a, b, c],
-            Call(_, all) | List(all) | Tuple(all) => all.iter().collect(),
+            Call(_, all) | Apply(_, all) | List(all) | Tuple(all) => all.iter().collect(),
+            _ => Vec::new(),
         }
     }
 }

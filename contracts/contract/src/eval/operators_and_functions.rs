@@ -2,27 +2,28 @@
 
 use std::cmp::Ordering;
 
+use regex_lite::Regex;
+
 use super::{BYTES_A_STEP, NESTING_MAX, NoValue, Outcome, Run, Why};
-use crate::clause::Id;
 use crate::functions::Function;
 use crate::message_values::{Node, Value};
-use crate::syntax::Binary;
+use crate::syntax::{Binary, Expr};
 use crate::text_formats;
 
 impl<'a> Run<'a> {
-    pub(super) fn compare(&mut self, id: Id, how: Binary, a: Id, b: Id) -> Outcome<bool> {
+    pub(super) fn compare(&mut self, expr: &Expr, how: Binary, a: &'a Expr, b: &'a Expr) -> Outcome<bool> {
         let (left, right) = (self.needed(a)?, self.needed(b)?);
         let order = if let (Value::Int(left), Value::Int(right)) = (left, right) {
             Some(left.cmp(&right))
         } else if matches!(how, Binary::Equal | Binary::Unequal) {
-            return Ok(self.equal(id, left, right, 0)? == (how == Binary::Equal));
+            return Ok(self.equal(expr, left, right, 0)? == (how == Binary::Equal));
         } else {
             self.order(b, left, right)?
         };
         Ok(order.map_or(how == Binary::Unequal, |order| how.holds(order)))
     }
 
-    pub(super) fn order(&mut self, at: Id, a: Value<'a>, b: Value<'a>) -> Outcome<Option<Ordering>> {
+    pub(super) fn order(&mut self, at: &Expr, a: Value<'a>, b: Value<'a>) -> Outcome<Option<Ordering>> {
         match (a, b) {
             (Value::Int(a), Value::Int(b)) => Ok(Some(a.cmp(&b))),
             (Value::Int(a), Value::Float(b)) => Ok(int_to_float(a, b)),
@@ -37,12 +38,12 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn order_bytes(&mut self, at: Id, a: &[u8], b: &[u8]) -> Outcome<Option<Ordering>> {
+    fn order_bytes(&mut self, at: &Expr, a: &[u8], b: &[u8]) -> Outcome<Option<Ordering>> {
         self.charge_bytes(at, a.len().min(b.len()))?;
         Ok(Some(a.cmp(b)))
     }
 
-    pub(super) fn equal(&mut self, at: Id, a: Value<'a>, b: Value<'a>, depth: u16) -> Outcome<bool> {
+    pub(super) fn equal(&mut self, at: &Expr, a: Value<'a>, b: Value<'a>, depth: u16) -> Outcome<bool> {
         if depth > NESTING_MAX {
             return self.stop(at, Why::DEPTH);
         }
@@ -70,7 +71,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn equal_maps(&mut self, at: Id, a: Node<'a>, b: Node<'a>, depth: u16) -> Outcome<bool> {
+    fn equal_maps(&mut self, at: &Expr, a: Node<'a>, b: Node<'a>, depth: u16) -> Outcome<bool> {
         if a.len() != b.len() {
             return Ok(false);
         }
@@ -87,24 +88,24 @@ impl<'a> Run<'a> {
         Ok(true)
     }
 
-    pub(super) fn within(&mut self, id: Id, item: Id, within: Id) -> Outcome<bool> {
+    pub(super) fn within(&mut self, expr: &Expr, item: &'a Expr, within: &'a Expr) -> Outcome<bool> {
         let item = self.needed(item)?;
         for other in self.items(within)?.items() {
-            if self.equal(id, item, other, 0)? {
+            if self.equal(expr, item, other, 0)? {
                 return Ok(true);
             }
         }
         Ok(false)
     }
 
-    pub(super) fn arithmetic(&mut self, id: Id, how: Binary, a: Id, b: Id) -> Outcome<Value<'a>> {
+    pub(super) fn arithmetic(&mut self, expr: &Expr, how: Binary, a: &'a Expr, b: &'a Expr) -> Outcome<Value<'a>> {
         let (left, right) = (self.needed(a)?, self.needed(b)?);
         match (left, right) {
             (Value::Int(left), Value::Int(right)) => {
                 if right == 0 && matches!(how, Binary::Divided | Binary::Remainder) {
-                    return self.stop(id, Why::Impossible("division by zero"));
+                    return self.stop(expr, Why::Impossible("division by zero"));
                 }
-                how.checked(left, right).map_or_else(|| self.stop(id, Why::OVERFLOW), |value| Ok(Value::Int(value)))
+                how.checked(left, right).map_or_else(|| self.stop(expr, Why::OVERFLOW), |value| Ok(Value::Int(value)))
             }
             (Value::Int(_) | Value::Float(_), Value::Int(_) | Value::Float(_)) => {
                 let float = |value| match value {
@@ -122,14 +123,14 @@ impl<'a> Run<'a> {
                 }))
             }
             (Value::Text(left), Value::Text(right)) if how == Binary::Plus => {
-                self.charge_bytes(id, left.len() + right.len())?;
+                self.charge_bytes(expr, left.len() + right.len())?;
                 let mut text = bumpalo::collections::String::with_capacity_in(left.len() + right.len(), self.bump);
                 text.push_str(left);
                 text.push_str(right);
                 Ok(Value::Text(text.into_bump_str()))
             }
             _ if how == Binary::Plus && left.is_list() && right.is_list() => {
-                self.charge(id, (left.item_count() + right.item_count()) as u64)?;
+                self.charge(expr, (left.item_count() + right.item_count()) as u64)?;
                 let items = left.items().chain(right.items());
                 Ok(Value::List(bumpalo::collections::Vec::from_iter_in(items, self.bump).into_bump_slice()))
             }
@@ -142,9 +143,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    pub(super) fn call(&mut self, id: Id, function: Function, first: u32, count: u32) -> Outcome<Value<'a>> {
-        let argument = |run: &Self, at: u32| run.code.operands[(first + at) as usize];
-        let one = argument(self, 0);
+    pub(super) fn call(&mut self, expr: &Expr, function: Function, arguments: &'a [Expr]) -> Outcome<Value<'a>> {
+        let one = &arguments[0];
         match function {
             Function::Has => match self.value(one) {
                 Ok(Value::Missing) => Ok(Value::Bool(false)),
@@ -155,52 +155,52 @@ impl<'a> Run<'a> {
             Function::ValueIs(test) => self.needed(one).map(|value| Value::Bool(test(value))),
             Function::TextIs(test) => {
                 let text = self.text(one)?;
-                self.charge_bytes(id, text.len())?;
+                self.charge_bytes(expr, text.len())?;
                 Ok(Value::Bool(test(text)))
             }
             Function::TextsAre(test) => {
-                let (text, part) = (self.text(one)?, self.text(argument(self, 1))?);
+                let (text, part) = (self.text(one)?, self.text(&arguments[1])?);
                 // The standard library's substring search is linear (two-way search).
-                self.charge_bytes(id, text.len() + part.len())?;
+                self.charge_bytes(expr, text.len() + part.len())?;
                 Ok(Value::Bool(test(text, part)))
             }
             Function::Len => self.length(one),
-            Function::Get => self.get(id, one, argument(self, 1), argument(self, 2)),
-            Function::Int | Function::Float => self.number(id, one, matches!(function, Function::Float)),
+            Function::Get => self.get(expr, one, &arguments[1], &arguments[2]),
+            Function::Int | Function::Float => self.number(expr, one, matches!(function, Function::Float)),
             Function::Text => {
                 let value = self.needed(one)?;
-                self.shown(id, value).map(Value::Text)
+                self.shown(expr, value).map(Value::Text)
             }
-            Function::Min | Function::Max => self.extreme(one, first, count, matches!(function, Function::Max)),
+            Function::Min | Function::Max => self.extreme(one, arguments, matches!(function, Function::Max)),
             Function::Lower => {
                 let text = self.text(one)?;
                 // Every byte is read, and the lower-case text can have three times as many bytes.
-                self.charge_bytes(id, 4 * text.len())?;
+                self.charge_bytes(expr, 4 * text.len())?;
                 let lower = text.chars().flat_map(char::to_lowercase);
                 Ok(Value::Text(bumpalo::collections::String::from_iter_in(lower, self.bump).into_bump_str()))
             }
             Function::QueryParam => {
-                let (url, name) = (self.text(one)?, self.text(argument(self, 1))?);
-                self.charge_bytes(id, url.len())?;
+                let (url, name) = (self.text(one)?, self.text(&arguments[1])?);
+                self.charge_bytes(expr, url.len())?;
                 Ok(text_formats::query_param(url, name).map_or(Value::Missing, Value::Text))
             }
             Function::UrlHost => {
                 let url = self.text(one)?;
-                self.charge_bytes(id, url.len())?;
+                self.charge_bytes(expr, url.len())?;
                 text_formats::url_host(url)
-                    .map_or_else(|| self.stop(id, Why::NotA("URL with a host")), |host| Ok(Value::Text(host)))
+                    .map_or_else(|| self.stop(expr, Why::NotA("URL with a host")), |host| Ok(Value::Text(host)))
             }
             Function::TimeMs => {
                 let text = self.text(one)?;
-                self.charge_bytes(id, text.len())?;
+                self.charge_bytes(expr, text.len())?;
                 let time = text_formats::time_ms(text, false);
-                time.map_or_else(|| self.stop(id, Why::NotA("time in RFC 3339 format")), |time| Ok(Value::Int(time)))
+                time.map_or_else(|| self.stop(expr, Why::NotA("time in RFC 3339 format")), |time| Ok(Value::Int(time)))
             }
             Function::Matches | Function::Split => unreachable!("these are operations of their own"),
         }
     }
 
-    fn length(&mut self, of: Id) -> Outcome<Value<'a>> {
+    fn length(&mut self, of: &'a Expr) -> Outcome<Value<'a>> {
         let length = match self.needed(of)? {
             Value::Text(text) => {
                 self.charge_bytes(of, text.len())?;
@@ -214,8 +214,8 @@ impl<'a> Run<'a> {
         Ok(Value::Int(length as i64))
     }
 
-    fn get(&mut self, id: Id, map: Id, key: Id, otherwise: Id) -> Outcome<Value<'a>> {
-        let found = match self.at(id, map, key) {
+    fn get(&mut self, expr: &Expr, map: &'a Expr, key: &'a Expr, otherwise: &'a Expr) -> Outcome<Value<'a>> {
+        let found = match self.at(expr, map, key) {
             Err(NoValue) if self.reason().why == Why::Missing => Value::Missing,
             other => other?,
         };
@@ -225,7 +225,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn number(&mut self, id: Id, of: Id, float: bool) -> Outcome<Value<'a>> {
+    fn number(&mut self, expr: &Expr, of: &'a Expr, float: bool) -> Outcome<Value<'a>> {
         match (self.needed(of)?, float) {
             (Value::Int(number), false) => Ok(Value::Int(number)),
             (Value::Int(number), true) => Ok(Value::Float(number as f64)),
@@ -234,42 +234,47 @@ impl<'a> Run<'a> {
                 let whole = number.trunc();
                 // The upper bound, 2^63, is excluded because it does not fit in an `i64`.
                 let fits = whole >= i64::MIN as f64 && whole < -(i64::MIN as f64);
-                if fits { Ok(Value::Int(whole as i64)) } else { self.stop(id, Why::OVERFLOW) }
+                if fits { Ok(Value::Int(whole as i64)) } else { self.stop(expr, Why::OVERFLOW) }
             }
             (Value::Text(text), float) => {
-                self.charge_bytes(id, text.len())?;
+                self.charge_bytes(expr, text.len())?;
                 let (number, wanted) = match float {
                     true => (text.parse().ok().filter(|number: &f64| number.is_finite()).map(Value::Float), "number"),
                     false => (text.parse().ok().map(Value::Int), "whole number"),
                 };
-                number.map_or_else(|| self.stop(id, Why::NotA(wanted)), Ok)
+                number.map_or_else(|| self.stop(expr, Why::NotA(wanted)), Ok)
             }
             (other, _) => self.kind(of, "a number or numeric text", other),
         }
     }
 
-    fn extreme(&mut self, id: Id, first: u32, count: u32, largest: bool) -> Outcome<Value<'a>> {
-        let values = self.operands(id, first, count)?;
+    fn extreme(&mut self, expr: &Expr, operands: &'a [Expr], largest: bool) -> Outcome<Value<'a>> {
+        let values = self.operands(expr, operands)?;
         let mut best = Value::Missing;
         for &value in values {
             if !matches!(value, Value::Int(_) | Value::Float(_)) {
-                return self.kind(id, "a number", value);
+                return self.kind(expr, "a number", value);
             }
             let is_better = |order: Ordering| if largest { order.is_gt() } else { order.is_lt() };
-            if matches!(best, Value::Missing) || self.order(id, value, best)?.is_some_and(is_better) {
+            if matches!(best, Value::Missing) || self.order(expr, value, best)?.is_some_and(is_better) {
                 best = value;
             }
         }
         Ok(best)
     }
 
-    pub(super) fn pattern(&mut self, id: Id, splits: bool, of: Id, pattern: u32) -> Outcome<Value<'a>> {
+    pub(super) fn pattern(
+        &mut self,
+        expr: &Expr,
+        splits: bool,
+        of: &'a Expr,
+        pattern: &'a Regex,
+    ) -> Outcome<Value<'a>> {
         let text = self.text(of)?;
-        let pattern = &self.code.patterns[pattern as usize];
         // Matching takes up to one step per byte and state. The pattern's length approximates the number of states.
         // Short repetitions can have more states, up to the memory limit of compiled patterns.
         let states = 1 + pattern.as_str().len() / BYTES_A_STEP;
-        self.charge(id, (text.len() * states) as u64)?;
+        self.charge(expr, (text.len() * states) as u64)?;
         if !splits {
             return Ok(Value::Bool(pattern.is_match(text)));
         }

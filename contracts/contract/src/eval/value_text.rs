@@ -3,11 +3,11 @@
 use std::fmt::{self, Write};
 
 use super::{NESTING_MAX, Outcome, Run, Why};
-use crate::clause::Id;
 use crate::message_values::{Node, Value};
+use crate::syntax::Expr;
 
 impl<'a> Run<'a> {
-    pub(super) fn shown(&mut self, at: Id, value: Value<'a>) -> Outcome<&'a str> {
+    pub(super) fn shown(&mut self, at: &Expr, value: Value<'a>) -> Outcome<&'a str> {
         if let Value::Text(text) = value {
             return Ok(text);
         }

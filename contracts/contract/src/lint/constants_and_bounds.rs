@@ -43,9 +43,9 @@ fn binary(operator: Binary, a: &Expr, b: &Expr) -> Option<ExprKind> {
     use ExprKind::{Bool, Float, Int, Text};
     let (left, right) = (constant(a), constant(b));
     if let Binary::And | Binary::Or = operator {
-        let decides = Bool(operator == Binary::Or);
-        let is_decided = left.as_ref() == Some(&decides) || right.as_ref() == Some(&decides);
-        return if is_decided { Some(decides) } else { left.and(right) };
+        let decides = operator == Binary::Or;
+        let is_decided = [&left, &right].into_iter().any(|side| matches!(side, Some(Bool(value)) if *value == decides));
+        return if is_decided { Some(Bool(decides)) } else { left.and(right) };
     }
     // A length is never negative.
     if let Some((_, interval)) = compared(operator, a, b).filter(|(term, _)| is_length(term)) {

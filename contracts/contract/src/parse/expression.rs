@@ -13,7 +13,7 @@ impl Parser<'_> {
     fn expression_inside(&mut self) -> Parsed<Expr> {
         let start = self.span();
         if self.take("let") {
-            let name = self.name("a name")?;
+            let name = self.local("a name")?;
             self.expect("=", " after the name")?;
             let value = self.expression()?;
             self.expect(";", " after the value of a name")?;
@@ -137,7 +137,7 @@ impl Parser<'_> {
         }
         let each = Quantifier::WORDS.iter().find(|(word, _)| *word == name.text);
         if let Some((_, each)) = each {
-            let item = self.name("an item name")?;
+            let item = self.local("an item name")?;
             self.expect("in", "")?;
             let within = self.expression()?;
             self.expect(":", " before the condition on each item")?;
