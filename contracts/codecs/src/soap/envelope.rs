@@ -2,7 +2,7 @@
 
 use super::resolved_wsdl::{Message, Operation, Type, Wsdl};
 use super::value_view::View;
-use super::xml_tree::{Document, Limits};
+use super::xml_tree::{Document, Limits, Node};
 
 /// The namespace of SOAP 1.1.
 pub const SOAP_11: &str = "http://schemas.xmlsoap.org/soap/envelope/";
@@ -73,33 +73,38 @@ impl Fault<'_> {
 impl<'d> Envelope<'d> {
     /// Parses an envelope with one element in its body. Fails for any other XML, a document type, or an exceeded limit.
     pub fn parse(bytes: &'d [u8], limits: &Limits) -> Result<Envelope<'d>, SoapError> {
-        let document = Document::parse(bytes, limits)
+        let document = Document::parse("", bytes, limits)
             .map_err(|error| SoapError { what: error.to_string(), is_over: error.is_limit })?;
-        if document.is(0, SOAP_12, "Envelope") {
+        let root = document.root();
+        if root.is(SOAP_12, "Envelope") {
             let what = "a SOAP 1.2 envelope; only SOAP 1.1 is supported".to_owned();
             return Err(SoapError { what, is_over: true });
         }
-        if !document.is(0, SOAP_11, "Envelope") {
-            return wrong(format!("the root is `{}`, not a SOAP 1.1 envelope", document.element(0).name));
+        if !root.is(SOAP_11, "Envelope") {
+            return wrong(format!("the root is `{}`, not a SOAP 1.1 envelope", root.name()));
         }
-        let bodies = document.children(0).filter(|child| document.is(*child, SOAP_11, "Body")).collect::<Vec<_>>();
+        let bodies = root.children_named(SOAP_11, "Body").collect::<Vec<_>>();
         let [body] = bodies[..] else {
             return wrong(format!("{} bodies in the envelope, expected one", bodies.len()));
         };
-        let contents = document.children(body).collect::<Vec<_>>();
-        let [content] = contents[..] else {
+        let contents = body.children().collect::<Vec<_>>();
+        let [Node { index: content, .. }] = contents[..] else {
             return wrong(format!("{} elements in the body, expected one", contents.len()));
         };
         Ok(Envelope { document, content })
     }
 
+    fn node(&self) -> Node<'_> {
+        Node { document: &self.document, index: self.content }
+    }
+
     /// Namespace and name of the element in the body.
     pub fn content(&self) -> (&str, &str) {
-        (self.document.namespace(self.content), self.document.element(self.content).name)
+        self.node().full_name()
     }
 
     fn view<'e>(&'e self, wsdl: &'e Wsdl, message: &Message) -> View<'e> {
-        View::new(&self.document, self.content, wsdl, Type::Complex(message.content))
+        View::new(self.node(), wsdl, Type::Complex(message.content))
     }
 
     /// Reads a request. `action` is the value of `SOAPAction`, if any. Fails if no operation has the body's element.
@@ -133,13 +138,12 @@ impl<'d> Envelope<'d> {
 
     fn fault<'e>(&'e self, wsdl: &'e Wsdl) -> Fault<'e> {
         // SOAP 1.1 requires that elements of a fault have no namespace, but some servers add one.
-        let child =
-            |name: &str| self.document.children(self.content).find(|child| self.document.element(*child).name == name);
-        let text = |name: &str| child(name).map(|child| self.document.element(child).text.trim());
+        let child = |name: &str| self.node().children().find(|child| child.name() == name);
+        let text = |name: &str| child(name).map(|child| child.element().text.trim());
         Fault {
             code: text("faultcode").unwrap_or_default(),
             string: text("faultstring").unwrap_or_default(),
-            detail: child("detail").map(|detail| View::new(&self.document, detail, wsdl, Type::Any)),
+            detail: child("detail").map(|detail| View::new(detail, wsdl, Type::Any)),
         }
     }
 }

@@ -3,7 +3,7 @@
 use base64::Engine;
 
 use super::resolved_wsdl::{Builtin, Complex, Field, Type, Wsdl};
-use super::xml_tree::Document;
+use super::xml_tree::Node;
 use crate::value::Value;
 
 const XSI: &str = "http://www.w3.org/2001/XMLSchema-instance";
@@ -11,22 +11,21 @@ const XSI: &str = "http://www.w3.org/2001/XMLSchema-instance";
 /// A value in an envelope. Repeatable fields are lists, as are types that only wrap a list ([`Complex::array`]).
 #[derive(Clone, Copy)]
 pub struct View<'e> {
-    document: &'e Document<'e>,
     wsdl: &'e Wsdl,
     at: At<'e>,
 }
 
 #[derive(Clone, Copy)]
 enum At<'e> {
-    Element(u32, Type),
+    Element(Node<'e>, Type),
     /// The children of an element that belong to this field.
-    List(u32, &'e Field),
+    List(Node<'e>, &'e Field),
     Attribute(&'e str, Type),
 }
 
 impl<'e> View<'e> {
-    pub(super) fn new(document: &'e Document<'_>, element: u32, wsdl: &'e Wsdl, ty: Type) -> View<'e> {
-        View { document, wsdl, at: At::Element(element, ty) }
+    pub(super) fn new(element: Node<'e>, wsdl: &'e Wsdl, ty: Type) -> View<'e> {
+        View { wsdl, at: At::Element(element, ty) }
     }
 
     /// Type of the value; for a list, the type of its elements.
@@ -45,7 +44,7 @@ impl<'e> View<'e> {
     /// Whether the value is `xsi:nil`.
     pub fn is_nil(&self) -> bool {
         let At::Element(element, _) = self.at else { return false };
-        matches!(self.document.attribute_in(element, XSI, "nil").map(str::trim), Some("true" | "1"))
+        matches!(element.attribute_in(XSI, "nil").map(str::trim), Some("true" | "1"))
     }
 
     /// Whether the value is a list: a repeatable field, or a type whose only field is repeatable.
@@ -60,8 +59,8 @@ impl<'e> View<'e> {
             At::Attribute(text, _) => Some(text),
             At::Element(_, Type::Complex(_)) | At::List(..) => None,
             At::Element(..) if self.is_nil() => None,
-            At::Element(element, Type::Any) if self.document.element(element).first_child.is_some() => None,
-            At::Element(element, _) => Some(&self.document.element(element).text),
+            At::Element(node, Type::Any) if node.element().first_child.is_some() => None,
+            At::Element(node, _) => Some(&node.element().text),
         }
     }
 
@@ -124,14 +123,14 @@ impl<'e> View<'e> {
         let At::Element(element, _) = self.at else { return None };
         let at = if field.is_attribute {
             let value = match field.namespace.as_str() {
-                "" => self.document.attribute(element, &field.name),
-                namespace => self.document.attribute_in(element, namespace, &field.name),
+                "" => element.attribute(&field.name),
+                namespace => element.attribute_in(namespace, &field.name),
             };
             At::Attribute(value?, field.ty)
         } else if field.is_list() {
             At::List(element, field)
         } else {
-            At::Element(self.document.child(element, &field.namespace, &field.name)?, field.ty)
+            At::Element(element.child_named(&field.namespace, &field.name)?, field.ty)
         };
         Some(View { at, ..*self })
     }
@@ -139,15 +138,15 @@ impl<'e> View<'e> {
     /// Whether a field that may occur only once is repeated. [`View::get`] then returns the first occurrence.
     pub fn is_repeated(&self, field: &Field) -> bool {
         let At::Element(element, _) = self.at else { return false };
-        let is_field = |child: &u32| self.document.is(*child, &field.namespace, &field.name);
-        !field.is_attribute && !field.is_list() && self.document.children(element).filter(is_field).nth(1).is_some()
+        let mut same = element.children_named(&field.namespace, &field.name);
+        !field.is_attribute && !field.is_list() && same.nth(1).is_some()
     }
 
     /// The field or, if the type is unknown, the first child with this name. `None` if absent, but never for a list.
     pub fn get(&self, name: &str) -> Option<View<'e>> {
         match self.at {
             At::Element(element, Type::Any) => {
-                let child = self.document.children(element).find(|child| self.document.element(*child).name == name)?;
+                let child = element.children().find(|child| child.name() == name)?;
                 Some(View { at: At::Element(child, Type::Any), ..*self })
             }
             _ => self.field(self.complex()?.field(name)?),
@@ -175,10 +174,8 @@ impl<'e> View<'e> {
             _ => None,
         };
         list.into_iter().flat_map(move |(element, field)| {
-            let children = view.document.children(element);
-            children
-                .filter(move |child| view.document.is(*child, &field.namespace, &field.name))
-                .map(move |child| View { at: At::Element(child, field.ty), ..view })
+            let children = element.children_named(&field.namespace, &field.name);
+            children.map(move |child| View { at: At::Element(child, field.ty), ..view })
         })
     }
 
@@ -191,12 +188,9 @@ impl<'e> View<'e> {
             return Value::List(self.elements().map(|element| element.to_value()).collect());
         }
         match self.at {
-            At::Element(element, Type::Any) if self.document.element(element).first_child.is_some() => {
-                let children = self.document.children(element).map(|child| {
-                    let name = self.document.element(child).name.to_owned();
-                    (name, View { at: At::Element(child, Type::Any), ..*self }.to_value())
-                });
-                return Value::Record(children.collect());
+            At::Element(node, Type::Any) if node.element().first_child.is_some() => {
+                let value = |child| View { at: At::Element(child, Type::Any), ..*self }.to_value();
+                return Value::Record(node.children().map(|child| (child.name().to_owned(), value(child))).collect());
             }
             At::Element(_, Type::Complex(_)) => {
                 let there = self

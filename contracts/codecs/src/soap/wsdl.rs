@@ -16,7 +16,7 @@ use config::nearest::did_you_mean;
 use super::resolved_wsdl::{
     Builtin, Complex, ComplexId, Field, Message, Operation, Service, Simple, SimpleId, Type, Wsdl, builtin,
 };
-use super::xml_tree::{Document, Element, Limits};
+use super::xml_tree::{Document, Limits, Node};
 use crate::mistake::{Mistake, Mistakes, ReadFile};
 
 const WSDL: &str = "http://schemas.xmlsoap.org/wsdl/";
@@ -42,17 +42,14 @@ pub fn parse(source: &str, text: &str, import: ReadFile<'_>) -> Result<Wsdl, Mis
     if !mistakes.is_empty() {
         return Err(Mistakes(mistakes));
     }
-    let files = texts.iter().enumerate().filter_map(|(number, (source, text))| {
-        let document = Document::parse(text.as_bytes(), &LIMITS).ok()?;
-        Some(File { number, source, text, document })
-    });
-    let files = files.collect::<Vec<_>>();
+    let documents = texts.iter().filter_map(|(source, text)| Document::parse(source, text.as_bytes(), &LIMITS).ok());
+    let documents = documents.collect::<Vec<_>>();
     let mut reader = Reader { fields_left: FIELDS_MAX, mistakes, ..Reader::default() };
-    files.iter().for_each(|file| reader.index(Node { file, index: 0 }));
-    files.iter().for_each(|file| reader.services(Node { file, index: 0 }));
+    documents.iter().for_each(|document| reader.index(document.root()));
+    documents.iter().for_each(|document| reader.services(document.root()));
     if reader.wsdl.operations().next().is_none() && reader.mistakes.is_empty() {
         let hint = Some("add a `service` with a `port` that has a SOAP 1.1 address and binding".to_owned());
-        reader.tell_hint(Node { file: &files[0], index: 0 }, "no SOAP 1.1 operation found", hint);
+        reader.tell_hint(documents[0].root(), "no SOAP 1.1 operation found", hint);
     }
     Mistakes::or(reader.mistakes, &sources, reader.wsdl)
 }
@@ -65,16 +62,16 @@ fn load(source: &str, text: &str, import: ReadFile<'_>, mistakes: &mut Vec<Mista
         let (source, text) = texts[next].clone();
         next += 1;
         let mut tell = |at: usize, what: String| mistakes.push(Mistake::new(&source, &text, at, what, None));
-        let document = Document::parse(text.as_bytes(), &LIMITS).map_err(|error| tell(error.at, error.what));
+        let document = Document::parse(&source, text.as_bytes(), &LIMITS).map_err(|error| tell(error.at, error.what));
         let Ok(document) = document else { continue };
-        for index in 0..document.elements.len() as u32 {
-            let location = match (document.namespace(index), document.element(index).name) {
-                (WSDL, "import") => document.attribute(index, "location"),
-                (XSD, "import" | "include") => document.attribute(index, "schemaLocation"),
+        for node in document.nodes() {
+            let location = match node.full_name() {
+                (WSDL, "import") => node.attribute("location"),
+                (XSD, "import" | "include") => node.attribute("schemaLocation"),
                 _ => None,
             };
             let Some(location) = location.filter(|location| known.insert((*location).to_owned())) else { continue };
-            let at = document.element(index).at;
+            let at = node.element().at;
             if texts.len() > FILES_MAX {
                 tell(at, format!("more than {FILES_MAX} imported files"));
                 return texts;
@@ -88,63 +85,14 @@ fn load(source: &str, text: &str, import: ReadFile<'_>, mistakes: &mut Vec<Mista
     texts
 }
 
-struct File<'f> {
-    number: usize,
-    source: &'f str,
-    text: &'f str,
-    document: Document<'f>,
-}
-
-#[derive(Clone, Copy)]
-struct Node<'f> {
-    file: &'f File<'f>,
-    index: u32,
-}
-
-impl<'f> Node<'f> {
-    fn element(self) -> &'f Element<'f> {
-        self.file.document.element(self.index)
-    }
-
-    fn name(self) -> &'f str {
-        self.element().name
-    }
-
-    fn full_name(self) -> (&'f str, &'f str) {
-        (self.file.document.namespace(self.index), self.name())
-    }
-
-    fn children(self) -> impl Iterator<Item = Node<'f>> {
-        self.file.document.children(self.index).map(move |index| Node { index, ..self })
-    }
-
-    fn children_named(self, namespace: &str, name: &str) -> impl Iterator<Item = Node<'f>> {
-        self.children().filter(move |child| child.full_name() == (namespace, name))
-    }
-
-    fn child_named(self, namespace: &str, name: &str) -> Option<Node<'f>> {
-        self.children_named(namespace, name).next()
-    }
-
-    fn attribute(self, name: &str) -> Option<&'f str> {
-        self.file.document.attribute(self.index, name)
-    }
-
-    fn schema(self) -> Node<'f> {
-        let parent = |index: &u32| self.file.document.element(*index).parent;
-        let mut ancestors = std::iter::successors(Some(self.index), parent).map(|index| Node { index, ..self });
-        ancestors.find(|node| node.full_name() == (XSD, "schema")).unwrap_or(Node { index: 0, ..self })
-    }
-}
-
 type Name<'f> = (&'f str, &'f str);
 
 #[derive(Default)]
 struct Reader<'f> {
     /// Definitions by kind (`type`, `port type`), namespace and name.
     definitions: BTreeMap<(&'static str, Name<'f>), Node<'f>>,
-    /// Types read so far, by file number and element of the definition.
-    types: BTreeMap<(usize, u32), Type>,
+    /// Types read so far, by file and element of the definition.
+    types: BTreeMap<(&'f str, u32), Type>,
     wsdl: Wsdl,
     depth: usize,
     fields_left: usize,
@@ -157,7 +105,7 @@ impl<'f> Reader<'f> {
     }
 
     fn tell_hint(&mut self, node: Node<'_>, text: impl Into<String>, hint: Option<String>) {
-        self.mistakes.push(Mistake::new(node.file.source, node.file.text, node.element().at, text, hint));
+        self.mistakes.push(Mistake::new(node.document.source, node.document.text, node.element().at, text, hint));
     }
 
     /// Returns a required attribute. If it is missing, reports an error and returns an empty string.
@@ -174,7 +122,7 @@ impl<'f> Reader<'f> {
         if value.is_empty() {
             return None;
         }
-        let found = node.file.document.qualified(node.index, value);
+        let found = node.qualified(value);
         if found.is_none() {
             self.tell(node, format!("undeclared prefix in `{value}`"));
         }
@@ -201,10 +149,10 @@ impl<'f> Reader<'f> {
     }
 
     fn index(&mut self, root: Node<'f>) {
-        if root.full_name() == (XSD, "schema") {
+        if root.is(XSD, "schema") {
             return self.index_children(root);
         }
-        if root.full_name() != (WSDL, "definitions") {
+        if !root.is(WSDL, "definitions") {
             let hint = Some("WSDL 1.1 starts with `definitions`, a schema with `schema`".to_owned());
             return self.tell_hint(root, format!("`{}` is neither a WSDL nor a schema", root.name()), hint);
         }
@@ -216,8 +164,8 @@ impl<'f> Reader<'f> {
 
     fn index_children(&mut self, parent: Node<'f>) {
         let namespace = parent.attribute("targetNamespace").unwrap_or_default();
-        let language = parent.full_name().0;
-        for child in parent.children().filter(|child| child.full_name().0 == language) {
+        let language = parent.namespace();
+        for child in parent.children().filter(|child| child.namespace() == language) {
             let kind = match child.full_name() {
                 (WSDL, "message") => "message",
                 (WSDL, "portType") => "port type",
@@ -258,7 +206,7 @@ impl<'f> Reader<'f> {
     }
 
     fn type_at(&mut self, node: Node<'f>, name: &str) -> Option<Type> {
-        let key = (node.file.number, node.index);
+        let key = (node.document.source, node.index);
         if let Some(known) = self.types.get(&key) {
             return Some(*known);
         }
@@ -319,7 +267,7 @@ impl<'f> Reader<'f> {
     }
 
     fn content(&mut self, node: Node<'f>, fields: &mut Vec<Field>, is_choice: &mut bool) {
-        for child in node.children().filter(|child| child.full_name().0 == XSD) {
+        for child in node.children().filter(|child| child.namespace() == XSD) {
             match child.name() {
                 "sequence" | "all" => self.particles(child, fields, false),
                 "choice" => {
@@ -357,7 +305,7 @@ impl<'f> Reader<'f> {
         if self.occurs(node, "maxOccurs") != Some(1) {
             self.tell(node, format!("`{}` that may occur more than once is not supported", node.name()));
         }
-        for child in node.children().filter(|child| child.full_name().0 == XSD) {
+        for child in node.children().filter(|child| child.namespace() == XSD) {
             match child.name() {
                 "element" => self.field(child, fields, is_optional),
                 "sequence" => self.particles(child, fields, is_optional),
@@ -400,7 +348,8 @@ impl<'f> Reader<'f> {
             let Some(referred) = self.referred(node, "ref", "element") else { return };
             referred
         } else {
-            let schema = node.schema();
+            let mut ancestors = node.ancestors();
+            let schema = ancestors.find(|node| node.is(XSD, "schema")).unwrap_or(node.document.root());
             let default = if is_attribute { "attributeFormDefault" } else { "elementFormDefault" };
             let namespace = match node.attribute("form").or_else(|| schema.attribute(default)) {
                 Some("qualified") => schema.attribute("targetNamespace").unwrap_or_default(),

@@ -38,10 +38,10 @@ pub(super) struct Attribute {
 
 pub(super) struct Element<'d> {
     qualified: &'d str,
-    pub(super) name: &'d str,
-    pub(super) parent: Option<u32>,
+    name: &'d str,
+    parent: Option<u32>,
     pub(super) first_child: Option<u32>,
-    pub(super) next: Option<u32>,
+    next: Option<u32>,
     /// The element's own text with references resolved, without its children's text.
     pub(super) text: Cow<'d, str>,
     attributes: std::ops::Range<u32>,
@@ -49,7 +49,10 @@ pub(super) struct Element<'d> {
 }
 
 pub(super) struct Document<'d> {
-    pub(super) elements: Vec<Element<'d>>,
+    /// Name in errors; empty for messages.
+    pub(super) source: &'d str,
+    pub(super) text: &'d str,
+    elements: Vec<Element<'d>>,
     attributes: Vec<Attribute>,
     limits: Limits,
 }
@@ -59,13 +62,13 @@ type Decoded<T> = Result<T, DecodeError>;
 const XML: &str = "http://www.w3.org/XML/1998/namespace";
 
 impl<'d> Document<'d> {
-    pub(super) fn parse(bytes: &'d [u8], limits: &Limits) -> Decoded<Document<'d>> {
+    pub(super) fn parse(source: &'d str, bytes: &'d [u8], limits: &Limits) -> Decoded<Document<'d>> {
         check_length(0, bytes.len(), limits.document_bytes)?;
         let text = std::str::from_utf8(bytes)
             .map_err(|error| DecodeError::malformed(error.valid_up_to(), "the text is not valid UTF-8"))?;
         let mark = text.len() - text.trim_start_matches('\u{feff}').len();
+        let mut document = Document { source, text, elements: Vec::new(), attributes: Vec::new(), limits: *limits };
         let text = &text[mark..];
-        let mut document = Document { elements: Vec::new(), attributes: Vec::new(), limits: *limits };
         let mut reader = Reader::from_str(text);
         // The stack of open elements, each with its last child so far.
         let mut open = Vec::<(u32, Option<u32>)>::new();
@@ -164,7 +167,7 @@ impl<'d> Document<'d> {
         let attributes = begin as u32..self.attributes.len() as u32;
         let text = Cow::Borrowed("");
         self.elements.push(Element { qualified, name, parent, first_child: None, next: None, text, attributes, at });
-        if self.qualified(index, qualified).is_none() {
+        if (Node { document: self, index }).qualified(qualified).is_none() {
             return Err(DecodeError::malformed(at, format!("undeclared prefix in `{}`", shown(qualified))));
         }
         Ok(index)
@@ -189,58 +192,93 @@ impl<'d> Document<'d> {
         Ok(())
     }
 
-    pub(super) fn element(&self, index: u32) -> &Element<'d> {
-        &self.elements[index as usize]
+    pub(super) fn nodes(&self) -> impl Iterator<Item = Node<'_>> {
+        (0..self.elements.len() as u32).map(|index| Node { document: self, index })
     }
 
-    pub(super) fn namespace(&self, index: u32) -> &str {
-        self.qualified(index, self.element(index).qualified).map_or("", |name| name.0)
+    pub(super) fn root(&self) -> Node<'_> {
+        Node { document: self, index: 0 }
+    }
+}
+
+/// An element of a document, by its position.
+#[derive(Clone, Copy)]
+pub(super) struct Node<'d> {
+    pub(super) document: &'d Document<'d>,
+    pub(super) index: u32,
+}
+
+impl<'d> Node<'d> {
+    pub(super) fn element(self) -> &'d Element<'d> {
+        &self.document.elements[self.index as usize]
     }
 
-    pub(super) fn is(&self, index: u32, namespace: &str, name: &str) -> bool {
-        self.element(index).name == name && self.namespace(index) == namespace
+    pub(super) fn name(self) -> &'d str {
+        self.element().name
     }
 
-    pub(super) fn children(&self, index: u32) -> impl Iterator<Item = u32> + use<'_, 'd> {
-        std::iter::successors(self.element(index).first_child, |child| self.element(*child).next)
+    pub(super) fn namespace(self) -> &'d str {
+        self.qualified(self.element().qualified).map_or("", |name| name.0)
     }
 
-    pub(super) fn child(&self, index: u32, namespace: &str, name: &str) -> Option<u32> {
-        self.children(index).find(|child| self.is(*child, namespace, name))
+    pub(super) fn full_name(self) -> (&'d str, &'d str) {
+        (self.namespace(), self.name())
     }
 
-    fn own_attributes(&self, index: u32) -> &[Attribute] {
-        let range = &self.element(index).attributes;
-        &self.attributes[range.start as usize..range.end as usize]
+    pub(super) fn is(self, namespace: &str, name: &str) -> bool {
+        self.name() == name && self.namespace() == namespace
     }
 
-    pub(super) fn attribute(&self, index: u32, name: &str) -> Option<&str> {
-        let mut own = self.own_attributes(index).iter();
+    pub(super) fn children(self) -> impl Iterator<Item = Node<'d>> {
+        let next = move |child: &Node<'d>| child.element().next.map(|index| Node { index, ..self });
+        std::iter::successors(self.element().first_child.map(|index| Node { index, ..self }), next)
+    }
+
+    pub(super) fn children_named(self, namespace: &str, name: &str) -> impl Iterator<Item = Node<'d>> {
+        self.children().filter(move |child| child.is(namespace, name))
+    }
+
+    pub(super) fn child_named(self, namespace: &str, name: &str) -> Option<Node<'d>> {
+        self.children_named(namespace, name).next()
+    }
+
+    /// The element and its ancestors, up to the root.
+    pub(super) fn ancestors(self) -> impl Iterator<Item = Node<'d>> {
+        let parent = move |node: &Node<'d>| node.element().parent.map(|index| Node { index, ..self });
+        std::iter::successors(Some(self), parent)
+    }
+
+    fn attributes(self) -> &'d [Attribute] {
+        let range = &self.element().attributes;
+        &self.document.attributes[range.start as usize..range.end as usize]
+    }
+
+    pub(super) fn attribute(self, name: &str) -> Option<&'d str> {
+        let mut own = self.attributes().iter();
         own.find(|own| own.prefix.is_none() && own.name == name).map(|own| own.value.as_str())
     }
 
-    pub(super) fn attribute_in(&self, index: u32, namespace: &str, name: &str) -> Option<&str> {
-        let mut own = self.own_attributes(index).iter().filter(|own| own.name == name && own.prefix.is_some());
-        let own = own.find(|own| self.resolve(index, own.prefix.as_deref()) == Some(namespace))?;
+    pub(super) fn attribute_in(self, namespace: &str, name: &str) -> Option<&'d str> {
+        let mut own = self.attributes().iter().filter(|own| own.name == name && own.prefix.is_some());
+        let own = own.find(|own| self.resolve(own.prefix.as_deref()) == Some(namespace))?;
         Some(&own.value)
     }
 
     /// Resolves a prefix to its namespace at this element. `None` if the prefix is undeclared.
-    fn resolve(&self, index: u32, prefix: Option<&str>) -> Option<&str> {
+    fn resolve(self, prefix: Option<&str>) -> Option<&'d str> {
         if prefix == Some("xml") {
             return Some(XML);
         }
         let (wanted_prefix, wanted_name) = prefix.map_or((None, "xmlns"), |prefix| (Some("xmlns"), prefix));
-        let ancestors = std::iter::successors(Some(index), |index| self.element(*index).parent);
-        let mut attributes = ancestors.flat_map(|ancestor| self.own_attributes(ancestor));
+        let mut attributes = self.ancestors().flat_map(Node::attributes);
         let is_wanted = |own: &&Attribute| own.prefix.as_deref() == wanted_prefix && own.name == wanted_name;
         attributes.find(is_wanted).map(|own| own.value.as_str()).filter(|namespace| !namespace.is_empty())
     }
 
     /// Splits a qualified name into namespace and local name. `None` if its prefix is undeclared at this element.
-    pub(super) fn qualified<'n>(&self, index: u32, name: &'n str) -> Option<(&str, &'n str)> {
+    pub(super) fn qualified<'n>(self, name: &'n str) -> Option<(&'d str, &'n str)> {
         let (prefix, name) = split(name.trim());
-        match (self.resolve(index, prefix), prefix) {
+        match (self.resolve(prefix), prefix) {
             (Some(namespace), _) => Some((namespace, name)),
             (None, None) => Some(("", name)),
             (None, Some(_)) => None,
