@@ -119,7 +119,7 @@ fn paths(text: &str, checked: &contract::Checked) -> Vec<Finding> {
     };
     let mistakes = paths.filter(|path| !is_known(path)).flat_map(|path| {
         Template::parse(&path.text).err().unwrap_or_default().into_iter().map(|mistake| {
-            let message = format!("`{}` is not a path: {}", path.text.escape_debug(), mistake.what);
+            let message = format!("`{}` is not a path: {mistake}", path.text.escape_debug());
             Finding::mistake(text, path.span, "path", message)
         })
     });
