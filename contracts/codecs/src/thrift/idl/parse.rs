@@ -68,8 +68,10 @@ pub(super) enum ConstKind {
 
 type SyntaxError = (usize, String);
 
-/// A parsed item, or its syntax error, which is `None` if it has already been reported.
-type Parsed<T> = Result<T, Option<SyntaxError>>;
+/// A syntax error that has been reported.
+struct Broken;
+
+type Parsed<T> = Result<T, Broken>;
 
 pub(super) fn parse_document(text: &str) -> (Document, Vec<SyntaxError>) {
     let mut found = Vec::new();
@@ -119,19 +121,18 @@ impl<'t> Parser<'t> {
         is_next
     }
 
-    fn wrong<T>(&self, expected: &str) -> Parsed<T> {
+    fn wrong<T>(&mut self, expected: &str) -> Parsed<T> {
         let token = self.peek();
         let found = match &token.word {
-            Word::Name(name) => format!("`{name}`"),
-            Word::Integer(Some(value)) => format!("`{value}`"),
-            Word::Integer(None) => return Err(None),
-            Word::Double(value) => format!("`{value}`"),
+            // The lexer has reported these.
+            Word::Integer(None) => return Err(Broken),
+            Word::Sign(sign) if !SIGNS.contains(*sign) => return Err(Broken),
             Word::Text(text) => format!("the string {text:?}"),
-            Word::Sign(sign) if SIGNS.contains(*sign) => format!("`{sign}`"),
-            Word::Sign(_) => return Err(None),
             Word::End => "the end of the file".to_owned(),
+            _ => format!("`{}`", token.source),
         };
-        Err(Some((token.at, format!("expected {expected}, found {found}"))))
+        self.found.push((token.at, format!("expected {expected}, found {found}")));
+        Err(Broken)
     }
 
     fn sign(&mut self, sign: &str) -> Parsed<()> {
@@ -171,8 +172,7 @@ impl<'t> Parser<'t> {
         let mut document = Document { includes: Vec::new(), definitions: Vec::new() };
         while !self.at_end() {
             let before = self.next;
-            if let Err(error) = self.definition(&mut document) {
-                self.found.extend(error);
+            if self.definition(&mut document).is_err() {
                 self.next = self.next.max(before + 1).min(self.tokens.len() - 1);
                 while !self.begins_definition() && !self.at_end() {
                     self.advance();
@@ -275,8 +275,7 @@ impl<'t> Parser<'t> {
                         self.advance();
                     }
                 }
-                Err(error) => {
-                    self.found.extend(error);
+                Err(Broken) => {
                     if self.next == before && !self.is("}") {
                         self.advance();
                     }
