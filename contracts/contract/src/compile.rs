@@ -3,7 +3,7 @@
 mod expression;
 mod signature;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use config::place::Lines;
 
@@ -12,7 +12,7 @@ use crate::clause::{Clause, Identify};
 use crate::contract::{Contract, Operation, Service};
 use crate::finding::{Findings, Span, suggestion};
 use crate::monitor::report::Kind;
-use crate::syntax::{self, ClauseKind, Direction, Expr, ExprKind, Name, Step};
+use crate::syntax::{self, ClauseKind, Direction, Expr, ExprKind, Step};
 use crate::types_and_schema::{Field, KnownSchema, Type};
 
 /// Maximum number of services per contract, and of operations per service.
@@ -25,12 +25,12 @@ const STEPS_MAX: usize = 16;
 pub(crate) fn compile(file: &syntax::File, text: &str, known: &KnownSchema, found: &mut Findings) -> Contract {
     let compiler = ContractCompiler { file, text, lines: Lines::new(text), known };
     let mut services = Vec::new();
-    let mut names = BTreeMap::new();
+    let mut names = BTreeSet::new();
     if file.services.len() > MANY_MAX {
         found.mistake("size", file.services[MANY_MAX].name.span, format!("more than {MANY_MAX} services"));
     }
     for service in file.services.iter().take(MANY_MAX) {
-        unique(&mut names, &service.name, "service", found);
+        service.name.add_to(&mut names, "service", found);
         services.push(compiler.service(service, found));
     }
     let with_index = file.identifies().filter(|identifies| identifies.index.is_some());
@@ -49,12 +49,6 @@ pub(crate) fn compile(file: &syntax::File, text: &str, known: &KnownSchema, foun
     // Spans print nothing, so layout and comments do not change the hash.
     let hash = rapidhash::v3::rapidhash_v3(format!("{file:?}").as_bytes());
     Contract { services, hash, generation: 0, clause_names }
-}
-
-fn unique<'f>(names: &mut BTreeMap<&'f str, Span>, name: &'f Name, what: &str, found: &mut Findings) {
-    if names.insert(&name.text, name.span).is_some() {
-        found.mistake("twice", name.span, format!("duplicate {what} `{}`", name.text));
-    }
 }
 
 pub(crate) struct ContractCompiler<'c> {
@@ -96,10 +90,10 @@ impl ContractCompiler<'_> {
         let id = format!("{service}.{name}");
         let typed = self.typed(operation, &id, &params, &result);
         let (mut clauses, mut all_identifies) = (Vec::<Clause>::new(), Vec::new());
-        let mut labels = BTreeMap::new();
+        let mut labels = BTreeSet::new();
         for clause in &operation.clauses {
             if let Some(label) = &clause.label {
-                unique(&mut labels, label, "label", found);
+                label.add_to(&mut labels, "label", found);
             }
             let blank = |kind: Kind, span: Span, number: usize| {
                 let end = match &clause.label {

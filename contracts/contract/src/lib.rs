@@ -49,7 +49,7 @@ pub fn check_partly(text: &str, schema: &Schema) -> Checked {
 
 fn checked(text: &str, known: types_and_schema::KnownSchema) -> Checked {
     let mut found = finding::Findings::default();
-    let file = parse::parse(text, &mut found);
+    let file = parse::parse(text, &known, &mut found);
     // Compiles the rest even if clauses are broken, so that one run reports all errors.
     let contract = compile::compile(&file, text, &known, &mut found);
     let is_valid = found.raw.iter().all(|finding| finding.severity != Severity::Mistake);

@@ -2,14 +2,15 @@
 
 mod expression;
 
+use std::collections::BTreeSet;
+
 use config::nearest::did_you_mean;
 
 use crate::finding::{Findings, Severity, Span, suggestion};
 use crate::monitor::report::Kind;
-use crate::syntax::{
-    Clause, ClauseKind, Direction, File, Identifies, Local, Name, Operation, Param, Service, Step, TypeKind, TypeTree,
-};
+use crate::syntax::{Clause, ClauseKind, Direction, File, Identifies, Local, Name, Operation, Param, Service, Step};
 use crate::token::{Token, tokens};
+use crate::types_and_schema::{Field, KnownSchema, Type};
 
 /// Maximum length of a contract, in bytes.
 pub const TEXT_MAX_BYTES: usize = 1 << 20;
@@ -29,18 +30,19 @@ pub(crate) struct Broken;
 type Parsed<T> = Result<T, Broken>;
 
 /// Parses a contract. Broken parts are reported and left out.
-pub(crate) fn parse(text: &str, found: &mut Findings) -> File {
+pub(crate) fn parse(text: &str, known: &KnownSchema, found: &mut Findings) -> File {
     if text.len() > TEXT_MAX_BYTES {
         let message = format!("a contract may have at most {TEXT_MAX_BYTES} bytes, this one has {}", text.len());
         found.mistake("size", Span::default(), message);
         return File::default();
     }
     let tokens = tokens(text, found);
-    Parser { text, tokens, at: 0, found, nesting: 0, uneven: false }.file()
+    Parser { text, known, tokens, at: 0, found, nesting: 0, uneven: false }.file()
 }
 
 pub(crate) struct Parser<'t> {
     text: &'t str,
+    known: &'t KnownSchema,
     tokens: Vec<(Token, Span)>,
     at: usize,
     found: &'t mut Findings,
@@ -276,10 +278,15 @@ impl Parser<'_> {
         self.expect("(", " before the parameters")?;
         let params = self.list(")", " after a parameter", |parser| {
             let name = parser.name("a parameter name")?;
-            let of = if parser.take(":") { Some(parser.type_tree()?) } else { None };
+            let of = if parser.take(":") { Some(parser.value_type()?) } else { None };
             Ok(Param { name, of })
         })?;
-        let result = if self.take("->") { Some(self.type_tree()?) } else { None };
+        let result = if self.take("->") {
+            let start = self.span();
+            Some((self.value_type()?, start.to(self.last_span())))
+        } else {
+            None
+        };
         let mut clauses = Vec::new();
         if !self.take(";") {
             if !self.take("{") {
@@ -402,39 +409,55 @@ impl Parser<'_> {
         result
     }
 
-    fn type_tree(&mut self) -> Parsed<TypeTree> {
+    fn value_type(&mut self) -> Parsed<Type> {
         self.deeper(Self::type_inside)
     }
 
-    fn type_inside(&mut self) -> Parsed<TypeTree> {
-        let start = self.span();
-        let kind = if self.take("{") {
-            TypeKind::Record(self.list("}", " after a field", |parser| {
+    fn type_inside(&mut self) -> Parsed<Type> {
+        if self.take("{") {
+            let fields = self.list("}", " after a field", |parser| {
                 let name = parser.name("a field name, or `}`,")?;
                 let optional = parser.take("?");
                 parser.expect(":", " before the field type")?;
-                Ok((name, optional, parser.type_tree()?))
-            })?)
-        } else {
-            let name = self.name("a type")?;
-            match name.text.as_str() {
-                "list" => {
-                    self.expect("<", " and the item type")?;
-                    let of = Box::new(self.type_tree()?);
-                    self.expect(">", " after the item type")?;
-                    TypeKind::List(of)
-                }
-                "map" => {
-                    self.expect("<", " and the key and value types")?;
-                    let key = Box::new(self.type_tree()?);
-                    self.expect(",", " between the key and value types")?;
-                    let value = Box::new(self.type_tree()?);
-                    self.expect(">", " after the value type")?;
-                    TypeKind::Map(key, value)
-                }
-                _ => TypeKind::Named(name.text),
+                let of = parser.value_type()?;
+                let field = if optional { Field::optional(&name.text, of) } else { Field::new(&name.text, of) };
+                Ok((name, field))
+            })?;
+            let mut names = BTreeSet::new();
+            fields.iter().for_each(|(name, _)| name.add_to(&mut names, "field", self.found));
+            return Ok(Type::Record(fields.into_iter().map(|(_, field)| field).collect()));
+        }
+        let Name { text: name, span } = self.name("a type")?;
+        Ok(match name.as_str() {
+            "list" => {
+                self.expect("<", " and the item type")?;
+                let of = Box::new(self.value_type()?);
+                self.expect(">", " after the item type")?;
+                Type::List(of)
             }
-        };
-        Ok(TypeTree { kind, span: start.to(self.last_span()) })
+            "map" => {
+                self.expect("<", " and the key and value types")?;
+                let key = Box::new(self.value_type()?);
+                self.expect(",", " between the key and value types")?;
+                let value = Box::new(self.value_type()?);
+                self.expect(">", " after the value type")?;
+                Type::Map(key, value)
+            }
+            "any" => Type::Any,
+            "bool" => Type::Bool,
+            "int" => Type::Int,
+            "float" => Type::Float,
+            "text" => Type::Text,
+            "bytes" => Type::Bytes,
+            _ if self.known.schema.types.contains_key(&name) => Type::Named(name),
+            _ if !self.known.is_whole => Type::Any,
+            _ => {
+                let own = ["any", "bool", "int", "float", "text", "bytes", "list", "map"];
+                let types = self.known.schema.types.keys().map(String::as_str);
+                let hint = suggestion(&name, own.into_iter().chain(types));
+                self.found.mistake_hint("unknown-type", span, format!("unknown type `{name}`"), hint);
+                Type::Any
+            }
+        })
     }
 }

@@ -1,12 +1,14 @@
 //! The syntax tree of a contract.
 
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 
 use regex_lite::Regex;
 
-use crate::finding::Span;
+use crate::finding::{Findings, Span};
 use crate::functions::Function;
 use crate::monitor::report::Kind;
+use crate::types_and_schema::Type;
 
 /// A word and its location.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,6 +17,15 @@ pub struct Name {
     pub text: String,
     /// Location in the contract.
     pub span: Span,
+}
+
+impl Name {
+    /// Adds the name to `names`. Reports an error if they have it already.
+    pub(crate) fn add_to<'n>(&'n self, names: &mut BTreeSet<&'n str>, what: &str, found: &mut Findings) {
+        if !names.insert(&self.text) {
+            found.mistake("twice", self.span, format!("duplicate {what} `{}`", self.text));
+        }
+    }
 }
 
 /// The syntax tree of a whole contract.
@@ -44,8 +55,8 @@ pub struct Operation {
     pub name: Name,
     /// The parameters, bound by position.
     pub params: Vec<Param>,
-    /// The result type, if given.
-    pub result: Option<TypeTree>,
+    /// The result type and its location, if given.
+    pub result: Option<(Type, Span)>,
     /// Clauses, in the order of the text.
     pub(crate) clauses: Vec<Clause>,
 }
@@ -56,29 +67,7 @@ pub struct Param {
     /// Name by which clauses refer to the parameter.
     pub name: Name,
     /// The declared type, if any.
-    pub of: Option<TypeTree>,
-}
-
-/// A type as written.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TypeTree {
-    /// The kind of type, with the types it contains.
-    pub kind: TypeKind,
-    /// Location in the contract.
-    pub span: Span,
-}
-
-/// The kind of a type, with the types it contains.
-#[derive(Clone, Debug, PartialEq)]
-pub enum TypeKind {
-    /// A type by name: `int`, `text` or a type of the schema.
-    Named(String),
-    /// A list, `list<T>`.
-    List(Box<TypeTree>),
-    /// A map, `map<K, V>`.
-    Map(Box<TypeTree>, Box<TypeTree>),
-    /// A record, `{a: T, b?: T}`: for each field its name, whether it may be missing, and its type.
-    Record(Vec<(Name, bool, TypeTree)>),
+    pub of: Option<Type>,
 }
 
 /// A clause of an operation.

@@ -1,6 +1,6 @@
 //! Finds the parameter and result types of an operation, declared or from the schema, and turns them into checks.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use regex_lite::Regex;
@@ -11,8 +11,8 @@ use crate::check_value_types::{PromisedPart, Typed};
 use crate::clause::Clause;
 use crate::finding::{Findings, suggestion};
 use crate::monitor::report::Kind;
-use crate::syntax::{ClauseKind, Name, Operation, TypeKind, TypeTree};
-use crate::types_and_schema::{Field, KnownSchema, Signature, Signatures, Type};
+use crate::syntax::{ClauseKind, Name, Operation};
+use crate::types_and_schema::{Field, Signature, Signatures, Type};
 
 /// Maximum number of parameters, more than any IDL has.
 const PARAMS_MAX: usize = 256;
@@ -61,46 +61,12 @@ fn variables(path: &str) -> Option<Vec<&str>> {
     is_balanced.then(|| VARIABLE.captures_iter(path).map(|found| found.extract::<1>().1[0]).collect())
 }
 
-fn resolve_type(of: &TypeTree, known: &KnownSchema, found: &mut Findings) -> Type {
-    match &of.kind {
-        TypeKind::List(of) => Type::List(Box::new(resolve_type(of, known, found))),
-        TypeKind::Map(key, value) => {
-            Type::Map(Box::new(resolve_type(key, known, found)), Box::new(resolve_type(value, known, found)))
-        }
-        TypeKind::Record(fields) => {
-            let mut names = BTreeMap::new();
-            let fields = fields.iter().map(|(name, optional, of)| {
-                super::unique(&mut names, name, "field", found);
-                let of = resolve_type(of, known, found);
-                if *optional { Field::optional(&name.text, of) } else { Field::new(&name.text, of) }
-            });
-            Type::Record(fields.collect())
-        }
-        TypeKind::Named(name) => match name.as_str() {
-            "any" => Type::Any,
-            "bool" => Type::Bool,
-            "int" => Type::Int,
-            "float" => Type::Float,
-            "text" => Type::Text,
-            "bytes" => Type::Bytes,
-            _ if known.schema.types.contains_key(name) => Type::Named(name.clone()),
-            _ if !known.is_whole => Type::Any,
-            _ => {
-                let own = ["any", "bool", "int", "float", "text", "bytes", "list", "map"];
-                let hint = suggestion(name, own.into_iter().chain(known.schema.types.keys().map(String::as_str)));
-                found.mistake_hint("unknown-type", of.span, format!("unknown type `{name}`"), hint);
-                Type::Any
-            }
-        },
-    }
-}
-
 impl ContractCompiler<'_> {
     /// Returns the parameters and the result of an operation.
     pub(super) fn types(&self, operation: &Operation, service: &str, found: &mut Findings) -> (Vec<Field>, Type) {
-        let mut names = BTreeMap::new();
+        let mut names = BTreeSet::new();
         for param in &operation.params {
-            super::unique(&mut names, &param.name, "parameter", found);
+            param.name.add_to(&mut names, "parameter", found);
             if RESERVED.contains(&param.name.text.as_str()) {
                 let message = format!("`{}` is reserved and cannot be a parameter", param.name.text);
                 found.mistake("reserved", param.name.span, message);
@@ -117,7 +83,7 @@ impl ContractCompiler<'_> {
                 found.mistake_hint("method", method.span, message, format!("write `{upper}`"));
             }
         }
-        let result = operation.result.as_ref().map(|of| resolve_type(of, self.known, found));
+        let result = operation.result.as_ref().map(|(of, _)| of.clone());
         let texts = || Type::Map(Box::new(Type::Text), Box::new(Type::Text));
         let (theirs, result) = if operation.method.is_some() {
             let body = Field::optional("body", result.unwrap_or(Type::Any));
@@ -132,9 +98,10 @@ impl ContractCompiler<'_> {
         };
         let unknown = Field { required: false, ..Field::new("", Type::Any) };
         let theirs = theirs.into_iter().chain(std::iter::repeat(unknown));
-        let params = operation.params.iter().zip(theirs).map(|(param, theirs)| {
-            let ours = param.of.as_ref().map(|of| resolve_type(of, self.known, found));
-            Field { name: param.name.text.clone(), of: ours.unwrap_or(theirs.of), ..theirs }
+        let params = operation.params.iter().zip(theirs).map(|(param, theirs)| Field {
+            name: param.name.text.clone(),
+            of: param.of.clone().unwrap_or(theirs.of),
+            ..theirs
         });
         (params.collect(), result)
     }
@@ -163,7 +130,7 @@ impl ContractCompiler<'_> {
             of => (!of.is_unchecked()).then(|| PromisedPart::Result(of.clone())),
         };
         let (span, reply) = match &operation.result {
-            Some(of) => (of.span, self.text[of.span.range()].to_owned()),
+            Some((_, span)) => (*span, self.text[span.range()].to_owned()),
             None => (operation.name.span, result.to_string()),
         };
         let request =
