@@ -16,7 +16,7 @@ use std::sync::Arc;
 use self::contract_versions_and_tallies::Generations;
 pub use self::contract_versions_and_tallies::{OTHER, Tallies, Tally, VERDICTS};
 pub use self::entry_store::{Forgotten, Key, MemoryStore, Store};
-use self::introduced_entries::{Introduced, Kept, Vouching};
+use self::introduced_entries::{Member, Voucher, Vouching};
 use self::report::{Kind, Report, ReportVerdict};
 use self::service_entry::{Entry, NameId, Origin};
 pub use self::service_entry::{Shown, show_entry};
@@ -259,9 +259,9 @@ impl<S: Store> Monitor<S> {
         if let (Some(endpoint), Some(service)) = (self.number(endpoint), self.number(&service_name)) {
             self.configured.entry((endpoint, service)).or_default().extend(&labels);
         }
-        let introduced = Introduced { endpoint: endpoint.to_owned(), service, index: None, secret: false };
-        let kept = Kept { peer, ..introduced.kept(&labels, Origin::Configured) };
-        self.keep(&kept, now_s, &mut StepOutput::default());
+        let member = Member { endpoint: endpoint.into(), service, index: None, secret: false };
+        let voucher = Voucher { vouching: Vouching::Named, labels: &labels, peer, origin: Origin::Configured };
+        self.keep(&member, &voucher, now_s, &mut StepOutput::default());
     }
 
     fn promises(&self, endpoint: &str) -> &[Promise] {
@@ -305,8 +305,8 @@ impl<S: Store> Monitor<S> {
         let (own, other) = ([self.own], peer.as_deref().and_then(|peer| self.number(peer)));
         let ticket = Ticket { enhanced: peer.is_some(), other, ..Ticket::unvouched(label.clone()) };
         let mut step = Step::new(call, ticket, now_s);
-        let kept = Kept { peer: other, ..Kept::used(call, &own, Origin::Request(self.own)) };
-        self.invoke(kept, &mut step);
+        let origin = Origin::Request(self.own);
+        self.invoke(&Voucher { vouching: Vouching::Used, labels: &own, peer: other, origin }, &mut step);
         let entries = self.keep_sent(Direction::Request, &mut step);
         if peer.is_none() || matches!(self.settings.requires, Side::Sender | Side::Both) {
             self.ask(Kind::Precondition, &mut step);
@@ -330,14 +330,11 @@ impl<S: Store> Monitor<S> {
         let mut step = Step::new(call, Ticket { enhanced, other, ..Ticket::unvouched(sender) }, now_s);
         let labels = metadata.map_or(&[][..], |metadata| &metadata.invoked);
         let labels = labels.iter().filter_map(|label| self.number(label)).collect::<Vec<_>>();
-        let kept = match metadata {
-            Some(_) => {
-                let used = Kept::used(call, &labels, Origin::Carried(sender_number));
-                Kept { vouching: Vouching::by(&labels), more: &labels, ..used }
-            }
-            None => Kept::used(call, &[0], Origin::Request(0)),
+        let (vouching, labels, origin) = match metadata {
+            Some(_) => (Vouching::by(&labels), &labels[..], Origin::Carried(sender_number)),
+            None => (Vouching::Used, &[0][..], Origin::Request(0)),
         };
-        self.invoke(kept, &mut step);
+        self.invoke(&Voucher { vouching, labels, peer: None, origin }, &mut step);
         self.keep_received(Direction::Request, metadata.map_or(&[][..], |metadata| &metadata.entries), &mut step);
         if metadata.is_none() || matches!(self.settings.requires, Side::Receiver | Side::Both) {
             self.ask(Kind::Precondition, &mut step);

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use config::place::line_and_column;
 
 use super::entry_store::{Key, Store};
-use super::introduced_entries::Introduced;
+use super::introduced_entries::Member;
 use super::report::{Kind, Link, Report, ReportVerdict, Variable};
 use super::service_entry::{Entry, ORPHAN, Origin, redacted};
 use super::{Monitor, Step};
@@ -31,17 +31,17 @@ impl<S: Store> Monitor<S> {
         Some((Some(index), clause.secret))
     }
 
-    pub(super) fn introduced(&mut self, direction: Direction, step: &mut Step<'_>) -> Vec<Introduced> {
+    pub(super) fn introduced(&mut self, direction: Direction, step: &mut Step<'_>) -> Vec<Member<'static>> {
         let operation = step.call.operation;
         let contract = self.contracts.of(operation.service).clone();
-        let mut all: Vec<Introduced> = Vec::new();
+        let mut all = Vec::new();
         let mut seen = HashSet::new();
         for identify in contract.op(operation).identifies(direction) {
             let service = ServiceId { generation: contract.generation, at: identify.service };
             let mut take = |endpoint: &str, index: Option<&str>| {
                 let (endpoint, index) = (endpoint.to_owned(), index.map(str::to_owned));
                 if seen.insert((endpoint.clone(), service, index.clone())) {
-                    all.push(Introduced { endpoint, service, index, secret: identify.clause.secret });
+                    all.push(Member { endpoint: endpoint.into(), service, index, secret: identify.clause.secret });
                 }
             };
             if let Err(stop) = self.scratch.identify(identify, self.env(step), &mut take) {
