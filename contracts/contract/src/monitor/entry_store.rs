@@ -94,7 +94,7 @@ impl MemoryStore {
     fn put_within(&mut self, bytes_max: usize, key: &Key, entry: &[u8], now_s: u64, evict: &mut dyn FnMut(&Key)) {
         self.evicted += u64::from(!self.log.put(key, entry, short(now_s)));
         // Kept records are marked as unused, so the loop ends in the second round at the latest.
-        while self.log.bytes() > bytes_max && self.log.order.len() > 1 {
+        while self.log.bytes() > bytes_max && self.log.segments.len() > 1 {
             let evicted = &mut self.evicted;
             self.log.recycle(&mut |record| {
                 let stays = record.again || record.key == *key;

@@ -35,11 +35,10 @@ pub(super) struct Record<'a> {
 #[derive(Debug, Default)]
 pub(super) struct Log {
     segment_bytes: usize,
-    /// Segments by number. Unused ones are empty.
-    segments: Vec<Vec<u8>>,
-    /// Numbers of the segments in use, oldest first.
-    pub(super) order: VecDeque<u32>,
-    unused: Vec<u32>,
+    /// Segments, oldest first.
+    pub(super) segments: VecDeque<Vec<u8>>,
+    /// Number of the oldest segment. Numbers are consecutive and wrap around; a place has their lower bits.
+    first: u32,
     places: HashTable<u32>,
     hasher: RandomState,
     capacity_bytes: usize,
@@ -57,18 +56,16 @@ impl Log {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        let lists = self.segments.capacity() * size_of::<Vec<u8>>()
-            + (self.order.capacity() + self.unused.capacity()) * size_of::<u32>();
-        self.capacity_bytes + self.places.allocation_size() + lists
+        self.capacity_bytes + self.places.allocation_size() + self.segments.capacity() * size_of::<Vec<u8>>()
     }
 
     pub(super) fn find(&self, key: &Key) -> Option<u32> {
-        let same = |place: &u32| record_at(&self.segments, *place).is_some_and(|record| record.key == *key);
+        let same = |place: &u32| self.at(*place).is_some_and(|record| record.key == *key);
         self.places.find(self.hasher.hash_one(key), same).copied()
     }
 
     pub(super) fn at(&self, place: u32) -> Option<Record<'_>> {
-        record_at(&self.segments, place)
+        record_at(&self.segments, self.first, place)
     }
 
     pub(super) fn touch(&mut self, place: u32, now_s: u32) {
@@ -84,15 +81,16 @@ impl Log {
         }
         let Some(before) = self.find(key) else {
             let place = self.append(key, used_s, 0, value);
-            let Self { places, segments, hasher, .. } = self;
-            let hash = |place: &u32| record_at(segments, *place).map_or(0, |record| hasher.hash_one(record.key));
+            let Self { places, segments, first, hasher, .. } = self;
+            let hash =
+                |place: &u32| record_at(segments, *first, *place).map_or(0, |record| hasher.hash_one(record.key));
             places.insert_unique(hasher.hash_one(key), place, hash);
             return true;
         };
         let length = self.at(before).map_or(0, |record| record.value.len());
         if length == value.len() {
             self.write_head(before, used_s, length, AGAIN);
-            let (segment, offset) = split(before);
+            let (segment, offset) = split(self.first, before);
             self.segments[segment][offset + HEADER_BYTES..][..length].copy_from_slice(value);
             return true;
         }
@@ -101,8 +99,8 @@ impl Log {
         let place = self.append(key, used_s, AGAIN, value);
         self.moved(key, before, place);
         // Waiting until most bytes are garbage keeps the average cost of recycling low.
-        if self.dead_bytes > self.capacity_bytes / 2 && self.order.len() > 4 {
-            for _ in 0..self.order.len() {
+        if self.dead_bytes > self.capacity_bytes / 2 && self.segments.len() > 4 {
+            for _ in 0..self.segments.len() {
                 self.recycle(&mut |record| Some(record.again));
             }
         }
@@ -112,8 +110,9 @@ impl Log {
     /// Removes the oldest segment. For each live record, `stays` returns `None` to drop the record, or `Some` to move
     /// it to the newest segment, where it counts as used if the value is true.
     pub(super) fn recycle(&mut self, stays: &mut dyn FnMut(&Record<'_>) -> Option<bool>) {
-        let Some(number) = self.order.pop_front() else { return };
-        let bytes = std::mem::take(&mut self.segments[number as usize]);
+        let Some(bytes) = self.segments.pop_front() else { return };
+        let number = self.first;
+        self.first = number.wrapping_add(1);
         self.capacity_bytes -= bytes.capacity();
         let mut offset = 0;
         while let Some(record) = read(&bytes, offset) {
@@ -134,21 +133,18 @@ impl Log {
             let moved = self.append(&record.key, record.used_s, if again { AGAIN } else { 0 }, record.value);
             self.moved(&record.key, place, moved);
         }
-        // The number is freed last, so that no new segment uses positions that the index still has for the old one.
-        self.unused.push(number);
     }
 
     pub(super) fn records(&self) -> impl Iterator<Item = Record<'_>> {
-        let of_segment = |number: &u32| {
-            let bytes = &self.segments[*number as usize];
+        let records = self.segments.iter().flat_map(|segment| {
             let mut offset = 0;
             std::iter::from_fn(move || {
-                let record = read(bytes, offset)?;
+                let record = read(segment, offset)?;
                 offset += HEADER_BYTES + record.value.len();
                 Some(record)
             })
-        };
-        self.order.iter().flat_map(of_segment).filter(|record| !record.is_dead)
+        });
+        records.filter(|record| !record.is_dead)
     }
 
     fn moved(&mut self, key: &Key, from: u32, to: u32) {
@@ -158,12 +154,14 @@ impl Log {
 
     fn append(&mut self, key: &Key, used_s: u32, flags: u32, value: &[u8]) -> u32 {
         let length = HEADER_BYTES + value.len();
-        let fits = |number: &&u32| {
-            let segment = &self.segments[**number as usize];
-            segment.capacity() - segment.len() >= length
-        };
-        let number = self.order.back().filter(fits).copied().unwrap_or_else(|| self.begin(length));
-        let segment = &mut self.segments[number as usize];
+        let fits = |segment: &Vec<u8>| segment.capacity() - segment.len() >= length;
+        if !self.segments.back().is_some_and(fits) {
+            let segment = Vec::with_capacity(self.segment_bytes.max(length));
+            self.capacity_bytes += segment.capacity();
+            self.segments.push_back(segment);
+        }
+        let number = self.first.wrapping_add(self.segments.len() as u32 - 1);
+        let segment = self.segments.back_mut().expect("one with room was added");
         let place = number << OFFSET_BITS | segment.len() as u32;
         segment.extend_from_slice(key);
         segment.extend_from_slice(&used_s.to_le_bytes());
@@ -172,36 +170,26 @@ impl Log {
         place
     }
 
-    fn begin(&mut self, length: usize) -> u32 {
-        let number = self.unused.pop().unwrap_or_else(|| {
-            self.segments.push(Vec::new());
-            u32::try_from(self.segments.len() - 1).expect("there are places for fewer bytes")
-        });
-        let segment = Vec::with_capacity(self.segment_bytes.max(length));
-        self.capacity_bytes += segment.capacity();
-        self.segments[number as usize] = segment;
-        self.order.push_back(number);
-        number
-    }
-
     fn write_head(&mut self, place: u32, used_s: u32, length: usize, flags: u32) {
-        let (segment, offset) = split(place);
+        let (segment, offset) = split(self.first, place);
         let head = &mut self.segments[segment][offset + size_of::<Key>()..][..8];
         head[..4].copy_from_slice(&used_s.to_le_bytes());
         head[4..].copy_from_slice(&word(length, flags));
     }
 }
 
-fn split(place: u32) -> (usize, usize) {
-    ((place >> OFFSET_BITS) as usize, place as usize & (SEGMENT_BYTES_MAX - 1))
+/// Splits a place into the position of its segment and the offset within it.
+fn split(first: u32, place: u32) -> (usize, usize) {
+    let segment = (place >> OFFSET_BITS).wrapping_sub(first) & (u32::MAX >> OFFSET_BITS);
+    (segment as usize, place as usize & (SEGMENT_BYTES_MAX - 1))
 }
 
 fn word(length: usize, flags: u32) -> [u8; 4] {
     ((length as u32) << FLAG_BITS | flags).to_le_bytes()
 }
 
-fn record_at(segments: &[Vec<u8>], place: u32) -> Option<Record<'_>> {
-    let (segment, offset) = split(place);
+fn record_at(segments: &VecDeque<Vec<u8>>, first: u32, place: u32) -> Option<Record<'_>> {
+    let (segment, offset) = split(first, place);
     read(segments.get(segment)?, offset)
 }
 
@@ -213,4 +201,27 @@ fn read(segment: &[u8], offset: usize) -> Option<Record<'_>> {
     let value = rest.get(..(word >> FLAG_BITS) as usize)?;
     let used_s = u32::from_le_bytes(*used_s);
     Some(Record { key: *key, used_s, again: word & AGAIN != 0, value, is_dead: word & DEAD != 0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn segment_numbers_wrap_around() {
+        for first in [u32::MAX - 2, (u32::MAX >> OFFSET_BITS) - 2] {
+            let mut log = Log { first, ..Log::new(0) };
+            for round in 0..3 {
+                for number in 0..40 {
+                    assert!(log.put(&[number; 12], &vec![number; 100 + round], 0));
+                }
+                (0..5).for_each(|_| log.recycle(&mut |_| Some(false)));
+                for number in 0..40 {
+                    let record = log.at(log.find(&[number; 12]).unwrap()).unwrap();
+                    assert_eq!(record.value, vec![number; 100 + round]);
+                }
+                assert_eq!((log.len(), log.records().count()), (40, 40));
+            }
+        }
+    }
 }
