@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use config::place::Lines;
 
-use self::expression::Compiler;
+use self::expression::{Compiler, Scope};
 use crate::clause::{Clause, Identify};
 use crate::contract::{Contract, Operation, Service};
 use crate::finding::{Findings, Span, suggestion};
@@ -135,23 +135,19 @@ impl ContractCompiler<'_> {
 
     /// Creates a compiler for expressions of a clause of this kind, with the names that the clause can use.
     fn compiler<'c>(&'c self, kind: Kind, params: &[Field], result: &Type, found: &'c mut Findings) -> Compiler<'c> {
-        let param = |(at, param): (usize, &Field)| (param.name.clone(), ExprKind::Param(at as u16), param.of.clone());
-        let mut scope = params.iter().enumerate().map(param).collect::<Vec<_>>();
-        scope.push(("receiver".to_owned(), ExprKind::Receiver, Type::Text));
+        let params = (0..).map(ExprKind::Param).zip(params);
+        let params = params.map(|(read, param)| (param.name.clone(), Ok((read, param.of.clone()))));
+        let mut scope = params.collect::<Scope>();
+        scope.push(("receiver".to_owned(), Ok((ExprKind::Receiver, Type::Text))));
         let (reply, error) = (kind == Kind::Postcondition, kind == Kind::Exception);
-        let mut absent = Vec::new();
         for (name, is_here, of, why) in [
             ("result", reply, result, "only `ensures` and `reply identifies` have the result"),
             // The exception is only known at run time; `error.kind` is its name.
             ("error", error, &Type::Any, "only `on_error` has the exception or fault"),
         ] {
-            if is_here {
-                scope.push((name.to_owned(), ExprKind::Outcome, of.clone()));
-            } else {
-                absent.push((name, why));
-            }
+            scope.push((name.to_owned(), if is_here { Ok((ExprKind::Outcome, of.clone())) } else { Err(why) }));
         }
-        Compiler::new(&self.known.schema, found, scope, absent)
+        Compiler { schema: &self.known.schema, found, scope, locals: 0, locals_max: 0 }
     }
 
     fn identify(&self, identifies: &syntax::Identifies, mut compiler: Compiler<'_>, blank: Clause) -> Option<Identify> {

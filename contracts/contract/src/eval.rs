@@ -251,7 +251,7 @@ impl<'a> Run<'a> {
             ExprKind::List(items) => self.operands(expr, items).map(Value::List),
             ExprKind::Tuple(items) => self.operands(expr, items).map(Value::Tuple),
             ExprKind::Apply(function, arguments) => self.call(expr, *function, arguments),
-            ExprKind::Pattern(splits, of, pattern) => self.pattern(expr, *splits, of, pattern),
+            ExprKind::Pattern(_) => unreachable!("functions read patterns themselves"),
             ExprKind::Name(_) | ExprKind::Call(..) => unreachable!("names and calls are resolved"),
         }
     }

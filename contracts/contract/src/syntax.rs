@@ -205,8 +205,8 @@ pub(crate) enum ExprKind {
     Local(u16),
     /// A call of a function.
     Apply(Function, Vec<Expr>),
-    /// A call of `matches` or, if the flag is set, of `split`.
-    Pattern(bool, Box<Expr>, Regex),
+    /// A pattern, as an argument of a call.
+    Pattern(Regex),
 }
 
 /// How a loop combines the results of its body.
@@ -317,9 +317,9 @@ impl Expr {
     }
 
     pub(crate) fn parts(&self) -> Vec<&Expr> {
-        use ExprKind::{Apply, Binary, Call, Field, If, Index, Let, List, Minus, Not, Pattern, Quantifier, Tuple};
+        use ExprKind::{Apply, Binary, Call, Field, If, Index, Let, List, Minus, Not, Quantifier, Tuple};
         match &self.kind {
-            Field(a, _) | Not(a) | Minus(a) | Pattern(_, a, _) => vec![a],
+            Field(a, _) | Not(a) | Minus(a) => vec![a],
             Index(a, b) | Quantifier(_, _, a, b) | Binary(_, a, b) | Let(_, a, b) => vec![a, b],
             If(a, b, c) => vec![a, b, c],
             Call(_, all) | Apply(_, all) | List(all) | Tuple(all) => all.iter().collect(),

@@ -3,7 +3,7 @@
 use regex_lite::RegexBuilder;
 
 use crate::finding::{Findings, Span, suggestion};
-use crate::functions::{self, ArgKind, Function};
+use crate::functions::{self, ArgKind};
 use crate::syntax::{Binary, Expr, ExprKind, Local, Name, Quantifier};
 use crate::types_and_schema::{Schema, Type};
 
@@ -16,27 +16,20 @@ const LOCALS_MAX: u16 = 64;
 
 pub(super) const RESERVED: [&str; 6] = ["result", "error", "receiver", "true", "false", "let"];
 
-/// Names in scope, each with the expression that reads it and its type. Later names hide earlier ones.
-type Scope = Vec<(String, ExprKind, Type)>;
-
-/// Names that exist only in other kinds of clauses, each with the reason why it is missing here.
-type Absent = Vec<(&'static str, &'static str)>;
+/// Names, each with the expression that reads it and its type, or the reason why only other kinds of clauses have it.
+/// Later names hide earlier ones.
+pub(super) type Scope = Vec<(String, Result<(ExprKind, Type), &'static str>)>;
 
 pub(super) struct Compiler<'c> {
     pub(super) schema: &'c Schema,
     pub(super) found: &'c mut Findings,
-    scope: Scope,
-    absent: Absent,
-    locals: u16,
+    pub(super) scope: Scope,
+    pub(super) locals: u16,
     /// Maximum of `locals` so far.
     pub(super) locals_max: u16,
 }
 
-impl<'c> Compiler<'c> {
-    pub(super) fn new(schema: &'c Schema, found: &'c mut Findings, scope: Scope, absent: Absent) -> Self {
-        Self { schema, found, scope, absent, locals: 0, locals_max: 0 }
-    }
-
+impl Compiler<'_> {
     pub(super) fn bind(&mut self, local: &mut Local, of: Type) {
         let Name { text, span } = &local.name;
         if self.locals == LOCALS_MAX {
@@ -48,11 +41,11 @@ impl<'c> Compiler<'c> {
         local.at = self.locals;
         self.locals += 1;
         self.locals_max = self.locals_max.max(self.locals);
-        self.scope.push((text.clone(), ExprKind::Local(local.at), of));
+        self.scope.push((text.clone(), Ok((ExprKind::Local(local.at), of))));
     }
 
     fn unbind(&mut self) {
-        if let Some((_, ExprKind::Local(local), _)) = self.scope.pop() {
+        if let Some((_, Ok((ExprKind::Local(local), _)))) = self.scope.pop() {
             self.locals = local;
         }
     }
@@ -156,15 +149,16 @@ impl<'c> Compiler<'c> {
     }
 
     fn name(&mut self, name: &str, span: Span) -> (ExprKind, Type) {
-        let known = self.scope.iter().rev().find(|(known, ..)| known == name);
-        if let Some((_, kind, of)) = known {
-            return (kind.clone(), of.clone());
-        }
-        if let Some((_, why)) = self.absent.iter().find(|(absent, _)| *absent == name) {
-            self.found.mistake("unknown-name", span, format!("`{name}` is not available here: {why}"));
-        } else {
-            let hint = suggestion(name, self.scope.iter().map(|(name, ..)| name.as_str()));
-            self.found.mistake_hint("unknown-name", span, format!("unknown name `{name}`"), hint);
+        match self.scope.iter().rev().find(|(known, _)| known == name) {
+            Some((_, Ok(meaning))) => return meaning.clone(),
+            Some((_, Err(why))) => {
+                self.found.mistake("unknown-name", span, format!("`{name}` is not available here: {why}"));
+            }
+            None => {
+                let names = self.scope.iter().filter(|(_, meaning)| meaning.is_ok());
+                let hint = suggestion(name, names.map(|(name, _)| name.as_str()));
+                self.found.mistake_hint("unknown-name", span, format!("unknown name `{name}`"), hint);
+            }
         }
         (ExprKind::Bool(false), Type::Any)
     }
@@ -232,30 +226,25 @@ impl<'c> Compiler<'c> {
             let message = format!("`{}` takes {least}{wanted} argument{s}, not {}", row.name, arguments.len());
             self.found.mistake("arguments", span, message);
         }
-        if let Function::Matches | Function::Split = row.function {
-            let kind = match &mut arguments[..] {
-                [text, pattern] => self.pattern(matches!(row.function, Function::Split), text, pattern),
-                _ => None,
-            };
-            return (kind.unwrap_or(ExprKind::Bool(false)), (row.gives)(&[]));
-        }
-        let types = arguments.iter_mut().map(|argument| self.expression(argument)).collect::<Vec<_>>();
-        for (at, (argument, of)) in arguments.iter().zip(&types).enumerate() {
+        let mut types = Vec::new();
+        for (at, argument) in arguments.iter_mut().enumerate() {
             let takes = row.takes[at.min(wanted - 1)];
-            if !takes.accepts(of) {
+            if takes == ArgKind::Pattern {
+                self.pattern(argument);
+                continue;
+            }
+            let of = self.expression(argument);
+            if !takes.accepts(&of) {
                 let message = format!("`{}` takes {} here, found {}", row.name, takes.describe(), of.described());
                 self.wrong_type(argument.span, message);
             }
+            types.push(of);
         }
         // A wrong number of arguments is an error, so this call is never evaluated.
         (ExprKind::Apply(row.function, std::mem::take(arguments)), (row.gives)(&types))
     }
 
-    fn pattern(&mut self, splits: bool, text: &mut Expr, pattern: &Expr) -> Option<ExprKind> {
-        let kind = self.expression(text);
-        if !ArgKind::Text.accepts(&kind) {
-            self.wrong_type(text.span, format!("a pattern is matched against text, found {}", kind.described()));
-        }
+    fn pattern(&mut self, pattern: &mut Expr) {
         let compiled = match &pattern.kind {
             ExprKind::Text(source) if source.len() > PATTERN_MAX_BYTES => {
                 Err(format!("a pattern may have at most {PATTERN_MAX_BYTES} bytes, this one has {}", source.len()))
@@ -266,8 +255,10 @@ impl<'c> Compiler<'c> {
             }
             _ => Err("a pattern must be a quoted literal".to_owned()),
         };
-        let compiled = compiled.map_err(|message| self.found.mistake("pattern", pattern.span, message)).ok()?;
-        Some(ExprKind::Pattern(splits, Box::new(std::mem::take(text)), compiled))
+        match compiled {
+            Ok(compiled) => pattern.kind = ExprKind::Pattern(compiled),
+            Err(message) => self.found.mistake("pattern", pattern.span, message),
+        }
     }
 
     fn binary(&mut self, operator: Binary, a: &mut Expr, b: &mut Expr, span: Span) -> Type {

@@ -2,12 +2,10 @@
 
 use std::cmp::Ordering;
 
-use regex_lite::Regex;
-
 use super::{BYTES_A_STEP, NESTING_MAX, NoValue, Outcome, Run, Why};
 use crate::functions::Function;
 use crate::message_values::{Node, Value};
-use crate::syntax::{Binary, Expr};
+use crate::syntax::{Binary, Expr, ExprKind};
 use crate::text_formats;
 
 impl<'a> Run<'a> {
@@ -196,7 +194,7 @@ impl<'a> Run<'a> {
                 let time = text_formats::time_ms(text, false);
                 time.map_or_else(|| self.stop(expr, Why::NotA("time in RFC 3339 format")), |time| Ok(Value::Int(time)))
             }
-            Function::Matches | Function::Split => unreachable!("these are operations of their own"),
+            Function::Matches | Function::Split => self.pattern(expr, function, one, &arguments[1]),
         }
     }
 
@@ -263,19 +261,14 @@ impl<'a> Run<'a> {
         Ok(best)
     }
 
-    pub(super) fn pattern(
-        &mut self,
-        expr: &Expr,
-        splits: bool,
-        of: &'a Expr,
-        pattern: &'a Regex,
-    ) -> Outcome<Value<'a>> {
+    fn pattern(&mut self, expr: &Expr, function: Function, of: &'a Expr, by: &'a Expr) -> Outcome<Value<'a>> {
         let text = self.text(of)?;
+        let ExprKind::Pattern(pattern) = &by.kind else { unreachable!("patterns are compiled with the contract") };
         // Matching takes up to one step per byte and state. The pattern's length approximates the number of states.
         // Short repetitions can have more states, up to the memory limit of compiled patterns.
         let states = 1 + pattern.as_str().len() / BYTES_A_STEP;
         self.charge(expr, (text.len() * states) as u64)?;
-        if !splits {
+        if matches!(function, Function::Matches) {
             return Ok(Value::Bool(pattern.is_match(text)));
         }
         let parts = pattern.split(text).map(Value::Text);
