@@ -8,7 +8,9 @@ use config::nearest::did_you_mean;
 
 use crate::finding::{Findings, Severity, Span, suggestion};
 use crate::monitor::report::Kind;
-use crate::syntax::{Clause, ClauseKind, Direction, File, Identifies, Local, Name, Operation, Param, Service, Step};
+use crate::syntax::{
+    Clause, ClauseKind, Direction, Expr, File, Identifies, Local, Name, Operation, Param, Service, Step,
+};
 use crate::token::{Token, tokens};
 use crate::types_and_schema::{Field, KnownSchema, Type};
 
@@ -120,8 +122,11 @@ impl Parser<'_> {
         Ok(Name { text, span })
     }
 
-    fn local(&mut self, what: &str) -> Parsed<Local> {
-        Ok(Local { name: self.name(what)?, at: 0 })
+    /// Parses a name, a word or sign, and the value or list of the name.
+    fn binding(&mut self, what: &str, source: &str, after: &str) -> Parsed<(Local, Expr)> {
+        let name = self.name(what)?;
+        self.expect(source, after)?;
+        Ok((Local { name, at: 0 }, self.expression()?))
     }
 
     fn take_text(&mut self) -> Option<Name> {
@@ -382,15 +387,13 @@ impl Parser<'_> {
         let mut steps = Vec::new();
         loop {
             if self.take("for") {
-                let name = self.local("an item name")?;
-                self.expect("in", "")?;
-                steps.push(Step::For(name, self.expression()?));
+                let (item, within) = self.binding("an item name", "in", "")?;
+                steps.push(Step::For(item, within));
             } else if self.take("when") {
                 steps.push(Step::When(self.expression()?));
             } else if self.take("let") {
-                let name = self.local("a name")?;
-                self.expect("=", " after the name")?;
-                steps.push(Step::Let(name, self.expression()?));
+                let (name, value) = self.binding("a name", "=", " after the name")?;
+                steps.push(Step::Let(name, value));
             } else {
                 return Ok(Identifies { direction, service, at, index, steps });
             }

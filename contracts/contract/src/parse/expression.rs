@@ -13,9 +13,7 @@ impl Parser<'_> {
     fn expression_inside(&mut self) -> Parsed<Expr> {
         let start = self.span();
         if self.take("let") {
-            let name = self.local("a name")?;
-            self.expect("=", " after the name")?;
-            let value = self.expression()?;
+            let (name, value) = self.binding("a name", "=", " after the name")?;
             self.expect(";", " after the value of a name")?;
             let body = self.expression()?;
             return Ok(self.node(start, ExprKind::Let(name, Box::new(value), Box::new(body))));
@@ -137,9 +135,7 @@ impl Parser<'_> {
         }
         let each = Quantifier::WORDS.iter().find(|(word, _)| *word == name.text);
         if let Some((_, each)) = each {
-            let item = self.local("an item name")?;
-            self.expect("in", "")?;
-            let within = self.expression()?;
+            let (item, within) = self.binding("an item name", "in", "")?;
             self.expect(":", " before the condition on each item")?;
             let body = self.expression()?;
             self.expect(")", " after the condition on each item")?;
