@@ -75,38 +75,34 @@ impl Why {
     }
 }
 
-/// Memory for values that clauses create, such as joined strings. Each thread has its own, cleared after each clause.
+/// Memory for values that clauses create, such as joined strings. Each thread has its own, cleared before each clause.
 #[derive(Debug, Default)]
 pub struct Scratch {
     bump: Bump,
 }
 
 impl Scratch {
-    /// Evaluates `code`, a clause or `identifies` clause with this number of local variables.
-    fn run<C, T>(
-        &mut self,
-        code: &C,
-        locals: u16,
-        env: Env<'_>,
-        evaluate: impl for<'r> FnOnce(Run<'r>, &'r C) -> T,
-    ) -> T {
-        let result = evaluate(Run::new(locals, env, &self.bump), code);
+    /// Starts an evaluation with this number of local variables, and frees the memory of the previous one.
+    fn start<'r>(&'r mut self, locals: u16, env: Env<'r>) -> Run<'r> {
         self.bump.reset();
-        result
+        let bump = &self.bump;
+        let locals = match locals {
+            0 => &mut [],
+            count => bump.alloc_slice_fill_copy(usize::from(count), Value::Missing),
+        };
+        Run { env, locals, left: env.steps_max, bump, stopped: None, first_stop: None }
     }
 
     pub(crate) fn index(&mut self, clause: &Clause, env: Env<'_>) -> Result<String, Stop> {
-        self.run(clause, clause.locals, env, |mut run, clause| {
-            run.index_text(&clause.expr).map(str::to_owned).map_err(|NoValue| run.reason())
-        })
+        let mut run = self.start(clause.locals, env);
+        run.index_text(&clause.expr).map(str::to_owned).map_err(|NoValue| run.reason())
     }
 
     /// Passes each introduced endpoint and its index to `take`. Continues after a failure and returns the first one.
     pub(crate) fn identify(&mut self, identify: &Identify, env: Env<'_>, take: TakeEndpoint<'_>) -> Result<(), Stop> {
-        self.run(&identify.content, identify.clause.locals, env, |mut run, content| {
-            run.walk(content, 0, take);
-            run.first_stop.map_or(Ok(()), Err)
-        })
+        let mut run = self.start(identify.clause.locals, env);
+        run.walk(&identify.content, 0, take);
+        run.first_stop.map_or(Ok(()), Err)
     }
 }
 
@@ -116,7 +112,8 @@ impl Clause {
         if let Some(holds) = plain(&self.expr, &env).filter(|_| env.steps_max >= PLAIN_STEPS) {
             return Ok(holds);
         }
-        scratch.run(self, self.locals, env, |mut run, clause| run.truth(&clause.expr).map_err(|NoValue| run.reason()))
+        let mut run = scratch.start(self.locals, env);
+        run.truth(&self.expr).map_err(|NoValue| run.reason())
     }
 }
 
@@ -167,14 +164,6 @@ pub(crate) struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn new(locals: u16, env: Env<'a>, bump: &'a Bump) -> Self {
-        let locals = match locals {
-            0 => &mut [],
-            count => bump.alloc_slice_fill_copy(usize::from(count), Value::Missing),
-        };
-        Self { env, locals, left: env.steps_max, bump, stopped: None, first_stop: None }
-    }
-
     fn reason(&self) -> Stop {
         self.stopped.expect("what halts says why")
     }

@@ -12,10 +12,8 @@ type TakePart<'t> = &'t mut dyn FnMut(String, Value<'_>);
 /// Passes each part of the message that made a clause fail, such as `result.users[3].id`, to `take` once, in the order
 /// of the text. A conjunction contributes only its false sides, and a loop only its first deciding item.
 pub(crate) fn guilty(clause: &Clause, env: Env<'_>, scratch: &mut Scratch, take: TakePart<'_>) {
-    scratch.run(clause, clause.locals, env, |run, clause| {
-        let names = vec![None; usize::from(clause.locals)];
-        Look { run, clause, names, seen: Vec::new(), take }.fails(&clause.expr);
-    });
+    let (run, names) = (scratch.start(clause.locals, env), vec![None; usize::from(clause.locals)]);
+    Look { run, clause, names, seen: Vec::new(), take }.fails(&clause.expr);
 }
 
 struct Look<'a, 't> {
