@@ -1,6 +1,7 @@
 //! Makes a certificate for a mock with TLS.
 
 use std::error::Error;
+use std::path::Path;
 use std::sync::Arc;
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
@@ -8,8 +9,19 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 
-/// Creates a TLS configuration with a new certificate for names and addresses. Also returns the root certificate (PEM).
-pub(super) fn make(names: &[String]) -> Result<(ServerConfig, String), Box<dyn Error>> {
+use super::MockError;
+
+/// Creates a certificate for `names` and a TLS configuration with it, for HTTP/1.1. Writes its root (PEM) to `cert_out`.
+pub fn tls_config(names: &[String], cert_out: Option<&Path>) -> Result<ServerConfig, MockError> {
+    let made = make(names);
+    let (config, root_pem) = made.map_err(|error| MockError::Certificate(names.join(", "), error.to_string()))?;
+    if let Some(path) = cert_out {
+        std::fs::write(path, root_pem).map_err(|source| MockError::Write(path.to_owned(), source))?;
+    }
+    Ok(config)
+}
+
+fn make(names: &[String]) -> Result<(ServerConfig, String), Box<dyn Error>> {
     let mut root = CertificateParams::new(Vec::new())?;
     root.distinguished_name.push(DnType::CommonName, "quintain mock root");
     root.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));

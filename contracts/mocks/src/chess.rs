@@ -7,7 +7,7 @@ use codecs::built_in_schemas::CHESS_WSDL;
 use codecs::soap::{self, Envelope, Limits, Request, View, Wsdl, compose_envelope, compose_fault};
 use codecs::value::Value;
 
-use super::{Identities, MockAnswer, MockRequest, Service};
+use super::{Identities, MockAnswer, MockRequest, Service, respond, respond_only, respond_text};
 
 /// The scripted game: the first moves of the case study. Any other move fails with `InvalidMove`.
 const MOVES: [&str; 4] = ["e4", "d5", "exd5", "Qxd5"];
@@ -195,9 +195,9 @@ impl Chess {
         Value::List(games.of_player(user).map(row).collect())
     }
 
-    fn soap(&self, request: &MockRequest<'_>) -> Result<MockAnswer, String> {
-        let envelope = Envelope::parse(request.body, &LIMITS).map_err(|error| error.to_string())?;
-        let action = request.headers.get("soapaction").and_then(|action| action.to_str().ok());
+    fn soap(&self, request: &MockRequest) -> Result<MockAnswer, String> {
+        let envelope = Envelope::parse(request.body(), &LIMITS).map_err(|error| error.to_string())?;
+        let action = request.headers().get("soapaction").and_then(|action| action.to_str().ok());
         let asked = envelope.request(&self.wsdl, action).map_err(|error| error.to_string())?;
         let name = &asked.operation.name;
         if asked.is_action_other {
@@ -206,35 +206,34 @@ impl Chess {
         let output = asked.operation.output.as_ref().ok_or("an operation without a response")?;
         let result = Value::record([(format!("{name}Result").as_str(), self.call(&asked)?)]);
         Ok(match compose_envelope(&self.wsdl, output, &result) {
-            Ok(text) => MockAnswer::new(200, XML, text),
-            Err(error) => MockAnswer::text(500, &error.to_string()),
+            Ok(text) => respond(200, XML, text),
+            Err(error) => respond_text(500, &error.to_string()),
         })
     }
 
-    /// The WSDL with `host` as its address. Responds with 400 if `host` is invalid.
-    fn described(host: &str) -> MockAnswer {
+    /// The WSDL with the requested host as its address. Responds with 400 if `Host` is invalid.
+    fn described(request: &MockRequest) -> MockAnswer {
+        let host = request.headers().get("host").and_then(|host| host.to_str().ok()).unwrap_or_default();
         let is_host =
             !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".:-[]_".contains(&byte));
         if !is_host {
-            return MockAnswer::text(400, "`Host` is not a valid host");
+            return respond_text(400, "`Host` is not a valid host");
         }
         let address = format!("location=\"http://{host}/\"");
-        MockAnswer::new(200, XML, CHESS_WSDL.replace("location=\"http://127.0.0.1:8000/\"", &address))
+        respond(200, XML, CHESS_WSDL.replace("location=\"http://127.0.0.1:8000/\"", &address))
     }
 }
 
 impl Service for Chess {
-    fn answer(&self, request: &MockRequest<'_>) -> MockAnswer {
-        let (path, query) = request.target.split_once('?').unwrap_or((request.target, ""));
-        match (request.method, path) {
-            ("GET", "/") if query.eq_ignore_ascii_case("wsdl") => Chess::described(request.host),
-            ("GET", "/") => MockAnswer::text(200, "chess over SOAP 1.1; the WSDL is at /?wsdl"),
+    fn answer(&self, request: &MockRequest) -> MockAnswer {
+        let query = request.uri().query().unwrap_or_default();
+        match (request.method().as_str(), request.uri().path()) {
+            ("GET", "/") if query.eq_ignore_ascii_case("wsdl") => Chess::described(request),
+            ("GET", "/") => respond_text(200, "chess over SOAP 1.1; the WSDL is at /?wsdl"),
             // SOAP 1.1 defines the format of faults in section 4.4 and their status in section 6.2.
-            ("POST", "/") => {
-                self.soap(request).unwrap_or_else(|why| MockAnswer::new(500, XML, compose_fault("Client", &why)))
-            }
-            (_, "/") => MockAnswer::only("GET, POST"),
-            _ => MockAnswer::text(404, "not found; only / is served"),
+            ("POST", "/") => self.soap(request).unwrap_or_else(|why| respond(500, XML, compose_fault("Client", &why))),
+            (_, "/") => respond_only("GET, POST"),
+            _ => respond_text(404, "not found; only / is served"),
         }
     }
 }

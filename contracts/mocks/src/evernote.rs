@@ -6,7 +6,7 @@ use codecs::thrift::{
 };
 use codecs::value::Value;
 
-use super::{MockAnswer, MockRequest, Service, digest};
+use super::{MockAnswer, MockRequest, Service, digest, respond, respond_only, respond_text};
 
 const SHARE_KEY: &str = "asd";
 const SHARED_TOKEN: &str = "temp10";
@@ -165,11 +165,10 @@ impl EvernoteNotes {
 }
 
 impl Service for EvernoteUser {
-    fn answer(&self, request: &MockRequest<'_>) -> MockAnswer {
-        let path = request.target.split('?').next().unwrap_or_default();
+    fn answer(&self, request: &MockRequest) -> MockAnswer {
         // Evernote's SDK requests `//edam/user`, so additional slashes are ignored.
-        if path.trim_matches('/') != "edam/user" {
-            return MockAnswer::text(404, "the account service is at /edam/user");
+        if request.uri().path().trim_matches('/') != "edam/user" {
+            return respond_text(404, "the account service is at /edam/user");
         }
         self.thrift.answer(request, &|method, arguments| {
             token(arguments)?;
@@ -183,9 +182,9 @@ impl Service for EvernoteUser {
 }
 
 impl Service for EvernoteNotes {
-    fn answer(&self, request: &MockRequest<'_>) -> MockAnswer {
-        if !request.target.split('?').next().unwrap_or_default().trim_matches('/').is_empty() {
-            return MockAnswer::text(404, "the notes service is at /");
+    fn answer(&self, request: &MockRequest) -> MockAnswer {
+        if !request.uri().path().trim_matches('/').is_empty() {
+            return respond_text(404, "the notes service is at /");
         }
         self.thrift.answer(request, &|method, arguments| self.call(method, arguments))
     }
@@ -235,16 +234,16 @@ impl Thrift {
         Thrift { schema, methods }
     }
 
-    fn answer(&self, request: &MockRequest<'_>, call: Call<'_>) -> MockAnswer {
-        if request.method != "POST" {
-            return MockAnswer::only("POST");
+    fn answer(&self, request: &MockRequest, call: Call<'_>) -> MockAnswer {
+        if request.method() != "POST" {
+            return respond_only("POST");
         }
-        let thrift::Detected::Thrift(protocol, Framing::Unframed) = thrift::detect(request.body, &LIMITS) else {
-            return MockAnswer::text(400, "the body is not an unframed Thrift message");
+        let thrift::Detected::Thrift(protocol, Framing::Unframed) = thrift::detect(request.body(), &LIMITS) else {
+            return respond_text(400, "the body is not an unframed Thrift message");
         };
-        match Message::decode(protocol, request.body, &LIMITS) {
-            Ok(message) => MockAnswer::new(200, "application/x-thrift", self.reply(protocol, &message, call)),
-            Err(error) => MockAnswer::text(400, &format!("the body is not a Thrift message: {error}")),
+        match Message::decode(protocol, request.body(), &LIMITS) {
+            Ok(message) => respond(200, "application/x-thrift", self.reply(protocol, &message, call)),
+            Err(error) => respond_text(400, &format!("the body is not a Thrift message: {error}")),
         }
     }
 

@@ -2,16 +2,15 @@
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{CONNECTION, CONTENT_TYPE, HOST, HeaderName, HeaderValue};
+use hyper::header::{CONNECTION, HOST, HeaderValue};
 use hyper::service::service_fn;
-use hyper::{Request, Response, StatusCode};
+use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use stats::Rng;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -21,9 +20,8 @@ use tokio::sync::Semaphore;
 use tokio::sync::watch::{Receiver, channel};
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::ServerConfig;
 
-use super::{MockAnswer, MockError, MockListen, MockRequest, Service, certificate};
+use super::{MockError, MockListen, MockRequest, Service, respond_text, tls_config, with_field};
 use servers::{ServeError, Shutdown};
 
 /// Maximum size of a request's head in bytes; a larger one gets 431.
@@ -92,16 +90,6 @@ pub fn serve_mock(
     served
 }
 
-/// Creates a certificate for `names` and a TLS configuration with it, for HTTP/1.1. Writes its root (PEM) to `cert_out`.
-pub fn tls_config(names: &[String], cert_out: Option<&Path>) -> Result<ServerConfig, MockError> {
-    let made = certificate::make(names);
-    let (config, root_pem) = made.map_err(|error| MockError::Certificate(names.join(", "), error.to_string()))?;
-    if let Some(path) = cert_out {
-        std::fs::write(path, root_pem).map_err(|source| MockError::Write(path.to_owned(), source))?;
-    }
-    Ok(config)
-}
-
 async fn accept(listener: TcpListener, service: Arc<dyn Service>, server: Arc<Server>) {
     loop {
         let Ok(permit) = Arc::clone(&server.room).acquire_owned().await else { return };
@@ -150,13 +138,14 @@ async fn serve_connection(stream: impl AsyncRead + AsyncWrite + Unpin, context: 
 
 async fn answer(request: Request<Incoming>, (local, service, server): Context<'_>) -> Response<Full<Bytes>> {
     let listen = &server.listen;
-    let (head, body) = request.into_parts();
+    let (mut head, body) = request.into_parts();
+    let closing = |status, text: &str| with_field(respond_text(status, text), CONNECTION, "close").map(Full::new);
     let body = match timeout(listen.patience, Limited::new(body, listen.body_bytes).collect()).await {
-        Err(_) => return closing(MockAnswer::text(408, "the body took too long")),
+        Err(_) => return closing(408, "the body took too long"),
         Ok(Err(error)) if error.is::<LengthLimitError>() => {
-            return closing(MockAnswer::text(413, &format!("bodies are limited to {} bytes", listen.body_bytes)));
+            return closing(413, &format!("bodies are limited to {} bytes", listen.body_bytes));
         }
-        Ok(Err(error)) => return closing(MockAnswer::text(400, &format!("the body is not valid HTTP: {error}"))),
+        Ok(Err(error)) => return closing(400, &format!("the body is not valid HTTP: {error}")),
         Ok(Ok(body)) => body.to_bytes(),
     };
     let delay = listen.delay.map(|law| {
@@ -166,26 +155,8 @@ async fn answer(request: Request<Incoming>, (local, service, server): Context<'_
     if let Some(ns) = delay {
         sleep(Duration::from_nanos(ns as u64)).await;
     }
-    let target = head.uri.path_and_query().map_or("/", |target| target.as_str());
-    let host = head.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or(local);
-    let request = MockRequest { method: head.method.as_str(), target, host, headers: &head.headers, body: &body };
-    response(service.answer(&request))
-}
-
-fn response(answer: MockAnswer) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(Bytes::from(answer.body)));
-    *response.status_mut() = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(answer.content_type));
-    if let Some((name, value)) = answer.field
-        && let Ok(value) = HeaderValue::from_str(&value)
-    {
-        response.headers_mut().insert(HeaderName::from_static(name), value);
+    if let Ok(local) = HeaderValue::from_str(local) {
+        head.headers.entry(HOST).or_insert(local);
     }
-    response
-}
-
-fn closing(answer: MockAnswer) -> Response<Full<Bytes>> {
-    let mut response = response(answer);
-    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-    response
+    service.answer(&MockRequest::from_parts(head, body)).map(Full::new)
 }

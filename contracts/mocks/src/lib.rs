@@ -12,12 +12,16 @@ mod twitter;
 
 use std::path::PathBuf;
 
+use hyper::Response;
+use hyper::body::Bytes;
+use hyper::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue};
 use servers::ServeError;
 use stats::Distribution;
 
+pub use self::certificate::tls_config;
 pub use self::chess::Chess;
 pub use self::evernote::{EvernoteNotes, EvernoteUser, Profile};
-pub use self::http::{serve_mock, tls_config};
+pub use self::http::serve_mock;
 pub use self::shop::Shop;
 pub use self::twitter::Twitter;
 
@@ -42,55 +46,34 @@ fn digest(kind: u64, text: &str) -> u64 {
     state
 }
 
-/// A complete request to a mock.
-#[derive(Debug, Clone, Copy)]
-pub struct MockRequest<'r> {
-    /// Method, such as `GET`.
-    pub method: &'r str,
-    /// Path and query, as in the request line.
-    pub target: &'r str,
-    /// Value of `Host`, or the listening address if the request has none.
-    pub host: &'r str,
-    /// Header fields as hyper parsed them, with names in lower case.
-    pub headers: &'r hyper::HeaderMap,
-    /// Complete body; empty if the request has none.
-    pub body: &'r [u8],
+/// A complete request to a mock. `Host` is the listening address if the client sent none.
+pub type MockRequest = hyper::Request<Bytes>;
+
+/// A complete response of a mock.
+pub type MockAnswer = hyper::Response<Bytes>;
+
+fn respond(status: u16, content_type: &'static str, body: impl Into<Bytes>) -> MockAnswer {
+    let response = Response::builder().status(status).header(CONTENT_TYPE, content_type);
+    response.body(body.into()).expect("mocks use valid statuses and types")
 }
 
-/// A response of a mock, with at most one header field besides `Content-Type`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MockAnswer {
-    /// HTTP status code.
-    pub status: u16,
-    /// Value of `Content-Type`.
-    pub content_type: &'static str,
-    /// Complete body; may be empty.
-    pub body: Vec<u8>,
-    /// Name and value of a further header field, if any.
-    pub field: Option<(&'static str, String)>,
+fn respond_text(status: u16, text: &str) -> MockAnswer {
+    respond(status, "text/plain; charset=utf-8", format!("{text}\n"))
 }
 
-impl MockAnswer {
-    fn new(status: u16, content_type: &'static str, body: impl Into<Vec<u8>>) -> MockAnswer {
-        MockAnswer { status, content_type, body: body.into(), field: None }
-    }
+fn respond_only(allow: &str) -> MockAnswer {
+    with_field(respond_text(405, &format!("only {allow} is allowed here")), ALLOW, allow)
+}
 
-    fn text(status: u16, text: &str) -> MockAnswer {
-        MockAnswer::new(status, "text/plain; charset=utf-8", format!("{text}\n"))
-    }
-
-    fn only(allow: &'static str) -> MockAnswer {
-        MockAnswer {
-            field: Some(("allow", allow.to_owned())),
-            ..MockAnswer::text(405, &format!("only {allow} is allowed here"))
-        }
-    }
+fn with_field(mut answer: MockAnswer, name: HeaderName, value: &str) -> MockAnswer {
+    answer.headers_mut().insert(name, HeaderValue::from_str(value).expect("mocks send only visible ASCII"));
+    answer
 }
 
 /// The behavior of a mock. Many threads call it concurrently.
 pub trait Service: Send + Sync + 'static {
     /// Returns the response to a request. Must not panic for any request.
-    fn answer(&self, request: &MockRequest<'_>) -> MockAnswer;
+    fn answer(&self, request: &MockRequest) -> MockAnswer;
 }
 
 /// Settings for [`serve_mock`]: threads, limits, timeouts, delay and certificate.

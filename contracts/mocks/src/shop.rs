@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use codecs::json;
 use codecs::rest_path_and_query;
 use codecs::value::Value;
+use hyper::header::{LOCATION, SET_COOKIE};
 
-use super::{MockAnswer, MockRequest, Service, digest};
+use super::{MockAnswer, MockRequest, Service, digest, respond, respond_only, with_field};
 
 const PRODUCTS: u64 = 100;
 const PAGE: u64 = 10;
@@ -36,11 +37,11 @@ impl Shop {
         Shop { wrong_one_in, expired, ..Shop::default() }
     }
 
-    fn login(&self, request: &MockRequest<'_>) -> MockAnswer {
-        if request.method != "POST" {
-            return MockAnswer::only("POST");
+    fn login(&self, request: &MockRequest) -> MockAnswer {
+        if request.method() != "POST" {
+            return respond_only("POST");
         }
-        let Some(_) = parameters(request.body).get("user").filter(|user| !user.is_empty()) else {
+        let Some(_) = parameters(request.body()).get("user").filter(|user| !user.is_empty()) else {
             return refusal(400, "a login needs a `user`");
         };
         let number = self.logins.fetch_add(1, Relaxed) + 1;
@@ -50,12 +51,12 @@ impl Shop {
              <input type=\"hidden\" name=\"csrf\" value=\"{:x}\"></form>\n",
             digest(8, &session)
         );
-        let cookie = ("set-cookie", format!("session={session}; Path=/; HttpOnly"));
-        MockAnswer { field: Some(cookie), ..MockAnswer::new(200, "text/html; charset=utf-8", form) }
+        let cookie = format!("session={session}; Path=/; HttpOnly");
+        with_field(respond(200, "text/html; charset=utf-8", form), SET_COOKIE, &cookie)
     }
 
-    fn session<'r>(&self, request: &MockRequest<'r>) -> Option<&'r str> {
-        let cookies = request.headers.get("cookie")?.to_str().ok()?;
+    fn session<'r>(&self, request: &'r MockRequest) -> Option<&'r str> {
+        let cookies = request.headers().get("cookie")?.to_str().ok()?;
         let session = cookies.split("; ").find_map(|cookie| cookie.strip_prefix("session="))?;
         let (number, proof) = session.split_once('-')?;
         let is_expired = self.expired.is_some_and(|expired| number.parse() == Ok(expired));
@@ -83,8 +84,7 @@ impl Shop {
             return refusal(400, "no such product");
         };
         let id = (self.orders.fetch_add(1, Relaxed) + 1) * 1000 + product;
-        let location = ("location", format!("/orders/{id}"));
-        MockAnswer { field: Some(location), ..answer(201, receipt(id, 0)) }
+        with_field(answer(201, receipt(id, 0)), LOCATION, &format!("/orders/{id}"))
     }
 
     fn receipt(&self, id: u64) -> Value {
@@ -92,12 +92,13 @@ impl Shop {
         receipt(id, u64::from(is_wrong))
     }
 
-    fn answer_member(&self, request: &MockRequest<'_>, path: &str) -> MockAnswer {
+    fn answer_member(&self, request: &MockRequest) -> MockAnswer {
         let Some(session) = self.session(request) else { return refusal(401, "log in first") };
+        let (path, query) = (request.uri().path(), request.uri().query().unwrap_or_default());
         let order = path.strip_prefix("/orders/").and_then(|id| id.parse::<u64>().ok());
-        match (request.method, path, order) {
-            ("GET", "/products", _) => self.products(&query(request.target)),
-            ("POST", "/orders", _) => self.order(session, &parameters(request.body)),
+        match (request.method().as_str(), path, order) {
+            ("GET", "/products", _) => self.products(&parameters(query.as_bytes())),
+            ("POST", "/orders", _) => self.order(session, &parameters(request.body())),
             ("GET", _, Some(id)) if (1..=PRODUCTS).contains(&(id % 1000)) && id >= 1000 => {
                 self.reads.fetch_add(1, Relaxed);
                 answer(200, self.receipt(id))
@@ -108,10 +109,9 @@ impl Shop {
 }
 
 impl Service for Shop {
-    fn answer(&self, request: &MockRequest<'_>) -> MockAnswer {
-        let path = request.target.split('?').next().unwrap_or_default();
-        let answer = match path {
-            "/" => MockAnswer::new(200, "text/html; charset=utf-8", LOGIN.to_owned()),
+    fn answer(&self, request: &MockRequest) -> MockAnswer {
+        let answer = match request.uri().path() {
+            "/" => respond(200, "text/html; charset=utf-8", LOGIN),
             "/login" => self.login(request),
             "/stats" => {
                 let counts = [
@@ -123,9 +123,9 @@ impl Service for Shop {
                 ];
                 answer(200, Value::record(counts.map(|(name, count)| (name, integer(count.load(Relaxed))))))
             }
-            _ => self.answer_member(request, path),
+            _ => self.answer_member(request),
         };
-        self.refused.fetch_add(u64::from(answer.status >= 400), Relaxed);
+        self.refused.fetch_add(u64::from(answer.status().as_u16() >= 400), Relaxed);
         answer
     }
 }
@@ -143,10 +143,6 @@ fn integer(number: u64) -> Value {
     Value::Integer(i64::try_from(number).unwrap_or(i64::MAX))
 }
 
-fn query(target: &str) -> BTreeMap<String, String> {
-    parameters(target.split_once('?').map_or("", |parts| parts.1).as_bytes())
-}
-
 /// Parameters of a form or query. If a name is repeated, its last value counts.
 fn parameters(form: &[u8]) -> BTreeMap<String, String> {
     let form = std::str::from_utf8(form).unwrap_or_default();
@@ -156,7 +152,7 @@ fn parameters(form: &[u8]) -> BTreeMap<String, String> {
 }
 
 fn answer(status: u16, body: Value) -> MockAnswer {
-    MockAnswer::new(status, "application/json", json::compose(&body))
+    respond(status, "application/json", json::compose(&body))
 }
 
 fn refusal(status: u16, text: &str) -> MockAnswer {
@@ -165,19 +161,14 @@ fn refusal(status: u16, text: &str) -> MockAnswer {
 
 #[cfg(test)]
 mod tests {
-    use hyper::HeaderMap;
-
     use super::*;
 
     fn ask(shop: &Shop, method: &str, target: &str, cookie: &str, body: &str) -> (u16, String, Option<String>) {
-        let mut headers = HeaderMap::new();
-        if !cookie.is_empty() {
-            headers.insert("cookie", cookie.parse().unwrap());
-        }
-        let body = body.as_bytes();
-        let answer = shop.answer(&MockRequest { method, target, host: "a", headers: &headers, body });
-        let field = answer.field.map(|(_, value)| value);
-        (answer.status, String::from_utf8(answer.body).unwrap(), field)
+        let request = hyper::Request::builder().method(method).uri(target).header("cookie", cookie);
+        let (head, body) = shop.answer(&request.body(body.to_owned().into()).unwrap()).into_parts();
+        let field = head.headers.get(SET_COOKIE).or(head.headers.get(LOCATION));
+        let field = field.map(|value| value.to_str().unwrap().to_owned());
+        (head.status.as_u16(), String::from_utf8(body.into()).unwrap(), field)
     }
 
     #[test]

@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use codecs::json;
 use codecs::rest_path_and_query::parameters;
 use codecs::value::Value;
+use hyper::header::ALLOW;
 
-use super::{Identities, MockAnswer, MockRequest, Service, digest};
+use super::{Identities, MockAnswer, MockRequest, Service, digest, respond, with_field};
 
 const FRIENDS: &str = "/1.1/friends/list.json";
 const TIMELINE: &str = "/1.1/statuses/user_timeline.json";
@@ -33,19 +34,16 @@ impl Twitter {
 }
 
 impl Service for Twitter {
-    fn answer(&self, request: &MockRequest<'_>) -> MockAnswer {
+    fn answer(&self, request: &MockRequest) -> MockAnswer {
         let number = self.requests.fetch_add(1, Ordering::Relaxed);
-        let (path, query) = request.target.split_once('?').unwrap_or((request.target, ""));
+        let (path, query) = (request.uri().path(), request.uri().query().unwrap_or_default());
         if ![FRIENDS, TIMELINE, RETWEET].contains(&path) {
             return error(404, 34, "Sorry, that page does not exist.");
         }
-        if request.method != "GET" {
-            return MockAnswer {
-                field: Some(("allow", "GET".to_owned())),
-                ..error(405, 86, "This method requires a GET.")
-            };
+        if request.method() != "GET" {
+            return with_field(error(405, 86, "This method requires a GET."), ALLOW, "GET");
         }
-        if !request.headers.contains_key("authorization") {
+        if !request.headers().contains_key("authorization") {
             return error(401, 215, "Bad Authentication data.");
         }
         let Some(parameters) = parameters(query, PARAMETERS_MAX) else {
@@ -83,7 +81,7 @@ impl Service for Twitter {
 }
 
 fn answer(status: u16, body: &Value) -> MockAnswer {
-    MockAnswer::new(status, "application/json; charset=utf-8", json::compose(body))
+    respond(status, "application/json; charset=utf-8", json::compose(body))
 }
 
 fn error(status: u16, code: i64, message: &str) -> MockAnswer {
@@ -93,58 +91,56 @@ fn error(status: u16, code: i64, message: &str) -> MockAnswer {
 
 #[cfg(test)]
 mod tests {
+    use hyper::body::Bytes;
+
     use super::*;
 
     #[test]
     fn replies_match_the_case_study() {
         let twitter = Twitter::default();
-        let mut signed = hyper::HeaderMap::new();
-        signed.insert("authorization", "OAuth x".parse().unwrap());
-        let unsigned = hyper::HeaderMap::new();
+        let (signed, unsigned) = ("authorization", "x-unsigned");
         let (friends, timeline, retweet) = (FRIENDS, TIMELINE, RETWEET);
-        for (method, target, headers, status, body) in [
-            ("GET", format!("{friends}?user_id=0"), &signed, 200, r#"{"users":[{"id_str":"110000000000"}]}"#),
+        for (method, target, header, status, body) in [
+            ("GET", format!("{friends}?user_id=0"), signed, 200, r#"{"users":[{"id_str":"110000000000"}]}"#),
             (
                 "GET",
                 format!("{timeline}?user_id=110000000000"),
-                &signed,
+                signed,
                 200,
                 r#"[{"created_at":"Thu Jan 18 00:10:45 +0000 2007","id_str":"210000000001"}]"#,
             ),
-            ("GET", format!("{retweet}?tweet_id=210000000001"), &signed, 200, "[]"),
-            ("GET", format!("{friends}?screen_name=x&count=0"), &signed, 200, r#"{"users":[]}"#),
+            ("GET", format!("{retweet}?tweet_id=210000000001"), signed, 200, "[]"),
+            ("GET", format!("{friends}?screen_name=x&count=0"), signed, 200, r#"{"users":[]}"#),
             (
                 "GET",
                 format!("{friends}?screen_name=x&count=5"),
-                &signed,
+                signed,
                 200,
                 r#"{"users":[{"id_str":"110000000004"}]}"#,
             ),
-            ("GET", format!("{friends}?user_id=0"), &unsigned, 401, "Bad Authentication data."),
-            ("GET", friends.to_owned(), &signed, 400, "Query parameters are missing."),
-            ("GET", format!("{friends}?user_id="), &signed, 400, "Query parameters are missing."),
-            ("GET", format!("{friends}?user_id=1&count=-1"), &signed, 400, "count parameter is invalid."),
-            ("GET", format!("{friends}?user_id=%ff"), &signed, 400, "not UTF-8"),
-            ("GET", retweet.to_owned(), &signed, 400, "Query parameters are missing."),
-            ("POST", format!("{friends}?user_id=0"), &signed, 405, "requires a GET"),
-            ("GET", "/".to_owned(), &signed, 404, "does not exist"),
-            ("GET", format!("{friends}/?user_id=1"), &signed, 404, "does not exist"),
+            ("GET", format!("{friends}?user_id=0"), unsigned, 401, "Bad Authentication data."),
+            ("GET", friends.to_owned(), signed, 400, "Query parameters are missing."),
+            ("GET", format!("{friends}?user_id="), signed, 400, "Query parameters are missing."),
+            ("GET", format!("{friends}?user_id=1&count=-1"), signed, 400, "count parameter is invalid."),
+            ("GET", format!("{friends}?user_id=%ff"), signed, 400, "not UTF-8"),
+            ("GET", retweet.to_owned(), signed, 400, "Query parameters are missing."),
+            ("POST", format!("{friends}?user_id=0"), signed, 405, "requires a GET"),
+            ("GET", "/".to_owned(), signed, 404, "does not exist"),
+            ("GET", format!("{friends}/?user_id=1"), signed, 404, "does not exist"),
         ] {
-            let request = MockRequest { method, target: &target, host: "a", headers, body: b"" };
-            let answer = twitter.answer(&request);
-            let text = String::from_utf8(answer.body).unwrap();
-            assert_eq!(answer.status, status, "{method} {target}: {text}");
+            let request = hyper::Request::builder().method(method).uri(&target).header(header, "OAuth x");
+            let answer = twitter.answer(&request.body(Bytes::new()).unwrap());
+            let text = std::str::from_utf8(answer.body()).unwrap();
+            assert_eq!(answer.status(), status, "{method} {target}: {text}");
             assert!(if status == 200 { text == body } else { text.contains(body) }, "{method} {target}: {text}");
         }
     }
 
     #[test]
     fn reused_identities_repeat_for_the_same_request() {
-        let mut headers = hyper::HeaderMap::new();
-        headers.insert("authorization", "OAuth x".parse().unwrap());
         let ask = |twitter: &Twitter, target: &str| {
-            let request = MockRequest { method: "GET", target, host: "a", headers: &headers, body: b"" };
-            String::from_utf8(twitter.answer(&request).body).unwrap()
+            let request = hyper::Request::builder().uri(target).header("authorization", "OAuth x");
+            twitter.answer(&request.body(Bytes::new()).unwrap()).into_body()
         };
         for identities in [Identities::Fresh, Identities::Reused] {
             let twitter = Twitter::new(identities);

@@ -11,14 +11,14 @@ fn call(chess: &Chess, operation: &str, arguments: &[(&str, Value)]) -> Result<V
     let operation = wsdl.operation(operation).unwrap();
     let arguments = Value::record(arguments.iter().cloned());
     let text = compose_envelope(wsdl, &operation.input, &arguments).unwrap();
-    let mut headers = hyper::HeaderMap::new();
-    headers.insert("soapaction", format!("\"{}\"", operation.action).parse().unwrap());
-    let request = MockRequest { method: "POST", target: "/", host: "a:1", headers: &headers, body: text.as_bytes() };
-    let answer = chess.answer(&request);
-    let envelope = Envelope::parse(&answer.body, &Limits::DEFAULT).unwrap();
+    let request = hyper::Request::builder().method("POST").header("soapaction", format!("\"{}\"", operation.action));
+    let answer = chess.answer(&request.body(text.into()).unwrap());
+    let envelope = Envelope::parse(answer.body(), &Limits::DEFAULT).unwrap();
     match envelope.response(wsdl, operation).unwrap() {
         soap::Response::Returned { result, .. } => Ok(result.unwrap().to_value()),
-        soap::Response::Fault(fault) => Err(format!("{} {} {}", answer.status, fault.code_name(), fault.string)),
+        soap::Response::Fault(fault) => {
+            Err(format!("{} {} {}", answer.status().as_u16(), fault.code_name(), fault.string))
+        }
     }
 }
 
@@ -216,11 +216,10 @@ fn invalid_input_returns_faults() {
         "500 Client `blackUser` has 0 bytes, expected 1 to 256"
     );
     assert_eq!(call(&chess, "MakeAMove", &[]).unwrap_err(), "500 Client missing `gameId`");
-    let headers = hyper::HeaderMap::new();
     let answer = |method: &str, target: &str, body: &str| {
-        let request = MockRequest { method, target, host: "a:1", headers: &headers, body: body.as_bytes() };
-        let answer = chess.answer(&request);
-        (answer.status, String::from_utf8(answer.body).unwrap())
+        let request = hyper::Request::builder().method(method).uri(target).header("host", "a:1");
+        let answer = chess.answer(&request.body(body.to_owned().into()).unwrap());
+        (answer.status().as_u16(), String::from_utf8(answer.into_body().into()).unwrap())
     };
     let body = |inner: &str| {
         format!(

@@ -11,11 +11,11 @@ fn call(service: &dyn Service, owner: &str, method: &str, arguments: Value, prot
     let header = Header { name: method, kind: MessageKind::Call, sequence: 7, is_strict: true };
     let body =
         compose_message(protocol, Framing::Unframed, &header, &thrift.schema, called.arguments, &arguments).unwrap();
-    let headers = hyper::HeaderMap::new();
     let target = if owner == "UserStore" { "//edam/user" } else { "/" };
-    let answer = service.answer(&MockRequest { method: "POST", target, host: "a", headers: &headers, body: &body });
-    assert_eq!((answer.status, answer.content_type), (200, "application/x-thrift"));
-    let reply = Message::decode(protocol, &answer.body, &Limits::DEFAULT).unwrap();
+    let request = hyper::Request::builder().method("POST").uri(target).body(body.into()).unwrap();
+    let answer = service.answer(&request);
+    assert!(answer.status() == 200 && answer.headers()["content-type"] == "application/x-thrift", "{answer:?}");
+    let reply = Message::decode(protocol, answer.body(), &Limits::DEFAULT).unwrap();
     assert_eq!((reply.header.name, reply.header.sequence), (method, 7));
     match reply.outcome(&thrift.schema, called) {
         thrift::Outcome::Returned(value) => codecs::json::compose(&value.unwrap().to_value()),
@@ -117,16 +117,15 @@ fn paper_profile_has_separate_keys_per_token() {
 #[test]
 fn invalid_messages_return_errors() {
     let user = EvernoteUser::new(URL.to_owned());
-    let headers = hyper::HeaderMap::new();
     let answer = |method: &str, target: &str, body: &[u8]| {
-        user.answer(&MockRequest { method, target, host: "a", headers: &headers, body })
+        user.answer(&hyper::Request::builder().method(method).uri(target).body(body.to_vec().into()).unwrap())
     };
-    assert_eq!(answer("GET", "/edam/user", b"").status, 405);
-    assert_eq!(answer("POST", "/", b"").status, 404);
+    assert_eq!(answer("GET", "/edam/user", b"").status(), 405);
+    assert_eq!(answer("POST", "/", b"").status(), 404);
     for body in
         [&b""[..], b"GET / HTTP/1.1", b"\x80\x01\x00\x01\x7f\xff\xff\xff", b"\x80\x01\x00\x01", b"\0\0\0\x05hello"]
     {
-        assert_eq!(answer("POST", "/edam/user", body).status, 400, "{body:?}");
+        assert_eq!(answer("POST", "/edam/user", body).status(), 400, "{body:?}");
     }
     let thrift = Thrift::new("UserStore");
     let method = &thrift.methods[0];
@@ -140,7 +139,7 @@ fn invalid_messages_return_errors() {
             compose_message(Protocol::Binary, Framing::Unframed, &header, &thrift.schema, method.arguments, &arguments)
                 .unwrap();
         let answer = answer("POST", "/edam/user", &body);
-        let reply = Message::decode(Protocol::Binary, &answer.body, &Limits::DEFAULT).unwrap();
+        let reply = Message::decode(Protocol::Binary, answer.body(), &Limits::DEFAULT).unwrap();
         assert_eq!(reply.header.kind, MessageKind::Exception);
         let thrift::Outcome::Failed { message, .. } = reply.outcome(&thrift.schema, method) else { panic!("{name}") };
         assert_eq!(String::from_utf8_lossy(message), why);

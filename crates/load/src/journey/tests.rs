@@ -27,8 +27,9 @@ struct Logged<S> {
 }
 
 impl<S: Service> Service for Logged<S> {
-    fn answer(&self, request: &MockRequest<'_>) -> MockAnswer {
-        let line = format!("{} {} {}", request.method, request.host, request.target);
+    fn answer(&self, request: &MockRequest) -> MockAnswer {
+        let host = request.headers()["host"].to_str().unwrap();
+        let line = format!("{} {host} {}", request.method(), request.uri());
         self.log.lock().unwrap().push(line);
         self.inner.answer(request)
     }
@@ -36,10 +37,13 @@ impl<S: Service> Service for Logged<S> {
 
 struct Answers<F>(F);
 
-impl<F: Fn(&MockRequest<'_>) -> (u16, String) + Send + Sync + 'static> Service for Answers<F> {
-    fn answer(&self, request: &MockRequest<'_>) -> MockAnswer {
+impl<F: Fn(&MockRequest) -> (u16, String) + Send + Sync + 'static> Service for Answers<F> {
+    fn answer(&self, request: &MockRequest) -> MockAnswer {
         let (status, text) = (self.0)(request);
-        MockAnswer { status, content_type: "application/json", body: text.into_bytes(), field: None }
+        let mut answer = MockAnswer::new(text.into());
+        *answer.status_mut() = status.try_into().unwrap();
+        answer.headers_mut().insert("content-type", "application/json".parse().unwrap());
+        answer
     }
 }
 
@@ -120,7 +124,7 @@ fn of_text(text: &str) -> Journey {
 fn load_answered(
     text: &str,
     requests: u64,
-    answer: impl Fn(&MockRequest<'_>) -> (u16, String) + Send + Sync + 'static,
+    answer: impl Fn(&MockRequest) -> (u16, String) + Send + Sync + 'static,
 ) -> Measurement {
     let services = |_: &[SocketAddr]| vec![Arc::new(Answers(answer)) as Arc<dyn Service>];
     served(1, &[], None, services, |bound| {
@@ -278,7 +282,7 @@ fn resolver_supplies_addresses_of_endpoints() {
     let services = |bound: &[SocketAddr]| {
         let real = bound[0];
         let resolver = Logged {
-            inner: Answers(move |request: &MockRequest<'_>| match request.target.contains("%3A1%2F") {
+            inner: Answers(move |request: &MockRequest| match request.uri().to_string().contains("%3A1%2F") {
                 true => (200, format!("{{\"address\": \"{real}\"}}")),
                 false => (404, String::new()),
             }),
@@ -321,14 +325,14 @@ body = '{"id": "{id}", "n": {number}}'
 headers = { Content-Type = "application/json", X-Tag = 'a="{id}"' }
 expect = { "body.id" = "{id}" }
 "#;
-    let answer = |request: &MockRequest<'_>| {
-        if request.target == "/first" {
+    let answer = |request: &MockRequest| {
+        if request.uri() == "/first" {
             return (200u16, r#"{"id": "a\", \"admin\": \"/é?&"}"#.to_owned());
         }
         let path =
             "/items/a%22%2C%20%22admin%22%3A%20%22%2F%C3%A9%3F%26?q=a%22%2C%20%22admin%22%3A%20%22%2F%C3%A9%3F%26";
-        let status = if request.target == path { 200 } else { 404 };
-        (status, String::from_utf8_lossy(request.body).into_owned())
+        let status = if request.uri() == path { 200 } else { 404 };
+        (status, String::from_utf8_lossy(request.body()).into_owned())
     };
     assert_no_errors(&load_answered(text, 20, answer), 20);
 }
@@ -347,8 +351,8 @@ name = "second"
 url = "{api}/{id}"
 expect = { "body.ok" = true }
 "#;
-    let answer = |request: &MockRequest<'_>| {
-        let (path, query) = request.target.split_once('?').unwrap_or((request.target, ""));
+    let answer = |request: &MockRequest| {
+        let (path, query) = (request.uri().path(), request.uri().query().unwrap_or_default());
         let number = query.trim_start_matches("n=").parse::<u64>().unwrap_or(0);
         match (path, number % 5) {
             ("/first", 0) => (200u16, r#"{"id": "good"}"#.to_owned()),
@@ -384,7 +388,7 @@ take = { id = "body.id" }
 name = "second"
 url = "{api}/{id}"
 "#;
-    let answer = |_: &MockRequest<'_>| (200u16, "{}".to_owned());
+    let answer = |_: &MockRequest| (200u16, "{}".to_owned());
     let measurement = load_answered(text, 10, answer);
     assert_eq!((measurement.requests, measurement.errors["value"]), (0, 5), "five journeys of two calls each");
     assert!(measurement.received_bytes > 0);
@@ -452,7 +456,7 @@ fn a_body_may_exceed_the_send_buffer() {
     let text = format!(
         "name = \"one\"\ntargets = {{ s = \"\" }}\n[[step]]\nurl = \"{{s}}/\"\nmethod = \"POST\"\nbody = \"{letters}\""
     );
-    let answer = |request: &MockRequest<'_>| (if request.body.len() == 200_000 { 200 } else { 400 }, String::new());
+    let answer = |request: &MockRequest| (if request.body().len() == 200_000 { 200 } else { 400 }, String::new());
     served(
         1,
         &[],
