@@ -1,6 +1,6 @@
 //! A mock of the chess service: games over SOAP.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use codecs::built_in_schemas::CHESS_WSDL;
@@ -95,7 +95,8 @@ struct MoveRequest {
 struct Games {
     last_id: i64,
     all: BTreeMap<i64, Game>,
-    ids: HashMap<String, BTreeSet<i64>>,
+    /// Each player with the number of each of their games.
+    ids: BTreeSet<(String, i64)>,
 }
 
 impl Games {
@@ -108,9 +109,9 @@ impl Games {
         self.last_id = self.last_id.max(id);
         let game = Game { id, white, black, plies: 0, draw_offered: false, is_drawn: false };
         for player in game.players() {
-            self.ids.entry(player.to_owned()).or_default().insert(game.id);
+            self.ids.insert((player.to_owned(), id));
         }
-        self.all.insert(game.id, game);
+        self.all.insert(id, game);
         let oldest = self.all.first_key_value().map(|(id, _)| *id);
         if let Some(oldest) = oldest.filter(|_| self.all.len() > games_max) {
             self.forget(oldest);
@@ -120,16 +121,13 @@ impl Games {
 
     fn forget(&mut self, id: i64) {
         for player in self.all.remove(&id).iter().flat_map(Game::players) {
-            let Some(ids) = self.ids.get_mut(player) else { continue };
-            ids.remove(&id);
-            if ids.is_empty() {
-                self.ids.remove(player);
-            }
+            self.ids.remove(&(player.to_owned(), id));
         }
     }
 
     fn of_player(&self, player: &str) -> impl Iterator<Item = &Game> {
-        self.ids.get(player).into_iter().flatten().filter_map(|id| self.all.get(id))
+        let ids = self.ids.range((player.to_owned(), i64::MIN)..=(player.to_owned(), i64::MAX));
+        ids.filter_map(|(_, id)| self.all.get(id))
     }
 }
 
