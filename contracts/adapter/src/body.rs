@@ -24,7 +24,6 @@ pub(crate) struct Body {
     rest: Option<Incoming>,
     /// Whether the body's length is unknown. Without this flag, an empty chunked body would lose its framing.
     is_open: bool,
-    share: Option<Arc<Share>>,
     /// Why the connection failed after the part in `read`, and whether that part has had time to be sent.
     cut: Option<(hyper::Error, bool)>,
     watch: Option<Watch>,
@@ -43,27 +42,21 @@ impl Watch {
     fn add(&mut self, data: &Bytes) {
         let Some((gathered, _)) = &mut self.open else { return };
         if let Err((why, _)) = gathered.add(data.clone()) {
-            self.fail(why);
+            self.end(Err(why));
         }
     }
 
-    fn finish(&mut self) {
+    /// Passes on the copy, or the reason why it is incomplete.
+    fn end(&mut self, read: Result<(), Skip>) {
         if let Some((gathered, done)) = self.open.take() {
-            let (bytes, _share) = gathered.end();
-            done(Ok(bytes));
-        }
-    }
-
-    fn fail(&mut self, why: Skip) {
-        if let Some((_, done)) = self.open.take() {
-            done(Err(why));
+            done(read.map(|()| Bytes::from_owner(gathered)));
         }
     }
 }
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        self.fail(Skip::Unreadable);
+        self.end(Err(Skip::Unreadable));
     }
 }
 
@@ -99,10 +92,8 @@ impl Body {
         let mut gathered = Gathered::new(bytes_max, budget);
         let (is_open, mut trailers) = (hint.exact().is_none(), None);
         let until = tokio::time::Instant::now() + limits.request;
-        let read = |gathered: Gathered, more: Bytes| {
-            let (bytes, share) = gathered.end();
-            Self { read: pieces([bytes, more]), is_open, share: Some(share), ..Self::default() }
-        };
+        let read =
+            |gathered, more| Self { read: pieces([Bytes::from_owner(gathered), more]), is_open, ..Self::default() };
         let part = |gathered, more, from, skip| Read::Part(Self { rest: Some(from), ..read(gathered, more) }, skip);
         loop {
             let frame = match timeout_at(until, from.frame()).await {
@@ -120,10 +111,9 @@ impl Body {
                 Err(frame) => trailers = frame.into_trailers().ok(),
             }
         }
-        let (bytes, share) = gathered.end();
-        let body =
-            Self { read: pieces([bytes.clone()]), trailers, is_open, share: Some(share.clone()), ..Self::default() };
-        Read::Whole(WholeBody { bytes, _share: Some(share) }, body)
+        let bytes = Bytes::from_owner(gathered);
+        let body = Self { read: pieces([bytes.clone()]), trailers, is_open, ..Self::default() };
+        Read::Whole(bytes, body)
     }
 }
 
@@ -138,7 +128,8 @@ fn pieces<const COUNT: usize>(bytes: [Bytes; COUNT]) -> VecDeque<Bytes> {
 }
 
 /// Collects the frames of a body. A single frame is kept as it arrived. Several frames are copied into one buffer,
-/// because a frame of one byte would keep its connection's whole buffer in memory.
+/// because a frame of one byte would keep its connection's whole buffer in memory. Holds its share of the memory budget
+/// until the last copy of the [`Bytes`] made of it is dropped.
 struct Gathered {
     first: Bytes,
     all: Vec<u8>,
@@ -151,12 +142,8 @@ impl Gathered {
         Self { first: Bytes::new(), all: Vec::new(), bytes_max, share: budget.share() }
     }
 
-    fn length(&self) -> usize {
-        self.first.len() + self.all.len()
-    }
-
     fn add(&mut self, data: Bytes) -> Result<(), (Skip, Bytes)> {
-        let length = self.length() + data.len();
+        let length = self.first.len() + self.all.len() + data.len();
         if length > self.bytes_max {
             return Err((Skip::Size, data));
         }
@@ -178,20 +165,16 @@ impl Gathered {
         self.all.extend_from_slice(&data);
         Ok(())
     }
+}
 
-    fn end(self) -> (Bytes, Arc<Share>) {
-        (if self.all.is_empty() { self.first } else { Bytes::from(self.all) }, Arc::new(self.share))
+impl AsRef<[u8]> for Gathered {
+    fn as_ref(&self) -> &[u8] {
+        if self.all.is_empty() { &self.first } else { &self.all }
     }
 }
 
-#[derive(Clone, Default)]
-pub(crate) struct WholeBody {
-    pub(crate) bytes: Bytes,
-    _share: Option<Arc<Share>>,
-}
-
 pub(crate) enum Read {
-    Whole(WholeBody, Body),
+    Whole(Bytes, Body),
     Part(Body, Skip),
     Cut(Body, hyper::Error),
 }
@@ -207,11 +190,10 @@ impl HttpBody for Body {
             }
             return Poll::Ready(Some(Ok(Frame::data(data))));
         }
-        self.share = None;
         if self.watch.as_mut().is_some_and(|watch| watch.deadline.as_mut().poll(cx).is_ready())
             && let Some(mut watch) = self.watch.take()
         {
-            watch.fail(Skip::Slow);
+            watch.end(Err(Skip::Slow));
         }
         if let Some(rest) = &mut self.rest {
             match ready!(Pin::new(rest).poll_frame(cx)) {
@@ -224,7 +206,7 @@ impl HttpBody for Body {
                 Some(Err(error)) => (self.rest, self.watch, self.cut) = (None, None, Some((error, false))),
                 None => {
                     if let Some(mut watch) = self.watch.take() {
-                        watch.finish();
+                        watch.end(Ok(()));
                     }
                     return Poll::Ready(None);
                 }

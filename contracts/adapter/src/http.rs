@@ -22,7 +22,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 
 use self::header_fields::{Block, asks_upgrade, block_of, drop_hop_fields, field_bytes, field_of, greeted};
-use crate::body::{Body, Read, WholeBody, respond};
+use crate::body::{Body, Read, respond};
 use crate::config::ProtocolKind;
 use crate::connection_pool::{Conn, MADE_HERE, META};
 use crate::contract_services::Service;
@@ -228,7 +228,7 @@ impl Exchange {
         let is_checked = is_sampled && self.block.as_ref().is_none_or(|block| !block.bytes.is_empty());
         let skip = match (&service, reads_body) {
             (Some(service), Some(false)) if is_checked => {
-                return self.checked(service, parts, WholeBody::default(), Body::streaming(incoming)).await;
+                return self.checked(service, parts, Bytes::new(), Body::streaming(incoming)).await;
             }
             (Some(service), Some(true)) if is_checked => match Body::read(incoming, &app.limits, &app.budget).await {
                 Read::Cut(_, error) => {
@@ -369,7 +369,7 @@ impl Exchange {
         parts
     }
 
-    async fn checked(mut self, service: &Arc<Service>, mut parts: Parts, whole: WholeBody, body: Body) -> Answer {
+    async fn checked(mut self, service: &Arc<Service>, mut parts: Parts, whole: Bytes, body: Body) -> Answer {
         let app = self.app.clone();
         let watch = &app.watch;
         let block = self.block.take();
@@ -379,7 +379,7 @@ impl Exchange {
             query: parts.uri.query().unwrap_or_default().to_owned(),
             headers: parts.headers.clone(),
         };
-        let content = app.decoded(&head.headers, &whole.bytes);
+        let content = app.decoded(&head.headers, &whole);
         if content == Err(Unread::Over) {
             return self.unread(Skip::Size, service, parts, body).await;
         }
@@ -469,7 +469,7 @@ impl Exchange {
             let done = Box::new(move |body: Result<Bytes, Skip>| {
                 call.resume();
                 let (app, service) = (call.app.clone(), call.service.clone());
-                let content = app.decoded(&head.headers, &whole.bytes);
+                let content = app.decoded(&head.headers, &whole);
                 let called = app.watch.guarded(|| service.http_request(&head, &content, false));
                 if let Some(RequestKind::Known(_, request)) = called {
                     let body = body.as_deref().map_err(|skip| *skip);
@@ -497,7 +497,7 @@ impl Exchange {
                     call.skipped(Skip::Unreadable);
                     (body.cut(error), None)
                 }
-                Read::Whole(whole, body) => (body, judge_body(&mut call, &request, &parts, Ok(&whole.bytes), block)?),
+                Read::Whole(whole, body) => (body, judge_body(&mut call, &request, &parts, Ok(&whole), block)?),
                 Read::Part(body, skip) => (body, judge_body(&mut call, &request, &parts, Err(skip), block)?),
             }
         } else {
