@@ -109,23 +109,9 @@ async fn peer(app: &App, stream: TcpStream) -> io::Result<(Stream, Caller)> {
     Err(io::ErrorKind::PermissionDenied.into())
 }
 
-#[derive(serde::Serialize)]
-pub(crate) struct Resolved {
-    pub(crate) endpoint: String,
-    pub(crate) intercepted: bool,
-    /// Address to connect to, `host:port`.
-    pub(crate) address: String,
-    /// URL to use; `None` for endpoints that are not over HTTP.
-    pub(crate) url: Option<String>,
-    /// Whether to use TLS; `None` unless the endpoint is over HTTP and reached through the adapter.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) tls: Option<bool>,
-    /// Service of the endpoint, or `None` if no entry names one.
-    pub(crate) service: Option<String>,
-}
-
-/// Finds or opens an endpoint's listener, or else returns the endpoint itself. Fails if the endpoint is invalid.
-pub(crate) async fn resolve(app: &Arc<App>, endpoint: &str) -> Result<Resolved, String> {
+/// Finds or opens an endpoint's listener, or else returns the endpoint itself, as the JSON object of `/resolve`. Fails if
+/// the endpoint is invalid.
+pub(crate) async fn resolve(app: &Arc<App>, endpoint: &str) -> Result<serde_json::Value, String> {
     let parsed = Endpoint::parse(endpoint).ok_or_else(|| format!("`{endpoint}` is not a valid endpoint"))?;
     let authority = parsed.authority();
     // The given URL may be below a known endpoint.
@@ -142,22 +128,27 @@ pub(crate) async fn resolve(app: &Arc<App>, endpoint: &str) -> Result<Resolved, 
     let service = listed.as_ref().map(|(service, _)| service);
     let parsed = service.map_or(parsed.clone(), |service| parsed.clone().over(service.bare));
     let is_http = parsed.scheme != Scheme::Tcp;
-    let direct = Resolved {
-        endpoint: endpoint.to_owned(),
-        intercepted: false,
-        address: authority.clone(),
-        url: is_http.then(|| endpoint.to_owned()),
-        tls: None,
-        service: service.map(|service| service.name.clone()),
-    };
+    let mut resolved = serde_json::json!({
+        "endpoint": endpoint,
+        "intercepted": false,
+        "address": authority,
+        "url": is_http.then_some(endpoint),
+        "service": service.map(|service| &service.name),
+    });
     let fits = |service: &Service| crate::config::fits(service.family, &parsed) && app.dial.may(&authority);
-    let Some((_, listed)) = listed.filter(|(service, _)| fits(service)) else { return Ok(direct) };
-    let Ok(address) = listener_for(app, &listed, &parsed, None).await else { return Ok(direct) };
-    let is_encrypted = parsed.scheme == Scheme::Https && app.dial.tls.listen.is_some();
-    let scheme = if is_encrypted { "https" } else { "http" };
-    let url = is_http.then(|| format!("{scheme}://{address}{}", parsed.path));
-    let tls = is_http.then_some(is_encrypted);
-    Ok(Resolved { intercepted: true, address: address.to_string(), url, tls, ..direct })
+    if let Some((_, listed)) = listed.as_ref().filter(|(service, _)| fits(service))
+        && let Ok(address) = listener_for(app, listed, &parsed, None).await
+    {
+        resolved["intercepted"] = true.into();
+        resolved["address"] = address.to_string().into();
+        if is_http {
+            let is_encrypted = parsed.scheme == Scheme::Https && app.dial.tls.listen.is_some();
+            let scheme = if is_encrypted { "https" } else { "http" };
+            resolved["url"] = format!("{scheme}://{address}{}", parsed.path).into();
+            resolved["tls"] = is_encrypted.into();
+        }
+    }
+    Ok(resolved)
 }
 
 /// Opens a listener for a TCP endpoint, or for the authority of an HTTP endpoint. Fails if no listener or port is left.

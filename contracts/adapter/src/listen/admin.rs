@@ -24,7 +24,7 @@ pub(crate) async fn answer(app: &Arc<App>, request: &Request<Incoming>) -> Respo
                 return respond(StatusCode::BAD_REQUEST, TEXT, "usage: /resolve?endpoint=host:port\n".to_owned());
             };
             match super::resolve(app, &endpoint).await {
-                Ok(resolved) => respond(StatusCode::OK, JSON, serde_json::json!(resolved).to_string() + "\n"),
+                Ok(resolved) => respond(StatusCode::OK, JSON, resolved.to_string() + "\n"),
                 Err(wrong) => respond(StatusCode::BAD_REQUEST, TEXT, printable::line(&wrong).into_owned() + "\n"),
             }
         }
