@@ -7,27 +7,23 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use contract::{Contract, Finding, Severity};
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::{Semaphore, watch};
 
 use crate::call_log_csv::{self, Line};
 use crate::config::{Config, Consuming, Draft, Providing, fits};
-use crate::connection_pool::Pool;
 use crate::contract_services::Services;
 use crate::dial_allowed_endpoint::Dial;
 use crate::endpoint::Scheme;
 use crate::hop_and_caller::{Hop, ListenerKind, Side};
 use crate::listen;
 use crate::load_contract_and_schemas::Files;
-use crate::memory_budget::Budget;
 use crate::metrics::{Metrics, value_of};
 use crate::reports::Reports;
-use crate::shared_monitor::Watch;
 use crate::shared_state::App;
 use crate::store::{EntryStore, StoreOwner};
 use crate::tls::Tls;
@@ -167,29 +163,12 @@ pub fn start(config: &Config, checked: Checked, out: Box<dyn Write + Send>) -> R
     let owner = StoreOwner { name: config.name.clone(), contract_hash: checked.services.contract.hash };
     let notes = reports.clone();
     let store = EntryStore::open(&config.store, owner, &metrics, Arc::new(move |text| notes.note(text)));
-    let calls = match &config.calls {
-        Some(path) => Some(call_log_csv::start(path).map_err(system(format!("`calls`: {}", path.display())))?),
-        None => None,
-    };
+    let calls = config.calls.as_ref();
+    let calls = calls.map(|path| call_log_csv::start(path).map_err(system(format!("`calls`: {}", path.display()))));
     let (connect, configured, allow) = (config.limits.connect, configured(config), config.allow.clone());
     let (admin, own) = (OnceLock::new(), Arc::default());
     let dial = Dial { tls: checked.tls, metrics, connect, configured, allow, admin, own };
-    let app = Arc::new(App {
-        watch: Watch::new(config, checked.services, store, reports),
-        dial,
-        limits: config.limits,
-        budget: Budget::new(config.limits.bodies_bytes),
-        calls,
-        pool: Pool::new(config.limits.idle, config.limits.head_bytes),
-        ends: watch::Sender::new(false),
-        slots: Arc::new(Semaphore::new(config.limits.connections)),
-        listeners: tokio::sync::Mutex::default(),
-        learned_max: config.limits.listeners + config.consuming.len(),
-        local: config.local,
-        unread_codings: Mutex::default(),
-        unlisted: Mutex::default(),
-        silent_peers: Mutex::default(),
-    });
+    let app = App::new(config.clone(), checked.services, store, reports, dial, calls.transpose()?);
     let no_threads = "cannot start threads for connections";
     let runtime = runtime(config.threads).map_err(system(no_threads))?;
     let addresses = runtime.block_on(bind(&app, config))?;
@@ -198,8 +177,8 @@ pub fn start(config: &Config, checked: Checked, out: Box<dyn Write + Send>) -> R
         runtime.block_on(async {
             lasting.ending().await;
             // All permits are free once all connections are closed.
-            let permits = u32::try_from(lasting.limits.connections).unwrap_or(u32::MAX);
-            let _ = tokio::time::timeout(lasting.limits.drain, lasting.slots.acquire_many(permits)).await;
+            let permits = u32::try_from(lasting.config.limits.connections).unwrap_or(u32::MAX);
+            let _ = tokio::time::timeout(lasting.config.limits.drain, lasting.slots.acquire_many(permits)).await;
         });
         runtime.shutdown_timeout(Duration::from_millis(100));
     });
@@ -270,15 +249,15 @@ async fn bind(app: &Arc<App>, config: &Config) -> Result<BTreeMap<String, Socket
 impl Running {
     /// Returns the counters in Prometheus text format.
     pub fn metrics(&self) -> String {
-        self.app.watch.metrics_text()
+        self.app.metrics_text()
     }
 
     /// Reloads the contract and schemas that `draft` names, for new calls. Ignores other settings. Returns warnings.
     /// Calls in flight keep their contract, and service entries stay. A failure changes nothing.
     pub fn reload(&self, draft: &Draft) -> Result<Vec<String>, StartError> {
-        let before = self.app.watch.services().contract.clone();
+        let before = self.app.services().contract.clone();
         let checked = check_after(draft, Some(&before))?;
-        self.app.watch.renew(checked.services);
+        self.app.renew(checked.services);
         Ok(checked.warnings)
     }
 
@@ -286,20 +265,20 @@ impl Running {
     pub fn take_burst(&self) -> bool {
         const FEWER_BYTES: usize = 4 << 20;
         const FEWER_CONNECTIONS: u64 = 32;
-        let connections = self.app.watch.metrics.connections_now.load(Ordering::Relaxed);
+        let connections = self.app.metrics.connections_now.load(Ordering::Relaxed);
         let before = self.connections.swap(connections, Ordering::Relaxed);
         self.app.budget.take_fall() >= FEWER_BYTES || before.saturating_sub(connections) >= FEWER_CONNECTIONS
     }
 
     /// Returns all service entries that have not expired.
     pub fn entries(&self) -> Vec<contract::monitor::Shown> {
-        self.app.watch.lock().entries(crate::clock::unix_s())
+        self.app.monitor().entries(crate::clock::unix_s())
     }
 
     /// Waits until all reports and entries so far have been written. Gives up on entries after 5 s.
     pub fn flush(&self) {
-        self.app.watch.lock().store().flush();
-        self.app.watch.reports.flush();
+        self.app.monitor().store().flush();
+        self.app.reports.flush();
     }
 
     /// Stops accepting connections and gives calls in flight `limits.drain` to finish.
@@ -315,9 +294,9 @@ impl Drop for Running {
         // The runtime catches panics in tasks; the caller could not handle a panic of the thread itself.
         let _ = thread.join();
         self.flush();
-        self.app.watch.lock().store().close();
+        self.app.monitor().store().close();
         if let Some(calls) = &self.app.calls {
-            let call = value_of(&self.app.watch.numbers);
+            let call = value_of(&self.app.numbers);
             let _ = calls.messages.send(self.app.with_totals(Line { call, side: "end", ..Line::default() }));
         }
     }

@@ -46,17 +46,17 @@ const HTTP_1_1_REQUIRED: &[u8] = b"\0\0\0\x04\0\0\0\0\0\0\0\x08\x07\0\0\0\0\0\0\
 pub(crate) async fn serve(app: &Arc<App>, mut client: Stream, purpose: ListenerKind) -> io::Result<()> {
     if let ListenerKind::Service(hop) = &purpose {
         let is_http_2 = tokio::select! {
-            is_http_2 = client.begins_with(PREFACE, app.limits.idle) => is_http_2?,
+            is_http_2 = client.begins_with(PREFACE, app.config.limits.idle) => is_http_2?,
             () = app.ending() => return Ok(()),
         };
         if is_http_2 {
-            if app.watch.refuse_unchecked(Unchecked::Protocol).is_some() {
+            if app.refuse_unchecked(Unchecked::Protocol).is_some() {
                 client.write_all(HTTP_1_1_REQUIRED).await?;
                 return client.shutdown().await;
             }
-            app.watch.metrics.skip(Skip::Unreadable);
+            app.metrics.skip(Skip::Unreadable);
             let mut upstream = app.dial.connect(&hop.forward, hop.whom()).await?;
-            return crate::counted_stream::copy(app.limits.idle, &mut client, &mut upstream).await;
+            return crate::counted_stream::copy(app.config.limits.idle, &mut client, &mut upstream).await;
         }
     }
     let kept = KeptConn::default();
@@ -70,11 +70,11 @@ pub(crate) async fn serve(app: &Arc<App>, mut client: Stream, purpose: ListenerK
         .preserve_header_case(true)
         .half_close(true)
         .auto_date_header(is_admin)
-        .max_buf_size(app.limits.head_bytes)
+        .max_buf_size(app.config.limits.head_bytes)
         // Most messages are small, so copying the body into one buffer is cheaper than sending two buffers.
         .writev(false)
         .timer(TokioTimer::new())
-        .header_read_timeout(app.limits.idle);
+        .header_read_timeout(app.config.limits.idle);
     let connection = builder.serve_connection(TokioIo::new(client), service).with_upgrades();
     tokio::pin!(connection);
     let done = tokio::select! {
@@ -194,7 +194,7 @@ impl Exchange {
             }
         };
         let authority = hop.endpoint.clone();
-        let found = app.watch.routes.find(hop.scheme, &authority, uri.path());
+        let found = app.routes.find(hop.scheme, &authority, uri.path());
         let is_listed = found.is_some();
         let (endpoint, path) = found.unwrap_or_else(|| (authority.clone(), uri.path()));
         hop.endpoint = endpoint;
@@ -205,7 +205,6 @@ impl Exchange {
 
     async fn pass(mut self, request: Request<Incoming>) -> Answer {
         let app = self.app.clone();
-        let watch = &app.watch;
         let (mut parts, incoming) = request.into_parts();
         self.upgrade = asks_upgrade(&parts.headers).then(|| parts.extensions.remove::<OnUpgrade>()).flatten();
         drop_hop_fields(&mut parts.headers, self.upgrade.is_some());
@@ -213,16 +212,17 @@ impl Exchange {
         // Metadata from a peer that is not an adapter is a forgery or an accident, so it is dropped.
         let may_carry = self.hop.accepts_adapters();
         if block.is_some() && !may_carry {
-            count(&watch.metrics.metadata_refused);
+            count(&app.metrics.metadata_refused);
         }
         // An empty block would exempt the call from checks.
-        self.block = block.filter(|block| may_carry && !(watch.checks.refuses_unchecked && block.bytes.is_empty()));
-        let service = if self.is_listed { watch.service_or_refusal(&self.hop.endpoint) } else { Ok(None) };
+        self.block =
+            block.filter(|block| may_carry && !(app.config.checks.refuses_unchecked && block.bytes.is_empty()));
+        let service = if self.is_listed { app.service_or_refusal(&self.hop.endpoint) } else { Ok(None) };
         // A refused call has no service, so its response is the same as for REST.
         let service = service.map_err(|refusal| request_refused(&refusal, ProtocolKind::Rest))?;
         let service = service.filter(|service| service.family != ProtocolKind::Thrift);
         let is_sampled;
-        (self.number, is_sampled) = watch.next_call();
+        (self.number, is_sampled) = app.next_call();
         let reads_body = service.as_ref().and_then(|service| service.reads_body(parts.method.as_str(), &self.path));
         // An empty block means that the previous adapter did not check the call, so neither does this one.
         let is_checked = is_sampled && self.block.as_ref().is_none_or(|block| !block.bytes.is_empty());
@@ -230,16 +230,18 @@ impl Exchange {
             (Some(service), Some(false)) if is_checked => {
                 return self.checked(service, parts, Bytes::new(), Body::streaming(incoming)).await;
             }
-            (Some(service), Some(true)) if is_checked => match Body::read(incoming, &app.limits, &app.budget).await {
-                Read::Cut(_, error) => {
-                    return Err(plain(StatusCode::BAD_REQUEST, format!("incomplete request: {error}\n")));
+            (Some(service), Some(true)) if is_checked => {
+                match Body::read(incoming, &app.config.limits, &app.budget).await {
+                    Read::Cut(_, error) => {
+                        return Err(plain(StatusCode::BAD_REQUEST, format!("incomplete request: {error}\n")));
+                    }
+                    Read::Whole(whole, body) => {
+                        self.since = crate::clock::now();
+                        return self.checked(service, parts, whole, body).await;
+                    }
+                    Read::Part(body, skip) => return self.unread(skip, service, parts, body).await,
                 }
-                Read::Whole(whole, body) => {
-                    self.since = crate::clock::now();
-                    return self.checked(service, parts, whole, body).await;
-                }
-                Read::Part(body, skip) => return self.unread(skip, service, parts, body).await,
-            },
+            }
             (_, Some(_)) => Skip::Sample,
             (_, None) => Skip::Unlisted,
         };
@@ -250,29 +252,29 @@ impl Exchange {
             (Some(service), Skip::Unlisted) => {
                 app.unlisted(&service.name, &format!("{} {}", parts.method, self.path));
             }
-            _ => watch.metrics.skip(skip),
+            _ => app.metrics.skip(skip),
         }
-        if skip == Skip::Sample && watch.peer(&self.hop.endpoint).is_some() && self.hop.side == Side::Client {
+        if skip == Skip::Sample && app.peer(&self.hop.endpoint).is_some() && self.hop.side == Side::Client {
             parts.headers.insert(META, HeaderValue::from_static(""));
         }
         self.unchecked(parts, Body::streaming(incoming)).await
     }
 
     fn refuse(&self, why: Unchecked, service: &Service) -> Result<(), Failed> {
-        let refusal = self.app.watch.refuse_unchecked(why);
+        let refusal = self.app.refuse_unchecked(why);
         refusal.map_or(Ok(()), |refusal| Err(request_refused(&refusal, service.family)))
     }
 
     async fn unread(self, skip: Skip, service: &Service, parts: Parts, body: Body) -> Answer {
         self.refuse(skip.unread(), service)?;
-        self.app.watch.metrics.skip(skip);
+        self.app.metrics.skip(skip);
         self.unchecked(parts, body).await
     }
 
     async fn unchecked(self, parts: Parts, body: Body) -> Answer {
         let (response, _) = self.send(parts, body, None).await?;
         if let (StatusCode::SWITCHING_PROTOCOLS, Some(upgrade)) = (response.status(), self.upgrade) {
-            self.app.watch.metrics.skip(Skip::Unreadable);
+            self.app.metrics.skip(Skip::Unreadable);
             return switch(&self.app, response, upgrade);
         }
         let (mut parts, body) = response.into_parts();
@@ -284,7 +286,7 @@ impl Exchange {
     /// Connects to the service's adapter if one is known and reachable, and otherwise to the service.
     async fn connection(&self) -> io::Result<Conn> {
         let hop = &self.hop;
-        let peer = if hop.side == Side::Client && self.is_listed { self.app.peer(&hop.endpoint) } else { None };
+        let peer = if hop.side == Side::Client && self.is_listed { self.app.live_peer(&hop.endpoint) } else { None };
         if let Some(authority) = peer {
             match self.connection_to(&authority, Whom::Peer).await {
                 Ok(held) => return Ok(held),
@@ -323,7 +325,7 @@ impl Exchange {
         let mut request = Request::from_parts(self.origin_form(parts), body);
         loop {
             let is_adapter = held.whom == Whom::Peer;
-            let answered = timeout(app.limits.answer(is_adapter), held.sender.try_send_request(request)).await;
+            let answered = timeout(app.config.limits.answer(is_adapter), held.sender.try_send_request(request)).await;
             let Ok(answered) = answered else {
                 app.late(is_adapter.then_some(&held.authority));
                 return Err(plain(StatusCode::GATEWAY_TIMEOUT, "no response from the service in time\n".to_owned()));
@@ -371,7 +373,6 @@ impl Exchange {
 
     async fn checked(mut self, service: &Arc<Service>, mut parts: Parts, whole: Bytes, body: Body) -> Answer {
         let app = self.app.clone();
-        let watch = &app.watch;
         let block = self.block.take();
         let head = RequestHead {
             method: parts.method.clone(),
@@ -386,10 +387,10 @@ impl Exchange {
         if matches!(content, Err(Unread::Coding(_))) {
             self.refuse(Unchecked::Encoding, service)?;
         }
-        let called = watch.guarded(|| service.http_request(&head, &content, watch.checks.refuses_unchecked));
+        let called = app.guarded(|| service.http_request(&head, &content, app.config.checks.refuses_unchecked));
         let (op, request) = match called {
             Some(RequestKind::Known(op, request)) => (op, request),
-            None if !watch.checks.fail_open => return Err(request_refused(&Refusal::Broken, service.family)),
+            None if !app.config.checks.fail_open => return Err(request_refused(&Refusal::Broken, service.family)),
             other => {
                 if matches!(other, Some(RequestKind::Unreadable)) {
                     self.refuse(Unchecked::Unreadable, service)?;
@@ -399,8 +400,8 @@ impl Exchange {
                 }
                 match other {
                     Some(RequestKind::Unlisted(operation)) => app.unlisted(&service.name, &operation),
-                    Some(_) => watch.metrics.skip(Skip::Unreadable),
-                    None => watch.metrics.skip(Skip::Failed),
+                    Some(_) => app.metrics.skip(Skip::Unreadable),
+                    None => app.metrics.skip(Skip::Failed),
                 }
                 return self.unchecked(parts, body).await;
             }
@@ -461,7 +462,8 @@ impl Exchange {
         let reads_body = call.reads_reply();
         // Clients may read a reply of unknown length as it arrives, so forward it first if nothing depends on its end.
         let is_streamed = incoming.size_hint().exact().is_none() && !is_endless(&parts.headers);
-        if reads_body && is_streamed && !watch.checks.enforce && !service.contract.introduces_by_reply(call.op.id) {
+        if reads_body && is_streamed && !app.config.checks.enforce && !service.contract.introduces_by_reply(call.op.id)
+        {
             drop(request);
             drop(content);
             call.pause();
@@ -470,7 +472,7 @@ impl Exchange {
                 call.resume();
                 let (app, service) = (call.app.clone(), call.service.clone());
                 let content = app.decoded(&head.headers, &whole);
-                let called = app.watch.guarded(|| service.http_request(&head, &content, false));
+                let called = app.guarded(|| service.http_request(&head, &content, false));
                 if let Some(RequestKind::Known(_, request)) = called {
                     let body = body.as_deref().map_err(|skip| *skip);
                     // The reply has been forwarded, so it can no longer be rejected or get another header field.
@@ -478,18 +480,18 @@ impl Exchange {
                 }
                 end(call, is_adapter);
             });
-            return Ok(Response::from_parts(parts, Body::watched(incoming, &app.limits, &app.budget, done)));
+            return Ok(Response::from_parts(parts, Body::watched(incoming, &app.config.limits, &app.budget, done)));
         }
         let block = block.as_ref();
         let (body, field) = if reads_body {
             call.pause();
             let read = match is_endless(&parts.headers) {
                 true => Read::Part(Body::streaming(incoming), Skip::Slow),
-                false => Body::read(incoming, &app.limits, &app.budget).await,
+                false => Body::read(incoming, &app.config.limits, &app.budget).await,
             };
             call.resume();
             match read {
-                Read::Cut(_, error) if watch.checks.refuses_unchecked => {
+                Read::Cut(_, error) if app.config.checks.refuses_unchecked => {
                     call.end(0);
                     return Err(reply_failed(error));
                 }
@@ -514,13 +516,13 @@ impl Exchange {
 fn switch(app: &Arc<App>, mut response: Response<Incoming>, client: OnUpgrade) -> Answer {
     // The new protocol outlives the HTTP connection, so it needs a slot of its own.
     let Ok(slot) = app.slots.clone().try_acquire_owned() else {
-        count(&app.watch.metrics.connections_over);
+        count(&app.metrics.connections_over);
         return Err(plain(StatusCode::SERVICE_UNAVAILABLE, "too many connections\n".to_owned()));
     };
     drop_hop_fields(response.headers_mut(), true);
     response.headers_mut().remove(&META);
     let service = hyper::upgrade::on(&mut response);
-    let idle = app.limits.idle;
+    let idle = app.config.limits.idle;
     tokio::spawn(async move {
         let _slot = slot;
         let (Ok(client), Ok(service)) = (client.await, service.await) else { return };
@@ -551,7 +553,7 @@ fn judge_body(
         Err(Unread::Coding(_)) => Some(Skip::Unreadable),
         Ok(_) | Err(Unread::Malformed(_)) => None,
     });
-    if let Some(skip) = skip.filter(|_| !app.watch.checks.refuses_unchecked) {
+    if let Some(skip) = skip.filter(|_| !app.config.checks.refuses_unchecked) {
         call.skipped(skip);
         if content == Err(Unread::Over) {
             return Ok(None);
@@ -568,7 +570,7 @@ fn judge(
     block: Option<&Block>,
 ) -> Result<Option<HeaderValue>, Failed> {
     let service = call.service.clone();
-    let reply = reply.and_then(|(head, body)| call.app.watch.guarded(|| service.http_reply(&call.op, head, body)));
+    let reply = reply.and_then(|(head, body)| call.app.guarded(|| service.http_reply(&call.op, head, body)));
     call.line.metadata_bytes += block.map_or(0, |block| block.around_bytes);
     let judged = call.reply(request, &reply.unwrap_or_else(Reply::opaque), block.map(|block| &block.bytes[..]));
     let block = judged.map_err(|refusal| refused(service.family, &refusal, StatusCode::BAD_GATEWAY))?;

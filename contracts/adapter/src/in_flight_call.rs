@@ -12,8 +12,7 @@ use crate::contract_services::{Op, Service};
 use crate::decode::{Reply, Request};
 use crate::hop_and_caller::{Caller, Hop, Side};
 use crate::metrics::{Skip, count};
-use crate::shared_monitor::Judged;
-use crate::shared_state::App;
+use crate::shared_state::{App, Judged};
 use crate::unchecked_and_refusal_reasons::Refusal;
 
 pub(crate) struct InFlightCall {
@@ -54,15 +53,15 @@ impl InFlightCall {
 
     /// Handles a request with the metadata `block`. Returns metadata to forward if the next hop is an adapter.
     pub(crate) fn request(&mut self, request: &Request<'_>, block: Option<&[u8]>, to_adapter: bool) -> Judged {
-        let (watch, args) = (&self.app.watch, request.values());
+        let (app, args) = (&self.app, request.values());
         let output = match self.hop.side {
             Side::Client => {
-                watch.step(self.line.call, false, |monitor, now_s| monitor.request_sent(self.call(&args), now_s))
+                app.step(self.line.call, false, |monitor, now_s| monitor.request_sent(self.call(&args), now_s))
             }
             Side::Server { peers } => {
                 let metadata = block.filter(|_| peers).and_then(|block| self.request_metadata(block));
                 self.line.metadata_bytes += block.map_or(0, <[u8]>::len);
-                watch.step(self.line.call, false, |monitor, now_s| {
+                app.step(self.line.call, false, |monitor, now_s| {
                     monitor.request_received(self.call(&args), metadata.as_ref(), now_s)
                 })
             }
@@ -73,7 +72,7 @@ impl InFlightCall {
             // The other side's adapter is unreachable, so this adapter also checks the other side's clauses.
             return self.alone(&args).map(|()| None);
         }
-        let bytes = metadata::encode_request(&metadata, self.context(&watch.label));
+        let bytes = metadata::encode_request(&metadata, self.context(&app.config.name));
         self.line.metadata_bytes += bytes.len();
         self.sent = Some(metadata);
         Ok(Some(bytes))
@@ -81,9 +80,9 @@ impl InFlightCall {
 
     fn alone(&mut self, args: &[contract::Value<'_>]) -> Result<(), Refusal> {
         let Some(mut ticket) = self.ticket.take() else { return Ok(()) };
-        let watch = &self.app.watch;
-        let checked =
-            watch.step(self.line.call, false, |monitor, now_s| monitor.go_alone(self.call(args), &mut ticket, now_s));
+        let checked = self
+            .app
+            .step(self.line.call, false, |monitor, now_s| monitor.go_alone(self.call(args), &mut ticket, now_s));
         self.ticket = Some(ticket);
         checked.map(drop)
     }
@@ -106,13 +105,13 @@ impl InFlightCall {
     }
 
     fn reply_metadata(&self, block: &[u8]) -> Option<Vec<Identified>> {
-        let entries = metadata::decode_reply(block, self.context(&self.app.watch.label));
+        let entries = metadata::decode_reply(block, self.context(&self.app.config.name));
         self.count_refused(entries.filter(|entries| has_labels(entries)))
     }
 
     fn count_refused<T>(&self, metadata: Option<T>) -> Option<T> {
         if metadata.is_none() {
-            count(&self.app.watch.metrics.metadata_refused);
+            count(&self.app.metrics.metadata_refused);
         }
         metadata
     }
@@ -123,7 +122,7 @@ impl InFlightCall {
         let may_be = match &self.hop.caller {
             Caller::Certified(name) => name == sender,
             // If a party calls itself, the caller is this adapter, at one of its own sockets.
-            Caller::Unproved(from) if *sender == self.app.watch.label => {
+            Caller::Unproved(from) if *sender == self.app.config.name => {
                 self.app.dial.own.lock().unwrap_or_else(PoisonError::into_inner).contains(from)
             }
             Caller::Nobody | Caller::Unproved(_) => sender != metadata::UNKNOWN && metadata::is_label(sender),
@@ -137,7 +136,7 @@ impl InFlightCall {
 
     pub(crate) fn reply(&mut self, request: &Request<'_>, reply: &Reply<'_>, block: Option<&[u8]>) -> Judged {
         let Some(ticket) = self.ticket.take() else { return Ok(None) };
-        let (watch, args, sender) = (&self.app.watch, request.values(), ticket.sender.clone());
+        let (app, args, sender) = (&self.app, request.values(), ticket.sender.clone());
         let outcome = Outcome { value: reply.tape.value(reply.value), is_error: reply.is_error };
         let output = match self.hop.side {
             Side::Client => {
@@ -145,13 +144,13 @@ impl InFlightCall {
                 let block = self.sent.as_ref().map(|_| block.unwrap_or_default());
                 self.line.metadata_bytes += block.map_or(0, <[u8]>::len);
                 let metadata = block.and_then(|block| self.reply_metadata(block));
-                let output = watch.step(self.line.call, reply.may_be_undecided, |monitor, now_s| {
+                let output = app.step(self.line.call, reply.may_be_undecided, |monitor, now_s| {
                     monitor.reply_received(self.call(&args), ticket, outcome, metadata.as_deref(), now_s)
                 });
                 self.got = metadata.unwrap_or_default();
                 output
             }
-            Side::Server { .. } => watch.step(self.line.call, reply.may_be_undecided, |monitor, now_s| {
+            Side::Server { .. } => app.step(self.line.call, reply.may_be_undecided, |monitor, now_s| {
                 monitor.reply_sent(self.call(&args), ticket, outcome, now_s)
             }),
         }?;
@@ -189,13 +188,13 @@ impl InFlightCall {
 
     pub(crate) fn skipped(&mut self, skip: Skip) {
         self.line.skip = Some(skip);
-        self.app.watch.metrics.skip(skip);
+        self.app.metrics.skip(skip);
     }
 
     /// Ends the call. `extra_bytes` counts bytes between the adapters in addition to the messages.
     pub(crate) fn end(mut self, extra_bytes: i64) {
         self.pause();
-        let metrics = &self.app.watch.metrics;
+        let metrics = &self.app.metrics;
         metrics.call(self.line.own_ns);
         metrics.metadata_bytes.fetch_add(self.line.metadata_bytes as u64, Ordering::Relaxed);
         let Some(calls) = &self.app.calls else { return };

@@ -25,7 +25,6 @@ mod message_queue_thread;
 mod metrics;
 mod reports;
 mod routes;
-mod shared_monitor;
 mod shared_state;
 mod store;
 mod thrift;

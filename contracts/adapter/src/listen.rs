@@ -43,7 +43,7 @@ fn accept(app: Arc<App>, listener: TcpListener, purpose: ListenerKind) -> Pin<Bo
             };
             // Without a free slot, further connections wait in the system's bounded queue.
             if app.slots.available_permits() == 0 {
-                count(&app.watch.metrics.connections_over);
+                count(&app.metrics.connections_over);
             }
             let slot = tokio::select! {
                 slot = app.slots.clone().acquire_owned() => slot,
@@ -52,7 +52,7 @@ fn accept(app: Arc<App>, listener: TcpListener, purpose: ListenerKind) -> Pin<Bo
             let (app, purpose) = (app.clone(), purpose.clone());
             tokio::spawn(async move {
                 let _slot = slot;
-                let metrics = app.watch.metrics.clone();
+                let metrics = app.metrics.clone();
                 count(&metrics.connections);
                 count(&metrics.connections_now);
                 // Both sides see that a failed connection ends, and the counters include it, so its error is ignored.
@@ -82,7 +82,7 @@ async fn serve(app: &Arc<App>, stream: TcpStream, purpose: ListenerKind) -> io::
             if hop.scheme != Scheme::Tcp {
                 return http::serve(app, stream, ListenerKind::Service(hop)).await;
             }
-            let greeted = from_adapters && stream.begins_with(GREETING, app.limits.idle).await?;
+            let greeted = from_adapters && stream.begins_with(GREETING, app.config.limits.idle).await?;
             if greeted {
                 let mut greeting = [0; GREETING.len()];
                 stream.read_exact(&mut greeting).await?;
@@ -105,7 +105,7 @@ async fn peer(app: &App, stream: TcpStream) -> io::Result<(Stream, Caller)> {
     if let (Some(tls), Some(identity)) = (tls, identity) {
         return Ok((Stream::new(tls), Caller::Certified(identity)));
     }
-    count(&app.watch.metrics.metadata_refused);
+    count(&app.metrics.metadata_refused);
     Err(io::ErrorKind::PermissionDenied.into())
 }
 
@@ -116,15 +116,15 @@ pub(crate) async fn resolve(app: &Arc<App>, endpoint: &str) -> Result<serde_json
     let authority = parsed.authority();
     // The given URL may be below a known endpoint.
     let above = || {
-        let (above, _) = app.watch.routes.find(parsed.scheme, &authority, &parsed.path)?;
-        Some((app.watch.service(&above)?, above))
+        let (above, _) = app.routes.find(parsed.scheme, &authority, &parsed.path)?;
+        Some((app.service(&above)?, above))
     };
     // The known endpoint may be written without a scheme.
     let bare = || {
-        let service = app.watch.service(&authority).filter(|service| service.bare == parsed.scheme)?;
+        let service = app.service(&authority).filter(|service| service.bare == parsed.scheme)?;
         Some((service, authority.as_str().into()))
     };
-    let listed = app.watch.service(endpoint).map(|service| (service, endpoint.into())).or_else(above).or_else(bare);
+    let listed = app.service(endpoint).map(|service| (service, endpoint.into())).or_else(above).or_else(bare);
     let service = listed.as_ref().map(|(service, _)| service);
     let parsed = service.map_or(parsed.clone(), |service| parsed.clone().over(service.bare));
     let is_http = parsed.scheme != Scheme::Tcp;
@@ -167,11 +167,11 @@ pub(crate) async fn listener_for(
     if let (Some(known), None) = (listeners.get(&key), at) {
         return Ok(*known);
     }
-    if at.is_none() && listeners.len() >= app.learned_max {
+    if at.is_none() && listeners.len() >= app.config.limits.listeners + app.config.consuming.len() {
         app.listeners_over(endpoint);
         return Err(io::Error::other("too many listeners"));
     }
-    let at = at.map_or_else(|| SocketAddr::new(app.local, 0).to_string(), str::to_owned);
+    let at = at.map_or_else(|| SocketAddr::new(app.config.local, 0).to_string(), str::to_owned);
     let hop = Hop::from_party(key.0, &key.1, &authority);
     let address = open(app, at, ListenerKind::Service(hop)).await?;
     listeners.insert(key, address);

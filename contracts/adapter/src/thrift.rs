@@ -15,19 +15,18 @@ use crate::decode::{Reply, Request, RequestKind, Unread};
 use crate::hop_and_caller::{Hop, Side};
 use crate::in_flight_call::InFlightCall;
 use crate::metrics::Skip;
-use crate::shared_monitor::Judged;
-use crate::shared_state::App;
+use crate::shared_state::{App, Judged};
 use crate::thrift_and_metadata_stream::{Messages, Received, ReceivedMessage};
 use crate::unchecked_and_refusal_reasons::{Refusal, Unchecked};
 
 /// Serves a connection until either side ends. With `from_adapter`, the client is an adapter.
 pub(crate) async fn serve(app: &Arc<App>, client: Stream, hop: Hop, from_adapter: bool) -> io::Result<()> {
-    let Ok(service) = app.watch.service_or_refusal(&hop.endpoint) else { return Ok(()) };
+    let Ok(service) = app.service_or_refusal(&hop.endpoint) else { return Ok(()) };
     let service = service.filter(|service| service.family == ProtocolKind::Thrift);
     let mut up = upstream(app, &hop, service.is_some()).await?;
-    let mut down = Messages::new(client, from_adapter, app.limits.body_bytes, &app.budget);
+    let mut down = Messages::new(client, from_adapter, app.config.limits.body_bytes, &app.budget);
     let Some(service) = service else {
-        app.watch.metrics.skip(Skip::Unlisted);
+        app.metrics.skip(Skip::Unlisted);
         return tunnel(app, &mut down, &mut up).await;
     };
     let hop = Arc::new(hop);
@@ -35,9 +34,9 @@ pub(crate) async fn serve(app: &Arc<App>, client: Stream, hop: Hop, from_adapter
 }
 
 async fn upstream(app: &App, hop: &Hop, is_listed: bool) -> io::Result<Messages> {
-    if let Some(peer) = app.peer(&hop.endpoint).filter(|_| hop.side == Side::Client && is_listed) {
+    if let Some(peer) = app.live_peer(&hop.endpoint).filter(|_| hop.side == Side::Client && is_listed) {
         match app.dial.greet(&peer).await {
-            Ok(stream) => return Ok(Messages::new(stream, true, app.limits.body_bytes, &app.budget)),
+            Ok(stream) => return Ok(Messages::new(stream, true, app.config.limits.body_bytes, &app.budget)),
             Err(error) => app.peer_failed(&peer, &error),
         }
     }
@@ -46,7 +45,7 @@ async fn upstream(app: &App, hop: &Hop, is_listed: bool) -> io::Result<Messages>
 
 async fn direct(app: &App, hop: &Hop) -> io::Result<Messages> {
     let stream = app.dial.connect(&hop.forward, hop.whom()).await?;
-    Ok(Messages::new(stream, false, app.limits.body_bytes, &app.budget))
+    Ok(Messages::new(stream, false, app.config.limits.body_bytes, &app.budget))
 }
 
 struct Connection<'a> {
@@ -83,7 +82,7 @@ impl Connection<'_> {
                     // Unsolicited bytes from a service cannot be split into calls.
                     Ok(_) => return self.tunnel_unreadable(None).await,
                 },
-                received = timeout(app.limits.idle, self.down.next()) => match received {
+                received = timeout(app.config.limits.idle, self.down.next()) => match received {
                     Ok(received) => received?,
                     Err(_) => return Ok(()),
                 },
@@ -93,10 +92,10 @@ impl Connection<'_> {
                 Received::End => return Ok(()),
                 Received::Opaque { .. } => return self.tunnel_unreadable(None).await,
                 Received::Large { length, skip } => {
-                    if app.watch.refuse_unchecked(skip.unread()).is_some() {
+                    if app.refuse_unchecked(skip.unread()).is_some() {
                         return Ok(());
                     }
-                    app.watch.metrics.skip(skip);
+                    app.metrics.skip(skip);
                     self.down.pass(&mut self.up, length).await?;
                     self.forward_reply().await?;
                 }
@@ -114,44 +113,43 @@ impl Connection<'_> {
         self.was_called = true;
         let since = crate::clock::now();
         let app = self.app;
-        let watch = &app.watch;
-        if !Arc::ptr_eq(&watch.services().contract, &self.service.contract) {
+        if !Arc::ptr_eq(&app.services().contract, &self.service.contract) {
             // The contract has changed since the last call of this connection.
-            let renewed = watch.service(&self.hop.endpoint);
+            let renewed = app.service(&self.hop.endpoint);
             let Some(renewed) = renewed.filter(|service| service.family == ProtocolKind::Thrift) else {
-                watch.metrics.skip(Skip::Unlisted);
+                app.metrics.skip(Skip::Unlisted);
                 self.up.send(None, &received.bytes).await?;
                 return tunnel(app, &mut self.down, &mut self.up).await.map(|()| false);
             };
             self.service = renewed;
         }
         let service = self.service.clone();
-        let Some(Ok(message)) = watch.guarded(|| received.decode()) else {
+        let Some(Ok(message)) = app.guarded(|| received.decode()) else {
             return self.tunnel_unreadable(Some(&received.bytes)).await.map(|()| false);
         };
         let is_oneway = message.header.kind == MessageKind::Oneway;
-        let (number, is_sampled) = watch.next_call();
+        let (number, is_sampled) = app.next_call();
         // The sender of an empty block did not check the call. Nor does this adapter, unless `enforce` requires it.
-        let block = received.block.as_ref().filter(|block| !(watch.checks.refuses_unchecked && block.is_empty()));
+        let block = received.block.as_ref().filter(|block| !(app.config.checks.refuses_unchecked && block.is_empty()));
         if !is_sampled || block.is_some_and(|block| block.is_empty()) {
-            watch.metrics.skip(Skip::Sample);
+            app.metrics.skip(Skip::Sample);
             return self.forward(&received, is_oneway).await;
         }
         let exception = |refusal: &Refusal| received.exception(&message.header, refusal);
-        let (op, request) = match watch.guarded(|| service.thrift_request(&message)) {
+        let (op, request) = match app.guarded(|| service.thrift_request(&message)) {
             Some(RequestKind::Known(op, request)) => (op, request),
-            None if !watch.checks.fail_open => return Err(io::ErrorKind::Other.into()),
+            None if !app.config.checks.fail_open => return Err(io::ErrorKind::Other.into()),
             called => {
                 match called {
                     Some(RequestKind::Unlisted(operation)) => app.unlisted(&service.name, &operation),
                     Some(_) => {
-                        if let Some(refusal) = watch.refuse_unchecked(Unchecked::Unreadable) {
+                        if let Some(refusal) = app.refuse_unchecked(Unchecked::Unreadable) {
                             self.down.send(None, &exception(&refusal)).await?;
                             return Ok(true);
                         }
-                        watch.metrics.skip(Skip::Unreadable);
+                        app.metrics.skip(Skip::Unreadable);
                     }
-                    None => watch.metrics.skip(Skip::Failed),
+                    None => app.metrics.skip(Skip::Failed),
                 }
                 return self.forward(&received, is_oneway).await;
             }
@@ -159,11 +157,11 @@ impl Connection<'_> {
         let mut share = app.budget.share();
         if !share.resize(request.tape.memory_bytes()) {
             drop(request);
-            if let Some(refusal) = watch.refuse_unchecked(Unchecked::Memory) {
+            if let Some(refusal) = app.refuse_unchecked(Unchecked::Memory) {
                 self.down.send(None, &exception(&refusal)).await?;
                 return Ok(true);
             }
-            watch.metrics.skip(Skip::Memory);
+            app.metrics.skip(Skip::Memory);
             return self.forward(&received, is_oneway).await;
         }
         let mut call = InFlightCall::new(app, &self.hop, &service, op, number, since);
@@ -195,7 +193,7 @@ impl Connection<'_> {
                 reply.bytes.len()
             }
             Received::Large { length, skip } => {
-                if let Some(refusal) = watch.refuse_unchecked(skip.unread()) {
+                if let Some(refusal) = app.refuse_unchecked(skip.unread()) {
                     self.down.send(None, &exception(&refusal)).await?;
                     call.end(0);
                     return Ok(false);
@@ -211,7 +209,7 @@ impl Connection<'_> {
                 let judged =
                     what.map_or(Ok(()), |what| call.reply_alone(&request, &Reply::unread(Unread::Malformed(what))));
                 let refusal = match judged {
-                    Ok(()) => watch.refuse_unchecked(Unchecked::Unreadable),
+                    Ok(()) => app.refuse_unchecked(Unchecked::Unreadable),
                     Err(Refusal::Broken) => return Err(io::ErrorKind::Other.into()),
                     Err(refusal) => Some(refusal),
                 };
@@ -249,10 +247,10 @@ impl Connection<'_> {
 
     /// Forwards `request`, if any, and later bytes unchecked. Ends the connection instead if such bytes are rejected.
     async fn tunnel_unreadable(&mut self, request: Option<&[u8]>) -> io::Result<()> {
-        if self.app.watch.refuse_unchecked(Unchecked::Unreadable).is_some() {
+        if self.app.refuse_unchecked(Unchecked::Unreadable).is_some() {
             return Ok(());
         }
-        self.app.watch.metrics.skip(Skip::Unreadable);
+        self.app.metrics.skip(Skip::Unreadable);
         if let Some(request) = request {
             self.up.send(None, request).await?;
         }
@@ -262,8 +260,8 @@ impl Connection<'_> {
     /// Waits for a message from the service's side. Fails with `TimedOut` after the time limit.
     async fn answer(&mut self) -> io::Result<Received> {
         let (app, is_adapter) = (self.app, self.up.is_adapter);
-        let Ok(received) = timeout(app.limits.answer(is_adapter), self.up.next()).await else {
-            app.late(app.watch.peer(&self.hop.endpoint).filter(|_| is_adapter).as_deref());
+        let Ok(received) = timeout(app.config.limits.answer(is_adapter), self.up.next()).await else {
+            app.late(app.peer(&self.hop.endpoint).filter(|_| is_adapter).as_deref());
             return Err(io::ErrorKind::TimedOut.into());
         };
         received
@@ -280,7 +278,7 @@ impl Connection<'_> {
 fn judge(call: &mut InFlightCall, request: &Request<'_>, received: &ReceivedMessage) -> Judged {
     let service = call.service.clone();
     let decode = || received.decode().map_or_else(Reply::unread, |message| service.thrift_reply(&call.op, &message));
-    let reply = call.app.watch.guarded(decode);
+    let reply = call.app.guarded(decode);
     // The block of a reply is empty if the reply introduces nothing.
     call.reply(request, &reply.unwrap_or_else(Reply::opaque), received.block.as_deref())
 }
@@ -293,5 +291,5 @@ async fn tunnel(app: &App, down: &mut Messages, up: &mut Messages) -> io::Result
     down.stream.write_all(&back).await?;
     up.stream.flush().await?;
     down.stream.flush().await?;
-    crate::counted_stream::copy(app.limits.idle, &mut down.stream, &mut up.stream).await
+    crate::counted_stream::copy(app.config.limits.idle, &mut down.stream, &mut up.stream).await
 }

@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::sync::Mutex;
 
 use super::*;
 
@@ -41,7 +42,7 @@ fn fail_open_decides_whether_calls_pass_after_internal_failure() {
         );
         let draft = crate::config::draft("", &text, folder.path());
         let running = start(&draft.config, check(&draft).unwrap(), Box::new(std::io::sink())).unwrap();
-        let set_failing = |fails| running.app.watch.lock().store().fails = fails;
+        let set_failing = |fails| running.app.monitor().store().fails = fails;
         let address = *running.addresses.values().next().unwrap();
         let answer = ask(address);
         assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("fine"), "{answer}");

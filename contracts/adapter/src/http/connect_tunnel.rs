@@ -32,26 +32,26 @@ pub(crate) async fn connect(app: &Arc<App>, request: Request<Incoming>) -> Respo
         return told(StatusCode::BAD_REQUEST, "CONNECT needs `host:port`\n".to_owned());
     };
     if !app.dial.may(&endpoint) {
-        crate::metrics::count(&app.watch.metrics.dials_refused);
+        crate::metrics::count(&app.metrics.dials_refused);
         return told(StatusCode::FORBIDDEN, format!("`{endpoint}` is not allowed: no rule in `allow` matches\n"));
     }
     let refused = |refusal: &Refusal| told(refusal.request_status(), format!("{}\n", refusal.text()));
-    let service = match app.watch.service_or_refusal(&endpoint) {
+    let service = match app.service_or_refusal(&endpoint) {
         Ok(service) => service,
         Err(refusal) => return refused(&refusal),
     };
     let Ok(slot) = app.slots.clone().try_acquire_owned() else {
-        crate::metrics::count(&app.watch.metrics.connections_over);
+        crate::metrics::count(&app.metrics.connections_over);
         return told(StatusCode::SERVICE_UNAVAILABLE, "too many connections\n".to_owned());
     };
     let is_thrift = service.is_some_and(|service| service.family == ProtocolKind::Thrift);
     let host = Endpoint::parse(&endpoint).map(|endpoint| endpoint.host).unwrap_or_default();
-    let is_plain = app.watch.routes.has(Scheme::Http, &endpoint);
-    let ends_tls = app.dial.tls.ends_for(&host).filter(|_| app.watch.routes.has(Scheme::Https, &endpoint)).cloned();
+    let is_plain = app.routes.has(Scheme::Http, &endpoint);
+    let ends_tls = app.dial.tls.ends_for(&host).filter(|_| app.routes.has(Scheme::Https, &endpoint)).cloned();
     if !is_plain
         && ends_tls.is_none()
-        && app.watch.routes.has(Scheme::Https, &endpoint)
-        && let Some(refusal) = app.watch.refuse_unchecked(Unchecked::Encrypted)
+        && app.routes.has(Scheme::Https, &endpoint)
+        && let Some(refusal) = app.refuse_unchecked(Unchecked::Encrypted)
     {
         return refused(&refusal);
     }
@@ -74,8 +74,8 @@ pub(crate) async fn connect(app: &Arc<App>, request: Request<Incoming>) -> Respo
         // A tunnel can report a failure only by ending.
         let _ = match upstream {
             Some(mut upstream) => {
-                app.watch.metrics.skip(Skip::Encrypted);
-                crate::counted_stream::copy(app.limits.idle, &mut client, &mut upstream).await
+                app.metrics.skip(Skip::Encrypted);
+                crate::counted_stream::copy(app.config.limits.idle, &mut client, &mut upstream).await
             }
             None if is_thrift => {
                 crate::thrift::serve(&app, client, Hop::from_party(Scheme::Tcp, &endpoint, &endpoint), false).await
@@ -97,18 +97,18 @@ fn within(
     let hop = |scheme| ListenerKind::Service(Hop::from_party(scheme, &authority, &authority));
     let (plain, within_tls) = (hop(Scheme::Http), hop(Scheme::Https));
     Box::pin(async move {
-        match (client.begins_with(HANDSHAKE, app.limits.idle).await?, ends_tls) {
+        match (client.begins_with(HANDSHAKE, app.config.limits.idle).await?, ends_tls) {
             (true, Some(acceptor)) => {
                 let client = Stream::new(app.shaken(acceptor.accept(client)).await?);
                 crate::http::serve(&app, client, within_tls).await
             }
             (false, _) if is_plain => crate::http::serve(&app, client, plain).await,
             // The tunnel carries TLS to an endpoint over plain HTTP, or the reverse.
-            _ if app.watch.refuse_unchecked(Unchecked::Encrypted).is_some() => Ok(()),
+            _ if app.refuse_unchecked(Unchecked::Encrypted).is_some() => Ok(()),
             _ => {
                 let mut upstream = app.dial.connect(&authority, Whom::Plain).await?;
-                app.watch.metrics.skip(Skip::Encrypted);
-                crate::counted_stream::copy(app.limits.idle, &mut client, &mut upstream).await
+                app.metrics.skip(Skip::Encrypted);
+                crate::counted_stream::copy(app.config.limits.idle, &mut client, &mut upstream).await
             }
         }
     })

@@ -28,16 +28,16 @@ pub(crate) async fn answer(app: &Arc<App>, request: &Request<Incoming>) -> Respo
                 Err(wrong) => respond(StatusCode::BAD_REQUEST, TEXT, printable::line(&wrong).into_owned() + "\n"),
             }
         }
-        "/metrics" => respond(StatusCode::OK, METRICS, app.watch.metrics_text()),
+        "/metrics" => respond(StatusCode::OK, METRICS, app.metrics_text()),
         "/state" => {
-            let shown = app.watch.lock().entries(crate::clock::unix_s());
+            let shown = app.monitor().entries(crate::clock::unix_s());
             let lines = shown
                 .iter()
                 .filter_map(|entry| serde_json::to_string(entry).ok())
                 .map(|line| printable::text(&line).into_owned() + "\n");
             respond(StatusCode::OK, "application/jsonl", lines.collect())
         }
-        "/health" => respond(StatusCode::OK, JSON, serde_json::json!({ "name": app.watch.label }).to_string() + "\n"),
+        "/health" => respond(StatusCode::OK, JSON, serde_json::json!({ "name": app.config.name }).to_string() + "\n"),
         _ => respond(StatusCode::NOT_FOUND, TEXT, "/resolve?endpoint=..., /metrics, /state, /health\n".to_owned()),
     }
 }
