@@ -171,7 +171,7 @@ pub fn start(config: &Config, checked: Checked, out: Box<dyn Write + Send>) -> R
     let app = App::new(config.clone(), checked.services, store, reports, dial, calls.transpose()?);
     let no_threads = "cannot start threads for connections";
     let runtime = runtime(config.threads).map_err(system(no_threads))?;
-    let addresses = runtime.block_on(bind(&app, config))?;
+    let addresses = runtime.block_on(bind(&app))?;
     let lasting = app.clone();
     let thread = std::thread::Builder::new().name("adapter".to_owned()).spawn(move || {
         runtime.block_on(async {
@@ -208,19 +208,32 @@ fn configured(config: &Config) -> Vec<String> {
     all
 }
 
-async fn bind(app: &Arc<App>, config: &Config) -> Result<BTreeMap<String, SocketAddr>, StartError> {
+async fn bind(app: &Arc<App>) -> Result<BTreeMap<String, SocketAddr>, StartError> {
+    let config = &app.config;
+    // The admin port is bound first, so that no other listener forwards to it before it is known.
+    let mut listeners = vec![
+        ("admin".to_owned(), &config.admin, ListenerKind::Admin),
+        ("proxy".to_owned(), &config.proxy, ListenerKind::Proxy),
+    ];
+    for providing in &config.providing {
+        let Some(protocol) = config.protocol(&providing.service) else { continue };
+        let endpoint = providing.endpoint.clone().over(protocol.bare());
+        let name_in_hop = if endpoint.scheme == Scheme::Tcp { endpoint.text.clone() } else { endpoint.authority() };
+        for (name, at, peers) in [("plain", &providing.plain, false), ("adapters", &providing.adapters, true)] {
+            let hop = Hop::from_party(endpoint.scheme, &name_in_hop, &providing.forward);
+            let purpose = ListenerKind::Service(Hop { side: Side::Server { peers }, ..hop });
+            listeners.push((format!("{name} {}", endpoint.text), at, purpose));
+        }
+    }
     let mut addresses = BTreeMap::new();
-    // These listeners are bound first, so that no other listener forwards to the admin port before it is known.
-    for (name, at, purpose) in
-        [("admin", &config.admin, ListenerKind::Admin), ("proxy", &config.proxy, ListenerKind::Proxy)]
-    {
+    for (name, at, purpose) in listeners {
         let Some(at) = at else { continue };
         let bound = listen::open(app, at, purpose).await;
         let bound = bound.map_err(system(format!("cannot listen for `{name}` at `{at}`")))?;
         if name == "admin" {
             let _ = app.dial.admin.set(bound);
         }
-        addresses.insert(name.to_owned(), bound);
+        addresses.insert(name, bound);
     }
     for consuming in &config.consuming {
         let Some(protocol) = config.protocol(&consuming.service) else { continue };
@@ -228,20 +241,6 @@ async fn bind(app: &Arc<App>, config: &Config) -> Result<BTreeMap<String, Socket
         let at = listen::listener_for(app, name, &endpoint, consuming.listen.as_deref()).await;
         let at = at.map_err(system(format!("cannot listen for `{name}`")))?;
         addresses.insert(format!("consuming {name}"), at);
-    }
-    for providing in &config.providing {
-        let Some(protocol) = config.protocol(&providing.service) else { continue };
-        let endpoint = providing.endpoint.clone().over(protocol.bare());
-        let name_in_hop = if endpoint.scheme == Scheme::Tcp { endpoint.text.clone() } else { endpoint.authority() };
-        for (name, at, peers) in [("plain", &providing.plain, false), ("adapters", &providing.adapters, true)] {
-            let Some(at) = at else { continue };
-            let hop = Hop::from_party(endpoint.scheme, &name_in_hop, &providing.forward);
-            let purpose = ListenerKind::Service(Hop { side: Side::Server { peers }, ..hop });
-            let what = format!("{name} {}", endpoint.text);
-            let bound = listen::open(app, at, purpose).await;
-            let bound = bound.map_err(system(format!("cannot listen for `{what}` at `{at}`")))?;
-            addresses.insert(what, bound);
-        }
     }
     Ok(addresses)
 }
