@@ -1,6 +1,7 @@
 //! The state that all connections of an adapter share: the monitor, and the services and routes to which calls are matched.
 
 use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::io;
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -128,12 +129,9 @@ impl App {
 
     pub(crate) fn next_call(&self) -> (u64, bool) {
         let number = self.numbers.fetch_add(1, Ordering::Relaxed) + 1;
-        // The finalizer of SplitMix64 turns consecutive numbers into unrelated ones.
-        let mut draw = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        draw = (draw ^ (draw >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        draw = (draw ^ (draw >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        draw ^= draw >> 31;
-        (number, self.sample_below == u64::MAX || draw < self.sample_below)
+        // Hashes of consecutive numbers are unrelated.
+        let draw = || BuildHasherDefault::<DefaultHasher>::default().hash_one(number);
+        (number, self.sample_below == u64::MAX || draw() < self.sample_below)
     }
 
     /// Returns an endpoint's service, if known. Fails if claims conflict and unchecked calls are rejected.
