@@ -50,7 +50,7 @@ pub(crate) async fn serve(app: &Arc<App>, mut client: Stream, purpose: ListenerK
             () = app.ending() => return Ok(()),
         };
         if is_http_2 {
-            if app.refuse_unchecked(Unchecked::Protocol).is_some() {
+            if app.refuse_unchecked(Unchecked::Protocol).is_err() {
                 client.write_all(HTTP_1_1_REQUIRED).await?;
                 return client.shutdown().await;
             }
@@ -223,46 +223,42 @@ impl Exchange {
         let service = service.filter(|service| service.family != ProtocolKind::Thrift);
         let is_sampled;
         (self.number, is_sampled) = app.next_call();
-        let reads_body = service.as_ref().and_then(|service| service.reads_body(parts.method.as_str(), &self.path));
+        let Some(service) = service else {
+            app.metrics.skip(Skip::Unlisted);
+            return self.unchecked(parts, Body::streaming(incoming)).await;
+        };
+        let reads_body = service.reads_body(parts.method.as_str(), &self.path);
         // An empty block means that the previous adapter did not check the call, so neither does this one.
         let is_checked = is_sampled && self.block.as_ref().is_none_or(|block| !block.bytes.is_empty());
-        let skip = match (&service, reads_body) {
-            (Some(service), Some(false)) if is_checked => {
-                return self.checked(service, parts, Bytes::new(), Body::streaming(incoming)).await;
+        if let Some(reads_body) = reads_body.filter(|_| is_checked) {
+            if !reads_body {
+                return self.checked(&service, parts, Bytes::new(), Body::streaming(incoming)).await;
             }
-            (Some(service), Some(true)) if is_checked => {
-                match Body::read(incoming, &app.config.limits, &app.budget).await {
-                    Read::Cut(_, error) => {
-                        return Err(plain(StatusCode::BAD_REQUEST, format!("incomplete request: {error}\n")));
-                    }
-                    Read::Whole(whole, body) => {
-                        self.since = crate::clock::now();
-                        return self.checked(service, parts, whole, body).await;
-                    }
-                    Read::Part(body, skip) => return self.unread(skip, service, parts, body).await,
+            return match Body::read(incoming, &app.config.limits, &app.budget).await {
+                Read::Cut(_, error) => Err(plain(StatusCode::BAD_REQUEST, format!("incomplete request: {error}\n"))),
+                Read::Whole(whole, body) => {
+                    self.since = crate::clock::now();
+                    self.checked(&service, parts, whole, body).await
                 }
-            }
-            (_, Some(_)) => Skip::Sample,
-            (_, None) => Skip::Unlisted,
-        };
-        if let (Some(service), Some(_)) = (&service, &self.upgrade) {
-            self.refuse(Unchecked::Protocol, service)?;
+                Read::Part(body, skip) => self.unread(skip, &service, parts, body).await,
+            };
         }
-        match (&service, skip) {
-            (Some(service), Skip::Unlisted) => {
-                app.unlisted(&service.name, &format!("{} {}", parts.method, self.path));
-            }
-            _ => app.metrics.skip(skip),
+        if self.upgrade.is_some() {
+            self.refuse(Unchecked::Protocol, &service)?;
         }
-        if skip == Skip::Sample && app.peer(&self.hop.endpoint).is_some() && self.hop.side == Side::Client {
-            parts.headers.insert(META, HeaderValue::from_static(""));
+        if reads_body.is_none() {
+            app.unlisted(&service.name, &format!("{} {}", parts.method, self.path));
+        } else {
+            app.metrics.skip(Skip::Sample);
+            if app.peer(&self.hop.endpoint).is_some() && self.hop.side == Side::Client {
+                parts.headers.insert(META, HeaderValue::from_static(""));
+            }
         }
         self.unchecked(parts, Body::streaming(incoming)).await
     }
 
     fn refuse(&self, why: Unchecked, service: &Service) -> Result<(), Failed> {
-        let refusal = self.app.refuse_unchecked(why);
-        refusal.map_or(Ok(()), |refusal| Err(request_refused(&refusal, service.family)))
+        self.app.refuse_unchecked(why).map_err(|refusal| request_refused(&refusal, service.family))
     }
 
     async fn unread(self, skip: Skip, service: &Service, parts: Parts, body: Body) -> Answer {
@@ -388,23 +384,12 @@ impl Exchange {
             self.refuse(Unchecked::Encoding, service)?;
         }
         let called = app.guarded(|| service.http_request(&head, &content, app.config.checks.refuses_unchecked));
-        let (op, request) = match called {
-            Some(RequestKind::Known(op, request)) => (op, request),
-            None if !app.config.checks.fail_open => return Err(request_refused(&Refusal::Broken, service.family)),
-            other => {
-                if matches!(other, Some(RequestKind::Unreadable)) {
-                    self.refuse(Unchecked::Unreadable, service)?;
-                }
-                if self.upgrade.is_some() {
-                    self.refuse(Unchecked::Protocol, service)?;
-                }
-                match other {
-                    Some(RequestKind::Unlisted(operation)) => app.unlisted(&service.name, &operation),
-                    Some(_) => app.metrics.skip(Skip::Unreadable),
-                    None => app.metrics.skip(Skip::Failed),
-                }
-                return self.unchecked(parts, body).await;
+        let known = app.known_request(service, called).map_err(|refusal| request_refused(&refusal, service.family))?;
+        let Some((op, request)) = known else {
+            if self.upgrade.is_some() {
+                self.refuse(Unchecked::Protocol, service)?;
             }
+            return self.unchecked(parts, body).await;
         };
         let mut share = app.budget.share();
         let decoded_bytes = if let Ok(Cow::Owned(bytes)) = &content { bytes.capacity() } else { 0 };

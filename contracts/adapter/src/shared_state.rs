@@ -17,8 +17,8 @@ use tokio::sync::{Semaphore, watch};
 use crate::call_log_csv::Line;
 use crate::config::{CheckSettings, Config, ProtocolKind};
 use crate::connection_pool::Pool;
-use crate::contract_services::{Service, Services};
-use crate::decode::{Content, Unread};
+use crate::contract_services::{Op, Service, Services};
+use crate::decode::{Content, Request, RequestKind, Unread};
 use crate::dial_allowed_endpoint::Dial;
 use crate::endpoint::{Endpoint, Scheme};
 use crate::memory_budget::Budget;
@@ -140,7 +140,7 @@ impl App {
         match standing {
             EndpointState::Service(id) => Ok(self.services().get(id)),
             EndpointState::Unlisted => Ok(None),
-            EndpointState::Conflict => self.refuse_unchecked(Unchecked::Conflict).map_or(Ok(None), Err),
+            EndpointState::Conflict => self.refuse_unchecked(Unchecked::Conflict).map(|()| None),
         }
     }
 
@@ -206,12 +206,13 @@ impl App {
         Some(Refusal::Undecided(undecided.clause.clone()))
     }
 
-    /// Returns the refusal of a message that cannot be checked, and counts it. `None` if such messages pass.
-    pub(crate) fn refuse_unchecked(&self, why: Unchecked) -> Option<Refusal> {
-        self.config.checks.refuses_unchecked.then(|| {
-            self.metrics.refuse(why);
-            Refusal::Unchecked(why)
-        })
+    /// Fails, after counting the refusal, if messages that cannot be checked are rejected.
+    pub(crate) fn refuse_unchecked(&self, why: Unchecked) -> Result<(), Refusal> {
+        if !self.config.checks.refuses_unchecked {
+            return Ok(());
+        }
+        self.metrics.refuse(why);
+        Err(Refusal::Unchecked(why))
     }
 
     /// Counts an unreachable adapter, and bypasses it for 10 s after a timeout. Reports counts that are powers of two.
@@ -269,6 +270,26 @@ impl App {
             let operation = operation.escape_debug();
             self.reports.note(format!("`{service}` has no operation `{operation}`: its calls pass unchecked"));
         }
+    }
+
+    /// Returns the operation and the arguments of a request. `None`, after counting the request, if it passes unchecked
+    /// because they are unknown. `called` is `None` after a panic.
+    pub(crate) fn known_request<'m>(
+        &self,
+        service: &Service,
+        called: Option<RequestKind<'m>>,
+    ) -> Result<Option<(Arc<Op>, Request<'m>)>, Refusal> {
+        match called {
+            Some(RequestKind::Known(op, request)) => return Ok(Some((op, request))),
+            Some(RequestKind::Unlisted(operation)) => self.unlisted(&service.name, &operation),
+            Some(RequestKind::Unreadable) => {
+                self.refuse_unchecked(Unchecked::Unreadable)?;
+                self.metrics.skip(Skip::Unreadable);
+            }
+            None if !self.config.checks.fail_open => return Err(Refusal::Broken),
+            None => self.metrics.skip(Skip::Failed),
+        }
+        Ok(None)
     }
 
     /// Decodes a body. Reports each unsupported coding once, and bodies over the limit if [`is_notable`] allows it.

@@ -4,14 +4,14 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use codecs::thrift::MessageKind;
+use codecs::thrift::{Message, MessageKind};
 use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 
 use crate::config::ProtocolKind;
 use crate::contract_services::Service;
 use crate::counted_stream::Stream;
-use crate::decode::{Reply, Request, RequestKind, Unread};
+use crate::decode::{Reply, Request, Unread};
 use crate::hop_and_caller::{Hop, Side};
 use crate::in_flight_call::InFlightCall;
 use crate::metrics::Skip;
@@ -92,7 +92,7 @@ impl Connection<'_> {
                 Received::End => return Ok(()),
                 Received::Opaque { .. } => return self.tunnel_unreadable(None).await,
                 Received::Large { length, skip } => {
-                    if app.refuse_unchecked(skip.unread()).is_some() {
+                    if app.refuse_unchecked(skip.unread()).is_err() {
                         return Ok(());
                     }
                     app.metrics.skip(skip);
@@ -135,31 +135,16 @@ impl Connection<'_> {
             app.metrics.skip(Skip::Sample);
             return self.forward(&received, is_oneway).await;
         }
-        let exception = |refusal: &Refusal| received.exception(&message.header, refusal);
-        let (op, request) = match app.guarded(|| service.thrift_request(&message)) {
-            Some(RequestKind::Known(op, request)) => (op, request),
-            None if !app.config.checks.fail_open => return Err(io::ErrorKind::Other.into()),
-            called => {
-                match called {
-                    Some(RequestKind::Unlisted(operation)) => app.unlisted(&service.name, &operation),
-                    Some(_) => {
-                        if let Some(refusal) = app.refuse_unchecked(Unchecked::Unreadable) {
-                            self.down.send(None, &exception(&refusal)).await?;
-                            return Ok(true);
-                        }
-                        app.metrics.skip(Skip::Unreadable);
-                    }
-                    None => app.metrics.skip(Skip::Failed),
-                }
-                return self.forward(&received, is_oneway).await;
-            }
+        let (op, request) = match app.known_request(&service, app.guarded(|| service.thrift_request(&message))) {
+            Ok(Some(known)) => known,
+            Ok(None) => return self.forward(&received, is_oneway).await,
+            Err(refusal) => return self.refuse(&received, &message, &refusal).await,
         };
         let mut share = app.budget.share();
         if !share.resize(request.tape.memory_bytes()) {
             drop(request);
-            if let Some(refusal) = app.refuse_unchecked(Unchecked::Memory) {
-                self.down.send(None, &exception(&refusal)).await?;
-                return Ok(true);
+            if let Err(refusal) = app.refuse_unchecked(Unchecked::Memory) {
+                return self.refuse(&received, &message, &refusal).await;
             }
             app.metrics.skip(Skip::Memory);
             return self.forward(&received, is_oneway).await;
@@ -167,11 +152,8 @@ impl Connection<'_> {
         let mut call = InFlightCall::new(app, &self.hop, &service, op, number, since);
         match call.request(&request, block.map(|block| &block[..]), self.up.is_adapter) {
             Ok(block) => call.line.metadata_bytes += self.up.send(block.as_deref(), &received.bytes).await?,
-            Err(Refusal::Broken) => return Err(io::ErrorKind::Other.into()),
             Err(refusal) => {
-                if !is_oneway {
-                    self.down.send(None, &exception(&refusal)).await?;
-                }
+                self.refuse(&received, &message, &refusal).await?;
                 call.end(0);
                 return Ok(true);
             }
@@ -187,14 +169,13 @@ impl Connection<'_> {
             Received::Message(reply) => {
                 match judge(&mut call, &request, &reply) {
                     Ok(block) => call.line.metadata_bytes += self.down.send(block.as_deref(), &reply.bytes).await?,
-                    Err(Refusal::Broken) => return Err(io::ErrorKind::Other.into()),
-                    Err(refusal) => drop(self.down.send(None, &exception(&refusal)).await?),
+                    Err(refusal) => drop(self.refuse(&received, &message, &refusal).await?),
                 }
                 reply.bytes.len()
             }
             Received::Large { length, skip } => {
-                if let Some(refusal) = app.refuse_unchecked(skip.unread()) {
-                    self.down.send(None, &exception(&refusal)).await?;
+                if let Err(refusal) = app.refuse_unchecked(skip.unread()) {
+                    self.refuse(&received, &message, &refusal).await?;
                     call.end(0);
                     return Ok(false);
                 }
@@ -208,20 +189,28 @@ impl Connection<'_> {
                 // The previous adapter, if any, gets raw bytes and no reply, so this adapter checks all clauses.
                 let judged =
                     what.map_or(Ok(()), |what| call.reply_alone(&request, &Reply::unread(Unread::Malformed(what))));
-                let refusal = match judged {
-                    Ok(()) => app.refuse_unchecked(Unchecked::Unreadable),
-                    Err(Refusal::Broken) => return Err(io::ErrorKind::Other.into()),
-                    Err(refusal) => Some(refusal),
-                };
+                let passed = judged.and_then(|()| app.refuse_unchecked(Unchecked::Unreadable));
                 call.end(0);
-                match refusal {
-                    Some(refusal) => drop(self.down.send(None, &exception(&refusal)).await?),
-                    None => tunnel(app, &mut self.down, &mut self.up).await?,
+                match passed {
+                    Ok(()) => tunnel(app, &mut self.down, &mut self.up).await?,
+                    Err(refusal) => drop(self.refuse(&received, &message, &refusal).await?),
                 }
                 return Ok(false);
             }
         };
         call.end(self.extra_bytes(received.bytes.len() + reply_bytes));
+        Ok(true)
+    }
+
+    /// Answers a call with the exception for `refusal`, unless the caller expects no reply. Returns whether further
+    /// requests can follow on this connection. Fails if the adapter itself has failed.
+    async fn refuse(&mut self, call: &ReceivedMessage, message: &Message<'_>, refusal: &Refusal) -> io::Result<bool> {
+        if matches!(refusal, Refusal::Broken) {
+            return Err(io::ErrorKind::Other.into());
+        }
+        if message.header.kind != MessageKind::Oneway {
+            self.down.send(None, &call.exception(&message.header, refusal)).await?;
+        }
         Ok(true)
     }
 
@@ -247,7 +236,7 @@ impl Connection<'_> {
 
     /// Forwards `request`, if any, and later bytes unchecked. Ends the connection instead if such bytes are rejected.
     async fn tunnel_unreadable(&mut self, request: Option<&[u8]>) -> io::Result<()> {
-        if self.app.refuse_unchecked(Unchecked::Unreadable).is_some() {
+        if self.app.refuse_unchecked(Unchecked::Unreadable).is_err() {
             return Ok(());
         }
         self.app.metrics.skip(Skip::Unreadable);

@@ -47,11 +47,12 @@ pub(crate) async fn connect(app: &Arc<App>, request: Request<Incoming>) -> Respo
     let is_thrift = service.is_some_and(|service| service.family == ProtocolKind::Thrift);
     let host = Endpoint::parse(&endpoint).map(|endpoint| endpoint.host).unwrap_or_default();
     let is_plain = app.routes.has(Scheme::Http, &endpoint);
-    let ends_tls = app.dial.tls.ends_for(&host).filter(|_| app.routes.has(Scheme::Https, &endpoint)).cloned();
-    if !is_plain
+    let is_https = app.routes.has(Scheme::Https, &endpoint);
+    let ends_tls = app.dial.tls.ends_for(&host).filter(|_| is_https).cloned();
+    if is_https
+        && !is_plain
         && ends_tls.is_none()
-        && app.routes.has(Scheme::Https, &endpoint)
-        && let Some(refusal) = app.refuse_unchecked(Unchecked::Encrypted)
+        && let Err(refusal) = app.refuse_unchecked(Unchecked::Encrypted)
     {
         return refused(&refusal);
     }
@@ -104,7 +105,7 @@ fn within(
             }
             (false, _) if is_plain => crate::http::serve(&app, client, plain).await,
             // The tunnel carries TLS to an endpoint over plain HTTP, or the reverse.
-            _ if app.refuse_unchecked(Unchecked::Encrypted).is_some() => Ok(()),
+            _ if app.refuse_unchecked(Unchecked::Encrypted).is_err() => Ok(()),
             _ => {
                 let mut upstream = app.dial.connect(&authority, Whom::Plain).await?;
                 app.metrics.skip(Skip::Encrypted);
