@@ -19,7 +19,7 @@ use crate::config::{Config, Consuming, Draft, Providing, fits};
 use crate::contract_services::Services;
 use crate::dial_allowed_endpoint::Dial;
 use crate::endpoint::Scheme;
-use crate::hop_and_caller::{Hop, ListenerKind, Side};
+use crate::hop_and_caller::{Caller, Hop, ListenerKind};
 use crate::listen;
 use crate::load_contract_and_schemas::Files;
 use crate::metrics::{Metrics, value_of};
@@ -219,9 +219,11 @@ async fn bind(app: &Arc<App>) -> Result<BTreeMap<String, SocketAddr>, StartError
         let Some(protocol) = config.protocol(&providing.service) else { continue };
         let endpoint = providing.endpoint.clone().over(protocol.bare());
         let name_in_hop = if endpoint.scheme == Scheme::Tcp { endpoint.text.clone() } else { endpoint.authority() };
-        for (name, at, peers) in [("plain", &providing.plain, false), ("adapters", &providing.adapters, true)] {
+        for (name, at, caller) in
+            [("plain", &providing.plain, Caller::Client), ("adapters", &providing.adapters, Caller::Adapter)]
+        {
             let hop = Hop::from_party(endpoint.scheme, &name_in_hop, &providing.forward);
-            let purpose = ListenerKind::Service(Hop { side: Side::Server { peers }, ..hop });
+            let purpose = ListenerKind::Service(Hop { caller, ..hop });
             listeners.push((format!("{name} {}", endpoint.text), at, purpose));
         }
     }

@@ -1,4 +1,4 @@
-//! The hop of a call, with its side, endpoint, upstream address and caller, and the kinds of listeners.
+//! The hop of a call, with its caller, endpoint and upstream address, and the kinds of listeners.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -6,19 +6,18 @@ use std::sync::Arc;
 use crate::dial_allowed_endpoint::Whom;
 use crate::endpoint::Scheme;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Side {
-    Client,
-    Server { peers: bool },
-}
-
-#[derive(Clone, Debug)]
+/// The party that sends the calls of a hop.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Caller {
     /// The adapter's own party, which needs no identification.
-    Nobody,
-    /// The owner of a certificate, by the certificate's first DNS name.
+    Party,
+    /// A client without an adapter, whose metadata is ignored.
+    Client,
+    /// Another adapter that has not been identified yet.
+    Adapter,
+    /// An adapter with a certificate, by the certificate's first DNS name.
     Certified(String),
-    /// A caller without a certificate, by its address.
+    /// An adapter without a certificate, by its address.
     Unproved(SocketAddr),
 }
 
@@ -32,19 +31,17 @@ pub(crate) enum ListenerKind {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Hop {
-    pub(crate) side: Side,
+    pub(crate) caller: Caller,
     pub(crate) scheme: Scheme,
     /// The endpoint as named in the contract. For a listener over HTTP, the authority of its endpoints.
     pub(crate) endpoint: Arc<str>,
     pub(crate) forward: String,
-    pub(crate) caller: Caller,
 }
 
 impl Hop {
     /// The hop for calls of the adapter's party to services at the address `forward`.
     pub(crate) fn from_party(scheme: Scheme, endpoint: &str, forward: &str) -> Self {
-        let (side, caller) = (Side::Client, Caller::Nobody);
-        Self { side, scheme, endpoint: endpoint.into(), forward: forward.to_owned(), caller }
+        Self { caller: Caller::Party, scheme, endpoint: endpoint.into(), forward: forward.to_owned() }
     }
 
     pub(crate) fn whom(&self) -> Whom {
@@ -52,6 +49,6 @@ impl Hop {
     }
 
     pub(crate) fn accepts_adapters(&self) -> bool {
-        self.side == Side::Server { peers: true }
+        !matches!(self.caller, Caller::Party | Caller::Client)
     }
 }

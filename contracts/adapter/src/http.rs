@@ -30,7 +30,7 @@ use crate::counted_stream::Stream;
 use crate::decode::{self, Content, Reply, RequestHead, RequestKind, Unread};
 use crate::dial_allowed_endpoint::Whom;
 use crate::endpoint::Scheme;
-use crate::hop_and_caller::{Hop, ListenerKind, Side};
+use crate::hop_and_caller::{Caller, Hop, ListenerKind};
 use crate::in_flight_call::InFlightCall;
 use crate::listen::admin;
 use crate::metrics::{Skip, count};
@@ -250,7 +250,7 @@ impl Exchange {
             app.unlisted(&service.name, &format!("{} {}", parts.method, self.path));
         } else {
             app.metrics.skip(Skip::Sample);
-            if app.peer(&self.hop.endpoint).is_some() && self.hop.side == Side::Client {
+            if app.peer(&self.hop.endpoint).is_some() && self.hop.caller == Caller::Party {
                 parts.headers.insert(META, HeaderValue::from_static(""));
             }
         }
@@ -282,7 +282,7 @@ impl Exchange {
     /// Connects to the service's adapter if one is known and reachable, and otherwise to the service.
     async fn connection(&self) -> io::Result<Conn> {
         let hop = &self.hop;
-        let peer = if hop.side == Side::Client && self.is_listed { self.app.live_peer(&hop.endpoint) } else { None };
+        let peer = if hop.caller == Caller::Party && self.is_listed { self.app.live_peer(&hop.endpoint) } else { None };
         if let Some(authority) = peer {
             match self.connection_to(&authority, Whom::Peer).await {
                 Ok(held) => return Ok(held),
@@ -358,7 +358,7 @@ impl Exchange {
         let default = if self.hop.scheme == Scheme::Https { ":443" } else { ":80" };
         let host = self.authority.strip_suffix(default).unwrap_or(&self.authority);
         // A client that connects to the listener names the listener's address, but the service must see its own name.
-        if self.hop.side == Side::Client
+        if self.hop.caller == Caller::Party
             && let Ok(host) = HeaderValue::from_str(host)
         {
             parts.headers.insert(HOST, host);

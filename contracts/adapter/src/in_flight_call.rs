@@ -10,7 +10,7 @@ use contract::monitor::{Call, Outcome, Ticket};
 use crate::call_log_csv::Line;
 use crate::contract_services::{Op, Service};
 use crate::decode::{Reply, Request};
-use crate::hop_and_caller::{Caller, Hop, Side};
+use crate::hop_and_caller::{Caller, Hop};
 use crate::metrics::{Skip, count};
 use crate::shared_state::{App, Judged};
 use crate::unchecked_and_refusal_reasons::Refusal;
@@ -36,7 +36,7 @@ impl InFlightCall {
         number: u64,
         since: Instant,
     ) -> Self {
-        let side = if hop.side == Side::Client { "client" } else { "server" };
+        let side = if hop.caller == Caller::Party { "client" } else { "server" };
         let line = Line { call: number, side, operation: op.name.clone(), ..Line::default() };
         let (app, hop, service) = (app.clone(), hop.clone(), service.clone());
         Self { app, hop, service, op, ticket: None, sent: None, got: Vec::new(), since, line }
@@ -54,12 +54,13 @@ impl InFlightCall {
     /// Handles a request with the metadata `block`. Returns metadata to forward if the next hop is an adapter.
     pub(crate) fn request(&mut self, request: &Request<'_>, block: Option<&[u8]>, to_adapter: bool) -> Judged {
         let (app, args) = (&self.app, request.values());
-        let output = match self.hop.side {
-            Side::Client => {
+        let output = match self.hop.caller {
+            Caller::Party => {
                 app.step(self.line.call, false, |monitor, now_s| monitor.request_sent(self.call(&args), now_s))
             }
-            Side::Server { peers } => {
-                let metadata = block.filter(|_| peers).and_then(|block| self.request_metadata(block));
+            _ => {
+                let metadata =
+                    block.filter(|_| self.hop.accepts_adapters()).and_then(|block| self.request_metadata(block));
                 self.line.metadata_bytes += block.map_or(0, <[u8]>::len);
                 app.step(self.line.call, false, |monitor, now_s| {
                     monitor.request_received(self.call(&args), metadata.as_ref(), now_s)
@@ -99,7 +100,7 @@ impl InFlightCall {
         let metadata = metadata::decode_request(block, self.context(""));
         let believed = metadata.filter(|metadata| self.is_believed(metadata)).map(|metadata| match &self.hop.caller {
             Caller::Certified(name) => bound(metadata, name),
-            Caller::Nobody | Caller::Unproved(_) => metadata,
+            _ => metadata,
         });
         self.count_refused(believed)
     }
@@ -125,7 +126,7 @@ impl InFlightCall {
             Caller::Unproved(from) if *sender == self.app.config.name => {
                 self.app.dial.own.lock().unwrap_or_else(PoisonError::into_inner).contains(from)
             }
-            Caller::Nobody | Caller::Unproved(_) => sender != metadata::UNKNOWN && metadata::is_label(sender),
+            _ => sender != metadata::UNKNOWN && metadata::is_label(sender),
         };
         may_be && metadata.invoked.iter().all(|label| metadata::is_label(label)) && has_labels(&metadata.entries)
     }
@@ -138,8 +139,8 @@ impl InFlightCall {
         let Some(ticket) = self.ticket.take() else { return Ok(None) };
         let (app, args, sender) = (&self.app, request.values(), ticket.sender.clone());
         let outcome = Outcome { value: reply.tape.value(reply.value), is_error: reply.is_error };
-        let output = match self.hop.side {
-            Side::Client => {
+        let output = match self.hop.caller {
+            Caller::Party => {
                 // If an adapter sends a reply without metadata, the reply introduces nothing.
                 let block = self.sent.as_ref().map(|_| block.unwrap_or_default());
                 self.line.metadata_bytes += block.map_or(0, <[u8]>::len);
@@ -150,7 +151,7 @@ impl InFlightCall {
                 self.got = metadata.unwrap_or_default();
                 output
             }
-            Side::Server { .. } => app.step(self.line.call, reply.may_be_undecided, |monitor, now_s| {
+            _ => app.step(self.line.call, reply.may_be_undecided, |monitor, now_s| {
                 monitor.reply_sent(self.call(&args), ticket, outcome, now_s)
             }),
         }?;

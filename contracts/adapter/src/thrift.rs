@@ -12,7 +12,7 @@ use crate::config::ProtocolKind;
 use crate::contract_services::Service;
 use crate::counted_stream::Stream;
 use crate::decode::{Reply, Request, Unread};
-use crate::hop_and_caller::{Hop, Side};
+use crate::hop_and_caller::{Caller, Hop};
 use crate::in_flight_call::InFlightCall;
 use crate::metrics::Skip;
 use crate::shared_state::{App, Judged};
@@ -34,7 +34,7 @@ pub(crate) async fn serve(app: &Arc<App>, client: Stream, hop: Hop, from_adapter
 }
 
 async fn upstream(app: &App, hop: &Hop, is_listed: bool) -> io::Result<Messages> {
-    if let Some(peer) = app.live_peer(&hop.endpoint).filter(|_| hop.side == Side::Client && is_listed) {
+    if let Some(peer) = app.live_peer(&hop.endpoint).filter(|_| hop.caller == Caller::Party && is_listed) {
         match app.dial.greet(&peer).await {
             Ok(stream) => return Ok(Messages::new(stream, true, app.config.limits.body_bytes, &app.budget)),
             Err(error) => app.peer_failed(&peer, &error),
