@@ -92,7 +92,7 @@ fn check_after(draft: &Draft, before: Option<&Contract>) -> Result<Checked, Star
     let family = |service: &str| config.protocol(service).map(|of| of.family);
     let named = config.providing.iter().map(|of| (&of.service, &of.endpoint));
     let named = named.chain(config.consuming.iter().map(|of| (&of.service, &of.endpoint)));
-    let mut needs_roots = config.protocols.iter().any(|of| of.tls);
+    let mut needs_roots = config.protocols.iter().any(|of| of.bare == Scheme::Https);
     for (service, endpoint) in named {
         needs_roots |= endpoint.scheme == Scheme::Https;
         let shown = &endpoint.text;
@@ -217,7 +217,7 @@ async fn bind(app: &Arc<App>) -> Result<BTreeMap<String, SocketAddr>, StartError
     ];
     for providing in &config.providing {
         let Some(protocol) = config.protocol(&providing.service) else { continue };
-        let endpoint = providing.endpoint.clone().over(protocol.bare());
+        let endpoint = providing.endpoint.clone().over(protocol.bare);
         let name_in_hop = if endpoint.scheme == Scheme::Tcp { endpoint.text.clone() } else { endpoint.authority() };
         for (name, at, caller) in
             [("plain", &providing.plain, Caller::Client), ("adapters", &providing.adapters, Caller::Adapter)]
@@ -239,7 +239,7 @@ async fn bind(app: &Arc<App>) -> Result<BTreeMap<String, SocketAddr>, StartError
     }
     for consuming in &config.consuming {
         let Some(protocol) = config.protocol(&consuming.service) else { continue };
-        let (name, endpoint) = (&consuming.endpoint.text, consuming.endpoint.clone().over(protocol.bare()));
+        let (name, endpoint) = (&consuming.endpoint.text, consuming.endpoint.clone().over(protocol.bare));
         let at = listen::listener_for(app, name, &endpoint, consuming.listen.as_deref()).await;
         let at = at.map_err(system(format!("cannot listen for `{name}`")))?;
         addresses.insert(format!("consuming {name}"), at);

@@ -39,18 +39,8 @@ pub struct Protocol {
     pub schema: Option<PathBuf>,
     /// Name of the service in the IDL file; by default its name in the contract.
     pub schema_service: String,
-    /// Whether endpoints written as `host:port` use TLS. Only for protocols over HTTP.
-    pub tls: bool,
-}
-
-impl Protocol {
-    pub(crate) fn bare(&self) -> Scheme {
-        match (self.family, self.tls) {
-            (ProtocolKind::Thrift, _) => Scheme::Tcp,
-            (_, false) => Scheme::Http,
-            (_, true) => Scheme::Https,
-        }
-    }
+    /// Scheme of endpoints written as `host:port`.
+    pub bare: Scheme,
 }
 
 /// A service that the adapter's party offers.
@@ -349,13 +339,17 @@ fn protocol(service: &str, section: &Section<'_>, folder: &Path) -> Option<Proto
     }
     needed.iter().for_each(|key| section.required(key));
     let schema = needed.and_then(|key| path(section, key, folder));
-    let (tls, own) = (flag(section, "tls"), section.text("service"));
+    let bare = match (family, flag(section, "tls")) {
+        (ProtocolKind::Thrift, _) => Scheme::Tcp,
+        (_, false) => Scheme::Http,
+        (_, true) => Scheme::Https,
+    };
+    let schema_service = section.text("service").unwrap_or_else(|| service.to_owned());
     // The missing key has already been reported, unless the file has syntax errors.
     if needed.is_some() && schema.is_none() {
         return None;
     }
-    let schema_service = own.unwrap_or_else(|| service.to_owned());
-    Some(Protocol { service: service.to_owned(), family, schema, schema_service, tls })
+    Some(Protocol { service: service.to_owned(), family, schema, schema_service, bare })
 }
 
 fn providing(section: &Section<'_>) -> Option<Providing> {

@@ -113,6 +113,6 @@ fn service(contract: &Arc<Contract>, protocol: &Protocol, files: &Files) -> Resu
     if !wrong.is_empty() {
         return Err(wrong);
     }
-    let (contract, family, bare) = (contract.clone(), protocol.family, protocol.bare());
+    let (contract, family, bare) = (contract.clone(), protocol.family, protocol.bare);
     Ok(Service { contract, id, name: name.clone(), family, bare, schema, ops, routes })
 }
