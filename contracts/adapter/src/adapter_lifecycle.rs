@@ -6,8 +6,8 @@ mod failure_and_reload_tests;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -15,9 +15,8 @@ use contract::{Contract, Finding, Severity};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::call_log_csv::{self, Line};
-use crate::config::{Config, Consuming, Draft, Providing, fits};
+use crate::config::{Config, Draft, fits};
 use crate::contract_services::Services;
-use crate::dial_allowed_endpoint::Dial;
 use crate::endpoint::Scheme;
 use crate::hop_and_caller::{Caller, Hop, ListenerKind};
 use crate::listen;
@@ -165,10 +164,7 @@ pub fn start(config: &Config, checked: Checked, out: Box<dyn Write + Send>) -> R
     let store = EntryStore::open(&config.store, owner, &metrics, Arc::new(move |text| notes.note(text)));
     let calls = config.calls.as_ref();
     let calls = calls.map(|path| call_log_csv::start(path).map_err(system(format!("`calls`: {}", path.display()))));
-    let (connect, configured, allow) = (config.limits.connect, configured(config), config.allow.clone());
-    let (admin, own) = (OnceLock::new(), Arc::default());
-    let dial = Dial { tls: checked.tls, metrics, connect, configured, allow, admin, own };
-    let app = App::new(config.clone(), checked.services, store, reports, dial, calls.transpose()?);
+    let app = App::new(config.clone(), checked.services, store, reports, checked.tls, calls.transpose()?);
     let no_threads = "cannot start threads for connections";
     let runtime = runtime(config.threads).map_err(system(no_threads))?;
     let addresses = runtime.block_on(bind(&app))?;
@@ -192,20 +188,6 @@ fn runtime(threads: usize) -> io::Result<Runtime> {
     let mut builder = if threads == 1 { Builder::new_current_thread() } else { Builder::new_multi_thread() };
     builder.worker_threads(threads);
     builder.thread_name("adapter").enable_all().build()
-}
-
-fn configured(config: &Config) -> Vec<String> {
-    let mut all = Vec::new();
-    for Providing { endpoint, forward, adapters, adapters_at, .. } in &config.providing {
-        all.extend([endpoint.authority(), forward.clone()]);
-        // If a party calls itself, its adapter connects to itself at one of these addresses.
-        all.extend(adapters_at.iter().chain(adapters).cloned());
-    }
-    for Consuming { endpoint, peer, .. } in &config.consuming {
-        all.push(endpoint.authority());
-        all.extend(peer.clone());
-    }
-    all
 }
 
 async fn bind(app: &Arc<App>) -> Result<BTreeMap<String, SocketAddr>, StartError> {
@@ -233,7 +215,7 @@ async fn bind(app: &Arc<App>) -> Result<BTreeMap<String, SocketAddr>, StartError
         let bound = listen::open(app, at, purpose).await;
         let bound = bound.map_err(system(format!("cannot listen for `{name}` at `{at}`")))?;
         if name == "admin" {
-            let _ = app.dial.admin.set(bound);
+            let _ = app.admin.set(bound);
         }
         addresses.insert(name, bound);
     }

@@ -11,7 +11,8 @@ use hyper::{Method, Request};
 use hyper_util::rt::TokioIo;
 
 use crate::body::Body;
-use crate::dial_allowed_endpoint::{Dial, Whom};
+use crate::counted_stream::Stream;
+use crate::hop_and_caller::Whom;
 
 /// Maximum number of idle connections per server. Further idle connections are closed.
 const WAITING_MAX: usize = 64;
@@ -38,12 +39,11 @@ pub(crate) struct Conn {
 pub(crate) struct Pool {
     waiting: Mutex<HashMap<(Whom, String), Vec<Conn>>>,
     idle: Duration,
-    head_bytes: usize,
 }
 
 impl Pool {
-    pub(crate) fn new(idle: Duration, head_bytes: usize) -> Self {
-        Self { waiting: Mutex::default(), idle, head_bytes }
+    pub(crate) fn new(idle: Duration) -> Self {
+        Self { waiting: Mutex::default(), idle }
     }
 
     /// Takes the most recently used idle connection, the least likely to have been closed. `None` if none is idle.
@@ -75,21 +75,22 @@ impl Pool {
             of.push(conn);
         }
     }
+}
 
-    pub(crate) async fn open(&self, dial: &Dial, authority: &str, whom: Whom) -> io::Result<Conn> {
-        let stream = dial.connect(authority, whom).await?;
+impl Conn {
+    /// Begins HTTP on a new connection. Greets the peer if it must be an adapter.
+    pub(crate) async fn new(stream: Stream, authority: &str, whom: Whom, head_bytes: usize) -> io::Result<Self> {
         let mut builder = Builder::new();
-        builder.preserve_header_case(true).max_buf_size(self.head_bytes).writev(false);
+        builder.preserve_header_case(true).max_buf_size(head_bytes).writev(false);
         let (mut sender, connection) = builder.handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
         tokio::spawn(async move {
             // An error here also fails the request, which reports it.
             let _ = connection.with_upgrades().await;
         });
         if whom == Whom::Peer {
-            let greeted = tokio::time::timeout(dial.connect, greet(&mut sender, authority)).await;
-            greeted.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))?;
+            greet(&mut sender, authority).await?;
         }
-        Ok(Conn { authority: authority.to_owned(), whom, sender, is_used: false, since: crate::clock::now() })
+        Ok(Self { authority: authority.to_owned(), whom, sender, is_used: false, since: crate::clock::now() })
     }
 }
 

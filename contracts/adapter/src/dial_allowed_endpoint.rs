@@ -2,55 +2,44 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::rustls::pki_types::ServerName;
 
-use crate::counted_stream::{OwnSocket, OwnSockets, Stream};
-use crate::endpoint::{Endpoint, Pattern};
-use crate::metrics::{Metrics, count};
-use crate::tls::Tls;
+use crate::config::{Config, Consuming, Providing};
+use crate::counted_stream::{OwnSocket, Stream};
+use crate::endpoint::Endpoint;
+use crate::hop_and_caller::Whom;
+use crate::metrics::count;
+use crate::shared_state::App;
 
 /// The first bytes between adapters that carry Thrift. No frame length is that large. The last byte is the version.
 pub(crate) const GREETING: &[u8; 5] = b"whip\x01";
 
-pub(crate) struct Dial {
-    pub(crate) tls: Tls,
-    pub(crate) metrics: Arc<Metrics>,
-    pub(crate) connect: Duration,
-    pub(crate) configured: Vec<String>,
-    pub(crate) allow: Vec<Pattern>,
-    /// The admin address, to which the adapter's own proxy must not connect.
-    pub(crate) admin: OnceLock<SocketAddr>,
-    /// Local addresses of connections to other adapters, possibly to this adapter itself.
-    pub(crate) own: OwnSockets,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Whom {
-    Plain,
-    Tls,
-    /// An adapter, over TLS if `tls.peers` is configured.
-    Peer,
-}
-
-impl Dial {
+impl App {
     /// Whether the configuration allows a connection. Without this check, a message could choose any destination.
-    pub(crate) fn may(&self, authority: &str) -> bool {
-        let is_allowed = |to: Endpoint| self.allow.iter().any(|pattern| pattern.matches(&to.host, to.port));
-        self.configured.iter().any(|known| known == authority) || Endpoint::parse(authority).is_some_and(is_allowed)
+    pub(crate) fn may_dial(&self, authority: &str) -> bool {
+        let Config { providing, consuming, allow, .. } = &self.config;
+        let is_offered = |of: &Providing| {
+            // If a party calls itself, its adapter connects to itself at one of these addresses.
+            let mut adapters = of.adapters_at.iter().chain(&of.adapters);
+            of.forward == authority || of.endpoint.authority() == authority || adapters.any(|at| at == authority)
+        };
+        let is_called = |of: &Consuming| of.endpoint.authority() == authority || of.peer.as_deref() == Some(authority);
+        let is_allowed = |to: Endpoint| allow.iter().any(|pattern| pattern.matches(&to.host, to.port));
+        providing.iter().any(is_offered)
+            || consuming.iter().any(is_called)
+            || Endpoint::parse(authority).is_some_and(is_allowed)
     }
 
     /// Connects, over TLS if needed. Fails with `PermissionDenied` if forbidden, or `TimedOut` after `limits.connect`.
     pub(crate) async fn connect(&self, authority: &str, whom: Whom) -> io::Result<Stream> {
-        if !self.may(authority) {
-            return Err(self.refused(format!("`{authority}` is not allowed: no rule in `allow` matches")));
+        if !self.may_dial(authority) {
+            return Err(self.dial_refused(format!("`{authority}` is not allowed: no rule in `allow` matches")));
         }
-        let Ok(connected) = timeout(self.connect, self.connect_untimed(authority, whom)).await else {
+        let Ok(connected) = timeout(self.config.limits.connect, self.connect_untimed(authority, whom)).await else {
             count(&self.metrics.timeouts);
             let text = format!("`{authority}` did not accept the connection in time");
             return Err(io::Error::new(io::ErrorKind::TimedOut, text));
@@ -62,7 +51,7 @@ impl Dial {
         })
     }
 
-    fn refused(&self, why: String) -> io::Error {
+    fn dial_refused(&self, why: String) -> io::Error {
         count(&self.metrics.dials_refused);
         io::Error::new(io::ErrorKind::PermissionDenied, why)
     }
@@ -72,11 +61,11 @@ impl Dial {
         tcp.set_nodelay(true)?;
         let (from, to) = (tcp.local_addr()?, tcp.peer_addr()?);
         if self.admin.get().is_some_and(|admin| is_same_listener(*admin, from, to)) {
-            return Err(self.refused(format!("`{authority}` is the admin port of this adapter")));
+            return Err(self.dial_refused(format!("`{authority}` is the admin port of this adapter")));
         }
         let connector = match (whom, &self.tls.to_peers) {
             (Whom::Plain, _) => return Ok(Stream::new(tcp)),
-            (Whom::Peer, None) => return Ok(Stream::of_own_socket(tcp, OwnSocket::new(from, &self.own))),
+            (Whom::Peer, None) => return Ok(Stream::of_own_socket(tcp, OwnSocket::new(from, &self.own_sockets))),
             (Whom::Tls, _) => &self.tls.upstream,
             (Whom::Peer, Some(connector)) => connector,
         };
@@ -90,7 +79,7 @@ impl Dial {
     /// Connects to an adapter that carries Thrift, and greets it. Fails if the peer does not return the greeting.
     pub(crate) async fn greet(&self, peer: &str) -> io::Result<Stream> {
         let mut stream = self.connect(peer, Whom::Peer).await?;
-        let greeted = timeout(self.connect, async {
+        let greeted = timeout(self.config.limits.connect, async {
             stream.write_all(GREETING).await?;
             stream.flush().await?;
             let mut answer = [0; GREETING.len()];

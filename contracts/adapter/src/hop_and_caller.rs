@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use crate::dial_allowed_endpoint::Whom;
 use crate::endpoint::Scheme;
 
 /// The party that sends the calls of a hop.
@@ -19,6 +18,15 @@ pub(crate) enum Caller {
     Certified(String),
     /// An adapter without a certificate, by its address.
     Unproved(SocketAddr),
+}
+
+/// The receiver of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Whom {
+    Plain,
+    Tls,
+    /// An adapter, over TLS if `tls.peers` is configured.
+    Peer,
 }
 
 #[derive(Clone, Debug)]

@@ -28,9 +28,8 @@ use crate::connection_pool::{Conn, MADE_HERE, META};
 use crate::contract_services::Service;
 use crate::counted_stream::Stream;
 use crate::decode::{self, Content, Reply, RequestHead, RequestKind, Unread};
-use crate::dial_allowed_endpoint::Whom;
 use crate::endpoint::Scheme;
-use crate::hop_and_caller::{Caller, Hop, ListenerKind};
+use crate::hop_and_caller::{Caller, Hop, ListenerKind, Whom};
 use crate::in_flight_call::InFlightCall;
 use crate::listen::admin;
 use crate::metrics::{Skip, count};
@@ -55,7 +54,7 @@ pub(crate) async fn serve(app: &Arc<App>, mut client: Stream, purpose: ListenerK
                 return client.shutdown().await;
             }
             app.metrics.skip(Skip::Unreadable);
-            let mut upstream = app.dial.connect(&hop.forward, hop.whom()).await?;
+            let mut upstream = app.connect(&hop.forward, hop.whom()).await?;
             return crate::counted_stream::copy(app.config.limits.idle, &mut client, &mut upstream).await;
         }
     }
@@ -95,6 +94,12 @@ type KeptConn = Arc<Mutex<Option<Conn>>>;
 
 fn take(kept: &KeptConn) -> Option<Conn> {
     kept.lock().unwrap_or_else(PoisonError::into_inner).take()
+}
+
+async fn open(app: &App, authority: &str, whom: Whom) -> io::Result<Conn> {
+    let stream = app.connect(authority, whom).await?;
+    let opened = timeout(app.config.limits.connect, Conn::new(stream, authority, whom, app.config.limits.head_bytes));
+    opened.await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }
 
 async fn answer(app: Arc<App>, purpose: &ListenerKind, kept: KeptConn, request: Request<Incoming>) -> Response<Body> {
@@ -307,7 +312,7 @@ impl Exchange {
         }
         match pool.take(authority, whom) {
             Some(conn) => Ok(conn),
-            None => pool.open(&self.app.dial, authority, whom).await,
+            None => open(&self.app, authority, whom).await,
         }
     }
 
@@ -338,11 +343,11 @@ impl Exchange {
                 return Err(reply_failed(error.into_error()));
             };
             request = message;
-            held = match app.pool.open(&app.dial, &held.authority, held.whom).await {
+            held = match open(app, &held.authority, held.whom).await {
                 Err(error) if is_adapter => {
                     app.peer_failed(&held.authority, &error);
                     request.headers_mut().remove(&META);
-                    app.pool.open(&app.dial, &hop.forward, hop.whom()).await
+                    open(app, &hop.forward, hop.whom()).await
                 }
                 connected => connected,
             }

@@ -124,7 +124,7 @@ impl InFlightCall {
             Caller::Certified(name) => name == sender,
             // If a party calls itself, the caller is this adapter, at one of its own sockets.
             Caller::Unproved(from) if *sender == self.app.config.name => {
-                self.app.dial.own.lock().unwrap_or_else(PoisonError::into_inner).contains(from)
+                self.app.own_sockets.lock().unwrap_or_else(PoisonError::into_inner).contains(from)
             }
             _ => sender != metadata::UNKNOWN && metadata::is_label(sender),
         };

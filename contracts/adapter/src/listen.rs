@@ -68,7 +68,7 @@ async fn serve(app: &Arc<App>, stream: TcpStream, purpose: ListenerKind) -> io::
     match purpose {
         ListenerKind::Service(mut hop) => {
             let from_adapters = hop.accepts_adapters();
-            let mut stream = match &app.dial.tls.listen {
+            let mut stream = match &app.tls.listen {
                 _ if from_adapters => {
                     let (stream, caller) = peer(app, stream).await?;
                     hop.caller = caller;
@@ -96,7 +96,7 @@ async fn serve(app: &Arc<App>, stream: TcpStream, purpose: ListenerKind) -> io::
 
 /// Accepts a connection from an adapter, and identifies the adapter if adapters have certificates.
 async fn peer(app: &App, stream: TcpStream) -> io::Result<(Stream, Caller)> {
-    let Some(acceptor) = &app.dial.tls.peers else {
+    let Some(acceptor) = &app.tls.peers else {
         let from = stream.peer_addr()?;
         return Ok((Stream::new(stream), Caller::Unproved(from)));
     };
@@ -135,14 +135,14 @@ pub(crate) async fn resolve(app: &Arc<App>, endpoint: &str) -> Result<serde_json
         "url": is_http.then_some(endpoint),
         "service": service.map(|service| &service.name),
     });
-    let fits = |service: &Service| crate::config::fits(service.family, &parsed) && app.dial.may(&authority);
+    let fits = |service: &Service| crate::config::fits(service.family, &parsed) && app.may_dial(&authority);
     if let Some((_, listed)) = listed.as_ref().filter(|(service, _)| fits(service))
         && let Ok(address) = listener_for(app, listed, &parsed, None).await
     {
         resolved["intercepted"] = true.into();
         resolved["address"] = address.to_string().into();
         if is_http {
-            let is_encrypted = parsed.scheme == Scheme::Https && app.dial.tls.listen.is_some();
+            let is_encrypted = parsed.scheme == Scheme::Https && app.tls.listen.is_some();
             let scheme = if is_encrypted { "https" } else { "http" };
             resolved["url"] = format!("{scheme}://{address}{}", parsed.path).into();
             resolved["tls"] = is_encrypted.into();

@@ -6,7 +6,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 use std::time::{Duration, Instant};
 
 use contract::monitor::report::{Kind, Report, ReportVerdict};
@@ -18,8 +18,8 @@ use crate::call_log_csv::Line;
 use crate::config::{CheckSettings, Config, ProtocolKind};
 use crate::connection_pool::Pool;
 use crate::contract_services::{Op, Service, Services};
+use crate::counted_stream::OwnSockets;
 use crate::decode::{Content, Request, RequestKind, Unread};
-use crate::dial_allowed_endpoint::Dial;
 use crate::endpoint::{Endpoint, Scheme};
 use crate::memory_budget::Budget;
 use crate::message_queue_thread::Worker;
@@ -27,6 +27,7 @@ use crate::metrics::{Metrics, Skip, count, is_notable, value_of};
 use crate::reports::Reports;
 use crate::routes::Routes;
 use crate::store::EntryStore;
+use crate::tls::Tls;
 use crate::unchecked_and_refusal_reasons::{Refusal, Unchecked};
 
 /// Time for which an adapter is bypassed after a timeout. Otherwise, each call would wait for the timeout.
@@ -50,7 +51,11 @@ pub(crate) struct App {
     /// A call is checked if its random 64-bit draw is below this bound.
     sample_below: u64,
     pub(crate) numbers: AtomicU64,
-    pub(crate) dial: Dial,
+    pub(crate) tls: Tls,
+    /// The admin address, to which the adapter's own proxy must not connect.
+    pub(crate) admin: OnceLock<SocketAddr>,
+    /// Local addresses of connections to other adapters, possibly to this adapter itself.
+    pub(crate) own_sockets: OwnSockets,
     pub(crate) budget: Arc<Budget>,
     pub(crate) calls: Option<Worker<Line>>,
     pub(crate) pool: Pool,
@@ -72,7 +77,7 @@ impl App {
         services: Services,
         store: EntryStore,
         reports: Arc<Reports>,
-        dial: Dial,
+        tls: Tls,
         calls: Option<Worker<Line>>,
     ) -> Arc<Self> {
         let limits = config.limits;
@@ -85,10 +90,12 @@ impl App {
             // For a fraction of 1, the product exceeds 64 bits, and the cast saturates.
             sample_below: (config.checks.sample * 2f64.powi(64)) as u64,
             numbers: AtomicU64::new(0),
-            dial,
+            tls,
+            admin: OnceLock::new(),
+            own_sockets: OwnSockets::default(),
             budget: Budget::new(limits.bodies_bytes),
             calls,
-            pool: Pool::new(limits.idle, limits.head_bytes),
+            pool: Pool::new(limits.idle),
             ends: watch::Sender::new(false),
             slots: Arc::new(Semaphore::new(limits.connections)),
             listeners: tokio::sync::Mutex::default(),

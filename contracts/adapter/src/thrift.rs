@@ -35,7 +35,7 @@ pub(crate) async fn serve(app: &Arc<App>, client: Stream, hop: Hop, from_adapter
 
 async fn upstream(app: &App, hop: &Hop, is_listed: bool) -> io::Result<Messages> {
     if let Some(peer) = app.live_peer(&hop.endpoint).filter(|_| hop.caller == Caller::Party && is_listed) {
-        match app.dial.greet(&peer).await {
+        match app.greet(&peer).await {
             Ok(stream) => return Ok(Messages::new(stream, true, app.config.limits.body_bytes, &app.budget)),
             Err(error) => app.peer_failed(&peer, &error),
         }
@@ -44,7 +44,7 @@ async fn upstream(app: &App, hop: &Hop, is_listed: bool) -> io::Result<Messages>
 }
 
 async fn direct(app: &App, hop: &Hop) -> io::Result<Messages> {
-    let stream = app.dial.connect(&hop.forward, hop.whom()).await?;
+    let stream = app.connect(&hop.forward, hop.whom()).await?;
     Ok(Messages::new(stream, false, app.config.limits.body_bytes, &app.budget))
 }
 

@@ -12,9 +12,8 @@ use tokio_rustls::TlsAcceptor;
 use crate::body::Body;
 use crate::config::ProtocolKind;
 use crate::counted_stream::Stream;
-use crate::dial_allowed_endpoint::Whom;
 use crate::endpoint::{Endpoint, Scheme};
-use crate::hop_and_caller::{Hop, ListenerKind};
+use crate::hop_and_caller::{Hop, ListenerKind, Whom};
 use crate::metrics::Skip;
 use crate::shared_state::App;
 use crate::unchecked_and_refusal_reasons::{Refusal, Unchecked};
@@ -31,7 +30,7 @@ pub(crate) async fn connect(app: &Arc<App>, request: Request<Incoming>) -> Respo
     let Some(endpoint) = request.uri().authority().map(|authority| authority.as_str().to_owned()) else {
         return told(StatusCode::BAD_REQUEST, "CONNECT needs `host:port`\n".to_owned());
     };
-    if !app.dial.may(&endpoint) {
+    if !app.may_dial(&endpoint) {
         crate::metrics::count(&app.metrics.dials_refused);
         return told(StatusCode::FORBIDDEN, format!("`{endpoint}` is not allowed: no rule in `allow` matches\n"));
     }
@@ -48,7 +47,7 @@ pub(crate) async fn connect(app: &Arc<App>, request: Request<Incoming>) -> Respo
     let host = Endpoint::parse(&endpoint).map(|endpoint| endpoint.host).unwrap_or_default();
     let is_plain = app.routes.has(Scheme::Http, &endpoint);
     let is_https = app.routes.has(Scheme::Https, &endpoint);
-    let ends_tls = app.dial.tls.ends_for(&host).filter(|_| is_https).cloned();
+    let ends_tls = app.tls.ends_for(&host).filter(|_| is_https).cloned();
     if is_https
         && !is_plain
         && ends_tls.is_none()
@@ -59,7 +58,7 @@ pub(crate) async fn connect(app: &Arc<App>, request: Request<Incoming>) -> Respo
     let upstream = if is_thrift || is_plain || ends_tls.is_some() {
         None
     } else {
-        match app.dial.connect(&endpoint, Whom::Plain).await {
+        match app.connect(&endpoint, Whom::Plain).await {
             Ok(stream) => Some(stream),
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 return told(StatusCode::FORBIDDEN, format!("{error}\n"));
@@ -107,7 +106,7 @@ fn within(
             // The tunnel carries TLS to an endpoint over plain HTTP, or the reverse.
             _ if app.refuse_unchecked(Unchecked::Encrypted).is_err() => Ok(()),
             _ => {
-                let mut upstream = app.dial.connect(&authority, Whom::Plain).await?;
+                let mut upstream = app.connect(&authority, Whom::Plain).await?;
                 app.metrics.skip(Skip::Encrypted);
                 crate::counted_stream::copy(app.config.limits.idle, &mut client, &mut upstream).await
             }
