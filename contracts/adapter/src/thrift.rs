@@ -33,19 +33,19 @@ pub(crate) async fn serve(app: &Arc<App>, client: Stream, hop: Hop, from_adapter
     Connection { app, hop, service, down, up, seen_bytes: 0, was_called: false }.serve().await
 }
 
-async fn upstream(app: &App, hop: &Hop, is_listed: bool) -> io::Result<Messages> {
-    if let Some(peer) = app.live_peer(&hop.endpoint).filter(|_| hop.caller == Caller::Party && is_listed) {
-        match app.greet(&peer).await {
-            Ok(stream) => return Ok(Messages::new(stream, true, app.config.limits.body_bytes, &app.budget)),
-            Err(error) => app.peer_failed(&peer, &error),
-        }
-    }
-    direct(app, hop).await
-}
-
-async fn direct(app: &App, hop: &Hop) -> io::Result<Messages> {
-    let stream = app.connect(&hop.forward, hop.whom()).await?;
-    Ok(Messages::new(stream, false, app.config.limits.body_bytes, &app.budget))
+/// Connects to the service's adapter if the hop may use one that is known and reachable, and otherwise to the service.
+async fn upstream(app: &App, hop: &Hop, may_be_adapter: bool) -> io::Result<Messages> {
+    let peer = app.live_peer(&hop.endpoint).filter(|_| hop.caller == Caller::Party && may_be_adapter);
+    let greeted = match &peer {
+        Some(peer) => app.greet(peer).await.inspect_err(|error| app.peer_failed(peer, error)).ok(),
+        None => None,
+    };
+    let is_adapter = greeted.is_some();
+    let stream = match greeted {
+        Some(stream) => stream,
+        None => app.connect(&hop.forward, hop.whom()).await?,
+    };
+    Ok(Messages::new(stream, is_adapter, app.config.limits.body_bytes, &app.budget))
 }
 
 struct Connection<'a> {
@@ -70,10 +70,7 @@ impl Connection<'_> {
                     // The service's adapter has ended, but the service may still run, so keep the party's connection.
                     Ok(0) | Err(_) if self.up.is_adapter => {
                         // Even an ending adapter greets, so reconnect to it only if this connection served a call.
-                        self.up = match self.was_called {
-                            true => upstream(app, &self.hop, true).await?,
-                            false => direct(app, &self.hop).await?,
-                        };
+                        self.up = upstream(app, &self.hop, self.was_called).await?;
                         (self.seen_bytes, self.was_called) = (0, false);
                         continue;
                     }
