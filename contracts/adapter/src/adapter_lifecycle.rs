@@ -143,7 +143,8 @@ fn check_after(draft: &Draft, before: Option<&Contract>) -> Result<Checked, Star
     }
 }
 
-/// A running adapter. Dropping it ends the adapter.
+/// A running adapter. Dropping it ends the adapter: it stops accepting connections and gives calls in flight
+/// `limits.drain` to finish.
 pub struct Running {
     /// The thread that drives all connections, or waits for the threads that do.
     thread: Option<JoinHandle<()>>,
@@ -262,11 +263,6 @@ impl Running {
     pub fn flush(&self) {
         self.app.monitor().store().flush();
         self.app.reports.flush();
-    }
-
-    /// Stops accepting connections and gives calls in flight `limits.drain` to finish.
-    pub fn end(self) {
-        drop(self);
     }
 }
 

@@ -50,7 +50,7 @@ pub(crate) fn adapter(path: &Path, only_check: bool) -> Result<()> {
             Ok(Asked::End) | Err(RecvTimeoutError::Disconnected) => break,
         }
     }
-    running.end();
+    drop(running);
     Ok(())
 }
 

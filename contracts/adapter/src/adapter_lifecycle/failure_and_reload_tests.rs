@@ -154,6 +154,6 @@ fn reload_applies_to_new_calls_and_keeps_entries() {
     // The file belongs to the last contract, so an adapter with that contract finds the entries.
     contract(201, "");
     running.reload(&draft).unwrap();
-    running.end();
+    drop(running);
     assert_eq!(indexes(&start()), ["a", "b", "c", "d", "slow"]);
 }

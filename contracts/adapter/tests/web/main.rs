@@ -414,7 +414,7 @@ fn calls_in_flight_finish_before_the_adapter_ends() {
     let call = std::thread::spawn(move || raw_http_peers::ask(&at, &request("GET", "/echo", &[], b"")).text());
     has_come.recv().unwrap();
     let running = adapter.running.take().unwrap();
-    let end = std::thread::spawn(move || running.end());
+    let end = std::thread::spawn(move || drop(running));
     go.send(()).unwrap();
     assert_eq!(call.join().unwrap(), "late");
     end.join().unwrap();
