@@ -34,11 +34,17 @@ impl App {
             || Endpoint::parse(authority).is_some_and(is_allowed)
     }
 
+    /// Fails with `PermissionDenied`, after counting the attempt, if the configuration forbids a connection.
+    pub(crate) fn check_allowed(&self, authority: &str) -> io::Result<()> {
+        match self.may_dial(authority) {
+            true => Ok(()),
+            false => Err(self.dial_refused(format!("`{authority}` is not allowed: no rule in `allow` matches"))),
+        }
+    }
+
     /// Connects, over TLS if needed. Fails with `PermissionDenied` if forbidden, or `TimedOut` after `limits.connect`.
     pub(crate) async fn connect(&self, authority: &str, whom: Whom) -> io::Result<Stream> {
-        if !self.may_dial(authority) {
-            return Err(self.dial_refused(format!("`{authority}` is not allowed: no rule in `allow` matches")));
-        }
+        self.check_allowed(authority)?;
         let Ok(connected) = timeout(self.config.limits.connect, self.connect_untimed(authority, whom)).await else {
             count(&self.metrics.timeouts);
             let text = format!("`{authority}` did not accept the connection in time");

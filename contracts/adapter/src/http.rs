@@ -106,7 +106,7 @@ async fn answer(app: Arc<App>, purpose: &ListenerKind, kept: KeptConn, request: 
     let listener = match purpose {
         ListenerKind::Admin => return admin::answer(&app, &request).await,
         ListenerKind::Proxy if request.method() == Method::CONNECT => {
-            return connect_tunnel::connect(&app, request).await;
+            return connect_tunnel::connect(&app, request).await.unwrap_or_else(|failed| *failed);
         }
         ListenerKind::Proxy => None,
         ListenerKind::Service(hop) => Some(hop),

@@ -9,6 +9,7 @@ use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use tokio_rustls::TlsAcceptor;
 
+use super::{Answer, plain};
 use crate::body::Body;
 use crate::config::ProtocolKind;
 use crate::counted_stream::Stream;
@@ -23,48 +24,32 @@ const HANDSHAKE: &[u8] = &[22];
 
 /// Opens a tunnel to an allowed endpoint. Messages to a known service are checked: Thrift, HTTP, and HTTPS if the
 /// certificate of `tls.listen` covers the host. Other bytes are passed and counted.
-pub(crate) async fn connect(app: &Arc<App>, request: Request<Incoming>) -> Response<Body> {
-    let told = |code: StatusCode, text: String| {
-        Response::builder().status(code).body(Body::of(text)).expect("a status is valid")
-    };
+pub(super) async fn connect(app: &Arc<App>, request: Request<Incoming>) -> Answer {
     let Some(endpoint) = request.uri().authority().map(|authority| authority.as_str().to_owned()) else {
-        return told(StatusCode::BAD_REQUEST, "CONNECT needs `host:port`\n".to_owned());
+        return Err(plain(StatusCode::BAD_REQUEST, "CONNECT needs `host:port`\n".to_owned()));
     };
-    if !app.may_dial(&endpoint) {
-        crate::metrics::count(&app.metrics.dials_refused);
-        return told(StatusCode::FORBIDDEN, format!("`{endpoint}` is not allowed: no rule in `allow` matches\n"));
-    }
-    let refused = |refusal: &Refusal| told(refusal.request_status(), format!("{}\n", refusal.text()));
-    let service = match app.service_or_refusal(&endpoint) {
-        Ok(service) => service,
-        Err(refusal) => return refused(&refusal),
+    let failed = |error: io::Error| match error.kind() {
+        io::ErrorKind::PermissionDenied => plain(StatusCode::FORBIDDEN, format!("{error}\n")),
+        _ => plain(StatusCode::BAD_GATEWAY, format!("cannot reach `{endpoint}`: {error}\n")),
     };
+    app.check_allowed(&endpoint).map_err(failed)?;
+    let refused = |refusal: Refusal| plain(refusal.request_status(), format!("{}\n", refusal.text()));
+    let service = app.service_or_refusal(&endpoint).map_err(refused)?;
     let Ok(slot) = app.slots.clone().try_acquire_owned() else {
         crate::metrics::count(&app.metrics.connections_over);
-        return told(StatusCode::SERVICE_UNAVAILABLE, "too many connections\n".to_owned());
+        return Err(plain(StatusCode::SERVICE_UNAVAILABLE, "too many connections\n".to_owned()));
     };
     let is_thrift = service.is_some_and(|service| service.family == ProtocolKind::Thrift);
     let host = Endpoint::parse(&endpoint).map(|endpoint| endpoint.host).unwrap_or_default();
     let is_plain = app.routes.has(Scheme::Http, &endpoint);
     let is_https = app.routes.has(Scheme::Https, &endpoint);
     let ends_tls = app.tls.ends_for(&host).filter(|_| is_https).cloned();
-    if is_https
-        && !is_plain
-        && ends_tls.is_none()
-        && let Err(refusal) = app.refuse_unchecked(Unchecked::Encrypted)
-    {
-        return refused(&refusal);
+    if is_https && !is_plain && ends_tls.is_none() {
+        app.refuse_unchecked(Unchecked::Encrypted).map_err(refused)?;
     }
-    let upstream = if is_thrift || is_plain || ends_tls.is_some() {
-        None
-    } else {
-        match app.connect(&endpoint, Whom::Plain).await {
-            Ok(stream) => Some(stream),
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                return told(StatusCode::FORBIDDEN, format!("{error}\n"));
-            }
-            Err(error) => return told(StatusCode::BAD_GATEWAY, format!("cannot reach `{endpoint}`: {error}\n")),
-        }
+    let upstream = match is_thrift || is_plain || ends_tls.is_some() {
+        true => None,
+        false => Some(app.connect(&endpoint, Whom::Plain).await.map_err(failed)?),
     };
     let app = app.clone();
     tokio::spawn(async move {
@@ -83,7 +68,7 @@ pub(crate) async fn connect(app: &Arc<App>, request: Request<Incoming>) -> Respo
             None => within(app, client, endpoint, is_plain, ends_tls).await,
         };
     });
-    Response::new(Body::default())
+    Ok(Response::new(Body::default()))
 }
 
 /// Serves a tunnel to an authority with known endpoints over HTTP. Boxed, because it recurses into `http::serve`.
