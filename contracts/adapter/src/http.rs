@@ -27,7 +27,7 @@ use crate::config::ProtocolKind;
 use crate::connection_pool::{Conn, MADE_HERE, META};
 use crate::contract_services::Service;
 use crate::counted_stream::Stream;
-use crate::decode::{self, Content, Reply, RequestHead, RequestKind, Unread};
+use crate::decode::{self, Reply, RequestHead, RequestKind, Unread};
 use crate::endpoint::Scheme;
 use crate::hop_and_caller::{Caller, Hop, ListenerKind, Whom};
 use crate::in_flight_call::InFlightCall;
@@ -409,21 +409,20 @@ impl Exchange {
         call.resume();
         let to_adapter = held.whom == Whom::Peer;
         call.line.metadata_bytes += block.as_ref().map_or(0, |block| block.around_bytes);
-        let mut passed = call
-            .request(&request, block.as_ref().map(|block| &block.bytes[..]), to_adapter)
-            .map_err(|refusal| request_refused(&refusal, service.family));
-        if passed.is_ok() && self.upgrade.is_some() {
-            passed = self.refuse(Unchecked::Protocol, service).and(passed);
-        }
+        let passed = call.request(&request, block.as_ref().map(|block| &block.bytes[..]), to_adapter);
+        let passed = passed.and_then(|block| match self.upgrade {
+            Some(_) => app.refuse_unchecked(Unchecked::Protocol).map(|()| block),
+            None => Ok(block),
+        });
         match passed {
             Ok(block) => {
                 let field = block.and_then(|block| field_for(&mut call, &block));
                 parts.headers.extend(field.map(|field| (META, field)));
             }
-            Err(failed) => {
+            Err(refusal) => {
                 app.pool.put(held);
                 call.end(0);
-                return Err(failed);
+                return Err(request_refused(&refusal, service.family));
             }
         }
         call.pause();
@@ -466,7 +465,7 @@ impl Exchange {
                 if let Some(RequestKind::Known(_, request)) = called {
                     let body = body.as_deref().map_err(|skip| *skip);
                     // The reply has been forwarded, so it can no longer be rejected or get another header field.
-                    let _ = judge_body(&mut call, &request, &reply_head, body, block.as_ref());
+                    let _ = judge(&mut call, &request, Some((&reply_head, body)), block.as_ref());
                 }
                 end(call, is_adapter);
             });
@@ -489,8 +488,8 @@ impl Exchange {
                     call.skipped(Skip::Unreadable);
                     (body.cut(error), None)
                 }
-                Read::Whole(whole, body) => (body, judge_body(&mut call, &request, &parts, Ok(&whole), block)?),
-                Read::Part(body, skip) => (body, judge_body(&mut call, &request, &parts, Err(skip), block)?),
+                Read::Whole(whole, body) => (body, judge(&mut call, &request, Some((&parts, Ok(&whole))), block)?),
+                Read::Part(body, skip) => (body, judge(&mut call, &request, Some((&parts, Err(skip))), block)?),
             }
         } else {
             let field = if call.is_enhanced() { judge(&mut call, &request, None, block)? } else { None };
@@ -527,42 +526,35 @@ fn is_endless(headers: &HeaderMap) -> bool {
     headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().to_ascii_lowercase().starts_with(b"text/event-stream"))
 }
 
-/// Checks a reply by its body, or skips the check if the body is unavailable. If messages that cannot be checked are
-/// rejected, a reply without a readable body is judged by its head, and undecided clauses may reject it.
-fn judge_body(
-    call: &mut InFlightCall,
-    request: &decode::Request<'_>,
-    head: &response::Parts,
-    body: Result<&[u8], Skip>,
-    block: Option<&Block>,
-) -> Result<Option<HeaderValue>, Failed> {
-    let app = call.app.clone();
-    let content = body.map_or(Err(Unread::Over), |body| app.decoded(&head.headers, body));
-    let skip = body.err().or(match content {
-        Err(Unread::Over) => Some(Skip::Size),
-        Err(Unread::Coding(_)) => Some(Skip::Unreadable),
-        Ok(_) | Err(Unread::Malformed(_)) => None,
-    });
-    if let Some(skip) = skip.filter(|_| !app.config.checks.refuses_unchecked) {
-        call.skipped(skip);
-        if content == Err(Unread::Over) {
-            return Ok(None);
-        }
-    }
-    judge(call, request, Some((head, &content)), block)
-}
-
-/// Checks a reply, or only its metadata if no clause refers to the reply. Returns the header field to add, if any.
+/// Checks a reply, given with its body or the reason why that is unavailable, or only its metadata if no clause refers to
+/// the reply. Returns the header field to add, if any. Skips the check of an unavailable body. If messages that cannot be
+/// checked are rejected, such a reply is judged by its head, and undecided clauses may reject it.
 fn judge(
     call: &mut InFlightCall,
     request: &decode::Request<'_>,
-    reply: Option<(&response::Parts, &Content<'_>)>,
+    reply: Option<(&response::Parts, Result<&[u8], Skip>)>,
     block: Option<&Block>,
 ) -> Result<Option<HeaderValue>, Failed> {
-    let service = call.service.clone();
-    let reply = reply.and_then(|(head, body)| call.app.guarded(|| service.http_reply(&call.op, head, body)));
+    let (app, service) = (call.app.clone(), call.service.clone());
+    let content;
+    let mut decoded = None;
+    if let Some((head, body)) = reply {
+        content = body.map_or(Err(Unread::Over), |body| app.decoded(&head.headers, body));
+        let skip = body.err().or(match content {
+            Err(Unread::Over) => Some(Skip::Size),
+            Err(Unread::Coding(_)) => Some(Skip::Unreadable),
+            Ok(_) | Err(Unread::Malformed(_)) => None,
+        });
+        if let Some(skip) = skip.filter(|_| !app.config.checks.refuses_unchecked) {
+            call.skipped(skip);
+            if content == Err(Unread::Over) {
+                return Ok(None);
+            }
+        }
+        decoded = app.guarded(|| service.http_reply(&call.op, head, &content));
+    }
     call.line.metadata_bytes += block.map_or(0, |block| block.around_bytes);
-    let judged = call.reply(request, &reply.unwrap_or_else(Reply::opaque), block.map(|block| &block.bytes[..]));
+    let judged = call.reply(request, &decoded.unwrap_or_else(Reply::opaque), block.map(|block| &block.bytes[..]));
     let block = judged.map_err(|refusal| refused(service.family, &refusal, StatusCode::BAD_GATEWAY))?;
     Ok(block.filter(|block| !block.is_empty()).and_then(|block| field_for(call, &block)))
 }
