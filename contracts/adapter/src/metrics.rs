@@ -141,64 +141,47 @@ impl Metrics {
         let skipped = skipped.chain([(vec![label("reason", "conflict")], counts.bypassed)]);
         let refused = UNCHECKED.iter().zip(&self.refused_unchecked);
         let refused = refused.map(|((name, ..), count)| by_reason(name, count));
-        let counter = |name, help, rows| Family { name, unit: None, kind: MetricType::Counter, help, rows };
-        let one = |name, help, count: u64| counter(name, help, vec![(Vec::new(), count)]);
-        let own = |name, help, count: &AtomicU64| one(name, help, value_of(count));
-        let size = |name, help, bytes| Family { unit: Some(&Unit::Bytes), ..own(name, help, bytes) };
+        let counter = |name, rows| Family { name, unit: None, kind: MetricType::Counter, help: "", rows };
+        let one = |name, count| counter(name, vec![(Vec::new(), count)]);
+        let own = |name, count| one(name, value_of(count));
+        let size = |name, bytes| Family { unit: Some(&Unit::Bytes), ..own(name, bytes) };
         let gauge = |family| Family { kind: MetricType::Gauge, ..family };
         vec![
-            own("calls", "Calls forwarded.", &self.calls),
-            counter("verdicts", "Clause verdicts.", all.collect()),
-            counter("clause_verdicts", "Verdicts by clause.", by_clause.collect()),
-            counter("blamed", "Failed clauses by blamed party.", blamed.collect()),
-            counter("unchecked", "Calls and tunnels not checked.", skipped.collect()),
-            own("refused_calls", "Calls and tunnels refused because of `enforce`.", &self.refused_calls),
-            counter(
-                "refused_unchecked",
-                "Calls and tunnels refused because they could not be checked.",
-                refused.collect(),
-            ),
-            own("connections", "Connections accepted.", &self.connections),
-            gauge(own("connections_open", "Open connections.", &self.connections_now)),
-            own("connections_over", "Connections that waited for another one to close.", &self.connections_over),
-            own("upstream_failed", "Services that could not be reached.", &self.upstream_failed),
-            own(
-                "peers_failed",
-                "Adapters that could not be reached; their services were called without metadata.",
-                &self.peers_failed,
-            ),
-            own("timeouts", "Timeouts.", &self.timeouts),
-            one("metadata_refused", "Metadata rejected.", value_of(&self.metadata_refused) + counts.refused),
-            own("dials_refused", "Connections not made because no rule in `allow` matches.", &self.dials_refused),
-            own("decoded_over", "Bodies over `limits.body` when decoded.", &self.decoded_over),
-            own(
-                "listeners_over",
-                "Endpoint lookups resolved to the endpoint itself because `limits.listeners` is reached.",
-                &self.listeners_over,
-            ),
-            own("routes_over", "Learned endpoints not checked because too many are known.", &self.routes_over),
-            size("metadata", "Bytes of metadata sent to and received from other adapters.", &self.metadata_bytes),
-            own("reports", "Reports written.", &self.reports),
-            own("reports_left_out", "Reports suppressed as repeats or by the rate limit.", &self.reports_left_out),
-            one("entries", "New service entries.", counts.entries),
-            one(
-                "entries_forgotten",
+            own("calls", &self.calls).help("Calls forwarded."),
+            counter("verdicts", all.collect()).help("Clause verdicts."),
+            counter("clause_verdicts", by_clause.collect()).help("Verdicts by clause."),
+            counter("blamed", blamed.collect()).help("Failed clauses by blamed party."),
+            counter("unchecked", skipped.collect()).help("Calls and tunnels not checked."),
+            own("refused_calls", &self.refused_calls).help("Calls and tunnels refused because of `enforce`."),
+            counter("refused_unchecked", refused.collect())
+                .help("Calls and tunnels refused because they could not be checked."),
+            own("connections", &self.connections).help("Connections accepted."),
+            gauge(own("connections_open", &self.connections_now)).help("Open connections."),
+            own("connections_over", &self.connections_over).help("Connections that waited for another one to close."),
+            own("upstream_failed", &self.upstream_failed).help("Services that could not be reached."),
+            own("peers_failed", &self.peers_failed)
+                .help("Adapters that could not be reached; their services were called without metadata."),
+            own("timeouts", &self.timeouts).help("Timeouts."),
+            one("metadata_refused", value_of(&self.metadata_refused) + counts.refused).help("Metadata rejected."),
+            own("dials_refused", &self.dials_refused).help("Connections not made because no rule in `allow` matches."),
+            own("decoded_over", &self.decoded_over).help("Bodies over `limits.body` when decoded."),
+            own("listeners_over", &self.listeners_over)
+                .help("Endpoint lookups resolved to the endpoint itself because `limits.listeners` is reached."),
+            own("routes_over", &self.routes_over).help("Learned endpoints not checked because too many are known."),
+            size("metadata", &self.metadata_bytes).help("Bytes of metadata sent to and received from other adapters."),
+            own("reports", &self.reports).help("Reports written."),
+            own("reports_left_out", &self.reports_left_out).help("Reports suppressed as repeats or by the rate limit."),
+            one("entries", counts.entries).help("New service entries."),
+            one("entries_forgotten", counts.forgotten).help(
                 "Service entries that left the store, expired, were not written, or had no room for their names.",
-                counts.forgotten,
             ),
-            own(
-                "store_written",
-                "Service entries written to the store's file, counted again each time one changes.",
-                &self.store_written,
-            ),
-            own("store_dropped", "Service entries not written because the store was behind.", &self.store_dropped),
-            gauge(size(
-                "store",
-                "Keys, entries and names in the store, including those waiting to be written.",
-                &self.store_bytes,
-            )),
-            gauge(size("store_file", "Size of the store's file.", &self.store_file_bytes)),
-            own("panics", "Internal panics caught.", &self.panics),
+            own("store_written", &self.store_written)
+                .help("Service entries written to the store's file, counted again each time one changes."),
+            own("store_dropped", &self.store_dropped).help("Service entries not written because the store was behind."),
+            gauge(size("store", &self.store_bytes))
+                .help("Keys, entries and names in the store, including those waiting to be written."),
+            gauge(size("store_file", &self.store_file_bytes)).help("Size of the store's file."),
+            own("panics", &self.panics).help("Internal panics caught."),
         ]
     }
 }
@@ -214,6 +197,12 @@ struct Family {
     kind: MetricType,
     help: &'static str,
     rows: Vec<(Vec<(&'static str, String)>, u64)>,
+}
+
+impl Family {
+    fn help(self, help: &'static str) -> Self {
+        Self { help, ..self }
+    }
 }
 
 #[derive(Debug)]
