@@ -37,6 +37,7 @@ const LABEL: Kind = Form("a label of 1 to 255 bytes other than `unknown`", |text
 });
 const VOUCHING: Kind = Form("a label of 1 to 255 bytes", contract::metadata::is_label);
 const FORMAT: Kind = Word("format", || words(FORMATS));
+const REACTION: Kind = Word("reaction", || words(UNCHECKED));
 const SIDE: Kind = Word("side", || words(SIDES));
 const TIME: Kind = LongDuration(1_000_000, 365 * 86_400_000_000_000);
 
@@ -133,13 +134,8 @@ static CHECKS: Keys = Keys::new("checks", "Which calls are checked, and the cons
     key("requires", SIDE, "\"both\"", Is("\"receiver\"")).text("which of two adapters checks preconditions"),
     key("ensures", SIDE, "\"both\"", Is("\"receiver\"")).text("which of two adapters checks postconditions"),
     key("enforce", Flag, "true", Is("false")).text("whether calls that break a contract are refused"),
-    key(
-        "unchecked",
-        Word("reaction", || words(UNCHECKED)),
-        "\"pass\"",
-        Means("`refuse` with `enforce`, otherwise `pass`"),
-    )
-    .text("reaction of `enforce` to an uncheckable message, see below"),
+    key("unchecked", REACTION, "\"pass\"", Means("`refuse` with `enforce`, otherwise `pass`"))
+        .text("reaction of `enforce` to an uncheckable message, see below"),
     key("sample", Fraction(0.0, 1.0), "0.1", Is("1")).text("fraction of calls to check"),
     key("fail_open", Flag, "false", Means("`false` if `unchecked` is `refuse`, otherwise `true`"))
         .text("whether a call passes unchecked if the adapter itself fails"),
