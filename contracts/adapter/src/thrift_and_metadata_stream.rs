@@ -138,17 +138,12 @@ impl Messages {
             if length > BLOCK_MAX_BYTES {
                 return Err(io::Error::new(io::ErrorKind::InvalidData, "metadata over the limit"));
             }
-            if self.buffer.len() < used + length {
-                return Ok(None);
-            }
             (used, length)
         } else {
             (0, 0)
         };
-        let message = &self.buffer[head + block..];
-        if message.is_empty() {
-            return Ok(None);
-        }
+        let message = self.buffer.get(head + block..).filter(|message| !message.is_empty());
+        let Some(message) = message else { return Ok(None) };
         let (protocol, framing) = match self.how {
             Some(how) => how,
             None => match detect(message, &Limits::DEFAULT) {
