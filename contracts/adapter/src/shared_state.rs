@@ -303,16 +303,11 @@ impl App {
     pub(crate) fn decoded<'b>(&self, headers: &hyper::HeaderMap, body: &'b [u8]) -> Content<'b> {
         let content = crate::decode::decompressed(headers, body, self.config.limits.body_bytes);
         match &content {
-            Ok(_) | Err(Unread::Malformed(_)) => {}
-            Err(Unread::Over) => {
-                if is_notable(&self.metrics.decoded_over) {
-                    self.reports.note(format!(
-                        "A body of {} bytes exceeds `limits.body`, {} bytes, when decoded, and passed unchecked",
-                        body.len(),
-                        self.config.limits.body_bytes
-                    ));
-                }
-            }
+            Err(Unread::Over) if is_notable(&self.metrics.decoded_over) => self.reports.note(format!(
+                "A body of {} bytes exceeds `limits.body`, {} bytes, when decoded, and passed unchecked",
+                body.len(),
+                self.config.limits.body_bytes
+            )),
             Err(Unread::Coding(coding)) => {
                 let mut known = self.unread_codings.lock().unwrap_or_else(PoisonError::into_inner);
                 if known.len() < CODINGS_MAX && coding.len() <= CODING_MAX_BYTES && known.insert(coding.clone()) {
@@ -323,6 +318,7 @@ impl App {
                     ));
                 }
             }
+            _ => {}
         }
         content
     }

@@ -216,11 +216,8 @@ impl<'m> Visitor<'m> for Put<'_, '_, 'm> {
 
     fn visit_u64<E>(self, value: u64) -> Result<TapeId, E> {
         self.room.numbers += 1;
-        Ok(match i64::try_from(value) {
-            Ok(value) => self.tape.add(Value::Int(value)),
-            // The number is wider than a clause's integers, and a float would change its value.
-            Err(_) => self.tape.add(Value::Opaque),
-        })
+        // A number wider than a clause's integers is opaque, because a float would change its value.
+        Ok(self.tape.add(i64::try_from(value).map_or(Value::Opaque, Value::Int)))
     }
 
     fn visit_f64<E>(self, value: f64) -> Result<TapeId, E> {
