@@ -54,19 +54,13 @@ impl InFlightCall {
     /// Handles a request with the metadata `block`. Returns metadata to forward if the next hop is an adapter.
     pub(crate) fn request(&mut self, request: &Request<'_>, block: Option<&[u8]>, to_adapter: bool) -> Judged {
         let (app, args) = (&self.app, request.values());
-        let output = match self.hop.caller {
-            Caller::Party => {
-                app.step(self.line.call, false, |monitor, now_s| monitor.request_sent(self.call(&args), now_s))
-            }
-            _ => {
-                let metadata =
-                    block.filter(|_| self.hop.accepts_adapters()).and_then(|block| self.request_metadata(block));
-                self.line.metadata_bytes += block.map_or(0, <[u8]>::len);
-                app.step(self.line.call, false, |monitor, now_s| {
-                    monitor.request_received(self.call(&args), metadata.as_ref(), now_s)
-                })
-            }
-        }?;
+        // Only the adapters of other parties send blocks with their requests.
+        let metadata = block.filter(|_| self.hop.accepts_adapters()).and_then(|block| self.request_metadata(block));
+        self.line.metadata_bytes += block.map_or(0, <[u8]>::len);
+        let output = app.step(self.line.call, false, |monitor, now_s| match self.hop.caller {
+            Caller::Party => monitor.request_sent(self.call(&args), now_s),
+            _ => monitor.request_received(self.call(&args), metadata.as_ref(), now_s),
+        })?;
         self.ticket = output.ticket;
         let Some(metadata) = output.request else { return Ok(None) };
         if !to_adapter {
@@ -139,23 +133,16 @@ impl InFlightCall {
         let Some(ticket) = self.ticket.take() else { return Ok(None) };
         let (app, args, sender) = (&self.app, request.values(), ticket.sender.clone());
         let outcome = Outcome { value: reply.tape.value(reply.value), is_error: reply.is_error };
-        let output = match self.hop.caller {
-            Caller::Party => {
-                // If an adapter sends a reply without metadata, the reply introduces nothing.
-                let block = self.sent.as_ref().map(|_| block.unwrap_or_default());
-                self.line.metadata_bytes += block.map_or(0, <[u8]>::len);
-                let metadata = block.and_then(|block| self.reply_metadata(block));
-                let output = app.step(self.line.call, reply.may_be_undecided, |monitor, now_s| {
-                    monitor.reply_received(self.call(&args), ticket, outcome, metadata.as_deref(), now_s)
-                });
-                self.got = metadata.unwrap_or_default();
-                output
-            }
-            _ => app.step(self.line.call, reply.may_be_undecided, |monitor, now_s| {
-                monitor.reply_sent(self.call(&args), ticket, outcome, now_s)
-            }),
-        }?;
-        let Some(entries) = output.reply else { return Ok(None) };
+        // If an adapter sends a reply without metadata, the reply introduces nothing.
+        let block = self.sent.as_ref().map(|_| block.unwrap_or_default());
+        self.line.metadata_bytes += block.map_or(0, <[u8]>::len);
+        let metadata = block.and_then(|block| self.reply_metadata(block));
+        let output = app.step(self.line.call, reply.may_be_undecided, |monitor, now_s| match self.hop.caller {
+            Caller::Party => monitor.reply_received(self.call(&args), ticket, outcome, metadata.as_deref(), now_s),
+            _ => monitor.reply_sent(self.call(&args), ticket, outcome, now_s),
+        });
+        self.got = metadata.unwrap_or_default();
+        let Some(entries) = output?.reply else { return Ok(None) };
         let bytes = metadata::encode_reply(&entries, self.context(&sender));
         self.line.metadata_bytes += bytes.len();
         Ok(Some(bytes))
