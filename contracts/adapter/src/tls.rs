@@ -72,10 +72,8 @@ fn key(path: &Path) -> Result<PrivateKeyDer<'static>, String> {
 
 fn roots(path: &Path) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
-    for certificate in certificates(path)? {
-        roots.add(certificate).map_err(|error| format!("{}: {error}", path.display()))?;
-    }
-    Ok(roots)
+    let added = certificates(path)?.into_iter().try_for_each(|certificate| roots.add(certificate));
+    added.map(|()| roots).map_err(|error| format!("{}: {error}", path.display()))
 }
 
 fn server(identity: &Identity, ca: Option<&PathBuf>) -> Result<Arc<ServerConfig>, String> {

@@ -125,12 +125,8 @@ impl EvernoteNotes {
         match method {
             "listNotebooks" => {
                 token(arguments)?;
-                let own = Value::record([
-                    ("guid", "guid0".into()),
-                    ("name", "notes".into()),
-                    ("defaultNotebook", Value::Bool(true)),
-                ]);
-                Ok(Value::List(vec![own]))
+                let own = [("guid", "guid0".into()), ("name", "notes".into()), ("defaultNotebook", Value::Bool(true))];
+                Ok(Value::List(vec![Value::record(own)]))
             }
             "listLinkedNotebooks" => {
                 let token = token(arguments)?;
