@@ -1,7 +1,7 @@
 //! Mocks of Evernote's services: Thrift in POST bodies. The account service returns the URL of the note service.
 
 use codecs::thrift::{
-    self, Framing, Header, Limits, Message, MessageKind, Method, Protocol, Schema, View, compose_application_exception,
+    self, Framing, Header, Limits, Message, MessageKind, Protocol, Schema, View, compose_application_exception,
     compose_message,
 };
 use codecs::value::Value;
@@ -218,16 +218,14 @@ type Call<'c> = &'c dyn Fn(&str, &View<'_>) -> Result<Value, Thrown>;
 #[derive(Debug)]
 struct Thrift {
     schema: Schema,
-    methods: Vec<Method>,
+    service: &'static str,
 }
 
 impl Thrift {
-    fn new(service: &str) -> Thrift {
+    fn new(service: &'static str) -> Thrift {
         let include = &mut |_: &str| Err("includes are not needed".to_owned());
         let read = thrift::idl::parse("evernote.thrift", codecs::built_in_schemas::EVERNOTE_THRIFT, include);
-        let schema = read.expect("covered by a test");
-        let methods = schema.service(service).map(|service| service.methods.clone()).unwrap_or_default();
-        Thrift { schema, methods }
+        Thrift { schema: read.expect("covered by a test"), service }
     }
 
     fn answer(&self, request: &MockRequest, call: Call<'_>) -> MockAnswer {
@@ -251,7 +249,7 @@ impl Thrift {
             return failed("the message is not a call", INVALID_MESSAGE_TYPE);
         }
         let name = message.header.method();
-        let Some(method) = self.methods.iter().find(|method| method.name == name) else {
+        let Some(method) = self.schema.service(self.service).and_then(|service| service.method(name)) else {
             return failed(&format!("unknown method `{}`", name.escape_debug()), UNKNOWN_METHOD);
         };
         let result = match call(name, &message.arguments(&self.schema, method)) {

@@ -5,9 +5,9 @@ use super::*;
 const URL: &str = "https://127.0.0.1:9444/";
 
 /// Calls a method and describes its result, its exception or any other reply.
-fn call(service: &dyn Service, owner: &str, method: &str, arguments: Value, protocol: Protocol) -> String {
+fn call(service: &dyn Service, owner: &'static str, method: &str, arguments: Value, protocol: Protocol) -> String {
     let thrift = Thrift::new(owner);
-    let called = thrift.methods.iter().find(|known| known.name == method).unwrap();
+    let called = thrift.schema.service(owner).unwrap().method(method).unwrap();
     let header = Header { name: method, kind: MessageKind::Call, sequence: 7, is_strict: true };
     let body =
         compose_message(protocol, Framing::Unframed, &header, &thrift.schema, called.arguments, &arguments).unwrap();
@@ -128,7 +128,7 @@ fn invalid_messages_return_errors() {
         assert_eq!(answer("POST", "/edam/user", body).status(), 400, "{body:?}");
     }
     let thrift = Thrift::new("UserStore");
-    let method = &thrift.methods[0];
+    let method = &thrift.schema.service("UserStore").unwrap().methods[0];
     for (name, kind, why) in [
         ("nothing", MessageKind::Call, "unknown method `nothing`"),
         (method.name.as_str(), MessageKind::Reply, "the message is not a call"),
