@@ -64,10 +64,6 @@ impl Drop for Watch {
 const FRAME_BYTES: usize = 64 << 10;
 
 impl Body {
-    pub(crate) fn of(bytes: impl Into<Bytes>) -> Self {
-        Self { read: pieces([bytes.into()]), ..Self::default() }
-    }
-
     pub(crate) fn streaming(rest: Incoming) -> Self {
         Self { rest: Some(rest), ..Self::default() }
     }
@@ -120,7 +116,8 @@ impl Body {
 /// Creates a response from the adapter itself. `kind` is the content type.
 pub(crate) fn respond(code: StatusCode, kind: &'static str, body: String) -> Response<Body> {
     let response = Response::builder().status(code).header(CONTENT_TYPE, kind);
-    response.body(Body::of(body)).expect("a status and a constant are valid")
+    let body = Body { read: pieces([body.into()]), ..Body::default() };
+    response.body(body).expect("a status and a constant are valid")
 }
 
 fn pieces<const COUNT: usize>(bytes: [Bytes; COUNT]) -> VecDeque<Bytes> {
