@@ -1,6 +1,6 @@
 //! The outcome of a cache request, and the causes of misses.
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CacheOutcome {
     pub(crate) class: Class,
     /// Length of the value in bytes; after a miss, the length that a SET would store.
@@ -9,12 +9,7 @@ pub(crate) struct CacheOutcome {
     pub(crate) refused: bool,
 }
 
-impl CacheOutcome {
-    pub(crate) const NOTHING: CacheOutcome =
-        CacheOutcome { class: Class::Plain, bytes: 0, cause: Cause::Capacity, refused: false };
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Class {
     GetHit,
     GetMiss,
@@ -22,16 +17,19 @@ pub(crate) enum Class {
     Delete,
     Fill,
     Rewrite,
+    /// Not a request of a cache load.
+    #[default]
     Plain,
 }
 
 /// Why a GET missed; see [`study::record::MissCauses`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Cause {
     Compulsory,
     Invalidation,
     Expiry,
     Refused,
+    #[default]
     Capacity,
 }
 

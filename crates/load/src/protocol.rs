@@ -39,12 +39,27 @@ pub(crate) use crate::http2_response_overhead::StreamFacts;
 use crate::recorder::{Completed, Fault};
 use crate::server_endpoint::Server;
 
-/// Arrival and length of the last response.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Last {
+/// Start of a response, and length of its body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Arrival {
     pub(crate) first_at: Nanos,
-    /// Length of the response body, bytes.
-    pub(crate) bytes: u64,
+    pub(crate) body_bytes: u64,
+}
+
+/// The end of a response.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Answer {
+    pub(crate) used: usize,
+    /// Place of the request in an unordered protocol; otherwise 0.
+    pub(crate) place: u32,
+    /// Fault of an invalid response, if the stream can still be parsed after it.
+    pub(crate) fault: Option<Fault>,
+    pub(crate) status: u16,
+    /// Whether the server announced this as its last response on the connection.
+    pub(crate) is_last: bool,
+    pub(crate) seen: CacheOutcome,
+    /// `None` if the protocol does not keep it.
+    pub(crate) arrival: Option<Arrival>,
 }
 
 /// Result of parsing the bytes at the front of a connection's stream.
@@ -52,23 +67,18 @@ pub(crate) struct Last {
 pub(crate) enum Parsed {
     /// The response is incomplete; all bytes were consumed.
     More,
-    Answer {
-        used: usize,
-        /// Fault of an invalid response, if the stream can still be parsed after it.
-        fault: Option<Fault>,
-        status: u16,
-        /// Whether the server announced this as its last response on the connection.
-        last: bool,
-        seen: CacheOutcome,
-    },
+    Answer(Answer),
     /// The stream cannot be parsed any further, so the connection is lost and its client backs off.
     Broken(Fault),
-    /// The response to the request at this place of an unordered protocol has ended.
-    AnswerAt { used: usize, place: u32, fault: Option<Fault>, status: u16 },
     /// The server did not process the request at this place of an unordered protocol.
-    Refused { used: usize, place: u32 },
+    Refused {
+        used: usize,
+        place: u32,
+    },
     /// A frame of an unordered protocol changed [`Protocol::room`] or [`Protocol::is_leaving`].
-    Changed { used: usize },
+    Changed {
+        used: usize,
+    },
 }
 
 /// The client side of a protocol.
@@ -177,12 +187,6 @@ pub(crate) trait Protocol {
         self.mix(expected).is_some_and(|(_, expectation, sent)| expectation.checks_whole(sent))
     }
 
-    /// Facts about the last response; `None` if the protocol keeps none.
-    #[inline]
-    fn last(&self) -> Option<Last> {
-        None
-    }
-
     /// Index of the server of the stream's next request, chosen without waiting for responses.
     #[inline]
     fn next_server(&mut self, _: &mut Self::Stream) -> u32 {
@@ -283,7 +287,8 @@ pub(crate) trait Protocol {
     /// [`Protocol::end`] completes a response at the end of the stream.
     fn read(&mut self, stream: &mut Self::Stream, expected: Self::Expected, bytes: &[u8], now: Nanos) -> Parsed;
 
-    fn end(&mut self, stream: &mut Self::Stream, expected: Self::Expected) -> Parsed;
+    /// Takes the end of the stream, which completes the response to the oldest request in flight or fails it.
+    fn end(&mut self, stream: &mut Self::Stream, expected: Self::Expected) -> Result<Answer, Fault>;
 
     fn explain(&self) -> Option<String>;
 }

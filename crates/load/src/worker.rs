@@ -19,8 +19,8 @@ use self::request_outcomes::Tally;
 use crate::censored_waits::{Stalls, Waits};
 use crate::coordinator::{Control, NEVER};
 use crate::coordinator_exchange::Usage;
-use crate::protocol::{CacheOutcome, Parsed, Protocol};
-use crate::recorder::{Fault, Recorder, Wait};
+use crate::protocol::{Answer, Parsed, Protocol};
+use crate::recorder::{Recorder, Wait};
 use crate::server_endpoint::Server;
 
 /// Maximum interval between checks of the clock and of [`Control`], ns.
@@ -248,6 +248,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         let mut answers = 0;
         loop {
             let (client, flight) = self.connections.flight(id, 0);
+            let expected = flight.expected;
             let bytes = match source {
                 Source::Driver(data) => &self.driver.bytes(data)[offset..],
                 Source::Plain => &self.plain[offset..],
@@ -273,25 +274,15 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
                     break;
                 }
             }
-            let flight = *flight;
-            match self.protocol.read(&mut client.stream, flight.expected, bytes, at) {
+            match self.protocol.read(&mut client.stream, expected, bytes, at) {
                 Parsed::More => offset += bytes.len(),
-                Parsed::Answer { used, fault, status, last, seen } => {
-                    offset += used;
+                Parsed::Answer(answer) => {
+                    offset += answer.used;
                     answers += 1;
-                    self.answered(id, 0, flight, fault, status, seen, at);
-                    if last {
+                    self.answered(id, &answer, at);
+                    if answer.is_last {
                         return self.end_after_last(id, at);
                     }
-                    if self.ends_by_plan(id, at) {
-                        return;
-                    }
-                }
-                Parsed::AnswerAt { used, place, fault, status } => {
-                    offset += used;
-                    answers += 1;
-                    let flight = *self.connections.flight(id, place).1;
-                    self.answered(id, place, flight, fault, status, CacheOutcome::NOTHING, at);
                     if self.ends_by_plan(id, at) {
                         return;
                     }
@@ -368,32 +359,30 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
     }
 
     #[inline]
-    #[expect(clippy::too_many_arguments, reason = "the parts of a response")]
-    fn answered(
-        &mut self,
-        id: u32,
-        place: u32,
-        flight: Flight<P::Expected>,
-        fault: Option<Fault>,
-        status: u16,
-        seen: CacheOutcome,
-        at: Nanos,
-    ) {
+    fn answered(&mut self, id: u32, answer: &Answer, at: Nanos) {
+        let flight = self.take_flight(id, answer.place, at);
+        self.connections.answered(id);
+        if let Some(fault) = answer.fault {
+            return self.wrong(&flight, fault, answer, at);
+        }
+        let service_ns = self.right(&flight, answer, at);
+        if flight.timed_out || service_ns > self.task.spec.timeout_ns {
+            self.protocol.abandon(&mut self.connections.client(id).stream);
+        }
+        self.budget.sample(id, service_ns);
+    }
+
+    /// Removes a request that is no longer in flight, and starts its client's think time.
+    #[inline]
+    fn take_flight(&mut self, id: u32, place: u32, at: Nanos) -> Flight<P::Expected> {
+        let flight = *self.connections.flight(id, place).1;
         if P::ORDERED {
             self.connections.pop(id, at, &self.tally.phase);
         } else {
             self.connections.remove(id, place, at, &self.tally.phase);
         }
-        self.connections.answered(id);
         self.think_from(id, at);
-        if let Some(fault) = fault {
-            return self.tally.wrong(&self.protocol, fault, status, &flight, at);
-        }
-        let service_ns = self.tally.right(&self.protocol, &flight, status, seen, at);
-        if flight.timed_out || service_ns > self.task.spec.timeout_ns {
-            self.protocol.abandon(&mut self.connections.client(id).stream);
-        }
-        self.budget.sample(id, service_ns);
+        flight
     }
 
     /// Resends up to `room` requests that the server did not process. Only an open loop keeps their intended times.
@@ -644,10 +633,10 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         phase.publish(now, recorder, *in_vain);
     }
 
-    fn done(self, now: Nanos, usage: Usage) -> Done {
+    fn done(mut self, now: Nanos, usage: Usage) -> Done {
+        let end = self.tally.phase.until.min(now);
+        let mut waits = self.unanswered(end);
         let Self { mut connections, budget, mut tally, mut protocol, stalls, .. } = self;
-        let end = tally.phase.until.min(now);
-        let mut waits = tally.unanswered(&protocol, &connections, budget.timetable.is_some(), end);
         let due = budget.finish(end, self.task.control.limited, &mut waits, &mut protocol);
         waits.stalled(&stalls, tally.phase.from);
         tally.recorder.finish(end);

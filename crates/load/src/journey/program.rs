@@ -94,7 +94,7 @@ enum Source {
 }
 
 #[derive(Debug)]
-pub(crate) struct Answer<'a> {
+pub(crate) struct ReplyParts<'a> {
     pub(crate) status: u16,
     /// Final head of the response, without the heads of interim responses.
     pub(crate) head: &'a [u8],
@@ -159,8 +159,8 @@ impl Step {
         wire::http1::compose_request(out, &self.method, target, &headers, &body, false)
     }
 
-    pub(crate) fn judge(&self, values: &mut Values, answer: &Answer<'_>) -> OrFault<()> {
-        let &Answer { status, body, .. } = answer;
+    pub(crate) fn judge(&self, values: &mut Values, reply: &ReplyParts<'_>) -> OrFault<()> {
+        let &ReplyParts { status, body, .. } = reply;
         let unexpected = |right: &[u16]| (Fault::Status, study::validate_http::unexpected_status(status, right));
         let said = match &self.body {
             Body::Rest { status: right, .. } => {
@@ -194,11 +194,11 @@ impl Step {
             let found = match source {
                 Source::Reply(path) => reply_values::extract(path, words, &said, &mut |count| values.pick(count)),
                 Source::Header(name) => text(
-                    cookies::fields(answer.head).find(|field| field.0.eq_ignore_ascii_case(name)).map(|field| field.1),
+                    cookies::fields(reply.head).find(|field| field.0.eq_ignore_ascii_case(name)).map(|field| field.1),
                 ),
-                Source::Cookie(name) => text(answer.cookies.get(name)),
+                Source::Cookie(name) => text(reply.cookies.get(name)),
                 Source::DecodedCookie(name) => {
-                    let cookie = answer.cookies.get(name);
+                    let cookie = reply.cookies.get(name);
                     text(cookie.map(|cookie| study::validate_http::percent_decoded(cookie, false)).as_deref())
                 }
                 Source::Match(regex) => {

@@ -21,10 +21,10 @@ use wire::http2::hpack;
 use super::cookies::Jar;
 use super::http2_calls::{self, MESSAGE_BYTES_MAX, Reply};
 use super::known_servers::{self, Servers};
-use super::program::{self, Answer, Program, Step};
+use super::program::{self, Program, ReplyParts, Step};
 use super::values_and_templates::Values;
 use crate::measurement::{merged, operation};
-use crate::protocol::{CacheOutcome, Connection, Last, Parsed, Progress, Protocol, StreamFacts, http_fault};
+use crate::protocol::{Answer, Arrival, Connection, Parsed, Progress, Protocol, StreamFacts, http_fault};
 use crate::recorder::{Completed, Fault, OrFault};
 use crate::server_endpoint::Server;
 use crate::tls::Alpn;
@@ -66,7 +66,6 @@ pub(crate) struct Sessions<const HTTP2: bool> {
     block: Vec<u8>,
     facts: StreamFacts,
     problem: Option<String>,
-    last: Last,
     completed: Option<Completed>,
     transcript: String,
 }
@@ -353,7 +352,6 @@ impl<const HTTP2: bool> Sessions<HTTP2> {
             block: Vec::new(),
             facts: StreamFacts::default(),
             problem: None,
-            last: Last::default(),
             completed: None,
             transcript: String::new(),
         }
@@ -376,16 +374,16 @@ impl<const HTTP2: bool> Sessions<HTTP2> {
     }
 
     /// Handles a complete response, of which `bytes` is the last part.
-    fn answered(&mut self, stream: &mut Stream, response: Response, bytes: &[u8], used: usize, at: Nanos) -> Parsed {
-        self.last = Last { first_at: std::mem::take(&mut stream.first_at), bytes: response.body_bytes };
+    fn answered(&mut self, stream: &mut Stream, response: Response, bytes: &[u8], used: usize, at: Nanos) -> Answer {
+        let Response { status, body_bytes, keep_alive, .. } = response;
+        let arrival = Some(Arrival { first_at: std::mem::take(&mut stream.first_at), body_bytes });
         let mut part = std::mem::take(&mut stream.head);
         let head = if part.is_empty() { bytes } else { &part };
         let head = head.get(..response.head_bytes as usize).unwrap_or_default();
-        let fault = self.concluded(stream, response.status, head, at);
+        let fault = self.concluded(stream, status, head, at);
         part.clear();
         stream.head = part;
-        let (status, last) = (response.status, !response.keep_alive);
-        Parsed::Answer { used, fault, status, last, seen: CacheOutcome::NOTHING }
+        Answer { used, fault, status, is_last: !keep_alive, arrival, ..Answer::default() }
     }
 
     /// Checks a complete response, and ends or continues its session.
@@ -408,9 +406,7 @@ impl<const HTTP2: bool> Sessions<HTTP2> {
         self.completed = None;
         stream.is_in_flight = false;
         stream.end_session();
-        self.say('!', why.as_bytes());
-        self.problem = Some(why);
-        fault
+        self.broken(fault, why)
     }
 
     fn read_frames(&mut self, stream: &mut Stream, call: Call, bytes: &[u8], at: Nanos) -> Parsed {
@@ -425,9 +421,8 @@ impl<const HTTP2: bool> Sessions<HTTP2> {
         match connection.read(&mut reply, bytes, at) {
             Progress::Parsed(parsed) => parsed,
             Progress::Ended { used, place, open, fault } => {
-                self.last = Last { first_at: open.first_at, bytes: open.incoming.body_bytes };
                 self.facts = open.facts;
-                let status = open.status;
+                let (status, arrival) = (open.status, Some(open.arrival()));
                 let mut head = std::mem::take(&mut stream.head);
                 if self.plan.is_traced {
                     head.splice(..0, format!("HTTP/2 {status}\r\n").into_bytes());
@@ -441,9 +436,9 @@ impl<const HTTP2: bool> Sessions<HTTP2> {
                 };
                 head.clear();
                 stream.head = head;
-                Parsed::AnswerAt { used, place, fault, status }
+                Parsed::Answer(Answer { used, place, fault, status, arrival, ..Answer::default() })
             }
-            Progress::Broken(fault, why) => self.broken(fault, why),
+            Progress::Broken(fault, why) => Parsed::Broken(self.broken(fault, why)),
         }
     }
 
@@ -499,8 +494,8 @@ impl<const HTTP2: bool> Sessions<HTTP2> {
     fn judge_call(&self, session: &mut Session, status: u16, head: &[u8], body: &[u8], request: &[u8]) -> OrFault<()> {
         let program = self.plan.program(session);
         session.cookies.store(head, &self.servers.get(session.server).host, target_of(request));
-        let answer = Answer { status, head, body, cookies: &session.cookies };
-        program.steps[session.step].judge(&mut session.values, &answer)
+        let reply = ReplyParts { status, head, body, cookies: &session.cookies };
+        program.steps[session.step].judge(&mut session.values, &reply)
     }
 
     /// Composes the next call of a session, or the resolver query that must precede it.
@@ -587,10 +582,10 @@ impl<const HTTP2: bool> Sessions<HTTP2> {
     }
 
     #[cold]
-    fn broken(&mut self, fault: Fault, why: String) -> Parsed {
+    fn broken(&mut self, fault: Fault, why: String) -> Fault {
         self.say('!', why.as_bytes());
         self.problem = Some(why);
-        Parsed::Broken(fault)
+        fault
     }
 }
 
@@ -766,10 +761,6 @@ impl<const HTTP2: bool> Protocol for Sessions<HTTP2> {
         call.resolves || self.plan.step(call).is_some_and(|step| step.once)
     }
 
-    fn last(&self) -> Option<Last> {
-        Some(self.last)
-    }
-
     fn index(&self, call: Call) -> u32 {
         call.step
     }
@@ -830,26 +821,26 @@ impl<const HTTP2: bool> Protocol for Sessions<HTTP2> {
                 if !stream.head.is_empty() {
                     stream.keep_head(&bytes[..used]);
                 }
-                self.answered(stream, response, bytes, used, at)
+                Parsed::Answer(self.answered(stream, response, bytes, used, at))
             }
-            Err(error) => self.broken(http_fault(&error), error.to_string()),
+            Err(error) => Parsed::Broken(self.broken(http_fault(&error), error.to_string())),
         }
     }
 
-    fn end(&mut self, stream: &mut Stream, _: Call) -> Parsed {
+    fn end(&mut self, stream: &mut Stream, _: Call) -> Result<Answer, Fault> {
         if HTTP2 {
             self.problem = None;
             let is_between = self.connection(stream).is_none_or(Connection::is_between);
-            return Parsed::Broken(if is_between { Fault::Closed } else { Fault::Truncated });
+            return Err(if is_between { Fault::Closed } else { Fault::Truncated });
         }
         match stream.reader.end() {
             // The time at which the stream ended is unknown, so use the arrival of the last part.
-            Ok(Some(response)) => self.answered(stream, response, &[], 0, stream.last_at),
+            Ok(Some(response)) => Ok(self.answered(stream, response, &[], 0, stream.last_at)),
             Ok(None) => {
                 self.problem = None;
-                Parsed::Broken(Fault::Closed)
+                Err(Fault::Closed)
             }
-            Err(error) => self.broken(http_fault(&error), error.to_string()),
+            Err(error) => Err(self.broken(http_fault(&error), error.to_string())),
         }
     }
 

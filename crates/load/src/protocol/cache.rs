@@ -10,7 +10,7 @@ use stats::Rng;
 use study::Workload;
 
 use super::miss_causes::{Keys, Shared};
-use super::{CacheOutcome, Class, Difference, Parsed, Protocol};
+use super::{Answer, CacheOutcome, Class, Difference, Parsed, Protocol};
 use crate::operation_stream::{Expectation, KEY_MAX_BYTES, Kind, Operation, Stream as Operations, WorkloadError};
 use crate::recorder::{Fault, OrFault};
 use crate::trace_distributor::Tape;
@@ -264,7 +264,7 @@ impl<C: Codec> Cache<C> {
                 if expected.purpose == Purpose::ReadToModify {
                     caused.push_back(Expected { purpose: Purpose::Rewrite, ..expected });
                 }
-                Ok(CacheOutcome { class: Class::GetHit, bytes: value.bytes as u32, ..CacheOutcome::NOTHING })
+                Ok(CacheOutcome { class: Class::GetHit, bytes: value.bytes as u32, ..CacheOutcome::default() })
             }
             (Verb::Get, Reply::Nothing) => {
                 let purpose = if expected.purpose == Purpose::ReadToModify { Purpose::Rewrite } else { Purpose::Fill };
@@ -283,11 +283,11 @@ impl<C: Codec> Cache<C> {
                 let refused = reply == Reply::Refused;
                 let Expected { word_when_sent, sent_s, ttl_s, .. } = expected;
                 self.keys.set_answered(&self.shared, key, word_when_sent, refused, sent_s, ttl_s);
-                Ok(CacheOutcome { class, bytes: expected.value_bytes, refused, ..CacheOutcome::NOTHING })
+                Ok(CacheOutcome { class, bytes: expected.value_bytes, refused, ..CacheOutcome::default() })
             }
             (Verb::Delete, Reply::Done | Reply::Nothing) => {
                 self.keys.delete_answered(&self.shared, key);
-                Ok(CacheOutcome { class: Class::Delete, ..CacheOutcome::NOTHING })
+                Ok(CacheOutcome { class: Class::Delete, ..CacheOutcome::default() })
             }
             (_, Reply::Error) => {
                 self.problem = Some(Problem::Error);
@@ -435,10 +435,11 @@ impl<C: Codec> Protocol for Cache<C> {
         let sink = |piece: Piece<'_>| value.take(shared, expected.key, known, piece);
         match self.codec.read(Asked { reader, verb, key, error: &mut self.error }, bytes, sink) {
             Ok(None) => Parsed::More,
-            Ok(Some(Response { used, reply, status, last })) => {
+            Ok(Some(Response { used, reply, status, last: is_last })) => {
                 let value = std::mem::take(value);
                 let seen = self.judge(value, caused, expected, reply, now);
-                Parsed::Answer { used, fault: seen.err(), status, last, seen: seen.unwrap_or(CacheOutcome::NOTHING) }
+                let (fault, seen) = (seen.err(), seen.unwrap_or_default());
+                Parsed::Answer(Answer { used, fault, status, is_last, seen, ..Answer::default() })
             }
             Err((fault, words)) => {
                 self.problem = Some(Problem::Broken(words));
@@ -447,9 +448,9 @@ impl<C: Codec> Protocol for Cache<C> {
         }
     }
 
-    fn end(&mut self, stream: &mut Self::Stream, _: Expected) -> Parsed {
+    fn end(&mut self, stream: &mut Self::Stream, _: Expected) -> Result<Answer, Fault> {
         self.problem = None;
-        Parsed::Broken(if self.codec.is_between(&mut stream.reader) { Fault::Closed } else { Fault::Truncated })
+        Err(if self.codec.is_between(&mut stream.reader) { Fault::Closed } else { Fault::Truncated })
     }
 
     fn explain(&self) -> Option<String> {

@@ -10,7 +10,7 @@ use wire::http1::{self, Limits, Memo, MessageError, ResponseReader};
 use super::http_expectation::{Body, Expectation};
 use super::request_mix::{Mix, Sent};
 use super::varied_requests::{Values, Varied};
-use super::{CacheOutcome, Last, Parsed, Protocol};
+use super::{Answer, Arrival, Parsed, Protocol};
 use crate::recorder::Fault;
 
 #[derive(Debug)]
@@ -34,7 +34,6 @@ pub(crate) struct Http {
     expectation: Expectation,
     scratch: Vec<u8>,
     memo: Memo,
-    last: Last,
 }
 
 #[derive(Debug)]
@@ -70,14 +69,7 @@ impl Http {
         let expectation = Expectation::new(expect, requests, &mut values).map_err(|found| mistakes.extend(found));
         let mix = Mix::new(requests, values.requests_max).map_err(|mistake| mistakes.push(mistake));
         let (Ok(expectation), Ok(mix), true) = (expectation, mix, mistakes.is_empty()) else { return Err(mistakes) };
-        Ok(Self {
-            requests: composed.into(),
-            mix,
-            expectation,
-            scratch: Vec::new(),
-            memo: Memo::default(),
-            last: Last::default(),
-        })
+        Ok(Self { requests: composed.into(), mix, expectation, scratch: Vec::new(), memo: Memo::default() })
     }
 
     pub(crate) fn of_worker(&self, worker: u32, workers: u32) -> Self {
@@ -98,17 +90,17 @@ impl Http {
         }
     }
 
-    fn answered(&mut self, stream: &mut Stream, sent: Sent, response: http1::Response, used: usize) -> Parsed {
-        self.last = Last { first_at: std::mem::take(&mut stream.first_at), bytes: response.body_bytes };
+    fn answered(&mut self, stream: &mut Stream, sent: Sent, response: http1::Response, used: usize) -> Answer {
         let http1::Response { status, body_bytes, keep_alive, .. } = response;
+        let arrival = Some(Arrival { first_at: std::mem::take(&mut stream.first_at), body_bytes });
         let fault = self.expectation.judge(&mut stream.body, self.mix.asked(sent), sent, status, body_bytes);
-        Parsed::Answer { used, fault, status, last: !keep_alive, seen: CacheOutcome::NOTHING }
+        Answer { used, fault, status, is_last: !keep_alive, arrival, ..Answer::default() }
     }
 
     #[cold]
-    fn broken(&mut self, error: MessageError) -> Parsed {
+    fn broken(&mut self, error: MessageError) -> Fault {
         self.expectation.note(Some(error.to_string()));
-        Parsed::Broken(super::http_fault(&error))
+        super::http_fault(&error)
     }
 }
 
@@ -138,11 +130,6 @@ impl Protocol for Http {
         Some((&self.mix, &self.expectation, sent))
     }
 
-    #[inline]
-    fn last(&self) -> Option<Last> {
-        Some(self.last)
-    }
-
     fn has_traces(&self) -> bool {
         self.requests.iter().any(|request| request.trace_id(0).is_some())
     }
@@ -167,19 +154,19 @@ impl Protocol for Http {
         let (expectation, is_checked) = (&self.expectation, self.expectation.checks_whole(sent));
         match reader.read(&mut self.memo, asked, bytes, |piece| expectation.compare(body, is_checked, piece)) {
             Ok(None) => Parsed::More,
-            Ok(Some((used, response))) => self.answered(stream, sent, response, used),
-            Err(error) => self.broken(error),
+            Ok(Some((used, response))) => Parsed::Answer(self.answered(stream, sent, response, used)),
+            Err(error) => Parsed::Broken(self.broken(error)),
         }
     }
 
-    fn end(&mut self, stream: &mut Stream, sent: Sent) -> Parsed {
+    fn end(&mut self, stream: &mut Stream, sent: Sent) -> Result<Answer, Fault> {
         match stream.reader.end() {
-            Ok(Some(response)) => self.answered(stream, sent, response, 0),
+            Ok(Some(response)) => Ok(self.answered(stream, sent, response, 0)),
             Ok(None) => {
                 self.expectation.note(None);
-                Parsed::Broken(Fault::Closed)
+                Err(Fault::Closed)
             }
-            Err(error) => self.broken(error),
+            Err(error) => Err(self.broken(error)),
         }
     }
 

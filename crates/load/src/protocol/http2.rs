@@ -16,7 +16,7 @@ use super::http_expectation::{Body, Expectation, GrpcStatus};
 use super::http2_connection::{Connection, Open, Progress, Replies};
 use super::request_mix::{Mix, Sent};
 use super::varied_requests::{Values, Varied};
-use super::{Last, Parsed, Protocol, StreamFacts};
+use super::{Answer, Parsed, Protocol, StreamFacts};
 use crate::recorder::Fault;
 use crate::template_escaping::Syntax;
 
@@ -56,7 +56,6 @@ pub(crate) struct Http2 {
     block: Vec<u8>,
     body: Vec<u8>,
     value: Vec<u8>,
-    last: Last,
     facts: StreamFacts,
     message_gaps_ns: Vec<Nanos>,
     /// Whether each further gRPC message waits for a message of the response.
@@ -175,7 +174,6 @@ impl Http2 {
             block: Vec::new(),
             body: Vec::new(),
             value: Vec::new(),
-            last: Last::default(),
             facts: StreamFacts::default(),
             message_gaps_ns: Vec::new(),
             in_turn: false,
@@ -242,9 +240,8 @@ impl Http2 {
 
     #[inline]
     fn ended(&mut self, open: Open<Exchange>, fault: Option<(Fault, String)>) -> Option<Fault> {
-        let Open { incoming, status, facts, first_at, .. } = open;
+        let Open { incoming, status, facts, .. } = open;
         let Exchange { sent, grpc, messages, mut body } = open.request;
-        self.last = Last { first_at, bytes: incoming.body_bytes };
         let messages_are_complete = messages.is_complete();
         self.facts = StreamFacts { messages: messages.count, ..facts };
         self.message_gaps_ns = messages.gaps_ns;
@@ -360,11 +357,6 @@ impl Protocol for Http2 {
         Some((&self.mix, &self.expectation, sent))
     }
 
-    #[inline]
-    fn last(&self) -> Option<Last> {
-        Some(self.last)
-    }
-
     fn has_traces(&self) -> bool {
         self.requests.iter().any(|request| request.trace_id(0).is_some())
     }
@@ -384,8 +376,9 @@ impl Protocol for Http2 {
         match stream.read(self, bytes, at) {
             Progress::Parsed(parsed) => parsed,
             Progress::Ended { used, place, open, fault } => {
-                let status = open.status;
-                Parsed::AnswerAt { used, place, fault: self.ended(open, fault), status }
+                let (status, arrival) = (open.status, Some(open.arrival()));
+                let fault = self.ended(open, fault);
+                Parsed::Answer(Answer { used, place, fault, status, arrival, ..Answer::default() })
             }
             Progress::Broken(fault, text) => {
                 self.expectation.note(Some(text));
@@ -394,9 +387,9 @@ impl Protocol for Http2 {
         }
     }
 
-    fn end(&mut self, stream: &mut Self::Stream, _: Sent) -> Parsed {
+    fn end(&mut self, stream: &mut Self::Stream, _: Sent) -> Result<Answer, Fault> {
         self.expectation.note(None);
-        Parsed::Broken(if stream.is_between() { Fault::Closed } else { Fault::Truncated })
+        Err(if stream.is_between() { Fault::Closed } else { Fault::Truncated })
     }
 
     fn explain(&self) -> Option<String> {

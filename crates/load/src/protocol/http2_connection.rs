@@ -9,7 +9,7 @@ use wire::http2::{
     ResponseHead, Role, STREAM_MAX, SendWindow, Settings, TableUse, read_trailers,
 };
 
-use super::{Parsed, StreamFacts};
+use super::{Arrival, Parsed, StreamFacts};
 use crate::recorder::Fault;
 
 /// Maximum number of bytes of the server's debug data that a message shows.
@@ -40,7 +40,7 @@ pub(crate) struct Open<R> {
     pub(crate) request: R,
     pub(crate) incoming: Incoming,
     pub(crate) status: u16,
-    pub(crate) first_at: Nanos,
+    first_at: Nanos,
     /// Value of [`Connection::received`] when the request was sent.
     received_before: u64,
     pub(crate) facts: StreamFacts,
@@ -50,6 +50,12 @@ pub(crate) struct Open<R> {
     pub(crate) unsent: Vec<u8>,
     /// Part of the request body that waits for the response.
     pub(crate) held: Vec<u8>,
+}
+
+impl<R> Open<R> {
+    pub(crate) fn arrival(&self) -> Arrival {
+        Arrival { first_at: self.first_at, body_bytes: self.incoming.body_bytes }
+    }
 }
 
 /// Result of reading a connection.

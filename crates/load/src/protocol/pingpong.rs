@@ -4,7 +4,7 @@ use net::Nanos;
 use stats::Rng;
 use wire::pingpong;
 
-use super::{CacheOutcome, Difference, Parsed, Protocol};
+use super::{Answer, Difference, Parsed, Protocol};
 use crate::recorder::Fault;
 
 /// Sends random words as challenges. Zero is excluded because it terminates the server.
@@ -64,12 +64,12 @@ impl Protocol for Pingpong {
             self.wrong = Some((word, expected));
             return Parsed::Broken(Fault::WrongAnswer);
         }
-        Parsed::Answer { used, fault: None, status: 0, last: false, seen: CacheOutcome::NOTHING }
+        Parsed::Answer(Answer { used, ..Answer::default() })
     }
 
-    fn end(&mut self, partial: &mut PartialWord, _: u32) -> Parsed {
+    fn end(&mut self, partial: &mut PartialWord, _: u32) -> Result<Answer, Fault> {
         self.wrong = None;
-        Parsed::Broken(if partial.len == 0 { Fault::Closed } else { Fault::Truncated })
+        Err(if partial.len == 0 { Fault::Closed } else { Fault::Truncated })
     }
 
     fn explain(&self) -> Option<String> {
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     fn right(used: usize) -> Parsed {
-        Parsed::Answer { used, fault: None, status: 0, last: false, seen: CacheOutcome::NOTHING }
+        Parsed::Answer(Answer { used, ..Answer::default() })
     }
 
     #[test]
@@ -124,9 +124,9 @@ mod tests {
     fn end_of_stream_within_word_is_truncation() {
         let mut protocol = Pingpong::default();
         let mut partial = PartialWord::default();
-        assert_eq!(protocol.end(&mut partial, 7), Parsed::Broken(Fault::Closed));
+        assert_eq!(protocol.end(&mut partial, 7), Err(Fault::Closed));
         assert_eq!(protocol.read(&mut partial, 7, &[0], 0), Parsed::More);
-        assert_eq!(protocol.end(&mut partial, 7), Parsed::Broken(Fault::Truncated));
+        assert_eq!(protocol.end(&mut partial, 7), Err(Fault::Truncated));
     }
 
     #[test]

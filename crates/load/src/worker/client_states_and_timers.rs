@@ -167,6 +167,8 @@ pub(super) struct Connections<S, E> {
     /// Clients of an open loop with room for a request, since when each has had room, and why it had none before.
     pub(super) idle: VecDeque<(u32, Nanos, Wait)>,
     owed: u64,
+    /// Requests that ended after the end of the load.
+    pub(super) beyond: Vec<Flight<E>>,
     pub(super) in_flight: Integral,
     pub(super) in_backoff: Integral,
 }
@@ -219,6 +221,7 @@ impl<S, E: Copy + Default> Connections<S, E> {
             tick_at: 0,
             idle: VecDeque::with_capacity(if task.spec.arrivals.is_open() { places } else { 0 }),
             owed: 0,
+            beyond: Vec::new(),
             in_flight: Integral::default(),
             in_backoff: Integral::default(),
         }

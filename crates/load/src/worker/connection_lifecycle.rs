@@ -7,7 +7,7 @@ use wire::http1::{Limits, Memo, RequestMethod, Response, ResponseReader};
 
 use super::client_states_and_timers::State;
 use super::{Source, Worker};
-use crate::protocol::{CacheOutcome, Parsed, Protocol};
+use crate::protocol::{Answer, Parsed, Protocol};
 use crate::recorder::Fault;
 
 /// Maximum number of times that a request is sent again because the server refused to process it.
@@ -295,6 +295,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
 
     fn ended(&mut self, id: u32, at: Nanos, in_order: bool) {
         let (client, flight) = self.connections.flight(id, 0);
+        let expected = flight.expected;
         if client.state == State::Closing {
             return;
         }
@@ -304,27 +305,24 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
             return self.no_tunnel(id, status.as_deref().unwrap_or("it closed the connection"), at);
         }
         if client.state == State::Open && client.in_flight > 0 {
-            let flight = *flight;
-            match self.protocol.end(&mut client.stream, flight.expected) {
-                Parsed::Answer { fault, status, seen, .. } if in_order => {
-                    self.answered(id, 0, flight, fault, status, seen, at);
+            match self.protocol.end(&mut client.stream, expected) {
+                Ok(answer) if in_order => {
+                    self.answered(id, &answer, at);
                     return self.end_after_last(id, at);
                 }
-                Parsed::Answer { .. } => {
+                Ok(_) => {
                     let why = || Some("the TLS stream ended without its closing alert".to_owned());
                     self.tally.recorder.example(Fault::Truncated, why);
                     self.lost_request(id, Some(Fault::Truncated), at);
                 }
                 // The server may have closed an idle connection before it received the request.
-                Parsed::Broken(Fault::Closed) if client.answers > 0 => {
+                Err(Fault::Closed) if client.answers > 0 => {
                     return self.give_up(id, Some(Fault::ClosedBetween), at);
                 }
-                Parsed::Broken(fault) => {
+                Err(fault) => {
                     self.tally.recorder.example(fault, || self.protocol.explain());
                     self.lost_request(id, Some(fault), at);
                 }
-                // Unordered protocols complete no response at the end of the stream.
-                Parsed::More | Parsed::AnswerAt { .. } | Parsed::Refused { .. } | Parsed::Changed { .. } => {}
             }
         }
         let client = self.connections.client(id);
@@ -358,8 +356,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         if flight.refusals <= REFUSALS_MAX {
             return self.connections.defer(id, place, at, &self.tally.phase);
         }
-        let flight = *flight;
-        self.answered(id, place, flight, Some(Fault::StreamReset), 0, CacheOutcome::NOTHING, at);
+        self.answered(id, &Answer { place, fault: Some(Fault::StreamReset), ..Answer::default() }, at);
     }
     /// Closes the connection after its last response, because a server may wait for the close (RFC 9112, section 9.6).
     pub(super) fn end_after_last(&mut self, id: u32, at: Nanos) {
@@ -460,18 +457,12 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
     }
 
     fn lost_request(&mut self, id: u32, fault: Option<Fault>, at: Nanos) {
-        let flight = *self.connections.flight(id, 0).1;
+        let flight = self.take_flight(id, 0, at);
         self.budget.give_back(id);
-        self.think_from(id, at);
-        if P::ORDERED {
-            self.connections.pop(id, at, &self.tally.phase);
-        } else {
-            self.connections.remove(id, 0, at, &self.tally.phase);
-        }
         if let Some(fault) = fault
             && !flight.timed_out
         {
-            self.tally.fail(&self.protocol, fault, 0, &flight, at);
+            self.fail(&flight, fault, &Answer::default(), at);
         }
     }
 
@@ -527,9 +518,11 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
                             }
                             continue;
                         }
-                        if !std::mem::replace(&mut flight.timed_out, true) {
+                        let before = *flight;
+                        flight.timed_out = true;
+                        if !before.timed_out {
                             self.tally.in_vain += 1;
-                            self.tally.fail(&self.protocol, Fault::Timeout, 0, flight, now);
+                            self.fail(&before, Fault::Timeout, &Answer::default(), now);
                         }
                     }
                 }

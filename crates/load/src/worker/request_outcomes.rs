@@ -1,14 +1,14 @@
 //! Records the outcome of each request of a worker: valid, invalid, late or failed.
 
-use net::Nanos;
+use net::{Driver, Nanos};
 use study::record::{LoggedRequest, SlowResponse};
 use study::spec::{Stop, Target};
 
-use super::Task;
-use super::client_states_and_timers::{Connections, Flight, State};
+use super::client_states_and_timers::{Flight, State};
+use super::{Task, Worker};
 use crate::censored_waits::Waits;
 use crate::coordinator_exchange::PhaseTracker;
-use crate::protocol::{CacheOutcome, Protocol};
+use crate::protocol::{Answer, Protocol};
 use crate::recorder::{Answered, Fault, Log, Recorder, StreamsRecorder};
 
 /// Maximum number of logged requests of a load, over all workers: about 100 MB.
@@ -22,21 +22,11 @@ enum Span {
     Beyond,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Beyond {
-    intended: Nanos,
-    sent_at: Nanos,
-    timed_out: bool,
-    operation: Option<u32>,
-}
-
 pub(super) struct Tally<'a> {
     pub(super) phase: PhaseTracker<'a>,
     pub(super) recorder: Recorder,
-    timeout_ns: Nanos,
     /// Whether the number of requests is limited, in which case send times decide which of them are measured.
     is_counted: bool,
-    beyond: Vec<Beyond>,
     /// Number of timeouts of requests in flight, and of failed connects.
     pub(super) in_vain: u64,
 }
@@ -56,9 +46,7 @@ impl<'a> Tally<'a> {
         Self {
             phase: PhaseTracker::new(task.control, task.place),
             recorder,
-            timeout_ns: spec.timeout_ns,
             is_counted: matches!(spec.stop, Stop::Requests { .. }),
-            beyond: Vec::new(),
             in_vain: 0,
         }
     }
@@ -87,165 +75,6 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// Counts a valid response and returns its service time, ns.
-    #[inline]
-    pub(super) fn right<P: Protocol>(
-        &mut self,
-        protocol: &P,
-        flight: &Flight<P::Expected>,
-        status: u16,
-        seen: CacheOutcome,
-        at: Nanos,
-    ) -> Nanos {
-        let Flight { intended, free_since, sent_at, is_measured, timed_out, wait, .. } = *flight;
-        let span = self.span(is_measured, at);
-        let service_ns = at.saturating_sub(sent_at);
-        let caused = protocol.is_caused(flight.expected);
-        let is_late = timed_out || service_ns > self.timeout_ns;
-        match span {
-            Span::Warmup => self.recorder.warmup_requests += u64::from(!caused && !is_late),
-            Span::Measured if caused => self.recorder.last_answer = at,
-            Span::Measured => {
-                let latency_ns = self.recorder.answer(Answered { intended, free_since, sent_at, at, wait }, is_late);
-                self.recorder.checked += u64::from(protocol.is_checked(flight.expected));
-                if latency_ns > self.recorder.slowest.above_ns
-                    && let Some((trace_id, request)) = protocol.trace(flight.expected)
-                {
-                    let ended_ns = at.saturating_sub(self.phase.from);
-                    self.recorder.slowest.add(SlowResponse { latency_ns, trace_id, request, ended_ns });
-                }
-                if let Some((facts, streams)) = protocol.stream_facts().zip(self.recorder.streams.as_mut()) {
-                    streams.answer(facts, protocol.message_gaps_ns());
-                }
-                let last = protocol.last().filter(|last| last.first_at < at);
-                let first_byte_ns = last.map(|last| last.first_at.saturating_sub(sent_at));
-                if let Some(first_byte_ns) = first_byte_ns {
-                    self.recorder.first_byte.record(first_byte_ns);
-                }
-                if let Some(completed) = protocol.completed().filter(|_| !is_late) {
-                    self.recorder.session(completed);
-                }
-                if self.recorder.log.is_some() && !is_late {
-                    self.log(protocol, flight, status, None, at);
-                }
-                if let Some(nth) = protocol.operation(flight.expected) {
-                    let operation = self.recorder.operation(nth);
-                    operation.requests += u64::from(!is_late);
-                    operation.latency.record(latency_ns);
-                    if let Some(first_byte_ns) = first_byte_ns {
-                        operation.first_byte(first_byte_ns);
-                    }
-                }
-                if status != 0 {
-                    self.recorder.status(status);
-                }
-            }
-            Span::Beyond if caused => {}
-            Span::Beyond => self.end_beyond(protocol, flight, timed_out),
-        }
-        if span != Span::Beyond
-            && let Some(cache) = &mut self.recorder.cache
-        {
-            cache.answer(seen, service_ns, at, span == Span::Measured);
-        }
-        if is_late {
-            self.late(protocol, flight, span, at);
-        }
-        service_ns
-    }
-
-    /// Counts a late response as one error of kind `timeout`, unless the request was counted before.
-    #[cold]
-    fn late<P: Protocol>(&mut self, protocol: &P, flight: &Flight<P::Expected>, span: Span, at: Nanos) {
-        if flight.timed_out {
-            self.in_vain = self.in_vain.saturating_sub(1);
-        } else if span != Span::Beyond {
-            self.fail(protocol, Fault::Timeout, 0, flight, at);
-        }
-    }
-
-    #[cold]
-    pub(super) fn wrong<P: Protocol>(
-        &mut self,
-        protocol: &P,
-        fault: Fault,
-        status: u16,
-        flight: &Flight<P::Expected>,
-        at: Nanos,
-    ) {
-        let span = self.span(flight.is_measured, at);
-        self.recorder.example(fault, || protocol.explain());
-        if flight.timed_out {
-            // The request has already been counted as a timeout.
-            match span {
-                Span::Warmup => {}
-                Span::Measured => self.recorder.timed_out_request_ended(at),
-                Span::Beyond => self.end_beyond(protocol, flight, true),
-            }
-            return self.late(protocol, flight, span, at);
-        }
-        if status != 0 && span == Span::Measured {
-            self.recorder.status(status);
-        }
-        self.fail(protocol, fault, status, flight, at);
-    }
-
-    #[cold]
-    pub(super) fn fail<P: Protocol>(
-        &mut self,
-        protocol: &P,
-        fault: Fault,
-        status: u16,
-        flight: &Flight<P::Expected>,
-        at: Nanos,
-    ) {
-        match self.span(flight.is_measured, at) {
-            Span::Warmup => self.recorder.warmup_faults[fault as usize] += 1,
-            Span::Measured => {
-                self.recorder.fault(fault, at);
-                self.recorder.checked += u64::from(fault == Fault::Body && protocol.is_checked(flight.expected));
-                self.recorder.last_failed = at;
-                self.recorder.failed_operation(protocol.operation(flight.expected));
-                self.log(protocol, flight, status, Some(fault), at);
-            }
-            Span::Beyond if protocol.is_caused(flight.expected) => {}
-            Span::Beyond => self.end_beyond(protocol, flight, false),
-        }
-    }
-
-    fn end_beyond<P: Protocol>(&mut self, protocol: &P, flight: &Flight<P::Expected>, timed_out: bool) {
-        let Flight { intended, sent_at, expected, .. } = *flight;
-        self.beyond.push(Beyond { intended, sent_at, timed_out, operation: protocol.operation(expected) });
-    }
-
-    #[cold]
-    fn log<P: Protocol>(
-        &mut self,
-        protocol: &P,
-        flight: &Flight<P::Expected>,
-        status: u16,
-        fault: Option<Fault>,
-        at: Nanos,
-    ) {
-        let from = self.phase.from;
-        let Some(log) = &mut self.recorder.log else { return };
-        log.add(|| {
-            let since = |at: Nanos| at as i64 - from as i64;
-            let last = protocol.last().filter(|_| status != 0);
-            LoggedRequest {
-                intended_ns: since(flight.intended),
-                sent_ns: since(flight.sent_at),
-                first_byte_ns: last.map(|last| since(last.first_at)),
-                ended_ns: since(at),
-                status,
-                bytes: last.map_or(0, |last| last.bytes),
-                session: protocol.session(flight.expected),
-                request: protocol.index(flight.expected),
-                error: fault.map_or_else(String::new, |fault| Fault::NAMES[fault as usize].to_owned()),
-            }
-        });
-    }
-
     /// Counts a failed connection or attempt, and also a failed request if `request_waits` for the connection.
     #[cold]
     pub(super) fn failed_connect(&mut self, fault: Fault, request_waits: bool, at: Nanos) {
@@ -254,57 +83,186 @@ impl<'a> Tally<'a> {
             self.recorder.fault(fault, at);
         }
     }
+}
 
-    /// Adds the requests without a response to `waits`. If `keeps_time`, requests to resend keep their intended times.
-    pub(super) fn unanswered<P: Protocol>(
-        &mut self,
-        protocol: &P,
-        connections: &Connections<P::Stream, P::Expected>,
-        keeps_time: bool,
-        end: Nanos,
-    ) -> Waits {
-        let mut waits = Waits::new(end, self.timeout_ns);
-        let is_overdue = |sent_at: Nanos| end.saturating_sub(sent_at) > self.timeout_ns;
+impl<D: Driver, P: Protocol> Worker<'_, D, P> {
+    /// Counts a valid response and returns its service time, ns.
+    #[inline]
+    pub(super) fn right(&mut self, flight: &Flight<P::Expected>, answer: &Answer, at: Nanos) -> Nanos {
+        let Flight { expected, intended, free_since, sent_at, is_measured, timed_out, wait, .. } = *flight;
+        let span = self.tally.span(is_measured, at);
+        let service_ns = at.saturating_sub(sent_at);
+        let caused = self.protocol.is_caused(expected);
+        let is_late = timed_out || service_ns > self.task.spec.timeout_ns;
+        let recorder = &mut self.tally.recorder;
+        match span {
+            Span::Warmup => recorder.warmup_requests += u64::from(!caused && !is_late),
+            Span::Measured if caused => recorder.last_answer = at,
+            Span::Measured => {
+                let latency_ns = recorder.answer(Answered { intended, free_since, sent_at, at, wait }, is_late);
+                recorder.checked += u64::from(self.protocol.is_checked(expected));
+                if latency_ns > recorder.slowest.above_ns
+                    && let Some((trace_id, request)) = self.protocol.trace(expected)
+                {
+                    let ended_ns = at.saturating_sub(self.tally.phase.from);
+                    recorder.slowest.add(SlowResponse { latency_ns, trace_id, request, ended_ns });
+                }
+                if let Some((facts, streams)) = self.protocol.stream_facts().zip(recorder.streams.as_mut()) {
+                    streams.answer(facts, self.protocol.message_gaps_ns());
+                }
+                let in_parts = answer.arrival.filter(|arrival| arrival.first_at < at);
+                let first_byte_ns = in_parts.map(|arrival| arrival.first_at.saturating_sub(sent_at));
+                if let Some(first_byte_ns) = first_byte_ns {
+                    recorder.first_byte.record(first_byte_ns);
+                }
+                if let Some(completed) = self.protocol.completed().filter(|_| !is_late) {
+                    recorder.session(completed);
+                }
+                if let Some(nth) = self.protocol.operation(expected) {
+                    let operation = recorder.operation(nth);
+                    operation.requests += u64::from(!is_late);
+                    operation.latency.record(latency_ns);
+                    if let Some(first_byte_ns) = first_byte_ns {
+                        operation.first_byte(first_byte_ns);
+                    }
+                }
+                if answer.status != 0 {
+                    recorder.status(answer.status);
+                }
+                if recorder.log.is_some() && !is_late {
+                    self.log(flight, None, answer, at);
+                }
+            }
+            Span::Beyond if caused => {}
+            Span::Beyond => self.connections.beyond.push(*flight),
+        }
+        if span != Span::Beyond
+            && let Some(cache) = &mut self.tally.recorder.cache
+        {
+            cache.answer(answer.seen, service_ns, at, span == Span::Measured);
+        }
+        if is_late {
+            self.late(flight, span, at);
+        }
+        service_ns
+    }
+
+    /// Counts a late response as one error of kind `timeout`, unless the request was counted before.
+    #[cold]
+    fn late(&mut self, flight: &Flight<P::Expected>, span: Span, at: Nanos) {
+        if flight.timed_out {
+            self.tally.in_vain = self.tally.in_vain.saturating_sub(1);
+        } else if span != Span::Beyond {
+            self.fail(flight, Fault::Timeout, &Answer::default(), at);
+        }
+    }
+
+    #[cold]
+    pub(super) fn wrong(&mut self, flight: &Flight<P::Expected>, fault: Fault, answer: &Answer, at: Nanos) {
+        let span = self.tally.span(flight.is_measured, at);
+        let recorder = &mut self.tally.recorder;
+        recorder.example(fault, || self.protocol.explain());
+        if flight.timed_out {
+            // The request has already been counted as a timeout.
+            match span {
+                Span::Warmup => {}
+                Span::Measured => recorder.timed_out_request_ended(at),
+                Span::Beyond => self.connections.beyond.push(*flight),
+            }
+            return self.late(flight, span, at);
+        }
+        if answer.status != 0 && span == Span::Measured {
+            recorder.status(answer.status);
+        }
+        self.fail(flight, fault, answer, at);
+    }
+
+    /// Counts an error. `answer` is the invalid response, or empty if there was none.
+    #[cold]
+    pub(super) fn fail(&mut self, flight: &Flight<P::Expected>, fault: Fault, answer: &Answer, at: Nanos) {
+        let expected = flight.expected;
+        let span = self.tally.span(flight.is_measured, at);
+        let recorder = &mut self.tally.recorder;
+        match span {
+            Span::Warmup => recorder.warmup_faults[fault as usize] += 1,
+            Span::Measured => {
+                recorder.fault(fault, at);
+                recorder.checked += u64::from(fault == Fault::Body && self.protocol.is_checked(expected));
+                recorder.last_failed = at;
+                recorder.failed_operation(self.protocol.operation(expected));
+                self.log(flight, Some(fault), answer, at);
+            }
+            Span::Beyond if self.protocol.is_caused(expected) => {}
+            Span::Beyond => self.connections.beyond.push(*flight),
+        }
+    }
+
+    #[cold]
+    fn log(&mut self, flight: &Flight<P::Expected>, fault: Option<Fault>, answer: &Answer, at: Nanos) {
+        let from = self.tally.phase.from;
+        let Some(log) = &mut self.tally.recorder.log else { return };
+        log.add(|| {
+            let since = |at: Nanos| at as i64 - from as i64;
+            let arrival = answer.arrival.filter(|_| answer.status != 0);
+            LoggedRequest {
+                intended_ns: since(flight.intended),
+                sent_ns: since(flight.sent_at),
+                first_byte_ns: arrival.map(|arrival| since(arrival.first_at)),
+                ended_ns: since(at),
+                status: answer.status,
+                bytes: arrival.map_or(0, |arrival| arrival.body_bytes),
+                session: self.protocol.session(flight.expected),
+                request: self.protocol.index(flight.expected),
+                error: fault.map_or_else(String::new, |fault| Fault::NAMES[fault as usize].to_owned()),
+            }
+        });
+    }
+
+    /// Returns the waits of the requests without a response. Only an open loop keeps the intended times of resends.
+    pub(super) fn unanswered(&mut self, end: Nanos) -> Waits {
+        let Self { tally, protocol, connections, budget, task, .. } = self;
+        let timeout_ns = task.spec.timeout_ns;
+        let mut waits = Waits::new(end, timeout_ns);
+        let mut is_timeout = |flight: &Flight<P::Expected>| {
+            let is_overdue = end.saturating_sub(flight.sent_at) > timeout_ns;
+            if is_overdue && !flight.timed_out {
+                tally.recorder.fault(Fault::Timeout, end.saturating_sub(1));
+                tally.recorder.failed_operation(protocol.operation(flight.expected));
+            }
+            is_overdue || flight.timed_out
+        };
+        let mut left_in_flight = 0;
         for (client, id) in connections.clients.iter().zip(0..) {
             let in_flight = || connections.flights(id, 0..client.in_flight);
             if let Some(oldest) = in_flight().map(|flight| flight.sent_at).min() {
                 waits.connection(oldest);
             }
             for flight in in_flight() {
-                let mut is_counted = flight.timed_out;
-                if !is_counted && is_overdue(flight.sent_at) {
-                    self.recorder.fault(Fault::Timeout, end.saturating_sub(1));
-                    self.recorder.failed_operation(protocol.operation(flight.expected));
-                    is_counted = true;
-                }
+                let is_counted = is_timeout(flight);
                 if protocol.is_caused(flight.expected) {
                     continue;
                 }
                 // In other states, the requests are unwritten, because their connection is not open yet.
                 let is_written = matches!(client.state, State::Open | State::Closing);
-                self.recorder.left_in_flight += u64::from(!is_counted && is_written);
+                left_in_flight += u64::from(!is_counted && is_written);
                 // If the number of requests is limited, only requests sent while measuring count.
-                if !self.is_counted || flight.is_measured {
+                if !tally.is_counted || flight.is_measured {
                     waits.request(flight.intended, flight.sent_at);
                 }
             }
             let again = connections.flights(id, client.in_flight..client.in_flight + client.again);
             for flight in again.filter(|flight| !protocol.is_caused(flight.expected)) {
-                self.recorder.left_in_flight += 1;
-                if keeps_time {
+                left_in_flight += 1;
+                if budget.timetable.is_some() {
                     waits.unsent(flight.intended);
                 }
             }
         }
-        for Beyond { intended, sent_at, timed_out, operation } in std::mem::take(&mut self.beyond) {
-            if !timed_out && is_overdue(sent_at) {
-                self.recorder.fault(Fault::Timeout, end.saturating_sub(1));
-                self.recorder.failed_operation(operation);
-            } else if !timed_out {
-                self.recorder.left_in_flight += 1;
-            }
-            waits.request(intended, sent_at);
+        for flight in &connections.beyond {
+            left_in_flight += u64::from(!is_timeout(flight));
+            waits.request(flight.intended, flight.sent_at);
         }
+        tally.recorder.left_in_flight += left_in_flight;
         waits
     }
 }
