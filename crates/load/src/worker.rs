@@ -8,7 +8,7 @@ mod request_outcomes;
 use std::io;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
-use net::{Data, Driver, Event, Nanos};
+use net::{Conn, Data, Driver, Event, Nanos};
 use stats::Rng;
 use study::load_shape;
 use study::spec::LoadSpec;
@@ -22,6 +22,7 @@ use crate::coordinator_exchange::Usage;
 use crate::protocol::{Answer, Parsed, Protocol};
 use crate::recorder::{Recorder, Wait};
 use crate::server_endpoint::Server;
+use crate::tls::Session;
 
 /// Maximum interval between checks of the clock and of [`Control`], ns.
 const TICK_NS: Nanos = 10_000_000;
@@ -523,21 +524,16 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
 
     #[inline]
     fn send_out(&mut self, id: u32) {
+        self.send_on(id, false);
+    }
+
+    /// Sends `out` to a client's connection, and then the end of its TLS session if `ends`.
+    #[inline]
+    fn send_on(&mut self, id: u32, ends: bool) {
         let client = self.connections.client(id);
         let Some(conn) = client.conn else { return };
-        let bytes = match &mut client.tls {
-            None => &self.out,
-            Some(session) => {
-                self.cipher.clear();
-                // The error is ignored, because a failed session has already been closed.
-                let _ = session.write(&self.out);
-                session.take(&mut self.cipher);
-                &self.cipher
-            }
-        };
-        self.tally.recorder.sent_bytes += self.tally.measured(bytes.len());
-        // Errors are ignored: a lost connection also reports `Closed`, and buffers hold all requests in flight.
-        let _ = self.driver.send(conn, bytes);
+        let sent = send(self.driver, conn, client.tls.as_deref_mut(), &self.out, &mut self.cipher, ends);
+        self.tally.recorder.sent_bytes += self.tally.measured(sent);
     }
 
     fn send_due(&mut self) {
@@ -653,6 +649,36 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
             due,
         }
     }
+}
+
+/// Sends bytes, encrypted if there is a TLS session, which ends if `ends`. Returns the number of bytes on the wire.
+#[inline]
+fn send<D: Driver>(
+    driver: &mut D,
+    conn: Conn,
+    tls: Option<&mut Session>,
+    plain: &[u8],
+    cipher: &mut Vec<u8>,
+    ends: bool,
+) -> usize {
+    let bytes = match tls {
+        None => plain,
+        Some(session) => {
+            cipher.clear();
+            // The error is ignored, because a failed session has already been closed.
+            let _ = session.write(plain);
+            session.take(cipher);
+            if ends {
+                session.close(cipher);
+            }
+            cipher
+        }
+    };
+    if !bytes.is_empty() {
+        // Errors are ignored: a lost connection also reports `Closed`, and buffers hold all requests in flight.
+        let _ = driver.send(conn, bytes);
+    }
+    bytes.len()
 }
 
 #[cold]

@@ -6,7 +6,7 @@ use net::{Close, CloseReason, Conn, Data, Driver, Nanos};
 use wire::http1::{Limits, Memo, RequestMethod, Response, ResponseReader};
 
 use super::client_states_and_timers::State;
-use super::{Source, Worker};
+use super::{Source, Worker, send};
 use crate::protocol::{Answer, Parsed, Protocol};
 use crate::recorder::Fault;
 
@@ -65,22 +65,19 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         let Some((id, parked)) = self.connections.parked(conn) else { return };
         let server = parked.server;
         self.plain.clear();
-        self.cipher.clear();
-        let mut is_right = true;
-        if let Some(session) = &mut parked.tls {
+        let is_right = if let Some(session) = &mut parked.tls {
             let read = session.read(self.driver.bytes(data), &mut self.plain);
-            session.take(&mut self.cipher);
-            is_right = read.is_ok() && !session.ended();
+            read.is_ok() && !session.ended()
         } else {
             self.plain.extend_from_slice(self.driver.bytes(data));
-        }
-        if !self.cipher.is_empty() {
-            let _ = self.driver.send(conn, &self.cipher); // See `send_out`.
-        }
+            true
+        };
         if !is_right || !self.reads_parked(id, server) {
             return self.end_parked(conn);
         }
-        self.send_parked(conn, false);
+        if let Some((_, parked)) = self.connections.parked(conn) {
+            send(self.driver, conn, parked.tls.as_deref_mut(), &self.out, &mut self.cipher, false);
+        }
     }
 
     /// Reads decrypted data of a parked connection, and puts the frames to send into `out`. Returns whether the
@@ -105,26 +102,6 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         is_right
     }
 
-    /// Sends `out` on a parked connection, followed by the end of its TLS session if `ends`.
-    fn send_parked(&mut self, conn: Conn, ends: bool) {
-        let Some((_, parked)) = self.connections.parked(conn) else { return };
-        let bytes = match &mut parked.tls {
-            None => &self.out,
-            Some(session) => {
-                self.cipher.clear();
-                let _ = session.write(&self.out); // A failed session has nothing to send.
-                session.take(&mut self.cipher);
-                if ends {
-                    session.close(&mut self.cipher);
-                }
-                &self.cipher
-            }
-        };
-        if !bytes.is_empty() {
-            let _ = self.driver.send(conn, bytes); // See `send_out`.
-        }
-    }
-
     #[cold]
     fn end_parked(&mut self, conn: Conn) {
         let Some((id, parked)) = self.connections.parked(conn) else { return };
@@ -134,8 +111,8 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         self.protocol.switch(&mut client.stream, server);
         self.protocol.close(&mut client.stream, &mut self.out);
         self.protocol.switch(&mut client.stream, client.server);
-        self.send_parked(conn, true);
         if let Some((_, parked)) = self.connections.parked(conn) {
+            send(self.driver, conn, parked.tls.as_deref_mut(), &self.out, &mut self.cipher, true);
             (parked.conn, parked.tls) = (None, None);
         }
         self.driver.close(conn, Close::GracefulThenReset);
@@ -202,12 +179,11 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
     fn start_tls(&mut self, id: u32, at: Nanos) {
         let client = self.connections.client(id);
         let server = self.protocol.server(client.server).unwrap_or(&self.task.server);
-        let (Some(connector), Some(conn)) = (&server.tls, client.conn) else { return self.opened(id, at) };
+        let Some(connector) = &server.tls else { return self.opened(id, at) };
         client.state = State::Handshaking;
-        let session = client.tls.insert(Box::new(connector.start()));
-        self.cipher.clear();
-        session.take(&mut self.cipher);
-        let _ = self.driver.send(conn, &self.cipher); // A lost connection reports `Closed`.
+        client.tls = Some(Box::new(connector.start()));
+        self.out.clear();
+        self.send_out(id);
     }
 
     pub(super) fn decrypt(&mut self, id: u32, data: Data, at: Nanos) {
@@ -215,12 +191,8 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         let (Some(session), Some(conn)) = (&mut client.tls, client.conn) else { return };
         self.plain.clear();
         let read = session.read(self.driver.bytes(data), &mut self.plain);
-        self.cipher.clear();
-        session.take(&mut self.cipher);
-        if !self.cipher.is_empty() {
-            self.tally.recorder.sent_bytes += self.tally.measured(self.cipher.len());
-            let _ = self.driver.send(conn, &self.cipher); // See `send_out`.
-        }
+        let sent = send(self.driver, conn, Some(session), &[], &mut self.cipher, false);
+        self.tally.recorder.sent_bytes += self.tally.measured(sent);
         let is_handshaking = client.state == State::Handshaking;
         if let Err(error) = read {
             self.tally.recorder.example(Fault::Tls, || Some(error.clone()));
@@ -421,16 +393,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
     pub(super) fn close_in_order(&mut self, id: u32, fault: Option<Fault>, at: Nanos) {
         self.out.clear();
         self.protocol.close(&mut self.connections.client(id).stream, &mut self.out);
-        if !self.out.is_empty() {
-            self.send_out(id);
-        }
-        let client = self.connections.client(id);
-        if let (Some(session), Some(conn)) = (&mut client.tls, client.conn) {
-            self.cipher.clear();
-            session.close(&mut self.cipher);
-            self.tally.recorder.sent_bytes += self.tally.measured(self.cipher.len());
-            let _ = self.driver.send(conn, &self.cipher); // See `send_out`.
-        }
+        self.send_on(id, true);
         self.close(id, fault, Close::GracefulThenReset, at);
     }
 
