@@ -13,5 +13,4 @@ mod tests;
 mod values_and_templates;
 
 pub(crate) use self::http2_calls::MESSAGE_BYTES_MAX;
-pub(crate) use self::known_servers::Servers;
 pub(crate) use self::sessions::{Plan, Sessions};

@@ -13,7 +13,7 @@ use study::record::Measurement;
 use study::spec::{self, Dialect, LoadSpec, Target};
 
 use crate::coordinator::{Control, Coordinator};
-use crate::journey::{MESSAGE_BYTES_MAX, Plan, Servers, Sessions};
+use crate::journey::{MESSAGE_BYTES_MAX, Plan, Sessions};
 use crate::measurement::build_measurement;
 use crate::operation_stream::{KEY_MAX_BYTES, WorkloadError};
 use crate::protocol::{Cache, Codec, Http, Http2, HttpCache, Memcached, Pingpong, Protocol, Redis, Shared, Values};
@@ -30,14 +30,12 @@ pub(crate) const RECEIVE_BYTES: usize = 16_384;
 /// Size of a connection's send buffer in bytes, in addition to twice the number of bytes that can be in flight.
 const SEND_BYTES_MAX: usize = 65_536;
 
-/// The parts of a load that its workers share.
-enum Setup<'a> {
-    Pingpong,
-    Http(Box<Http>),
-    Http2(Box<Http2>),
-    Cache { address: &'a str, dialect: Dialect, workload: &'a Workload, shared: Arc<Shared> },
-    Journeys(Box<Servers>, Arc<Plan>),
-}
+/// Maximum length of a cache request around its key, its value and the name of the server, bytes: one line of memcached,
+/// five lines of Redis, or the head of an HTTP request.
+const FRAME_MAX_BYTES: usize = 256;
+
+/// Runs a worker, given its task and its part of a trace.
+type RunWorker<'a> = Box<dyn Fn(Task<'_>, Option<Tape>) -> Result<Done, LoadError> + Sync + 'a>;
 
 /// Runs the load `spec`. Calls `progress` on the caller's thread a few times per second. Setting `abort` ends the load
 /// soon and keeps the results. Fails with [`LoadError`]; invalid or missing responses are results, not failures.
@@ -95,41 +93,67 @@ pub fn run_with_events(
     let (backend, backend_note) = net::choose(choice).map_err(|source| kernel("backend", source))?;
 
     let workers = spec.workers();
-    let setup = match (&spec.target, plan) {
-        (_, Some((servers, plan))) => Setup::Journeys(Box::new(servers), plan),
-        (Target::Cache { address, dialect, workload }, None) => {
-            let shared = Shared::new(workload, spec.seed, net::thread_and_process::monotonic_ns()).map_err(invalid)?;
-            Setup::Cache { address, dialect: *dialect, workload, shared: Arc::new(shared) }
+    let shared = match &spec.target {
+        Target::Cache { workload, .. } => {
+            Some(Shared::new(workload, spec.seed, net::thread_and_process::monotonic_ns()).map_err(invalid)?)
         }
-        (Target::Http { requests, tls, http2, http2_settings, in_turn, expect, directory, .. }, None) => {
+        _ => None,
+    };
+    let shared = shared.map(Arc::new);
+    let (mut dealer, mut tapes) = (None, Vec::new());
+    let mut limit_bytes = None;
+    let run_worker: RunWorker<'_> = match (&spec.target, &plan, &shared) {
+        (_, Some((servers, plan)), _) => Box::new(move |task, _| {
+            let (servers, plan) = (servers.clone(), plan.clone());
+            if plan.http2 {
+                let sessions = Sessions::<true>::new(plan, servers, task.index, task.workers);
+                return drive(task, backend, sessions, MESSAGE_BYTES_MAX);
+            }
+            let sessions = Sessions::<false>::new(plan, servers, task.index, task.workers);
+            drive(task, backend, sessions, MESSAGE_BYTES_MAX)
+        }),
+        (Target::Cache { address, dialect, workload }, _, Some(keys)) => {
+            limit_bytes = server.address.inet().and_then(|address| query_memory_limit(address, *dialect));
+            if let Some((trace, seen)) = workload.trace.as_ref().zip(keys.replay_counts()) {
+                let input = trace_distributor::open(&trace.file).map_err(LoadError::Trace)?;
+                let (distributor, of_workers) =
+                    TraceDistributor::new(workload, &keys.texts, spec.seed, workers, seen).map_err(invalid)?;
+                (dealer, tapes) = (Some((distributor, input)), of_workers);
+                tapes.reverse();
+            }
+            let host = if address.starts_with("unix:") { "localhost" } else { address };
+            Box::new(move |task, tape| {
+                let (most, keys) = (workload.values.max_bytes, (keys.clone(), tape));
+                match dialect {
+                    Dialect::Memcached => ask(task, backend, Memcached::new(most), workload, keys),
+                    Dialect::Redis => ask(task, backend, Redis::new(most), workload, keys),
+                    Dialect::HttpCache => ask(task, backend, HttpCache::new(host), workload, keys),
+                }
+            })
+        }
+        (Target::Http { requests, tls, http2, http2_settings, in_turn, expect, directory, .. }, ..) => {
             let values = Values::new(directory, spec.seed);
             if *http2 {
                 let http = Http2::new(tls.is_some(), requests, expect, values).map_err(LoadError::Spec)?;
-                Setup::Http2(Box::new(http.with(*in_turn, *http2_settings)))
+                let http = http.with(*in_turn, *http2_settings);
+                Box::new(move |task, _| {
+                    let of_worker = http.of_worker(task.index, task.workers);
+                    drive(task, backend, of_worker, http.request_bytes_max())
+                })
             } else {
-                let http = Http::new(requests, expect, spec.connection, values);
-                Setup::Http(Box::new(http.map_err(LoadError::Spec)?))
+                let http = Http::new(requests, expect, spec.connection, values).map_err(LoadError::Spec)?;
+                Box::new(move |task, _| {
+                    let of_worker = http.of_worker(task.index, task.workers);
+                    drive(task, backend, of_worker, http.request_bytes_max())
+                })
             }
         }
-        _ => Setup::Pingpong,
+        _ => Box::new(move |task, _| drive(task, backend, Pingpong::default(), 0)),
     };
-    let (mut dealer, mut tapes) = (None, Vec::new());
-    let (mut shared, mut limit_bytes) = (None, None);
-    if let Setup::Cache { dialect, workload, shared: keys, .. } = &setup {
-        shared = Some(&**keys);
-        limit_bytes = server.address.inet().and_then(|address| query_memory_limit(address, *dialect));
-        if let Some((trace, seen)) = workload.trace.as_ref().zip(keys.replay_counts()) {
-            let input = trace_distributor::open(&trace.file).map_err(LoadError::Trace)?;
-            let (distributor, of_workers) =
-                TraceDistributor::new(workload, &keys.texts, spec.seed, workers, seen).map_err(invalid)?;
-            (dealer, tapes) = (Some((distributor, input)), of_workers);
-            tapes.reverse();
-        }
-    }
     let control = Control::new(spec, workers);
     let cpu_before = net::thread_and_process::process_cpu_ns();
     let failed = &AtomicBool::new(false);
-    let (control, setup) = (&control, &setup);
+    let (control, run_worker) = (&control, &run_worker);
     let jobs = (0..workers).map(|place| {
         let task = Task {
             spec,
@@ -139,13 +163,13 @@ pub fn run_with_events(
             place,
             clients: spec.clients_of(place),
             control,
-            connections_per_client: match setup {
-                Setup::Journeys(servers, plan) => plan.connections_per_client(servers),
-                _ => 1,
-            },
+            connections_per_client: plan.as_ref().map_or(1, |(servers, plan)| plan.connections_per_client(servers)),
         };
         let tape = tapes.pop();
-        move || work(task, backend, setup, tape)
+        move || {
+            pin(cpu_of(spec, place), &format!("worker {}", task.index))?;
+            run_worker(task, tape)
+        }
     });
     let jobs = jobs.collect::<Vec<_>>();
     let address_text = server.address.to_string();
@@ -171,7 +195,7 @@ pub fn run_with_events(
     let (ended, done) = finished?;
     let backend = if backend == Backend::Epoll { "epoll" } else { "io_uring" };
     let cpu_ns = net::thread_and_process::process_cpu_ns().saturating_sub(cpu_before);
-    let mut measurement = build_measurement(spec, ended, &done, shared);
+    let mut measurement = build_measurement(spec, ended, &done, shared.as_deref());
     (measurement.backend, measurement.backend_note) = (backend.to_owned(), backend_note);
     measurement.process_cpu_ns = cpu_ns;
     measurement.process_rss_max_bytes = net::thread_and_process::process_peak_rss().unwrap_or(0);
@@ -179,39 +203,10 @@ pub fn run_with_events(
     if let Some(cache) = &mut measurement.cache {
         cache.limit_bytes = limit_bytes;
     }
-    if let Setup::Journeys(_, plan) = setup {
+    if let Some((_, plan)) = &plan {
         plan.add_results(&mut measurement, spec, &done);
     }
     Ok(measurement)
-}
-
-fn work(task: Task<'_>, backend: Backend, setup: &Setup<'_>, tape: Option<Tape>) -> Result<Done, LoadError> {
-    let (worker, workers) = (task.index, task.workers);
-    pin(cpu_of(task.spec, task.place), &format!("worker {worker}"))?;
-    match setup {
-        Setup::Pingpong => drive(task, backend, Pingpong::default(), 0),
-        Setup::Http(http) => drive(task, backend, http.of_worker(worker, workers), http.request_bytes_max()),
-        Setup::Http2(http) => drive(task, backend, http.of_worker(worker, workers), http.request_bytes_max()),
-        Setup::Journeys(servers, plan) => {
-            let (servers, plan, http2) = (Servers::clone(servers), plan.clone(), plan.http2);
-            if http2 {
-                let sessions = Sessions::<true>::new(plan, servers, worker, workers);
-                return drive(task, backend, sessions, MESSAGE_BYTES_MAX);
-            }
-            drive(task, backend, Sessions::<false>::new(plan, servers, worker, workers), MESSAGE_BYTES_MAX)
-        }
-        Setup::Cache { address, dialect, workload, shared } => {
-            let (most, keys) = (workload.values.max_bytes, (shared.clone(), tape));
-            match dialect {
-                Dialect::Memcached => ask(task, backend, Memcached::new(most), workload, keys),
-                Dialect::Redis => ask(task, backend, Redis::new(most), workload, keys),
-                Dialect::HttpCache => {
-                    let host = if address.starts_with("unix:") { "localhost" } else { address };
-                    ask(task, backend, HttpCache::new(host), workload, keys)
-                }
-            }
-        }
-    }
 }
 
 fn ask(
@@ -222,7 +217,8 @@ fn ask(
     (shared, tape): (Arc<Shared>, Option<Tape>),
 ) -> Result<Done, LoadError> {
     let part = (task.spec.seed, task.index, task.workers);
-    let request_bytes = KEY_MAX_BYTES + workload.values.max_bytes as usize + codec.frame_bytes();
+    let frame_bytes = FRAME_MAX_BYTES + task.spec.target.address().len();
+    let request_bytes = KEY_MAX_BYTES + workload.values.max_bytes as usize + frame_bytes;
     drive(task, backend, Cache::new(codec, workload, shared, part, tape).map_err(invalid)?, request_bytes)
 }
 

@@ -77,11 +77,6 @@ pub(crate) trait Codec {
     const HAS_TTL: bool = true;
     const HAS_FLAGS: bool = false;
 
-    /// Maximum length of a request around its key and value, bytes: one line of memcached, or five lines of Redis.
-    fn frame_bytes(&self) -> usize {
-        256
-    }
-
     fn reader(&self) -> Self::Reader;
     fn get(&mut self, key: &[u8], out: &mut Vec<u8>);
     /// Appends a SET; a `ttl_s` of 0 means no expiry. Protocols without flags ignore `flags`.

@@ -27,10 +27,6 @@ impl Codec for HttpCache {
     const NAMES_KEY: bool = false;
     const HAS_TTL: bool = false;
 
-    fn frame_bytes(&self) -> usize {
-        self.rest_of_put.len() + "DELETE //".len()
-    }
-
     fn reader(&self) -> ResponseReader {
         ResponseReader::new(Limits::DEFAULT)
     }
