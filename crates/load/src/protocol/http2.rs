@@ -25,9 +25,16 @@ const FIELD_FRAME_BYTES: usize = 11;
 /// Maximum length of a `grpc-message` that a message shows, bytes.
 const GRPC_MESSAGE_MAX_BYTES: usize = 200;
 
-#[derive(Clone, Debug)]
-enum Part {
-    Fixed(Vec<u8>),
+/// A field block without the values that differ between requests.
+#[derive(Debug, Default)]
+struct Block {
+    bytes: Vec<u8>,
+    /// Each value, after its offset in `bytes`.
+    inserts: Vec<(usize, Insert)>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Insert {
     /// A value, by its index in [`Composed::values`].
     Value(usize),
     /// The length of the body.
@@ -36,8 +43,8 @@ enum Part {
 
 #[derive(Debug)]
 struct Composed {
-    /// Parts of the field block, by [`TableUse`]. A request without values has one part per block.
-    blocks: [Vec<Part>; 3],
+    /// Field blocks, by [`TableUse`].
+    blocks: [Block; 3],
     values: Vec<Varied>,
     body: Vec<u8>,
     /// Body with values, which is written in place of `body`; `None` for a fixed body.
@@ -88,40 +95,33 @@ impl Composed {
         let body = &request.body[..];
         let media_type = fields.iter().find(|(name, _)| name == "content-type").map(|(_, value)| value.as_str());
         let varied_body = Varied::compile(body, body.len(), media_type, values)?;
-        let mut blocks = [const { Vec::new() }; 3];
+        let mut blocks = <[Block; 3]>::default();
         let mut varied = Vec::new();
         for field in fields {
             let (name, value) = field;
             let field_length;
-            let (field, part) = match &varied_body {
+            let (field, insert) = match &varied_body {
                 Some(body) if name == "content-length" => match body.body_bytes() {
                     (bytes, true) => {
                         field_length = (name.clone(), bytes.to_string());
                         (&field_length, None)
                     }
-                    (_, false) => (field, Some(Part::Length)),
+                    (_, false) => (field, Some(Insert::Length)),
                 },
                 _ if has_values(value) => {
                     let syntax = if name == ":path" { Syntax::Url } else { Syntax::Header };
                     varied.push(Varied::of_text(value, syntax, values)?);
-                    (field, Some(Part::Value(varied.len() - 1)))
+                    (field, Some(Insert::Value(varied.len() - 1)))
                 }
                 _ => (field, None),
             };
-            for (parts, table) in blocks.iter_mut().zip([TableUse::Fill, TableUse::Refer, TableUse::Avoid]) {
-                let mut fixed = match parts.pop() {
-                    Some(Part::Fixed(bytes)) => bytes,
-                    last => {
-                        parts.extend(last);
-                        Vec::new()
-                    }
-                };
-                match &part {
-                    None => shared.push(&mut fixed, field, table),
-                    Some(_) => hpack::push_literal_name(&mut fixed, name.as_bytes(), Indexing::Skip),
+            for (block, table) in blocks.iter_mut().zip([TableUse::Fill, TableUse::Refer, TableUse::Avoid]) {
+                if let Some(insert) = insert {
+                    hpack::push_literal_name(&mut block.bytes, name.as_bytes(), Indexing::Skip);
+                    block.inserts.push((block.bytes.len(), insert));
+                } else {
+                    shared.push(&mut block.bytes, field, table);
                 }
-                parts.push(Part::Fixed(fixed));
-                parts.extend(part.clone());
             }
         }
         let body_bytes = varied_body.as_ref().map_or(body.len(), Varied::bytes_max);
@@ -206,27 +206,27 @@ impl Http2 {
             }
         };
         let resized = stream.shrink_table(self.table_bytes);
-        let block = match request.blocks[stream.table as usize].as_slice() {
-            [Part::Fixed(block)] if resized.is_none() => block,
-            parts => {
-                self.block.clear();
-                resized.into_iter().flatten().for_each(|bytes| hpack::push_table_size(&mut self.block, bytes));
-                for part in parts {
-                    self.value.clear();
-                    match part {
-                        Part::Fixed(bytes) => {
-                            self.block.extend_from_slice(bytes);
-                            continue;
-                        }
-                        Part::Value(nth) => {
-                            request.values[*nth].push(sent.number, now, &mut Vec::new(), &mut self.value);
-                        }
-                        Part::Length => wire::decimal::push(&mut self.value, body.len() as u64),
+        let Block { bytes, inserts } = &request.blocks[stream.table as usize];
+        let block = if inserts.is_empty() && resized.is_none() {
+            bytes
+        } else {
+            self.block.clear();
+            resized.into_iter().flatten().for_each(|bytes| hpack::push_table_size(&mut self.block, bytes));
+            let mut start = 0;
+            for &(end, insert) in inserts {
+                self.block.extend_from_slice(&bytes[start..end]);
+                start = end;
+                self.value.clear();
+                match insert {
+                    Insert::Value(nth) => {
+                        request.values[nth].push(sent.number, now, &mut Vec::new(), &mut self.value);
                     }
-                    hpack::push_text(&mut self.block, &self.value);
+                    Insert::Length => wire::decimal::push(&mut self.value, body.len() as u64),
                 }
-                &self.block
+                hpack::push_text(&mut self.block, &self.value);
             }
+            self.block.extend_from_slice(&bytes[start..]);
+            &self.block
         };
         if stream.table == TableUse::Fill {
             stream.table = TableUse::Refer;
