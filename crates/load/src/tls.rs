@@ -79,7 +79,7 @@ impl Connector {
         let name = ServerName::try_from(bare.unwrap_or(&tls.server_name).to_owned());
         let name = name.map_err(|_| format!("`{}` is neither a host name nor an IP address", tls.server_name))?;
         let trusted = if tls.insecure { None } else { Some(trusted_roots(tls.ca_file.as_deref())?) };
-        let verifier = CertificateVerifier::new(trusted, &provider);
+        let verifier = CertificateVerifier { trusted, algorithms: provider.signature_verification_algorithms };
         let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .expect("ring has suites for both versions")
@@ -208,14 +208,11 @@ impl Session {
         if self.connection.is_handshaking() { HANDSHAKE } else { "connection" }
     }
 
-    /// Encrypts `plain` for [`Session::take`], or buffers it until the handshake completes.
-    pub(crate) fn write(&mut self, plain: &[u8]) -> Result<(), String> {
-        if self.failed {
-            return Err(FAILED.to_owned());
+    /// Encrypts `plain` for [`Session::take`], or buffers it until the handshake completes. Ignored after a failure.
+    pub(crate) fn write(&mut self, plain: &[u8]) {
+        if !self.failed {
+            let _ = self.connection.writer().write_all(plain); // The buffer has no limit.
         }
-        let during = self.during();
-        let written = self.connection.writer().write_all(plain);
-        written.map_err(|error| protocol_error(during, &error))
     }
 
     pub(crate) fn take(&mut self, out: &mut Vec<u8>) {

@@ -665,8 +665,7 @@ fn send<D: Driver>(
         None => plain,
         Some(session) => {
             cipher.clear();
-            // The error is ignored, because a failed session has already been closed.
-            let _ = session.write(plain);
+            session.write(plain);
             session.take(cipher);
             if ends {
                 session.close(cipher);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature};
+use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{
@@ -48,14 +48,8 @@ pub(super) struct TrustedRoots {
 #[derive(Debug)]
 pub(super) struct CertificateVerifier {
     /// Roots to trust; `None` accepts any certificate.
-    trusted: Option<TrustedRoots>,
-    algorithms: WebPkiSupportedAlgorithms,
-}
-
-impl CertificateVerifier {
-    pub(super) fn new(trusted: Option<TrustedRoots>, provider: &CryptoProvider) -> Self {
-        Self { trusted, algorithms: provider.signature_verification_algorithms }
-    }
+    pub(super) trusted: Option<TrustedRoots>,
+    pub(super) algorithms: WebPkiSupportedAlgorithms,
 }
 
 fn is_authority(error: &CertificateError) -> bool {
