@@ -589,17 +589,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
                 State::Thinking => {
                     self.connections.client(id).state = State::Open;
                     self.connections.owe(id, 0);
-                    if self.switches_server(id) {
-                        continue;
-                    }
-                    let caused = self.protocol.caused(&self.connections.client(id).stream);
-                    if let Some(turn) = self.next_turn(id, now).filter(|_| caused == 0) {
-                        self.connections.think(id, turn);
-                    } else if caused > 0 {
-                        self.ask(id, caused, now, (now, Wait::Own), now);
-                    } else if self.budget.take(1, &mut self.protocol, &self.tally.phase) == 1 {
-                        self.ask(id, 1, now, (now, Wait::Own), now);
-                    }
+                    self.go_on(id, now, 1);
                 }
                 State::Down if needs_none => self.go_on(id, now, 1),
                 State::Down => self.connections.queue(id),

@@ -1,5 +1,6 @@
 //! Connections from connect to close, and the fate of their requests.
 
+use std::borrow::Cow;
 use std::io;
 
 use net::{Close, CloseReason, Conn, Data, Driver, Nanos};
@@ -120,8 +121,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
 
     #[cold]
     fn unconnectable(&mut self, id: u32, error: &io::Error, at: Nanos) {
-        self.tally.recorder.example(Fault::Os, || Some(error.to_string()));
-        self.tally.phase.report_problem(Fault::Os, error.to_string());
+        self.tally.report(Fault::Os, error.to_string());
         if self.connections.client(id).in_flight == 0 {
             self.tally.failed_connect(Fault::Os, false, at);
         }
@@ -170,9 +170,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
 
     #[cold]
     fn no_tunnel(&mut self, id: u32, why: &str, at: Nanos) {
-        let why = format!("the proxy opened no tunnel: {why}");
-        self.tally.recorder.example(Fault::Proxy, || Some(why.clone()));
-        self.tally.phase.report_problem(Fault::Proxy, why);
+        self.tally.report(Fault::Proxy, format!("the proxy opened no tunnel: {why}"));
         self.refused(id, Fault::Proxy, at);
     }
 
@@ -432,13 +430,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
     pub(super) fn closed(&mut self, conn: Conn, reason: CloseReason) {
         let Some(id) = self.connections.client_of(conn) else { return self.end_parked(conn) };
         let at = self.driver.now();
-        let fault = match reason {
-            CloseReason::Local => Fault::Closed,
-            CloseReason::Reset => Fault::Reset,
-            CloseReason::Refused | CloseReason::NoSuchFile | CloseReason::QueueFull => Fault::Refused,
-            CloseReason::TimedOut => Fault::ConnectTimeout,
-            CloseReason::Os(_) => Fault::Os,
-        };
+        let (fault, why) = explain_close(reason);
         let client = self.connections.client(id);
         let was = std::mem::replace(&mut client.state, State::Down);
         client.conn = None;
@@ -448,7 +440,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         let at_once = std::mem::take(&mut client.at_once);
         if was.is_connecting() {
             self.tally.failed_connect(fault, client.in_flight > 0, at);
-            self.tally.phase.report_problem(fault, describe_close(reason));
+            self.tally.phase.report_problem(fault, why.into_owned());
         }
         self.lose(id, was, Some(fault), at);
         self.connections.settle(id);
@@ -499,14 +491,15 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
     }
 }
 
-fn describe_close(reason: CloseReason) -> String {
+/// The fault of a connection that the driver closed, and its cause in words.
+fn explain_close(reason: CloseReason) -> (Fault, Cow<'static, str>) {
     match reason {
-        CloseReason::Refused => "connection refused".to_owned(),
-        CloseReason::NoSuchFile => "no such file".to_owned(),
-        CloseReason::QueueFull => "accept queue full".to_owned(),
-        CloseReason::Reset => "connection reset by peer".to_owned(),
-        CloseReason::TimedOut => "the kernel gave up waiting".to_owned(),
-        CloseReason::Local => "closed".to_owned(),
-        CloseReason::Os(number) => io::Error::from_raw_os_error(number).to_string(),
+        CloseReason::Local => (Fault::Closed, "closed".into()),
+        CloseReason::Reset => (Fault::Reset, "connection reset by peer".into()),
+        CloseReason::Refused => (Fault::Refused, "connection refused".into()),
+        CloseReason::NoSuchFile => (Fault::Refused, "no such file".into()),
+        CloseReason::QueueFull => (Fault::Refused, "accept queue full".into()),
+        CloseReason::TimedOut => (Fault::ConnectTimeout, "the kernel gave up waiting".into()),
+        CloseReason::Os(number) => (Fault::Os, io::Error::from_raw_os_error(number).to_string().into()),
     }
 }

@@ -75,6 +75,13 @@ impl<'a> Tally<'a> {
         }
     }
 
+    /// Keeps an example of a fault, which also explains why the server is unreachable.
+    #[cold]
+    pub(super) fn report(&mut self, fault: Fault, why: String) {
+        self.recorder.example(fault, || Some(why.clone()));
+        self.phase.report_problem(fault, why);
+    }
+
     /// Counts a failed connection or attempt, and also a failed request if `request_waits` for the connection.
     #[cold]
     pub(super) fn failed_connect(&mut self, fault: Fault, request_waits: bool, at: Nanos) {
