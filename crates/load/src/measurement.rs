@@ -103,14 +103,14 @@ pub(crate) fn build_measurement(spec: &LoadSpec, ended: Ended, done: &[Done], sh
 }
 
 fn streams(done: &[Done]) -> Option<Box<StreamsMeasurement>> {
-    let parts = done.iter().filter_map(|worker| worker.recorder.streams.as_deref()).collect::<Vec<_>>();
+    let parts = done.iter().map(|worker| worker.recorder.streams.as_deref()).collect::<Option<Vec<_>>>()?;
     let sum = |count: fn(&StreamsRecorder) -> u64| parts.iter().map(|part| count(part)).sum();
     let wait = |wait: Wait| {
-        let waits = merged(parts.iter().map(|part| &part.slot_wait[wait as usize]));
+        let waits = merged(parts.iter().map(|part| &*part.slot_wait[wait as usize]));
         waits.filter(|waits| waits.count > 0)
     };
     Some(Box::new(StreamsMeasurement {
-        allowed: Some(parts.iter().map(|part| part.allowed).min()?).filter(|allowed| *allowed < u32::MAX),
+        allowed: parts.iter().filter_map(|part| part.allowed).min().filter(|allowed| *allowed < u32::MAX),
         goaways: sum(|part| part.goaways),
         refused: sum(|part| part.refused),
         responses: sum(|part| part.responses),
@@ -118,7 +118,7 @@ fn streams(done: &[Done]) -> Option<Box<StreamsMeasurement>> {
         bytes_ahead: sum(|part| part.bytes_ahead),
         stalled_uploads: sum(|part| part.stalled_uploads),
         messages: sum(|part| part.messages),
-        message_gap: merged(parts.iter().filter_map(|part| part.message_gap.as_ref())),
+        message_gap: merged(parts.iter().filter_map(|part| part.message_gap.as_deref())),
         wait_own: wait(Wait::Own),
         wait_server: wait(Wait::Server),
         wait_connection: wait(Wait::Connection),
@@ -158,14 +158,14 @@ pub(crate) fn operation<'a, I: Iterator<Item = &'a Operation>>(
         name,
         requests: parts().map(|operation| operation.requests).sum(),
         errors: parts().map(|operation| operation.errors).sum(),
-        service: merged(parts().map(|operation| &operation.latency)).unwrap_or_default(),
+        service: merged(parts().map(|operation| &*operation.latency)).unwrap_or_default(),
         first_byte: merged(parts().filter_map(|operation| operation.first_byte.as_deref())),
     }
 }
 
 fn cached(spec: &LoadSpec, ended: &Ended, done: &[Done], shared: &Shared, workload: &Workload) -> CacheMeasurement {
     let parts = || done.iter().filter_map(|worker| worker.recorder.cache.as_deref());
-    let class = |class: Class| merged(parts().map(|part| &part.classes[class as usize])).unwrap_or_default();
+    let class = |class: Class| merged(parts().map(|part| &*part.classes[class as usize])).unwrap_or_default();
     let mut transient = vec![(0, 0); parts().map(|part| part.transient.len()).max().unwrap_or(0)];
     parts().for_each(|part| add_windows(&mut transient, &part.transient));
     let (footprint_keys, footprint_bytes) = shared.footprint();

@@ -1,5 +1,7 @@
 //! The counters and histograms of one worker, merged once at the end.
 
+use std::ops::{Deref, DerefMut};
+
 use net::Nanos;
 use stats::Histogram;
 use stats::random::mix;
@@ -68,16 +70,36 @@ pub(crate) struct Completed {
     pub(crate) skipped: u32,
 }
 
+/// A histogram with the precision of windows, for which the default of [`Histogram`] would take too much memory.
 #[derive(Clone, Debug)]
-pub(crate) struct CompletedSessions {
-    pub(crate) elapsed: Histogram,
-    pub(crate) skipped: u64,
+pub(crate) struct Coarse(Histogram);
+
+impl Default for Coarse {
+    fn default() -> Self {
+        Self(Histogram::with_precision(Histogram::WINDOW_PRECISION))
+    }
 }
 
-impl Default for CompletedSessions {
-    fn default() -> Self {
-        Self { elapsed: Histogram::with_precision(Histogram::WINDOW_PRECISION), skipped: 0 }
+impl Deref for Coarse {
+    type Target = Histogram;
+
+    #[inline]
+    fn deref(&self) -> &Histogram {
+        &self.0
     }
+}
+
+impl DerefMut for Coarse {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Histogram {
+        &mut self.0
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CompletedSessions {
+    pub(crate) elapsed: Coarse,
+    pub(crate) skipped: u64,
 }
 
 /// Results of one window. Sparse histograms take about 2 KiB, a tenth of full ones, and a minute has 600 windows.
@@ -98,19 +120,12 @@ pub(crate) struct Answered {
     pub(crate) wait: Wait,
 }
 
-#[derive(Clone, Debug)]
+/// Lags decide only what limited the load, so coarse buckets suffice.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct OpenLoop {
     pub(crate) response: Histogram,
-    pub(crate) lag_thread: Histogram,
-    pub(crate) lag_connection: Histogram,
-}
-
-impl Default for OpenLoop {
-    /// Creates an empty set of histograms. Lags decide only what limited the load, so coarse buckets suffice.
-    fn default() -> Self {
-        let lag = Histogram::with_precision(Histogram::WINDOW_PRECISION);
-        Self { response: Histogram::new(), lag_thread: lag.clone(), lag_connection: lag }
-    }
+    pub(crate) lag_thread: Coarse,
+    pub(crate) lag_connection: Coarse,
 }
 
 /// Why a request of an unordered protocol had to wait for a place.
@@ -126,10 +141,10 @@ pub(crate) enum Wait {
 }
 
 /// Counters of HTTP/2 events while measuring.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct StreamsRecorder {
-    /// The server's lowest limit of requests in flight per connection at any time.
-    pub(crate) allowed: u32,
+    /// The server's lowest limit of requests in flight per connection at any time; `None` before it sent a limit.
+    pub(crate) allowed: Option<u32>,
     pub(crate) goaways: u64,
     pub(crate) refused: u64,
     pub(crate) responses: u64,
@@ -139,27 +154,9 @@ pub(crate) struct StreamsRecorder {
     /// Number of gRPC messages in the responses.
     pub(crate) messages: u64,
     /// Time between consecutive messages of a response, ns; `None` until a response has several.
-    pub(crate) message_gap: Option<Histogram>,
+    pub(crate) message_gap: Option<Coarse>,
     /// Time in ns from a request's due time until a place was free, by reason; open loop only.
-    pub(crate) slot_wait: [Histogram; 3],
-}
-
-impl Default for StreamsRecorder {
-    fn default() -> Self {
-        let slot_wait = std::array::from_fn(|_| Histogram::with_precision(Histogram::WINDOW_PRECISION));
-        Self {
-            allowed: u32::MAX,
-            goaways: 0,
-            refused: 0,
-            responses: 0,
-            header_bytes: 0,
-            bytes_ahead: 0,
-            stalled_uploads: 0,
-            messages: 0,
-            message_gap: None,
-            slot_wait,
-        }
-    }
+    pub(crate) slot_wait: [Coarse; 3],
 }
 
 impl StreamsRecorder {
@@ -171,8 +168,7 @@ impl StreamsRecorder {
         self.stalled_uploads += u64::from(facts.has_stalled);
         self.messages += facts.messages;
         if !message_gaps_ns.is_empty() {
-            let coarse = || Histogram::with_precision(Histogram::WINDOW_PRECISION);
-            let gaps = self.message_gap.get_or_insert_with(coarse);
+            let gaps = self.message_gap.get_or_insert_default();
             message_gaps_ns.iter().for_each(|gap| gaps.record(*gap));
         }
     }
@@ -183,7 +179,7 @@ pub(crate) struct CacheRecorder {
     pub(crate) counts: CacheCounts,
     pub(crate) warmup: CacheCounts,
     /// Service times by [`Class`], ns; [`Class::Plain`] has none.
-    pub(crate) classes: [Histogram; 6],
+    pub(crate) classes: [Coarse; 6],
     pub(crate) transient: Vec<(u64, u64)>,
     window: (u64, u64),
     window_ns: Nanos,
@@ -192,8 +188,7 @@ pub(crate) struct CacheRecorder {
 
 impl CacheRecorder {
     fn new(window_ns: Nanos) -> Self {
-        let classes = std::array::from_fn(|_| Histogram::with_precision(Histogram::WINDOW_PRECISION));
-        Self { classes, window_ns, window_end: Nanos::MAX, ..Self::default() }
+        Self { window_ns, window_end: Nanos::MAX, ..Self::default() }
     }
 
     #[inline]
@@ -248,7 +243,7 @@ pub(crate) struct Recorder {
     window_ns: Nanos,
     pub(crate) from: Nanos,
     window_end: Nanos,
-    window: Histogram,
+    window: Coarse,
     window_errors: u64,
     /// Number of late responses in the window, which are errors with a latency.
     window_late: u64,
@@ -274,8 +269,8 @@ pub(crate) struct Recorder {
     pub(crate) last_answer: Nanos,
     /// Time of the server's last sign of life other than a valid response, while measuring.
     last_error: Nanos,
-    pub(crate) connect: Histogram,
-    pub(crate) handshake: Option<Box<Histogram>>,
+    pub(crate) connect: Coarse,
+    pub(crate) handshake: Option<Coarse>,
     pub(crate) transcript: String,
     pub(crate) sessions: Vec<CompletedSessions>,
     pub(crate) resumed: u64,
@@ -287,7 +282,7 @@ pub(crate) struct Recorder {
     pub(crate) checked: u64,
     pub(crate) log: Option<Box<Log>>,
     /// Time to the first part of responses that arrived in several parts, ns.
-    pub(crate) first_byte: Histogram,
+    pub(crate) first_byte: Coarse,
     /// Counts by kind of request; empty without a mix.
     pub(crate) operations: Vec<Operation>,
     pub(crate) slowest: Slowest,
@@ -349,38 +344,20 @@ impl Log {
 }
 
 /// Counts and latencies of one kind of request.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Operation {
     pub(crate) requests: u64,
     pub(crate) errors: u64,
-    pub(crate) latency: Histogram,
-    pub(crate) first_byte: Option<Box<Histogram>>,
-}
-
-impl Default for Operation {
-    fn default() -> Self {
-        let latency = Histogram::with_precision(Histogram::WINDOW_PRECISION);
-        Self { requests: 0, errors: 0, latency, first_byte: None }
-    }
-}
-
-impl Operation {
-    pub(crate) fn first_byte(&mut self, elapsed_ns: Nanos) {
-        let coarse = || Box::new(Histogram::with_precision(Histogram::WINDOW_PRECISION));
-        self.first_byte.get_or_insert_with(coarse).record(elapsed_ns);
-    }
+    pub(crate) latency: Coarse,
+    pub(crate) first_byte: Option<Coarse>,
 }
 
 impl Recorder {
     pub(crate) fn new(window_ns: Nanos, open_loop: bool, cache: bool) -> Self {
-        let coarse = || Histogram::with_precision(Histogram::WINDOW_PRECISION);
         Self {
             window_ns,
             from: Nanos::MAX,
             window_end: Nanos::MAX,
-            window: coarse(),
-            connect: coarse(),
-            first_byte: coarse(),
             open_loop: open_loop.then(Box::default),
             cache: cache.then(|| Box::new(CacheRecorder::new(window_ns))),
             ..Self::default()
@@ -491,8 +468,7 @@ impl Recorder {
     }
 
     pub(crate) fn handshake(&mut self, elapsed_ns: Nanos, resumed: bool) {
-        let coarse = || Box::new(Histogram::with_precision(Histogram::WINDOW_PRECISION));
-        self.handshake.get_or_insert_with(coarse).record(elapsed_ns);
+        self.handshake.get_or_insert_default().record(elapsed_ns);
         self.resumed += u64::from(resumed);
     }
 

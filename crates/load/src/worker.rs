@@ -301,7 +301,8 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
                     answers += 1;
                     let stream = &client.stream;
                     if let Some(streams) = &mut self.tally.recorder.streams {
-                        streams.allowed = streams.allowed.min(self.protocol.server_limit(stream));
+                        let limit = self.protocol.server_limit(stream);
+                        streams.allowed = Some(streams.allowed.map_or(limit, |least| least.min(limit)));
                     }
                     if self.protocol.is_leaving(stream) {
                         self.leave(id, at);

@@ -326,7 +326,7 @@ impl Plan {
         };
         let operations = operations.iter().enumerate().map(named).collect::<Vec<_>>();
         let session =
-            merged(done.iter().filter_map(|worker| worker.recorder.sessions.get(nth).map(|all| &all.elapsed)));
+            merged(done.iter().filter_map(|worker| worker.recorder.sessions.get(nth).map(|all| &*all.elapsed)));
         let session = session.filter(|session| session.count > 0);
         JourneyMeasurement {
             name: name.clone(),

@@ -130,7 +130,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
                     operation.requests += u64::from(!is_late);
                     operation.latency.record(latency_ns);
                     if let Some(first_byte_ns) = first_byte_ns {
-                        operation.first_byte(first_byte_ns);
+                        operation.first_byte.get_or_insert_default().record(first_byte_ns);
                     }
                 }
                 if answer.status != 0 {
