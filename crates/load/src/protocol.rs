@@ -24,15 +24,15 @@ pub(crate) use self::byte_difference::Difference;
 pub(crate) use self::cache::{Cache, Codec};
 pub(crate) use self::http::Http;
 pub(crate) use self::http_cache::HttpCache;
-use self::http_expectation::Expectation;
+use self::http_expectation::Sent;
 pub(crate) use self::http2::Http2;
 pub(crate) use self::http2_connection::{Connection, Open, Progress, Replies};
 pub(crate) use self::memcached::Memcached;
 pub(crate) use self::miss_causes::Shared;
 pub(crate) use self::pingpong::Pingpong;
 pub(crate) use self::redis::Redis;
+use self::request_mix::Mix;
 pub(crate) use self::request_mix::operations;
-use self::request_mix::{Mix, Sent};
 pub(crate) use self::varied_requests::Values;
 pub(crate) use crate::cache_outcome::{CacheOutcome, Cause, Class};
 pub(crate) use crate::http2_response_overhead::StreamFacts;
@@ -175,16 +175,16 @@ pub(crate) trait Protocol {
         0
     }
 
-    /// The mix of a request, with the checks of its responses; `None` for protocols without a mix.
+    /// The mix of a request, with the request's place in it; `None` for protocols without a mix.
     #[inline]
-    fn mix(&self, _: Self::Expected) -> Option<(&Mix, &Expectation, Sent)> {
+    fn mix(&self, _: Self::Expected) -> Option<(&Mix, Sent)> {
         None
     }
 
     /// Whether the whole body of the response to this request is checked.
     #[inline]
     fn is_checked(&self, expected: Self::Expected) -> bool {
-        self.mix(expected).is_some_and(|(_, expectation, sent)| expectation.checks_whole(sent))
+        self.mix(expected).is_some_and(|(mix, sent)| mix.expectation.checks_whole(sent))
     }
 
     /// Index of the server of the stream's next request, chosen without waiting for responses.
@@ -203,9 +203,9 @@ pub(crate) trait Protocol {
         None
     }
 
-    /// Index of a request in the mix, or of a step in the journeys; otherwise 0.
-    fn index(&self, expected: Self::Expected) -> u32 {
-        self.mix(expected).map_or(0, |(_, _, sent)| sent.index)
+    /// Index of a request in the mix or of a step in the journeys, otherwise 0, and the session of the step.
+    fn place_in_load(&self, expected: Self::Expected) -> (u32, Option<LoggedSession>) {
+        (self.mix(expected).map_or(0, |(_, sent)| sent.index), None)
     }
 
     fn has_traces(&self) -> bool {
@@ -213,14 +213,15 @@ pub(crate) trait Protocol {
     }
 
     /// The trace id and the name of a request; `None` if it has no trace id.
-    fn trace(&self, _: Self::Expected) -> Option<(String, String)> {
-        None
+    fn trace(&self, expected: Self::Expected) -> Option<(String, String)> {
+        let (mix, sent) = self.mix(expected)?;
+        mix.trace(sent)
     }
 
     /// Index of a request's kind among the kinds that are reported separately; `None` if it is not reported.
     #[inline]
     fn operation(&self, expected: Self::Expected) -> Option<u32> {
-        self.mix(expected).and_then(|(mix, _, sent)| mix.operation(sent))
+        self.mix(expected).and_then(|(mix, sent)| mix.operation(sent))
     }
 
     /// Whether a response caused this request. Caused requests are not counted.
@@ -257,11 +258,6 @@ pub(crate) trait Protocol {
     /// Transcript of requests and responses so far; empty unless they are traced.
     fn transcript(&mut self) -> String {
         String::new()
-    }
-
-    /// Client and session of a request; `None` without journeys.
-    fn session(&self, _: Self::Expected) -> Option<LoggedSession> {
-        None
     }
 
     /// The session that the latest response completed; `None` if it completed none.

@@ -749,10 +749,6 @@ impl<const HTTP2: bool> Protocol for Sessions<HTTP2> {
         self.completed = None;
     }
 
-    fn session(&self, call: Call) -> Option<LoggedSession> {
-        Some(call.session)
-    }
-
     fn completed(&self) -> Option<Completed> {
         self.completed
     }
@@ -761,8 +757,8 @@ impl<const HTTP2: bool> Protocol for Sessions<HTTP2> {
         call.resolves || self.plan.step(call).is_some_and(|step| step.once)
     }
 
-    fn index(&self, call: Call) -> u32 {
-        call.step
+    fn place_in_load(&self, call: Call) -> (u32, Option<LoggedSession>) {
+        (call.step, Some(call.session))
     }
 
     fn operation(&self, call: Call) -> Option<u32> {

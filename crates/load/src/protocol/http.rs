@@ -7,8 +7,8 @@ use stats::Rng;
 use study::spec::{Connection, Expect, HttpRequest};
 use wire::http1::{self, Limits, Memo, MessageError, ResponseReader};
 
-use super::http_expectation::{Body, Expectation};
-use super::request_mix::{Mix, Sent};
+use super::http_expectation::{Body, Sent};
+use super::request_mix::Mix;
 use super::varied_requests::{Values, Varied};
 use super::{Answer, Arrival, Parsed, Protocol};
 use crate::recorder::Fault;
@@ -18,20 +18,12 @@ struct Composed {
     bytes: Vec<u8>,
     /// Request with values, which is written in place of `bytes`; `None` for a fixed request.
     varied: Option<Varied>,
-    name: String,
-}
-
-impl Composed {
-    fn trace_id(&self, number: u64) -> Option<String> {
-        self.varied.as_ref()?.trace_id(number)
-    }
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct Http {
     requests: Arc<[Composed]>,
     mix: Mix,
-    expectation: Expectation,
     scratch: Vec<u8>,
     memo: Memo,
 }
@@ -62,14 +54,13 @@ impl Http {
             let varied = http1::compose_request(&mut bytes, method, target, headers, body, close)
                 .and_then(|()| Varied::compile(&bytes, body.len(), media_type, &mut values));
             match varied {
-                Ok(varied) => composed.push(Composed { bytes, varied, name: request.kind() }),
+                Ok(varied) => composed.push(Composed { bytes, varied }),
                 Err(error) => mistakes.push(format!("request `{method} {target}`: {error}")),
             }
         }
-        let expectation = Expectation::new(expect, requests, &mut values).map_err(|found| mistakes.extend(found));
-        let mix = Mix::new(requests, values.requests_max).map_err(|mistake| mistakes.push(mistake));
-        let (Ok(expectation), Ok(mix), true) = (expectation, mix, mistakes.is_empty()) else { return Err(mistakes) };
-        Ok(Self { requests: composed.into(), mix, expectation, scratch: Vec::new(), memo: Memo::default() })
+        let traces = composed.iter().map(|request| request.varied.as_ref()?.trace());
+        let mix = Mix::new(requests, traces, expect, &mut values, mistakes)?;
+        Ok(Self { requests: composed.into(), mix, scratch: Vec::new(), memo: Memo::default() })
     }
 
     pub(crate) fn of_worker(&self, worker: u32, workers: u32) -> Self {
@@ -93,13 +84,14 @@ impl Http {
     fn answered(&mut self, stream: &mut Stream, sent: Sent, response: http1::Response, used: usize) -> Answer {
         let http1::Response { status, body_bytes, keep_alive, .. } = response;
         let arrival = Some(Arrival { first_at: std::mem::take(&mut stream.first_at), body_bytes });
-        let fault = self.expectation.judge(&mut stream.body, self.mix.asked(sent), sent, status, body_bytes);
+        let asked = self.mix.asked(sent);
+        let fault = self.mix.expectation.judge(&mut stream.body, asked, sent, status, body_bytes);
         Answer { used, fault, status, is_last: !keep_alive, arrival, ..Answer::default() }
     }
 
     #[cold]
     fn broken(&mut self, error: MessageError) -> Fault {
-        self.expectation.note(Some(error.to_string()));
+        self.mix.expectation.note(Some(error.to_string()));
         super::http_fault(&error)
     }
 }
@@ -126,17 +118,12 @@ impl Protocol for Http {
     }
 
     #[inline]
-    fn mix(&self, sent: Sent) -> Option<(&Mix, &Expectation, Sent)> {
-        Some((&self.mix, &self.expectation, sent))
+    fn mix(&self, sent: Sent) -> Option<(&Mix, Sent)> {
+        Some((&self.mix, sent))
     }
 
     fn has_traces(&self) -> bool {
-        self.requests.iter().any(|request| request.trace_id(0).is_some())
-    }
-
-    fn trace(&self, sent: Sent) -> Option<(String, String)> {
-        let request = &self.requests[sent.index as usize];
-        Some((request.trace_id(sent.number)?, request.name.clone()))
+        self.mix.has_traces()
     }
 
     fn again(&mut self, _: &mut Stream, sent: Sent, now: Nanos, out: &mut Vec<u8>) -> Sent {
@@ -151,7 +138,8 @@ impl Protocol for Http {
         if *first_at == 0 {
             *first_at = at;
         }
-        let (expectation, is_checked) = (&self.expectation, self.expectation.checks_whole(sent));
+        let expectation = &self.mix.expectation;
+        let is_checked = expectation.checks_whole(sent);
         match reader.read(&mut self.memo, asked, bytes, |piece| expectation.compare(body, is_checked, piece)) {
             Ok(None) => Parsed::More,
             Ok(Some((used, response))) => Parsed::Answer(self.answered(stream, sent, response, used)),
@@ -163,7 +151,7 @@ impl Protocol for Http {
         match stream.reader.end() {
             Ok(Some(response)) => Ok(self.answered(stream, sent, response, 0)),
             Ok(None) => {
-                self.expectation.note(None);
+                self.mix.expectation.note(None);
                 Err(Fault::Closed)
             }
             Err(error) => Err(self.broken(error)),
@@ -171,6 +159,6 @@ impl Protocol for Http {
     }
 
     fn explain(&self) -> Option<String> {
-        self.expectation.explain()
+        self.mix.expectation.explain()
     }
 }

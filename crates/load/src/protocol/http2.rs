@@ -12,9 +12,9 @@ use wire::http2::hpack::{self, Indexing};
 use wire::http2::{self, Settings, SharedFields, TableUse};
 
 use super::grpc_messages::Messages;
-use super::http_expectation::{Body, Expectation, GrpcStatus};
+use super::http_expectation::{Body, GrpcStatus, Sent};
 use super::http2_connection::{Connection, Open, Progress, Replies};
-use super::request_mix::{Mix, Sent};
+use super::request_mix::Mix;
 use super::varied_requests::{Values, Varied};
 use super::{Answer, Parsed, Protocol, StreamFacts};
 use crate::recorder::Fault;
@@ -50,7 +50,6 @@ struct Composed {
     /// Body with values, which is written in place of `body`; `None` for a fixed body.
     varied_body: Option<Varied>,
     bytes_max: usize,
-    name: String,
 }
 
 #[derive(Clone, Debug)]
@@ -59,7 +58,6 @@ pub(crate) struct Http2 {
     /// Size that the shared fields need in the server's table, bytes.
     table_bytes: usize,
     mix: Mix,
-    expectation: Expectation,
     block: Vec<u8>,
     body: Vec<u8>,
     value: Vec<u8>,
@@ -130,11 +128,7 @@ impl Composed {
         let value_bytes = varied.iter().map(Varied::bytes_max).sum::<usize>();
         let frames = 2 + (body_bytes + field_bytes + value_bytes) / Settings::DEFAULT.max_frame_size as usize;
         let bytes_max = body_bytes + field_bytes + value_bytes + frames * http2::FRAME_HEAD_BYTES;
-        Ok(Self { blocks, values: varied, body: body.to_vec(), varied_body, bytes_max, name: request.kind() })
-    }
-
-    fn trace_id(&self, number: u64) -> Option<String> {
-        self.values.iter().chain(&self.varied_body).find_map(|varied| varied.trace_id(number))
+        Ok(Self { blocks, values: varied, body: body.to_vec(), varied_body, bytes_max })
     }
 }
 
@@ -163,14 +157,12 @@ impl Http2 {
                 Err(error) => mistakes.push(format!("request `{}`: {error}", request.kind())),
             }
         }
-        let expectation = Expectation::new(expect, requests, &mut values).map_err(|found| mistakes.extend(found));
-        let mix = Mix::new(requests, values.requests_max).map_err(|mistake| mistakes.push(mistake));
-        let (Ok(expectation), Ok(mix), true) = (expectation, mix, mistakes.is_empty()) else { return Err(mistakes) };
+        let trace = |request: &Composed| request.values.iter().chain(&request.varied_body).find_map(Varied::trace);
+        let mix = Mix::new(requests, composed.iter().map(trace), expect, &mut values, mistakes)?;
         Ok(Self {
             requests: composed.into(),
             table_bytes: shared.table_bytes(),
             mix,
-            expectation,
             block: Vec::new(),
             body: Vec::new(),
             value: Vec::new(),
@@ -231,7 +223,7 @@ impl Http2 {
         if stream.table == TableUse::Fill {
             stream.table = TableUse::Refer;
         }
-        let (is_grpc, in_turn) = (self.expectation.is_grpc, self.in_turn);
+        let (is_grpc, in_turn) = (self.mix.expectation.is_grpc, self.in_turn);
         let body = body.split_at(if in_turn { message_bytes(body) } else { body.len() });
         let exchange = Exchange { sent, grpc: None, messages: Messages::default(), body: Body::default() };
         // gRPC over HTTP2: a request without messages ends with an empty DATA frame.
@@ -246,12 +238,12 @@ impl Http2 {
         self.facts = StreamFacts { messages: messages.count, ..facts };
         self.message_gaps_ns = messages.gaps_ns;
         if let Some((fault, text)) = fault {
-            self.expectation.note(Some(text));
+            self.mix.expectation.note(Some(text));
             return Some(fault);
         }
-        let fault = self.expectation.judge_grpc(status, grpc, messages_are_complete);
+        let fault = self.mix.expectation.judge_grpc(status, grpc, messages_are_complete);
         let asked = self.mix.asked(sent);
-        fault.or_else(|| self.expectation.judge(&mut body, asked, sent, status, incoming.body_bytes))
+        fault.or_else(|| self.mix.expectation.judge(&mut body, asked, sent, status, incoming.body_bytes))
     }
 }
 
@@ -265,13 +257,13 @@ impl Replies for Http2 {
     #[inline]
     fn reads_head(&self, ends: bool) -> bool {
         // A gRPC response without messages has its status in the head.
-        ends && self.expectation.is_grpc
+        ends && self.mix.expectation.is_grpc
     }
 
     /// Keeps the status of a gRPC call and, if the call failed, its message.
     fn field(&mut self, Exchange { grpc, .. }: &mut Exchange, name: &[u8], value: &[u8], _: bool) {
         match name {
-            _ if !self.expectation.is_grpc => {}
+            _ if !self.mix.expectation.is_grpc => {}
             b"grpc-status" => {
                 let status = wire::decimal::unsigned(value).and_then(|status| u32::try_from(status).ok());
                 *grpc = status.map(|status| (status, None));
@@ -289,8 +281,8 @@ impl Replies for Http2 {
     #[inline]
     fn data(&mut self, open: &mut Open<Exchange>, piece: &[u8], at: Nanos) -> bool {
         let Exchange { sent, messages, body, .. } = &mut open.request;
-        self.expectation.compare(body, self.expectation.checks_whole(*sent), piece);
-        if !self.expectation.is_grpc {
+        self.mix.expectation.compare(body, self.mix.expectation.checks_whole(*sent), piece);
+        if !self.mix.expectation.is_grpc {
             return false;
         }
         let before = messages.count;
@@ -353,17 +345,12 @@ impl Protocol for Http2 {
     }
 
     #[inline]
-    fn mix(&self, sent: Sent) -> Option<(&Mix, &Expectation, Sent)> {
-        Some((&self.mix, &self.expectation, sent))
+    fn mix(&self, sent: Sent) -> Option<(&Mix, Sent)> {
+        Some((&self.mix, sent))
     }
 
     fn has_traces(&self) -> bool {
-        self.requests.iter().any(|request| request.trace_id(0).is_some())
-    }
-
-    fn trace(&self, sent: Sent) -> Option<(String, String)> {
-        let request = &self.requests[sent.index as usize];
-        Some((request.trace_id(sent.number)?, request.name.clone()))
+        self.mix.has_traces()
     }
 
     fn again(&mut self, stream: &mut Connection<Exchange>, sent: Sent, now: Nanos, out: &mut Vec<u8>) -> Sent {
@@ -381,18 +368,18 @@ impl Protocol for Http2 {
                 Parsed::Answer(Answer { used, place, fault, status, arrival, ..Answer::default() })
             }
             Progress::Broken(fault, text) => {
-                self.expectation.note(Some(text));
+                self.mix.expectation.note(Some(text));
                 Parsed::Broken(fault)
             }
         }
     }
 
     fn end(&mut self, stream: &mut Self::Stream, _: Sent) -> Result<Answer, Fault> {
-        self.expectation.note(None);
+        self.mix.expectation.note(None);
         Err(if stream.is_between() { Fault::Closed } else { Fault::Truncated })
     }
 
     fn explain(&self) -> Option<String> {
-        self.expectation.explain()
+        self.mix.expectation.explain()
     }
 }

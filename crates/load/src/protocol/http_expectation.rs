@@ -7,9 +7,21 @@ use wire::http1::RequestMethod;
 
 use super::Difference;
 use super::body_pattern_and_json_checks::{self, Checks};
-use super::request_mix::Sent;
 use super::varied_requests::Values;
 use crate::recorder::Fault;
+
+/// A sent request: its index in the mix and its number in the load.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sent {
+    pub(super) index: u32,
+    pub(super) number: u64,
+}
+
+impl Default for Sent {
+    fn default() -> Self {
+        Self { index: u32::MAX, number: 0 }
+    }
+}
 
 #[derive(Clone, Debug)]
 pub(crate) struct Expectation {

@@ -3,8 +3,11 @@
 use std::sync::Arc;
 
 use stats::Rng;
-use study::spec::{HttpRequest, even_share};
+use study::spec::{Expect, HttpRequest, even_share};
 use wire::http1::RequestMethod;
+
+use super::http_expectation::{Expectation, Sent};
+use super::varied_requests::{Value, Values};
 
 /// Maximum number of request kinds with separate results.
 const OPERATIONS_MAX: usize = 64;
@@ -28,20 +31,10 @@ struct Kind {
     asked: RequestMethod,
     /// Sum of the weights of all requests up to and including this one.
     weight_until: u64,
+    name: String,
     operation: Option<u32>,
-}
-
-/// A sent request: its index in the mix and its number in the load.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Sent {
-    pub(super) index: u32,
-    pub(super) number: u64,
-}
-
-impl Default for Sent {
-    fn default() -> Self {
-        Self { index: u32::MAX, number: 0 }
-    }
+    /// The value with the trace id of each request; `None` without trace ids.
+    trace: Option<Arc<Value>>,
 }
 
 #[derive(Clone, Debug)]
@@ -52,29 +45,43 @@ pub(crate) struct Mix {
     workers: u64,
     /// Number of requests left for this worker until a file of values ends; `None` if no file ends.
     left: Option<u64>,
+    pub(super) expectation: Expectation,
 }
 
 impl Mix {
-    /// Prepares a mix. Fails if no request has a weight.
-    pub(super) fn new(requests: &[HttpRequest], left: Option<u64>) -> Result<Self, String> {
+    /// Prepares a mix, whose requests have these `traces` and `mistakes`, and the checks of its responses. Fails with all
+    /// mistakes.
+    pub(super) fn new(
+        requests: &[HttpRequest],
+        traces: impl Iterator<Item = Option<Arc<Value>>>,
+        expect: &Expect,
+        values: &mut Values<'_>,
+        mut mistakes: Vec<String>,
+    ) -> Result<Self, Vec<String>> {
         let operations = operations(requests);
         let mut weight_until = 0;
-        let kinds = requests.iter().map(|request| {
+        let kinds = requests.iter().zip(traces).map(|(request, trace)| {
             weight_until += u64::from(request.weight);
-            let kind = request.kind();
-            let operation = operations.iter().position(|known| *known == kind).map(|index| index as u32);
-            Kind { asked: RequestMethod::parse(&request.method), weight_until, operation }
+            let name = request.kind();
+            let operation = operations.iter().position(|known| *known == name).map(|index| index as u32);
+            Kind { asked: RequestMethod::parse(&request.method), weight_until, name, operation, trace }
         });
         let kinds = kinds.collect();
-        if weight_until == 0 {
-            return Err("no request has a weight above 0".to_owned());
+        let expectation = Expectation::new(expect, requests, values).map_err(|found| mistakes.extend(found));
+        if requests.iter().all(|request| request.weight == 0) {
+            mistakes.push("no request has a weight above 0".to_owned());
         }
-        Ok(Self { kinds, number: 0, workers: 1, left })
+        match expectation {
+            Ok(expectation) if mistakes.is_empty() => {
+                Ok(Self { kinds, number: 0, workers: 1, left: values.requests_max, expectation })
+            }
+            _ => Err(mistakes),
+        }
     }
 
     pub(super) fn of_worker(&self, worker: u32, workers: u32) -> Self {
         let left = self.left.map(|all| even_share(all, worker.into(), workers.into()));
-        Self { number: u64::from(worker), workers: u64::from(workers), left, kinds: self.kinds.clone() }
+        Self { number: u64::from(worker), workers: u64::from(workers), left, ..self.clone() }
     }
 
     #[inline]
@@ -103,6 +110,16 @@ impl Mix {
     #[inline]
     pub(super) fn asked(&self, sent: Sent) -> RequestMethod {
         self.kinds[sent.index as usize].asked
+    }
+
+    pub(super) fn has_traces(&self) -> bool {
+        self.kinds.iter().any(|kind| kind.trace.is_some())
+    }
+
+    /// The trace id and the name of a request; `None` if it has no trace id.
+    pub(super) fn trace(&self, sent: Sent) -> Option<(String, String)> {
+        let kind = self.kinds.get(sent.index as usize)?;
+        Some((kind.trace.as_ref()?.trace_id(sent.number), kind.name.clone()))
     }
 
     #[inline]

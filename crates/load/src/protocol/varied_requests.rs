@@ -49,7 +49,7 @@ enum Source {
 }
 
 #[derive(Debug)]
-struct Value {
+pub(crate) struct Value {
     /// Seed of the values, which also depend on the number of the request.
     key: u64,
     source: Source,
@@ -131,12 +131,12 @@ impl Value {
         }
     }
 
-    fn trace_id(&self, number: u64) -> Option<String> {
-        let Source::Trace = self.source else { return None };
+    /// The trace id of the request with this number, if this is a [`Varied::trace`].
+    pub(super) fn trace_id(&self, number: u64) -> String {
         let mut field = Vec::new();
         self.push(number, 0, &mut field);
         // The field consists of `00-`, the trace id of 32 digits, and the rest.
-        String::from_utf8(field[3..35].to_vec()).ok()
+        String::from_utf8_lossy(&field[3..35]).into_owned()
     }
 
     /// Maximum length of the values in bytes, and whether all values have this length.
@@ -273,9 +273,9 @@ impl Varied {
         self.bytes_of(&self.head).0 + self.body_bytes().0
     }
 
-    /// The trace id of the request with this number; `None` if the request has no `{{trace}}`.
-    pub(crate) fn trace_id(&self, number: u64) -> Option<String> {
-        self.values.iter().find_map(|value| value.trace_id(number))
+    /// The first `{{trace}}`; `None` if the request has none.
+    pub(crate) fn trace(&self) -> Option<Arc<Value>> {
+        self.values.iter().find(|value| matches!(value.source, Source::Trace)).cloned()
     }
 
     /// Appends the request with this number. `scratch` holds a body of unknown length.

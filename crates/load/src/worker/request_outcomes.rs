@@ -211,6 +211,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         log.add(|| {
             let since = |at: Nanos| at as i64 - from as i64;
             let arrival = answer.arrival.filter(|_| answer.status != 0);
+            let (request, session) = self.protocol.place_in_load(flight.expected);
             LoggedRequest {
                 intended_ns: since(flight.intended),
                 sent_ns: since(flight.sent_at),
@@ -218,8 +219,8 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
                 ended_ns: since(at),
                 status: answer.status,
                 bytes: arrival.map_or(0, |arrival| arrival.body_bytes),
-                session: self.protocol.session(flight.expected),
-                request: self.protocol.index(flight.expected),
+                session,
+                request,
                 error: fault.map_or_else(String::new, |fault| Fault::NAMES[fault as usize].to_owned()),
             }
         });
