@@ -15,7 +15,7 @@ use study::spec::{self, Dialect, LoadSpec, Target};
 use crate::coordinator::{Control, Coordinator};
 use crate::journey::{MESSAGE_BYTES_MAX, Plan, Sessions};
 use crate::measurement::build_measurement;
-use crate::operation_stream::{KEY_MAX_BYTES, WorkloadError};
+use crate::operation_stream::KEY_MAX_BYTES;
 use crate::protocol::{Cache, Codec, Http, Http2, HttpCache, Memcached, Pingpong, Protocol, Redis, Shared, Values};
 use crate::query_memory_limit::query_memory_limit;
 use crate::server_endpoint::Server;
@@ -247,8 +247,8 @@ fn run_on(task: Task<'_>, mut driver: impl Driver, protocol: impl Protocol) -> i
     done
 }
 
-fn invalid(error: WorkloadError) -> LoadError {
-    LoadError::Spec(vec![error.to_string()])
+fn invalid(error: String) -> LoadError {
+    LoadError::Spec(vec![error])
 }
 
 /// Resolves a name to its first address that accepts connections: `localhost` may be `::1`, but the server 127.0.0.1.

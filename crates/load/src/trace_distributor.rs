@@ -20,7 +20,7 @@ use study::record::TraceReplay;
 use study::workload::trace::{Access, Action, Format, Reader, TTL_MAX_S, TraceError};
 use study::workload::{Gaps, Trace};
 
-use crate::operation_stream::{Kind, Texts, WorkloadError};
+use crate::operation_stream::{Kind, Texts};
 
 const BATCH: usize = 512;
 /// Maximum number of batches that wait for a worker; together they take 256 KiB.
@@ -189,7 +189,7 @@ impl<'a> TraceDistributor<'a> {
         seed: u64,
         workers: u32,
         seen: &Arc<ReplayCounts>,
-    ) -> Result<(TraceDistributor<'a>, Vec<Tape>), WorkloadError> {
+    ) -> Result<(TraceDistributor<'a>, Vec<Tape>), String> {
         let trace = workload.trace.as_ref().expect("a workload with a trace");
         let (mut hands, mut tapes) = (Vec::new(), Vec::new());
         for _ in 0..workers {
@@ -201,7 +201,7 @@ impl<'a> TraceDistributor<'a> {
             workload,
             trace,
             texts,
-            value_sizes: workload.value_sizes().map_err(WorkloadError)?,
+            value_sizes: workload.value_sizes()?,
             value_seed: mix(seed ^ 0x7661_6c75_6573),
             batches: vec![Vec::with_capacity(BATCH); hands.len()],
             hands,

@@ -136,10 +136,10 @@ struct Operations {
 
 impl Operations {
     fn new(workload: &Workload, seed: u64, workers: u32, counts: [u64; 2]) -> Result<Operations, String> {
-        let stream = |worker| Stream::new(workload, seed, worker, workers).map_err(|error| error.to_string());
+        let stream = |worker| Stream::new(workload, seed, worker, workers);
         Ok(Operations {
             streams: (0..workers).map(stream).collect::<Result<_, _>>()?,
-            texts: Texts::new(workload, seed).map_err(|error| error.to_string())?,
+            texts: Texts::new(workload, seed)?,
             left: counts.map(|all| (0..workers.into()).map(|worker| even_share(all, worker, workers.into())).collect()),
             turn: 0,
         })

@@ -11,7 +11,7 @@ use study::Workload;
 use study::workload::{NewKey, PRESETS, Popularity};
 
 use crate::cli::WorkloadShowArgs;
-use crate::command_result::{Exit, Problem, Result, usage};
+use crate::command_result::{Result, usage};
 use crate::{output, study_file};
 
 /// Number of lengths that the test distinguishes. Longer keys and values share one cell.
@@ -24,7 +24,7 @@ pub(crate) fn show(args: &WorkloadShowArgs) -> Result<()> {
         return Err(usage(format!("`{name}` replays a trace, which has no distribution to test against"))
             .hint("drop `trace` to see the distributions of its keys and values"));
     }
-    let drawn = draw(name, &workload, args.operations, args.seed).map_err(|error| Problem::new(Exit::Usage, error))?;
+    let drawn = draw(name, &workload, args.operations, args.seed).map_err(usage)?;
     if let Some(path) = &args.svg {
         output::file(path, report::workload_samples::workload_svg(&drawn))?;
     }
@@ -50,7 +50,7 @@ fn named(args: &WorkloadShowArgs) -> Result<(String, Workload)> {
 }
 
 /// Samples `n` operations, `n` lengths of keys and `n` lengths of values.
-fn draw(name: String, workload: &Workload, n: u64, seed: u64) -> anyhow::Result<WorkloadDrawn> {
+fn draw(name: String, workload: &Workload, n: u64, seed: u64) -> Result<WorkloadDrawn, String> {
     let mut stream = Stream::new(workload, seed, 0, 1)?;
     let texts = Texts::new(workload, seed)?;
     let keys = &workload.keys;
@@ -79,8 +79,7 @@ fn draw(name: String, workload: &Workload, n: u64, seed: u64) -> anyhow::Result<
     if per_key {
         value_lengths = (0..n).map(|key| stream.value_bytes(key).unwrap_or(0)).collect();
     }
-    let (key_sizes, value_sizes) =
-        (workload.key_sizes().map_err(anyhow::Error::msg)?, workload.value_sizes().map_err(anyhow::Error::msg)?);
+    let (key_sizes, value_sizes) = (workload.key_sizes()?, workload.value_sizes()?);
     // Share of key numbers with each digit count. A key is at least as long as its number.
     let needs = (1..=13_u32).map(|digits| {
         let up_to = |digits: u32| 32_u64.saturating_pow(digits).min(n);

@@ -11,7 +11,7 @@ use study::Workload;
 
 use super::miss_causes::{Keys, Shared};
 use super::{Answer, CacheOutcome, Class, Difference, Parsed, Protocol};
-use crate::operation_stream::{Expectation, KEY_MAX_BYTES, Kind, Operation, Stream as Operations, WorkloadError};
+use crate::operation_stream::{Expectation, KEY_MAX_BYTES, Kind, Operation, Stream as Operations};
 use crate::recorder::{Fault, OrFault};
 use crate::trace_distributor::Tape;
 
@@ -186,7 +186,7 @@ impl<C: Codec> Cache<C> {
         shared: Arc<Shared>,
         (seed, index, workers): (u64, u32, u32),
         tape: Option<Tape>,
-    ) -> Result<Self, WorkloadError> {
+    ) -> Result<Self, String> {
         let operations = match tape {
             Some(tape) => Source::TraceOp(tape),
             None => Source::Drawn(Operations::new(workload, seed, index, workers)?),
@@ -465,14 +465,9 @@ impl<C: Codec> Protocol for Cache<C> {
                 format!("a value with {found}, but {expected} were set; {SUSPECTS}")
             }
             Problem::Error => format!("the server replied `{}`", self.error.escape_ascii()),
-            Problem::Unexpected(verb) => format!(
-                "a response that is not valid for {}",
-                match verb {
-                    Verb::Get => "a GET",
-                    Verb::Set => "a SET",
-                    Verb::Delete => "a DELETE",
-                }
-            ),
+            Problem::Unexpected(verb) => {
+                format!("a response that is not valid for a {}", format!("{verb:?}").to_uppercase())
+            }
             Problem::Broken(words) => words.clone(),
         })
     }

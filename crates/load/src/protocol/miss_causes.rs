@@ -9,7 +9,7 @@ use net::Nanos;
 use study::Workload;
 
 use super::Cause;
-use crate::operation_stream::{ONCE_FROM, Texts, WorkloadError};
+use crate::operation_stream::{ONCE_FROM, Texts};
 use crate::trace_distributor::{self, KEYS_MAX, TraceOp};
 
 // A word holds the state, the number of deletions in flight, and a wrapping count of deletion events.
@@ -57,7 +57,7 @@ fn in_chunk<T>(chunks: &[OnceLock<Box<[T]>>], index: usize, new: impl Fn() -> T)
 }
 
 impl Shared {
-    pub(crate) fn new(workload: &Workload, seed: u64, start: Nanos) -> Result<Shared, WorkloadError> {
+    pub(crate) fn new(workload: &Workload, seed: u64, start: Nanos) -> Result<Shared, String> {
         let population = if workload.trace.is_some() { 0 } else { workload.keys.count };
         let timed = if workload.ttl.is_empty() { 0 } else { population };
         Ok(Shared {
