@@ -1,12 +1,24 @@
-//! Links a worker to the coordinator: reads the start and end of measuring, and publishes counts.
+//! Links a worker to the coordinator: reads the start and end of measuring, and counts and publishes results.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use net::Nanos;
 use study::generator_messages::LATENCY_BOUNDS_NS;
+use study::spec::{LoadSpec, Stop, Target};
 
 use crate::coordinator::{Control, Gauge, NEVER};
-use crate::recorder::{Fault, Faults, Recorder};
+use crate::recorder::{Fault, Faults, Log, Recorder, StreamsRecorder};
+
+/// Maximum number of logged requests of a load, over all workers: about 100 MB.
+const LOG_MAX: usize = 1_000_000;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Span {
+    Warmup,
+    Measured,
+    /// After the end of the load, at which the request was still in flight.
+    Beyond,
+}
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Usage {
@@ -15,38 +27,58 @@ pub(crate) struct Usage {
 }
 
 #[derive(Debug)]
-pub(crate) struct PhaseTracker<'a> {
+pub(crate) struct Tally<'a> {
     pub(crate) control: &'a Control,
     pub(crate) gauge: &'a Gauge,
-    /// Start and end of measuring as last read from the coordinator, ns; [`NEVER`] if not decided yet.
-    pub(crate) from: Nanos,
+    pub(crate) recorder: Recorder,
+    /// End of measuring as last read from the coordinator, ns; [`NEVER`] if not decided yet.
     pub(crate) until: Nanos,
     pub(crate) is_measuring: bool,
     usage_before: Usage,
     /// Time at which this worker noticed the start, ns; 0 before that.
     pub(crate) wall_from: Nanos,
+    /// Whether the number of requests is limited, in which case send times decide which of them are measured.
+    pub(crate) is_counted: bool,
+    /// Number of timeouts of requests in flight, and of failed connects, which ended no request.
+    pub(crate) in_vain: u64,
 }
 
-impl<'a> PhaseTracker<'a> {
-    pub(crate) fn new(control: &'a Control, index: u32) -> Self {
-        let gauge = &control.gauges[index as usize];
-        let usage_before = Usage::default();
-        Self { control, gauge, from: NEVER, until: NEVER, is_measuring: false, usage_before, wall_from: 0 }
+impl<'a> Tally<'a> {
+    pub(crate) fn new(spec: &LoadSpec, control: &'a Control, place: u32) -> Self {
+        let is_cache = matches!(spec.target, Target::Cache { .. });
+        let mut recorder = Recorder::new(spec.window_ns, spec.arrivals.is_open(), is_cache);
+        if spec.log_one_in > 0 {
+            let entries_max = LOG_MAX / spec.workers_of_all().max(1) as usize;
+            recorder.log = Some(Box::new(Log { one_in: spec.log_one_in, entries_max, ..Log::default() }));
+        }
+        if matches!(spec.target, Target::Http { http2: true, .. } | Target::Journey { http2: true, .. }) {
+            recorder.streams = Some(Box::<StreamsRecorder>::default());
+        }
+        Self {
+            control,
+            gauge: &control.gauges[place as usize],
+            recorder,
+            until: NEVER,
+            is_measuring: false,
+            usage_before: Usage::default(),
+            wall_from: 0,
+            is_counted: matches!(spec.stop, Stop::Requests { .. }),
+            in_vain: 0,
+        }
     }
 
     /// Whether measuring has just started, which is true only once.
     #[inline]
-    pub(crate) fn begins_measuring(&mut self, now: Nanos, recorder: &mut Recorder, usage: impl Fn() -> Usage) -> bool {
+    pub(crate) fn begins_measuring(&mut self, now: Nanos, usage: impl Fn() -> Usage) -> bool {
         if self.is_measuring {
             return false;
         }
-        self.from = self.control.from.load(Acquire);
-        recorder.from = self.from;
-        if now < self.from {
+        self.recorder.from = self.control.from.load(Acquire);
+        if now < self.recorder.from {
             return false;
         }
         self.is_measuring = true;
-        recorder.begin_measuring(self.from);
+        self.recorder.begin_measuring();
         self.usage_before = usage();
         self.wall_from = now;
         true
@@ -62,14 +94,15 @@ impl<'a> PhaseTracker<'a> {
         self.gauge.live().last_problem = Some((fault, why));
     }
 
-    /// Publishes the counts of this worker. `in_vain` is the number of errors that ended no request.
-    pub(crate) fn publish(&self, now: Nanos, recorder: &mut Recorder, in_vain: u64) {
+    /// Publishes the counts of this worker.
+    pub(crate) fn publish(&mut self, now: Nanos) {
+        let Self { recorder, in_vain, .. } = self;
         let sum = |faults: &Faults| faults.iter().sum::<u64>();
         let warmup_ended = recorder.warmup_requests + sum(&recorder.warmup_faults);
         let ended = warmup_ended + recorder.requests + sum(&recorder.faults);
         self.gauge.warmup_requests.store(warmup_ended, Relaxed);
-        self.gauge.ended.store(ended.saturating_sub(in_vain), Relaxed);
-        self.gauge.in_vain.store(in_vain, Relaxed);
+        self.gauge.ended.store(ended.saturating_sub(*in_vain), Relaxed);
+        self.gauge.in_vain.store(*in_vain, Relaxed);
         if self.is_measuring {
             recorder.roll(now.min(self.until));
             let mut live = self.gauge.live();
@@ -96,6 +129,46 @@ impl<'a> PhaseTracker<'a> {
         Usage {
             cpu_ns: after.cpu_ns.saturating_sub(before.cpu_ns),
             run_queue_ns: run_queue_ns.map(|(after, before)| after.saturating_sub(before)),
+        }
+    }
+
+    /// The span in which a request counts: by its send time if the number of requests is limited, otherwise by its end.
+    #[inline]
+    pub(crate) fn span(&self, is_measured: bool, at: Nanos) -> Span {
+        let has_begun = if self.is_counted { is_measured } else { at >= self.recorder.from };
+        match has_begun {
+            false => Span::Warmup,
+            true if at < self.until => Span::Measured,
+            true => Span::Beyond,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn measured(&self, count: usize) -> u64 {
+        if self.is_measuring { count as u64 } else { 0 }
+    }
+
+    /// Increments an HTTP/2 counter, in measured time only.
+    pub(crate) fn streams(&mut self, count: fn(&mut StreamsRecorder) -> &mut u64) {
+        let measured = self.measured(1);
+        if let Some(streams) = &mut self.recorder.streams {
+            *count(streams) += measured;
+        }
+    }
+
+    /// Keeps an example of a fault, which also explains why the server is unreachable.
+    #[cold]
+    pub(crate) fn report(&mut self, fault: Fault, why: String) {
+        self.recorder.example(fault, || Some(why.clone()));
+        self.report_problem(fault, why);
+    }
+
+    /// Counts a failed connection or attempt, and also a failed request if `request_waits` for the connection.
+    #[cold]
+    pub(crate) fn failed_connect(&mut self, fault: Fault, request_waits: bool, at: Nanos) {
+        self.in_vain += 1;
+        if !request_waits {
+            self.recorder.fault(fault, at);
         }
     }
 }

@@ -364,11 +364,11 @@ impl Recorder {
         }
     }
 
-    pub(crate) fn begin_measuring(&mut self, from: Nanos) {
-        self.from = from;
-        self.window_end = from + self.window_ns;
+    /// Starts measuring at [`Recorder::from`].
+    pub(crate) fn begin_measuring(&mut self) {
+        self.window_end = self.from + self.window_ns;
         if let Some(cache) = &mut self.cache {
-            cache.end_transient(from);
+            cache.end_transient(self.from);
         }
     }
 
@@ -513,8 +513,8 @@ mod tests {
 
     #[test]
     fn windows_are_contiguous_and_last_is_cut() {
-        let mut recorder = Recorder::new(100, false, false);
-        recorder.begin_measuring(1_000);
+        let mut recorder = Recorder { from: 1_000, ..Recorder::new(100, false, false) };
+        recorder.begin_measuring();
         recorder.answer(answered(1_000, 1_099), false);
         recorder.answer(answered(1_050, 1_100), false);
         recorder.answer(answered(1_100, 1_350), false);
@@ -527,8 +527,8 @@ mod tests {
 
     #[test]
     fn end_on_boundary_leaves_no_empty_window() {
-        let mut recorder = Recorder::new(100, false, false);
-        recorder.begin_measuring(0);
+        let mut recorder = Recorder { from: 0, ..Recorder::new(100, false, false) };
+        recorder.begin_measuring();
         recorder.finish(300);
         assert_eq!(recorder.slices.len(), 3);
     }
@@ -537,7 +537,8 @@ mod tests {
     fn separates_warmup_errors() {
         let mut recorder = Recorder::new(100, false, false);
         recorder.fault(Fault::Refused, 5);
-        recorder.begin_measuring(10);
+        recorder.from = 10;
+        recorder.begin_measuring();
         recorder.fault(Fault::Refused, 9);
         recorder.fault(Fault::Refused, 10);
         let refused = Fault::Refused as usize;
@@ -554,8 +555,8 @@ mod tests {
             ((100, 130, 130, 150), (50, 30, 0)),
         ];
         for ((intended, free_since, sent_at, at), (response, connection, thread)) in table {
-            let mut recorder = Recorder::new(1_000, true, false);
-            recorder.begin_measuring(0);
+            let mut recorder = Recorder { from: 0, ..Recorder::new(1_000, true, false) };
+            recorder.begin_measuring();
             recorder.answer(Answered { intended, free_since, sent_at, at, wait: Wait::Own }, false);
             let open = recorder.open_loop.unwrap();
             let seen =

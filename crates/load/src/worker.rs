@@ -15,10 +15,9 @@ use study::spec::LoadSpec;
 
 use self::budget::Budget;
 use self::client_states_and_timers::{Connections, Flight, State};
-use self::request_outcomes::Tally;
 use crate::censored_waits::{Stalls, Waits};
 use crate::coordinator::{Control, NEVER};
-use crate::coordinator_exchange::Usage;
+use crate::coordinator_exchange::{Tally, Usage};
 use crate::protocol::{Answer, Parsed, Protocol};
 use crate::recorder::{Recorder, Wait};
 use crate::server_endpoint::Server;
@@ -97,7 +96,7 @@ pub(crate) fn run<D: Driver, P: Protocol>(
         rng: Rng::stream(task.spec.seed, u64::from(task.index) * 2),
         connections: Connections::new(&task, || protocol.stream()),
         budget: Budget::new(&task),
-        tally: Tally::new(&task),
+        tally: Tally::new(task.spec, task.control, task.place),
         out: Vec::new(),
         plain: Vec::new(),
         cipher: Vec::new(),
@@ -132,13 +131,13 @@ pub(crate) fn run<D: Driver, P: Protocol>(
             events += 1;
             worker.handle(event);
         }
-        if spinning && events == 0 && worker.tally.phase.is_measuring {
+        if spinning && events == 0 && worker.tally.is_measuring {
             worker.spin_ns += now - before;
         }
         worker.fire_timers(now);
         worker.send_due();
         if worker.connections.is_at_rest() {
-            worker.budget.report_spent(&worker.tally.phase, &worker.tally.recorder);
+            worker.budget.report_spent(&worker.tally);
         }
         if now >= worker.connections.tick_at {
             worker.housekeep(now);
@@ -160,10 +159,9 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
     #[inline]
     fn observe(&mut self, now: Nanos, usage: &impl Fn() -> Usage) -> bool {
         let control = self.task.control;
-        let Tally { phase, recorder, .. } = &mut self.tally;
-        if phase.begins_measuring(now, recorder, usage) {
+        if self.tally.begins_measuring(now, usage) {
             self.turns_before = self.turns;
-            if self.budget.begin_measuring(&self.task, phase.from, &mut self.protocol) {
+            if self.budget.begin_measuring(&self.task, self.tally.recorder.from, &mut self.protocol) {
                 self.all_go_on(now, self.connections.depth);
             }
         }
@@ -171,7 +169,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         if !self.budget.has_started && now >= control.start.load(Acquire) {
             self.start();
         }
-        let is_over = self.tally.phase.is_over(now);
+        let is_over = self.tally.is_over(now);
         if control.has_rounds && self.budget.has_started && self.budget.begins_round(control) {
             self.all_go_on(now, 1);
         }
@@ -180,7 +178,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
 
     fn start(&mut self) {
         let control = self.task.control;
-        if !self.tally.phase.is_measuring
+        if !self.tally.is_measuring
             && let Some(cache) = &mut self.tally.recorder.cache
         {
             cache.window_end = control.start.load(Relaxed) + control.window_ns;
@@ -379,9 +377,9 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
     fn take_flight(&mut self, id: u32, place: u32, at: Nanos) -> Flight<P::Expected> {
         let flight = *self.connections.flight(id, place).1;
         if P::ORDERED {
-            self.connections.pop(id, at, &self.tally.phase);
+            self.connections.pop(id, at, &self.tally);
         } else {
-            self.connections.remove(id, place, at, &self.tally.phase);
+            self.connections.remove(id, place, at, &self.tally);
         }
         self.think_from(id, at);
         flight
@@ -400,7 +398,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
             let intended = if self.budget.timetable.is_some() { flight.intended } else { now };
             let flight =
                 Flight { expected, intended, free_since: now, sent_at: now, wait: Wait::Connection, ..*flight };
-            self.connections.push(id, flight, now, &self.tally.phase); // The request returns to its place in the queue.
+            self.connections.push(id, flight, now, &self.tally); // The request returns to its place in the queue.
         }
         self.connections.resent(id, count);
         if count > 0 {
@@ -455,7 +453,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
             }
             return;
         }
-        if !self.budget.take_of_round(id, now, self.tally.phase.gauge) {
+        if !self.budget.take_of_round(id, now, self.tally.gauge) {
             return;
         }
         if let Some(turn) = self.next_turn(id, now).filter(|_| caused == 0) {
@@ -469,7 +467,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
                 return self.connections.think(id, due);
             }
         }
-        let count = caused + self.budget.take(room, &mut self.protocol, &self.tally.phase);
+        let count = caused + self.budget.take(room, &mut self.protocol, &self.tally);
         if count > 0 {
             self.ask(id, count, now, (now, Wait::Own), now);
         }
@@ -483,7 +481,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
             return None;
         }
         let level = f64::from(id) * f64::from(workers) + f64::from(index) + 1.0;
-        let from = self.tally.phase.from;
+        let from = self.tally.recorder.from;
         let turn = |since_ns| load_shape::time_of_level(&spec.shape, level, since_ns);
         let at = match now.checked_sub(from) {
             Some(since_ns) => turn(since_ns).map_or(NEVER, |ns| from.saturating_add(ns)),
@@ -504,11 +502,11 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
     /// Sends `count` requests. If each request has its own connection, opens one for a single request instead.
     #[inline]
     fn ask(&mut self, id: u32, count: u32, intended: Nanos, (free_since, wait): (Nanos, Wait), now: Nanos) {
-        let (expected, is_measured) = (P::Expected::default(), self.tally.phase.is_measuring);
+        let (expected, is_measured) = (P::Expected::default(), self.tally.is_measuring);
         let flight =
             Flight { expected, intended, free_since, sent_at: now, is_measured, timed_out: false, refusals: 0, wait };
         if self.connections.per_request {
-            self.connections.push(id, flight, now, &self.tally.phase);
+            self.connections.push(id, flight, now, &self.tally);
             return self.connect(id, now);
         }
         self.out.clear();
@@ -517,7 +515,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
             self.protocol.due(stream, intended);
             let expected = self.protocol.request(stream, now, &mut self.rng, &mut self.out);
             self.tally.recorder.sent += u64::from(!self.protocol.is_caused(expected));
-            self.connections.push(id, Flight { expected, ..flight }, now, &self.tally.phase);
+            self.connections.push(id, Flight { expected, ..flight }, now, &self.tally);
         }
         self.connections.client(id).state = State::Open;
         self.send_out(id);
@@ -548,11 +546,11 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
             if self.has_places() {
                 self.connections.client(id).idle -= 1;
             }
-            if self.budget.take(1, &mut self.protocol, &self.tally.phase) == 0 {
+            if self.budget.take(1, &mut self.protocol, &self.tally) == 0 {
                 return;
             }
             self.ask(id, 1, due, (free_since, wait), now);
-            self.budget.sent(due, self.tally.phase.from, &mut self.protocol);
+            self.budget.sent(due, self.tally.recorder.from, &mut self.protocol);
         }
     }
 
@@ -613,29 +611,29 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         // Phase changes must be exact to the nanosecond.
         let moments = [control.start.load(Relaxed), control.from.load(Relaxed), control.until.load(Relaxed)];
         self.connections.tick_at = moments.into_iter().filter(|&at| at > now).fold(now + tick_ns, Nanos::min);
-        let Tally { phase, recorder, in_vain, .. } = &mut self.tally;
-        phase.gauge.settled.store(self.connections.settled, Relaxed);
-        phase.gauge.reached.store(self.connections.reached, Relaxed);
-        phase.gauge.all_sent.store(phase.is_measuring && self.budget.is_spent(), Relaxed);
-        phase.publish(now, recorder, *in_vain);
+        let gauge = self.tally.gauge;
+        gauge.settled.store(self.connections.settled, Relaxed);
+        gauge.reached.store(self.connections.reached, Relaxed);
+        gauge.all_sent.store(self.tally.is_measuring && self.budget.is_spent(), Relaxed);
+        self.tally.publish(now);
     }
 
     fn done(mut self, now: Nanos, usage: Usage) -> Done {
-        let end = self.tally.phase.until.min(now);
+        let end = self.tally.until.min(now);
         let mut waits = self.unanswered(end);
         let Self { mut connections, budget, mut tally, mut protocol, stalls, .. } = self;
         let due = budget.finish(end, self.task.control.limited, &mut waits, &mut protocol);
-        waits.stalled(&stalls, tally.phase.from);
+        waits.stalled(&stalls, tally.recorder.from);
         tally.recorder.finish(end);
         tally.recorder.transcript = protocol.transcript();
         Done {
-            usage: tally.phase.used(usage),
-            wall_ns: now - tally.phase.wall_from,
-            recorder: tally.recorder,
+            usage: tally.used(usage),
+            wall_ns: now - tally.wall_from,
             turns: self.turns - self.turns_before,
             spin_ns: self.spin_ns,
-            flight_integral: connections.in_flight.sum(now, &tally.phase),
-            backoff_integral: connections.in_backoff.sum(now, &tally.phase),
+            flight_integral: connections.in_flight.sum(now, &tally),
+            backoff_integral: connections.in_backoff.sum(now, &tally),
+            recorder: tally.recorder,
             waits,
             due,
         }

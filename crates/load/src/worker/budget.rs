@@ -11,9 +11,8 @@ use super::Task;
 use crate::arrivals::Timetable;
 use crate::censored_waits::Waits;
 use crate::coordinator::{Control, Gauge, NEVER};
-use crate::coordinator_exchange::PhaseTracker;
+use crate::coordinator_exchange::Tally;
 use crate::protocol::Protocol;
-use crate::recorder::Recorder;
 
 /// The requests that the stop rule still allows: no limit, or what remains of a limit, a trace or a volley round.
 #[derive(Default)]
@@ -137,14 +136,14 @@ impl Budget {
     }
 
     #[inline]
-    pub(super) fn take(&mut self, wanted: u32, protocol: &mut impl Protocol, phase: &PhaseTracker<'_>) -> u32 {
+    pub(super) fn take(&mut self, wanted: u32, protocol: &mut impl Protocol, tally: &Tally<'_>) -> u32 {
         let there = if self.is_spent() { 0 } else { protocol.available(wanted) };
         self.exhausted |= there < wanted && !self.is_spent();
         let Some(left) = &mut self.left else { return there };
-        if phase.is_measuring && phase.control.limited {
+        if tally.is_measuring && tally.control.limited {
             // Refill from the number that all workers share. This budget is used up once the shared number is.
             while *left <= u64::from(there) {
-                match phase.control.take_tickets() {
+                match tally.control.take_tickets() {
                     0 => break,
                     more => *left += more,
                 }
@@ -206,18 +205,18 @@ impl Budget {
 
     /// Notifies the coordinator that all permitted requests have been sent, once none is in flight.
     #[inline]
-    pub(super) fn report_spent(&mut self, phase: &PhaseTracker<'_>, recorder: &Recorder) {
-        let gauge = phase.gauge;
+    pub(super) fn report_spent(&mut self, tally: &Tally<'_>) {
+        let gauge = tally.gauge;
         if self.is_spent() && self.has_started && !std::mem::replace(&mut self.reported_spent, true) {
-            if phase.is_measuring {
-                gauge.last_answer.store(recorder.last_end(), Relaxed);
+            if tally.is_measuring {
+                gauge.last_answer.store(tally.recorder.last_end(), Relaxed);
                 gauge.drained.store(true, Release);
             } else {
                 gauge.rested.store(true, Release);
             }
         }
         if self.exhausted && !std::mem::replace(&mut self.reported_exhausted, true) {
-            gauge.last_answer.store(recorder.last_end(), Relaxed);
+            gauge.last_answer.store(tally.recorder.last_end(), Relaxed);
             gauge.exhausted.store(true, Release);
         }
     }

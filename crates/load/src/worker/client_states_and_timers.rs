@@ -9,7 +9,7 @@ use study::spec::Connection;
 use wire::http1::ResponseReader;
 
 use super::Task;
-use crate::coordinator_exchange::PhaseTracker;
+use crate::coordinator_exchange::Tally;
 use crate::recorder::Wait;
 use crate::tls::Session;
 
@@ -121,9 +121,9 @@ pub(super) struct Integral {
 impl Integral {
     /// Brings the integral up to `at`, for measured time only, and returns the number, which the caller may change.
     #[inline]
-    fn count_at(&mut self, at: Nanos, phase: &PhaseTracker<'_>) -> &mut u64 {
-        let from = self.since.max(phase.from);
-        let until = at.min(phase.until);
+    fn count_at(&mut self, at: Nanos, tally: &Tally<'_>) -> &mut u64 {
+        let from = self.since.max(tally.recorder.from);
+        let until = at.min(tally.until);
         if until > from {
             self.sum += u128::from(self.count) * u128::from(until - from);
         }
@@ -133,16 +133,16 @@ impl Integral {
 
     /// Removes requests that the server did not process from the integral, given their send times. As in latencies, a
     /// request counts only from the write that gets a response.
-    fn forget(&mut self, sent_at: &[Nanos], at: Nanos, phase: &PhaseTracker<'_>) {
-        let until = at.min(phase.until);
-        let in_vain = |&sent_at: &Nanos| u128::from(until.saturating_sub(sent_at.max(phase.from).min(at)));
+    fn forget(&mut self, sent_at: &[Nanos], at: Nanos, tally: &Tally<'_>) {
+        let until = at.min(tally.until);
+        let in_vain = |&sent_at: &Nanos| u128::from(until.saturating_sub(sent_at.max(tally.recorder.from).min(at)));
         let in_vain = sent_at.iter().map(in_vain).sum();
-        *self.count_at(at, phase) -= sent_at.len() as u64;
+        *self.count_at(at, tally) -= sent_at.len() as u64;
         self.sum = self.sum.saturating_sub(in_vain);
     }
 
-    pub(super) fn sum(&mut self, at: Nanos, phase: &PhaseTracker<'_>) -> u128 {
-        self.count_at(at, phase);
+    pub(super) fn sum(&mut self, at: Nanos, tally: &Tally<'_>) -> u128 {
+        self.count_at(at, tally);
         self.sum
     }
 }
@@ -294,28 +294,28 @@ impl<S, E: Copy + Default> Connections<S, E> {
     }
 
     #[inline]
-    pub(super) fn push(&mut self, id: u32, flight: Flight<E>, at: Nanos, phase: &PhaseTracker<'_>) {
+    pub(super) fn push(&mut self, id: u32, flight: Flight<E>, at: Nanos, tally: &Tally<'_>) {
         let client = &mut self.clients[id as usize];
         let place = id * self.depth + client.place(client.in_flight, self.depth);
         client.in_flight += 1;
         self.flights[place as usize] = flight;
-        *self.in_flight.count_at(at, phase) += 1;
+        *self.in_flight.count_at(at, tally) += 1;
     }
 
     #[inline]
-    pub(super) fn pop(&mut self, id: u32, at: Nanos, phase: &PhaseTracker<'_>) {
+    pub(super) fn pop(&mut self, id: u32, at: Nanos, tally: &Tally<'_>) {
         let client = &mut self.clients[id as usize];
         client.in_flight -= 1;
         client.head += 1;
         if client.head == self.depth {
             client.head = 0;
         }
-        *self.in_flight.count_at(at, phase) -= 1;
+        *self.in_flight.count_at(at, tally) -= 1;
     }
 
     /// Removes a request of an unordered protocol. The last request takes its place.
     #[inline]
-    pub(super) fn remove(&mut self, id: u32, place: u32, at: Nanos, phase: &PhaseTracker<'_>) {
+    pub(super) fn remove(&mut self, id: u32, place: u32, at: Nanos, tally: &Tally<'_>) {
         let client = &mut self.clients[id as usize];
         client.in_flight -= 1;
         let of_client = &mut self.flights[(id * self.depth) as usize..][..self.depth as usize];
@@ -323,16 +323,16 @@ impl<S, E: Copy + Default> Connections<S, E> {
         of_client[place as usize] = of_client[last];
         // The requests to send again must directly follow the requests in flight.
         of_client[last] = of_client[last_again];
-        *self.in_flight.count_at(at, phase) -= 1;
+        *self.in_flight.count_at(at, tally) -= 1;
     }
 
     /// Queues a request of an unordered protocol that the server did not process, unless it was counted as a timeout.
-    pub(super) fn defer(&mut self, id: u32, place: u32, at: Nanos, phase: &PhaseTracker<'_>) {
+    pub(super) fn defer(&mut self, id: u32, place: u32, at: Nanos, tally: &Tally<'_>) {
         let flight = *self.flight(id, place).1;
         if flight.timed_out {
-            return self.remove(id, place, at, phase);
+            return self.remove(id, place, at, tally);
         }
-        self.in_flight.forget(&[flight.sent_at], at, phase);
+        self.in_flight.forget(&[flight.sent_at], at, tally);
         let client = &mut self.clients[id as usize];
         client.in_flight -= 1;
         client.again += 1;
@@ -348,14 +348,14 @@ impl<S, E: Copy + Default> Connections<S, E> {
         client.answers = client.answers.saturating_add(1);
     }
 
-    pub(super) fn move_to_next_connection(&mut self, id: u32, caused: u32, at: Nanos, phase: &PhaseTracker<'_>) {
+    pub(super) fn move_to_next_connection(&mut self, id: u32, caused: u32, at: Nanos, tally: &Tally<'_>) {
         // Timed-out requests are the oldest and have already been counted.
         while self.client(id).in_flight > 0 && self.flight(id, 0).1.timed_out {
-            self.pop(id, at, phase);
+            self.pop(id, at, tally);
         }
         let count = self.client(id).in_flight;
         let sent_at = self.flights(id, 0..count).map(|flight| flight.sent_at).collect::<Vec<_>>();
-        self.in_flight.forget(&sent_at, at, phase);
+        self.in_flight.forget(&sent_at, at, tally);
         self.client(id).in_flight = 0;
         self.client(id).again += count;
         self.owe(id, caused);
@@ -393,12 +393,12 @@ impl<S, E: Copy + Default> Connections<S, E> {
         None
     }
 
-    pub(super) fn connects(&mut self, id: u32, conn: Conn, at: Nanos, phase: &PhaseTracker<'_>) {
+    pub(super) fn connects(&mut self, id: u32, conn: Conn, at: Nanos, tally: &Tally<'_>) {
         self.connecting += 1;
         self.by_slot[conn.index()] = id;
         let client = &mut self.clients[id as usize];
         if std::mem::take(&mut client.backing_off) {
-            *self.in_backoff.count_at(at, phase) -= 1;
+            *self.in_backoff.count_at(at, tally) -= 1;
         }
         client.conn = Some(conn);
         client.state = State::Connecting;
@@ -428,12 +428,12 @@ impl<S, E: Copy + Default> Connections<S, E> {
         self.settled += u32::from(!std::mem::replace(&mut self.clients[id as usize].settled, true));
     }
 
-    pub(super) fn back_off(&mut self, id: u32, at: Nanos, phase: &PhaseTracker<'_>) {
+    pub(super) fn back_off(&mut self, id: u32, at: Nanos, tally: &Tally<'_>) {
         let client = &mut self.clients[id as usize];
         let wakes_at = at + client.backoff_ns;
         client.backoff_ns = (client.backoff_ns * 2).min(BACKOFF_NS.1);
         if !std::mem::replace(&mut client.backing_off, true) {
-            *self.in_backoff.count_at(at, phase) += 1;
+            *self.in_backoff.count_at(at, tally) += 1;
         }
         self.wake(id, wakes_at);
     }

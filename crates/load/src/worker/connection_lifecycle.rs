@@ -24,7 +24,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         }
         let server = self.protocol.server(self.connections.client(id).server).unwrap_or(&self.task.server);
         match self.driver.connect(&server.address) {
-            Ok(conn) => self.connections.connects(id, conn, at, &self.tally.phase),
+            Ok(conn) => self.connections.connects(id, conn, at, &self.tally),
             Err(error) => self.unconnectable(id, &error, at),
         }
     }
@@ -127,7 +127,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         }
         self.lose(id, State::Down, Some(Fault::Os), at);
         self.connections.settle(id);
-        self.connections.back_off(id, at, &self.tally.phase);
+        self.connections.back_off(id, at, &self.tally);
     }
 
     pub(super) fn connected(&mut self, conn: Conn) {
@@ -195,7 +195,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         if let Err(error) = read {
             self.tally.recorder.example(Fault::Tls, || Some(error.clone()));
             if is_handshaking {
-                self.tally.phase.report_problem(Fault::Tls, error);
+                self.tally.report_problem(Fault::Tls, error);
             }
             return self.refused(id, Fault::Tls, at);
         }
@@ -304,7 +304,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
             }
             _ => return self.give_up(id, Some(Fault::Closed), at),
         };
-        self.tally.phase.report_problem(fault, format!("closed before {before}"));
+        self.tally.report_problem(fault, format!("closed before {before}"));
         self.refused(id, Fault::Closed, at);
     }
 
@@ -312,7 +312,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
     #[cold]
     pub(super) fn leave(&mut self, id: u32, at: Nanos) {
         while let Some(place) = self.protocol.take_unprocessed(&mut self.connections.client(id).stream) {
-            self.connections.defer(id, place, at, &self.tally.phase);
+            self.connections.defer(id, place, at, &self.tally);
         }
         self.connections.not_idle(id);
     }
@@ -324,7 +324,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         let flight = self.connections.flight(id, place).1;
         flight.refusals = flight.refusals.saturating_add(1);
         if flight.refusals <= REFUSALS_MAX {
-            return self.connections.defer(id, place, at, &self.tally.phase);
+            return self.connections.defer(id, place, at, &self.tally);
         }
         self.answered(id, &Answer { place, fault: Some(Fault::StreamReset), ..Answer::default() }, at);
     }
@@ -339,14 +339,14 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
     #[cold]
     fn move_to_next_connection(&mut self, id: u32, at: Nanos) {
         let caused = self.protocol.caused(&self.connections.client(id).stream);
-        self.connections.move_to_next_connection(id, caused, at, &self.tally.phase);
+        self.connections.move_to_next_connection(id, caused, at, &self.tally);
     }
 
     #[cold]
     pub(super) fn broken(&mut self, id: u32, fault: Fault, at: Nanos) {
         self.tally.recorder.example(fault, || self.protocol.explain());
         if self.connections.client(id).state == State::Opening {
-            self.tally.phase.report_problem(fault, self.protocol.explain().unwrap_or_default());
+            self.tally.report_problem(fault, self.protocol.explain().unwrap_or_default());
             self.tally.failed_connect(fault, self.connections.client(id).in_flight > 0, at);
             self.connections.settle(id);
         }
@@ -440,7 +440,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         let at_once = std::mem::take(&mut client.at_once);
         if was.is_connecting() {
             self.tally.failed_connect(fault, client.in_flight > 0, at);
-            self.tally.phase.report_problem(fault, why.into_owned());
+            self.tally.report_problem(fault, why.into_owned());
         }
         self.lose(id, was, Some(fault), at);
         self.connections.settle(id);
@@ -449,7 +449,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
             return;
         }
         if !at_once {
-            return self.connections.back_off(id, at, &self.tally.phase);
+            return self.connections.back_off(id, at, &self.tally);
         }
         if per_request {
             return self.go_on(id, at, 1);
@@ -482,7 +482,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
                     }
                 }
                 state if state.is_connecting() && waited > timeout_ns => {
-                    self.tally.phase.report_problem(Fault::ConnectTimeout, "timed out".to_owned());
+                    self.tally.report_problem(Fault::ConnectTimeout, "timed out".to_owned());
                     self.refused(id, Fault::ConnectTimeout, now);
                 }
                 _ => {}

@@ -2,95 +2,13 @@
 
 use net::{Driver, Nanos};
 use study::record::{LoggedRequest, SlowResponse};
-use study::spec::{Stop, Target};
 
+use super::Worker;
 use super::client_states_and_timers::{Flight, State};
-use super::{Task, Worker};
 use crate::censored_waits::Waits;
-use crate::coordinator_exchange::PhaseTracker;
+use crate::coordinator_exchange::Span;
 use crate::protocol::{Answer, Protocol};
-use crate::recorder::{Answered, Fault, Log, Recorder, StreamsRecorder};
-
-/// Maximum number of logged requests of a load, over all workers: about 100 MB.
-const LOG_MAX: usize = 1_000_000;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Span {
-    Warmup,
-    Measured,
-    /// After the end of the load, at which the request was still in flight.
-    Beyond,
-}
-
-pub(super) struct Tally<'a> {
-    pub(super) phase: PhaseTracker<'a>,
-    pub(super) recorder: Recorder,
-    /// Whether the number of requests is limited, in which case send times decide which of them are measured.
-    is_counted: bool,
-    /// Number of timeouts of requests in flight, and of failed connects.
-    pub(super) in_vain: u64,
-}
-
-impl<'a> Tally<'a> {
-    pub(super) fn new(task: &Task<'a>) -> Self {
-        let spec = task.spec;
-        let is_cache = matches!(spec.target, Target::Cache { .. });
-        let mut recorder = Recorder::new(spec.window_ns, spec.arrivals.is_open(), is_cache);
-        if spec.log_one_in > 0 {
-            let entries_max = LOG_MAX / task.workers.max(1) as usize;
-            recorder.log = Some(Box::new(Log { one_in: spec.log_one_in, entries_max, ..Log::default() }));
-        }
-        if matches!(spec.target, Target::Http { http2: true, .. } | Target::Journey { http2: true, .. }) {
-            recorder.streams = Some(Box::<StreamsRecorder>::default());
-        }
-        Self {
-            phase: PhaseTracker::new(task.control, task.place),
-            recorder,
-            is_counted: matches!(spec.stop, Stop::Requests { .. }),
-            in_vain: 0,
-        }
-    }
-
-    /// The span in which a request counts: by its send time if the number of requests is limited, otherwise by its end.
-    #[inline]
-    fn span(&self, is_measured: bool, at: Nanos) -> Span {
-        let has_begun = if self.is_counted { is_measured } else { at >= self.phase.from };
-        match has_begun {
-            false => Span::Warmup,
-            true if at < self.phase.until => Span::Measured,
-            true => Span::Beyond,
-        }
-    }
-
-    #[inline]
-    pub(super) fn measured(&self, count: usize) -> u64 {
-        if self.phase.is_measuring { count as u64 } else { 0 }
-    }
-
-    /// Increments an HTTP/2 counter, in measured time only.
-    pub(super) fn streams(&mut self, count: fn(&mut StreamsRecorder) -> &mut u64) {
-        let measured = self.measured(1);
-        if let Some(streams) = &mut self.recorder.streams {
-            *count(streams) += measured;
-        }
-    }
-
-    /// Keeps an example of a fault, which also explains why the server is unreachable.
-    #[cold]
-    pub(super) fn report(&mut self, fault: Fault, why: String) {
-        self.recorder.example(fault, || Some(why.clone()));
-        self.phase.report_problem(fault, why);
-    }
-
-    /// Counts a failed connection or attempt, and also a failed request if `request_waits` for the connection.
-    #[cold]
-    pub(super) fn failed_connect(&mut self, fault: Fault, request_waits: bool, at: Nanos) {
-        self.in_vain += 1;
-        if !request_waits {
-            self.recorder.fault(fault, at);
-        }
-    }
-}
+use crate::recorder::{Answered, Fault};
 
 impl<D: Driver, P: Protocol> Worker<'_, D, P> {
     /// Counts a valid response and returns its service time, ns.
@@ -111,7 +29,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
                 if latency_ns > recorder.slowest.above_ns
                     && let Some((trace_id, request)) = self.protocol.trace(expected)
                 {
-                    let ended_ns = at.saturating_sub(self.tally.phase.from);
+                    let ended_ns = at.saturating_sub(recorder.from);
                     recorder.slowest.add(SlowResponse { latency_ns, trace_id, request, ended_ns });
                 }
                 if let Some((facts, streams)) = self.protocol.stream_facts().zip(recorder.streams.as_mut()) {
@@ -206,7 +124,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
 
     #[cold]
     fn log(&mut self, flight: &Flight<P::Expected>, fault: Option<Fault>, answer: &Answer, at: Nanos) {
-        let from = self.tally.phase.from;
+        let from = self.tally.recorder.from;
         let Some(log) = &mut self.tally.recorder.log else { return };
         log.add(|| {
             let since = |at: Nanos| at as i64 - from as i64;
