@@ -24,9 +24,10 @@ pub(crate) const ONCE_FROM: u64 = 1 << 48;
 pub const KEY_MAX_BYTES: usize = 250;
 
 /// Kind of operation, by its effect on the key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
     /// Reads the key. If the workload fills, a miss is followed by a SET of [`Operation::value_bytes`].
+    #[default]
     Get,
     /// Writes the key with a value of [`Operation::value_bytes`].
     Set,
@@ -37,7 +38,7 @@ pub enum Kind {
 }
 
 /// One operation of a workload, drawn by [`Stream::next_operation`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Operation {
     /// Effect of the operation on the key.
     pub kind: Kind,

@@ -20,7 +20,7 @@ use study::record::TraceReplay;
 use study::workload::trace::{Access, Action, Format, Reader, TTL_MAX_S, TraceError};
 use study::workload::{Gaps, Trace};
 
-use crate::operation_stream::{Kind, Texts};
+use crate::operation_stream::{Kind, Operation, Texts};
 
 const BATCH: usize = 512;
 /// Maximum number of batches that wait for a worker; together they take 256 KiB.
@@ -35,14 +35,10 @@ const SECOND_NS: u128 = 1_000_000_000;
 pub(crate) struct TraceOp {
     /// Intended send time, ns after the first operation; 0 unless recorded gaps are kept.
     pub(crate) at_ns: Nanos,
-    /// Number of the key, by order of first appearance.
-    pub(crate) key: u64,
-    pub(crate) value_bytes: u32,
-    pub(crate) ttl_s: u32,
+    /// The operation, whose key is numbered by order of first appearance.
+    pub(crate) operation: Operation,
     /// Recorded length of the key in bytes, capped at the maximum for valid keys; 0 if not recorded.
     pub(crate) key_bytes: u8,
-    pub(crate) kind: Kind,
-    pub(crate) new: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -72,15 +68,15 @@ pub(crate) struct ReplayCounts {
 
 impl ReplayCounts {
     #[inline]
-    pub(crate) fn sent(&self, operation: &TraceOp, key_bytes: u32) {
+    pub(crate) fn sent(&self, traced: &TraceOp, key_bytes: u32) {
         self.operations.fetch_add(1, Relaxed);
-        if operation.new {
+        if traced.operation.new {
             self.keys.fetch_add(1, Relaxed);
             self.key_bytes.fetch_add(u64::from(key_bytes), Relaxed);
-            if operation.key_bytes > 0 {
+            if traced.key_bytes > 0 {
                 self.recorded_keys.fetch_add(1, Relaxed);
-                self.recorded_bytes.fetch_add(u64::from(operation.key_bytes), Relaxed);
-                self.lengthened.fetch_add(u64::from(key_bytes > u32::from(operation.key_bytes)), Relaxed);
+                self.recorded_bytes.fetch_add(u64::from(traced.key_bytes), Relaxed);
+                self.lengthened.fetch_add(u64::from(key_bytes > u32::from(traced.key_bytes)), Relaxed);
             }
         }
     }
@@ -309,19 +305,14 @@ impl<'a> TraceDistributor<'a> {
             UNTOLD => self.value_sizes.at(mix(self.value_seed ^ key)) as u32,
             told => told,
         };
-        Ok(TraceOp {
-            at_ns: 0,
-            key,
-            value_bytes,
-            ttl_s: access.ttl_s.unwrap_or(0).min(TTL_MAX_S),
-            key_bytes: known.key_bytes,
-            kind: match access.action {
-                Action::Get => Kind::Get,
-                Action::Set => Kind::Set,
-                Action::Delete => Kind::Delete,
-            },
-            new,
-        })
+        let kind = match access.action {
+            Action::Get => Kind::Get,
+            Action::Set => Kind::Set,
+            Action::Delete => Kind::Delete,
+        };
+        let ttl_s = access.ttl_s.unwrap_or(0).min(TTL_MAX_S);
+        let operation = Operation { kind, key, value_bytes, ttl_s, new };
+        Ok(TraceOp { at_ns: 0, operation, key_bytes: known.key_bytes })
     }
 
     /// Spreads the operations of a second evenly. Traces record whole seconds, so all would otherwise be due at once.
@@ -343,17 +334,17 @@ impl<'a> TraceDistributor<'a> {
         Ok(())
     }
 
-    fn deal_out(&mut self, mut operation: TraceOp, repeat: u64, mut at_ns: impl FnMut() -> Nanos) -> Dealt {
+    fn deal_out(&mut self, mut traced: TraceOp, repeat: u64, mut at_ns: impl FnMut() -> Nanos) -> Dealt {
         for _ in 0..repeat {
-            operation.at_ns = at_ns();
+            traced.at_ns = at_ns();
             let turn = self.turn;
             self.turn = if turn + 1 == self.hands.len() { 0 } else { turn + 1 };
-            self.batches[turn].push(operation);
+            self.batches[turn].push(traced);
             if self.batches[turn].len() >= BATCH {
                 let batch = std::mem::replace(&mut self.batches[turn], Vec::with_capacity(BATCH));
                 self.hands[turn].send(batch).map_err(|_| WorkersGone)?;
             }
-            operation.new = false;
+            traced.operation.new = false;
         }
         Ok(())
     }

@@ -89,38 +89,27 @@ pub(crate) trait Codec {
     fn is_between(&self, reader: &mut Self::Reader) -> bool;
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Purpose {
-    #[default]
-    Get,
-    ReadToModify,
-    Set,
-    Delete,
-    Fill,
-    Rewrite,
-}
-
-impl Purpose {
-    fn verb(self) -> Verb {
-        match self {
-            Purpose::Get | Purpose::ReadToModify => Verb::Get,
-            Purpose::Set | Purpose::Fill | Purpose::Rewrite => Verb::Set,
-            Purpose::Delete => Verb::Delete,
-        }
-    }
-}
-
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Expected {
-    key: u64,
+    operation: Operation,
+    /// Whether this is the SET that the response to a read has caused: a fill, or the end of a read-modify-write.
+    is_caused: bool,
     /// Recorded key length, bytes; 0 if the distribution of key lengths determines it.
     key_bytes: u8,
-    value_bytes: u32,
-    ttl_s: u32,
-    purpose: Purpose,
     /// State of the key when the request was sent; see [`super::miss_causes`].
     word_when_sent: u16,
     sent_s: u32,
+}
+
+impl Expected {
+    fn verb(&self) -> Verb {
+        match self.operation.kind {
+            Kind::Delete => Verb::Delete,
+            Kind::Set => Verb::Set,
+            Kind::Get | Kind::ReadModifyWrite if self.is_caused => Verb::Set,
+            Kind::Get | Kind::ReadModifyWrite => Verb::Get,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -150,26 +139,11 @@ enum Problem {
 }
 
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "there is one per worker, used at every operation")]
-enum Source {
-    Drawn(Operations),
-    TraceOp(Tape),
-}
-
-impl Source {
-    #[inline]
-    fn value_bytes(&self, key: u64) -> Option<u32> {
-        match self {
-            Source::Drawn(operations) => operations.value_bytes(key),
-            Source::TraceOp(_) => None,
-        }
-    }
-}
-
-#[derive(Debug)]
 pub(crate) struct Cache<C> {
     codec: C,
-    operations: Source,
+    operations: Operations,
+    /// Operations of a trace, which replace the drawn ones.
+    tape: Option<Tape>,
     shared: Arc<Shared>,
     keys: Keys,
     fill: bool,
@@ -187,13 +161,10 @@ impl<C: Codec> Cache<C> {
         (seed, index, workers): (u64, u32, u32),
         tape: Option<Tape>,
     ) -> Result<Self, String> {
-        let operations = match tape {
-            Some(tape) => Source::TraceOp(tape),
-            None => Source::Drawn(Operations::new(workload, seed, index, workers)?),
-        };
         Ok(Self {
             codec,
-            operations,
+            operations: Operations::new(workload, seed, index, workers)?,
+            tape,
             keys: Keys::new(workload, index, workers),
             shared,
             fill: workload.fill,
@@ -203,12 +174,19 @@ impl<C: Codec> Cache<C> {
         })
     }
 
+    /// Length of the key's value, bytes; `None` if it may differ between SETs.
+    #[inline]
+    fn value_bytes(&self, key: u64) -> Option<u32> {
+        if self.tape.is_some() { None } else { self.operations.value_bytes(key) }
+    }
+
     #[inline]
     fn send(&mut self, mut expected: Expected, now: Nanos, out: &mut Vec<u8>) -> Expected {
         let key_bytes = self.compose(&mut expected, now, out);
-        expected.word_when_sent = self.keys.request_sent(&self.shared, expected.key, key_bytes + expected.value_bytes);
-        if expected.purpose.verb() == Verb::Delete {
-            expected.word_when_sent = self.keys.delete_sent(&self.shared, expected.key);
+        let Operation { key, value_bytes, .. } = expected.operation;
+        expected.word_when_sent = self.keys.request_sent(&self.shared, key, key_bytes + value_bytes);
+        if expected.verb() == Verb::Delete {
+            expected.word_when_sent = self.keys.delete_sent(&self.shared, key);
         }
         expected
     }
@@ -218,14 +196,15 @@ impl<C: Codec> Cache<C> {
     fn compose(&mut self, expected: &mut Expected, now: Nanos, out: &mut Vec<u8>) -> u32 {
         let mut buffer = [0; KEY_MAX_BYTES];
         let texts = &self.shared.texts;
-        let key = texts.key_of_bytes(expected.key, expected.key_bytes, &mut buffer);
+        let Operation { key: number, value_bytes, ttl_s, .. } = expected.operation;
+        let key = texts.key_of_bytes(number, expected.key_bytes, &mut buffer);
         expected.sent_s = self.shared.seconds_at(now);
-        match expected.purpose.verb() {
+        match expected.verb() {
             Verb::Get => self.codec.get(key, out),
             Verb::Set => {
-                self.value.resize(expected.value_bytes as usize, 0);
-                texts.value(expected.key, &mut self.value);
-                self.codec.set(key, &self.value, texts.flags(expected.key), expected.ttl_s, out);
+                self.value.resize(value_bytes as usize, 0);
+                texts.value(number, &mut self.value);
+                self.codec.set(key, &self.value, texts.flags(number), ttl_s, out);
             }
             Verb::Delete => self.codec.delete(key, out),
         }
@@ -241,10 +220,12 @@ impl<C: Codec> Cache<C> {
         reply: Reply,
         now: Nanos,
     ) -> Result<CacheOutcome, Fault> {
-        let (verb, key) = (expected.purpose.verb(), expected.key);
+        let Expected { operation, word_when_sent, sent_s, .. } = expected;
+        let Operation { kind, key, value_bytes, ttl_s, .. } = operation;
+        let verb = expected.verb();
         match (verb, reply) {
             (Verb::Get, Reply::Value) => {
-                let known = self.operations.value_bytes(key);
+                let known = self.value_bytes(key);
                 if let Some(difference) = value.wrong(&self.shared, key, known) {
                     self.problem = Some(Problem::Value { key, bytes: value.bytes, expected: known, difference });
                     return Err(Fault::Value);
@@ -256,29 +237,27 @@ impl<C: Codec> Cache<C> {
                         return Err(Fault::Value);
                     }
                 }
-                if expected.purpose == Purpose::ReadToModify {
-                    caused.push_back(Expected { purpose: Purpose::Rewrite, ..expected });
+                if kind == Kind::ReadModifyWrite {
+                    caused.push_back(Expected { is_caused: true, ..expected });
                 }
                 Ok(CacheOutcome { class: Class::GetHit, bytes: value.bytes as u32, ..CacheOutcome::default() })
             }
             (Verb::Get, Reply::Nothing) => {
-                let purpose = if expected.purpose == Purpose::ReadToModify { Purpose::Rewrite } else { Purpose::Fill };
-                if self.fill || purpose == Purpose::Rewrite {
-                    caused.push_back(Expected { purpose, ..expected });
+                if self.fill || kind == Kind::ReadModifyWrite {
+                    caused.push_back(Expected { is_caused: true, ..expected });
                 }
-                let cause = self.keys.cause(&self.shared, key, expected.word_when_sent, self.shared.seconds_at(now));
-                Ok(CacheOutcome { class: Class::GetMiss, bytes: expected.value_bytes, cause, refused: false })
+                let cause = self.keys.cause(&self.shared, key, word_when_sent, self.shared.seconds_at(now));
+                Ok(CacheOutcome { class: Class::GetMiss, bytes: value_bytes, cause, refused: false })
             }
             (Verb::Set, Reply::Done | Reply::Refused) => {
-                let class = match expected.purpose {
-                    Purpose::Fill => Class::Fill,
-                    Purpose::Rewrite => Class::Rewrite,
+                let class = match kind {
+                    Kind::Get => Class::Fill,
+                    Kind::ReadModifyWrite => Class::Rewrite,
                     _ => Class::Set,
                 };
                 let refused = reply == Reply::Refused;
-                let Expected { word_when_sent, sent_s, ttl_s, .. } = expected;
                 self.keys.set_answered(&self.shared, key, word_when_sent, refused, sent_s, ttl_s);
-                Ok(CacheOutcome { class, bytes: expected.value_bytes, refused, ..CacheOutcome::default() })
+                Ok(CacheOutcome { class, bytes: value_bytes, refused, ..CacheOutcome::default() })
             }
             (Verb::Delete, Reply::Done | Reply::Nothing) => {
                 self.keys.delete_answered(&self.shared, key);
@@ -364,25 +343,19 @@ impl<C: Codec> Protocol for Cache<C> {
 
     #[inline]
     fn available(&mut self, wanted: u32) -> u32 {
-        match &mut self.operations {
-            Source::Drawn(_) => wanted,
-            Source::TraceOp(tape) => tape.available(wanted),
-        }
+        self.tape.as_mut().map_or(wanted, |tape| tape.available(wanted))
     }
 
     fn next_at(&mut self) -> Option<Nanos> {
-        match &mut self.operations {
-            Source::Drawn(_) => None,
-            Source::TraceOp(tape) => tape.next_at(),
-        }
+        self.tape.as_mut()?.next_at()
     }
 
     fn is_caused(&self, expected: Expected) -> bool {
-        matches!(expected.purpose, Purpose::Fill | Purpose::Rewrite)
+        expected.is_caused
     }
 
     fn skip(&mut self) {
-        if let Source::TraceOp(tape) = &mut self.operations {
+        if let Some(tape) = &mut self.tape {
             tape.next();
         }
     }
@@ -392,23 +365,17 @@ impl<C: Codec> Protocol for Cache<C> {
         if let Some(caused) = stream.caused.pop_front() {
             return self.send(caused, now, out);
         }
-        let (Operation { kind, key, value_bytes, ttl_s, .. }, key_bytes) = match &mut self.operations {
-            Source::Drawn(operations) => (operations.next_operation(), 0),
-            Source::TraceOp(tape) => {
-                let traced = tape.next().expect("no more are requested than are available");
-                self.shared.sent(&traced);
-                let crate::trace_distributor::TraceOp { kind, key, value_bytes, ttl_s, new, key_bytes, .. } = traced;
-                let ttl_s = if C::HAS_TTL { ttl_s } else { 0 };
-                (Operation { kind, key, value_bytes, ttl_s, new }, key_bytes)
-            }
-        };
-        let purpose = match kind {
-            Kind::Get => Purpose::Get,
-            Kind::Set => Purpose::Set,
-            Kind::Delete => Purpose::Delete,
-            Kind::ReadModifyWrite => Purpose::ReadToModify,
-        };
-        self.send(Expected { key, key_bytes, value_bytes, ttl_s, purpose, word_when_sent: 0, sent_s: 0 }, now, out)
+        let mut expected = Expected::default();
+        if let Some(tape) = &mut self.tape {
+            let traced = tape.next().expect("no more are requested than are available");
+            self.shared.sent(&traced);
+            let ttl_s = if C::HAS_TTL { traced.operation.ttl_s } else { 0 };
+            expected.operation = Operation { ttl_s, ..traced.operation };
+            expected.key_bytes = traced.key_bytes;
+        } else {
+            expected.operation = self.operations.next_operation();
+        }
+        self.send(expected, now, out)
     }
 
     fn again(&mut self, _: &mut Self::Stream, mut expected: Expected, now: Nanos, out: &mut Vec<u8>) -> Expected {
@@ -419,15 +386,14 @@ impl<C: Codec> Protocol for Cache<C> {
 
     #[inline]
     fn read(&mut self, stream: &mut Self::Stream, expected: Expected, bytes: &[u8], now: Nanos) -> Parsed {
-        let verb = expected.purpose.verb();
+        let (verb, number) = (expected.verb(), expected.operation.key);
         let mut buffer = [0; KEY_MAX_BYTES];
         let named = C::NAMES_KEY && verb == Verb::Get;
-        let key =
-            if named { self.shared.texts.key_of_bytes(expected.key, expected.key_bytes, &mut buffer) } else { &[] };
+        let key = if named { self.shared.texts.key_of_bytes(number, expected.key_bytes, &mut buffer) } else { &[] };
         let Stream { reader, value, caused } = stream;
-        let known = self.operations.value_bytes(expected.key);
+        let known = self.value_bytes(number);
         let shared = &*self.shared;
-        let sink = |piece: Piece<'_>| value.take(shared, expected.key, known, piece);
+        let sink = |piece: Piece<'_>| value.take(shared, number, known, piece);
         match self.codec.read(Asked { reader, verb, key, error: &mut self.error }, bytes, sink) {
             Ok(None) => Parsed::More,
             Ok(Some(Response { used, reply, status, last: is_last })) => {

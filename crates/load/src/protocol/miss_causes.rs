@@ -93,13 +93,13 @@ impl Shared {
         self.traced.as_ref().map(|traced| &traced.counts)
     }
 
-    pub(crate) fn sent(&self, operation: &TraceOp) {
+    pub(crate) fn sent(&self, sent: &TraceOp) {
         if let Some(traced) = &self.traced {
-            let key_bytes = match operation.key_bytes {
-                0 => self.texts.key_bytes(operation.key),
-                told => Texts::least_key_bytes(operation.key).max(u32::from(told)),
+            let key_bytes = match sent.key_bytes {
+                0 => self.texts.key_bytes(sent.operation.key),
+                told => Texts::least_key_bytes(sent.operation.key).max(u32::from(told)),
             };
-            traced.counts.sent(operation, key_bytes);
+            traced.counts.sent(sent, key_bytes);
         }
     }
 

@@ -229,9 +229,13 @@ fn operations_are_dealt_round_robin() {
         scope.spawn(|| dealer.deal(text.as_bytes()).unwrap());
         let mut keys = vec![Vec::new(); 3];
         // Workers take turns, because a worker that reads ahead must wait for the other workers.
-        while tapes.iter_mut().zip(&mut keys).any(|(tape, keys)| tape.next().map(|op| keys.push(op.key)).is_some()) {}
+        while tapes
+            .iter_mut()
+            .zip(&mut keys)
+            .any(|(tape, keys)| tape.next().map(|op| keys.push(op.operation.key)).is_some())
+        {}
         for (tape, keys) in tapes.iter_mut().zip(&mut keys) {
-            keys.extend(std::iter::from_fn(|| tape.next()).map(|op| op.key));
+            keys.extend(std::iter::from_fn(|| tape.next()).map(|op| op.operation.key));
         }
         keys
     });
