@@ -111,29 +111,24 @@ pub(crate) trait Protocol {
 
     /// The HTTP/2 connection in use of a stream; `None` for other protocols and before the connection opens.
     #[inline]
-    fn connection_mut<'s>(&self, _: &'s mut Self::Stream) -> Option<&'s mut Connection<Self::Exchange>> {
+    fn connection<'s>(&self, _: &'s mut Self::Stream) -> Option<&'s mut Connection<Self::Exchange>> {
         None
     }
 
-    #[inline]
-    fn connection<'s>(&self, _: &'s Self::Stream) -> Option<&'s Connection<Self::Exchange>> {
-        None
-    }
-
-    fn is_ready(&self, stream: &Self::Stream) -> bool {
-        self.connection(stream).map_or(Self::ORDERED, Connection::is_ready)
+    fn is_ready(&self, stream: &mut Self::Stream) -> bool {
+        self.connection(stream).map_or(Self::ORDERED, |connection| connection.is_ready())
     }
 
     /// Number of further requests that the server accepts now, if at most `depth` may be in flight.
     #[inline]
-    fn room(&self, stream: &Self::Stream, depth: u32) -> u32 {
+    fn room(&self, stream: &mut Self::Stream, depth: u32) -> u32 {
         let closed = if Self::ORDERED { depth } else { 0 };
         self.connection(stream).map_or(closed, |connection| connection.room(depth))
     }
 
     /// Maximum number of requests in flight that the server accepts.
-    fn server_limit(&self, stream: &Self::Stream) -> u32 {
-        self.connection(stream).map_or(u32::MAX, Connection::server_limit)
+    fn server_limit(&self, stream: &mut Self::Stream) -> u32 {
+        self.connection(stream).map_or(u32::MAX, |connection| connection.server_limit())
     }
 
     /// Overhead of the last response; `None` for ordered protocols.
@@ -150,24 +145,24 @@ pub(crate) trait Protocol {
 
     /// Whether the server accepts no more requests on this connection but still responds.
     #[inline]
-    fn is_leaving(&self, stream: &Self::Stream) -> bool {
-        self.connection(stream).is_some_and(Connection::is_leaving)
+    fn is_leaving(&self, stream: &mut Self::Stream) -> bool {
+        self.connection(stream).is_some_and(|connection| connection.is_leaving())
     }
 
     /// Removes a request that a leaving server will not process, and returns its place; `None` if there is none.
     fn take_unprocessed(&self, stream: &mut Self::Stream) -> Option<u32> {
-        self.connection_mut(stream)?.take_unprocessed()
+        self.connection(stream)?.take_unprocessed()
     }
 
     /// Appends frames that responses have caused, except requests.
     #[inline]
     fn owed(&self, stream: &mut Self::Stream, out: &mut Vec<u8>) {
-        self.connection_mut(stream).into_iter().for_each(|connection| connection.owed(out));
+        self.connection(stream).into_iter().for_each(|connection| connection.owed(out));
     }
 
     /// Appends the bytes that end a connection, even after [`Parsed::Broken`].
     fn close(&self, stream: &mut Self::Stream, out: &mut Vec<u8>) {
-        self.connection_mut(stream).into_iter().for_each(|connection| connection.close(out));
+        self.connection(stream).into_iter().for_each(|connection| connection.close(out));
     }
 
     /// Number of unsent requests that responses have caused, which are sent before all others.

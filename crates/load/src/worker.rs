@@ -297,7 +297,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
                 Parsed::Changed { used } => {
                     offset += used;
                     answers += 1;
-                    let stream = &client.stream;
+                    let stream = &mut client.stream;
                     if let Some(streams) = &mut self.tally.recorder.streams {
                         let limit = self.protocol.server_limit(stream);
                         streams.allowed = Some(streams.allowed.map_or(limit, |least| least.min(limit)));
@@ -320,7 +320,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         }
         let client = self.connections.client(id);
         let is_open = matches!(client.state, State::Open | State::Thinking);
-        if is_open && client.in_flight == 0 && self.protocol.is_leaving(&client.stream) {
+        if is_open && client.in_flight == 0 && self.protocol.is_leaving(&mut client.stream) {
             self.tally.streams(|streams| &mut streams.goaways);
             return self.end_after_last(id, at);
         }
@@ -417,7 +417,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
     #[inline]
     fn free_places(&mut self, id: u32, now: Nanos) -> u32 {
         let depth = self.connections.depth;
-        let mut room = self.protocol.room(&self.connections.client(id).stream, depth);
+        let mut room = self.protocol.room(&mut self.connections.client(id).stream, depth);
         if self.connections.client(id).again > 0 {
             room -= self.resend(id, now, room);
         }
@@ -562,7 +562,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         client.idle += room;
         if client.since == now {
             Wait::Connection
-        } else if self.protocol.server_limit(&client.stream) < depth {
+        } else if self.protocol.server_limit(&mut client.stream) < depth {
             Wait::Server
         } else {
             Wait::Own
@@ -573,7 +573,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
     fn has_place(&mut self, id: u32) -> bool {
         let depth = self.connections.depth;
         let client = self.connections.client(id);
-        let has_place = client.again == 0 && self.protocol.room(&client.stream, depth) > 0;
+        let has_place = client.again == 0 && self.protocol.room(&mut client.stream, depth) > 0;
         if !has_place {
             client.idle -= 1;
             self.connections.idle.pop_front();

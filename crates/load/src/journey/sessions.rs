@@ -696,12 +696,8 @@ impl<const HTTP2: bool> Protocol for Sessions<HTTP2> {
         }
     }
 
-    fn connection_mut<'s>(&self, stream: &'s mut Stream) -> Option<&'s mut Connection<()>> {
+    fn connection<'s>(&self, stream: &'s mut Stream) -> Option<&'s mut Connection<()>> {
         stream.connections.get_mut(&stream.server).map(Box::as_mut)
-    }
-
-    fn connection<'s>(&self, stream: &'s Stream) -> Option<&'s Connection<()>> {
-        stream.connections.get(&stream.server).map(Box::as_ref)
     }
 
     fn stream_facts(&self) -> Option<StreamFacts> {
@@ -826,7 +822,7 @@ impl<const HTTP2: bool> Protocol for Sessions<HTTP2> {
     fn end(&mut self, stream: &mut Stream, _: Call) -> Result<Answer, Fault> {
         if HTTP2 {
             self.problem = None;
-            let is_between = self.connection(stream).is_none_or(Connection::is_between);
+            let is_between = self.connection(stream).is_none_or(|connection| connection.is_between());
             return Err(if is_between { Fault::Closed } else { Fault::Truncated });
         }
         match stream.reader.end() {

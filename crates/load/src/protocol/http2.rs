@@ -313,12 +313,7 @@ impl Protocol for Http2 {
     }
 
     #[inline]
-    fn connection_mut<'s>(&self, stream: &'s mut Self::Stream) -> Option<&'s mut Connection<Exchange>> {
-        Some(stream)
-    }
-
-    #[inline]
-    fn connection<'s>(&self, stream: &'s Self::Stream) -> Option<&'s Connection<Exchange>> {
+    fn connection<'s>(&self, stream: &'s mut Self::Stream) -> Option<&'s mut Connection<Exchange>> {
         Some(stream)
     }
 

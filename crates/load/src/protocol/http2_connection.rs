@@ -282,31 +282,17 @@ impl<R> Connection<R> {
         Progress::Ended { used, place: place as u32, open, fault }
     }
 
-    /// Fails a request whose flow-control window the server made too large. Source: RFC 9113, section 6.9.1.
+    /// Fails a request whose response will not be complete.
     #[cold]
-    fn overflow(&mut self, place: usize, used: usize, error: ConnectionError) -> Progress<R> {
-        let (id, mut open) = self.remove(place);
-        self.push_reset(id, error.code());
+    fn fail(&mut self, place: usize, used: usize, fault: (Fault, String)) -> Progress<R> {
+        let (_, mut open) = self.remove(place);
         open.status = 0;
-        Progress::Ended { used, place: place as u32, open, fault: Some((Fault::Framing, error.to_string())) }
+        Progress::Ended { used, place: place as u32, open, fault: Some(fault) }
     }
 
     fn push_reset(&mut self, id: u32, code: ErrorCode) {
         http2::push_reset(&mut self.owed, id, code);
         self.reset_id = self.reset_id.max(id);
-    }
-
-    #[cold]
-    fn reset(&mut self, id: u32, code: ErrorCode, used: usize) -> Option<Progress<R>> {
-        let place = self.place(id)?;
-        let (_, mut open) = self.remove(place);
-        let place = place as u32;
-        if code == ErrorCode::REFUSED_STREAM {
-            return Some(Progress::Parsed(Parsed::Refused { used, place }));
-        }
-        open.status = 0;
-        let fault = (Fault::StreamReset, format!("the server reset the stream with {code}"));
-        Some(Progress::Ended { used, place, open, fault: Some(fault) })
     }
 
     #[cold]
@@ -412,14 +398,22 @@ impl<R> Connection<R> {
                     return Ok(Progress::Parsed(Parsed::Changed { used }));
                 }
                 Event::WindowUpdate { stream: id, bytes } => match (self.credit(id, bytes), self.place(id)) {
-                    (Err(error), Some(place)) => return Ok(self.overflow(place, used, error)),
+                    // The server made the window of the stream too large. Source: RFC 9113, section 6.9.1.
+                    (Err(error), Some(place)) => {
+                        self.push_reset(id, error.code());
+                        return Ok(self.fail(place, used, (Fault::Framing, error.to_string())));
+                    }
                     (result, _) => result?,
                 },
                 Event::Ping(payload) => http2::push_ping(&mut self.owed, payload, true),
                 Event::Reset { stream: id, code } => {
-                    if let Some(progress) = self.reset(id, code, used) {
-                        return Ok(progress);
+                    let Some(place) = self.place(id) else { continue };
+                    if code == ErrorCode::REFUSED_STREAM {
+                        self.remove(place);
+                        return Ok(Progress::Parsed(Parsed::Refused { used, place: place as u32 }));
                     }
+                    let fault = (Fault::StreamReset, format!("the server reset the stream with {code}"));
+                    return Ok(self.fail(place, used, fault));
                 }
                 Event::GoAway { last, code, debug } => {
                     if code != ErrorCode::NO_ERROR {

@@ -94,7 +94,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         let is_right = loop {
             match self.protocol.read(&mut client.stream, P::Expected::default(), rest, at) {
                 Parsed::More => break true,
-                Parsed::Changed { used } if !self.protocol.is_leaving(&client.stream) => rest = &rest[used..],
+                Parsed::Changed { used } if !self.protocol.is_leaving(&mut client.stream) => rest = &rest[used..],
                 _ => break false,
             }
         };
@@ -214,7 +214,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
 
     fn opened(&mut self, id: u32, at: Nanos) {
         self.protocol.renew(&mut self.connections.client(id).stream);
-        if self.protocol.is_ready(&self.connections.client(id).stream) {
+        if self.protocol.is_ready(&mut self.connections.client(id).stream) {
             return self.established(id, at);
         }
         self.connections.client(id).state = State::Opening;
