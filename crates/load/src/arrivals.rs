@@ -8,14 +8,12 @@ use crate::coordinator::NEVER;
 
 /// Intended send times of one worker. Only the next one is drawn in advance, so a backlog needs no memory.
 #[derive(Debug)]
-pub(crate) enum Timetable {
-    Drawn(Drawn),
-    /// A recorded schedule, for which each send time is supplied before it is due.
-    Recorded {
-        start: Nanos,
-        /// Time of the next send, ns after `start`; `None` at the end of the trace.
-        next: Option<Nanos>,
-    },
+pub(crate) struct Timetable {
+    pub(crate) start: Nanos,
+    /// Time of the next send, ns after `start`; `None` at the end of a trace.
+    pub(crate) next: Option<Nanos>,
+    /// Draws further send times; `None` for a recorded schedule, whose times are supplied before they are due.
+    pub(crate) drawn: Option<Drawn>,
 }
 
 #[derive(Debug)]
@@ -25,13 +23,10 @@ pub(crate) struct Drawn {
     /// is a number of requests of the whole load.
     gap: f64,
     poisson: bool,
-    start: Nanos,
     first: f64,
     next: f64,
     count: u64,
     shape: Option<Shape>,
-    /// Time of the next send, ns after `start`.
-    next_ns: f64,
 }
 
 /// Inverts a shape: finds the time at which it has scheduled a given number of requests.
@@ -92,18 +87,16 @@ impl Timetable {
         // At a constant rate, workers take turns. Poisson schedules need no turns, because their sum is Poisson too.
         let next = if poisson { rng.exponential(gap) } else { gap * f64::from(index) / f64::from(workers) };
         let next_ns = shape.as_mut().map_or(next, |shape| shape.time_ns(next));
-        Timetable::Drawn(Drawn { rng, gap, poisson, start, first: next, next, count: 0, shape, next_ns })
+        let drawn = Drawn { rng, gap, poisson, first: next, next, count: 0, shape };
+        Timetable { start, next: Some(next_ns as Nanos), drawn: Some(drawn) }
     }
 
     pub(crate) fn due(&self) -> Nanos {
-        match self {
-            Timetable::Drawn(drawn) => drawn.start + drawn.next_ns as Nanos,
-            Timetable::Recorded { start, next } => next.map_or(NEVER, |next| start.saturating_add(next)),
-        }
+        self.next.map_or(NEVER, |next| self.start.saturating_add(next))
     }
 
     pub(crate) fn advance(&mut self) {
-        let Timetable::Drawn(drawn) = self else { return };
+        let Some(drawn) = &mut self.drawn else { return };
         drawn.count += 1;
         drawn.next = if drawn.poisson {
             drawn.next + drawn.rng.exponential(drawn.gap)
@@ -111,17 +104,8 @@ impl Timetable {
             drawn.first + drawn.gap * drawn.count as f64 // Adding up gaps would accumulate rounding errors.
         };
         let next = drawn.next;
-        drawn.next_ns = drawn.shape.as_mut().map_or(next, |shape| shape.time_ns(next));
-    }
-
-    pub(crate) fn is_recorded(&self) -> bool {
-        matches!(self, Timetable::Recorded { .. })
-    }
-
-    pub(crate) fn set_next(&mut self, at: Option<Nanos>) {
-        if let Timetable::Recorded { next, .. } = self {
-            *next = at;
-        }
+        let next_ns = drawn.shape.as_mut().map_or(next, |shape| shape.time_ns(next));
+        self.next = Some(next_ns as Nanos);
     }
 }
 

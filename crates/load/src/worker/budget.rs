@@ -60,7 +60,7 @@ impl Budget {
         self.has_started = true;
         let start = task.control.start.load(Relaxed);
         self.timetable = match task.spec.arrivals {
-            Arrivals::Recorded => Some(Timetable::Recorded { start, next: protocol.next_at() }),
+            Arrivals::Recorded => Some(Timetable { start, next: protocol.next_at(), drawn: None }),
             arrivals => {
                 let arrivals = task.spec.shape.first().map_or(arrivals, |stage| arrivals.at(stage.from));
                 Timetable::new(arrivals, task.spec.seed, task.index, task.workers, start)
@@ -86,7 +86,7 @@ impl Budget {
             Arrivals::Recorded => {
                 // The trace was halted during the pause.
                 let next = protocol.next_at();
-                Some(Timetable::Recorded { start: from.saturating_sub(next.unwrap_or(0)), next })
+                Some(Timetable { start: from.saturating_sub(next.unwrap_or(0)), next, drawn: None })
             }
             arrivals => Timetable::new(arrivals, stats::random::mix(task.spec.seed), task.index, task.workers, from),
         };
@@ -128,10 +128,10 @@ impl Budget {
     #[inline]
     pub(super) fn sent(&mut self, due: Nanos, from: Nanos, protocol: &mut impl Protocol) {
         if let Some(timetable) = &mut self.timetable
-            && timetable.is_recorded()
+            && timetable.drawn.is_none()
         {
             self.due += u64::from(due >= from);
-            timetable.set_next(protocol.next_at());
+            timetable.next = protocol.next_at();
         }
     }
 
@@ -233,10 +233,10 @@ impl Budget {
                 waits.unsent(timetable.due());
                 left -= 1;
                 timetable.advance();
-                if timetable.is_recorded() {
+                if timetable.drawn.is_none() {
                     self.due += 1;
                     protocol.skip();
-                    timetable.set_next(protocol.next_at());
+                    timetable.next = protocol.next_at();
                 }
             }
         }
