@@ -101,13 +101,11 @@ pub(crate) trait Protocol {
 
     fn stream(&self) -> Self::Stream;
 
-    /// Replaces the stream for a new connection. Requests that responses have caused remain queued.
-    fn renew(&self, stream: &mut Self::Stream) {
+    /// Replaces the stream for a new connection, and appends the bytes that begin it. Requests wait until
+    /// [`Protocol::is_ready`]. Requests that responses have caused remain queued.
+    fn renew(&self, stream: &mut Self::Stream, _: &mut Vec<u8>) {
         *stream = self.stream();
     }
-
-    /// Appends the bytes that begin a connection. Requests wait until [`Protocol::is_ready`].
-    fn open(&self, _: &mut Vec<u8>) {}
 
     /// The HTTP/2 connection in use of a stream; `None` for other protocols and before the connection opens.
     #[inline]

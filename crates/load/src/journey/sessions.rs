@@ -680,18 +680,13 @@ impl<const HTTP2: bool> Protocol for Sessions<HTTP2> {
         }
     }
 
-    fn renew(&self, stream: &mut Stream) {
+    fn renew(&self, stream: &mut Stream, out: &mut Vec<u8>) {
         stream.reader = ResponseReader::new(Limits::DEFAULT);
         stream.body.clear();
         stream.head.clear();
         stream.first_at = 0;
         if HTTP2 {
             stream.connections.insert(stream.server, Box::new(Connection::new(Http2Settings::default())));
-        }
-    }
-
-    fn open(&self, out: &mut Vec<u8>) {
-        if HTTP2 {
             Connection::<()>::begin(&Http2Settings::default(), out);
         }
     }

@@ -331,7 +331,7 @@ impl<C: Codec> Protocol for Cache<C> {
         Stream { reader: self.codec.reader(), value: Value::default(), caused: VecDeque::new() }
     }
 
-    fn renew(&self, stream: &mut Self::Stream) {
+    fn renew(&self, stream: &mut Self::Stream, _: &mut Vec<u8>) {
         let caused = std::mem::take(&mut stream.caused);
         *stream = Stream { caused, ..self.stream() };
     }

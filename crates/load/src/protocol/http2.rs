@@ -308,7 +308,8 @@ impl Protocol for Http2 {
         Connection::new(self.settings)
     }
 
-    fn open(&self, out: &mut Vec<u8>) {
+    fn renew(&self, stream: &mut Self::Stream, out: &mut Vec<u8>) {
+        *stream = self.stream();
         Self::Stream::begin(&self.settings, out);
     }
 

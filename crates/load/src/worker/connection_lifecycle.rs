@@ -213,13 +213,12 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
     }
 
     fn opened(&mut self, id: u32, at: Nanos) {
-        self.protocol.renew(&mut self.connections.client(id).stream);
+        self.out.clear();
+        self.protocol.renew(&mut self.connections.client(id).stream, &mut self.out);
         if self.protocol.is_ready(&mut self.connections.client(id).stream) {
             return self.established(id, at);
         }
         self.connections.client(id).state = State::Opening;
-        self.out.clear();
-        self.protocol.open(&mut self.out);
         self.send_out(id);
     }
 
