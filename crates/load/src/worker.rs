@@ -206,7 +206,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
                 let mut next = Some(self.received(data));
                 let mut bursts = 0;
                 while let Some((data, at)) = next {
-                    if self.connections.client(id).tls.is_some() {
+                    if self.connections.client(id).link.tls.is_some() {
                         self.decrypt(id, data, at);
                     } else {
                         self.read(id, Source::Driver(data), at);
@@ -237,7 +237,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         if answers == 0 || answers > self.connections.depth / 2 {
             return None;
         }
-        let data = self.driver.receive_more(self.connections.client(id).conn?)?;
+        let data = self.driver.receive_more(self.connections.client(id).link.conn?)?;
         Some(self.received(data))
     }
 
@@ -350,9 +350,9 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         }
         let Some(max) = self.connections.answers_max else { return false };
         let client = self.connections.client(id);
-        let is_over = client.answers >= max;
+        let is_over = client.link.answers >= max;
         if is_over {
-            client.by_plan = true;
+            client.link.by_plan = true;
             self.end_after_last(id, at);
         }
         is_over
@@ -530,8 +530,8 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
     #[inline]
     fn send_on(&mut self, id: u32, ends: bool) {
         let client = self.connections.client(id);
-        let Some(conn) = client.conn else { return };
-        let sent = send(self.driver, conn, client.tls.as_deref_mut(), &self.out, &mut self.cipher, ends);
+        let Some(conn) = client.link.conn else { return };
+        let sent = send(self.driver, conn, client.link.tls.as_deref_mut(), &self.out, &mut self.cipher, ends);
         self.tally.recorder.sent_bytes += self.tally.measured(sent);
     }
 

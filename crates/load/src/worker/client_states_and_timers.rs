@@ -42,7 +42,7 @@ impl State {
 
 pub(super) struct Client<S> {
     pub(super) state: State,
-    pub(super) conn: Option<Conn>,
+    pub(super) link: Link,
     pub(super) since: Nanos,
     /// Index of the client's oldest flight in its ring.
     head: u32,
@@ -50,7 +50,6 @@ pub(super) struct Client<S> {
     pub(super) stream: S,
     /// Reader of the proxy's response to CONNECT, until it is complete.
     pub(super) tunnel: Option<Box<ResponseReader>>,
-    pub(super) tls: Option<Box<Session>>,
     settled: bool,
     pub(super) connected_before: bool,
     backoff_ns: Nanos,
@@ -61,10 +60,6 @@ pub(super) struct Client<S> {
     pub(super) due_at: Option<Nanos>,
     /// Whether to reconnect at once, after an orderly close.
     pub(super) at_once: bool,
-    /// Number of responses on this connection, up to `u32::MAX`.
-    pub(super) answers: u32,
-    /// Whether the next connection is the first to its server or follows one that ended after its planned requests.
-    pub(super) by_plan: bool,
     /// Number of requests to send again, usually on the next connection. They follow the flights in the ring.
     pub(super) again: u32,
     /// Number of entries in [`Connections::idle`], for an unordered protocol in an open loop.
@@ -73,18 +68,21 @@ pub(super) struct Client<S> {
     owed: u32,
     /// First unsolicited bytes on this connection, escaped; `None` if there were none.
     pub(super) unsolicited: Option<Box<str>>,
-    pub(super) server: u32,
-    others: Vec<Parked>,
+    /// Idle connections to other servers, which the client has called before.
+    others: Vec<Link>,
 }
 
-/// An idle connection of a client that now calls a different server.
-pub(super) struct Parked {
+/// A client's connection to a server.
+#[derive(Default)]
+pub(super) struct Link {
     pub(super) server: u32,
-    /// Handle of the connection; `None` once it is lost.
+    /// Handle of the connection; `None` before it opens and once it is lost.
     pub(super) conn: Option<Conn>,
     pub(super) tls: Option<Box<Session>>,
-    answers: u32,
-    by_plan: bool,
+    /// Number of responses on this connection, up to `u32::MAX`.
+    pub(super) answers: u32,
+    /// Whether the next connection is the first to its server or follows one that ended after its planned requests.
+    pub(super) by_plan: bool,
 }
 
 impl<S> Client<S> {
@@ -179,13 +177,12 @@ impl<S, E: Copy + Default> Connections<S, E> {
         let places = count * depth as usize;
         let client = || Client {
             state: State::Down,
-            conn: None,
+            link: Link::default(),
             since: 0,
             head: 0,
             in_flight: 0,
             stream: stream(),
             tunnel: None,
-            tls: None,
             settled: false,
             connected_before: false,
             backoff_ns: BACKOFF_NS.0,
@@ -193,13 +190,10 @@ impl<S, E: Copy + Default> Connections<S, E> {
             wakes_at: 0,
             due_at: None,
             at_once: false,
-            answers: 0,
-            by_plan: false,
             again: 0,
             idle: 0,
             owed: 0,
             unsolicited: None,
-            server: 0,
             others: Vec::new(),
         };
         Self {
@@ -236,11 +230,11 @@ impl<S, E: Copy + Default> Connections<S, E> {
     pub(super) fn client_of(&self, conn: Conn) -> Option<u32> {
         let id = *self.by_slot.get(conn.index())?;
         let client = self.clients.get(id as usize)?;
-        (client.conn == Some(conn)).then_some(id)
+        (client.link.conn == Some(conn)).then_some(id)
     }
 
     /// The parked connection with this handle, and the client that has parked it.
-    pub(super) fn parked(&mut self, conn: Conn) -> Option<(u32, &mut Parked)> {
+    pub(super) fn parked(&mut self, conn: Conn) -> Option<(u32, &mut Link)> {
         let id = *self.by_slot.get(conn.index())?;
         let mut others = self.clients.get_mut(id as usize)?.others.iter_mut();
         others.find(|other| other.conn == Some(conn)).map(|other| (id, other))
@@ -248,24 +242,13 @@ impl<S, E: Copy + Default> Connections<S, E> {
 
     /// Parks a client's connection; resumes the one to `server`, if any. Returns one to close if too many are parked.
     pub(super) fn switch(&mut self, id: u32, server: u32) -> Option<Conn> {
-        let others_max = self.others_max;
         let client = &mut self.clients[id as usize];
-        let conn = client.conn.take();
-        let (tls, answers, by_plan) = (client.tls.take(), client.answers, client.by_plan);
-        client.others.push(Parked { server: client.server, conn, tls, answers, by_plan });
-        client.server = server;
-        client.state = State::Down;
-        if let Some(at) = client.others.iter().position(|other| other.server == server) {
-            let other = client.others.remove(at);
-            (client.conn, client.tls) = (other.conn, other.tls);
-            (client.answers, client.by_plan) = (other.answers, other.by_plan);
-            if client.conn.is_some() {
-                client.state = State::Open;
-            }
-        } else {
-            client.by_plan = true;
-        }
-        let is_full = client.others.iter().filter(|other| other.conn.is_some()).count() > others_max;
+        let known = client.others.iter().position(|other| other.server == server);
+        let new = Link { server, by_plan: true, ..Link::default() };
+        let next = known.map_or(new, |at| client.others.remove(at));
+        client.state = if next.conn.is_some() { State::Open } else { State::Down };
+        client.others.push(std::mem::replace(&mut client.link, next));
+        let is_full = client.others.iter().filter(|other| other.conn.is_some()).count() > self.others_max;
         client.others.iter().find_map(|other| other.conn).filter(|_| is_full)
     }
 
@@ -345,7 +328,7 @@ impl<S, E: Copy + Default> Connections<S, E> {
     pub(super) fn answered(&mut self, id: u32) {
         let client = self.client(id);
         client.backoff_ns = BACKOFF_NS.0;
-        client.answers = client.answers.saturating_add(1);
+        client.link.answers = client.link.answers.saturating_add(1);
     }
 
     pub(super) fn move_to_next_connection(&mut self, id: u32, caused: u32, at: Nanos, tally: &Tally<'_>) {
@@ -400,7 +383,7 @@ impl<S, E: Copy + Default> Connections<S, E> {
         if std::mem::take(&mut client.backing_off) {
             *self.in_backoff.count_at(at, tally) -= 1;
         }
-        client.conn = Some(conn);
+        client.link.conn = Some(conn);
         client.state = State::Connecting;
         client.since = at;
     }
@@ -416,7 +399,7 @@ impl<S, E: Copy + Default> Connections<S, E> {
         let client = &mut self.clients[id as usize];
         client.state = State::Open;
         client.since = at;
-        client.answers = 0;
+        client.link.answers = 0;
         client.unsolicited = None;
         let is_first = !std::mem::replace(&mut client.connected_before, true);
         self.reached += u32::from(is_first);

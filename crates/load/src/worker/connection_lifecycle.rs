@@ -19,10 +19,10 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         if self.switches_server(id) {
             return;
         }
-        if self.connections.client(id).conn.is_some() {
+        if self.connections.client(id).link.conn.is_some() {
             return self.go_on(id, at, self.connections.depth);
         }
-        let server = self.protocol.server(self.connections.client(id).server).unwrap_or(&self.task.server);
+        let server = self.protocol.server(self.connections.client(id).link.server).unwrap_or(&self.task.server);
         match self.driver.connect(&server.address) {
             Ok(conn) => self.connections.connects(id, conn, at, &self.tally),
             Err(error) => self.unconnectable(id, &error, at),
@@ -37,7 +37,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
             return false;
         }
         let server = self.protocol.next_server(&mut client.stream);
-        server != client.server && self.switch_server(id, server)
+        server != client.link.server && self.switch_server(id, server)
     }
 
     #[cold]
@@ -45,7 +45,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         self.send_owed(id);
         let client = self.connections.client(id);
         // Unsolicited bytes make later responses unreliable.
-        let spoilt = client.conn.filter(|_| client.unsolicited.take().is_some());
+        let spoilt = client.link.conn.filter(|_| client.unsolicited.take().is_some());
         let too_many = self.connections.switch(id, server);
         self.protocol.switch(&mut self.connections.client(id).stream, server);
         [spoilt, too_many].into_iter().flatten().for_each(|conn| self.end_parked(conn));
@@ -99,7 +99,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
             }
         };
         self.protocol.owed(&mut client.stream, &mut self.out);
-        self.protocol.switch(&mut client.stream, client.server);
+        self.protocol.switch(&mut client.stream, client.link.server);
         is_right
     }
 
@@ -111,7 +111,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         self.out.clear();
         self.protocol.switch(&mut client.stream, server);
         self.protocol.close(&mut client.stream, &mut self.out);
-        self.protocol.switch(&mut client.stream, client.server);
+        self.protocol.switch(&mut client.stream, client.link.server);
         if let Some((_, parked)) = self.connections.parked(conn) {
             send(self.driver, conn, parked.tls.as_deref_mut(), &self.out, &mut self.cipher, true);
             (parked.conn, parked.tls) = (None, None);
@@ -136,7 +136,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         let client = self.connections.client(id);
         self.tally.recorder.connect.record(at.saturating_sub(client.since));
         client.since = at;
-        let server = self.protocol.server(client.server).unwrap_or(&self.task.server);
+        let server = self.protocol.server(client.link.server).unwrap_or(&self.task.server);
         let Some(to) = &server.tunnel_to else { return self.start_tls(id, at) };
         client.state = State::Tunneling;
         client.tunnel = Some(Box::new(ResponseReader::new(Limits::DEFAULT)));
@@ -176,17 +176,17 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
 
     fn start_tls(&mut self, id: u32, at: Nanos) {
         let client = self.connections.client(id);
-        let server = self.protocol.server(client.server).unwrap_or(&self.task.server);
+        let server = self.protocol.server(client.link.server).unwrap_or(&self.task.server);
         let Some(connector) = &server.tls else { return self.opened(id, at) };
         client.state = State::Handshaking;
-        client.tls = Some(Box::new(connector.start()));
+        client.link.tls = Some(Box::new(connector.start()));
         self.out.clear();
         self.send_out(id);
     }
 
     pub(super) fn decrypt(&mut self, id: u32, data: Data, at: Nanos) {
         let client = self.connections.client(id);
-        let (Some(session), Some(conn)) = (&mut client.tls, client.conn) else { return };
+        let (Some(session), Some(conn)) = (&mut client.link.tls, client.link.conn) else { return };
         self.plain.clear();
         let read = session.read(self.driver.bytes(data), &mut self.plain);
         let sent = send(self.driver, conn, Some(session), &[], &mut self.cipher, false);
@@ -226,7 +226,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         self.connections.connect_ended();
         let per_request = self.connections.per_request;
         let is_first = self.connections.established(id, at);
-        let by_plan = std::mem::take(&mut self.connections.client(id).by_plan);
+        let by_plan = std::mem::take(&mut self.connections.client(id).link.by_plan);
         if !is_first && !per_request && !by_plan {
             self.tally.recorder.reconnects += self.tally.measured(1);
         }
@@ -258,7 +258,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         let Some(id) = self.connections.client_of(conn) else { return self.end_parked(conn) };
         let at = self.driver.now();
         // Without a closing alert, an attacker may have truncated the stream (RFC 8446, section 6.1).
-        let in_order = self.connections.client(id).tls.as_ref().is_none_or(|session| session.ended());
+        let in_order = self.connections.client(id).link.tls.as_ref().is_none_or(|session| session.ended());
         self.ended(id, at, in_order);
     }
 
@@ -285,7 +285,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
                     self.lost_request(id, Some(Fault::Truncated), at);
                 }
                 // The server may have closed an idle connection before it received the request.
-                Err(Fault::Closed) if client.answers > 0 => {
+                Err(Fault::Closed) if client.link.answers > 0 => {
                     return self.give_up(id, Some(Fault::ClosedBetween), at);
                 }
                 Err(fault) => {
@@ -331,7 +331,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
     pub(super) fn end_after_last(&mut self, id: u32, at: Nanos) {
         self.move_to_next_connection(id, at);
         let client = self.connections.client(id);
-        client.at_once = client.answers > 0;
+        client.at_once = client.link.answers > 0;
         self.close_in_order(id, None, at);
     }
 
@@ -396,7 +396,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
 
     fn close(&mut self, id: u32, fault: Option<Fault>, how: Close, at: Nanos) {
         let client = self.connections.client(id);
-        let Some(conn) = client.conn else { return };
+        let Some(conn) = client.link.conn else { return };
         let was = std::mem::replace(&mut client.state, State::Closing);
         self.lose(id, was, fault, at);
         self.driver.close(conn, how);
@@ -432,9 +432,9 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         let (fault, why) = explain_close(reason);
         let client = self.connections.client(id);
         let was = std::mem::replace(&mut client.state, State::Down);
-        client.conn = None;
+        client.link.conn = None;
         client.tunnel = None;
-        client.tls = None;
+        client.link.tls = None;
         client.since = at;
         let at_once = std::mem::take(&mut client.at_once);
         if was.is_connecting() {
