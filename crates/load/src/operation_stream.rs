@@ -10,7 +10,7 @@ use stats::random::mix;
 use stats::{Permutation, Rng, Sizes, Zipf, ZipfRanks};
 use study::Workload;
 use study::spec::even_share;
-use study::workload::{NewKey, Popularity, ValueLength};
+use study::workload::{Keys, NewKey, Popularity, ValueLength};
 
 /// Characters of keys and values: 64 that are not special in any protocol or URL (RFC 4648, section 5).
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
@@ -52,30 +52,17 @@ pub struct Operation {
     pub new: bool,
 }
 
-/// Distribution of the ranks of keys or, if the population grows, of the ages of reused keys. A growing `Zipf` draws ages
-/// below a power of two and rejects ages that do not exist.
-#[derive(Clone, Debug)]
-enum Choice {
-    Uniform,
-    LogUniform,
-    Zipf { law: Zipf, ranks: ZipfRanks },
-    HotSet { keys: u64, share: f64 },
-    Loop { next: u64 },
-}
-
 /// An endless stream of the operations of one partition.
 #[derive(Clone, Debug)]
 pub struct Stream {
     rng: Rng,
-    choice: Choice,
-    /// Whether new keys join the population and are reused.
-    grows: bool,
+    keys: Keys,
+    /// The ranks of keys or, if the population grows, the ages of reused keys; `None` unless they follow Zipf's law. If
+    /// the population grows, the law has a power of two of ages, and ages that do not exist are rejected.
+    zipf: Option<(Zipf, ZipfRanks)>,
+    /// Next rank of a loop over all keys.
+    next: u64,
     kinds: [u64; 3],
-    reuse: f64,
-    one_hit: f64,
-    invalidation: f64,
-    new_sets: bool,
-    population: u64,
     permutation: Option<Permutation>,
     seed: u64,
     /// Number of operations between changes of popularity, and number left until the next change.
@@ -102,16 +89,8 @@ impl Stream {
         let (keys, operations) = (&workload.keys, &workload.operations);
         let (partition, partitions) = (u64::from(partition), u64::from(partitions));
         let grows = keys.reuse.is_some();
-        let choice = match keys.popularity {
-            Popularity::Zipf { exponent } => {
-                let law = Zipf::new(if grows { 1 } else { keys.count }, exponent);
-                Choice::Zipf { law, ranks: ZipfRanks::new(law) }
-            }
-            Popularity::Recency if grows => Choice::LogUniform,
-            Popularity::HotSet { keys, share } if !grows => Choice::HotSet { keys, share },
-            Popularity::Loop if !grows => Choice::Loop { next: partition % keys.count },
-            _ => Choice::Uniform,
-        };
+        let exponent = if let Popularity::Zipf { exponent } = keys.popularity { Some(exponent) } else { None };
+        let law = exponent.map(|exponent| Zipf::new(if grows { 1 } else { keys.count }, exponent));
         let total = operations.total();
         let up_to =
             [operations.get, operations.get + operations.set, operations.get + operations.set + operations.delete];
@@ -125,15 +104,11 @@ impl Stream {
         let own = even_share(keys.count, partition, partitions);
         Ok(Stream {
             rng: Rng::stream(seed, partition),
-            choice,
-            grows,
+            keys: keys.clone(),
+            zipf: law.map(|law| (law, ZipfRanks::new(law))),
+            next: partition % keys.count.max(1),
             // The cast saturates, so a share of 1 is fine.
             kinds: up_to.map(|weight| (weight / total * 18_446_744_073_709_551_616.0) as u64),
-            reuse: keys.reuse.unwrap_or(1.0),
-            one_hit: keys.one_hit,
-            invalidation: keys.invalidation,
-            new_sets: keys.new == NewKey::Set,
-            population: keys.count,
             permutation: scattered.then(|| Permutation::new(keys.count, mix(seed))),
             seed,
             shift_every,
@@ -163,10 +138,10 @@ impl Stream {
             _ => Kind::ReadModifyWrite,
         };
         let (key, new) = self.key();
-        if new && self.new_sets {
+        if new && self.keys.new == NewKey::Set {
             kind = Kind::Set;
         }
-        if !new && self.invalidation > 0.0 && self.rng.unit_f64() < self.invalidation {
+        if !new && self.keys.invalidation > 0.0 && self.rng.unit_f64() < self.keys.invalidation {
             kind = Kind::Delete;
         }
         let length = if self.per_set { self.rng.next_u64() } else { mix(self.value_seed ^ key) };
@@ -187,57 +162,54 @@ impl Stream {
 
     /// Popularity rank of a key of a fixed population, from 0; `None` for keys created later.
     pub fn rank_of(&self, key: u64) -> Option<u64> {
-        let fixed = key < self.population && !self.grows;
+        let fixed = key < self.keys.count && self.keys.reuse.is_none();
         fixed.then(|| self.permutation.map_or(key, |permutation| permutation.invert(key)))
     }
 
     #[inline]
     fn key(&mut self) -> (u64, bool) {
-        if self.one_hit > 0.0 && self.rng.unit_f64() < self.one_hit {
+        if self.keys.one_hit > 0.0 && self.rng.unit_f64() < self.keys.one_hit {
             // Numbers of one-hit keys start at 2^48, above the numbers of all other keys.
             let key = ONCE_FROM + self.made_once * self.partitions + self.partition;
             self.made_once += 1;
             return (key, true);
         }
-        if self.grows {
-            return self.growing();
+        if let Some(reuse) = self.keys.reuse {
+            return self.growing(reuse);
         }
         if self.shift_left == 0 {
             self.shift_left = self.shift_every;
             self.epoch += 1;
-            self.permutation = Some(Permutation::new(self.population, mix(self.seed ^ mix(self.epoch))));
+            self.permutation = Some(Permutation::new(self.keys.count, mix(self.seed ^ mix(self.epoch))));
         }
         self.shift_left -= 1;
-        let n = self.population;
-        let rank = match &mut self.choice {
-            Choice::Uniform | Choice::LogUniform => self.rng.below(n),
-            Choice::Zipf { ranks, .. } => ranks.sample(&mut self.rng),
-            Choice::HotSet { keys, share } => {
-                if self.rng.unit_f64() < *share {
-                    self.rng.below(*keys)
-                } else {
-                    self.rng.below(n)
-                }
+        let n = self.keys.count;
+        let rank = match (self.keys.popularity, &self.zipf) {
+            (_, Some((_, ranks))) => ranks.sample(&mut self.rng),
+            (Popularity::HotSet { keys, share }, None) => {
+                let among = if self.rng.unit_f64() < share { keys } else { n };
+                self.rng.below(among)
             }
-            Choice::Loop { next } => {
-                let rank = *next;
-                *next = (*next + self.partitions) % n;
+            (Popularity::Loop, None) => {
+                let rank = self.next;
+                self.next = (rank + self.partitions) % n;
                 rank
             }
+            _ => self.rng.below(n),
         };
         (self.permutation.map_or(rank, |permutation| permutation.apply(rank)), false)
     }
 
-    fn growing(&mut self) -> (u64, bool) {
+    fn growing(&mut self, reuse: f64) -> (u64, bool) {
         let earlier = self.own + self.made;
-        if earlier == 0 || self.rng.unit_f64() >= self.reuse {
-            let key = self.population + self.made * self.partitions + self.partition;
+        if earlier == 0 || self.rng.unit_f64() >= reuse {
+            let key = self.keys.count + self.made * self.partitions + self.partition;
             self.made += 1;
             return (key, true);
         }
-        let age = match &mut self.choice {
-            Choice::LogUniform => log_uniform_age(earlier, &mut self.rng) - 1,
-            Choice::Zipf { law, ranks } => {
+        let age = match (self.keys.popularity, &mut self.zipf) {
+            (Popularity::Recency, _) => log_uniform_age(earlier, &mut self.rng) - 1,
+            (_, Some((law, ranks))) => {
                 if law.n < earlier {
                     *law = Zipf::new(earlier.next_power_of_two(), law.exponent);
                     *ranks = ZipfRanks::new(*law);
@@ -254,7 +226,7 @@ impl Stream {
         // The newest keys come last; the partition's share of the population precedes them.
         let index = earlier - 1 - age;
         let key = match index.checked_sub(self.own) {
-            Some(made) => self.population + made * self.partitions + self.partition,
+            Some(made) => self.keys.count + made * self.partitions + self.partition,
             None => index * self.partitions + self.partition,
         };
         (key, false)
