@@ -129,16 +129,10 @@ pub(crate) trait Protocol {
         self.connection(stream).map_or(u32::MAX, |connection| connection.server_limit())
     }
 
-    /// Overhead of the last response; `None` for ordered protocols.
+    /// Overhead of the last response, and times between its gRPC messages, ns; `None` for ordered protocols.
     #[inline]
-    fn stream_facts(&self) -> Option<StreamFacts> {
+    fn stream_facts(&self) -> Option<(StreamFacts, &[Nanos])> {
         None
-    }
-
-    /// Times between the messages of the last gRPC response, ns.
-    #[inline]
-    fn message_gaps_ns(&self) -> &[Nanos] {
-        &[]
     }
 
     /// Whether the server accepts no more requests on this connection but still responds.

@@ -695,8 +695,8 @@ impl<const HTTP2: bool> Protocol for Sessions<HTTP2> {
         stream.connections.get_mut(&stream.server).map(Box::as_mut)
     }
 
-    fn stream_facts(&self) -> Option<StreamFacts> {
-        HTTP2.then_some(self.facts)
+    fn stream_facts(&self) -> Option<(StreamFacts, &[Nanos])> {
+        HTTP2.then_some((self.facts, &[]))
     }
 
     fn close(&self, stream: &mut Stream, out: &mut Vec<u8>) {

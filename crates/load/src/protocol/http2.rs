@@ -319,13 +319,8 @@ impl Protocol for Http2 {
     }
 
     #[inline]
-    fn stream_facts(&self) -> Option<StreamFacts> {
-        Some(self.facts)
-    }
-
-    #[inline]
-    fn message_gaps_ns(&self) -> &[Nanos] {
-        &self.message_gaps_ns
+    fn stream_facts(&self) -> Option<(StreamFacts, &[Nanos])> {
+        Some((self.facts, &self.message_gaps_ns))
     }
 
     #[inline]

@@ -32,8 +32,8 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
                     let ended_ns = at.saturating_sub(recorder.from);
                     recorder.slowest.add(SlowResponse { latency_ns, trace_id, request, ended_ns });
                 }
-                if let Some((facts, streams)) = self.protocol.stream_facts().zip(recorder.streams.as_mut()) {
-                    streams.answer(facts, self.protocol.message_gaps_ns());
+                if let Some(((facts, gaps_ns), streams)) = self.protocol.stream_facts().zip(recorder.streams.as_mut()) {
+                    streams.answer(facts, gaps_ns);
                 }
                 let in_parts = answer.arrival.filter(|arrival| arrival.first_at < at);
                 let first_byte_ns = in_parts.map(|arrival| arrival.first_at.saturating_sub(sent_at));
