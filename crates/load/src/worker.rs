@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use net::{Conn, Data, Driver, Event, Nanos};
 use stats::Rng;
 use study::load_shape;
-use study::spec::LoadSpec;
+use study::spec::{Connection, LoadSpec};
 
 use self::budget::Budget;
 use self::client_states_and_timers::{Connections, Flight, State};
@@ -348,7 +348,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
             self.close_in_order(id, None, at); // Otherwise, the server would keep it open.
             return true;
         }
-        let Some(max) = self.connections.answers_max else { return false };
+        let Connection::Requests(max) = self.task.spec.connection else { return false };
         let client = self.connections.client(id);
         let is_over = client.link.answers >= max;
         if is_over {

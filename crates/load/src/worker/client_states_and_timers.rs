@@ -151,8 +151,6 @@ pub(super) struct Connections<S, E> {
     flights: Vec<Flight<E>>,
     pub(super) depth: u32,
     pub(super) per_request: bool,
-    /// Number of responses after which the client closes a connection; `None` for no limit.
-    pub(super) answers_max: Option<u32>,
     by_slot: Vec<u32>,
     others_max: usize,
     unconnected: VecDeque<u32>,
@@ -201,10 +199,6 @@ impl<S, E: Copy + Default> Connections<S, E> {
             flights: vec![Flight::default(); places],
             depth,
             per_request: task.spec.connection == Connection::PerRequest,
-            answers_max: match task.spec.connection {
-                Connection::Requests(requests) => Some(requests),
-                Connection::KeepAlive | Connection::PerRequest => None,
-            },
             by_slot: vec![u32::MAX; count * task.connections_per_client],
             others_max: task.connections_per_client - 1,
             unconnected: (0..task.clients).collect(),
