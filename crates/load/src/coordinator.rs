@@ -10,7 +10,7 @@ use std::time::Duration;
 use net::Nanos;
 use stats::batch_means;
 use stats::volley_stop_rule::{Moments, Next, VolleyRule};
-use study::generator_messages::{Announced, Connected, HOLD_MAX, Latencies, Phase};
+use study::generator_messages::{Announced, Connected, HOLD_MAX, Latencies, Phase, Told};
 use study::record::SlowResponse;
 use study::spec::{Arrivals, LoadSpec, Stop, Target, ThinkTime, Warmup};
 
@@ -185,11 +185,11 @@ enum State {
     Ended,
 }
 
-#[derive(Debug)]
 pub(crate) struct Coordinator<'a> {
     pub(crate) spec: &'a LoadSpec,
     control: &'a Control,
     gate: Option<&'a Gate>,
+    pub(crate) tell: &'a mut dyn FnMut(Told),
     state: State,
     since: Nanos,
     started: Nanos,
@@ -234,7 +234,13 @@ impl Gate {
 }
 
 impl<'a> Coordinator<'a> {
-    pub(crate) fn new(spec: &'a LoadSpec, control: &'a Control, gate: Option<&'a Gate>, now: Nanos) -> Self {
+    pub(crate) fn new(
+        spec: &'a LoadSpec,
+        control: &'a Control,
+        gate: Option<&'a Gate>,
+        tell: &'a mut dyn FnMut(Told),
+        now: Nanos,
+    ) -> Self {
         let volley = match spec.stop {
             Stop::Volley { round_requests, half_width_ns, max_ns } => Some(Rounds {
                 rule: VolleyRule::new(spec.clients, round_requests, half_width_ns, max_ns),
@@ -247,6 +253,7 @@ impl<'a> Coordinator<'a> {
             spec,
             control,
             gate,
+            tell,
             state: State::Connecting,
             since: now,
             started: NEVER,
@@ -259,12 +266,6 @@ impl<'a> Coordinator<'a> {
             steadiness: None,
             quiet: Quiet { since: now, ..Quiet::default() },
         }
-    }
-
-    /// The start of measuring and, if known, its end. `None` until the start is decided.
-    pub(crate) fn announced(&self) -> Option<Announced> {
-        let known = matches!(self.spec.stop, Stop::Duration { .. });
-        (self.from != NEVER).then(|| Announced { from_ns: self.from, until_ns: known.then_some(self.deadline) })
     }
 
     pub(crate) fn next_moment(&self, now: Nanos) -> Nanos {
@@ -355,6 +356,8 @@ impl<'a> Coordinator<'a> {
         }
         if self.gate.is_some() {
             (self.state, self.since) = (State::Waiting, now);
+            let reached = self.control.gauges.iter().map(|gauge| gauge.reached.load(Relaxed)).sum();
+            (self.tell)(Told::Connected(Connected { reached, clients: self.spec.own_clients() }));
             return self.waiting(now);
         }
         self.start(now + NOTICE_NS)
@@ -366,12 +369,6 @@ impl<'a> Coordinator<'a> {
             None if now.saturating_sub(self.since) >= GATE_NS => self.end(now, Outcome::NotStarted),
             None => None,
         }
-    }
-
-    pub(crate) fn connected(&self) -> Option<Connected> {
-        let reached = || self.control.gauges.iter().map(|gauge| gauge.reached.load(Relaxed)).sum();
-        let clients = self.spec.own_clients();
-        matches!(self.state, State::Waiting).then(|| Connected { reached: reached(), clients })
     }
 
     fn start(&mut self, at: Nanos) -> Option<Outcome> {
@@ -447,10 +444,12 @@ impl<'a> Coordinator<'a> {
     fn measure_from(&mut self, from: Nanos) {
         self.from = from;
         self.deadline = from.saturating_add(self.spec.stop.longest_ns());
-        if matches!(self.spec.stop, Stop::Duration { .. }) {
+        let is_end_known = matches!(self.spec.stop, Stop::Duration { .. });
+        if is_end_known {
             self.control.until.store(self.deadline, Release);
         }
         self.control.from.store(from, Release);
+        (self.tell)(Told::Announced(Announced { from_ns: from, until_ns: is_end_known.then_some(self.deadline) }));
         self.state = State::Measuring;
     }
 

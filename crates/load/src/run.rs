@@ -183,8 +183,8 @@ pub fn run_with_events(
                 dealt
             })
         });
-        let coordinator = Coordinator::new(spec, control, gate, net::thread_and_process::monotonic_ns());
-        let finished = run_workers(coordinator, control, &address_text, tell, (abort, failed), jobs);
+        let coordinator = Coordinator::new(spec, control, gate, tell, net::thread_and_process::monotonic_ns());
+        let finished = run_workers(coordinator, control, &address_text, (abort, failed), jobs);
         let dealt = reading.map_or(Ok(()), |thread| {
             let thread = thread.map_err(|source| kernel("start the thread that reads the trace", source))?;
             thread.join().map_err(|_| LoadError::Panicked(workers))?.map_err(LoadError::Trace)

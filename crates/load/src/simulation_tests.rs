@@ -95,7 +95,8 @@ fn outcome_with(
         let serve = serve.clone();
         driver.serve(address.parse().unwrap(), move |number| (serve.borrow_mut())(number));
     }
-    let mut coordinator = Coordinator::new(spec, &control, None, 0);
+    let tell = &mut |_| {};
+    let mut coordinator = Coordinator::new(spec, &control, None, tell, 0);
     let mut outcome = None;
     let done = worker::run(task, &mut driver, protocol, Usage::default, |now| {
         outcome = outcome.take().or_else(|| coordinator.step(now, false));

@@ -79,7 +79,6 @@ pub(crate) fn run_workers(
     mut coordinator: Coordinator<'_>,
     control: &Control,
     address: &str,
-    tell: &mut dyn FnMut(Told),
     (abort, failed): (&AtomicBool, &AtomicBool),
     jobs: Vec<impl FnOnce() -> Result<Done, LoadError> + Send>,
 ) -> Result<(Ended, Vec<Done>), LoadError> {
@@ -99,7 +98,7 @@ pub(crate) fn run_workers(
             failed.store(true, Ordering::Relaxed);
         }
         let is_aborted = || abort.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed);
-        let outcome = watch(&mut coordinator, control, tell, &is_aborted);
+        let outcome = watch(&mut coordinator, control, &is_aborted);
         let done = threads.into_iter().zip(0..).map(|(thread, index)| {
             let thread = thread.map_err(|source| kernel(&format!("start worker {index}"), source))?;
             thread.join().map_err(|_| LoadError::Panicked(index))?
@@ -125,29 +124,14 @@ pub(crate) fn run_workers(
     })
 }
 
-fn watch(
-    coordinator: &mut Coordinator<'_>,
-    control: &Control,
-    tell: &mut dyn FnMut(Told),
-    is_aborted: &dyn Fn() -> bool,
-) -> Outcome {
+fn watch(coordinator: &mut Coordinator<'_>, control: &Control, is_aborted: &dyn Fn() -> bool) -> Outcome {
     let mut told_phase = None;
     let mut told_at = 0;
-    let (mut connected, mut announced) = (false, false);
     loop {
         let now = net::thread_and_process::monotonic_ns();
-        let outcome = coordinator.step(now, is_aborted());
-        if !connected && let Some(seen) = coordinator.connected() {
-            connected = true;
-            tell(Told::Connected(seen));
-        }
-        if !announced && let Some(moments) = coordinator.announced() {
-            announced = true;
-            tell(Told::Announced(moments));
-        }
-        if let Some(outcome) = outcome {
+        if let Some(outcome) = coordinator.step(now, is_aborted()) {
             if let Outcome::Measured(ended) = &outcome {
-                tell(Told::Measured(Span { from_ns: ended.from, until_ns: ended.until }));
+                (coordinator.tell)(Told::Measured(Span { from_ns: ended.from, until_ns: ended.until }));
             }
             control.release();
             return outcome;
@@ -155,7 +139,7 @@ fn watch(
         let phase = coordinator.phase(now);
         if told_phase != Some(phase) || now >= told_at + PROGRESS_NS {
             (told_phase, told_at) = (Some(phase), now);
-            tell(Told::Progress(report(phase, now.saturating_sub(coordinator.from), control)));
+            (coordinator.tell)(Told::Progress(report(phase, now.saturating_sub(coordinator.from), control)));
         }
         let left = coordinator.next_moment(now).saturating_sub(net::thread_and_process::monotonic_ns());
         std::thread::sleep(STEP.min(Duration::from_nanos(left)));

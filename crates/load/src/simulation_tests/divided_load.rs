@@ -1,5 +1,6 @@
 //! A load divided among several processes.
 
+use study::generator_messages::Told;
 use study::pool_measurements::pool;
 use study::spec::Part;
 
@@ -155,8 +156,13 @@ fn gate_delays_start_of_load() {
             .into()
         });
         let (control, gate) = (Control::new(&spec, 1), Gate::default());
-        let mut coordinator = Coordinator::new(&spec, &control, Some(&gate), 0);
         let (mut outcome, mut connected) = (None, None);
+        let tell = &mut |told| {
+            if let Told::Connected(seen) = told {
+                connected = Some(seen);
+            }
+        };
+        let mut coordinator = Coordinator::new(&spec, &control, Some(&gate), tell, 0);
         let task = task(&spec, &control);
         worker::run(task, &mut driver, Pingpong::default(), Usage::default, |now| {
             if opened_at.is_some_and(|at| now >= at) {
@@ -164,7 +170,6 @@ fn gate_delays_start_of_load() {
                 gate.open(says + S);
             }
             outcome = outcome.take().or_else(|| coordinator.step(now, false));
-            connected = connected.or(coordinator.connected());
         })
         .unwrap();
         let connected = connected.unwrap();
