@@ -108,7 +108,9 @@ impl<'a> Tally<'a> {
             let mut live = self.gauge.live();
             live.requests = recorder.requests;
             live.faults = recorder.faults;
-            live.slowest.clone_from(&recorder.slowest.responses);
+            if let Some(slowest) = &recorder.slowest {
+                live.slowest.clone_from(&slowest.responses);
+            }
             for slice in &recorder.slices[live.windows.len()..] {
                 let sum_ns = slice.latency.sum() as f64;
                 live.windows.push((sum_ns, slice.latency.len() as f64));

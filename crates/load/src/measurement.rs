@@ -126,7 +126,8 @@ fn streams(done: &[Done]) -> Option<Box<StreamsMeasurement>> {
 }
 
 fn slowest(done: &[Done]) -> Vec<SlowResponse> {
-    let mut all = done.iter().flat_map(|worker| worker.recorder.slowest.responses.iter().cloned()).collect();
+    let of_workers = done.iter().filter_map(|worker| worker.recorder.slowest.as_ref());
+    let mut all = of_workers.flat_map(|slowest| slowest.responses.iter().cloned()).collect();
     keep_slowest(&mut all);
     all
 }

@@ -285,28 +285,18 @@ pub(crate) struct Recorder {
     pub(crate) first_byte: Coarse,
     /// Counts by kind of request; empty without a mix.
     pub(crate) operations: Vec<Operation>,
-    pub(crate) slowest: Slowest,
+    /// The slowest responses; `None` unless requests have trace ids.
+    pub(crate) slowest: Option<Slowest>,
 }
 
-/// The slowest responses, if requests have trace ids.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Slowest {
     /// Latency that a response must exceed to be kept, ns.
     pub(crate) above_ns: Nanos,
     pub(crate) responses: Vec<SlowResponse>,
 }
 
-impl Default for Slowest {
-    fn default() -> Self {
-        Self { above_ns: Nanos::MAX, responses: Vec::new() }
-    }
-}
-
 impl Slowest {
-    pub(crate) fn start(&mut self) {
-        self.above_ns = 0;
-    }
-
     #[cold]
     pub(crate) fn add(&mut self, response: SlowResponse) {
         self.responses.push(response);

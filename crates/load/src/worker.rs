@@ -19,7 +19,7 @@ use crate::censored_waits::{Stalls, Waits};
 use crate::coordinator::{Control, NEVER};
 use crate::coordinator_exchange::{Tally, Usage};
 use crate::protocol::{Answer, Parsed, Protocol};
-use crate::recorder::{Recorder, Wait};
+use crate::recorder::{Recorder, Slowest, Wait};
 use crate::server_endpoint::Server;
 use crate::tls::Session;
 
@@ -111,7 +111,7 @@ pub(crate) fn run<D: Driver, P: Protocol>(
         task,
     };
     if worker.protocol.has_traces() {
-        worker.tally.recorder.slowest.start();
+        worker.tally.recorder.slowest = Some(Slowest::default());
     }
     let mut now = worker.driver.now();
     worker.housekeep(now);

@@ -26,11 +26,12 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
             Span::Measured => {
                 let latency_ns = recorder.answer(Answered { intended, free_since, sent_at, at, wait }, is_late);
                 recorder.checked += u64::from(self.protocol.is_checked(expected));
-                if latency_ns > recorder.slowest.above_ns
+                if let Some(slowest) = &mut recorder.slowest
+                    && latency_ns > slowest.above_ns
                     && let Some((trace_id, request)) = self.protocol.trace(expected)
                 {
                     let ended_ns = at.saturating_sub(recorder.from);
-                    recorder.slowest.add(SlowResponse { latency_ns, trace_id, request, ended_ns });
+                    slowest.add(SlowResponse { latency_ns, trace_id, request, ended_ns });
                 }
                 if let Some(((facts, gaps_ns), streams)) = self.protocol.stream_facts().zip(recorder.streams.as_mut()) {
                     streams.answer(facts, gaps_ns);
