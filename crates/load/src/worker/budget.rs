@@ -26,9 +26,7 @@ pub(super) struct Budget {
     /// Number of operations of this worker in the warm-up of a cache load; `None` for other loads.
     of_warmup: Option<u64>,
     of_measured: Option<u64>,
-    reported_spent: bool,
     exhausted: bool,
-    reported_exhausted: bool,
     due: u64,
     /// Volley's rule: the round (0 before the first), the number of clients still in it, and each client's share.
     round: u32,
@@ -72,7 +70,6 @@ impl Budget {
     pub(super) fn begin_measuring(&mut self, task: &Task<'_>, from: Nanos, protocol: &mut impl Protocol) -> bool {
         let control = task.control;
         self.left = self.of_measured.or_else(|| control.limited.then(|| control.take_tickets()));
-        self.reported_spent = false;
         let LoadSpec { arrivals, seed, ref shape, .. } = *task.spec;
         if !shape.is_empty() && arrivals.offered_per_s().is_some() {
             let seed = stats::random::mix(seed);
@@ -205,9 +202,9 @@ impl Budget {
 
     /// Notifies the coordinator that all permitted requests have been sent, once none is in flight.
     #[inline]
-    pub(super) fn report_spent(&mut self, tally: &Tally<'_>) {
+    pub(super) fn report_spent(&self, tally: &Tally<'_>) {
         let gauge = tally.gauge;
-        if self.is_spent() && self.has_started && !std::mem::replace(&mut self.reported_spent, true) {
+        if self.is_spent() && self.has_started {
             if tally.is_measuring {
                 gauge.last_answer.store(tally.recorder.last_end(), Relaxed);
                 gauge.drained.store(true, Release);
@@ -215,7 +212,7 @@ impl Budget {
                 gauge.rested.store(true, Release);
             }
         }
-        if self.exhausted && !std::mem::replace(&mut self.reported_exhausted, true) {
+        if self.exhausted {
             gauge.last_answer.store(tally.recorder.last_end(), Relaxed);
             gauge.exhausted.store(true, Release);
         }
