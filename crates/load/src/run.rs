@@ -74,9 +74,9 @@ pub fn run_with_events(
         (target, None) => {
             let (tls, alpn, tunnel_to) = match target {
                 Target::Http { tls, http2, tunnel_to, .. } => {
-                    (tls.as_ref(), if *http2 { Alpn::Http2 } else { Alpn::Http1 }, tunnel_to.clone())
+                    (tls.as_ref(), if *http2 { Alpn::HTTP2 } else { Alpn::HTTP1 }, tunnel_to.clone())
                 }
-                _ => (None, Alpn::Http1, None),
+                _ => (None, Alpn::HTTP1, None),
             };
             let tls = tls.map(|tls| Connector::over(alpn, tls).map_err(LoadError::Tls)).transpose()?;
             Server { address: resolve(target.address())?, tunnel_to, tls, host: String::new() }

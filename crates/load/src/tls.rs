@@ -23,31 +23,26 @@ use crate::worker::escaped_start;
 
 /// The application protocol that a connection offers, always a single one. Source: RFC 7301, section 6.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Alpn {
-    Http1,
-    Http2,
+pub(crate) struct Alpn {
+    id: &'static str,
+    name: &'static str,
 }
 
 impl Alpn {
-    fn id(self) -> &'static str {
-        match self {
-            Alpn::Http1 => "http/1.1",
-            Alpn::Http2 => "h2",
-        }
-    }
+    pub(crate) const HTTP1: Alpn = Alpn { id: "http/1.1", name: "HTTP/1.1" };
+    pub(crate) const HTTP2: Alpn = Alpn { id: "h2", name: "HTTP/2" };
 
     /// Explains that the server did not agree to this protocol.
     fn refused(self, how: &str) -> String {
-        let name = if self == Alpn::Http1 { "HTTP/1.1" } else { "HTTP/2" };
-        format!("the server does not agree to {name} over TLS (ALPN `{}`){how}", self.id())
+        format!("the server does not agree to {} over TLS (ALPN `{}`){how}", self.name, self.id)
     }
 
     fn check(self, chosen: Option<&[u8]>) -> Result<(), String> {
         match chosen {
-            Some(chosen) if chosen == self.id().as_bytes() => Ok(()),
+            Some(chosen) if chosen == self.id.as_bytes() => Ok(()),
             Some(_) => Err(self.refused(OTHER_PROTOCOL)),
             // A server without ALPN is assumed to speak HTTP/1.1.
-            None if self == Alpn::Http1 => Ok(()),
+            None if self == Alpn::HTTP1 => Ok(()),
             None => Err(self.refused(": it chose none")),
         }
     }
@@ -95,7 +90,7 @@ impl Connector {
                 })?
             }
         };
-        config.alpn_protocols = vec![alpn.id().into()];
+        config.alpn_protocols = vec![alpn.id.into()];
         config.resumption =
             if tls.resume { Resumption::store(Arc::new(Tickets::default())) } else { Resumption::disabled() };
         Ok(Self { alpn, config: Arc::new(config), name })

@@ -215,7 +215,7 @@ impl Plan {
 
     /// Resolves the addresses of all targets and first calls or, if the journeys use a resolver, only the resolver's.
     pub(crate) fn servers(&self) -> Result<Servers, LoadError> {
-        let alpn = if self.http2 { Alpn::Http2 } else { Alpn::Http1 };
+        let alpn = if self.http2 { Alpn::HTTP2 } else { Alpn::HTTP1 };
         let mut servers = Servers::new(alpn, self.tls.clone());
         if let Some(resolver) = &self.resolver {
             servers.of_url(resolver)?;

@@ -116,7 +116,7 @@ fn tls(name: &str) -> Tls {
 
 fn trusting(pem: &str, name: &str) -> Connector {
     let file = PemFile::new(pem);
-    Connector::over(Alpn::Http1, &Tls { ca_file: Some(file.path()), ..tls(name) }).unwrap()
+    Connector::over(Alpn::HTTP1, &Tls { ca_file: Some(file.path()), ..tls(name) }).unwrap()
 }
 
 struct Pair {
@@ -214,7 +214,7 @@ fn presents_a_client_certificate() {
     let server = Arc::new(server);
     let root = PemFile::new(&authority.root_pem);
     let connector = |client: Option<ClientCertificate>| {
-        Connector::over(Alpn::Http1, &Tls { ca_file: Some(root.path()), client, ..tls("h") })
+        Connector::over(Alpn::HTTP1, &Tls { ca_file: Some(root.path()), client, ..tls("h") })
     };
 
     let client = clients.leaf(&leaf_params(&["client"]));
@@ -359,7 +359,7 @@ fn self_signed_certificate_is_trusted_only_if_given() {
 
 #[test]
 fn insecure_accepts_any_certificate_but_checks_key() {
-    let connector = Connector::over(Alpn::Http1, &Tls { insecure: true, ..tls("whatever.example") }).unwrap();
+    let connector = Connector::over(Alpn::HTTP1, &Tls { insecure: true, ..tls("whatever.example") }).unwrap();
     let mut params = leaf_params(&["other.example"]);
     params.not_before = date_time_ymd(2020, 1, 1);
     params.not_after = date_time_ymd(2021, 1, 1);
@@ -396,14 +396,14 @@ fn negotiates_its_protocol_or_fails() {
         result.map(|()| pair.client.connection.alpn_protocol().map(<[u8]>::to_vec))
     };
     let both: [&[u8]; 2] = [b"h2", b"http/1.1"];
-    assert_eq!(said(Alpn::Http1, &both), Ok(Some(b"http/1.1".to_vec())));
-    assert_eq!(said(Alpn::Http2, &both), Ok(Some(b"h2".to_vec())));
-    assert_eq!(said(Alpn::Http1, &[]), Ok(None), "a server without ALPN is taken to speak it");
+    assert_eq!(said(Alpn::HTTP1, &both), Ok(Some(b"http/1.1".to_vec())));
+    assert_eq!(said(Alpn::HTTP2, &both), Ok(Some(b"h2".to_vec())));
+    assert_eq!(said(Alpn::HTTP1, &[]), Ok(None), "a server without ALPN is taken to speak it");
     let none = "the server does not agree to HTTP/2 over TLS (ALPN `h2`): it chose none";
-    assert_eq!(said(Alpn::Http2, &[]).unwrap_err(), none);
+    assert_eq!(said(Alpn::HTTP2, &[]).unwrap_err(), none);
     // This server ends the handshake itself. The next test covers the client's message.
-    assert!(said(Alpn::Http1, &[b"h2"]).unwrap_err().starts_with("server: "));
-    assert!(said(Alpn::Http2, &[b"http/1.1"]).unwrap_err().starts_with("server: "));
+    assert!(said(Alpn::HTTP1, &[b"h2"]).unwrap_err().starts_with("server: "));
+    assert!(said(Alpn::HTTP2, &[b"http/1.1"]).unwrap_err().starts_with("server: "));
 }
 
 /// Alerts before encryption can be written by hand.
@@ -429,7 +429,7 @@ fn resumes_sessions_if_requested() {
     for version in BOTH {
         for resume in [true, false] {
             let connector =
-                Connector::over(Alpn::Http1, &Tls { ca_file: Some(file.path()), resume, ..tls("localhost") }).unwrap();
+                Connector::over(Alpn::HTTP1, &Tls { ca_file: Some(file.path()), resume, ..tls("localhost") }).unwrap();
             let mut server = authority.leaf(&leaf_params(&["localhost"])).server(&[version]);
             server.session_storage = ServerSessionMemoryCache::new(1000);
             server.send_tls13_tickets = 2;
@@ -452,7 +452,7 @@ fn resumes_many_simultaneous_connections() {
     let authority = Authority::new();
     let file = PemFile::new(&authority.root_pem);
     let connector =
-        Connector::over(Alpn::Http1, &Tls { ca_file: Some(file.path()), resume: true, ..tls("localhost") }).unwrap();
+        Connector::over(Alpn::HTTP1, &Tls { ca_file: Some(file.path()), resume: true, ..tls("localhost") }).unwrap();
     let mut server = authority.leaf(&leaf_params(&["localhost"])).server(&[&rustls::version::TLS13]);
     server.session_storage = ServerSessionMemoryCache::new(1000);
     server.send_tls13_tickets = 1;
@@ -551,7 +551,7 @@ fn hostile_server_causes_only_errors() {
 
 #[test]
 fn user_errors_are_explained() {
-    let said = |tls: &Tls| Connector::over(Alpn::Http1, tls).unwrap_err().to_string();
+    let said = |tls: &Tls| Connector::over(Alpn::HTTP1, tls).unwrap_err().to_string();
     let missing = said(&Tls { ca_file: Some("/nowhere/roots.pem".to_owned()), ..tls("a") });
     assert_eq!(
         missing,
@@ -575,7 +575,7 @@ fn user_errors_are_explained() {
 #[test]
 #[allow(clippy::print_stdout, reason = "a check that did not run says so")]
 fn the_roots_of_this_machine_are_there_or_missed() {
-    match Connector::over(Alpn::Http1, &tls("localhost")) {
+    match Connector::over(Alpn::HTTP1, &tls("localhost")) {
         Ok(_) => {}
         Err(error) if error.starts_with("this machine has no root certificates") => {
             println!("not checked: this machine has no root certificates")
@@ -627,7 +627,7 @@ fn openssl_is_understood() {
             return println!("not checked: this openssl does not print its address");
         };
         let connector =
-            Connector::over(Alpn::Http1, &Tls { ca_file: Some(roots.path()), resume: true, ..tls("localhost") })
+            Connector::over(Alpn::HTTP1, &Tls { ca_file: Some(roots.path()), resume: true, ..tls("localhost") })
                 .unwrap();
         let mut resumed = Vec::new();
         for _ in 0..3 {
@@ -645,7 +645,7 @@ fn openssl_is_understood() {
                 session.read(&wire[..count], &mut plain).unwrap();
             }
             assert_eq!(plain, b"desserts\n");
-            assert_eq!(session.connection.alpn_protocol(), Some(Alpn::Http1.id().as_bytes()));
+            assert_eq!(session.connection.alpn_protocol(), Some(Alpn::HTTP1.id.as_bytes()));
             resumed.push(session.resumed());
         }
         assert_eq!(resumed, [false, true, true], "{version}");
