@@ -83,7 +83,6 @@ impl BlockReader {
         self.partial.is_empty() && matches!(self.state, State::Line)
     }
 
-    #[cold]
     pub(crate) fn fail(&mut self, error: StreamError) -> StreamError {
         self.state = State::Failed(error);
         error

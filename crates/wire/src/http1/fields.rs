@@ -36,7 +36,6 @@ pub(super) fn name_end(bytes: &[u8]) -> Result<Option<usize>, FieldError> {
     if bytes[end] == b':' && end > 0 { Ok(Some(end)) } else { wrong_name(&bytes[end..], end) }
 }
 
-#[cold]
 fn wrong_name(rest: &[u8], end: usize) -> Result<Option<usize>, FieldError> {
     match rest {
         [b':', ..] => Err(FieldError::EmptyName),

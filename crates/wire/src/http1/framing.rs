@@ -166,7 +166,6 @@ pub(super) enum Remaining {
 
 impl Remaining {
     /// Starts a body, which ends with the stream if `body` is `None`. `folds` says whether trailers may be folded.
-    #[inline]
     pub(super) fn new(body: Option<Body>, folds: bool) -> Remaining {
         match body {
             Some(Body::None) => Remaining::Length(0),

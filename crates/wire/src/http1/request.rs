@@ -115,7 +115,6 @@ pub fn parse_request<'a>(bytes: &'a [u8], limits: &Limits) -> Parsed<'a> {
 }
 
 /// Returns the position of the minor version if it is 2 to 9, which httparse rejects; otherwise, `None`.
-#[cold]
 fn later_minor(error: httparse::Error, bytes: &[u8]) -> Option<usize> {
     let version = memchr::memchr_iter(b' ', bytes).nth(1).map(|space| space + 1)?;
     let digit = version + "HTTP/1.".len();
@@ -124,7 +123,6 @@ fn later_minor(error: httparse::Error, bytes: &[u8]) -> Option<usize> {
 }
 
 /// Parses a request with a minor version above 1, at position `digit`, as HTTP/1.1. Source: RFC 9110, section 2.5.
-#[cold]
 fn parse_as_1_1<'a>(bytes: &'a [u8], start: usize, digit: usize, limits: &Limits) -> Parsed<'a> {
     let mut changed = bytes[..bytes.len().min(limits.head_bytes + 1)].to_vec();
     changed[digit] = b'1';
@@ -148,7 +146,6 @@ fn has_head_end(bytes: &[u8]) -> bool {
     memchr::memchr_iter(b'\n', bytes).any(|at| matches!(&bytes[at + 1..], [b'\n', ..] | [b'\r', b'\n', ..]))
 }
 
-#[cold]
 fn request_error(error: httparse::Error, bytes: &[u8], headers_max: usize) -> MessageError {
     match error {
         httparse::Error::HeaderName => MessageError::BadFieldName,
@@ -212,7 +209,6 @@ pub(crate) fn is_host(value: &[u8]) -> bool {
 }
 
 /// Whether a byte is an unreserved character, a sub-delim or `%`. Source: RFC 3986, section 3.2.2.
-#[inline]
 fn is_host_byte(byte: u8) -> bool {
     const TABLE: [bool; 256] = letters_digits_and(b"-._~!$&'()*+,;=%");
     TABLE[usize::from(byte)]

@@ -207,20 +207,17 @@ impl ResponseReader {
         matches!(self.state, State::Head) && self.partial.is_empty() && self.response.head_bytes == 0
     }
 
-    #[inline]
     fn begin_body(&mut self, head: Head, head_bytes: usize) {
         (self.response.status, self.response.keep_alive) = (head.status, head.keep_alive);
         self.response.head_bytes += head_bytes as u64;
         self.state = State::Body(Remaining::new(head.body, true));
     }
 
-    #[inline]
     fn finish(&mut self) -> Response {
         self.state = State::Head;
         std::mem::take(&mut self.response)
     }
 
-    #[cold]
     fn fail(&mut self, error: MessageError) -> MessageError {
         self.state = State::Failed(error);
         self.partial = Vec::new();
@@ -341,7 +338,6 @@ impl Parser {
         }
     }
 
-    #[cold]
     fn field_error(&self, error: FieldError) -> MessageError {
         MessageError::Field { line: self.lines + 1, error }
     }
@@ -433,7 +429,6 @@ impl Parser {
 }
 
 /// Fails with the error in a status line, or returns `None` if the line is merely incomplete.
-#[cold]
 fn wrong_status_line(line: &[u8]) -> Result<Option<usize>, MessageError> {
     for (at, &byte) in line.iter().enumerate().take(12) {
         match at {

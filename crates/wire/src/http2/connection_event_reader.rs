@@ -299,7 +299,6 @@ impl Reader {
     }
 
     /// Checks the head of a frame. The head of a split frame may be checked more than once.
-    #[inline]
     fn check(&self, head: &FrameHead) -> Result<(), ConnectionError> {
         let &FrameHead { length: bytes, kind, stream, .. } = head;
         if !self.has_settings && (kind != FrameKind::SETTINGS || head.has(flags::ACK)) {
@@ -349,7 +348,6 @@ impl Reader {
     }
 
     /// Starts to process the payload in pieces if the frame's type allows this. Returns whether it does.
-    #[inline]
     fn streams(&mut self, head: &FrameHead) -> Result<bool, ConnectionError> {
         self.state = match head.kind {
             FrameKind::DATA if head.has(flags::PADDED) => State::PadLength(*head),
@@ -392,7 +390,6 @@ impl Reader {
     }
 
     /// Processes a complete frame.
-    #[inline]
     fn frame(&mut self, head: &FrameHead, payload: &[u8], place: Place) -> Result<Option<Found>, ConnectionError> {
         let stream = head.stream;
         let number = |at: usize| payload[at..].first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes));

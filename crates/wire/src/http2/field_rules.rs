@@ -94,7 +94,6 @@ impl FieldRules {
         false
     }
 
-    #[cold]
     pub(super) fn fail(&mut self, error: FieldError) {
         self.error.get_or_insert(error);
     }

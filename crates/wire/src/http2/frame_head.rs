@@ -70,7 +70,6 @@ pub(super) struct FrameHead {
 }
 
 impl FrameHead {
-    #[inline]
     pub(super) fn parse(bytes: &[u8]) -> Option<FrameHead> {
         let [a, b, c, kind, flags, rest @ ..] = bytes.first_chunk::<FRAME_HEAD_BYTES>()?;
         Some(FrameHead {
@@ -81,7 +80,6 @@ impl FrameHead {
         })
     }
 
-    #[inline]
     pub(super) fn has(&self, flag: u8) -> bool {
         self.flags & flag != 0
     }

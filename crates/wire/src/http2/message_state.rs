@@ -72,7 +72,6 @@ impl Incoming {
         self.phase == Phase::Complete
     }
 
-    #[inline]
     fn advance(&mut self, ends: bool) -> Result<(), FieldError> {
         if ends {
             self.phase = Phase::Complete;

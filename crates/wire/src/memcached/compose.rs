@@ -4,7 +4,6 @@ use super::Limits;
 use crate::decimal;
 
 /// Checks a key. Fails if it is invalid, since servers disagree on the block after a bad key (protocol.txt, "Keys").
-#[inline]
 fn check_key(key: &[u8]) -> Result<(), String> {
     let limit = Limits::DEFAULT.key_bytes;
     if key.is_empty() || key.len() > limit {

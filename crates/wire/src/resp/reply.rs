@@ -65,7 +65,6 @@ impl ReplyReader {
 }
 
 /// Parses `line`, without its LF: a reply, or the start of a string.
-#[inline]
 fn parse_line(limits: &Limits, line: &[u8], sink: &mut impl FnMut(Event<'_>)) -> Result<Next<Reply>, StreamError> {
     let Some(line) = line.strip_suffix(b"\r") else { return Err(StreamError::BadLineEnd) };
     if memchr::memchr(b'\r', line).is_some() {

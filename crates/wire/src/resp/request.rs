@@ -290,14 +290,12 @@ impl RequestReader {
         Read::Request { used: base + request_bytes, request }
     }
 
-    #[cold]
     fn close<'b, 'r>(&mut self, bytes: &[u8], refusal: Refusal) -> Read<'b, 'r> {
         self.state = State::Closed;
         Read::Refused { used: bytes.len(), refusal }
     }
 
     /// Parses `$`, a length and CRLF. Returns the length and the number of bytes used, or `None` if CRLF is missing.
-    #[inline]
     fn argument_length(&self, bytes: &[u8]) -> Result<Option<(u64, usize)>, Refusal> {
         match bytes.first() {
             None => return Ok(None),
@@ -313,7 +311,6 @@ impl RequestReader {
     }
 
     /// Parses a number and CRLF. Returns its value and the number of bytes used, or `None` if CRLF is missing.
-    #[inline]
     fn length(&self, bytes: &[u8], too_long: Refusal, bad: Refusal) -> Result<Option<(i64, usize)>, Refusal> {
         let limit = LENGTH_LINE_MAX_BYTES.min(self.limits.line_bytes);
         let shown = &bytes[..bytes.len().min(limit)];

@@ -55,7 +55,6 @@ impl Decoder {
         self.changes
     }
 
-    #[inline]
     pub(in crate::http2) fn table_bytes_max(&self) -> usize {
         self.table.max
     }
@@ -132,7 +131,6 @@ impl Decoder {
 }
 
 /// Reads an integer whose first byte has a prefix of `bits` bits. Source: RFC 7541, section 5.1.
-#[inline]
 fn integer(rest: &mut &[u8], bits: u32) -> Result<u32, HpackError> {
     let (&first, mut after) = rest.split_first().ok_or(HpackError::Truncated)?;
     let max = (1u32 << bits) - 1;
@@ -154,7 +152,6 @@ fn integer(rest: &mut &[u8], bits: u32) -> Result<u32, HpackError> {
 }
 
 /// Reads a string and appends it to `out`. Source: RFC 7541, section 5.2.
-#[inline]
 fn string(rest: &mut &[u8], out: &mut Vec<u8>) -> Result<(), HpackError> {
     let is_huffman = rest.first().is_some_and(|first| first & 0x80 != 0);
     let bytes = integer(rest, 7)? as usize;
@@ -186,7 +183,6 @@ struct Entry {
 
 impl Table {
     /// The field with this index in the static or dynamic table. Source: RFC 7541, section 2.3.3.
-    #[inline]
     fn get(&self, index: usize) -> Result<(&[u8], &[u8]), HpackError> {
         if let Some((name, value)) = FIELDS.get(index.wrapping_sub(1)) {
             return Ok((name.as_bytes(), value.as_bytes()));
