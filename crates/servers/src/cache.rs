@@ -202,7 +202,6 @@ impl CacheServer {
     }
 
     /// Sends the responses and decides what `conn` waits for next.
-    #[inline]
     fn settle<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
         let slot = conn.index();
         let out = &mut self.core.out;
@@ -245,7 +244,6 @@ impl CacheServer {
         self.pace(driver, conn);
     }
 
-    #[inline]
     fn pace<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
         let connection = &self.connections.slots[conn.index()];
         let is_full = !connection.takes() && connection.input.len() > INPUT_BYTES_MAX;

@@ -42,7 +42,6 @@ pub(crate) enum CloseState {
 }
 
 impl<S> Connection<S> {
-    #[inline]
     pub(crate) fn is_over(&self) -> bool {
         self.over != CloseState::No
     }
@@ -135,7 +134,6 @@ impl<S: Default> Connections<S> {
         }
     }
 
-    #[inline]
     pub(crate) fn await_sent<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
         self.slots[conn.index()].deadline = self.now.saturating_add(self.waits.send_ns);
         driver.notify_when_sent(conn);
@@ -182,7 +180,6 @@ impl<S: Default> Connections<S> {
     }
 
     /// Whether connections without a complete request must end.
-    #[inline]
     pub(crate) fn is_grace_over(&self) -> bool {
         self.ending.is_some_and(|at| at <= self.now)
     }
@@ -226,7 +223,6 @@ impl Timers {
         }
     }
 
-    #[inline]
     fn next(&self) -> Option<Nanos> {
         self.heap.peek().map(|&Reverse((at, _))| at)
     }

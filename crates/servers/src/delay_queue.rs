@@ -37,7 +37,6 @@ impl DelayQueue {
         self.due.len()
     }
 
-    #[inline]
     pub(crate) fn next(&self) -> Option<Nanos> {
         self.due.peek().map(|Reverse(due)| due.at)
     }

@@ -87,7 +87,6 @@ impl Shutdown {
     }
 
     /// Whether a shutdown was requested.
-    #[inline]
     pub fn is_asked(&self) -> bool {
         self.level.load(Ordering::Acquire) >= Self::ASKED
     }

@@ -171,7 +171,6 @@ impl Http {
     }
 
     /// Sends the responses and advances the phase of `conn` until it has to wait.
-    #[inline]
     fn settle<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
         let slot = conn.index();
         if !self.core.undrawn.is_empty() {
@@ -233,7 +232,6 @@ impl Http {
         self.pace(driver, conn);
     }
 
-    #[inline]
     fn pace<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
         let is_full = self.connections.slots[conn.index()].input.len() > self.core.limits.head_bytes;
         self.connections.pace(driver, conn, is_full);

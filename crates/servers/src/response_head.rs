@@ -14,7 +14,6 @@ pub(crate) enum KeepAlive {
 }
 
 impl KeepAlive {
-    #[inline]
     pub(crate) fn new(stays: bool, minor_version: u8) -> KeepAlive {
         match (stays, minor_version) {
             (false, _) => KeepAlive::Close,
@@ -62,7 +61,6 @@ impl Head {
 }
 
 /// Appends the status line, the headers of every response, and `Connection` if it is needed.
-#[inline]
 pub(crate) fn push_status(out: &mut Vec<u8>, stamp: &[u8], status: u16, keep_alive: KeepAlive) {
     for part in ["HTTP/1.1 ", status_line(status), "\r\n"] {
         out.extend_from_slice(part.as_bytes());

@@ -96,7 +96,6 @@ impl ProtocolState {
 }
 
 impl Connection {
-    #[inline]
     pub(super) fn takes(&self) -> bool {
         !self.is_over() && !self.blocked
     }

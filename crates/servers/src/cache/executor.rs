@@ -31,7 +31,6 @@ impl Executor {
         Self { shared, out: Vec::new(), unix_ns: 0, now_ms: 0, now_s: 0, date: Vec::new(), is_ending: false }
     }
 
-    #[inline]
     pub(super) fn turn(&mut self, now: Nanos) {
         let shared = &self.shared;
         let epoch_ns = shared.epoch_ns.get_or_init(|| (shared.wall_ns)().wrapping_sub(now));
@@ -97,7 +96,6 @@ impl Executor {
     }
 
     /// Reserves memory for a partly received request. Returns whether there was enough memory.
-    #[inline]
     pub(super) fn reserve(&self, connection: &mut Connection, bytes: usize) -> bool {
         if bytes <= INPUT_BYTES_MAX {
             return true;
@@ -117,7 +115,6 @@ impl Executor {
         self.shared.cache.hold(key).peek(self.now_ms, |item| item.value.len()) > Some(PIECE_BYTES)
     }
 
-    #[inline]
     pub(super) fn is_full(&self) -> bool {
         self.out.len() >= OUT_BYTES_MAX
     }
@@ -199,7 +196,6 @@ impl Executor {
     }
 
     /// Reports that memory is exhausted and closes the connection, since the rest of the request will still arrive.
-    #[cold]
     pub(super) fn out_of_memory(&mut self, connection: &mut Connection) {
         let memcached = b"SERVER_ERROR out of memory reading request\r\n";
         self.fail(connection, memcached, REDIS_OUT_OF_MEMORY, 503, "out of memory");
@@ -214,7 +210,6 @@ impl Executor {
     }
 
     /// Sends an error in the connection's protocol, as the last response.
-    #[cold]
     fn fail(&mut self, connection: &mut Connection, memcached: &[u8], redis: &[u8], status: u16, http: &str) {
         match &connection.state.protocol {
             ProtocolState::Memcached(_) => self.out.extend_from_slice(memcached),

@@ -91,7 +91,6 @@ impl Executor {
     }
 
     /// Drops the old value of a key whose new value is too long.
-    #[cold]
     fn http_outdate(&self, request: &Request<'_>) {
         let unlimited = cache_http::Limits { value_bytes: usize::MAX, ..self.shared.targets };
         if let Ok(Operation::Put { key, .. }) = cache_http::parse(request, &unlimited) {
@@ -177,7 +176,6 @@ impl Executor {
         push_head(out, date, keep_alive, &head);
     }
 
-    #[cold]
     pub(super) fn http_failure(&mut self, status: u16, why: impl std::fmt::Display, on: bool, is_head: bool) {
         let allow = if status == 405 { ALLOW } else { "" };
         let keep_alive = if on { KeepAlive::Implicit } else { KeepAlive::Close };

@@ -95,7 +95,6 @@ impl Executor {
         }
     }
 
-    #[inline]
     fn text_store(&mut self, store: &Store<'_>, noreply: bool) {
         let meta = Meta { flags: store.client_flags, expires_ms: self.expires_ms(store.expiry) };
         let mode = mode(store.verb, store.cas);
@@ -197,7 +196,6 @@ fn written_over(before: &[u8], value: u64) -> Vec<u8> {
     text
 }
 
-#[inline]
 fn mode(verb: Verb, cas: Option<u64>) -> Mode {
     match verb {
         Verb::Set => Mode::Set,
@@ -215,7 +213,6 @@ fn counted(value: &[u8], delta: u64, down: bool) -> Option<u64> {
     Some(if down { value.saturating_sub(delta) } else { value.wrapping_add(delta) })
 }
 
-#[cold]
 fn error(refusal: &Refusal) -> &'static [u8] {
     match refusal {
         Refusal::Full { .. } => b"SERVER_ERROR out of memory storing object\r\n",

@@ -14,7 +14,6 @@ impl InFlight {
         InFlight { bytes: AtomicUsize::new(0), max }
     }
 
-    #[inline]
     pub(super) fn is_exhausted(&self) -> bool {
         self.bytes.load(Ordering::Relaxed) >= self.max
     }

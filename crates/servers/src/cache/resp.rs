@@ -32,7 +32,6 @@ enum Reply {
 type Replied = Result<Reply, Reply>;
 
 impl From<Refusal> for Reply {
-    #[cold]
     fn from(refusal: Refusal) -> Reply {
         match refusal {
             Refusal::Full { .. } => Reply::Line(REDIS_OUT_OF_MEMORY),
@@ -100,12 +99,10 @@ impl Executor {
         }
     }
 
-    #[inline]
     fn redis_values<'k>(&mut self, version: Version, keys: impl Iterator<Item = &'k [u8]>) -> Rest {
         self.push_values(MultiGetKind::Redis(version), keys, |core, key| core.redis_value(key, version))
     }
 
-    #[inline]
     fn push_reply(&mut self, reply: Reply) {
         match reply {
             Reply::Written => {}
@@ -191,7 +188,6 @@ impl Executor {
         self.shared.cache.hold(key).store(mode, value, meta, self.now_ms)
     }
 
-    #[inline]
     fn redis_set(&mut self, request: &Request<'_, '_>, version: Version) -> Replied {
         let (key, value) = (request.argument(1), request.argument(2));
         if request.count() == 3 {
@@ -370,19 +366,16 @@ fn integer(request: &Request<'_, '_>) -> Result<i64, Reply> {
     decimal::canonical(request.argument(2)).ok_or(NOT_AN_INTEGER)
 }
 
-#[cold]
 fn invalid_expire(name: Name) -> Reply {
     Reply::Error(format!("ERR invalid expire time in '{}' command", name.text()))
 }
 
-#[cold]
 fn unknown_subcommand(name: Name, subcommand: &[u8]) -> Reply {
     let shown = String::from_utf8_lossy(&subcommand[..subcommand.len().min(128)]);
     Reply::Error(format!("ERR unknown subcommand '{shown}'. Try {} HELP.", name.text().to_uppercase()))
 }
 
 /// Redis' error for an unknown command: the command, and the arguments that fit into 128 bytes.
-#[cold]
 fn unknown_command(request: &Request<'_, '_>) -> Reply {
     let shown = |bytes: &[u8], most: usize| String::from_utf8_lossy(&bytes[..bytes.len().min(most)]).into_owned();
     let mut arguments = String::new();

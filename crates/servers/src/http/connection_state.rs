@@ -60,7 +60,6 @@ pub(super) struct Stream {
 }
 
 impl Connection {
-    #[inline]
     pub(super) fn takes(&self) -> bool {
         !self.is_over() && !self.blocked && matches!(self.state.phase, Phase::Ready | Phase::Body(_) | Phase::Http2(_))
     }

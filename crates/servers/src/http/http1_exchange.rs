@@ -65,7 +65,6 @@ impl Http {
     }
 
     /// Whether the connection ends with the response to its current request.
-    #[inline]
     pub(super) fn ends_connection(&self, slot: usize) -> bool {
         self.core.is_ending || self.connections.slots[slot].state.requests >= self.core.limits.requests
     }
@@ -139,7 +138,6 @@ impl Http {
         }
     }
 
-    #[inline]
     fn answer(&mut self, slot: usize, asked: ParsedRequest) {
         let mut reply = asked.reply(self.ends_connection(slot));
         let Core { out, answers, is_ending, undrawn, .. } = &mut self.core;
@@ -181,7 +179,6 @@ impl Http {
     }
 
     /// Completes a response. If the response closes the connection `unasked`, the client may have sent more.
-    #[inline]
     pub(super) fn answered(&mut self, slot: usize, keep_alive: KeepAlive, unasked: bool) {
         let connection = &mut self.connections.slots[slot];
         if keep_alive == KeepAlive::Close {
@@ -191,17 +188,14 @@ impl Http {
         }
     }
 
-    #[cold]
     fn refuse(&mut self, slot: usize, refusal: Refusal, head_only: bool) {
         self.end_with(slot, prebuilt_responses::response(Err(refusal), false), head_only);
     }
 
-    #[cold]
     fn fail(&mut self, slot: usize, error: MessageError) {
         self.fail_with(slot, error.status(), error);
     }
 
-    #[cold]
     pub(super) fn fail_with(&mut self, slot: usize, code: u16, text: impl std::fmt::Display) {
         let connection = &mut self.connections.slots[slot];
         if matches!(connection.state.phase, Phase::Body(Incoming { begun: true, .. })) {

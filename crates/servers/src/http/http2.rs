@@ -31,7 +31,6 @@ pub(super) fn is_preface(bytes: &[u8]) -> bool {
 
 impl Http {
     /// Ends a connection over the limit with an error in the client's protocol.
-    #[cold]
     pub(super) fn refuse_connection(&mut self, slot: usize, is_http2: bool) {
         if !is_http2 {
             return self.fail_with(slot, 503, "connection limit reached");
@@ -42,7 +41,6 @@ impl Http {
     }
 
     /// Returns whether `bytes` are the preface or a part of it. Starts the session once the preface is complete.
-    #[cold]
     pub(super) fn starts_http2(&mut self, slot: usize, bytes: &[u8]) -> bool {
         let state = &mut self.connections.slots[slot].state;
         if state.requests > 0 || !is_preface(bytes) {
@@ -79,7 +77,6 @@ impl Http {
     }
 
     /// Ends the connection with GOAWAY and the code of `error`, or with NO_ERROR if there is none.
-    #[cold]
     fn leave(&mut self, slot: usize, error: Option<ConnectionError>) {
         let code = error.map_or(ErrorCode::NO_ERROR, |error| error.code());
         if let Some((session, core)) = self.session(slot) {
@@ -122,7 +119,6 @@ impl Http {
     }
 
     /// Draws the delays of requests, and responds to those without a delay. Over HTTP/1.1, their stream is 0.
-    #[cold]
     pub(super) fn draw<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
         let mut index = 0;
         while let Some(&(stream, law)) = self.core.undrawn.get(index) {

@@ -18,7 +18,6 @@ pub(super) struct ParsedRequest {
 }
 
 impl ParsedRequest {
-    #[inline]
     pub(super) fn reply(&self, is_ending: bool) -> Reply {
         let keep_alive = KeepAlive::new(self.keep_alive && !is_ending, self.minor_version);
         Reply { keep_alive, head_only: self.head_only }

@@ -88,7 +88,6 @@ impl Answers {
         }
     }
 
-    #[inline]
     pub(super) fn refresh(&mut self, now: Nanos) {
         if now >= self.made_until {
             self.make(now);

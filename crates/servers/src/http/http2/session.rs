@@ -338,7 +338,6 @@ impl Exchanges {
         }
     }
 
-    #[inline]
     fn answer(&mut self, mut stream: Stream, core: &mut Core) {
         match stream.request.route {
             Ok(Route::Root) => self.answer_prebuilt(stream, core, |answers| &answers.root),
@@ -357,7 +356,6 @@ impl Exchanges {
         }
     }
 
-    #[inline]
     fn answer_prebuilt(&mut self, stream: Stream, core: &mut Core, choose: impl Fn(&Answers) -> &Prebuilt) {
         let prebuilt = choose(&core.answers);
         let bytes = prebuilt.body.len() as u32;
@@ -406,7 +404,6 @@ impl Exchanges {
     }
 
     /// Sends an error before the request ends and asks the client to stop sending. Source: RFC 9113, section 8.1.
-    #[cold]
     fn fail(&mut self, mut stream: Stream, status: u16, text: impl Display, core: &mut Core) -> Taken {
         let (id, is_receiving) = (stream.id, stream.is_receiving());
         stream.incoming = Incoming::request(None, true).unwrap_or_default();
@@ -429,7 +426,6 @@ impl Exchanges {
         self.fail(stream, status, text, core)
     }
 
-    #[cold]
     fn reset(&mut self, at: usize, code: ErrorCode, core: &mut Core) -> Taken {
         let stream = self.streams.remove(at);
         self.credit_connection(stream.body_to_echo(), &mut core.out);
@@ -437,7 +433,6 @@ impl Exchanges {
     }
 
     /// Sends RST_STREAM for a stream that is not in `streams`. If `has_ended`, the client sends no more frames on it.
-    #[cold]
     fn reject(&mut self, id: u32, has_ended: bool, code: ErrorCode, core: &mut Core) -> Taken {
         http2::push_reset(&mut core.out, id, code);
         if !has_ended {
@@ -454,7 +449,6 @@ impl Exchanges {
         if self.resets > RESETS_MAX { Err(ConnectionError::TooManyResets(RESETS_MAX)) } else { Ok(()) }
     }
 
-    #[inline]
     fn count_response(&mut self) {
         self.resets = self.resets.saturating_sub(1);
     }
