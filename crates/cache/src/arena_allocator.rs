@@ -90,12 +90,10 @@ impl Memory {
         self.at(block) >> OWNER_SHIFT
     }
 
-    #[inline]
     pub(crate) fn owner_bits(&self, block: u32) -> u32 {
         self.at(block) >> OWNER_SHIFT
     }
 
-    #[inline]
     pub(crate) fn set_owner_bits(&mut self, block: u32, bits: u32) {
         let word = self.at(block);
         self.set(block, (word & ((1 << OWNER_SHIFT) - 1)) | bits << OWNER_SHIFT);

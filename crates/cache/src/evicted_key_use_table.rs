@@ -6,17 +6,14 @@ use crate::use_counter;
 
 const BUCKET: u32 = 8;
 
-#[inline]
 fn bucket(slots: u32, tag: u32) -> u32 {
     Index::scale(tag, slots / BUCKET) * BUCKET
 }
 
-#[inline]
 fn read(table: &[u32], entry: u32) -> u32 {
     table[(entry / 2) as usize] >> (16 * (entry % 2)) & 0xffff
 }
 
-#[inline]
 fn write(table: &mut [u32], entry: u32, to: u32) {
     let word = &mut table[(entry / 2) as usize];
     *word = (*word & !(0xffff << (16 * (entry % 2)))) | to << (16 * (entry % 2));

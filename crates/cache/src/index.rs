@@ -25,12 +25,10 @@ pub(crate) struct Slot {
 }
 
 impl Slot {
-    #[inline]
     fn decode(low: u32, high: u32) -> Slot {
         Slot { block: low >> 4, uses: low & 15, tag: high >> 5, expires: high & 16 != 0, class: high & 15 }
     }
 
-    #[inline]
     fn encode(self) -> (u32, u32) {
         (self.block << 4 | self.uses, self.tag << 5 | u32::from(self.expires) << 4 | self.class)
     }
@@ -63,7 +61,6 @@ impl Index {
         self.start + 2 * self.slots
     }
 
-    #[inline]
     pub(crate) fn is_full(&self) -> bool {
         (u64::from(self.items) + 1) * 100 > u64::from(self.slots) * LOAD_MAX
     }
@@ -84,7 +81,6 @@ impl Index {
         Some(self.wanted().max(4 * SLOTS_STEP)).filter(|wanted| *wanted < self.slots)
     }
 
-    #[inline]
     pub(crate) fn scale(tag: u32, of: u32) -> u32 {
         ((u64::from(tag) * u64::from(of)) >> TAG_BITS) as u32
     }
@@ -103,7 +99,6 @@ impl Index {
         (pair[0], pair[1]) = slot.encode();
     }
 
-    #[inline]
     pub(crate) fn after(&self, at: u32) -> u32 {
         if at + 1 == self.slots { 0 } else { at + 1 }
     }

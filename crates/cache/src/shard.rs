@@ -45,7 +45,6 @@ pub(crate) struct Key<'k> {
 }
 
 impl<'k> Key<'k> {
-    #[inline]
     pub(crate) fn new(bytes: &'k [u8], hash: u64) -> Key<'k> {
         Key { bytes, tag: hash as u32 & ((1 << TAG_BITS) - 1) }
     }
@@ -125,7 +124,6 @@ impl Shard {
             + if owner_bits & VERSION != 0 { 2 } else { 0 }
     }
 
-    #[inline]
     fn words_for(&self, owner_bits: u32, value_bytes: u32) -> u32 {
         self.header_words(owner_bits) + ((owner_bits & KEY_MASK) + value_bytes).div_ceil(4)
     }
@@ -797,7 +795,6 @@ impl Shard {
         best.1
     }
 
-    #[inline]
     fn draw_slot(&mut self) -> u32 {
         (((self.draw() >> 32) * u64::from(self.index.slots)) >> 32) as u32
     }

@@ -25,7 +25,6 @@ pub(crate) fn more(level: u32, random: u64) -> u32 {
     below as u32 + u32::from(draw < u64::from(sum - QUARTERS[below]))
 }
 
-#[inline]
 pub(crate) fn half(level: u32) -> u32 {
     match level {
         0 => 0,
@@ -36,7 +35,6 @@ pub(crate) fn half(level: u32) -> u32 {
 }
 
 /// The score of a level, for comparing items of equal size: 32 times the binary logarithm of its quarters.
-#[inline]
 pub(crate) fn score(level: u32) -> i32 {
     SCORE[level as usize]
 }
