@@ -195,7 +195,6 @@ impl Epoll {
     }
 
     /// Returns at most one event for a ready connection. Unhandled conditions make the socket ready again.
-    #[inline]
     fn attend(&mut self, conn: Conn, flags: EventFlags) -> Option<Event> {
         let connection = self.connections.get_mut(conn)?;
         let socket = connection.socket.as_ref()?;

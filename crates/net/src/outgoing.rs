@@ -7,17 +7,14 @@ pub(crate) struct Outgoing {
 }
 
 impl Outgoing {
-    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    #[inline]
     pub(crate) fn len(&self) -> usize {
         self.bytes.len() - self.sent
     }
 
-    #[inline]
     pub(crate) fn capacity(&self) -> usize {
         self.bytes.capacity()
     }

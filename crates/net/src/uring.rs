@@ -185,7 +185,6 @@ impl Uring {
         Ok(())
     }
 
-    #[inline]
     fn prepare_connection(&mut self, conn: Conn) -> io::Result<()> {
         let Some(connection) = self.connections.get_mut(conn) else { return Ok(()) };
         connection.queued = false;
@@ -271,7 +270,6 @@ impl Uring {
     }
 
     /// Removes the bytes that the kernel has sent: all of them, unless a completion reported otherwise.
-    #[inline]
     fn after_send(&mut self, conn: Conn) {
         let Some(connection) = self.connections.get_mut(conn) else { return };
         connection.outgoing.consume(std::mem::take(&mut connection.sending));

@@ -76,7 +76,6 @@ impl Connection {
         }
     }
 
-    #[inline]
     pub(super) fn is_slow(&self, config: &Config) -> bool {
         self.outgoing.len() > config.pause_reads_above_bytes
     }

@@ -145,7 +145,6 @@ impl Ring {
     /// # Safety
     ///
     /// The memory to which `entry` points must remain valid until the operation is over.
-    #[inline]
     unsafe fn push(&mut self, entry: Entry) -> io::Result<()> {
         // SAFETY: by the caller's contract, the entry's memory remains valid.
         while unsafe { self.queues.submission().push(&entry) }.is_err() {

@@ -27,13 +27,11 @@ pub(super) fn listener_tag(index: u32) -> u64 {
 
 pub(super) const WAKE: u64 = (Kind::Wake as u64) << 60;
 
-#[inline]
 pub(super) fn is_send(tag: u64) -> bool {
     tag >> 60 == Kind::Send as u64
 }
 
 /// Splits a tag into its kind and connection. For a listener, the slot is its index.
-#[inline]
 pub(super) fn split(tag: u64) -> (Kind, Conn) {
     const KINDS: [Kind; 6] = [Kind::Receive, Kind::Writable, Kind::HangUp, Kind::Send, Kind::Accept, Kind::Wake];
     let kind = KINDS[(tag >> 60) as usize - 1];
