@@ -74,7 +74,7 @@ fn store_words(store: &memcached::Store<'_>, silent: &str) -> String {
     let verb = format!("{:?}", store.verb).to_lowercase();
     let cas = store.cas.map_or(String::new(), |cas| format!(" cas {cas}"));
     let (key, data) = (text(store.key), text(store.data));
-    format!("{verb} {key} {} {:?}{cas}{silent} {data}", store.client_flags, store.expiry)
+    format!("{verb} {key} {} {}{cas}{silent} {data}", store.client_flags, store.exptime)
 }
 
 fn command_words(command: &memcached::Command<'_>, noreply: bool) -> String {
@@ -83,7 +83,7 @@ fn command_words(command: &memcached::Command<'_>, noreply: bool) -> String {
     match *command {
         Command::Get(get) => {
             let name = if get.with_cas { "gets" } else { "get" };
-            let touch = get.touch.map_or(String::new(), |expiry| format!(" {expiry:?}"));
+            let touch = get.touch.map_or(String::new(), |exptime| format!(" {exptime}"));
             let keys = get.keys.map(|key| format!(" {}", text(key))).collect::<String>();
             format!("{name}{touch}{keys}")
         }
@@ -92,7 +92,7 @@ fn command_words(command: &memcached::Command<'_>, noreply: bool) -> String {
         Command::Count { key, delta, down } => {
             format!("{} {} {delta}{silent}", if down { "decr" } else { "incr" }, text(key))
         }
-        Command::Touch { key, expiry } => format!("touch {} {expiry:?}{silent}", text(key)),
+        Command::Touch { key, exptime } => format!("touch {} {exptime}{silent}", text(key)),
         Command::FlushAll(delay_s) => format!("flush_all {delay_s}{silent}"),
         Command::Version => "version".to_owned(),
         Command::Verbosity => format!("verbosity{silent}"),

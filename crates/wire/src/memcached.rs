@@ -43,7 +43,7 @@ mod request;
 mod response;
 
 pub use compose::{compose_delete, compose_get, compose_number, compose_set, compose_value};
-pub use request::{Command, Expiry, Get, Keys, Read, RequestReader, Store, Verb};
+pub use request::{Command, Get, Keys, Read, RequestReader, Store, Verb, expires_ms};
 pub use response::{Expected, Outcome, ResponseReader};
 
 pub use crate::line_and_block_reader::{Event, StreamError};

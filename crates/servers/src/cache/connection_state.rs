@@ -60,7 +60,7 @@ pub(super) struct PendingMultiGet {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum MultiGetKind {
-    Memcached { with_cas: bool, touch: Option<text::Expiry> },
+    Memcached { with_cas: bool, touch: Option<i32> },
     Redis(Version),
 }
 

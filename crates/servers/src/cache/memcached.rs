@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use cache::{Item, Meta, Mode, Refusal};
 use wire::decimal;
-use wire::memcached::{Command, Expiry, Get, Read, Store, Verb, compose_number, compose_value};
+use wire::memcached::{Command, Get, Read, Store, Verb, compose_number, compose_value, expires_ms};
 
 use super::connection_state::{CloseState, Connection, MultiGetKind, ProtocolState};
 use super::executor::Executor;
@@ -69,8 +69,7 @@ impl Executor {
     }
 
     #[inline]
-    pub(super) fn text_value(&mut self, key: &[u8], with_cas: bool, touch: Option<Expiry>) {
-        let expires_ms = touch.map(|expiry| self.expires_ms(expiry));
+    pub(super) fn text_value(&mut self, key: &[u8], with_cas: bool, touch: Option<i32>) {
         let Self { shared, out, now_ms, .. } = self;
         let write = |item: Item<'_>| {
             out.reserve(key.len() + item.value.len() + 64);
@@ -78,25 +77,14 @@ impl Executor {
         };
         let mut held = shared.cache.hold(key);
         held.get(*now_ms, write);
-        if let Some(expires_ms) = expires_ms {
+        if let Some(exptime) = touch {
             // Like memcached, return an item that this touch expires. Without memory for the expiry, drop the item.
-            let _ = held.expire(expires_ms, *now_ms);
-        }
-    }
-
-    /// Returns the Unix time of expiration in ms; 0 means never.
-    pub(super) fn expires_ms(&self, expiry: Expiry) -> u64 {
-        match expiry {
-            Expiry::Never => 0,
-            Expiry::Past => 1,
-            // memcached counts whole seconds. Round up, so that no item expires early.
-            Expiry::AfterS(seconds) => (self.now_ms.div_ceil(1000) + u64::from(seconds)) * 1000,
-            Expiry::AtUnixS(seconds) => u64::from(seconds) * 1000,
+            let _ = held.expire(expires_ms(exptime, *now_ms), *now_ms);
         }
     }
 
     fn text_store(&mut self, store: &Store<'_>, noreply: bool) {
-        let meta = Meta { flags: store.client_flags, expires_ms: self.expires_ms(store.expiry) };
+        let meta = Meta { flags: store.client_flags, expires_ms: expires_ms(store.exptime, self.now_ms) };
         let mode = mode(store.verb, store.cas);
         let stored = self.shared.cache.hold(store.key).store(mode, store.data, meta, self.now_ms);
         if noreply {
@@ -131,8 +119,8 @@ impl Executor {
                     Err(refusal) => error(refusal),
                 }
             }
-            Command::Touch { key, expiry } => {
-                let touched = cache.hold(key).touch(self.expires_ms(expiry), self.now_ms);
+            Command::Touch { key, exptime } => {
+                let touched = cache.hold(key).touch(expires_ms(exptime, self.now_ms), self.now_ms);
                 match touched {
                     Ok(true) => b"TOUCHED\r\n",
                     Ok(false) => b"NOT_FOUND\r\n",

@@ -3,31 +3,18 @@
 use super::Limits;
 use crate::decimal;
 
-/// The expiration time in a request. Source: protocol.txt, "Expiration times".
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Expiry {
-    /// The item never expires: an exptime of 0.
-    Never,
-    /// The item expires immediately: a negative exptime.
-    Past,
-    /// Seconds from now, at most 30 days.
-    AfterS(u32),
-    /// Seconds since 1970, possibly in the past: an exptime above 30 days.
-    AtUnixS(u32),
-}
-
 /// Maximum relative exptime, 30 days in seconds; a larger exptime is an absolute time.
-const RELATIVE_MAX_S: i64 = 60 * 60 * 24 * 30;
+const RELATIVE_MAX_S: i32 = 60 * 60 * 24 * 30;
 
-impl Expiry {
-    /// Converts the exptime of a request.
-    pub fn from_exptime(exptime: i32) -> Expiry {
-        match i64::from(exptime) {
-            0 => Expiry::Never,
-            seconds if seconds < 0 => Expiry::Past,
-            seconds if seconds <= RELATIVE_MAX_S => Expiry::AfterS(seconds as u32),
-            seconds => Expiry::AtUnixS(seconds as u32),
-        }
+/// Returns the Unix time of expiration in ms; 0 means never. A negative exptime has already expired. Rounds a relative
+/// exptime up to a whole second, as memcached counts, so that no item expires early. Source: protocol.txt, "Expiration
+/// times".
+pub fn expires_ms(exptime: i32, now_ms: u64) -> u64 {
+    match exptime {
+        0 => 0,
+        ..0 => 1,
+        1..=RELATIVE_MAX_S => (now_ms.div_ceil(1000) + exptime as u64) * 1000,
+        _ => exptime as u64 * 1000,
     }
 }
 
@@ -55,8 +42,8 @@ pub struct Get<'a> {
     pub keys: Keys<'a>,
     /// Whether to return the cas unique of each item (`gets`, `gats`).
     pub with_cas: bool,
-    /// The new expiration time of each item (`gat`, `gats`); `None` keeps it.
-    pub touch: Option<Expiry>,
+    /// The new exptime of each item (`gat`, `gats`); `None` keeps the old one.
+    pub touch: Option<i32>,
 }
 
 /// The kind of a storage command.
@@ -85,8 +72,8 @@ pub struct Store<'a> {
     pub key: &'a [u8],
     /// 32 bits for the client's use, returned with the value.
     pub client_flags: u32,
-    /// Expiration time of the item.
-    pub expiry: Expiry,
+    /// Exptime of the item, for [`expires_ms`].
+    pub exptime: i32,
     /// The cas unique from an earlier read; `None` for commands other than `cas`.
     pub cas: Option<u64>,
     /// The value, without its CRLF.
@@ -115,8 +102,8 @@ pub enum Command<'a> {
     Touch {
         /// Key of the item.
         key: &'a [u8],
-        /// The new expiration time of the item.
-        expiry: Expiry,
+        /// The new exptime of the item.
+        exptime: i32,
     },
     /// Deletes all items (`flush_all`) after this delay in seconds; 0 means now. A negative delay counts as 0.
     FlushAll(u32),
@@ -411,13 +398,13 @@ fn get<'a>(rest: &'a [u8], with_cas: bool, has_exptime: bool, limits: &Limits) -
     if { keys }.next().is_none() {
         return Err(UNKNOWN_COMMAND);
     }
-    let touch = exptime.map(|exptime| expiry(exptime).ok_or(BAD_EXPTIME)).transpose()?;
+    let touch = exptime.map(|exptime| parse_exptime(exptime).ok_or(BAD_EXPTIME)).transpose()?;
     Ok(Command::Get(Get { keys, with_cas, touch }))
 }
 
 /// Parses an exptime. Keeps the low 32 bits, like memcached.
-fn expiry(word: &[u8]) -> Option<Expiry> {
-    decimal::signed_of_c(word).map(|seconds| Expiry::from_exptime(seconds as i32))
+fn parse_exptime(word: &[u8]) -> Option<i32> {
+    decimal::signed_of_c(word).map(|seconds| seconds as i32)
 }
 
 /// Parses the words of a storage command: `set key flags exptime bytes [cas] [noreply]`.
@@ -428,10 +415,10 @@ fn store<'a>(verb: Verb, rest: &'a [u8], limits: &Limits) -> Line<'a> {
     let block_bytes = if count >= 4 { decimal::unsigned(bytes) } else { None };
     let cas = if verb == Verb::Cas { decimal::unsigned_of_c(cas) } else { None };
     let has_cas = cas.is_some() || verb != Verb::Cas;
-    let command = match (decimal::unsigned_of_c(flags), expiry(exptime), block_bytes) {
+    let command = match (decimal::unsigned_of_c(flags), parse_exptime(exptime), block_bytes) {
         _ if count < wanted || count > wanted + 1 => Err(UNKNOWN_COMMAND),
-        (Some(flags), Some(expiry), Some(bytes)) if key.len() <= limits.key_bytes && has_cas => {
-            let store = Store { verb, key, client_flags: flags as u32, expiry, cas, data: b"" };
+        (Some(flags), Some(exptime), Some(bytes)) if key.len() <= limits.key_bytes && has_cas => {
+            let store = Store { verb, key, client_flags: flags as u32, exptime, cas, data: b"" };
             if bytes <= limits.value_bytes as u64 { Ok(Command::Store(store)) } else { Err(TOO_LARGE) }
         }
         _ => Err(BAD_LINE),
@@ -450,7 +437,7 @@ fn on_a_key<'a>(name: &[u8], rest: &'a [u8], limits: &Limits) -> Line<'a> {
         b"delete" if count - usize::from(noreply) > 1 && !is_zero => Err(DELETE_WITH_TIME),
         _ if key.len() > limits.key_bytes => Err(BAD_LINE),
         b"delete" => Ok(Command::Delete(key)),
-        b"touch" => expiry(argument).map(|expiry| Command::Touch { key, expiry }).ok_or(BAD_EXPTIME),
+        b"touch" => parse_exptime(argument).map(|exptime| Command::Touch { key, exptime }).ok_or(BAD_EXPTIME),
         _ => {
             let delta = decimal::unsigned_of_c(argument).ok_or(BAD_DELTA);
             delta.map(|delta| Command::Count { key, delta, down: name == b"decr" })

@@ -1,6 +1,6 @@
 //! Tables of memcached requests and responses.
 
-use wire::memcached::{Expected, Expiry, Limits};
+use wire::memcached::{Expected, Limits, expires_ms};
 
 use crate::bodies::{NARROW_MEMCACHED, memcached_answers, memcached_requests};
 use crate::{Case, check_all};
@@ -30,11 +30,11 @@ const RETRIEVAL: &[Case] = &[
     ("CR within", b"get a\rb\r\n", r#"get "a\rb""#),
     ("noreply is a key here", b"get noreply\r\n", r#"get "noreply""#),
     ("gets", b"gets a b\r\n", r#"gets "a" "b""#),
-    ("gat", b"gat 10 a\r\n", r#"get AfterS(10) "a""#),
-    ("gats", b"gats 0 a b\r\n", r#"gets Never "a" "b""#),
-    ("gat in the past", b"gat -1 a\r\n", r#"get Past "a""#),
+    ("gat", b"gat 10 a\r\n", r#"get 10 "a""#),
+    ("gats", b"gats 0 a b\r\n", r#"gets 0 "a" "b""#),
+    ("gat in the past", b"gat -1 a\r\n", r#"get -1 "a""#),
     ("gat without a number", b"gat x a\r\n", "refused CLIENT_ERROR invalid exptime argument"),
-    ("gat over 32 bits", b"gat 2147483648 a\r\n", r#"get Past "a""#),
+    ("gat over 32 bits", b"gat 2147483648 a\r\n", r#"get -2147483648 "a""#),
     ("gat without a key", b"gat 10\r\n", "refused ERROR"),
     ("gat without anything", b"gat\r\n", "refused ERROR"),
     ("get without a key", b"get\r\n", "refused ERROR"),
@@ -52,33 +52,33 @@ const RETRIEVAL: &[Case] = &[
 
 #[rustfmt::skip]
 const STORAGE: &[Case] = &[
-    ("set", b"set k 1 0 5\r\nhello\r\n", r#"set "k" 1 Never "hello""#),
-    ("set of nothing", b"set k 0 0 0\r\n\r\n", r#"set "k" 0 Never """#),
-    ("CRLF in a value", b"set k 0 0 4\r\n\r\n\r\n\r\n", r#"set "k" 0 Never "\r\n\r\n""#),
-    ("a command in a value", b"set k 0 0 7\r\nget a\r\n\r\n", r#"set "k" 0 Never "get a\r\n""#),
-    ("NUL in a value", b"set k 0 0 1\r\n\0\r\n", r#"set "k" 0 Never "\x00""#),
-    ("add", b"add k 0 60 1\r\na\r\n", r#"add "k" 0 AfterS(60) "a""#),
-    ("replace", b"replace k 0 60 1\r\na\r\n", r#"replace "k" 0 AfterS(60) "a""#),
-    ("append", b"append k 0 0 1\r\na\r\n", r#"append "k" 0 Never "a""#),
-    ("prepend", b"prepend k 0 0 1\r\na\r\n", r#"prepend "k" 0 Never "a""#),
-    ("cas", b"cas k 0 0 1 18446744073709551615\r\na\r\n", r#"cas "k" 0 Never cas 18446744073709551615 "a""#),
-    ("set noreply", b"set k 0 0 1 noreply\r\na\r\n", r#"set "k" 0 Never noreply "a""#),
-    ("cas noreply", b"cas k 0 0 1 2 noreply\r\na\r\n", r#"cas "k" 0 Never cas 2 noreply "a""#),
-    ("a key named noreply", b"set noreply 0 0 1\r\na\r\n", r#"set "noreply" 0 Never "a""#),
-    ("another last word", b"set k 0 0 1 please\r\na\r\n", r#"set "k" 0 Never "a""#),
-    ("30 days", b"set k 0 2592000 1\r\na\r\n", r#"set "k" 0 AfterS(2592000) "a""#),
-    ("a date", b"set k 0 2592001 1\r\na\r\n", r#"set "k" 0 AtUnixS(2592001) "a""#),
-    ("in the past", b"set k 0 -1 1\r\na\r\n", r#"set "k" 0 Past "a""#),
-    ("flags of 32 bits", b"set k 4294967295 0 1\r\na\r\n", r#"set "k" 4294967295 Never "a""#),
-    ("LF ends the line", b"set k 0 0 1\na\r\n", r#"set "k" 0 Never "a""#),
+    ("set", b"set k 1 0 5\r\nhello\r\n", r#"set "k" 1 0 "hello""#),
+    ("set of nothing", b"set k 0 0 0\r\n\r\n", r#"set "k" 0 0 """#),
+    ("CRLF in a value", b"set k 0 0 4\r\n\r\n\r\n\r\n", r#"set "k" 0 0 "\r\n\r\n""#),
+    ("a command in a value", b"set k 0 0 7\r\nget a\r\n\r\n", r#"set "k" 0 0 "get a\r\n""#),
+    ("NUL in a value", b"set k 0 0 1\r\n\0\r\n", r#"set "k" 0 0 "\x00""#),
+    ("add", b"add k 0 60 1\r\na\r\n", r#"add "k" 0 60 "a""#),
+    ("replace", b"replace k 0 60 1\r\na\r\n", r#"replace "k" 0 60 "a""#),
+    ("append", b"append k 0 0 1\r\na\r\n", r#"append "k" 0 0 "a""#),
+    ("prepend", b"prepend k 0 0 1\r\na\r\n", r#"prepend "k" 0 0 "a""#),
+    ("cas", b"cas k 0 0 1 18446744073709551615\r\na\r\n", r#"cas "k" 0 0 cas 18446744073709551615 "a""#),
+    ("set noreply", b"set k 0 0 1 noreply\r\na\r\n", r#"set "k" 0 0 noreply "a""#),
+    ("cas noreply", b"cas k 0 0 1 2 noreply\r\na\r\n", r#"cas "k" 0 0 cas 2 noreply "a""#),
+    ("a key named noreply", b"set noreply 0 0 1\r\na\r\n", r#"set "noreply" 0 0 "a""#),
+    ("another last word", b"set k 0 0 1 please\r\na\r\n", r#"set "k" 0 0 "a""#),
+    ("30 days", b"set k 0 2592000 1\r\na\r\n", r#"set "k" 0 2592000 "a""#),
+    ("a date", b"set k 0 2592001 1\r\na\r\n", r#"set "k" 0 2592001 "a""#),
+    ("in the past", b"set k 0 -1 1\r\na\r\n", r#"set "k" 0 -1 "a""#),
+    ("flags of 32 bits", b"set k 4294967295 0 1\r\na\r\n", r#"set "k" 4294967295 0 "a""#),
+    ("LF ends the line", b"set k 0 0 1\na\r\n", r#"set "k" 0 0 "a""#),
     ("a value that has not come", b"set k 0 0 5\r\nhel", "more"),
     ("its CRLF has not come", b"set k 0 0 5\r\nhello\r", "more"),
     // The block's length is known, so the block is skipped.
-    ("flags over 32 bits", b"set k 4294967296 0 5\r\nget x\r\n", r#"set "k" 0 Never "get x""#),
+    ("flags over 32 bits", b"set k 4294967296 0 5\r\nget x\r\n", r#"set "k" 0 0 "get x""#),
     ("negative flags", b"set k -1 0 5\r\nget x\r\n", "refused CLIENT_ERROR bad command line format"),
     ("flags that are none", b"set k x 0 5\r\nget x\r\n", "refused CLIENT_ERROR bad command line format"),
     ("an exptime that is none", b"set k 0 x 5\r\nget x\r\n", "refused CLIENT_ERROR bad command line format"),
-    ("an exptime over 32 bits", b"set k 0 4294967301 5\r\nget x\r\n", r#"set "k" 0 AfterS(5) "get x""#),
+    ("an exptime over 32 bits", b"set k 0 4294967301 5\r\nget x\r\n", r#"set "k" 0 5 "get x""#),
     ("cas without its number", b"cas k 0 0 5\r\nget x\r\n", "refused ERROR"),
     ("cas with a word for it", b"cas k 0 0 5 x\r\nget x\r\n", "refused CLIENT_ERROR bad command line format"),
     ("cas with noreply for it", b"cas k 0 0 5 noreply\r\nget x\r\n", "refused CLIENT_ERROR bad command line format"),
@@ -114,8 +114,8 @@ const OTHERS: &[Case] = &[
     ("incr by a word", b"incr k x\r\n", "refused CLIENT_ERROR invalid numeric delta argument"),
     ("incr by less than nothing", b"incr k -1\r\n", "refused CLIENT_ERROR invalid numeric delta argument"),
     ("incr without a number", b"incr k\r\n", "refused ERROR"),
-    ("touch", b"touch k 10\r\n", r#"touch "k" AfterS(10)"#),
-    ("touch noreply", b"touch k -1 noreply\r\n", r#"touch "k" Past noreply"#),
+    ("touch", b"touch k 10\r\n", r#"touch "k" 10"#),
+    ("touch noreply", b"touch k -1 noreply\r\n", r#"touch "k" -1 noreply"#),
     ("touch without a number", b"touch k x\r\n", "refused CLIENT_ERROR invalid exptime argument"),
     ("touch without a word", b"touch k\r\n", "refused ERROR"),
     ("flush_all", b"flush_all\r\n", "flush_all 0"),
@@ -144,7 +144,7 @@ const NARROW: &[Case] = &[
     ("silently", b"set 12345678901 0 0 5 noreply\r\nget x\r\n", "refused CLIENT_ERROR bad command line format silent"),
     ("cas of a key over it", b"cas 12345678901 0 0 5 1\r\nget x\r\n", "refused CLIENT_ERROR bad command line format"),
     ("delete of a key over it", b"delete 12345678901\r\n", "refused CLIENT_ERROR bad command line format"),
-    ("a value of the limit", b"set k 0 0 40\r\n0123456789012345678901234567890123456789\r\n", r#"set "k" 0 Never "0123456789012345678901234567890123456789""#),
+    ("a value of the limit", b"set k 0 0 40\r\n0123456789012345678901234567890123456789\r\n", r#"set "k" 0 0 "0123456789012345678901234567890123456789""#),
     ("a value over it", b"set k 0 0 41\r\n0123456789012345678901234567890123456789x\r\n", "refused SERVER_ERROR object too large for cache outdates \"k\""),
     ("silently over it", b"set k 0 0 41 noreply\r\n0123456789012345678901234567890123456789x\r\n", "refused SERVER_ERROR object too large for cache silent outdates \"k\""),
     ("add over it", b"add k 0 0 41\r\n0123456789012345678901234567890123456789x\r\n", "refused SERVER_ERROR object too large for cache"),
@@ -169,14 +169,15 @@ fn requests() {
 #[test]
 fn times() {
     for (exptime, expect) in [
-        (0, Expiry::Never),
-        (-1, Expiry::Past),
-        (i32::MIN, Expiry::Past),
-        (1, Expiry::AfterS(1)),
-        (2_592_000, Expiry::AfterS(2_592_000)),
-        (2_592_001, Expiry::AtUnixS(2_592_001)),
+        (0, 0),
+        (-1, 1),
+        (i32::MIN, 1),
+        (1, 11_000),
+        (2_592_000, 2_592_010_000),
+        (2_592_001, 2_592_001_000),
+        (i32::MAX, 2_147_483_647_000),
     ] {
-        assert_eq!(Expiry::from_exptime(exptime), expect, "{exptime}");
+        assert_eq!(expires_ms(exptime, 9_001), expect, "{exptime}");
     }
 }
 

@@ -45,7 +45,7 @@ proptest! {
         memcached::compose_set(&mut out, &key, client_flags, exptime, &value).unwrap();
         memcached::compose_delete(&mut out, &key).unwrap();
         let (key, value) = (text(&key), text(&value));
-        let set = format!("set {key} {client_flags} {:?} {value}", memcached::Expiry::from_exptime(exptime));
+        let set = format!("set {key} {client_flags} {exptime} {value}");
         let meant = [format!("get {key}"), set, format!("delete {key}")];
         prop_assert_eq!(memcached_requests(memcached::Limits::DEFAULT, &pieces(&out, &sizes)), meant);
     }
