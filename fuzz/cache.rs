@@ -223,7 +223,7 @@ pub(crate) fn resp_requests(limits: resp::Limits, pieces: &[&[u8]]) -> Vec<Strin
 
 fn request_words(request: &resp::Request<'_, '_>) -> String {
     let arguments = request.arguments().map(text).collect::<Vec<_>>().join(" ");
-    let _ = resp::parse_set(request);
+    let _ = resp::parse_set(request, 0);
     match request.command() {
         Ok(name) => format!("{name:?} {arguments}"),
         Err(refusal) => format!("{}: {arguments}", variant(refusal)),

@@ -33,7 +33,7 @@ mod compose;
 mod reply;
 mod request;
 
-pub use command::{Name, SetOptions, When, parse_set};
+pub use command::{Name, SetOptions, expires_ms, parse_set};
 pub use compose::{
     Version, compose_array, compose_bulk, compose_error, compose_integer, compose_map, compose_null, compose_request,
 };

@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 use cache::{Meta, Mode, Refusal};
 use wire::decimal;
 use wire::resp::{
-    Name, Read, Request, Version, When, compose_array, compose_bulk, compose_error, compose_integer, compose_map,
-    compose_null, parse_set,
+    Name, Read, Request, Version, compose_array, compose_bulk, compose_error, compose_integer, compose_map,
+    compose_null, expires_ms, parse_set,
 };
 
 use super::connection_state::{CloseState, Connection, MultiGetKind, ProtocolState, Rest};
@@ -195,9 +195,7 @@ impl Executor {
             self.out.extend_from_slice(b"+OK\r\n");
             return Ok(Reply::Written);
         }
-        let options = parse_set(request).map_err(|error| Reply::Error(format!("ERR {error}")))?;
-        let expires_ms = options.when.map_or(Some(0), |when| when.ends_unix_ms(self.now_ms));
-        let expires_ms = expires_ms.ok_or_else(|| invalid_expire(Name::Set))?;
+        let options = parse_set(request, self.now_ms).map_err(|error| Reply::Error(format!("ERR {error}")))?;
         let mode = match (options.if_absent, options.if_present) {
             (true, _) => Mode::Add,
             (_, true) => Mode::Replace,
@@ -206,7 +204,7 @@ impl Executor {
         let Self { shared, out, now_ms, .. } = self;
         let mut held = shared.cache.hold(key);
         let start = out.len();
-        let mut meta = Meta { flags: 0, expires_ms };
+        let mut meta = Meta { flags: 0, expires_ms: options.expires_ms };
         let before = held.peek(*now_ms, |item| {
             if options.keep_ttl {
                 meta.expires_ms = item.expires_ms;
@@ -254,9 +252,7 @@ impl Executor {
     /// Handles `SETEX` and `PSETEX`.
     fn redis_setex(&mut self, name: Name, request: &Request<'_, '_>) -> Replied {
         let unit_ms = if name == Name::Psetex { 1 } else { 1000 };
-        let ms =
-            u64::try_from(integer(request)?).ok().filter(|time| *time > 0).and_then(|time| time.checked_mul(unit_ms));
-        let expires_ms = ms.and_then(|ms| When::AfterMs(ms).ends_unix_ms(self.now_ms));
+        let expires_ms = expires_ms(self.now_ms, integer(request)?, unit_ms);
         let meta = Meta { flags: 0, expires_ms: expires_ms.ok_or_else(|| invalid_expire(name))? };
         self.redis_store(Mode::Set, request.argument(1), request.argument(3), meta)?;
         Ok(OK)

@@ -79,31 +79,18 @@ impl Name {
     }
 }
 
-/// The expiration time of an item.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum When {
-    /// Milliseconds from now, 1 to 2^63 - 1 (`EX`, `PX`).
-    AfterMs(u64),
-    /// Milliseconds since 1970, 1 to 2^63 - 1 (`EXAT`, `PXAT`).
-    AtUnixMs(u64),
-}
-
-impl When {
-    /// Returns the expiry in Unix milliseconds. `None` from 2^63 on, which Redis rejects.
-    pub fn ends_unix_ms(self, now_unix_ms: u64) -> Option<u64> {
-        let ends = match self {
-            When::AfterMs(ms) => now_unix_ms.checked_add(ms)?,
-            When::AtUnixMs(ms) => ms,
-        };
-        i64::try_from(ends).is_ok().then_some(ends)
-    }
+/// Returns the Unix time of expiration in ms: `count` units after `from_ms`. `None` if `count` is not positive, or from
+/// 2^63 ms on, as in Redis.
+pub fn expires_ms(from_ms: u64, count: i64, unit_ms: u64) -> Option<u64> {
+    let ms = u64::try_from(count).ok().filter(|count| *count > 0)?.checked_mul(unit_ms)?;
+    from_ms.checked_add(ms).filter(|ends| i64::try_from(*ends).is_ok())
 }
 
 /// The options of `SET`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SetOptions {
-    /// The expiration time (`EX`, `PX`, `EXAT`, `PXAT`); `None` if the request has none.
-    pub when: Option<When>,
+    /// Unix time of expiration in ms (`EX`, `PX`, `EXAT`, `PXAT`); 0 if the request has none.
+    pub expires_ms: u64,
     /// Whether to store only if the key is absent (`NX`).
     pub if_absent: bool,
     /// Whether to store only if the key is present (`XX`).
@@ -116,7 +103,7 @@ pub struct SetOptions {
 
 /// Parses the options of `SET`. Fails with the text of the response after `-ERR`. Source: Redis 7.0.15,
 /// `parseExtendedStringArgumentsOrReply`.
-pub fn parse_set(request: &Request<'_, '_>) -> Result<SetOptions, &'static str> {
+pub fn parse_set(request: &Request<'_, '_>, now_ms: u64) -> Result<SetOptions, &'static str> {
     let mut options = SetOptions::default();
     // The time option and its value. A second time option is an error unless it repeats the first.
     let mut time: Option<(&str, &[u8])> = None;
@@ -144,14 +131,13 @@ pub fn parse_set(request: &Request<'_, '_>) -> Result<SetOptions, &'static str> 
             return Err("syntax error");
         }
     }
-    options.when = time.map(|(option, text)| parse_time(option, text)).transpose()?;
+    options.expires_ms = time.map_or(Ok(0), |(option, text)| parse_time(option, text, now_ms))?;
     Ok(options)
 }
 
-fn parse_time(option: &str, text: &[u8]) -> Result<When, &'static str> {
-    let value = decimal::canonical(text).ok_or("value is not an integer or out of range")?;
-    let factor = if option.starts_with('e') { 1000 } else { 1 };
-    let ms = u64::try_from(value).ok().filter(|value| *value > 0).and_then(|value| value.checked_mul(factor));
-    let ms = ms.filter(|ms| i64::try_from(*ms).is_ok()).ok_or("invalid expire time in 'set' command")?;
-    Ok(if option.len() == 4 { When::AtUnixMs(ms) } else { When::AfterMs(ms) })
+fn parse_time(option: &str, text: &[u8], now_ms: u64) -> Result<u64, &'static str> {
+    let count = decimal::canonical(text).ok_or("value is not an integer or out of range")?;
+    let unit_ms = if option.starts_with('e') { 1000 } else { 1 };
+    let from_ms = if option.len() == 4 { 0 } else { now_ms };
+    expires_ms(from_ms, count, unit_ms).ok_or("invalid expire time in 'set' command")
 }

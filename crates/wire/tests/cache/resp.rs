@@ -1,7 +1,7 @@
 //! Tables of RESP requests and replies.
 
 use wire::resp::{
-    Limits, Name, Read, RequestReader, SetOptions, Version, When, compose_array, compose_bulk, compose_error,
+    Limits, Name, Read, RequestReader, SetOptions, Version, compose_array, compose_bulk, compose_error,
     compose_integer, compose_map, compose_null, parse_set,
 };
 
@@ -189,10 +189,10 @@ fn parses_set_options_like_redis() {
     let none = SetOptions::default();
     let cases: &[(&str, Result<SetOptions, &str>)] = &[
         ("", Ok(none)),
-        (" EX 10", Ok(SetOptions { when: Some(When::AfterMs(10_000)), ..none })),
-        (" px 10", Ok(SetOptions { when: Some(When::AfterMs(10)), ..none })),
-        (" EXAT 10", Ok(SetOptions { when: Some(When::AtUnixMs(10_000)), ..none })),
-        (" PXAT 10", Ok(SetOptions { when: Some(When::AtUnixMs(10)), ..none })),
+        (" EX 10", Ok(SetOptions { expires_ms: 10_007, ..none })),
+        (" px 10", Ok(SetOptions { expires_ms: 17, ..none })),
+        (" EXAT 10", Ok(SetOptions { expires_ms: 10_000, ..none })),
+        (" PXAT 10", Ok(SetOptions { expires_ms: 10, ..none })),
         (" NX", Ok(SetOptions { if_absent: true, ..none })),
         (" xx GET", Ok(SetOptions { if_present: true, get: true, ..none })),
         (" KEEPTTL", Ok(SetOptions { keep_ttl: true, ..none })),
@@ -200,7 +200,7 @@ fn parses_set_options_like_redis() {
         (" EX", Err("syntax error")),
         (" EX 1 PX 1", Err("syntax error")),
         // As in Redis, an option may be repeated, and its last value counts.
-        (" EX 1 EX 2", Ok(SetOptions { when: Some(When::AfterMs(2_000)), ..none })),
+        (" EX 1 EX 2", Ok(SetOptions { expires_ms: 2_007, ..none })),
         (" EX 010", Err("value is not an integer or out of range")),
         (" EX 1 KEEPTTL", Err("syntax error")),
         (" KEEPTTL EX 1", Err("syntax error")),
@@ -214,7 +214,7 @@ fn parses_set_options_like_redis() {
         let line = format!("SET k v{options}\r\n");
         let mut reader = RequestReader::new(Limits::DEFAULT);
         let Read::Request { request, .. } = reader.read(line.as_bytes()) else { panic!("{line}") };
-        assert_eq!(parse_set(&request), *expect, "{line}");
+        assert_eq!(parse_set(&request, 7), *expect, "{line}");
     }
 }
 
