@@ -9,19 +9,11 @@ use crate::decimal::unsigned_of_any_length;
 /// `Content-Length`, `Transfer-Encoding` and `Connection` of one head, combined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Declared {
-    length: ContentLength,
+    /// The body's length or the error in it; `None` without `Content-Length`.
+    length: Option<Result<u64, MessageError>>,
     pub(super) coding: TransferCoding,
     close: bool,
     keep_alive: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum ContentLength {
-    #[default]
-    Absent,
-    Bytes(u64),
-    Conflicting,
-    Invalid,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -52,19 +44,19 @@ impl Declared {
     }
 
     fn take_length(&mut self, value: &[u8]) {
-        if self.length == ContentLength::Absent
+        if self.length.is_none()
             && let Some(bytes) = unsigned_of_any_length(value)
         {
-            self.length = ContentLength::Bytes(bytes);
+            self.length = Some(Ok(bytes));
             return;
         }
         for element in value.split(|&byte| byte == b',') {
-            self.length = match (self.length, unsigned_of_any_length(element.trim_ascii())) {
-                (_, None) | (ContentLength::Invalid, _) => ContentLength::Invalid,
-                (ContentLength::Absent, Some(bytes)) => ContentLength::Bytes(bytes),
-                (ContentLength::Bytes(before), Some(bytes)) if before == bytes => ContentLength::Bytes(bytes),
-                (ContentLength::Bytes(_) | ContentLength::Conflicting, Some(_)) => ContentLength::Conflicting,
-            };
+            self.length = Some(match (self.length, unsigned_of_any_length(element.trim_ascii())) {
+                (_, None) | (Some(Err(MessageError::BadLength)), _) => Err(MessageError::BadLength),
+                (None, Some(bytes)) => Ok(bytes),
+                (Some(Ok(before)), Some(bytes)) if before == bytes => Ok(bytes),
+                (Some(_), Some(_)) => Err(MessageError::ConflictingLength),
+            });
         }
     }
 
@@ -104,18 +96,11 @@ impl Declared {
 
     /// Size of the body in bytes; `None` if not announced. Fails if the framing is invalid or contradictory.
     pub(super) fn length(&self, minor_version: u8) -> Result<Option<u64>, MessageError> {
-        if self.coding != TransferCoding::Absent {
-            return match self.length {
-                ContentLength::Absent if minor_version == 0 => Err(MessageError::EncodingInHttp10),
-                ContentLength::Absent => Ok(None),
-                _ => Err(MessageError::EncodingWithLength),
-            };
-        }
-        match self.length {
-            ContentLength::Absent => Ok(None),
-            ContentLength::Bytes(bytes) => Ok(Some(bytes)),
-            ContentLength::Conflicting => Err(MessageError::ConflictingLength),
-            ContentLength::Invalid => Err(MessageError::BadLength),
+        match (self.coding, self.length) {
+            (TransferCoding::Absent, length) => length.transpose(),
+            (_, Some(_)) => Err(MessageError::EncodingWithLength),
+            (_, None) if minor_version == 0 => Err(MessageError::EncodingInHttp10),
+            (_, None) => Ok(None),
         }
     }
 
