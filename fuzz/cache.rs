@@ -203,7 +203,7 @@ pub(crate) fn resp_requests(limits: resp::Limits, pieces: &[&[u8]]) -> Vec<Strin
                     let mut reply = Vec::new();
                     refusal.compose(&mut reply);
                     assert!(reply.starts_with(b"-ERR ") && reply.iter().filter(|byte| **byte == b'\n').count() == 1);
-                    words.push(format!("refused {}{}", variant(refusal), if refusal.closes() { " close" } else { "" }));
+                    words.push(format!("refused {refusal}{}", if refusal.closes() { " close" } else { "" }));
                     if refusal.closes() {
                         return words;
                     }

@@ -70,40 +70,24 @@ pub enum Refusal {
     /// Quotes are not closed, or text directly follows closing quotes.
     #[error("Protocol error: unbalanced quotes in request")]
     Quotes,
-    /// The argument count is not a number or exceeds the limit.
-    #[error("Protocol error: invalid multibulk length")]
-    BadCount,
-    /// A length is not a number, is negative, or is larger than can be skipped.
-    #[error("Protocol error: invalid bulk length")]
-    BadLength,
+    /// The request violates the protocol. Contains the violation.
+    #[error("Protocol error: {0}")]
+    Protocol(&'static str),
     /// A byte other than `$` precedes an argument. Contains the byte.
     #[error("Protocol error: expected '$', got '{}'", char::from(*.0).escape_default())]
     NoLength(u8),
-    /// No CRLF follows an argument or its length.
-    #[error("Protocol error: expected CRLF")]
-    NoEnd,
-    /// An inline request exceeds the line limit.
-    #[error("Protocol error: too big inline request")]
-    LineTooLong,
-    /// An argument count exceeds the line limit.
-    #[error("Protocol error: too big mbulk count string")]
-    CountTooLong,
-    /// A length exceeds the line limit.
-    #[error("Protocol error: too big bulk count string")]
-    LengthTooLong,
 }
+
+const BAD_COUNT: Refusal = Refusal::Protocol("invalid multibulk length");
+/// A length that is not a number, is negative, or is larger than can be skipped.
+const BAD_LENGTH: Refusal = Refusal::Protocol("invalid bulk length");
+/// No CRLF after an argument or its length.
+const NO_END: Refusal = Refusal::Protocol("expected CRLF");
 
 impl Refusal {
     /// Whether to close the connection after the response, because the next request cannot be found.
     pub fn closes(self) -> bool {
-        !matches!(
-            self,
-            Refusal::UnknownCommand
-                | Refusal::WrongCount(_)
-                | Refusal::TooLarge(_)
-                | Refusal::RequestTooLarge(_)
-                | Refusal::Quotes
-        )
+        matches!(self, Refusal::Protocol(_) | Refusal::NoLength(_))
     }
 
     /// Appends the error response: `-ERR` and the reason.
@@ -193,26 +177,29 @@ impl RequestReader {
             match self.state {
                 State::Start(scanned) => match rest.first() {
                     None => return Read::Need { used: base, more: 1 },
-                    Some(b'*') => match self.length(&rest[1..], Refusal::CountTooLong, Refusal::BadCount) {
-                        Ok(Some((value, used))) if value <= 0 => base += 1 + used,
-                        Ok(Some((value, used))) => {
-                            let Some(left) = usize::try_from(value).ok().filter(|left| *left <= self.limits.arguments)
-                            else {
-                                return self.close(bytes, Refusal::BadCount);
-                            };
-                            self.places.clear();
-                            self.argument_bytes = 0;
-                            self.state = State::Array { left, at: 1 + used };
+                    Some(b'*') => {
+                        match self.length(&rest[1..], Refusal::Protocol("too big mbulk count string"), BAD_COUNT) {
+                            Ok(Some((value, used))) if value <= 0 => base += 1 + used,
+                            Ok(Some((value, used))) => {
+                                let Some(left) =
+                                    usize::try_from(value).ok().filter(|left| *left <= self.limits.arguments)
+                                else {
+                                    return self.close(bytes, BAD_COUNT);
+                                };
+                                self.places.clear();
+                                self.argument_bytes = 0;
+                                self.state = State::Array { left, at: 1 + used };
+                            }
+                            Ok(None) => return Read::Need { used: base, more: 1 },
+                            Err(refusal) => return self.close(bytes, refusal),
                         }
-                        Ok(None) => return Read::Need { used: base, more: 1 },
-                        Err(refusal) => return self.close(bytes, refusal),
-                    },
+                    }
                     Some(_) => {
                         let shown = &rest[..rest.len().min(self.limits.line_bytes)];
                         let from = scanned.min(shown.len());
                         let Some(end) = memchr::memchr(b'\n', &shown[from..]).map(|end| from + end) else {
                             if shown.len() == self.limits.line_bytes {
-                                return self.close(bytes, Refusal::LineTooLong);
+                                return self.close(bytes, Refusal::Protocol("too big inline request"));
                             }
                             self.state = State::Start(rest.len());
                             return Read::Need { used: base, more: 1 };
@@ -257,7 +244,7 @@ impl RequestReader {
                         return Read::Need { used: base, more: end + 2 - rest.len() };
                     }
                     if &rest[end..end + 2] != b"\r\n" {
-                        return self.close(bytes, Refusal::NoEnd);
+                        return self.close(bytes, NO_END);
                     }
                     self.places.push(at as u32..end as u32);
                     self.argument_bytes += length;
@@ -274,7 +261,7 @@ impl RequestReader {
                     }
                     let end = skipped as usize;
                     if &rest[end..end + 2] != b"\r\n" {
-                        return self.close(bytes, Refusal::NoEnd);
+                        return self.close(bytes, NO_END);
                     }
                     base += end + 2;
                     self.state = State::Array { left, at: 0 };
@@ -302,11 +289,11 @@ impl RequestReader {
             Some(b'$') => {}
             Some(&found) => return Err(Refusal::NoLength(found)),
         }
-        let length = self.length(&bytes[1..], Refusal::LengthTooLong, Refusal::BadLength)?;
+        let length = self.length(&bytes[1..], Refusal::Protocol("too big bulk count string"), BAD_LENGTH)?;
         let Some((value, used)) = length else { return Ok(None) };
         match u64::try_from(value) {
             Ok(value) if value <= SKIPPED_MAX_BYTES.max(self.limits.bulk_bytes as u64) => Ok(Some((value, used + 1))),
-            _ => Err(Refusal::BadLength),
+            _ => Err(BAD_LENGTH),
         }
     }
 
@@ -320,7 +307,7 @@ impl RequestReader {
         match bytes.get(end + 1) {
             None => Ok(None),
             Some(b'\n') => decimal::canonical(&bytes[..end]).map(|value| Some((value, end + 2))).ok_or(bad),
-            Some(_) => Err(Refusal::NoEnd),
+            Some(_) => Err(NO_END),
         }
     }
 }

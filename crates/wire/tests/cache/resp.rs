@@ -40,9 +40,9 @@ const ARRAYS: &[Case] = &[
     ("an empty array", b"*0\r\n", ""),
     ("a null array", b"*-1\r\n", ""),
     ("a more negative one", b"*-5\r\n", ""),
-    ("leading zeros", b"*01\r\n$4\r\nPING\r\n", "refused bad-count close"),
-    ("leading zeros of a length", b"*1\r\n$04\r\nPING\r\n", "refused bad-length close"),
-    ("less than zero", b"*-0\r\n", "refused bad-count close"),
+    ("leading zeros", b"*01\r\n$4\r\nPING\r\n", "refused Protocol error: invalid multibulk length close"),
+    ("leading zeros of a length", b"*1\r\n$04\r\nPING\r\n", "refused Protocol error: invalid bulk length close"),
+    ("less than zero", b"*-0\r\n", "refused Protocol error: invalid multibulk length close"),
     ("an empty name", b"*1\r\n$0\r\n\r\n", r#"unknown-command: """#),
     ("an unknown name", b"*2\r\n$4\r\nLPOP\r\n$1\r\nk\r\n", r#"unknown-command: "LPOP" "k""#),
     ("GET without a key", b"*1\r\n$3\r\nGET\r\n", r#"wrong-count: "GET""#),
@@ -53,24 +53,24 @@ const ARRAYS: &[Case] = &[
     ("without its last byte", b"*1\r\n$4\r\nPING\r", "more"),
     ("nothing", b"", ""),
     // The start of the next request is unknown, so the connection must be closed.
-    ("a count that is none", b"*x\r\n", "refused bad-count close"),
-    ("no count", b"*\r\n", "refused bad-count close"),
-    ("a count over 64 bits", b"*18446744073709551616\r\n", "refused bad-count close"),
-    ("a count over the limit", b"*65537\r\n", "refused bad-count close"),
-    ("a huge count", b"*2147483647\r\n", "refused bad-count close"),
-    ("a count without an end", b"*0000000000000000000000000000000000001\r\n", "refused count-too-long close"),
-    ("a count that ends in CR", b"*1\rx", "refused no-end close"),
-    ("a null argument", b"*2\r\n$3\r\nGET\r\n$-1\r\n", "refused bad-length close"),
-    ("a length that is none", b"*1\r\n$x\r\n", "refused bad-length close"),
-    ("no length", b"*1\r\n$\r\n", "refused bad-length close"),
-    ("a length over the skip limit", b"*1\r\n$536870913\r\n", "refused bad-length close"),
-    ("a length over 64 bits", b"*1\r\n$99999999999999999999\r\n", "refused bad-length close"),
-    ("a length without an end", b"*1\r\n$0000000000000000000000000000000000001\r\n", "refused length-too-long close"),
-    ("no dollar", b"*1\r\nPING\r\n", "refused no-length close"),
-    ("a number for an argument", b"*1\r\n:1\r\n", "refused no-length close"),
-    ("an array in an array", b"*1\r\n*1\r\n$4\r\nPING\r\n", "refused no-length close"),
-    ("an argument that is longer", b"*1\r\n$4\r\nPINGS\r\n", "refused no-end close"),
-    ("an argument that is shorter", b"*1\r\n$4\r\nPIN\r\n\r\n", "refused no-end close"),
+    ("a count that is none", b"*x\r\n", "refused Protocol error: invalid multibulk length close"),
+    ("no count", b"*\r\n", "refused Protocol error: invalid multibulk length close"),
+    ("a count over 64 bits", b"*18446744073709551616\r\n", "refused Protocol error: invalid multibulk length close"),
+    ("a count over the limit", b"*65537\r\n", "refused Protocol error: invalid multibulk length close"),
+    ("a huge count", b"*2147483647\r\n", "refused Protocol error: invalid multibulk length close"),
+    ("a count without an end", b"*0000000000000000000000000000000000001\r\n", "refused Protocol error: too big mbulk count string close"),
+    ("a count that ends in CR", b"*1\rx", "refused Protocol error: expected CRLF close"),
+    ("a null argument", b"*2\r\n$3\r\nGET\r\n$-1\r\n", "refused Protocol error: invalid bulk length close"),
+    ("a length that is none", b"*1\r\n$x\r\n", "refused Protocol error: invalid bulk length close"),
+    ("no length", b"*1\r\n$\r\n", "refused Protocol error: invalid bulk length close"),
+    ("a length over the skip limit", b"*1\r\n$536870913\r\n", "refused Protocol error: invalid bulk length close"),
+    ("a length over 64 bits", b"*1\r\n$99999999999999999999\r\n", "refused Protocol error: invalid bulk length close"),
+    ("a length without an end", b"*1\r\n$0000000000000000000000000000000000001\r\n", "refused Protocol error: too big bulk count string close"),
+    ("no dollar", b"*1\r\nPING\r\n", "refused Protocol error: expected '$', got 'P' close"),
+    ("a number for an argument", b"*1\r\n:1\r\n", "refused Protocol error: expected '$', got ':' close"),
+    ("an array in an array", b"*1\r\n*1\r\n$4\r\nPING\r\n", "refused Protocol error: expected '$', got '*' close"),
+    ("an argument that is longer", b"*1\r\n$4\r\nPINGS\r\n", "refused Protocol error: expected CRLF close"),
+    ("an argument that is shorter", b"*1\r\n$4\r\nPIN\r\n\r\n", "refused Protocol error: expected CRLF close"),
 ];
 
 #[rustfmt::skip]
@@ -92,10 +92,10 @@ const INLINE: &[Case] = &[
     ("a colon is a word", b":1\r\n", r#"unknown-command: ":1""#),
     ("HTTP", b"POST / HTTP/1.1\r\n", r#"unknown-command: "POST" "/" "HTTP/1.1""#),
     ("an array behind it", b"PING\r\n*1\r\n$4\r\nQUIT\r\n", r#"Ping "PING"; Quit "QUIT""#),
-    ("quotes that do not close", b"SET k \"v\r\n", "refused quotes"),
-    ("single ones", b"SET k 'v\r\n", "refused quotes"),
-    ("something behind a quote", b"SET \"k\"v w\r\n", "refused quotes"),
-    ("an escape at the end", b"ECHO \"a\\\r\n", "refused quotes"),
+    ("quotes that do not close", b"SET k \"v\r\n", "refused Protocol error: unbalanced quotes in request"),
+    ("single ones", b"SET k 'v\r\n", "refused Protocol error: unbalanced quotes in request"),
+    ("something behind a quote", b"SET \"k\"v w\r\n", "refused Protocol error: unbalanced quotes in request"),
+    ("an escape at the end", b"ECHO \"a\\\r\n", "refused Protocol error: unbalanced quotes in request"),
     ("half a line", b"PING", "more"),
 ];
 
@@ -103,18 +103,18 @@ const INLINE: &[Case] = &[
 #[rustfmt::skip]
 const NARROW: &[Case] = &[
     ("an argument of the limit", b"*2\r\n$4\r\nECHO\r\n$20\r\n01234567890123456789\r\n", r#"Echo "ECHO" "01234567890123456789""#),
-    ("an argument over it", b"*2\r\n$4\r\nECHO\r\n$21\r\n01234567890123456789x\r\n", "refused too-large"),
-    ("and more behind it", b"*3\r\n$3\r\nSET\r\n$21\r\n01234567890123456789x\r\n$1\r\nv\r\n", "refused too-large"),
-    ("a name over it", b"*1\r\n$21\r\n01234567890123456789x\r\n", "refused too-large"),
-    ("two over it", b"*2\r\n$21\r\n01234567890123456789x\r\n$22\r\n01234567890123456789xy\r\n", "refused too-large"),
-    ("all together over it", b"*4\r\n$4\r\nMGET\r\n$20\r\n01234567890123456789\r\n$20\r\n01234567890123456789\r\n$5\r\n01234\r\n", "refused request-too-large"),
-    ("a bad end of one over it", b"*1\r\n$21\r\n01234567890123456789xyz", "refused no-end close"),
-    ("no dollar behind one over it", b"*2\r\n$21\r\n01234567890123456789x\r\nx", "refused no-length close"),
+    ("an argument over it", b"*2\r\n$4\r\nECHO\r\n$21\r\n01234567890123456789x\r\n", "refused an argument over the limit of 20 bytes"),
+    ("and more behind it", b"*3\r\n$3\r\nSET\r\n$21\r\n01234567890123456789x\r\n$1\r\nv\r\n", "refused an argument over the limit of 20 bytes"),
+    ("a name over it", b"*1\r\n$21\r\n01234567890123456789x\r\n", "refused an argument over the limit of 20 bytes"),
+    ("two over it", b"*2\r\n$21\r\n01234567890123456789x\r\n$22\r\n01234567890123456789xy\r\n", "refused an argument over the limit of 20 bytes"),
+    ("all together over it", b"*4\r\n$4\r\nMGET\r\n$20\r\n01234567890123456789\r\n$20\r\n01234567890123456789\r\n$5\r\n01234\r\n", "refused arguments over the limit of 48 bytes together"),
+    ("a bad end of one over it", b"*1\r\n$21\r\n01234567890123456789xyz", "refused Protocol error: expected CRLF close"),
+    ("no dollar behind one over it", b"*2\r\n$21\r\n01234567890123456789x\r\nx", "refused Protocol error: expected '$', got 'x' close"),
     ("half of one over it", b"*2\r\n$21\r\n01234567890123456789x", "more"),
     ("six arguments", b"*6\r\n$3\r\nDEL\r\n$1\r\na\r\n$1\r\nb\r\n$1\r\nc\r\n$1\r\nd\r\n$1\r\ne\r\n", r#"Del "DEL" "a" "b" "c" "d" "e""#),
-    ("seven", b"*7\r\n", "refused bad-count close"),
+    ("seven", b"*7\r\n", "refused Protocol error: invalid multibulk length close"),
     ("a line of 40 bytes", b"ECHO 012345678901234567890123456789012\r\n", r#"Echo "ECHO" "012345678901234567890123456789012""#),
-    ("a line over it", b"ECHO 0123456789012345678901234567890123\r\n", "refused line-too-long close"),
+    ("a line over it", b"ECHO 0123456789012345678901234567890123\r\n", "refused Protocol error: too big inline request close"),
 ];
 
 #[test]
@@ -129,7 +129,10 @@ fn requests() {
         assert!(matches!(resp_requests(NARROW_RESP, &pieces).as_slice(), [] | [_]), "{name}");
         let mut all = pieces.clone();
         all.push(b"\r\n$1\r\nv\r\nPING\r\n");
-        assert_eq!(resp_requests(NARROW_RESP, &all), ["refused too-large", r#"Ping "PING""#]);
+        assert_eq!(
+            resp_requests(NARROW_RESP, &all),
+            ["refused an argument over the limit of 20 bytes", r#"Ping "PING""#]
+        );
     }
 }
 
