@@ -115,61 +115,22 @@ pub enum Operation<'a> {
     Reset,
 }
 
-/// The reason why a request is rejected.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
-    /// The target has no key.
-    #[error("missing key: the target is `/` and a key")]
-    NoKey,
-    /// The target of a `PUT` has no second slash.
-    #[error("missing value: the target of PUT is `/key/value`, or `/key/` for an empty value")]
-    NoValue,
-    /// The target has a slash after the key.
-    #[error("more than a key: write a slash in a key as `%2F`")]
-    NotAKey,
-    /// The target has a `%` that is not followed by two hexadecimal digits.
-    #[error("`%` without two hexadecimal digits: write a percent sign as `%25`")]
-    BadEscape,
-    /// The target has a query.
-    #[error("a query: write a question mark in a key as `%3F`")]
-    Query,
-    /// The request has a body.
-    #[error("a body: the value of PUT goes in the target, `/key/value`")]
-    HasBody,
-    /// The request is a `POST` to a target other than `/reset`.
-    #[error("POST is only valid for `/reset`")]
-    UnknownResource,
-    /// The method is none of GET, PUT, DELETE, HEAD and POST.
-    #[error("a method other than GET, PUT, DELETE, HEAD, POST")]
-    UnknownMethod,
-    /// The decoded key exceeds the limit.
-    #[error("a key of {bytes} bytes, over the limit of {limit}")]
-    KeyTooLong {
-        /// Size of the decoded key, in bytes.
-        bytes: usize,
-        /// Maximum size of a decoded key, in bytes.
-        limit: usize,
-    },
-    /// The decoded value exceeds the limit.
-    #[error("a value of {bytes} bytes, over the limit of {limit}")]
-    ValueTooLarge {
-        /// Size of the decoded value, in bytes.
-        bytes: usize,
-        /// Maximum size of a decoded value, in bytes.
-        limit: usize,
-    },
+/// Why a request is rejected.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
+pub struct Refusal {
+    /// The response status: 400, 404, 405, 413 or 414.
+    pub status: u16,
+    reason: Cow<'static, str>,
 }
 
 impl Refusal {
-    /// The response status: 400, 404, 405, 413 or 414.
-    pub fn status(self) -> u16 {
-        match self {
-            Refusal::UnknownResource => 404,
-            Refusal::UnknownMethod => 405,
-            Refusal::ValueTooLarge { .. } => 413,
-            Refusal::KeyTooLong { .. } => 414,
-            _ => 400,
-        }
+    fn new(status: u16, reason: impl Into<Cow<'static, str>>) -> Refusal {
+        Refusal { status, reason: reason.into() }
+    }
+
+    fn too_long(status: u16, what: &str, bytes: usize, limit: usize) -> Refusal {
+        Refusal::new(status, format!("{what} of {bytes} bytes, over the limit of {limit}"))
     }
 }
 
@@ -179,50 +140,55 @@ pub const ALLOW: &str = "GET, PUT, DELETE, HEAD, POST";
 /// Interprets `request` as a cache operation. Fails if it has a body, exceeds `limits` or is not in the module's table.
 pub fn parse<'a>(request: &Request<'a>, limits: &Limits) -> Result<Operation<'a>, Refusal> {
     if !matches!(request.body, Body::None | Body::Length(0)) {
-        return Err(Refusal::HasBody);
+        return Err(Refusal::new(400, "a body: the value of PUT goes in the target, `/key/value`"));
     }
     parse_target(request.method, request.target, limits)
 }
 
 /// Interprets a method and a target like [`parse`]. [`crate::http1::parse_request`] must have accepted both.
 pub fn parse_target<'a>(method: &str, target: &'a str, limits: &Limits) -> Result<Operation<'a>, Refusal> {
+    let bad = |reason| Refusal::new(400, reason);
+    let no_key = || bad("missing key: the target is `/` and a key");
+    let query = || bad("a query: write a question mark in a key as `%3F`");
+    let bad_escape = || bad("`%` without two hexadecimal digits: write a percent sign as `%25`");
+    let no_value = || bad("missing value: the target of PUT is `/key/value`, or `/key/` for an empty value");
     if !matches!(method, "GET" | "HEAD" | "PUT" | "DELETE" | "POST") {
-        return Err(Refusal::UnknownMethod);
+        return Err(Refusal::new(405, "a method other than GET, PUT, DELETE, HEAD, POST"));
     }
     let path = match target.strip_prefix('/') {
         Some(path) => path,
         None => match target.split_once("://") {
-            Some((_, rest)) if rest.split('/').next().unwrap_or_default().contains('?') => return Err(Refusal::Query),
+            Some((_, rest)) if rest.split('/').next().unwrap_or_default().contains('?') => return Err(query()),
             Some((_, rest)) => rest.split_once('/').map_or("", |(_, path)| path),
-            None => return Err(Refusal::NoKey),
+            None => return Err(no_key()),
         },
     };
     if path.contains('?') {
-        return Err(Refusal::Query);
+        return Err(query());
     }
     match method {
         "POST" if path == "reset" => return Ok(Operation::Reset),
-        "POST" => return Err(Refusal::UnknownResource),
+        "POST" => return Err(Refusal::new(404, "POST is only valid for `/reset`")),
         "HEAD" if path.is_empty() => return Ok(Operation::Status),
         _ => {}
     }
     let (key, value) = path.split_once('/').map_or((path, None), |(key, value)| (key, Some(value)));
     if key.is_empty() {
-        return Err(Refusal::NoKey);
+        return Err(no_key());
     }
-    let key = Encoded::parse(key.as_bytes()).ok_or(Refusal::BadEscape)?;
+    let key = Encoded::parse(key.as_bytes()).ok_or_else(bad_escape)?;
     let value = match (method, value) {
-        ("PUT", Some(value)) => Some(Encoded::parse(value.as_bytes()).ok_or(Refusal::BadEscape)?),
-        ("PUT", None) => return Err(Refusal::NoValue),
-        (_, Some(_)) => return Err(Refusal::NotAKey),
+        ("PUT", Some(value)) => Some(Encoded::parse(value.as_bytes()).ok_or_else(bad_escape)?),
+        ("PUT", None) => return Err(no_value()),
+        (_, Some(_)) => return Err(bad("more than a key: write a slash in a key as `%2F`")),
         (_, None) => None,
     };
     if key.bytes > limits.key_bytes {
-        return Err(Refusal::KeyTooLong { bytes: key.bytes, limit: limits.key_bytes });
+        return Err(Refusal::too_long(414, "a key", key.bytes, limits.key_bytes));
     }
     Ok(match (method, value) {
         (_, Some(value)) if value.bytes > limits.value_bytes => {
-            return Err(Refusal::ValueTooLarge { bytes: value.bytes, limit: limits.value_bytes });
+            return Err(Refusal::too_long(413, "a value", value.bytes, limits.value_bytes));
         }
         (_, Some(value)) => Operation::Put { key, value },
         ("DELETE", None) => Operation::Delete(key),

@@ -21,12 +21,13 @@ impl Executor {
         let ProtocolState::Http(http) = &mut connection.state.protocol else { return 0 };
         let heads = self.shared.heads;
         if let Some((reader, refusal, keep_alive)) = &mut http.body {
-            let (refusal, keep_alive) = (*refusal, *keep_alive && !self.is_ending);
+            let keep_alive = *keep_alive && !self.is_ending;
             match reader.read(bytes, |_| {}) {
                 Ok(None) => return bytes.len(),
                 Ok(Some(used)) => {
+                    let refusal = refusal.clone();
                     http.body = None;
-                    self.http_failure(refusal.status(), refusal, keep_alive, false);
+                    self.http_failure(refusal.status, refusal, keep_alive, false);
                     if keep_alive {
                         return used;
                     }
@@ -64,7 +65,7 @@ impl Executor {
         let on = request.keep_alive && !self.is_ending;
         let keep_alive = KeepAlive::new(on, request.minor_version);
         let parsed = cache_http::parse(&request, &self.shared.targets);
-        if let Err(cache_http::Refusal::ValueTooLarge { .. }) = parsed {
+        if parsed.as_ref().is_err_and(|refusal| refusal.status == 413) {
             self.http_outdate(&request);
         }
         let is_head = request.method == "HEAD";
@@ -75,14 +76,14 @@ impl Executor {
             Ok(operation) => self.http_answer(operation, keep_alive),
             // The final response replaces `100 Continue`. The client may still send the body, so close.
             Err(refusal) if request.expect_continue && head_bytes == bytes.len() => {
-                self.http_failure(refusal.status(), refusal, false, is_head);
+                self.http_failure(refusal.status, refusal, false, is_head);
                 connection.over = CloseState::Answered { linger: true };
             }
             Err(refusal) if !matches!(request.body, Body::None | Body::Length(0)) => {
                 http.body = Some((BodyReader::new(request.body, &heads, BODY_BYTES_MAX), refusal, on));
                 return head_bytes;
             }
-            Err(refusal) => self.http_failure(refusal.status(), refusal, on, is_head),
+            Err(refusal) => self.http_failure(refusal.status, refusal, on, is_head),
         }
         if !on && connection.over == CloseState::No {
             connection.over = CloseState::Answered { linger: request.keep_alive };
