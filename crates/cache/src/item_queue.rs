@@ -19,47 +19,44 @@ impl Queue {
         memory.at(block + NEWER)
     }
 
+    /// Links `newer` to the block that is one older. Without a newer block, that block is the newest.
+    fn set_older(&mut self, memory: &mut Memory, newer: u32, older: u32) {
+        if newer == NO_BLOCK {
+            self.newest = older;
+        } else {
+            memory.set(newer + OLDER, older);
+        }
+    }
+
+    /// Links `older` to the block that is one newer. Without an older block, that block is the oldest.
+    fn set_newer(&mut self, memory: &mut Memory, older: u32, newer: u32) {
+        if older == NO_BLOCK {
+            self.oldest = newer;
+        } else {
+            memory.set(older + NEWER, newer);
+        }
+    }
+
     pub(crate) fn push(&mut self, memory: &mut Memory, block: u32, words: u32) {
         memory.set(block + NEWER, NO_BLOCK);
         memory.set(block + OLDER, self.newest);
-        if self.newest != NO_BLOCK {
-            memory.set(self.newest + NEWER, block);
-        } else {
-            self.oldest = block;
-        }
+        self.set_newer(memory, self.newest, block);
         self.newest = block;
         self.words += u64::from(words);
     }
 
     pub(crate) fn remove(&mut self, memory: &mut Memory, block: u32, words: u32) {
         let (newer, older) = (memory.at(block + NEWER), memory.at(block + OLDER));
-        if newer != NO_BLOCK {
-            memory.set(newer + OLDER, older);
-        } else {
-            self.newest = older;
-        }
-        if older != NO_BLOCK {
-            memory.set(older + NEWER, newer);
-        } else {
-            self.oldest = newer;
-        }
+        self.set_older(memory, newer, older);
+        self.set_newer(memory, older, newer);
         self.words -= u64::from(words);
     }
 
-    pub(crate) fn moved(&mut self, memory: &mut Memory, to: u32, from: u32) {
-        let (newer, older) = (memory.at(to + NEWER), memory.at(to + OLDER));
-        if newer != NO_BLOCK {
-            memory.set(newer + OLDER, to);
-        }
-        if older != NO_BLOCK {
-            memory.set(older + NEWER, to);
-        }
-        if self.newest == from {
-            self.newest = to;
-        }
-        if self.oldest == from {
-            self.oldest = to;
-        }
+    /// Links the neighbors of a block that has moved to `block`.
+    pub(crate) fn moved(&mut self, memory: &mut Memory, block: u32) {
+        let (newer, older) = (memory.at(block + NEWER), memory.at(block + OLDER));
+        self.set_older(memory, newer, block);
+        self.set_newer(memory, older, block);
     }
 
     pub(crate) fn audit(&self, memory: &Memory) -> Vec<u32> {

@@ -498,7 +498,7 @@ impl Shard {
         let slot = self.index.slot(&self.memory, at);
         self.index.set_slot(&mut self.memory, at, Slot { block: to, ..slot });
         if self.evictor.queues() {
-            self.queues[usize::from(bits & MAIN != 0)].moved(&mut self.memory, to, from);
+            self.queues[usize::from(bits & MAIN != 0)].moved(&mut self.memory, to);
             if self.hand == from {
                 self.hand = to;
             }
