@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
 
-use crate::config_and_errors::{Accounting, Config, ConfigError, Item, Meta, Mode, Refusal};
+use crate::config_and_errors::{Config, ConfigError, Item, Meta, Mode, Refusal};
 use crate::shard::{Key, Shard};
 use crate::stats::Stats;
 
@@ -50,10 +50,7 @@ impl Cache {
         let each = (config.memory_bytes() - own) / count as u64;
         let words = (each - size_of::<Locked>() as u64) / 4;
         assert!(words >= 1024, "{each} bytes are too few for a shard");
-        let values_bytes_cap = match config.accounting {
-            Accounting::Everything => None,
-            Accounting::ValuesOnly { .. } => Some(config.capacity_bytes / count as u64),
-        };
+        let values_bytes_cap = config.values_only.map(|_| config.capacity_bytes / count as u64);
         let secrets = RapidSecrets::seed(config.seed);
         let shard = |number: usize| {
             let seed = (config.seed ^ (number as u64 + 1)).wrapping_mul(0x9e37_79b9_7f4a_7c15);

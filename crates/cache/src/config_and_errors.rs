@@ -5,26 +5,15 @@ use crate::Evictor;
 /// Maximum size of a key in any cache, in bytes.
 pub const KEY_BYTES_MAX: usize = 65_535;
 
-/// The memory that counts against the limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Accounting {
-    /// Counts all memory, including the index, policy state and free space. The total never exceeds `capacity_bytes`.
-    Everything,
-    /// Counts only values, as small teaching caches do. Keys and overhead take additional memory; `memory_bytes`
-    /// limits the total. A cache of many tiny values reaches that limit first and evicts.
-    ValuesOnly {
-        /// Limit on all memory, including keys and overhead, in bytes.
-        memory_bytes: u64,
-    },
-}
-
 /// Configuration of a cache. [`Config::new`] returns the defaults, and [`Config::check`] rejects invalid values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// Memory limit in bytes. `accounting` determines which memory counts.
+    /// Memory limit in bytes. Counts all memory, including the index, policy state and free space, and is never
+    /// exceeded, unless `values_only` is set.
     pub capacity_bytes: u64,
-    /// The memory that counts against `capacity_bytes`.
-    pub accounting: Accounting,
+    /// If set, only values count against `capacity_bytes`, as in small teaching caches. Keys and overhead take
+    /// additional memory; this number limits the total, in bytes. A cache of many tiny values reaches it first and evicts.
+    pub values_only: Option<u64>,
     /// Policy that chooses the items to evict when the cache is full.
     pub evictor: Evictor,
     /// Number of threads that use the cache concurrently; affects [`Config::shards`].
@@ -58,7 +47,7 @@ impl Config {
     pub fn new(capacity_bytes: u64) -> Config {
         Config {
             capacity_bytes,
-            accounting: Accounting::Everything,
+            values_only: None,
             evictor: Evictor::Density,
             threads: 1,
             key_bytes_max: 250,
@@ -70,10 +59,7 @@ impl Config {
 
     /// Maximum total memory in bytes, including memory that does not count against `capacity_bytes`.
     pub fn memory_bytes(&self) -> u64 {
-        match self.accounting {
-            Accounting::Everything => self.capacity_bytes,
-            Accounting::ValuesOnly { memory_bytes } => memory_bytes,
-        }
+        self.values_only.unwrap_or(self.capacity_bytes)
     }
 
     /// Number of shards, a power of two: at least one per 8 MiB, and at least 16 per thread if there are several

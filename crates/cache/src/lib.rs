@@ -14,8 +14,6 @@ mod stats;
 mod use_counter;
 
 pub use cache::{Cache, LockedKey};
-pub use config_and_errors::{
-    Accounting, Config, ConfigError, Item, KEY_BYTES_MAX, MEMORY_BYTES_MIN, Meta, Mode, Refusal,
-};
+pub use config_and_errors::{Config, ConfigError, Item, KEY_BYTES_MAX, MEMORY_BYTES_MIN, Meta, Mode, Refusal};
 pub use eviction_policy_names::Evictor;
 pub use stats::Stats;

@@ -3,7 +3,7 @@
 //! of 10 % and ghosts of 90 %, and moves an item to the main queue after two hits.
 
 use cache::replay::{Action, Operation, Request, Rules, clairvoyant, replay};
-use cache::{Accounting, Cache, Config, Evictor};
+use cache::{Cache, Config, Evictor};
 
 const ITEMS: [u64; 3] = [100, 300, 1_000];
 const FIFO: [u64; 3] = [35_006, 28_509, 21_809];
@@ -29,8 +29,8 @@ fn requests() -> Vec<Request> {
 }
 
 fn misses(evictor: Evictor, items: u64) -> u64 {
-    let accounting = Accounting::ValuesOnly { memory_bytes: 1 << 20 };
-    let cache = Cache::with_shards(Config { accounting, evictor, ..Config::new(items) }, 1).unwrap();
+    let values_only = Some(1 << 20);
+    let cache = Cache::with_shards(Config { values_only, evictor, ..Config::new(items) }, 1).unwrap();
     let ratio = replay(&cache, requests(), Rules::fill(0));
     assert_eq!(cache.stats().items, items);
     ratio.requests - ratio.hits
@@ -112,9 +112,9 @@ fn operations(text: &str) -> Vec<Operation> {
 
 #[test]
 fn replay_matches_hand_computed_hits() {
-    let accounting = Accounting::ValuesOnly { memory_bytes: 1 << 20 };
+    let values_only = Some(1 << 20);
     let hits = |text: &str, items: u64, fill: bool, clients: usize| {
-        let cache = Cache::with_shards(Config { accounting, evictor: Evictor::Lru, ..Config::new(items) }, 1).unwrap();
+        let cache = Cache::with_shards(Config { values_only, evictor: Evictor::Lru, ..Config::new(items) }, 1).unwrap();
         let ratio = replay(&cache, operations(text), Rules { fill, warm_up: 0, clients, flags: 0 });
         (ratio.requests, ratio.hits)
     };
@@ -130,7 +130,7 @@ fn replay_matches_hand_computed_hits() {
     ] {
         assert_eq!(hits(text, items, fill, clients), found, "{text} {items} {fill} {clients}");
     }
-    let cache = Cache::with_shards(Config { accounting, evictor: Evictor::Lru, ..Config::new(9) }, 1).unwrap();
+    let cache = Cache::with_shards(Config { values_only, evictor: Evictor::Lru, ..Config::new(9) }, 1).unwrap();
     let ratio = replay(&cache, operations("ga ga"), Rules { fill: true, warm_up: 1, clients: 2, flags: 0 });
     assert_eq!((ratio.requests, ratio.hits), (1, 1));
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use cache::{Accounting, Cache, Config, Evictor, Meta, Mode, Refusal};
+use cache::{Cache, Config, Evictor, Meta, Mode, Refusal};
 use proptest::prelude::*;
 
 #[derive(Clone, Debug)]
@@ -198,8 +198,8 @@ proptest! {
         steps in proptest::collection::vec((any::<u32>(), step()), 1..700),
     ) {
         let steps = steps.into_iter().map(|(key, step)| (key % keys, step)).collect::<Vec<_>>();
-        let accounting = if values_only { Accounting::ValuesOnly { memory_bytes: capacity_bytes * 2 } } else { Accounting::Everything };
-        let config = Config { accounting, evictor: Evictor::ALL[evictor], versions, ..Config::new(capacity_bytes) };
+        let values_only = values_only.then_some(capacity_bytes * 2);
+        let config = Config { values_only, evictor: Evictor::ALL[evictor], versions, ..Config::new(capacity_bytes) };
         check(config, 1 << shards, &steps)?;
     }
 }

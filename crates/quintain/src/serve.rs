@@ -123,12 +123,7 @@ fn serve_cache(args: ServeCacheArgs, shutdown: &Shutdown) -> Result<()> {
     let (capacity_bytes, idle, stall) = (args.maxmem, args.idle_timeout, args.stall_timeout);
     let config = cache::Config {
         capacity_bytes,
-        accounting: match args.counts_everything {
-            true => cache::Accounting::Everything,
-            false => {
-                cache::Accounting::ValuesOnly { memory_bytes: capacity_bytes.saturating_mul(2).saturating_add(1 << 20) }
-            }
-        },
+        values_only: (!args.counts_everything).then(|| capacity_bytes.saturating_mul(2).saturating_add(1 << 20)),
         evictor: args.evict,
         threads: args.listen.threads as usize,
         key_bytes_max: args.key_max as usize,

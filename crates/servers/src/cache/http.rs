@@ -153,10 +153,7 @@ impl Executor {
                     out,
                     "Space-Used: {}\r\nMemory-Used: {}\r\nMaxmem: {}\r\nItems: {}\r\nHits: {}\r\nMisses: {}\r\n\
                      Evictions: {}\r\nRefused: {}\r\nEvictor: {}\r\nContent-Length: 0\r\n\r\n",
-                    match shared.config.accounting {
-                        cache::Accounting::Everything => stats.item_bytes(),
-                        cache::Accounting::ValuesOnly { .. } => stats.value_bytes,
-                    },
+                    if shared.config.values_only.is_some() { stats.value_bytes } else { stats.item_bytes() },
                     stats.memory_bytes(),
                     shared.config.capacity_bytes,
                     stats.items,
