@@ -37,7 +37,7 @@ enum Seen {
 fn events(role: Role, pieces: &[&[u8]]) -> Vec<Seen> {
     let mut reader = Reader::new(role, Limits::DEFAULT);
     if role == Role::Client {
-        reader.open_stream(9);
+        reader.highest_stream = 9;
     }
     let (mut decoder, mut responses, mut head) =
         (Decoder::default(), ResponseDecoder::default(), RequestHead::default());

@@ -93,7 +93,7 @@ impl Http2Connection {
             let (used, event) = match self.reader.read(bytes) {
                 Ok(read) => read,
                 Err(error) => {
-                    push_go_away(out, self.reader.highest_stream(), error.code());
+                    push_go_away(out, self.reader.highest_stream, error.code());
                     return After::Closed;
                 }
             };

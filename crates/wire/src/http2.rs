@@ -7,7 +7,7 @@
 //!
 //! let mut reader = Reader::new(Role::Client, Limits::DEFAULT);
 //! let mut decoder = hpack::Decoder::default();
-//! reader.open_stream(1);
+//! reader.highest_stream = 1;
 //! let bytes = b"\0\0\0\x04\0\0\0\0\0\0\0\x01\x01\x05\0\0\0\x01\x88";
 //! let (used, event) = reader.read(bytes).unwrap();
 //! assert_eq!(event, Some(Event::Settings(http2::Settings::DEFAULT)));

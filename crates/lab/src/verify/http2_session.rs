@@ -96,7 +96,7 @@ impl Session {
     pub(super) fn open(&mut self, method: RequestMethod) -> u32 {
         let stream = self.next_stream;
         self.next_stream += 2;
-        self.reader.open_stream(stream);
+        self.reader.highest_stream = stream;
         let (incoming, response) = (Incoming::default(), Response::default());
         let (window, credit) = (self.own.initial_window_size.into(), SendWindow::new(self.peer().initial_window_size));
         let reply = Reply { method, incoming, response, window, credit, end: None };
@@ -105,7 +105,7 @@ impl Session {
     }
 
     pub(super) fn peer(&self) -> Settings {
-        *self.reader.peer_settings()
+        self.reader.peer_settings
     }
 
     pub(super) fn status(&self, stream: u32) -> u16 {
@@ -118,7 +118,7 @@ impl Session {
 
     /// Number of the first `wanted` bytes that the server's windows allow on this stream.
     pub(super) fn take_credit(&mut self, stream: u32, wanted: usize) -> usize {
-        let most = self.reader.peer_settings().max_frame_size.min(u32::try_from(wanted).unwrap_or(u32::MAX));
+        let most = self.reader.peer_settings.max_frame_size.min(u32::try_from(wanted).unwrap_or(u32::MAX));
         let Some(reply) = self.replies.get_mut(&stream) else { return 0 };
         let granted = self.credit.take(most.min(reply.credit.available()));
         reply.credit.take(granted) as usize

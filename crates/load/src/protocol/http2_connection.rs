@@ -206,7 +206,7 @@ impl<R> Connection<R> {
         let peer = self.peer.unwrap_or(Settings::DEFAULT);
         let id = self.next_id;
         self.next_id += 2;
-        self.reader.open_stream(id);
+        self.reader.highest_stream = id;
         http2::push_headers(out, id, block, body.is_empty() && !has_data, peer.max_frame_size);
         if body.is_empty() && has_data {
             http2::push_data(out, id, &[], true);

@@ -84,9 +84,11 @@ pub struct Reader {
     /// The received part of a field block that spans several frames.
     block: Vec<u8>,
     open_block: Option<OpenBlock>,
-    peer: Settings,
+    /// The peer's settings so far; the default values before its first SETTINGS frame.
+    pub peer_settings: Settings,
     has_settings: bool,
-    highest: u32,
+    /// The highest stream that the client has opened; 0 for none. A client sets it before it opens a stream.
+    pub highest_stream: u32,
     idle_frames: u32,
 }
 
@@ -142,27 +144,11 @@ impl Reader {
             partial: Vec::new(),
             block: Vec::new(),
             open_block: None,
-            peer: Settings::DEFAULT,
+            peer_settings: Settings::DEFAULT,
             has_settings: false,
-            highest: 0,
+            highest_stream: 0,
             idle_frames: 0,
         }
-    }
-
-    /// Records that the client opened `stream` and, implicitly, all streams with lower numbers.
-    #[inline]
-    pub fn open_stream(&mut self, stream: u32) {
-        self.highest = stream;
-    }
-
-    /// The highest stream that the client has opened; 0 for none.
-    pub fn highest_stream(&self) -> u32 {
-        self.highest
-    }
-
-    /// The peer's settings so far; the default values before its first SETTINGS frame.
-    pub fn peer_settings(&self) -> &Settings {
-        &self.peer
     }
 
     /// Reads up to the next event. Returns the number of bytes used and the event, or `None` if it is incomplete. The
@@ -341,7 +327,7 @@ impl Reader {
         // Only clients open streams, with odd numbers. PRIORITY may arrive before its stream is open.
         let may_open = kind == FrameKind::PRIORITY || (kind == FrameKind::HEADERS && self.role == Role::Server);
         let is_even = is_on_stream && stream % 2 == 0 && kind != FrameKind::PRIORITY;
-        if is_even || (stream > self.highest && !may_open) {
+        if is_even || (stream > self.highest_stream && !may_open) {
             return Err(ConnectionError::IdleStream { kind, stream });
         }
         Ok(())
@@ -400,8 +386,8 @@ impl Reader {
                 let skipped = usize::from(head.has(flags::PADDED)) + if head.has(flags::PRIORITY) { 5 } else { 0 };
                 let end = payload.len().checked_sub(padding).filter(|end| *end >= skipped);
                 let end = end.ok_or(ConnectionError::Padding(FrameKind::HEADERS))?;
-                let opens = self.role == Role::Server && stream > self.highest;
-                self.highest = self.highest.max(stream);
+                let opens = self.role == Role::Server && stream > self.highest_stream;
+                self.highest_stream = self.highest_stream.max(stream);
                 let ends = head.has(flags::END_STREAM);
                 if head.has(flags::END_HEADERS) && end - skipped <= self.limits.block_bytes {
                     return Ok(Some((Event::Headers { stream, opens, block: &[], ends }, place, skipped..end)));
@@ -413,8 +399,8 @@ impl Reader {
             FrameKind::SETTINGS if head.has(flags::ACK) => Event::SettingsAck,
             FrameKind::SETTINGS => {
                 self.has_settings = true;
-                self.peer.apply(payload)?;
-                Event::Settings(self.peer)
+                self.peer_settings.apply(payload)?;
+                Event::Settings(self.peer_settings)
             }
             FrameKind::PING => {
                 let payload = *payload.first_chunk().unwrap_or(&[0; 8]);

@@ -27,7 +27,7 @@ fn settings() -> Vec<u8> {
 fn events(role: Role, limits: Limits, pieces: &[&[u8]]) -> Result<String, ConnectionError> {
     let mut reader = Reader::new(role, limits);
     if role == Role::Client {
-        reader.open_stream(5);
+        reader.highest_stream = 5;
     }
     let mut words = Vec::<String>::new();
     for mut rest in pieces.iter().copied() {

@@ -74,7 +74,7 @@ struct Responses {
 impl Responses {
     fn new() -> Responses {
         let mut reader = Reader::new(Role::Client, Limits { idle_frames: u32::MAX, ..Limits::DEFAULT });
-        reader.open_stream(STREAM_MAX);
+        reader.highest_stream = STREAM_MAX;
         Responses {
             reader,
             decoder: ResponseDecoder::default(),
