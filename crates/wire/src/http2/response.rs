@@ -93,7 +93,7 @@ impl ResponseDecoder {
             let index = (self.recent + offset) % KNOWN_BLOCKS;
             let known = &self.known[index];
             let is_same_table =
-                || known.changes.is_none_or(|changes| self.skipped.is_empty() && changes == self.decoder.changes());
+                || known.changes.is_none_or(|changes| self.skipped.is_empty() && changes == self.decoder.changes);
             if known.block == block && !block.is_empty() && is_same_table() {
                 self.recent = index;
                 let head = known.head;
@@ -129,10 +129,10 @@ impl ResponseDecoder {
 
     fn read_new(&mut self, block: &[u8], limits: &Limits) -> Result<Result<ResponseHead, FieldError>, ConnectionError> {
         let decoder = self.decoder(limits)?;
-        let changes = decoder.changes();
+        let changes = decoder.changes;
         let read = ResponseHead::read(decoder, block, limits, |_, _| {})?;
         let (inserted_bytes, depends_on_table) = (decoder.inserted_bytes, decoder.depends_on_table);
-        let has_changed = decoder.changes() != changes;
+        let has_changed = decoder.changes != changes;
         if let Ok(head) = read
             && !(depends_on_table && has_changed)
         {

@@ -177,7 +177,7 @@ impl Exchanges {
         self.has_gaps |= id > self.highest + 2;
         let is_refused = id > self.last || self.streams.len() >= core.limits.streams as usize;
         let request = match self.memo.meaning {
-            Some((request, at)) if at == self.decoder.changes() && self.memo.head == block => Some(request),
+            Some((request, at)) if at == self.decoder.changes && self.memo.head == block => Some(request),
             _ => self.parse(block, core)?,
         };
         self.highest = id;
@@ -211,7 +211,7 @@ impl Exchanges {
     /// Decodes the head of a request; `None` if it is malformed.
     #[cold]
     fn parse(&mut self, block: &[u8], core: &mut Core) -> Result<Option<Request>, ConnectionError> {
-        let changes = self.decoder.changes();
+        let changes = self.decoder.changes;
         let (mut fields, mut bytes) = (0, 0);
         let read = core.head.read(&mut self.decoder, block, &core.codec_limits, |name, value| {
             fields += 1;
@@ -240,7 +240,7 @@ impl Exchanges {
             content_length: head.content_length,
         };
         self.memo.meaning = None;
-        if self.decoder.changes() == changes {
+        if self.decoder.changes == changes {
             self.memo.keep(block, (request, changes));
         }
         Ok(Some(request))

@@ -9,15 +9,15 @@ use crate::http2::Limits;
 const TABLE_BYTES_DEFAULT: usize = 4096;
 const INTEGER_MAX: u32 = u32::MAX >> 1;
 
-/// Decoder of one direction of a connection. Needs at most the memory of the largest field and two dynamic tables.
-#[derive(Debug, Clone)]
+/// Decoder of one direction of a connection, whose table is 4,096 bytes at first. Needs at most the memory of the largest
+/// field and two dynamic tables.
+#[derive(Debug, Clone, Default)]
 pub struct Decoder {
     table: Table,
-    /// Maximum size of the table that the peer's encoder may use, in bytes.
-    allowed: usize,
     /// Whether the next block must start with a smaller table size.
     must_shrink: bool,
-    changes: u64,
+    /// Number of changes of the dynamic table. Equal blocks have equal fields while this number stays the same.
+    pub changes: u64,
     /// Size of the fields that the last block inserted into the table, in bytes.
     pub(in crate::http2) inserted_bytes: usize,
     /// Whether the last block referred to fields in the table, or resized the table.
@@ -25,34 +25,12 @@ pub struct Decoder {
     scratch: Vec<u8>,
 }
 
-impl Default for Decoder {
-    /// Creates a decoder with a table of 4,096 bytes, the initial size in each connection.
-    fn default() -> Self {
-        let table = Table { max: TABLE_BYTES_DEFAULT, ..Table::default() };
-        Decoder {
-            table,
-            allowed: TABLE_BYTES_DEFAULT,
-            must_shrink: false,
-            changes: 0,
-            inserted_bytes: 0,
-            depends_on_table: false,
-            scratch: Vec::new(),
-        }
-    }
-}
-
 impl Decoder {
     /// Applies this endpoint's SETTINGS_HEADER_TABLE_SIZE. Call this function when the peer has acknowledged the
     /// setting. For a larger table, call it when the setting is sent, because the peer may use the table at once.
     pub fn allow_table(&mut self, bytes: u32) {
-        self.allowed = bytes as usize;
-        self.must_shrink = self.table.max > self.allowed;
-    }
-
-    /// Number of changes of the dynamic table. Equal blocks have equal fields while this number stays the same.
-    #[inline]
-    pub fn changes(&self) -> u64 {
-        self.changes
+        self.table.allowed = bytes as usize;
+        self.must_shrink = self.table.max > self.table.allowed;
     }
 
     pub(in crate::http2) fn table_bytes_max(&self) -> usize {
@@ -76,7 +54,7 @@ impl Decoder {
                 if fields > 0 {
                     return Err(HpackError::TableSizePlace);
                 }
-                if bytes > self.allowed {
+                if bytes > self.table.allowed {
                     return Err(HpackError::TableSize(bytes));
                 }
                 self.must_shrink = false;
@@ -165,13 +143,22 @@ fn string(rest: &mut &[u8], out: &mut Vec<u8>) -> Result<(), HpackError> {
 }
 
 /// The dynamic table. Source: RFC 7541, section 2.3.2.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 struct Table {
     /// Names and values, oldest first. Bytes before the oldest field are free.
     bytes: Vec<u8>,
     entries: VecDeque<Entry>,
     size: usize,
     max: usize,
+    /// Maximum size of the table that the peer's encoder may use, in bytes.
+    allowed: usize,
+}
+
+impl Default for Table {
+    fn default() -> Self {
+        let (max, allowed) = (TABLE_BYTES_DEFAULT, TABLE_BYTES_DEFAULT);
+        Table { bytes: Vec::new(), entries: VecDeque::new(), size: 0, max, allowed }
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
