@@ -39,7 +39,7 @@ impl Incoming {
     #[inline]
     pub fn response(&mut self, head: ResponseHead, asked: RequestMethod, ends: bool) -> Result<(), FieldError> {
         if head.is_interim() {
-            return if ends { Err(FieldError::Ending) } else { Ok(()) };
+            return if ends { Err(FieldError::ENDING) } else { Ok(()) };
         }
         self.phase = Phase::Body;
         // In these responses, `content-length` is for a body that the server omits (RFC 9110, section 8.6).
@@ -52,18 +52,18 @@ impl Incoming {
     #[inline]
     pub fn data(&mut self, bytes: usize, ends: bool) -> Result<(), FieldError> {
         if self.phase == Phase::Head {
-            return Err(FieldError::EarlyData);
+            return Err(FieldError::EARLY_DATA);
         }
         self.body_bytes += bytes as u64;
         if self.declared.is_some_and(|declared| self.body_bytes > declared) {
-            return Err(FieldError::BodyLength);
+            return Err(FieldError::BODY_LENGTH);
         }
         self.advance(ends)
     }
 
     /// Takes a trailer section. Fails if it does not end the stream, or if the body is shorter than declared.
     pub fn trailers(&mut self, ends: bool) -> Result<(), FieldError> {
-        if ends { self.advance(true) } else { Err(FieldError::Ending) }
+        if ends { self.advance(true) } else { Err(FieldError::ENDING) }
     }
 
     /// Whether the message has ended, with its body or its trailer section.
@@ -76,7 +76,7 @@ impl Incoming {
         if ends {
             self.phase = Phase::Complete;
             if self.declared.is_some_and(|declared| self.body_bytes != declared) {
-                return Err(FieldError::BodyLength);
+                return Err(FieldError::BODY_LENGTH);
             }
         }
         Ok(())

@@ -44,7 +44,7 @@ impl RequestHead {
                         has_host = true;
                         let authority = self.part(&self.authority).unwrap_or_default().as_bytes();
                         if !is_host(value) || (!authority.is_empty() && !authority.eq_ignore_ascii_case(value)) {
-                            rules.fail(FieldError::Host);
+                            rules.fail(FieldError::HOST);
                         }
                     }
                     b"expect" => self.expect_continue |= value.eq_ignore_ascii_case(b"100-continue"),
@@ -53,18 +53,18 @@ impl RequestHead {
                 return field(name, value);
             }
             let (slot, is_valid, error) = match name {
-                b":method" => (&mut self.method, is_token(value), FieldError::UnknownPseudo),
-                b":scheme" => (&mut self.scheme, !value.is_empty(), FieldError::UnknownPseudo),
-                b":authority" => (&mut self.authority, is_host(value), FieldError::Host),
-                b":path" => (&mut self.path, value.iter().all(u8::is_ascii_graphic), FieldError::Path),
-                _ => return rules.fail(FieldError::UnknownPseudo),
+                b":method" => (&mut self.method, is_token(value), FieldError::UNKNOWN_PSEUDO),
+                b":scheme" => (&mut self.scheme, !value.is_empty(), FieldError::UNKNOWN_PSEUDO),
+                b":authority" => (&mut self.authority, is_host(value), FieldError::HOST),
+                b":path" => (&mut self.path, value.iter().all(u8::is_ascii_graphic), FieldError::PATH),
+                _ => return rules.fail(FieldError::UNKNOWN_PSEUDO),
             };
             match str::from_utf8(value) {
                 Ok(value) if is_valid => {
                     let start = self.text.len();
                     self.text.push_str(value);
                     if slot.replace(start..self.text.len()).is_some() {
-                        rules.fail(FieldError::RepeatedPseudo);
+                        rules.fail(FieldError::REPEATED_PSEUDO);
                     }
                 }
                 _ => rules.fail(error),
@@ -81,16 +81,16 @@ impl RequestHead {
         let is_complete = match self.method() {
             "" => false,
             // CONNECT has neither `:scheme` nor `:path` (RFC 9113, section 8.5).
-            "CONNECT" if self.scheme.is_some() || self.path.is_some() => return Err(FieldError::UnknownPseudo),
+            "CONNECT" if self.scheme.is_some() || self.path.is_some() => return Err(FieldError::UNKNOWN_PSEUDO),
             "CONNECT" => self.authority.is_some(),
             _ => self.scheme.is_some() && self.path.is_some() && has_authority,
         };
         if !is_complete {
-            return Err(FieldError::MissingPseudo);
+            return Err(FieldError::MISSING_PSEUDO);
         }
         let is_asterisk = self.path() == "*" && self.method() == "OPTIONS";
         if self.path.is_some() && !self.path().starts_with('/') && !is_asterisk {
-            return Err(FieldError::Path);
+            return Err(FieldError::PATH);
         }
         Ok(())
     }

@@ -31,14 +31,14 @@ impl ResponseHead {
                 return field(name, value);
             }
             match (name, parse_status(value)) {
-                (b":status", _) if status.is_some() => rules.fail(FieldError::RepeatedPseudo),
+                (b":status", _) if status.is_some() => rules.fail(FieldError::REPEATED_PSEUDO),
                 (b":status", Some(code)) => status = Some(code),
-                (b":status", None) => rules.fail(FieldError::Status),
-                _ => rules.fail(FieldError::UnknownPseudo),
+                (b":status", None) => rules.fail(FieldError::STATUS),
+                _ => rules.fail(FieldError::UNKNOWN_PSEUDO),
             }
         })?;
         Ok(rules.finish().and_then(|content_length| {
-            Ok(ResponseHead { status: status.ok_or(FieldError::MissingPseudo)?, content_length })
+            Ok(ResponseHead { status: status.ok_or(FieldError::MISSING_PSEUDO)?, content_length })
         }))
     }
 

@@ -36,29 +36,29 @@ fn reads_requests() {
         ),
         (":path: *\n:method: OPTIONS\n:scheme: https\nhost: a".to_owned(), Ok("OPTIONS * None host=a")),
         (":method: CONNECT\n:authority: a:1".to_owned(), Ok("CONNECT  None ")),
-        (format!("{start}host: other"), Err(FieldError::Host)),
-        (format!("{start}content-length: 3\ncontent-length: 4"), Err(FieldError::Length)),
-        (format!("{start}content-length: -3"), Err(FieldError::Length)),
-        (format!("{start}te: gzip"), Err(FieldError::Connection)),
-        (format!("{start}connection: close"), Err(FieldError::Connection)),
-        (format!("{start}transfer-encoding: chunked"), Err(FieldError::Connection)),
-        (format!("{start}Upper: case"), Err(FieldError::Name)),
-        (format!("{start}a b: c"), Err(FieldError::Name)),
-        (format!("{start}a:  c"), Err(FieldError::Value)),
-        (format!("{start}a: c\u{1}"), Err(FieldError::Value)),
-        (format!("{start}a: c\n:path: /"), Err(FieldError::LatePseudo)),
-        (format!("{start}:path: /"), Err(FieldError::RepeatedPseudo)),
-        (format!("{start}:status: 200"), Err(FieldError::UnknownPseudo)),
-        (format!("{start}:protocol: websocket"), Err(FieldError::UnknownPseudo)),
-        (":method: GET\n:scheme: http\n:authority: a".to_owned(), Err(FieldError::MissingPseudo)),
-        (":method: GET\n:path: /\n:authority: a".to_owned(), Err(FieldError::MissingPseudo)),
-        (":scheme: http\n:path: /\n:authority: a".to_owned(), Err(FieldError::MissingPseudo)),
-        (":method: GET\n:scheme: http\n:path: /".to_owned(), Err(FieldError::MissingPseudo)),
-        (":method: GET\n:scheme: http\n:authority: a\n:path: b".to_owned(), Err(FieldError::Path)),
-        (":method: GET\n:scheme: http\n:authority: a\n:path: ".to_owned(), Err(FieldError::Path)),
-        (":method: GET\n:scheme: http\n:authority: a\n:path: *".to_owned(), Err(FieldError::Path)),
-        (":method: GET\n:scheme: http\n:authority: a b\n:path: /".to_owned(), Err(FieldError::Host)),
-        (":method: CONNECT\n:authority: a:1\n:path: /".to_owned(), Err(FieldError::UnknownPseudo)),
+        (format!("{start}host: other"), Err(FieldError::HOST)),
+        (format!("{start}content-length: 3\ncontent-length: 4"), Err(FieldError::LENGTH)),
+        (format!("{start}content-length: -3"), Err(FieldError::LENGTH)),
+        (format!("{start}te: gzip"), Err(FieldError::CONNECTION)),
+        (format!("{start}connection: close"), Err(FieldError::CONNECTION)),
+        (format!("{start}transfer-encoding: chunked"), Err(FieldError::CONNECTION)),
+        (format!("{start}Upper: case"), Err(FieldError::NAME)),
+        (format!("{start}a b: c"), Err(FieldError::NAME)),
+        (format!("{start}a:  c"), Err(FieldError::VALUE)),
+        (format!("{start}a: c\u{1}"), Err(FieldError::VALUE)),
+        (format!("{start}a: c\n:path: /"), Err(FieldError::LATE_PSEUDO)),
+        (format!("{start}:path: /"), Err(FieldError::REPEATED_PSEUDO)),
+        (format!("{start}:status: 200"), Err(FieldError::UNKNOWN_PSEUDO)),
+        (format!("{start}:protocol: websocket"), Err(FieldError::UNKNOWN_PSEUDO)),
+        (":method: GET\n:scheme: http\n:authority: a".to_owned(), Err(FieldError::MISSING_PSEUDO)),
+        (":method: GET\n:path: /\n:authority: a".to_owned(), Err(FieldError::MISSING_PSEUDO)),
+        (":scheme: http\n:path: /\n:authority: a".to_owned(), Err(FieldError::MISSING_PSEUDO)),
+        (":method: GET\n:scheme: http\n:path: /".to_owned(), Err(FieldError::MISSING_PSEUDO)),
+        (":method: GET\n:scheme: http\n:authority: a\n:path: b".to_owned(), Err(FieldError::PATH)),
+        (":method: GET\n:scheme: http\n:authority: a\n:path: ".to_owned(), Err(FieldError::PATH)),
+        (":method: GET\n:scheme: http\n:authority: a\n:path: *".to_owned(), Err(FieldError::PATH)),
+        (":method: GET\n:scheme: http\n:authority: a b\n:path: /".to_owned(), Err(FieldError::HOST)),
+        (":method: CONNECT\n:authority: a:1\n:path: /".to_owned(), Err(FieldError::UNKNOWN_PSEUDO)),
     ] {
         assert_eq!(request(&text).as_deref(), expect.as_ref().copied(), "{text}");
     }
@@ -73,7 +73,7 @@ fn a_head_keeps_nothing_of_the_last_one() {
     };
     let first = ":method: PUT\n:scheme: http\n:authority: a\n:path: /a\ncontent-length: 1\nexpect: 100-continue";
     assert_eq!(read(first), Ok(("PUT".to_owned(), "/a".to_owned(), Some(1), true)));
-    assert_eq!(read(":method: GET"), Err(FieldError::MissingPseudo));
+    assert_eq!(read(":method: GET"), Err(FieldError::MISSING_PSEUDO));
     let last = ":method: GET\n:scheme: http\n:authority: a\n:path: /";
     assert_eq!(read(last), Ok(("GET".to_owned(), "/".to_owned(), None, false)));
 }
@@ -89,15 +89,15 @@ fn reads_responses() {
         (":status: 200", Ok((200, None))),
         (":status: 599\ncontent-length: 12\nserver: x", Ok((599, Some(12)))),
         (":status: 103\nlink: x", Ok((103, None))),
-        (":status: 99", Err(FieldError::Status)),
-        (":status: 099", Err(FieldError::Status)),
-        (":status: 2000", Err(FieldError::Status)),
-        (":status: 101", Err(FieldError::Status)),
-        (":status: 200\n:status: 200", Err(FieldError::RepeatedPseudo)),
-        (":status: 200\n:path: /", Err(FieldError::UnknownPseudo)),
-        ("server: x\n:status: 200", Err(FieldError::LatePseudo)),
-        ("server: x", Err(FieldError::MissingPseudo)),
-        ("", Err(FieldError::MissingPseudo)),
+        (":status: 99", Err(FieldError::STATUS)),
+        (":status: 099", Err(FieldError::STATUS)),
+        (":status: 2000", Err(FieldError::STATUS)),
+        (":status: 101", Err(FieldError::STATUS)),
+        (":status: 200\n:status: 200", Err(FieldError::REPEATED_PSEUDO)),
+        (":status: 200\n:path: /", Err(FieldError::UNKNOWN_PSEUDO)),
+        ("server: x\n:status: 200", Err(FieldError::LATE_PSEUDO)),
+        ("server: x", Err(FieldError::MISSING_PSEUDO)),
+        ("", Err(FieldError::MISSING_PSEUDO)),
     ] {
         assert_eq!(response(text), expect, "{text}");
     }
@@ -107,7 +107,7 @@ fn reads_responses() {
 fn trailers_have_no_pseudo_fields() {
     let read = |text| read_trailers(&mut Decoder::default(), &block(text), &Limits::DEFAULT, |_, _| {}).unwrap();
     assert_eq!(read("grpc-status: 0"), Ok(()));
-    assert_eq!(read(":status: 200"), Err(FieldError::UnknownPseudo));
+    assert_eq!(read(":status: 200"), Err(FieldError::UNKNOWN_PSEUDO));
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn known_blocks_depend_on_the_table() {
         assert_eq!(read(&[0x88, 0xbe]), Ok((200, Some(6))));
         assert_eq!(read(&[0x88]), Ok((200, None)));
         assert_eq!(read(&[0x8d]), Ok((404, None)));
-        assert_eq!(read(&[]), Err(FieldError::MissingPseudo));
+        assert_eq!(read(&[]), Err(FieldError::MISSING_PSEUDO));
     }
 }
 
@@ -171,7 +171,6 @@ fn known_blocks_insert_their_fields() {
 
 #[test]
 fn messages_have_their_declared_length() {
-    use FieldError::{BodyLength, EarlyData, Ending};
     let get = RequestMethod::Get;
     let head = |status, content_length| ResponseHead { status, content_length };
     let run = |asked, heads: &[(ResponseHead, bool)], data: &[(usize, bool)]| {
@@ -188,17 +187,20 @@ fn messages_have_their_declared_length() {
     assert_eq!(run(get, &[(head(103, None), false), (head(200, None), true)], &[]), Ok((true, 0)));
     assert_eq!(run(RequestMethod::Head, &[(head(200, Some(5)), true)], &[]), Ok((true, 0)));
     assert_eq!(run(get, &[(head(304, Some(5)), true)], &[]), Ok((true, 0)));
-    assert_eq!(run(get, &[(head(200, Some(5)), true)], &[]), Err(BodyLength));
-    assert_eq!(run(get, &[(head(200, Some(5)), false)], &[(4, true)]), Err(BodyLength));
-    assert_eq!(run(get, &[(head(200, Some(5)), false)], &[(6, false)]), Err(BodyLength));
-    assert_eq!(run(RequestMethod::Head, &[(head(200, Some(5)), false)], &[(5, true)]), Err(BodyLength));
-    assert_eq!(run(get, &[(head(100, None), true)], &[]), Err(Ending));
-    assert_eq!(run(get, &[(head(100, None), false)], &[(1, true)]), Err(EarlyData));
+    assert_eq!(run(get, &[(head(200, Some(5)), true)], &[]), Err(FieldError::BODY_LENGTH));
+    assert_eq!(run(get, &[(head(200, Some(5)), false)], &[(4, true)]), Err(FieldError::BODY_LENGTH));
+    assert_eq!(run(get, &[(head(200, Some(5)), false)], &[(6, false)]), Err(FieldError::BODY_LENGTH));
+    assert_eq!(run(RequestMethod::Head, &[(head(200, Some(5)), false)], &[(5, true)]), Err(FieldError::BODY_LENGTH));
+    assert_eq!(run(get, &[(head(100, None), true)], &[]), Err(FieldError::ENDING));
+    assert_eq!(run(get, &[(head(100, None), false)], &[(1, true)]), Err(FieldError::EARLY_DATA));
 
     let mut message = Incoming::default();
     message.response(head(200, None), get, false).unwrap();
     assert!(!message.awaits_head());
-    assert_eq!((message.trailers(false), message.trailers(true), message.is_complete()), (Err(Ending), Ok(()), true));
-    assert_eq!(Incoming::request(Some(1), true), Err(BodyLength));
+    assert_eq!(
+        (message.trailers(false), message.trailers(true), message.is_complete()),
+        (Err(FieldError::ENDING), Ok(()), true)
+    );
+    assert_eq!(Incoming::request(Some(1), true), Err(FieldError::BODY_LENGTH));
     assert!(Incoming::request(None, true).unwrap().is_complete());
 }
