@@ -118,7 +118,7 @@ pub trait Handler {
     fn data<D: Driver>(&mut self, driver: &mut D, conn: Conn, data: Data) -> Next;
 
     /// Handles the end of a connection, whose slot is already free.
-    fn closed(&mut self, conn: Conn);
+    fn closed(&mut self, _conn: Conn) {}
 
     /// Handles the end of the peer's stream. By default, sends the remaining bytes and closes the connection.
     fn end_of_stream<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
@@ -217,7 +217,7 @@ pub fn serve<H: Handler + Send>(
             let spawned = std::thread::Builder::new().name(format!("server {index}")).spawn_scoped(scope, move || {
                 let _ending = Ending(shutdown);
                 let handler = handler(index as u32);
-                let worker = Worker { front, inbox: Inbox { thread, given }, shutdown, drain_ns: listen.drain_ns };
+                let worker = Worker { front, thread, given, shutdown, drain_ns: listen.drain_ns };
                 match backend {
                     net::Backend::Epoll => worker.work(net::Epoll::new(&config), handler),
                     net::Backend::Uring => worker.work(net::Uring::new(&config), handler),
@@ -343,15 +343,11 @@ impl<R: FnOnce(&Address)> Front<'_, R> {
 struct Worker<'a, R> {
     /// The state of the first thread; `None` for the others.
     front: Option<Front<'a, R>>,
-    inbox: Inbox<'a>,
+    thread: &'a Thread,
+    /// Connections that the first thread gives to this one.
+    given: Receiver<OwnedFd>,
     shutdown: &'a Shutdown,
     drain_ns: Nanos,
-}
-
-/// Connections that the first thread gives to another one.
-struct Inbox<'a> {
-    thread: &'a Thread,
-    given: Receiver<OwnedFd>,
 }
 
 type Turned = Result<Option<Nanos>, ServeError>;
@@ -359,13 +355,13 @@ type Turned = Result<Option<Nanos>, ServeError>;
 impl<R: FnOnce(&Address)> Worker<'_, R> {
     fn work<D: KernelDriver, H: Handler>(mut self, driver: io::Result<D>, mut handler: H) -> Result<H, ServeError> {
         let driver = &mut driver.map_err(|source| ServeError::Kernel { what: "event loop", source })?;
-        self.inbox.thread.waker.get_or_init(|| driver.waker());
+        self.thread.waker.get_or_init(|| driver.waker());
         self.shutdown.wakers().push(driver.waker());
         if let Some(front) = &mut self.front {
             front.start_listening(driver)?;
         }
         // A socket may have arrived before this thread registered its waker.
-        self.inbox.adopt(driver, &mut handler);
+        adopt(self.thread, &self.given, driver, &mut handler);
         let mut wake = None;
         while !self.shutdown.is_asked() {
             wake = self.turn(driver, &mut handler, wake)?;
@@ -381,7 +377,7 @@ impl<R: FnOnce(&Address)> Worker<'_, R> {
         let until = driver.now().saturating_add(self.drain_ns);
         wake = Some(0); // Draining starts without a wait.
         loop {
-            let is_last = self.inbox.adopt(driver, &mut handler);
+            let is_last = adopt(self.thread, &self.given, driver, &mut handler);
             if (is_last && handler.is_done()) || self.shutdown.is_forced() || driver.now() >= until {
                 return Ok(handler);
             }
@@ -391,13 +387,13 @@ impl<R: FnOnce(&Address)> Worker<'_, R> {
     }
 
     fn turn<D: KernelDriver, H: Handler>(&mut self, driver: &mut D, handler: &mut H, wake: Option<Nanos>) -> Turned {
-        let Self { front, inbox, .. } = self;
+        let Self { front, thread, given, .. } = self;
         let accept = |driver: &mut D, handler: &mut H, conn| match front {
             Some(front) => front.accept(driver, handler, conn),
             None => handler.accepted(driver, conn),
         };
-        let closed = || _ = inbox.thread.connections.fetch_sub(1, Ordering::Relaxed);
-        let woken = |driver: &mut D, handler: &mut H| _ = inbox.adopt(driver, handler);
+        let closed = || _ = thread.connections.fetch_sub(1, Ordering::Relaxed);
+        let woken = |driver: &mut D, handler: &mut H| _ = adopt(thread, given, driver, handler);
         let turned = turn(driver, handler, wake, accept, closed, woken);
         let (wake, next) = turned.map_err(|source| ServeError::Kernel { what: "event loop", source })?;
         if next == Next::Terminate {
@@ -407,19 +403,22 @@ impl<R: FnOnce(&Address)> Worker<'_, R> {
     }
 }
 
-impl Inbox<'_> {
-    /// Adopts the connections given to this thread. Returns whether no more connections will follow.
-    fn adopt<D: KernelDriver, H: Handler>(&self, driver: &mut D, handler: &mut H) -> bool {
-        loop {
-            match self.given.try_recv() {
-                Ok(socket) => match driver.adopt(socket) {
-                    Ok(conn) => handler.accepted(driver, conn),
-                    // Without a free slot, the driver closes the connection.
-                    Err(_) => _ = self.thread.connections.fetch_sub(1, Ordering::Relaxed),
-                },
-                Err(TryRecvError::Empty) => return false,
-                Err(TryRecvError::Disconnected) => return true,
-            }
+/// Adopts the connections given to `thread`. Returns whether no more connections will follow.
+fn adopt<D: KernelDriver, H: Handler>(
+    thread: &Thread,
+    given: &Receiver<OwnedFd>,
+    driver: &mut D,
+    handler: &mut H,
+) -> bool {
+    loop {
+        match given.try_recv() {
+            Ok(socket) => match driver.adopt(socket) {
+                Ok(conn) => handler.accepted(driver, conn),
+                // Without a free slot, the driver closes the connection.
+                Err(_) => _ = thread.connections.fetch_sub(1, Ordering::Relaxed),
+            },
+            Err(TryRecvError::Empty) => return false,
+            Err(TryRecvError::Disconnected) => return true,
         }
     }
 }

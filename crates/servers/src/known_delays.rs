@@ -97,8 +97,6 @@ impl Handler for Calibrate {
         next
     }
 
-    fn closed(&mut self, _conn: Conn) {}
-
     fn turned<D: Driver>(&mut self, driver: &mut D) -> Option<Nanos> {
         while let Some(due) = self.queue.pop(driver.now()) {
             self.answer(driver, due.conn, due.received, due.word);

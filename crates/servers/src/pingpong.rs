@@ -34,8 +34,6 @@ impl Handler for Pingpong {
         }
         next
     }
-
-    fn closed(&mut self, _conn: Conn) {}
 }
 
 /// Reassembles words per connection.
