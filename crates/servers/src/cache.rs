@@ -175,30 +175,13 @@ impl CacheServer {
         connection.input = input;
     }
 
-    fn resume_input(&mut self, slot: usize) {
-        let connection = &self.connections.slots[slot];
-        if connection.takes() && (!connection.input.is_empty() || connection.state.rest.is_some()) {
-            self.take_input(slot);
-        }
-    }
-
     fn unblock<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
         let connection = &mut self.connections.slots[conn.index()];
         (connection.blocked, connection.state.lacks_memory) = (false, false);
-        self.resume_input(conn.index());
+        if connection.takes() && (!connection.input.is_empty() || connection.state.rest.is_some()) {
+            self.take_input(conn.index());
+        }
         self.settle(driver, conn);
-    }
-
-    fn retry_waiting<D: Driver>(&mut self, driver: &mut D) {
-        if self.core.shared.in_flight.is_exhausted() {
-            return;
-        }
-        for conn in std::mem::take(&mut self.waiting) {
-            let connection = &self.connections.slots[conn.index()];
-            if connection.conn == Some(conn) && connection.state.lacks_memory && !connection.is_over() {
-                self.unblock(driver, conn);
-            }
-        }
     }
 
     /// Sends the responses and decides what `conn` waits for next.
@@ -382,8 +365,13 @@ impl Handler for CacheServer {
         while let Some(conn) = self.connections.pop_expired(driver) {
             self.expire(driver, conn);
         }
-        if !self.waiting.is_empty() {
-            self.retry_waiting(driver);
+        if !self.waiting.is_empty() && !self.core.shared.in_flight.is_exhausted() {
+            for conn in std::mem::take(&mut self.waiting) {
+                let connection = &self.connections.slots[conn.index()];
+                if connection.conn == Some(conn) && connection.state.lacks_memory && !connection.is_over() {
+                    self.unblock(driver, conn);
+                }
+            }
         }
         if self.connections.is_grace_over() {
             self.close_idle(driver);

@@ -150,19 +150,22 @@ impl Executor {
 
     /// Appends values while memory and output have room. Returns the remaining keys, or `None` if none remain.
     #[inline]
-    pub(super) fn push_values<'k>(
-        &mut self,
-        kind: MultiGetKind,
-        mut keys: impl Iterator<Item = &'k [u8]>,
-        push_value: impl Fn(&mut Self, &[u8]),
-    ) -> Rest {
+    pub(super) fn push_values<'k>(&mut self, kind: MultiGetKind, mut keys: impl Iterator<Item = &'k [u8]>) -> Rest {
         while let Some(key) = keys.next() {
             if self.is_full() || self.lacks_memory_for(key) {
                 return Some(PendingMultiGet::new(kind, std::iter::once(key).chain(keys)));
             }
-            push_value(self, key);
+            self.push_value(kind, key);
         }
         None
+    }
+
+    #[inline]
+    fn push_value(&mut self, kind: MultiGetKind, key: &[u8]) {
+        match kind {
+            MultiGetKind::Memcached { with_cas, touch } => self.text_value(key, with_cas, touch),
+            MultiGetKind::Redis(version) => self.redis_value(key, version),
+        }
     }
 
     /// Continues a request for many values.
@@ -179,10 +182,7 @@ impl Executor {
                 connection.state.rest = Some(rest);
                 return;
             }
-            match kind {
-                MultiGetKind::Memcached { with_cas, touch } => self.text_value(key, with_cas, touch),
-                MultiGetKind::Redis(version) => self.redis_value(key, version),
-            }
+            self.push_value(kind, key);
         }
         if let MultiGetKind::Memcached { .. } = kind {
             self.out.extend_from_slice(b"END\r\n");

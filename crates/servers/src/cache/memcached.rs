@@ -37,7 +37,7 @@ impl Executor {
                 match command {
                     Command::Get(Get { keys, with_cas, touch }) => {
                         let kind = MultiGetKind::Memcached { with_cas, touch };
-                        let rest = self.push_values(kind, keys, |core, key| core.text_value(key, with_cas, touch));
+                        let rest = self.push_values(kind, keys);
                         if rest.is_none() {
                             self.out.extend_from_slice(b"END\r\n");
                         }

@@ -9,7 +9,7 @@ use wire::resp::{
     compose_null, expires_ms, parse_set,
 };
 
-use super::connection_state::{CloseState, Connection, MultiGetKind, ProtocolState, Rest};
+use super::connection_state::{CloseState, Connection, MultiGetKind, ProtocolState};
 use super::executor::{Executor, REDIS_OUT_OF_MEMORY};
 
 /// The emulated version of Redis.
@@ -48,12 +48,12 @@ impl Executor {
         let (reader, version) = &mut **redis;
         match reader.read(bytes) {
             Read::Request { used, request } => {
-                let mut rest = None;
+                let (mut rest, kind) = (None, MultiGetKind::Redis(*version));
                 match request.command() {
-                    Ok(Name::Get) => rest = self.redis_values(*version, std::iter::once(request.argument(1))),
+                    Ok(Name::Get) => rest = self.push_values(kind, std::iter::once(request.argument(1))),
                     Ok(Name::Mget) => {
                         compose_array(&mut self.out, request.count() - 1);
-                        rest = self.redis_values(*version, request.arguments().skip(1));
+                        rest = self.push_values(kind, request.arguments().skip(1));
                     }
                     Ok(Name::Quit) => {
                         self.push_reply(OK);
@@ -97,10 +97,6 @@ impl Executor {
         if found.is_none() {
             compose_null(out, version);
         }
-    }
-
-    fn redis_values<'k>(&mut self, version: Version, keys: impl Iterator<Item = &'k [u8]>) -> Rest {
-        self.push_values(MultiGetKind::Redis(version), keys, |core, key| core.redis_value(key, version))
     }
 
     fn push_reply(&mut self, reply: Reply) {
