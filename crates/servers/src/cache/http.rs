@@ -4,7 +4,7 @@ use std::io::Write;
 
 use cache::{Meta, Mode, Refusal};
 use wire::cache_http::{self, ALLOW, Operation};
-use wire::http1::{Body, BodyReader, Request, parse_request};
+use wire::http1::{Body, BodyReader, parse_request};
 
 use super::connection_state::{CloseState, Connection, ProtocolState};
 use super::executor::Executor;
@@ -65,8 +65,12 @@ impl Executor {
         let on = request.keep_alive && !self.is_ending;
         let keep_alive = KeepAlive::new(on, request.minor_version);
         let parsed = cache_http::parse(&request, &self.shared.targets);
-        if parsed.as_ref().is_err_and(|refusal| refusal.status == 413) {
-            self.http_outdate(&request);
+        // A value that is too long removes the key's old value.
+        let unlimited = cache_http::Limits { value_bytes: usize::MAX, ..self.shared.targets };
+        if parsed.as_ref().is_err_and(|refusal| refusal.status == 413)
+            && let Ok(Operation::Put { key, .. }) = cache_http::parse(&request, &unlimited)
+        {
+            self.shared.cache.hold(&key.decode()).outdate(self.now_ms);
         }
         let is_head = request.method == "HEAD";
         match parsed {
@@ -89,14 +93,6 @@ impl Executor {
             connection.over = CloseState::Answered { linger: request.keep_alive };
         }
         head_bytes
-    }
-
-    /// Drops the old value of a key whose new value is too long.
-    fn http_outdate(&self, request: &Request<'_>) {
-        let unlimited = cache_http::Limits { value_bytes: usize::MAX, ..self.shared.targets };
-        if let Ok(Operation::Put { key, .. }) = cache_http::parse(request, &unlimited) {
-            self.shared.cache.hold(&key.decode()).outdate(self.now_ms);
-        }
     }
 
     fn http_answer(&mut self, operation: Operation<'_>, keep_alive: KeepAlive) {
