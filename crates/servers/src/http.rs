@@ -35,7 +35,7 @@ use wire::http2::RequestHead;
 use self::connection_state::{HttpState, Phase, Stream};
 use self::delay_distributions::{Delays, Law};
 use self::parsed_request::{Memo, ParsedRequest};
-use self::prebuilt_responses::{Answers, DELAYED, ROOT_BODY};
+use self::prebuilt_responses::{Answers, DELAYED, Pattern, ROOT_BODY};
 use crate::connections::{CloseState, Connections, NEVER, Waits};
 use crate::delay_queue::DelayQueue;
 use crate::event_loops::{Handler, Next};
@@ -241,10 +241,7 @@ impl Http {
         let connection = &mut self.connections.slots[conn.index()];
         let Phase::Streaming(stream) = &mut connection.state.phase else { return };
         let sent = if stream.chunk == 0 {
-            let piece = prebuilt_responses::piece(stream.position, stream.left.min(PIECE_BYTES));
-            stream.position += piece.len() as u64;
-            stream.left -= piece.len() as u64;
-            driver.send(conn, piece)
+            driver.send(conn, stream.body.take(PIECE_BYTES))
         } else {
             stream.write(&mut self.core.out, PIECE_BYTES);
             let sent = driver.send(conn, &self.core.out);
@@ -391,7 +388,7 @@ impl Handler for Http {
                 }
                 self.resume_input(slot, driver.now());
             }
-            Phase::Streaming(Stream { left: 0, keep_alive, linger, .. }) => {
+            Phase::Streaming(Stream { body: Pattern { left: 0, .. }, keep_alive, linger, .. }) => {
                 self.answered(slot, keep_alive, linger);
                 self.resume_input(slot, driver.now());
             }

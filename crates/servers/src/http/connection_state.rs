@@ -5,7 +5,7 @@ use wire::http1::BodyReader;
 
 use super::http2::session::Session;
 use super::parsed_request::ParsedRequest;
-use super::prebuilt_responses;
+use super::prebuilt_responses::{self, Pattern};
 use crate::connections::CloseState;
 use crate::response_head::KeepAlive;
 
@@ -48,10 +48,9 @@ pub(super) struct Incoming {
     pub(super) begun: bool,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(super) struct Stream {
-    pub(super) position: u64,
-    pub(super) left: u64,
+    pub(super) body: Pattern,
     /// Chunk size in bytes; 0 if the body is not chunked.
     pub(super) chunk: u32,
     pub(super) keep_alive: KeepAlive,
@@ -77,17 +76,15 @@ impl Stream {
         let full = out.len() + budget as usize;
         let size = if self.chunk == 0 { budget } else { u64::from(self.chunk) };
         let begin = out.len();
-        while self.left > 0 && (out.len() == begin || out.len() + size as usize <= full) {
-            let piece = prebuilt_responses::piece(self.position, self.left.min(size));
+        while self.body.left > 0 && (out.len() == begin || out.len() + size as usize <= full) {
+            let piece = self.body.take(size);
             if self.chunk > 0 {
                 prebuilt_responses::chunk(out, piece);
             } else {
                 out.extend_from_slice(piece);
             }
-            self.position += piece.len() as u64;
-            self.left -= piece.len() as u64;
         }
-        if self.left == 0 && self.chunk > 0 {
+        if self.body.left == 0 && self.chunk > 0 {
             out.extend_from_slice(prebuilt_responses::LAST_CHUNK);
         }
     }

@@ -41,7 +41,7 @@ impl Http {
                             continue;
                         }
                         Err(error) => {
-                            self.fail(slot, error);
+                            self.fail_with(slot, error.status(), error);
                             break;
                         }
                     };
@@ -72,7 +72,8 @@ impl Http {
     fn expect_body(&mut self, slot: usize, asked: ParsedRequest, is_coming: bool) {
         let limit = self.core.limits.body_bytes;
         if matches!(asked.body, Body::Length(bytes) if bytes > limit) {
-            return self.fail(slot, MessageError::BodyTooLarge(limit));
+            let error = MessageError::BodyTooLarge(limit);
+            return self.fail_with(slot, error.status(), error);
         }
         let waits = asked.expect_continue && !is_coming;
         if let Err(refusal) = asked.route
@@ -132,7 +133,7 @@ impl Http {
                 if is_echo && !incoming.begun {
                     out.truncate(before); // None of the echo was sent, so an error response is still possible.
                 }
-                self.fail(slot, error);
+                self.fail_with(slot, error.status(), error);
                 None
             }
         }
@@ -158,17 +159,17 @@ impl Http {
                     (head.length, reply.keep_alive) = (Length::UntilClose, KeepAlive::Close);
                 }
                 answers.push(out, reply, &head, body.unsent());
-                if let ResponseBody::Pattern { position, left } = body {
+                if let ResponseBody::Pattern(body) = body {
                     let chunk = match route {
                         Ok(Route::Chunked { chunk, .. }) if head.length == Length::Chunked => chunk,
                         _ => 0,
                     };
                     let (keep_alive, linger) = (reply.keep_alive, asked.keep_alive);
-                    let mut stream = Stream { position, left, chunk, keep_alive, linger };
-                    if left <= INLINE_BYTES_MAX && !asked.head_only {
+                    let mut stream = Stream { body, chunk, keep_alive, linger };
+                    if body.left <= INLINE_BYTES_MAX && !asked.head_only {
                         stream.write(out, INLINE_BYTES_MAX);
                     }
-                    if stream.left > 0 && !asked.head_only {
+                    if stream.body.left > 0 && !asked.head_only {
                         self.connections.slots[slot].state.phase = Phase::Streaming(stream);
                         return;
                     }
@@ -190,10 +191,6 @@ impl Http {
 
     fn refuse(&mut self, slot: usize, refusal: Refusal, head_only: bool) {
         self.end_with(slot, prebuilt_responses::response(Err(refusal), false), head_only);
-    }
-
-    fn fail(&mut self, slot: usize, error: MessageError) {
-        self.fail_with(slot, error.status(), error);
     }
 
     pub(super) fn fail_with(&mut self, slot: usize, code: u16, text: impl std::fmt::Display) {

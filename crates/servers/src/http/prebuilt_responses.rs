@@ -88,13 +88,11 @@ impl Answers {
         }
     }
 
+    /// Rebuilds the parts that all responses share, once per second.
     pub(super) fn refresh(&mut self, now: Nanos) {
-        if now >= self.made_until {
-            self.make(now);
+        if now < self.made_until {
+            return;
         }
-    }
-
-    fn make(&mut self, now: Nanos) {
         self.made_until = now.saturating_add(DATE_NS);
         // The format of `Date` ends with the year 9999.
         let wall = Duration::from_secs((self.wall_s)().min(253_402_300_799));
@@ -147,8 +145,10 @@ impl Answers {
 /// The response of a route that is neither prebuilt nor delayed.
 pub(super) fn response(route: Result<Route, Refusal>, is_ending: bool) -> (Head, Body) {
     match route {
-        Ok(Route::Bytes(left)) => (octets(Length::Known(left)), Body::Pattern { position: 0, left }),
-        Ok(Route::Chunked { total: left, .. }) => (octets(Length::Chunked), Body::Pattern { position: 0, left }),
+        Ok(Route::Bytes(left)) => (octets(Length::Known(left)), Body::Pattern(Pattern { position: 0, left })),
+        Ok(Route::Chunked { total: left, .. }) => {
+            (octets(Length::Chunked), Body::Pattern(Pattern { position: 0, left }))
+        }
         Ok(Route::Echo) => (octets(Length::Known(0)), Body::EMPTY),
         Ok(Route::Options(allow)) => (Head { allow, ..Head::new(204, "", Length::Nothing) }, Body::EMPTY),
         Ok(_) if is_ending => text(503, ENDING, ""),
@@ -172,9 +172,26 @@ pub(super) fn text(status: u16, text: impl Display, allow: &'static str) -> (Hea
     (Head { allow, ..Head::new(status, "text/plain", length) }, Body::Buffer { bytes, sent: 0 })
 }
 
+/// The unsent part of a body of `/bytes` or `/chunked`.
+#[derive(Clone, Copy)]
+pub(super) struct Pattern {
+    position: u64,
+    pub(super) left: u64,
+}
+
+impl Pattern {
+    /// Removes and returns up to `most` bytes, at most 64 KiB.
+    pub(super) fn take(&mut self, most: u64) -> &'static [u8] {
+        let piece = piece(self.position, self.left.min(most));
+        self.position += piece.len() as u64;
+        self.left -= piece.len() as u64;
+        piece
+    }
+}
+
 /// The unsent part of a response's body.
 pub(super) enum Body {
-    Pattern { position: u64, left: u64 },
+    Pattern(Pattern),
     Static(&'static [u8]),
     Buffer { bytes: Vec<u8>, sent: usize },
 }
@@ -184,7 +201,7 @@ impl Body {
 
     pub(super) fn left(&self) -> u64 {
         match self {
-            Body::Pattern { left, .. } => *left,
+            Body::Pattern(pattern) => pattern.left,
             _ => self.unsent().len() as u64,
         }
     }
@@ -192,7 +209,7 @@ impl Body {
     /// The rest of a body that is in memory.
     pub(super) fn unsent(&self) -> &[u8] {
         match self {
-            Body::Pattern { .. } => b"",
+            Body::Pattern(_) => b"",
             Body::Static(bytes) => bytes,
             Body::Buffer { bytes, sent } => &bytes[*sent..],
         }
@@ -201,12 +218,7 @@ impl Body {
     /// Removes and returns the next `count` bytes; `count` is at most 64 KiB.
     pub(super) fn take(&mut self, count: u32) -> &[u8] {
         match self {
-            Body::Pattern { position, left } => {
-                let piece = piece(*position, count.into());
-                *position += u64::from(count);
-                *left -= u64::from(count);
-                piece
-            }
+            Body::Pattern(pattern) => pattern.take(count.into()),
             Body::Static(bytes) => {
                 let (piece, rest) = bytes.split_at(count as usize);
                 *bytes = rest;
