@@ -1,6 +1,5 @@
 //! HTTP/2 by prior knowledge: a connection that begins with the preface. Source: RFC 9113, section 3.3.
 
-pub(super) mod response_frames;
 pub(super) mod session;
 mod stream;
 

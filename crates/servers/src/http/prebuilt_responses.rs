@@ -8,9 +8,8 @@ use wire::http2::hpack::{self, Indexing};
 use wire::http2::push_data;
 
 use super::ENDING;
-use super::http2::response_frames;
 use super::route::{Refusal, Route};
-use crate::response_head::{Head, KeepAlive, Length, Reply, push_response, write};
+use crate::response_head::{Head, KeepAlive, Length, Reply, push_head_frame, push_response, write};
 
 const DATE_NS: Nanos = 1_000_000_000;
 
@@ -109,7 +108,7 @@ impl Answers {
             prebuilt.whole.clear();
             push_response(&mut prebuilt.whole, &self.stamp, Reply::PERSIST, &head, prebuilt.body);
             prebuilt.frames.clear();
-            response_frames::push_head(&mut prebuilt.frames, &self.frame_stamp, 0, &head, false, false);
+            push_head_frame(&mut prebuilt.frames, &self.frame_stamp, 0, &head, false, false);
             prebuilt.data_at = prebuilt.frames.len();
             push_data(&mut prebuilt.frames, 0, prebuilt.body, true);
         }

@@ -14,10 +14,9 @@ use super::super::parsed_request::Memo;
 use super::super::prebuilt_responses::{self, Answers, Body, DELAYED, Prebuilt, ROOT_BODY};
 use super::super::route::{Route, route};
 use super::super::{Core, HttpLimits, OUT_BYTES_MAX, PIECE_BYTES};
-use super::response_frames;
 use super::stream::{FRAME_BYTES, Request, Stream};
 use crate::connections::NEVER;
-use crate::response_head::{Head, Length};
+use crate::response_head::{Head, Length, push_head_frame};
 
 /// Maximum number of bytes of request bodies that wait to be echoed on one connection.
 const RECEIVE_BYTES: u32 = 1 << 20;
@@ -395,7 +394,7 @@ impl Exchanges {
 
     fn push_head(&mut self, id: u32, head: &Head, ends: bool, core: &mut Core) {
         let shrinks_table = std::mem::take(&mut self.shrinks_table);
-        response_frames::push_head(&mut core.out, &core.answers.frame_stamp, id, head, ends, shrinks_table);
+        push_head_frame(&mut core.out, &core.answers.frame_stamp, id, head, ends, shrinks_table);
     }
 
     fn insert(&mut self, stream: Stream) {
