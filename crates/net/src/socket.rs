@@ -69,19 +69,13 @@ pub(crate) struct Bound {
     path: Option<(PathBuf, Stat)>,
 }
 
-impl Bound {
-    pub(crate) fn remove_path(&mut self) {
-        let Some((path, made)) = self.path.take() else { return };
-        if look_at(&path).is_ok_and(|now| now.st_dev == made.st_dev && now.st_ino == made.st_ino) {
-            // If this fails, the next attempt to listen there reports the leftover file.
-            let _ = rustix::fs::unlink(&path);
-        }
-    }
-}
-
 impl Drop for Bound {
     fn drop(&mut self) {
-        self.remove_path();
+        let Some((path, made)) = &self.path else { return };
+        if look_at(path).is_ok_and(|now| now.st_dev == made.st_dev && now.st_ino == made.st_ino) {
+            // If this fails, the next attempt to listen there reports the leftover file.
+            let _ = rustix::fs::unlink(path);
+        }
     }
 }
 

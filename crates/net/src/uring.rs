@@ -419,13 +419,8 @@ impl Driver for Uring {
 
     fn stop_listening(&mut self, listener: Listener) {
         self.waiting_for_slot.retain(|(of, _)| *of != listener);
-        let Some(listening) = self.listeners.get_mut(listener.0 as usize) else { return };
-        listening.stopped = true;
-        if !listening.armed {
-            listening.bound = None;
-        } else if let Some(bound) = &mut listening.bound {
+        if let Some(bound) = self.listeners.get_mut(listener.0 as usize).and_then(|listening| listening.bound.take()) {
             // A pending accept keeps the socket open, so it is shut down to stop listening immediately.
-            bound.remove_path();
             let _ = rustix::net::shutdown(&bound.socket, Shutdown::Both);
         }
     }

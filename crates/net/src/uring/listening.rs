@@ -11,8 +11,8 @@ use crate::socket::{self, Bound};
 
 #[derive(Default)]
 pub(super) struct Listening {
+    /// The listening socket; `None` once stopped.
     pub(super) bound: Option<Bound>,
-    pub(super) stopped: bool,
     pub(super) paused: bool,
     pub(super) armed: bool,
     pub(super) cancelling: bool,
@@ -23,12 +23,13 @@ impl Uring {
         let has_room = !self.connections.is_full() && self.waiting_for_slot.is_empty();
         for (index, listening) in self.listeners.iter_mut().enumerate() {
             let tag = tag::listener_tag(index as u32);
-            let wanted = !listening.stopped && !listening.paused && has_room;
-            if wanted && !listening.armed {
-                let Some(bound) = &listening.bound else { continue };
-                self.ring.accept(bound.socket.as_fd(), tag)?;
-                listening.armed = true;
-            } else if !wanted && listening.armed && !listening.cancelling {
+            let wanted = listening.bound.as_ref().filter(|_| !listening.paused && has_room);
+            if let Some(bound) = wanted {
+                if !listening.armed {
+                    self.ring.accept(bound.socket.as_fd(), tag)?;
+                    listening.armed = true;
+                }
+            } else if listening.armed && !listening.cancelling {
                 self.ring.cancel(tag)?;
                 listening.cancelling = true;
             }
@@ -43,12 +44,7 @@ impl Uring {
             listening.armed = false;
             listening.cancelling = false;
         }
-        if listening.stopped {
-            if !listening.armed {
-                listening.bound = None;
-            }
-            return None;
-        }
+        listening.bound.as_ref()?; // Stopped.
         match (socket, done.error()) {
             (Some(socket), _) => return self.accept_or_queue(Listener(index), socket),
             (None, Some(error)) if socket::is_out_of_room(error) => {
