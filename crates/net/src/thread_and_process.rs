@@ -110,20 +110,16 @@ fn peak_rss(status: &str) -> Option<u64> {
 /// is lower. Returns the limit (`u64::MAX` if unlimited), as an error if it is still below `needed`.
 pub fn raise_open_files(needed: u64) -> Result<u64, u64> {
     let have = getrlimit(Resource::Nofile);
-    let enough = |limit: Option<u64>| limit.is_none_or(|limit| limit >= needed);
-    if enough(have.current) {
-        return Ok(have.current.unwrap_or(u64::MAX));
+    let now = have.current.unwrap_or(u64::MAX);
+    if now >= needed {
+        return Ok(now);
     }
-    let most = have.maximum.map_or(needed, |maximum| maximum.min(needed));
-    let soft = Rlimit { current: Some(most), maximum: have.maximum };
-    let both = Rlimit { current: Some(needed), maximum: Some(needed) };
-    let raised = if enough(have.maximum) {
-        setrlimit(Resource::Nofile, soft)
-    } else {
-        setrlimit(Resource::Nofile, both).or_else(|_| setrlimit(Resource::Nofile, soft))
-    };
+    let both = Rlimit { current: Some(needed), maximum: have.maximum.map(|maximum| maximum.max(needed)) };
+    let soft = Rlimit { current: have.maximum.map(|maximum| maximum.min(needed)), maximum: have.maximum };
+    // If both fail, the current limit is still below `needed`.
+    let _ = setrlimit(Resource::Nofile, both).or_else(|_| setrlimit(Resource::Nofile, soft));
     let now = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    if raised.is_ok() && now >= needed { Ok(now) } else { Err(now) }
+    if now >= needed { Ok(now) } else { Err(now) }
 }
 
 /// Number of open files of this process, from `/proc/self/fd`. Fails without `/proc`.
