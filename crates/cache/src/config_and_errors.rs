@@ -76,19 +76,14 @@ impl Config {
 
     /// Checks that a cache can have this configuration. Fails with the first violated limit.
     pub fn check(&self) -> Result<(), ConfigError> {
-        if self.memory_bytes() < MEMORY_BYTES_MIN {
-            return Err(ConfigError::MemoryTooSmall(self.memory_bytes()));
-        }
-        if self.capacity_bytes == 0 {
-            return Err(ConfigError::NoCapacity);
-        }
-        if self.key_bytes_max == 0 || self.key_bytes_max > KEY_BYTES_MAX {
-            return Err(ConfigError::KeyLimit(self.key_bytes_max));
-        }
-        if self.value_bytes_max >= 1 << 28 {
-            return Err(ConfigError::ValueLimit(self.value_bytes_max));
-        }
-        Ok(())
+        let (memory_bytes, key_bytes, value_bytes) = (self.memory_bytes(), self.key_bytes_max, self.value_bytes_max);
+        let checks = [
+            (memory_bytes < MEMORY_BYTES_MIN, ConfigError::MemoryTooSmall(memory_bytes)),
+            (self.capacity_bytes == 0, ConfigError::NoCapacity),
+            (key_bytes == 0 || key_bytes > KEY_BYTES_MAX, ConfigError::KeyLimit(key_bytes)),
+            (value_bytes >= 1 << 28, ConfigError::ValueLimit(value_bytes)),
+        ];
+        checks.into_iter().find(|(is_violated, _)| *is_violated).map_or(Ok(()), |(_, error)| Err(error))
     }
 }
 
