@@ -33,7 +33,7 @@ use wire::{http1, memcached as text, resp as redis};
 use self::connection_state::{CacheState, ProtocolState};
 use self::executor::Executor;
 use self::memory_in_transit::InFlight;
-use crate::connections::{CloseState, Connections, INPUT_KEPT_BYTES, NEVER, Waits};
+use crate::connections::{CloseState, Connections, INPUT_KEPT_BYTES, NEVER};
 use crate::event_loops::{Handler, Next};
 
 /// Size of pending responses, in bytes, at which further requests of a connection wait until the responses are sent.
@@ -155,7 +155,7 @@ impl CacheServer {
     /// Creates the handler of one thread.
     pub fn new(shared: Arc<CacheShared>) -> Self {
         let CacheLimits { idle_ns, send_ns, linger_ns, .. } = shared.limits;
-        let connections = Connections::new(Waits { idle_ns, send_ns, linger_ns });
+        let connections = Connections::new(idle_ns, send_ns, linger_ns);
         Self { core: Executor::new(shared), connections, waiting: Vec::new() }
     }
 

@@ -47,19 +47,15 @@ impl<S> Connection<S> {
     }
 }
 
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Waits {
-    pub(crate) idle_ns: Nanos,
-    pub(crate) send_ns: Nanos,
-    pub(crate) linger_ns: Nanos,
-}
-
+#[derive(Default)]
 pub(crate) struct Connections<S> {
     pub(crate) slots: Vec<Connection<S>>,
     pub(crate) open: usize,
     /// Time at which the current turn started.
     pub(crate) now: Nanos,
-    waits: Waits,
+    idle_ns: Nanos,
+    send_ns: Nanos,
+    linger_ns: Nanos,
     timers: Timers,
     /// Time at which connections without a complete request are closed; `None` before a shutdown.
     ending: Option<Nanos>,
@@ -74,12 +70,12 @@ pub(crate) fn entry<T: Default>(table: &mut Vec<T>, conn: Conn) -> &mut T {
 }
 
 impl<S: Default> Connections<S> {
-    pub(crate) fn new(waits: Waits) -> Self {
-        Self { slots: Vec::new(), open: 0, now: 0, waits, timers: Timers::default(), ending: None }
+    pub(crate) fn new(idle_ns: Nanos, send_ns: Nanos, linger_ns: Nanos) -> Self {
+        Self { idle_ns, send_ns, linger_ns, ..Self::default() }
     }
 
     pub(crate) fn add(&mut self, conn: Conn, now: Nanos, state: S) {
-        let deadline = now.saturating_add(self.waits.idle_ns);
+        let deadline = now.saturating_add(self.idle_ns);
         let connection = entry(&mut self.slots, conn);
         let input = std::mem::take(&mut connection.input);
         *connection = Connection { conn: Some(conn), deadline, input, state, ..Connection::default() };
@@ -135,7 +131,7 @@ impl<S: Default> Connections<S> {
     }
 
     pub(crate) fn await_sent<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
-        self.slots[conn.index()].deadline = self.now.saturating_add(self.waits.send_ns);
+        self.slots[conn.index()].deadline = self.now.saturating_add(self.send_ns);
         driver.notify_when_sent(conn);
     }
 
@@ -155,14 +151,14 @@ impl<S: Default> Connections<S> {
         let connection = &mut self.slots[conn.index()];
         connection.over = CloseState::Lingering;
         connection.input = Vec::new();
-        connection.deadline = self.now.saturating_add(self.waits.linger_ns.min(most));
+        connection.deadline = self.now.saturating_add(self.linger_ns.min(most));
         driver.end_stream(conn);
     }
 
     pub(crate) fn close<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
         let connection = &mut self.slots[conn.index()];
         connection.over = CloseState::Closing;
-        connection.deadline = self.now.saturating_add(self.waits.send_ns);
+        connection.deadline = self.now.saturating_add(self.send_ns);
         self.schedule(conn);
         driver.close(conn, Close::Graceful);
     }

@@ -36,7 +36,7 @@ use self::connection_state::{HttpState, Phase, Stream};
 use self::delay_distributions::{Delays, Law};
 use self::parsed_request::{Memo, ParsedRequest};
 use self::prebuilt_responses::{Answers, DELAYED, Pattern, ROOT_BODY};
-use crate::connections::{CloseState, Connections, NEVER, Waits};
+use crate::connections::{CloseState, Connections, NEVER};
 use crate::delay_queue::DelayQueue;
 use crate::event_loops::{Handler, Next};
 
@@ -154,7 +154,7 @@ impl Http {
             delays: Delays::new(seed, thread),
             queue: DelayQueue::default(),
             memo: Memo { head: Vec::new(), meaning: None },
-            connections: Connections::new(Waits { idle_ns, send_ns, linger_ns }),
+            connections: Connections::new(idle_ns, send_ns, linger_ns),
         }
     }
 
