@@ -199,7 +199,6 @@ impl Http {
                     self.connections.close(driver, conn);
                 }
                 Phase::Ready if connection.end_received => {
-                    connection.input = Vec::new();
                     self.fail_with(slot, 400, "connection closed within the request head");
                     continue;
                 }
@@ -284,7 +283,6 @@ impl Http {
         match &connection.state.phase {
             Phase::Ready if connection.input.is_empty() => self.connections.close(driver, conn),
             Phase::Ready => {
-                connection.input = Vec::new();
                 let head_s = self.core.limits.head_ns as f64 / 1e9;
                 self.fail_with(slot, 408, format_args!("the request head took longer than {head_s} s"));
             }
@@ -313,7 +311,7 @@ impl Http {
     fn close_idle<D: Driver>(&mut self, driver: &mut D) {
         self.end_sessions(driver, true);
         for slot in 0..self.connections.slots.len() {
-            let connection = &mut self.connections.slots[slot];
+            let connection = &self.connections.slots[slot];
             let is_idle = !connection.is_over() && !connection.blocked;
             let (Some(conn), true, Phase::Ready | Phase::Refused) = (connection.conn, is_idle, &connection.state.phase)
             else {
@@ -322,7 +320,6 @@ impl Http {
             if connection.input.is_empty() {
                 self.connections.close(driver, conn);
             } else {
-                connection.input = Vec::new();
                 self.fail_with(slot, 503, ENDING);
                 self.settle(driver, conn);
             }
