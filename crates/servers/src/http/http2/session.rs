@@ -217,17 +217,14 @@ impl Exchanges {
             bytes += name.len() + value.len() + FIELD_OVERHEAD_BYTES;
         })?;
         let (head, limits) = (&core.head, &core.limits);
-        let error = if head.path().len() > limits.head_bytes {
-            Some(MessageError::TargetTooLong(limits.head_bytes))
-        } else if bytes + head.path().len() > limits.head_bytes {
-            Some(MessageError::HeadTooLarge(limits.head_bytes))
-        } else if fields > limits.headers {
-            Some(MessageError::TooManyHeaders(limits.headers))
-        } else if head.content_length.is_some_and(|bytes| bytes > limits.body_bytes) {
-            Some(MessageError::BodyTooLarge(limits.body_bytes))
-        } else {
-            None
-        };
+        let body_bytes = head.content_length.unwrap_or(0);
+        let checks = [
+            (head.path().len() > limits.head_bytes, MessageError::TargetTooLong(limits.head_bytes)),
+            (bytes + head.path().len() > limits.head_bytes, MessageError::HeadTooLarge(limits.head_bytes)),
+            (fields > limits.headers, MessageError::TooManyHeaders(limits.headers)),
+            (body_bytes > limits.body_bytes, MessageError::BodyTooLarge(limits.body_bytes)),
+        ];
+        let error = checks.into_iter().find(|(is_over, _)| *is_over).map(|(_, error)| error);
         if read.is_err() {
             return Ok(None);
         }
