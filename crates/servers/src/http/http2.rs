@@ -69,15 +69,14 @@ impl Http {
                 used
             }
             Err(error) => {
-                self.leave(slot, Some(error));
+                self.leave(slot, error.code());
                 bytes.len()
             }
         }
     }
 
-    /// Ends the connection with GOAWAY and the code of `error`, or with NO_ERROR if there is none.
-    fn leave(&mut self, slot: usize, error: Option<ConnectionError>) {
-        let code = error.map_or(ErrorCode::NO_ERROR, |error| error.code());
+    /// Ends the connection with GOAWAY.
+    fn leave(&mut self, slot: usize, code: ErrorCode) {
         if let Some((session, core)) = self.session(slot) {
             session.exchanges.leave(code, &mut core.out);
         }
@@ -136,7 +135,16 @@ impl Http {
             }
         }
         self.core.undrawn.clear();
-        self.remove_ended_delays();
+        // Once there are many delayed responses, remove those whose connection or stream has ended.
+        let slots = &self.connections.slots;
+        self.queue.remove_ended(2 * self.connections.open + LEFT_OVER_MAX, |due| {
+            let connection = &slots[due.conn.index()];
+            connection.conn == Some(due.conn)
+                && match &connection.state.phase {
+                    Phase::Http2(session) => session.exchanges.is_delayed(due.word),
+                    _ => true,
+                }
+        });
     }
 
     /// Responds to a request received at `since`, unless its stream has ended. Returns whether it has not.
@@ -153,32 +161,17 @@ impl Http {
         is_open
     }
 
-    /// Removes delayed responses whose connection or stream has ended, once there are many.
-    fn remove_ended_delays(&mut self) {
-        let slots = &self.connections.slots;
-        self.queue.remove_ended(2 * self.connections.open + LEFT_OVER_MAX, |due| {
-            let connection = &slots[due.conn.index()];
-            connection.conn == Some(due.conn)
-                && match &connection.state.phase {
-                    Phase::Http2(session) => session.exchanges.is_delayed(due.word),
-                    _ => true,
-                }
-        });
-    }
-
     /// Ends streams with slow bodies, and the connection if it is idle or its client makes no progress.
     pub(super) fn expire_http2<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
         let slot = conn.index();
         let Some((session, core)) = self.session(slot) else { return };
-        let expired = match session.exchanges.streams.is_empty() {
-            false => session.exchanges.expire(core).map(|()| false),
-            true if session.reader.is_between() => Ok(true),
-            true => Err(ConnectionError::Stalled),
+        let code = match session.exchanges.streams.is_empty() {
+            false => session.exchanges.expire(core).err().map(|error| error.code()),
+            true if session.reader.is_between() => Some(ErrorCode::NO_ERROR),
+            true => Some(ConnectionError::Stalled.code()),
         };
-        match expired {
-            Err(error) => self.leave(slot, Some(error)),
-            Ok(true) => self.leave(slot, None),
-            Ok(false) => {}
+        if let Some(code) = code {
+            self.leave(slot, code);
         }
         self.settle(driver, conn);
     }
