@@ -7,7 +7,7 @@
 //! let bytes = b"PUT /city/S%C3%A3o%20Paulo HTTP/1.1\r\nHost: a\r\n\r\n";
 //! let (request, _) = http1::parse_request(bytes, &http1::Limits::DEFAULT).unwrap().unwrap();
 //! let Ok(Operation::Put { key, value }) = parse(&request, &Limits::DEFAULT) else { panic!("it is a PUT") };
-//! assert_eq!((&*key.decode(), &*value.decode()), (b"city".as_slice(), "São Paulo".as_bytes()));
+//! assert_eq!((&*key, &*value), (b"city".as_slice(), "São Paulo".as_bytes()));
 //! ```
 //!
 //! | request | success | otherwise |
@@ -52,63 +52,25 @@ impl Limits {
     pub const DEFAULT: Limits = Limits { key_bytes: 250, value_bytes: 1 << 20 };
 }
 
-/// Bytes of a target with valid percent-encoding, not decoded yet. Source: RFC 3986, section 2.1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Encoded<'a> {
-    text: &'a [u8],
-    bytes: usize,
-}
-
-impl<'a> Encoded<'a> {
-    fn parse(text: &'a [u8]) -> Option<Encoded<'a>> {
-        let mut escapes = 0;
-        for at in memchr::memchr_iter(b'%', text) {
-            // Two digits must follow each `%`, so `%%41` is invalid.
-            if !text.get(at + 1..at + 3)?.iter().all(u8::is_ascii_hexdigit) {
-                return None;
-            }
-            escapes += 1;
-        }
-        Some(Encoded { text, bytes: text.len() - 2 * escapes })
-    }
-
-    /// Returns the decoded bytes. Allocates only if a byte is percent-encoded.
-    #[inline]
-    pub fn decode(&self) -> Cow<'a, [u8]> {
-        if self.bytes == self.text.len() { Cow::Borrowed(self.text) } else { Cow::Owned(self.decode_escapes()) }
-    }
-
-    fn decode_escapes(&self) -> Vec<u8> {
-        let (mut out, mut rest) = (Vec::with_capacity(self.bytes), self.text);
-        while let Some(at) = memchr::memchr(b'%', rest) {
-            out.extend_from_slice(&rest[..at]);
-            out.push(hexadecimal(rest[at + 1]) << 4 | hexadecimal(rest[at + 2]));
-            rest = &rest[at + 3..];
-        }
-        out.extend_from_slice(rest);
-        out
-    }
-}
-
 /// The operation that a valid request specifies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Operation<'a> {
     /// Reads the value of a key, or only its presence and size with `HEAD`.
     Get {
-        /// Key to read, still encoded.
-        key: Encoded<'a>,
+        /// Key to read.
+        key: Cow<'a, [u8]>,
         /// Whether to return only presence and size (`HEAD`).
         head: bool,
     },
     /// Stores a value under a key.
     Put {
-        /// Key under which the value is stored, still encoded.
-        key: Encoded<'a>,
-        /// The value, still encoded and possibly empty.
-        value: Encoded<'a>,
+        /// Key under which the value is stored.
+        key: Cow<'a, [u8]>,
+        /// The value, possibly empty.
+        value: Cow<'a, [u8]>,
     },
-    /// Deletes the contained key, which is still encoded.
-    Delete(Encoded<'a>),
+    /// Deletes the contained key.
+    Delete(Cow<'a, [u8]>),
     /// Reports memory use (`HEAD /`).
     Status,
     /// Deletes all keys (`POST /reset`).
@@ -176,22 +138,42 @@ pub fn parse_target<'a>(method: &str, target: &'a str, limits: &Limits) -> Resul
     if key.is_empty() {
         return Err(no_key());
     }
-    let key = Encoded::parse(key.as_bytes()).ok_or_else(bad_escape)?;
+    let key = decode(key.as_bytes()).ok_or_else(bad_escape)?;
     let value = match (method, value) {
-        ("PUT", Some(value)) => Some(Encoded::parse(value.as_bytes()).ok_or_else(bad_escape)?),
+        ("PUT", Some(value)) => Some(decode(value.as_bytes()).ok_or_else(bad_escape)?),
         ("PUT", None) => return Err(no_value()),
         (_, Some(_)) => return Err(bad("more than a key: write a slash in a key as `%2F`")),
         (_, None) => None,
     };
-    if key.bytes > limits.key_bytes {
-        return Err(Refusal::too_long(414, "a key", key.bytes, limits.key_bytes));
+    if key.len() > limits.key_bytes {
+        return Err(Refusal::too_long(414, "a key", key.len(), limits.key_bytes));
     }
     Ok(match (method, value) {
-        (_, Some(value)) if value.bytes > limits.value_bytes => {
-            return Err(Refusal::too_long(413, "a value", value.bytes, limits.value_bytes));
+        (_, Some(value)) if value.len() > limits.value_bytes => {
+            return Err(Refusal::too_long(413, "a value", value.len(), limits.value_bytes));
         }
         (_, Some(value)) => Operation::Put { key, value },
         ("DELETE", None) => Operation::Delete(key),
         (_, None) => Operation::Get { key, head: method == "HEAD" },
     })
+}
+
+/// Decodes percent-encoded text; `None` if two digits do not follow each `%`. Allocates only if a byte is encoded.
+/// Source: RFC 3986, section 2.1.
+fn decode(text: &[u8]) -> Option<Cow<'_, [u8]>> {
+    if memchr::memchr(b'%', text).is_none() {
+        return Some(Cow::Borrowed(text));
+    }
+    let (mut out, mut rest) = (Vec::with_capacity(text.len()), text);
+    while let Some(at) = memchr::memchr(b'%', rest) {
+        out.extend_from_slice(&rest[..at]);
+        let [high, low] = *rest[at + 1..].first_chunk()?;
+        if !(high.is_ascii_hexdigit() && low.is_ascii_hexdigit()) {
+            return None;
+        }
+        out.push(hexadecimal(high) << 4 | hexadecimal(low));
+        rest = &rest[at + 3..];
+    }
+    out.extend_from_slice(rest);
+    Some(Cow::Owned(out))
 }

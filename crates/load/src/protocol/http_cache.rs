@@ -89,11 +89,11 @@ mod tests {
         let mut rest = out.as_slice();
         while let Some((request, used)) = http1::parse_request(rest, &http1::Limits::DEFAULT).unwrap() {
             seen.push(match cache_http::parse(&request, &cache_http::Limits::DEFAULT).unwrap() {
-                cache_http::Operation::Get { key, .. } => format!("get {:?}", key.decode()),
+                cache_http::Operation::Get { key, .. } => format!("get {:?}", key),
                 cache_http::Operation::Put { key, value } => {
-                    format!("put {:?} {:?}", key.decode(), value.decode())
+                    format!("put {:?} {:?}", key, value)
                 }
-                cache_http::Operation::Delete(key) => format!("delete {:?}", key.decode()),
+                cache_http::Operation::Delete(key) => format!("delete {:?}", key),
                 other => format!("{other:?}"),
             });
             rest = &rest[used..];

@@ -70,11 +70,11 @@ impl Executor {
         if parsed.as_ref().is_err_and(|refusal| refusal.status == 413)
             && let Ok(Operation::Put { key, .. }) = cache_http::parse(&request, &unlimited)
         {
-            self.shared.cache.hold(&key.decode()).outdate(self.now_ms);
+            self.shared.cache.hold(&key).outdate(self.now_ms);
         }
         let is_head = request.method == "HEAD";
         match parsed {
-            Ok(Operation::Get { key, head: false }) if self.lacks_memory_for(&key.decode()) => {
+            Ok(Operation::Get { ref key, head: false }) if self.lacks_memory_for(key) => {
                 self.http_failure(503, "out of memory", on, false);
             }
             Ok(operation) => self.http_answer(operation, keep_alive),
@@ -100,7 +100,6 @@ impl Executor {
         let (cache, now_ms) = (&shared.cache, *now_ms);
         let head = match operation {
             Operation::Get { key, head: is_head } => {
-                let key = key.decode();
                 let mut held = cache.hold(&key);
                 let write = |item: cache::Item<'_>| {
                     out.reserve(item.value.len() + 160);
@@ -116,7 +115,6 @@ impl Executor {
                 NOT_FOUND
             }
             Operation::Put { key, value } => {
-                let (key, value) = (key.decode(), value.decode());
                 let mut held = cache.hold(&key);
                 let was_there = held.peek(now_ms, |_| ()).is_some();
                 let stored = held.store(Mode::Set, &value, Meta::default(), now_ms);
@@ -136,7 +134,7 @@ impl Executor {
                 }
             }
             Operation::Delete(key) => {
-                if cache.hold(&key.decode()).delete(now_ms) {
+                if cache.hold(&key).delete(now_ms) {
                     NO_CONTENT
                 } else {
                     NOT_FOUND

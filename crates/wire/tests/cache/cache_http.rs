@@ -1,12 +1,12 @@
 //! Tables of methods and targets of a cache over HTTP.
 
-use wire::cache_http::{Encoded, Limits, Operation, parse, parse_target};
+use wire::cache_http::{Limits, Operation, parse, parse_target};
 use wire::http1;
 
 const LIMITS: Limits = Limits { key_bytes: 5, value_bytes: 8 };
 
 fn words(method: &str, target: &str) -> String {
-    let decoded = |encoded: Encoded<'_>| format!("\"{}\"", encoded.decode().escape_ascii());
+    let decoded = |bytes: std::borrow::Cow<'_, [u8]>| format!("\"{}\"", bytes.escape_ascii());
     match parse_target(method, target, &LIMITS) {
         Ok(Operation::Get { key, head }) => format!("{} {}", if head { "head" } else { "get" }, decoded(key)),
         Ok(Operation::Put { key, value }) => format!("put {} {}", decoded(key), decoded(value)),
