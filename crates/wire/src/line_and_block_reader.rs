@@ -22,24 +22,12 @@ pub enum StreamError {
     /// An unexpected first byte of a reply, due to a different protocol or an overlong string. Contains the byte.
     #[error("byte 0x{0:02x} at the start of a reply")]
     BadType(u8),
-    /// A line that does not fit the request, because of a different protocol, a wrong length or a wrong order.
-    #[error("a line that is not a response to the request")]
-    Unexpected,
+    /// Bytes that are not a valid response to the request. Contains the violation.
+    #[error("{0}")]
+    Invalid(&'static str),
     /// A line that has no end within the limit. Contains the limit, in bytes.
     #[error("a line of more than {0} bytes")]
     LineTooLong(usize),
-    /// LF without CR, or CR without LF.
-    #[error("a line that does not end in CRLF")]
-    BadLineEnd,
-    /// A `VALUE` line with invalid numbers.
-    #[error("a value whose line is not a key and numbers")]
-    BadValueLine,
-    /// An invalid number or length.
-    #[error("an invalid number or length")]
-    BadNumber,
-    /// A value that is not followed by CRLF, because it is longer or shorter than announced.
-    #[error("a value not followed by CRLF")]
-    BadValueEnd,
     /// A value that exceeds the limit.
     #[error("a value of {bytes} bytes, over the limit of {limit}")]
     TooLarge {
@@ -52,6 +40,9 @@ pub enum StreamError {
     #[error("a value of a key that was not requested, or out of order")]
     WrongKey,
 }
+
+/// LF without CR, or CR without LF.
+pub(crate) const BAD_LINE_END: StreamError = StreamError::Invalid("a line that does not end in CRLF");
 
 pub(crate) enum Next<T> {
     Line,
@@ -140,7 +131,7 @@ impl BlockReader {
                     let wanted = &b"\r\n"[seen..];
                     let shown = &rest[..rest.len().min(wanted.len())];
                     if !wanted.starts_with(shown) {
-                        return Err(StreamError::BadValueEnd);
+                        return Err(StreamError::Invalid("a value not followed by CRLF"));
                     }
                     used += shown.len();
                     if shown.len() < wanted.len() {

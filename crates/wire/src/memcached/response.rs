@@ -2,7 +2,7 @@
 
 use super::Limits;
 use crate::decimal;
-use crate::line_and_block_reader::{BlockReader, Event, Next, StreamError};
+use crate::line_and_block_reader::{BAD_LINE_END, BlockReader, Event, Next, StreamError};
 
 /// The request to which a response belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,7 +84,7 @@ fn parse_line(
     line: &[u8],
     sink: &mut impl FnMut(Event<'_>),
 ) -> Result<Next<Outcome>, StreamError> {
-    let Some(line) = line.strip_suffix(b"\r") else { return Err(StreamError::BadLineEnd) };
+    let Some(line) = line.strip_suffix(b"\r") else { return Err(BAD_LINE_END) };
     if let Expected::Get(key) = expected {
         if let Some(value) = line.strip_prefix(b"VALUE ") {
             let mut words = value.split(|&byte| byte == b' ');
@@ -92,7 +92,7 @@ fn parse_line(
             let flags = words.next().and_then(decimal::unsigned).and_then(|flags| u32::try_from(flags).ok());
             let bytes = words.next().and_then(decimal::unsigned);
             let (Some(client_flags), Some(bytes), None) = (flags, bytes, words.next()) else {
-                return Err(StreamError::BadValueLine);
+                return Err(StreamError::Invalid("a value whose line is not a key and numbers"));
             };
             let limit = limits.value_bytes as u64;
             if bytes > limit {
@@ -109,7 +109,7 @@ fn parse_line(
         }
     }
     if memchr::memchr(b'\r', line).is_some() {
-        return Err(StreamError::BadLineEnd);
+        return Err(BAD_LINE_END);
     }
     if let Some(outcome) = parse_error(line, sink) {
         return Ok(Next::Done(outcome));
@@ -119,7 +119,7 @@ fn parse_line(
         (Expected::Set, b"NOT_STORED") => Outcome::NotStored,
         (Expected::Delete, b"DELETED") => Outcome::Deleted,
         (Expected::Delete, b"NOT_FOUND") => Outcome::NotFound,
-        _ => return Err(StreamError::Unexpected),
+        _ => return Err(StreamError::Invalid("a line that is not a response to the request")),
     }))
 }
 

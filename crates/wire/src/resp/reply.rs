@@ -2,7 +2,9 @@
 
 use super::Limits;
 use crate::decimal;
-use crate::line_and_block_reader::{BlockReader, Event, Next, StreamError};
+use crate::line_and_block_reader::{BAD_LINE_END, BlockReader, Event, Next, StreamError};
+
+const BAD_NUMBER: StreamError = StreamError::Invalid("an invalid number or length");
 
 /// A complete reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,20 +68,20 @@ impl ReplyReader {
 
 /// Parses `line`, without its LF: a reply, or the start of a string.
 fn parse_line(limits: &Limits, line: &[u8], sink: &mut impl FnMut(Event<'_>)) -> Result<Next<Reply>, StreamError> {
-    let Some(line) = line.strip_suffix(b"\r") else { return Err(StreamError::BadLineEnd) };
+    let Some(line) = line.strip_suffix(b"\r") else { return Err(BAD_LINE_END) };
     if memchr::memchr(b'\r', line).is_some() {
-        return Err(StreamError::BadLineEnd);
+        return Err(BAD_LINE_END);
     }
-    let Some((&mark, text)) = line.split_first() else { return Err(StreamError::BadLineEnd) };
+    let Some((&mark, text)) = line.split_first() else { return Err(BAD_LINE_END) };
     Ok(Next::Done(match mark {
         b'+' | b'-' => {
             sink(Event::Text(text));
             if mark == b'+' { Reply::Simple } else { Reply::Error }
         }
-        b':' => Reply::Integer(decimal::signed(text).ok_or(StreamError::BadNumber)?),
+        b':' => Reply::Integer(decimal::signed(text).ok_or(BAD_NUMBER)?),
         _ if text == b"-1" => Reply::Null,
         _ => {
-            let bytes = decimal::unsigned(text).ok_or(StreamError::BadNumber)?;
+            let bytes = decimal::unsigned(text).ok_or(BAD_NUMBER)?;
             let limit = limits.bulk_bytes as u64;
             if bytes > limit {
                 return Err(StreamError::TooLarge { bytes, limit });
