@@ -65,13 +65,9 @@ impl Index {
         (u64::from(self.items) + 1) * 100 > u64::from(self.slots) * LOAD_MAX
     }
 
-    fn wanted(&self) -> u32 {
+    pub(crate) fn wanted(&self) -> u32 {
         let wanted = (u64::from(self.items) + 1) * 100 / LOAD_NEW + 1;
         (wanted as u32).next_multiple_of(SLOTS_STEP)
-    }
-
-    pub(crate) fn grown(&self) -> u32 {
-        self.wanted().max(self.slots + SLOTS_STEP)
     }
 
     pub(crate) fn shrunk(&self) -> Option<u32> {

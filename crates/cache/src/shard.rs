@@ -526,7 +526,7 @@ impl Shard {
     }
 
     fn grow_index(&mut self) -> bool {
-        let slots = self.index.grown();
+        let slots = self.index.wanted().max(self.index.slots + SLOTS_STEP);
         let words = u64::from(Index::words(slots, self.evictor.words_per_two_slots()));
         let all = self.memory.words.len() as u64;
         if words + 64 > all {

@@ -60,7 +60,8 @@ impl Decoder {
                 self.must_shrink = false;
                 self.depends_on_table = true;
                 self.changes += 1;
-                self.table.resize(bytes);
+                self.table.max = bytes;
+                self.table.evict(bytes);
                 continue;
             }
             if self.must_shrink {
@@ -199,11 +200,6 @@ impl Table {
         self.bytes.extend_from_slice(name);
         self.bytes.extend_from_slice(value);
         self.size += size;
-    }
-
-    fn resize(&mut self, max: usize) {
-        self.max = max;
-        self.evict(max);
     }
 
     fn evict(&mut self, size_max: usize) {
