@@ -277,10 +277,6 @@ impl Thread {
             waker.wake();
         }
     }
-
-    fn connections(&self) -> usize {
-        self.connections.load(Ordering::Relaxed)
-    }
 }
 
 /// The additional state of the first thread, which accepts connections.
@@ -318,14 +314,15 @@ impl<R: FnOnce(&Address)> Front<'_, R> {
 
     /// Hands `conn` to the thread with the fewest connections (in turn among equals), or refuses it above the limit.
     fn accept<D: KernelDriver, H: Handler>(&mut self, driver: &mut D, handler: &mut H, conn: Conn) {
-        let open: usize = self.threads.iter().map(Thread::connections).sum();
+        let connections = |thread: &Thread| thread.connections.load(Ordering::Relaxed);
+        let open: usize = self.threads.iter().map(connections).sum();
         if self.listen.connections.is_some_and(|most| open >= most) {
             self.threads[0].connections.fetch_add(1, Ordering::Relaxed);
             return handler.refused(driver, conn);
         }
         let count = self.threads.len();
         let in_turn = (1..=count).map(|step| (self.latest + step) % count);
-        let chosen = in_turn.min_by_key(|&index| self.threads[index].connections()).unwrap_or(0);
+        let chosen = in_turn.min_by_key(|&index| connections(&self.threads[index])).unwrap_or(0);
         self.latest = chosen;
         self.threads[chosen].connections.fetch_add(1, Ordering::Relaxed);
         if chosen == 0 {
