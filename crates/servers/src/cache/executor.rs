@@ -121,26 +121,25 @@ impl Executor {
 
     #[cold]
     fn take_first(&mut self, connection: &mut Connection, bytes: &[u8]) -> usize {
-        let protocol = match detect(bytes) {
+        let (protocol, refusal) = match detect(bytes) {
             Detected::Need => {
                 connection.state.lacks = 1;
                 return 0;
             }
-            Detected::Memcached => Ok(CacheProtocol::Memcached),
-            Detected::Resp => Ok(CacheProtocol::Redis),
-            Detected::Http => Ok(CacheProtocol::Http),
+            Detected::Memcached => (Some(CacheProtocol::Memcached), ""),
+            Detected::Resp => (Some(CacheProtocol::Redis), ""),
+            Detected::Http => (Some(CacheProtocol::Http), ""),
             // No error is sent, because over TLS it would have to be an alert.
-            Detected::Tls => Err(""),
-            Detected::MemcachedBinary => Err("ERROR memcached's binary protocol is not spoken here, its text is\r\n"),
-            Detected::Unknown => Err("ERROR not memcached's text, RESP or HTTP/1.1\r\n"),
-        };
-        let protocol = match protocol {
-            Ok(protocol) => protocol,
-            Err(refusal) => {
-                self.out.extend_from_slice(refusal.as_bytes());
-                connection.over = CloseState::Answered { linger: !refusal.is_empty() };
-                return bytes.len();
+            Detected::Tls => (None, ""),
+            Detected::MemcachedBinary => {
+                (None, "ERROR memcached's binary protocol is not spoken here, its text is\r\n")
             }
+            Detected::Unknown => (None, "ERROR not memcached's text, RESP or HTTP/1.1\r\n"),
+        };
+        let Some(protocol) = protocol else {
+            self.out.extend_from_slice(refusal.as_bytes());
+            connection.over = CloseState::Answered { linger: !refusal.is_empty() };
+            return bytes.len();
         };
         connection.state.protocol = ProtocolState::new(protocol, &self.shared);
         // memcached answers an empty line with an error, except before the first request.

@@ -92,9 +92,6 @@ impl Executor {
         }
         self.out.extend_from_slice(match &stored {
             Ok(_) => b"STORED\r\n",
-            Err(Refusal::NotStored) => b"NOT_STORED\r\n",
-            Err(Refusal::NotFound) => b"NOT_FOUND\r\n",
-            Err(Refusal::Exists { .. }) => b"EXISTS\r\n",
             Err(refusal) => error(refusal),
         });
     }
@@ -207,6 +204,8 @@ fn error(refusal: &Refusal) -> &'static [u8] {
         Refusal::ValueTooLong { .. } => b"SERVER_ERROR object too large for cache\r\n",
         Refusal::NoVersions => b"SERVER_ERROR this cache keeps no cas\r\n",
         Refusal::KeyEmpty | Refusal::KeyTooLong { .. } => b"CLIENT_ERROR bad command line format\r\n",
-        Refusal::NotStored | Refusal::NotFound | Refusal::Exists { .. } => b"NOT_STORED\r\n",
+        Refusal::NotStored => b"NOT_STORED\r\n",
+        Refusal::NotFound => b"NOT_FOUND\r\n",
+        Refusal::Exists { .. } => b"EXISTS\r\n",
     }
 }
