@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
 
 use crate::config_and_errors::{Config, ConfigError, Item, Meta, Mode, Refusal};
-use crate::shard::{Key, Shard};
+use crate::shard::{Key, Leaving, Shard};
 use crate::stats::Stats;
 
 /// A shard on its own cache lines, to avoid false sharing.
@@ -140,7 +140,7 @@ impl LockedKey<'_, '_> {
             }
             _ if value.len() > limit => {
                 if mode == Mode::Set {
-                    self.shard.outdate(self.key, now_ms);
+                    self.shard.remove(self.key, now_ms, Leaving::Replaced);
                 }
                 Err(Refusal::ValueTooLong { bytes: value.len(), limit })
             }
@@ -151,13 +151,13 @@ impl LockedKey<'_, '_> {
 
     /// Removes the key's item and counts a refused store, for callers that rejected the key's new value as too long.
     pub fn outdate(&mut self, now_ms: u64) {
-        self.shard.outdate(self.key, now_ms);
+        self.shard.remove(self.key, now_ms, Leaving::Replaced);
         self.shard.stats.refused += 1;
     }
 
     /// Deletes the key's item and returns whether the key was present. An expired item counts as absent.
     pub fn delete(&mut self, now_ms: u64) -> bool {
-        self.shard.delete(self.key, now_ms)
+        self.shard.remove(self.key, now_ms, Leaving::Deleted)
     }
 
     /// Replaces the value, for increments. `change` returns the new value (`None` keeps the old one) and a result

@@ -51,13 +51,13 @@ impl<'k> Key<'k> {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Leaving {
+pub(crate) enum Leaving {
     Evicted,
     /// Evicted because of the item's location, not by the policy's choice.
     Displaced,
     Expired,
     Deleted,
-    /// Removed because the key's new item is about to be stored or was refused.
+    /// Removed because the key's new item is about to be stored or was refused. Does not count as a deletion.
     Replaced,
 }
 
@@ -281,12 +281,9 @@ impl Shard {
         self.put(key, value, meta, now_ms, found)
     }
 
-    pub(crate) fn delete(&mut self, key: Key<'_>, now_ms: u64) -> bool {
-        let found = self.find_live(key, now_ms);
-        if let Some(at) = found {
-            self.leave(at, Leaving::Deleted);
-        }
-        found.is_some()
+    /// Removes the item of a key. Returns whether there was one.
+    pub(crate) fn remove(&mut self, key: Key<'_>, now_ms: u64, why: Leaving) -> bool {
+        self.find_live(key, now_ms).map(|at| self.leave(at, why)).is_some()
     }
 
     pub(crate) fn expire(&mut self, key: Key<'_>, expires_ms: u64, now_ms: u64, is_use: bool) -> Result<bool, Refusal> {
@@ -338,13 +335,6 @@ impl Shard {
             let word = block + self.header_words(bits) - 2;
             self.memory.set(word, version as u32);
             self.memory.set(word + 1, (version >> 32) as u32);
-        }
-    }
-
-    /// Removes the item of a key whose new item was refused. The removal does not count as a deletion.
-    pub(crate) fn outdate(&mut self, key: Key<'_>, now_ms: u64) {
-        if let Some(at) = self.find_live(key, now_ms) {
-            self.leave(at, Leaving::Replaced);
         }
     }
 
