@@ -92,25 +92,24 @@ pub(crate) fn is_control(byte: u8) -> bool {
     (byte < 0x20) & (byte != b'\t') | (byte == 0x7f)
 }
 
-pub(super) const fn letters_digits_and(marks: &[u8]) -> [bool; 256] {
-    let mut table = [false; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        table[byte] = (byte as u8).is_ascii_alphanumeric();
-        byte += 1;
-    }
-    let mut index = 0;
-    while index < marks.len() {
-        table[marks[index] as usize] = true;
-        index += 1;
-    }
-    table
-}
-
 /// Whether a byte may be part of a token. Source: RFC 9110, section 5.6.2.
 #[inline]
 pub(crate) fn is_token_byte(byte: u8) -> bool {
-    const TABLE: [bool; 256] = letters_digits_and(b"!#$%&'*+-.^_`|~");
+    const MARKS: &[u8] = b"!#$%&'*+-.^_`|~";
+    const TABLE: [bool; 256] = {
+        let mut table = [false; 256];
+        let mut byte = 0;
+        while byte < 256 {
+            table[byte] = (byte as u8).is_ascii_alphanumeric();
+            byte += 1;
+        }
+        let mut index = 0;
+        while index < MARKS.len() {
+            table[MARKS[index] as usize] = true;
+            index += 1;
+        }
+        table
+    };
     TABLE[usize::from(byte)]
 }
 

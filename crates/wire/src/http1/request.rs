@@ -3,7 +3,6 @@
 use std::mem::MaybeUninit;
 
 use super::error::MessageError;
-use super::fields::letters_digits_and;
 use super::framing::{Declared, Field, Remaining, TransferCoding};
 use super::{Body, Limits};
 
@@ -210,8 +209,7 @@ pub(crate) fn is_host(value: &[u8]) -> bool {
 
 /// Whether a byte is an unreserved character, a sub-delim or `%`. Source: RFC 3986, section 3.2.2.
 fn is_host_byte(byte: u8) -> bool {
-    const TABLE: [bool; 256] = letters_digits_and(b"-._~!$&'()*+,;=%");
-    TABLE[usize::from(byte)]
+    byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=%".contains(&byte)
 }
 
 /// Determines the framing of a request's body. Source: RFC 9112, section 6.3.
