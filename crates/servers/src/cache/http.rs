@@ -133,13 +133,8 @@ impl Executor {
                     }
                 }
             }
-            Operation::Delete(key) => {
-                if cache.hold(&key).delete(now_ms) {
-                    NO_CONTENT
-                } else {
-                    NOT_FOUND
-                }
-            }
+            Operation::Delete(key) if cache.hold(&key).delete(now_ms) => NO_CONTENT,
+            Operation::Delete(_) => NOT_FOUND,
             Operation::Status => {
                 let stats = cache.stats();
                 push_status(out, date, 200, keep_alive);
