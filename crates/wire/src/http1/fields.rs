@@ -32,12 +32,9 @@ pub enum FieldError {
 /// Returns the position of the colon after the name, or `None` if the input ends first.
 #[inline]
 pub(super) fn name_end(bytes: &[u8]) -> Result<Option<usize>, FieldError> {
-    let Some(end) = bytes.iter().position(|&byte| !is_token_byte(byte)) else { return Ok(None) };
-    if bytes[end] == b':' && end > 0 { Ok(Some(end)) } else { wrong_name(&bytes[end..], end) }
-}
-
-fn wrong_name(rest: &[u8], end: usize) -> Result<Option<usize>, FieldError> {
-    match rest {
+    let end = bytes.iter().position(|&byte| !is_token_byte(byte)).unwrap_or(bytes.len());
+    match &bytes[end..] {
+        [b':', ..] if end > 0 => Ok(Some(end)),
         [b':', ..] => Err(FieldError::EmptyName),
         [b' ' | b'\t', ..] if end > 0 => Err(FieldError::SpaceBeforeColon),
         [b'\r'] => Ok(None),
