@@ -15,7 +15,6 @@ pub(super) struct Executor {
     pub(super) shared: Arc<CacheShared>,
     /// Response bytes for the current connection; empty between events.
     pub(super) out: Vec<u8>,
-    pub(super) unix_ns: u64,
     pub(super) now_ms: u64,
     pub(super) now_s: u32,
     pub(super) date: Vec<u8>,
@@ -28,16 +27,16 @@ const S: u64 = 1_000_000_000;
 
 impl Executor {
     pub(super) fn new(shared: Arc<CacheShared>) -> Self {
-        Self { shared, out: Vec::new(), unix_ns: 0, now_ms: 0, now_s: 0, date: Vec::new(), is_ending: false }
+        Self { shared, out: Vec::new(), now_ms: 0, now_s: 0, date: Vec::new(), is_ending: false }
     }
 
     pub(super) fn turn(&mut self, now: Nanos) {
         let shared = &self.shared;
         let epoch_ns = shared.epoch_ns.get_or_init(|| (shared.wall_ns)().wrapping_sub(now));
-        self.unix_ns = epoch_ns.wrapping_add(now);
-        self.now_ms = self.unix_ns / MS;
+        let unix_ns = epoch_ns.wrapping_add(now);
+        self.now_ms = unix_ns / MS;
         // The number of seconds fits 32 bits until the year 2106.
-        let now_s = (self.unix_ns / S) as u32;
+        let now_s = (unix_ns / S) as u32;
         if now_s != self.now_s {
             self.now_s = now_s;
             self.second();
