@@ -178,18 +178,6 @@ impl Sim {
         }
     }
 
-    fn step(&mut self, limit: Option<Nanos>) -> bool {
-        let Some(next) = self.agenda.first_entry() else { return false };
-        let (at, _) = *next.key();
-        if limit.is_some_and(|limit| at > limit) {
-            return false;
-        }
-        let change = next.remove();
-        self.now = self.now.max(at);
-        change(self);
-        true
-    }
-
     fn connect_arrives(&mut self, link: usize, address: SocketAddr, tries: u32) {
         if self.links[link].is_none() {
             return; // The connect was abandoned.

@@ -208,12 +208,15 @@ impl Driver for Sim {
     fn turn(&mut self, until: Option<Nanos>) -> io::Result<()> {
         let limit = until.map(|until| until.max(self.now));
         while self.notes.is_empty() {
-            if self.step(limit) {
-                continue;
-            }
-            let until = until.ok_or_else(|| io::Error::other("deadlock: no events left"))?;
-            self.now = if until > self.now { until } else { self.now + self.network.poll_ns.max(1) };
-            break;
+            let next = self.agenda.first_entry().filter(|next| limit.is_none_or(|limit| next.key().0 <= limit));
+            let Some(next) = next else {
+                let until = until.ok_or_else(|| io::Error::other("deadlock: no events left"))?;
+                self.now = if until > self.now { until } else { self.now + self.network.poll_ns.max(1) };
+                break;
+            };
+            self.now = self.now.max(next.key().0);
+            let change = next.remove();
+            change(self);
         }
         Ok(())
     }
