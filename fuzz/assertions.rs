@@ -323,7 +323,7 @@ fn trace_of<R: std::io::BufRead>(mut reader: study::workload::trace::Reader<R>) 
             }
             Ok(None) => return all,
             Err(error) => {
-                all.push(error.to_string());
+                all.push(format!("{error:?}"));
                 return all;
             }
         }

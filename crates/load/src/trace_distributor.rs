@@ -242,12 +242,8 @@ impl<'a> TraceDistributor<'a> {
         }
     }
 
-    fn broken(&self, error: TraceError) -> String {
-        match error {
-            TraceError::Record { at, problem, .. } => self.wrong(at, problem),
-            TraceError::Io { at, source, .. } => self.wrong(at, source),
-            TraceError::Compressed { .. } => unreadable(&self.trace.file, error),
-        }
+    fn broken(&self, TraceError { at, problem }: TraceError) -> String {
+        at.map_or_else(|| unreadable(&self.trace.file, &problem), |at| self.wrong(at, &problem))
     }
 
     /// Converts a record. The outer error means that the trace cannot be replayed.

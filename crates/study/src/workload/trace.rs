@@ -1,11 +1,10 @@
 //! Reads recorded traces record by record, in constant memory. An invalid record is an error that states its number.
 
-use std::io::{self, BufRead, Read};
+use std::io::{BufRead, Read};
 
 use config::keys::word_of;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
 /// Maximum length of a line in a trace, bytes.
 pub const LINE_MAX_BYTES: usize = 64 * 1024;
@@ -13,6 +12,8 @@ pub const LINE_MAX_BYTES: usize = 64 * 1024;
 pub const TTL_MAX_S: u32 = 30 * 24 * 3600;
 /// Key length that suffices to make every key distinct, bytes.
 pub(crate) const KEY_LEAST_BYTES: u64 = 13;
+/// Length of a record in libCacheSim's format, bytes.
+const RECORD_BYTES: usize = 24;
 /// Maximum number of repetitions in a record of a Meta trace.
 const REPEAT_MAX: u64 = 1_000_000_000;
 
@@ -97,34 +98,12 @@ impl<'a> Access<'a> {
 }
 
 /// An error in a trace or in one of its records.
-#[derive(Debug, Error)]
-pub enum TraceError {
-    /// The file could not be read.
-    #[error("cannot read the trace at {unit} {at}")]
-    Io {
-        /// Unit of `at`: `line` or `record`.
-        unit: &'static str,
-        /// Number of the line or record, from 1.
-        at: u64,
-        /// The error of the operating system.
-        source: io::Error,
-    },
-    /// The file is compressed, and must be decompressed first.
-    #[error("the trace is compressed with {by}; decompress it first: `{by} -dc FILE > trace`")]
-    Compressed {
-        /// Name of the compressing program.
-        by: &'static str,
-    },
-    /// A line or record that does not match the format.
-    #[error("{unit} {at} of the trace: {problem}")]
-    Record {
-        /// Unit of `at`: `line` or `record`.
-        unit: &'static str,
-        /// Number of the line or record, from 1.
-        at: u64,
-        /// How the line or record breaks the format.
-        problem: String,
-    },
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TraceError {
+    /// Number of the line or binary record, from 1; `None` for an error of the whole file.
+    pub at: Option<u64>,
+    /// Why the file cannot be read, or how the line or record breaks the format.
+    pub problem: String,
 }
 
 /// Reads the records of a trace one by one.
@@ -168,87 +147,76 @@ impl<R: BufRead> Reader<R> {
             self.begun = true;
             self.begin()?;
         }
-        if self.format == Format::OracleGeneral {
-            return self.next_binary();
-        }
-        if !self.next_line()? {
+        if !self.fill_line()? {
             return Ok(None);
         }
-        let (format, columns, at) = (self.format, self.columns, self.at);
-        let access = match format {
+        let at = Some(self.at);
+        let access = match self.format {
             Format::Twitter => twitter(&self.line),
-            Format::MetaKv => meta(&self.line, &columns),
-            _ => plain(&self.line),
+            Format::MetaKv => meta(&self.line, &self.columns),
+            Format::OracleGeneral => oracle_general(&self.line),
+            Format::Plain => plain(&self.line),
         };
-        access.map(Some).map_err(|problem| TraceError::Record { unit: "line", at, problem })
-    }
-
-    fn unit(&self) -> &'static str {
-        if self.format == Format::OracleGeneral { "record" } else { "line" }
+        access.map(Some).map_err(|problem| TraceError { at, problem })
     }
 
     fn begin(&mut self) -> Result<(), TraceError> {
-        let unit = self.unit();
-        let start = self.input.fill_buf().map_err(|source| TraceError::Io { unit, at: 1, source })?;
+        let start = self.input.fill_buf();
+        let start = start.map_err(|error| TraceError { at: Some(1), problem: error.to_string() })?;
         for (magic, by) in [(&[0x28, 0xb5, 0x2f, 0xfd][..], "zstd"), (&[0x1f, 0x8b][..], "gzip")] {
             if start.starts_with(magic) {
-                return Err(TraceError::Compressed { by });
+                let problem =
+                    format!("the trace is compressed with {by}; decompress it first: `{by} -dc FILE > trace`");
+                return Err(TraceError { at: None, problem });
             }
         }
-        if self.format == Format::MetaKv && self.next_line()? {
-            let wrong = |problem| TraceError::Record { unit: "line", at: 1, problem };
-            self.columns = columns(&self.line).map_err(wrong)?;
+        if self.format == Format::MetaKv && self.fill_line()? {
+            self.columns = columns(&self.line).map_err(|problem| TraceError { at: Some(1), problem })?;
         }
         Ok(())
     }
 
-    /// Reads the next record into `line`, and returns whether there is one.
-    fn fill(&mut self, read: impl FnOnce(&mut R, &mut Vec<u8>) -> io::Result<usize>) -> Result<bool, TraceError> {
-        let (unit, at) = (self.unit(), self.at + 1);
-        self.line.clear();
-        let read = read(&mut self.input, &mut self.line).map_err(|source| TraceError::Io { unit, at, source })?;
-        self.at += u64::from(read > 0);
-        Ok(read > 0)
-    }
-
-    fn next_line(&mut self) -> Result<bool, TraceError> {
-        if !self.fill(|input, line| input.take(LINE_MAX_BYTES as u64 + 2).read_until(b'\n', line))? {
+    /// Reads the next line or binary record into `line`, and returns whether there is one.
+    fn fill_line(&mut self) -> Result<bool, TraceError> {
+        let (input, line, is_binary) = (&mut self.input, &mut self.line, self.format == Format::OracleGeneral);
+        line.clear();
+        let read = match is_binary {
+            true => input.take(RECORD_BYTES as u64).read_to_end(line),
+            false => input.take(LINE_MAX_BYTES as u64 + 2).read_until(b'\n', line),
+        };
+        let at = self.at + 1;
+        if read.map_err(|error| TraceError { at: Some(at), problem: error.to_string() })? == 0 {
             return Ok(false);
         }
-        if self.line.pop_if(|last| *last == b'\n').is_some() {
-            self.line.pop_if(|last| *last == b'\r');
+        self.at = at;
+        if !is_binary && line.pop_if(|last| *last == b'\n').is_some() {
+            line.pop_if(|last| *last == b'\r');
         }
-        if self.line.len() > LINE_MAX_BYTES {
+        if line.len() > LINE_MAX_BYTES {
             let problem = format!("longer than {LINE_MAX_BYTES} bytes: is the trace in this format?");
-            return Err(TraceError::Record { unit: "line", at: self.at, problem });
+            return Err(TraceError { at: Some(at), problem });
         }
         Ok(true)
     }
+}
 
-    fn next_binary(&mut self) -> Result<Option<Access<'_>>, TraceError> {
-        const RECORD: usize = 24;
-        if !self.fill(|input, line| input.take(RECORD as u64).read_to_end(line))? {
-            return Ok(None);
-        }
-        let at = self.at;
-        let wrong = |problem| TraceError::Record { unit: "record", at, problem };
-        let Ok(record) = <&[u8; RECORD]>::try_from(self.line.as_slice()) else {
-            return Err(wrong(format!("the file ends after {} of its {RECORD} bytes", self.line.len())));
-        };
-        let (time, rest) = record.split_first_chunk::<4>().expect("24 bytes");
-        let (key, rest) = rest.split_first_chunk::<8>().expect("20 bytes");
-        let (size, next) = rest.split_first_chunk::<4>().expect("12 bytes");
-        let next = i64::from_le_bytes(next.try_into().expect("8 bytes"));
-        if next < -1 {
-            return Err(wrong(format!("next access {next} is neither an index nor -1")));
-        }
-        Ok(Some(Access {
-            time_s: Some(u64::from(u32::from_le_bytes(*time))),
-            value_bytes: Some(u32::from_le_bytes(*size)),
-            next: u64::try_from(next).ok().filter(|_| next != i64::MAX),
-            ..Access::read(key)
-        }))
+fn oracle_general(record: &[u8]) -> Result<Access<'_>, String> {
+    let Ok(record) = <&[u8; RECORD_BYTES]>::try_from(record) else {
+        return Err(format!("the file ends after {} of its {RECORD_BYTES} bytes", record.len()));
+    };
+    let (time, rest) = record.split_first_chunk::<4>().expect("24 bytes");
+    let (key, rest) = rest.split_first_chunk::<8>().expect("20 bytes");
+    let (size, next) = rest.split_first_chunk::<4>().expect("12 bytes");
+    let next = i64::from_le_bytes(next.try_into().expect("8 bytes"));
+    if next < -1 {
+        return Err(format!("next access {next} is neither an index nor -1"));
     }
+    Ok(Access {
+        time_s: Some(u64::from(u32::from_le_bytes(*time))),
+        value_bytes: Some(u32::from_le_bytes(*size)),
+        next: u64::try_from(next).ok().filter(|_| next != i64::MAX),
+        ..Access::read(key)
+    })
 }
 
 fn plain(line: &[u8]) -> Result<Access<'_>, String> {
@@ -370,8 +338,8 @@ mod tests {
                     ));
                 }
                 Ok(None) => break,
-                Err(error) => {
-                    out.push(error.to_string());
+                Err(TraceError { at, problem }) => {
+                    out.push(at.map_or(problem.clone(), |at| format!("record {at}: {problem}")));
                     break;
                 }
             }
@@ -387,18 +355,18 @@ mod tests {
             "0 Get Ab-c 32 120 - x1 -\n1 Set x,y 9 0 60 x1 -",
         );
         check(Format::Twitter, b"0,k,32,0,7,gets,0", "0 Get k 32 - - x1 -");
-        check(Format::Twitter, b"0,k,32,0,7,peek,0", "line 1 of the trace: unknown operation `peek`");
+        check(Format::Twitter, b"0,k,32,0,7,peek,0", "record 1: unknown operation `peek`");
         check(
             Format::Twitter,
             b"0,k,32,0,7,get,0\n0,k,32\n",
-            "0 Get k 32 - - x1 -\nline 2 of the trace: fewer than the 7 columns `time,key,key bytes,value bytes,client,operation,TTL`",
+            "0 Get k 32 - - x1 -\nrecord 2: fewer than the 7 columns `time,key,key bytes,value bytes,client,operation,TTL`",
         );
-        check(Format::Twitter, b"-1,k,32,0,7,get,0", "line 1 of the trace: time `-1` is not a whole number");
-        check(Format::Twitter, b"0,,32,0,7,get,0", "line 1 of the trace: no key");
+        check(Format::Twitter, b"-1,k,32,0,7,get,0", "record 1: time `-1` is not a whole number");
+        check(Format::Twitter, b"0,,32,0,7,get,0", "record 1: no key");
         check(
             Format::Twitter,
             b"\n",
-            "line 1 of the trace: fewer than the 7 columns `time,key,key bytes,value bytes,client,operation,TTL`",
+            "record 1: fewer than the 7 columns `time,key,key bytes,value bytes,client,operation,TTL`",
         );
         check(Format::Twitter, b"", "");
     }
@@ -411,12 +379,12 @@ mod tests {
             "- Get 1 40 - - x3 -\n- Set 2 41 99 600 x1 -\n- Delete 1 40 - - x1 -",
         );
         check(Format::MetaKv, b"op_time,key,key_size,op,op_count,size\n5,k,4,GET_LEASE,1,7", "5 Get k 4 7 - x1 -");
-        check(Format::MetaKv, b"1,GET,0,3,40,0\n", "line 1 of the trace: the header line has no `key`");
-        check(Format::MetaKv, b"key,op,size\n1,GET\n", "line 2 of the trace: 2 columns, the header line has 3");
+        check(Format::MetaKv, b"1,GET,0,3,40,0\n", "record 1: the header line has no `key`");
+        check(Format::MetaKv, b"key,op,size\n1,GET\n", "record 2: 2 columns, the header line has 3");
         check(
             Format::MetaKv,
             b"key,op,size,op_count\n1,GET,0,0\n",
-            "line 2 of the trace: op_count is 0, expected 1 to 1000000000",
+            "record 2: op_count is 0, expected 1 to 1000000000",
         );
     }
 
@@ -432,22 +400,18 @@ mod tests {
             "1 Get A\\x00\\x00\\x00\\x00\\x00\\x00\\x00 - 4096 - x1 7\n2 Get B\\x00\\x00\\x00\\x00\\x00\\x00\\x00 - 512 - x1 -\n\
              3 Get C\\x00\\x00\\x00\\x00\\x00\\x00\\x00 - 1 - x1 -",
         );
-        check(Format::OracleGeneral, &all[..10], "record 1 of the trace: the file ends after 10 of its 24 bytes");
-        check(
-            Format::OracleGeneral,
-            &record(1, 2, 3, -9),
-            "record 1 of the trace: next access -9 is neither an index nor -1",
-        );
+        check(Format::OracleGeneral, &all[..10], "record 1: the file ends after 10 of its 24 bytes");
+        check(Format::OracleGeneral, &record(1, 2, 3, -9), "record 1: next access -9 is neither an index nor -1");
     }
 
     #[test]
     fn plain_lines_compression_and_length_limit() {
         check(Format::Plain, b"a\n b b \n", "- Get a - - - x1 -\n- Get b b - - - x1 -");
-        check(Format::Plain, b"a\n\n", "- Get a - - - x1 -\nline 2 of the trace: no key");
+        check(Format::Plain, b"a\n\n", "- Get a - - - x1 -\nrecord 2: no key");
         let zstd = "the trace is compressed with zstd; decompress it first: `zstd -dc FILE > trace`";
         check(Format::Plain, &[0x28, 0xb5, 0x2f, 0xfd, 0], zstd);
         let long = vec![b'k'; LINE_MAX_BYTES + 1];
-        check(Format::Plain, &long, "line 1 of the trace: longer than 65536 bytes: is the trace in this format?");
+        check(Format::Plain, &long, "record 1: longer than 65536 bytes: is the trace in this format?");
         let fits = Reader::new(&long[1..], Format::Plain).next().unwrap().map(|access| access.key.len());
         assert_eq!(fits, Some(LINE_MAX_BYTES));
     }
