@@ -2,7 +2,7 @@
 //! first analyzed on a logarithmic scale, because its spread grows with its size, and then directly.
 
 use stats::adjust_p_values;
-use stats::effects::{Contrast, Factorial, POWER, Refusal, Scale, Term, Trial, factorial};
+use stats::effects::{Contrast, Factorial, POWER, Scale, Term, Trial, factorial};
 use stats::ranking::BLOCKS_MIN;
 use study::Metric;
 use study::plan::{Design, EffectsPlan, Level};
@@ -138,7 +138,7 @@ fn analysis(design: Design, input: &Input<'_>, metric: &Metric, shown: &Shown) -
     match design {
         Design::Full => {
             let sizes = input.factors.iter().map(|factor| factor.levels.len()).collect::<Vec<_>>();
-            let found = factorial(&sizes, &trials(&|at| Some(at.to_vec())), scale).map_err(|why| why.to_string())?;
+            let found = factorial(&sizes, &trials(&|at| Some(at.to_vec())), scale)?;
             let mut analysis = EffectAnalysis::of_sources(&found, scale, &input.factors);
             crossed(&mut analysis, &found, &input.factors, shown);
             Ok(analysis)
@@ -153,11 +153,14 @@ fn analysis(design: Design, input: &Input<'_>, metric: &Metric, shown: &Shown) -
                 }));
             }
             let place = |at: &[usize]| points.iter().position(|point| point == at).map(|point| vec![point]);
-            let which = "the reference point or a point compared with it";
-            let found = factorial(&[points.len()], &trials(&place), scale).map_err(|why| match why {
-                Refusal::Missing { points, of } => format!("{points} of {of} design points have no trial ({which})"),
-                why => why.to_string(),
-            })?;
+            let trials = trials(&place);
+            let is_missing = |point: &usize| !trials.iter().any(|trial| trial.levels == [*point]);
+            let missing = (0..points.len()).filter(is_missing).count();
+            if missing > 0 {
+                let which = "the reference point or a point compared with it";
+                return Err(format!("{missing} of {} design points have no trial ({which})", points.len()));
+            }
+            let found = factorial(&[points.len()], &trials, scale)?;
             let mut analysis = EffectAnalysis::of_sources(&found, scale, &[]);
             let tested = (1..points.len()).map(|index| found.change(0, 0, index, None).p_value()).collect::<Vec<_>>();
             let adjusted = adjust_p_values::holm(&tested);

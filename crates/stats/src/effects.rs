@@ -42,35 +42,6 @@ pub enum Scale {
     Difference,
 }
 
-/// Reason why an analysis was refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
-    /// Some design points have no trials.
-    #[error("{points} of {of} design points {} no trial: the factors are not fully crossed",
-        if *points == 1 { "has" } else { "have" })]
-    Missing {
-        /// Number of design points without trials.
-        points: usize,
-        /// Total number of design points.
-        of: usize,
-    },
-    /// There are too few trials to separate the error from the effects.
-    #[error("the error is unknown: each design point needs at least two trials, in the same blocks")]
-    NoReplication,
-    /// The number of design points exceeds [`POINTS_MAX`].
-    #[error("{points} design points; the limit is {POINTS_MAX}")]
-    TooLarge {
-        /// Number of design points in the experiment.
-        points: usize,
-    },
-    /// A value is not finite, or not positive with [`Scale::Ratio`].
-    #[error("a value is not a finite number, or has no logarithm")]
-    Value,
-    /// All trials have the same value.
-    #[error("every trial has the same value")]
-    Constant,
-}
-
 /// Source of variation in an experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -176,11 +147,13 @@ struct Datum {
     value: f64,
 }
 
-/// Analyzes the trials of a full factorial; `levels` has each factor's number of levels. Panics for an unknown level.
-pub fn factorial(levels: &[usize], trials: &[Trial], scale: Scale) -> Result<Factorial, Refusal> {
+/// Analyzes the trials of a full factorial; `levels` has each factor's number of levels. Fails with the reason if points
+/// lack trials or exceed [`POINTS_MAX`], or if the values have no logarithm or no error. Panics for an unknown level.
+pub fn factorial(levels: &[usize], trials: &[Trial], scale: Scale) -> Result<Factorial, String> {
+    let bad_value = || "a value is not a finite number, or has no logarithm".to_owned();
     let points = levels.iter().try_fold(1usize, |product, &count| product.checked_mul(count)).unwrap_or(usize::MAX);
     if points > POINTS_MAX {
-        return Err(Refusal::TooLarge { points });
+        return Err(format!("{points} design points; the limit is {POINTS_MAX}"));
     }
     let mut data = Vec::with_capacity(trials.len());
     for trial in trials {
@@ -195,7 +168,7 @@ pub fn factorial(levels: &[usize], trials: &[Trial], scale: Scale) -> Result<Fac
             Scale::Ratio => f64::NAN,
         };
         if !value.is_finite() {
-            return Err(Refusal::Value);
+            return Err(bad_value());
         }
         data.push(Datum { point, block: trial.block, value });
     }
@@ -203,15 +176,19 @@ pub fn factorial(levels: &[usize], trials: &[Trial], scale: Scale) -> Result<Fac
     data.iter().for_each(|datum| counts[datum.point] += 1);
     let missing = counts.iter().filter(|&&count| count == 0).count();
     if missing > 0 {
-        return Err(Refusal::Missing { points: missing, of: points });
+        let has = if missing == 1 { "has" } else { "have" };
+        return Err(format!("{missing} of {points} design points {has} no trial: the factors are not fully crossed"));
     }
     // Centering keeps the precision of large values.
     let middle = data.iter().map(|datum| datum.value / data.len() as f64).sum::<f64>();
     data.iter_mut().for_each(|datum| datum.value -= middle);
     let total = data.iter().map(|datum| datum.value * datum.value).sum::<f64>();
     let largest = data.iter().map(|datum| datum.value.abs()).fold(0.0, f64::max);
-    if largest <= middle.abs() * 1e-12 || !total.is_finite() {
-        return Err(if total.is_finite() { Refusal::Constant } else { Refusal::Value });
+    if !total.is_finite() {
+        return Err(bad_value());
+    }
+    if largest <= middle.abs() * 1e-12 {
+        return Err("every trial has the same value".to_owned());
     }
 
     let plain = fit(&data, points, false);
@@ -222,7 +199,7 @@ pub fn factorial(levels: &[usize], trials: &[Trial], scale: Scale) -> Result<Fac
     let fitted = blocked.as_ref().unwrap_or(&plain);
     let df = data.len().saturating_sub(points + fitted.blocks - 1);
     if df == 0 {
-        return Err(Refusal::NoReplication);
+        return Err("the error is unknown: each design point needs at least two trials, in the same blocks".to_owned());
     }
     let tiny = total * 1e-24;
     let residual = if fitted.residual > tiny { fitted.residual } else { 0.0 };
@@ -502,6 +479,9 @@ fn one_if(holds: bool) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const NO_ERROR: &str = "the error is unknown: each design point needs at least two trials, in the same blocks";
+    const BAD_VALUE: &str = "a value is not a finite number, or has no logarithm";
     use crate::Rng;
     use proptest::prelude::*;
 
@@ -562,7 +542,7 @@ mod tests {
     #[test]
     fn matches_unreplicated_example_of_jain() {
         let once = [(&[0, 0][..], &[15.0][..]), (&[1, 0], &[45.0]), (&[0, 1], &[25.0]), (&[1, 1], &[75.0])];
-        assert_eq!(factorial(&[2, 2], &trials(&once), Scale::Difference), Err(Refusal::NoReplication));
+        assert_eq!(factorial(&[2, 2], &trials(&once), Scale::Difference), Err(NO_ERROR.to_owned()));
         let twice = [trials(&once), trials(&once)].concat();
         let found = factorial(&[2, 2], &twice, Scale::Difference).unwrap();
         for (found, effect) in
@@ -720,11 +700,11 @@ mod tests {
             trials
         };
         for value in [f64::NAN, f64::INFINITY, 1e300] {
-            assert_eq!(factorial(&[2, 2], &with(value), Scale::Difference), Err(Refusal::Value), "{value}");
+            assert_eq!(factorial(&[2, 2], &with(value), Scale::Difference), Err(BAD_VALUE.to_owned()), "{value}");
         }
-        assert_eq!(factorial(&[2, 2], &with(0.0), Scale::Ratio), Err(Refusal::Value));
+        assert_eq!(factorial(&[2, 2], &with(0.0), Scale::Ratio), Err(BAD_VALUE.to_owned()));
         let same = workstation().into_iter().map(|trial| Trial { value: 1e9 + 1e-7, ..trial }).collect::<Vec<_>>();
-        assert_eq!(factorial(&[2, 2], &same, Scale::Difference), Err(Refusal::Constant));
+        assert_eq!(factorial(&[2, 2], &same, Scale::Difference), Err("every trial has the same value".to_owned()));
     }
 
     #[test]
