@@ -153,7 +153,7 @@ pub fn check(spec: &LoadSpec) -> Vec<String> {
         );
     }
     if let ThinkTime::Random(law) = spec.arrivals.think() {
-        problems.unless(law.is_valid(), format!("`think_ns` is {law:?}, which has invalid parameters"));
+        problems.unless(law.check().is_ok(), format!("`think_ns` is {law:?}, which has invalid parameters"));
     }
     match spec.stop {
         Stop::Duration { .. } => {}

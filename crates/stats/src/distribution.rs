@@ -88,23 +88,32 @@ fn unstretched(k: f64, z: f64) -> f64 {
 }
 
 impl Distribution {
-    /// Whether the parameters are valid: all are finite, divisors are positive, `low` is at most `high`, and shares are
-    /// fractions. Only `location`, and the shape next to it, may be negative.
-    pub fn is_valid(&self) -> bool {
+    /// Checks that all parameters are finite, divisors are positive, `low` is at most `high`, and shares are fractions.
+    /// Only `location`, and the shape next to it, may be negative. Fails with the violated requirement.
+    pub fn check(&self) -> Result<(), &'static str> {
         let fine = |value: f64| value.is_finite() && value >= 0.0;
-        match *self {
-            Self::Constant { value } => fine(value),
-            Self::Exponential { mean } => fine(mean),
-            Self::Lognormal { median, sigma } => fine(median) && fine(sigma),
-            Self::Bimodal { low, high, high_share } => {
-                fine(low) && fine(high) && low <= high && fine(high_share) && high_share <= 1.0
+        let (is_valid, requirement) = match *self {
+            Self::Constant { value } => (fine(value), "`bytes` must be 0 or more"),
+            Self::Exponential { mean } => (fine(mean), "`mean` must be 0 or more"),
+            Self::Lognormal { median, sigma } => {
+                (fine(median) && fine(sigma), "`median` and `sigma` must be 0 or more")
             }
-            Self::Uniform { low, high } => fine(low) && fine(high) && low <= high,
-            Self::Gamma { shape, scale } => fine(shape) && shape > 0.0 && fine(scale) && scale > 0.0,
-            Self::Gev { location, scale, shape } | Self::Pareto { location, scale, shape } => {
-                location.is_finite() && shape.is_finite() && fine(scale) && scale > 0.0
+            Self::Bimodal { low, high, high_share } => (
+                fine(low) && fine(high) && low <= high && fine(high_share) && high_share <= 1.0,
+                "`low` must be 0 or more and not above `high`, `high_share` must be 0 to 1",
+            ),
+            Self::Uniform { low, high } => {
+                (fine(low) && fine(high) && low <= high, "`low` must be 0 or more and not above `high`")
             }
-        }
+            Self::Gamma { shape, scale } => {
+                (fine(shape) && shape > 0.0 && fine(scale) && scale > 0.0, "`shape` and `scale` must be above 0")
+            }
+            Self::Gev { location, scale, shape } | Self::Pareto { location, scale, shape } => (
+                location.is_finite() && shape.is_finite() && fine(scale) && scale > 0.0,
+                "`scale` must be above 0, `location` and `shape` must be finite",
+            ),
+        };
+        if is_valid { Ok(()) } else { Err(requirement) }
     }
 
     /// Exact mean, in the unit of the parameters; infinite if the upper tail is too heavy.
@@ -353,7 +362,7 @@ mod tests {
 
     #[test]
     fn rejects_invalid_parameters() {
-        assert!(LAWS.iter().all(Distribution::is_valid));
+        assert!(LAWS.iter().all(|law| law.check().is_ok()));
         let nonsense = [
             Distribution::Constant { value: -1.0 },
             Distribution::Exponential { mean: f64::NAN },
@@ -366,6 +375,6 @@ mod tests {
             Distribution::Gev { location: f64::NAN, scale: 1.0, shape: 0.0 },
             Distribution::Pareto { location: 0.0, scale: 0.0, shape: 0.1 },
         ];
-        assert!(!nonsense.iter().any(Distribution::is_valid));
+        assert!(!nonsense.iter().any(|law| law.check().is_ok()));
     }
 }

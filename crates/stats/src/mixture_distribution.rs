@@ -39,7 +39,7 @@ impl Empirical {
                 index + 1
             ));
         }
-        if tail.is_some_and(|(law, weight)| !law.is_valid() || !fine(weight)) {
+        if tail.is_some_and(|(law, weight)| law.check().is_err() || !fine(weight)) {
             return Err("the tail of the empirical distribution is not a distribution with a weight".to_owned());
         }
         let total = pieces.iter().map(|piece| piece.weight).sum::<f64>() + tail.map_or(0.0, |(_, weight)| weight);

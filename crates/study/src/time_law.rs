@@ -32,7 +32,7 @@ pub fn parse(text: &str) -> Result<Distribution, Invalid> {
         }
         _ => return Err(Invalid::new(format!("`{}` is not one of {FORMS}", text.escape_debug()))),
     };
-    if law.is_valid() {
+    if law.check().is_ok() {
         return Ok(law);
     }
     let hint = "numbers are not negative, and the lower bound comes first";

@@ -204,22 +204,7 @@ impl SizeLaw {
                 let pieces = values.iter().map(piece).collect::<Vec<_>>();
                 Empirical::new(&pieces, tail.as_ref().map(|Tail { size, weight }| (*size, *weight)))
             }
-            SizeLaw::Formula(law) if law.is_valid() => Ok(Empirical::from(*law)),
-            SizeLaw::Formula(law) => Err(requirement(law).to_owned()),
-        }
-    }
-}
-
-fn requirement(law: &Distribution) -> &'static str {
-    match law {
-        Distribution::Constant { .. } => "`bytes` must be 0 or more",
-        Distribution::Uniform { .. } => "`low` must be 0 or more and not above `high`",
-        Distribution::Exponential { .. } => "`mean` must be 0 or more",
-        Distribution::Lognormal { .. } => "`median` and `sigma` must be 0 or more",
-        Distribution::Bimodal { .. } => "`low` must be 0 or more and not above `high`, `high_share` must be 0 to 1",
-        Distribution::Gamma { .. } => "`shape` and `scale` must be above 0",
-        Distribution::Gev { .. } | Distribution::Pareto { .. } => {
-            "`scale` must be above 0, `location` and `shape` must be finite"
+            SizeLaw::Formula(law) => law.check().map(|()| Empirical::from(*law)).map_err(str::to_owned),
         }
     }
 }

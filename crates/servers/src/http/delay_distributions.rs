@@ -55,7 +55,7 @@ pub(super) fn law(query: &str) -> Result<Law, &'static str> {
         _ => return Err(FORMS),
     };
     // A sigma of 10 would make the mean 5e21 times the median.
-    let fine = delay_ns.is_valid() && sigma.is_none_or(|sigma| sigma <= 5.0);
+    let fine = delay_ns.check().is_ok() && sigma.is_none_or(|sigma| sigma <= 5.0);
     if fine { Ok(Law { delay_ns, seed }) } else { Err(FORMS) }
 }
 
