@@ -2,6 +2,9 @@
 
 use std::f64::consts::PI;
 
+/// Replaces zeros in continued fractions.
+const TINY: f64 = 1e-300;
+
 /// Difference between ln(x!) and Stirling's formula, for `x > 0`. Source: Loader 2000, Fast and Accurate Computation of
 /// Binomial Probabilities; series: Abramowitz & Stegun 6.1.41.
 fn stirling_error(x: f64) -> f64 {
@@ -60,33 +63,39 @@ pub(crate) fn incomplete_beta(a: f64, b: f64, x: f64, y: f64) -> f64 {
 
 /// Returns [`incomplete_beta`] for `x` below the mean. The fraction converges in about √(the larger parameter) steps.
 fn incomplete_beta_below(a: f64, b: f64, x: f64, y: f64) -> f64 {
-    const TINY: f64 = 1e-300;
     let n = a + b;
     let exponent = stirling_error(n) - stirling_error(a) - stirling_error(b) - deviance(a, n * x) - deviance(b, n * y);
     // `front` is x^a·y^b / (a·B(a, b)).
     let front = (b / (2.0 * PI * a * n)).sqrt() * exponent.exp();
     // `d` starts as 1 - n·x / (a + 1), without cancellation for x near 1.
-    let (mut c, mut d) = (1.0, (1.0 - b + n * y) / (a + 1.0));
-    d = if d.abs() < TINY { TINY } else { d }.recip();
-    let mut fraction = d;
-    for m in 1..1_000_000 {
-        let m = f64::from(m);
+    let d = (1.0 - b + n * y) / (a + 1.0);
+    let fraction = continued_fraction(1.0, d, |m| {
         let even = m * (b - m) * x / ((a + 2.0 * m - 1.0) * (a + 2.0 * m));
         let odd = -(a + m) * (n + m) * x / ((a + 2.0 * m) * (a + 2.0 * m + 1.0));
-        let mut last = 1.0;
-        for step in [even, odd] {
-            d = 1.0 + step * d;
-            d = if d.abs() < TINY { TINY } else { d }.recip();
-            c = 1.0 + step / c;
-            c = if c.abs() < TINY { TINY } else { c };
+        [(even, 1.0), (odd, 1.0)]
+    });
+    (front * fraction).min(1.0)
+}
+
+/// Evaluates a continued fraction by Lentz's method (Lentz 1976; Thompson & Barnett 1986). `c` and `d` are its state
+/// after the first denominator. `terms` returns the next numerators with their denominators, for 1, 2 and so on.
+fn continued_fraction<const N: usize>(c: f64, d: f64, mut terms: impl FnMut(f64) -> [(f64, f64); N]) -> f64 {
+    let nonzero = |value: f64| if value.abs() < TINY { TINY } else { value };
+    let (mut c, mut d) = (c, nonzero(d).recip());
+    let mut fraction = d;
+    for index in 1..1_000_000 {
+        let mut last = 1.0_f64;
+        for (numerator, denominator) in terms(f64::from(index)) {
+            d = nonzero(denominator + numerator * d).recip();
+            c = nonzero(denominator + numerator / c);
             last = c * d;
             fraction *= last;
         }
-        if (last - 1.0_f64).abs() < f64::EPSILON {
+        if (last - 1.0).abs() < f64::EPSILON {
             break;
         }
     }
-    (front * fraction).min(1.0)
+    fraction
 }
 
 pub(crate) fn binomial_cdf(k: u64, n: u64, q: f64) -> f64 {
@@ -237,23 +246,11 @@ pub(crate) fn incomplete_gamma(a: f64, x: f64) -> (f64, f64) {
         let lower = (term * sum).min(1.0);
         return (lower, 1.0 - lower);
     }
-    const TINY: f64 = 1e-300;
     let mut b = x + 1.0 - a;
-    let (mut c, mut d) = (1.0 / TINY, 1.0 / b);
-    let mut fraction = d;
-    for i in 1..1_000_000 {
-        let i = f64::from(i);
-        let step = -i * (i - a);
+    let fraction = continued_fraction(1.0 / TINY, b, |i| {
         b += 2.0;
-        d = step * d + b;
-        d = if d.abs() < TINY { TINY } else { d }.recip();
-        c = b + step / c;
-        c = if c.abs() < TINY { TINY } else { c };
-        fraction *= c * d;
-        if (c * d - 1.0).abs() < f64::EPSILON {
-            break;
-        }
-    }
+        [(-i * (i - a), b)]
+    });
     let upper = (term * a * fraction).min(1.0);
     (1.0 - upper, upper)
 }
