@@ -313,7 +313,6 @@ impl Histogram {
 
     /// Imports untrusted content. Fails with a message if recorded values cannot produce these numbers.
     pub fn from_parts(parts: Parts) -> Result<Histogram, String> {
-        let range_error = || "histogram minimum or maximum contradicts its buckets".to_owned();
         if !Histogram::PRECISIONS.contains(&parts.precision) {
             let (least, most) = Histogram::PRECISIONS.into_inner();
             return Err(format!("histogram precision {} is outside {least} to {most}", parts.precision));
@@ -335,37 +334,28 @@ impl Histogram {
             let all = low * count as f64;
             lows = [lows[0] + all, lows[1] + all * low];
         }
-        if let ([(first, _), ..], [.., (last, _)]) = (&*parts.counts, &*parts.counts) {
-            let index = |ns: u64| (ns <= HIGHEST_NS).then(|| index_of(ns, parts.precision) as u32);
-            let has_last = parts.saturated > 0 || index(parts.max) == Some(*last);
-            if index(parts.min) != Some(*first) || !has_last {
-                return Err(range_error());
-            }
+        let bucket_of = |ns: u64| (ns <= HIGHEST_NS).then(|| index_of(ns, parts.precision) as u32);
+        let first = parts.counts.first().map(|(index, _)| *index);
+        // Saturated values have no bucket.
+        let last = parts.counts.last().map(|(index, _)| *index).filter(|_| parts.saturated == 0);
+        let is_in_range = match len {
+            0 => (parts.min, parts.max, parts.sum, parts.sum_sq) == (0, 0, 0, 0),
+            _ => parts.min <= parts.max && (bucket_of(parts.min), bucket_of(parts.max)) == (first, last),
+        };
+        if !is_in_range {
+            return Err("histogram minimum or maximum contradicts its buckets".to_owned());
         }
-        let mut histogram = Histogram {
+        let histogram = Histogram {
             precision: parts.precision,
             counts: Box::default(),
             listed: parts.counts,
             len,
             saturated: parts.saturated,
-            min: u64::MAX,
+            min: if len > 0 { parts.min } else { u64::MAX },
             max: parts.max,
             sum: parts.sum,
             sum_sq: parts.sum_sq,
         };
-        if len == 0 {
-            let blank = parts.min == 0 && parts.max == 0 && parts.sum == 0 && parts.sum_sq == 0;
-            return if blank { Ok(histogram) } else { Err(range_error()) };
-        }
-        histogram.min = parts.min;
-        // The first bucket contains the minimum and the last one the maximum, unless these values are saturated.
-        let has_buckets = histogram.saturated < len;
-        let is_in_range = (has_buckets || histogram.min > HIGHEST_NS)
-            && histogram.min <= histogram.max
-            && (histogram.max > HIGHEST_NS) == (histogram.saturated > 0);
-        if !is_in_range {
-            return Err(range_error());
-        }
         if !histogram.has_possible_sums(lows) {
             return Err("histogram sum or sum of squares contradicts its buckets".to_owned());
         }
