@@ -453,21 +453,22 @@ impl<'a> Board<'a> {
         let high = high.filter(|_| wall.is_none());
         let complete = matches!(ended, Ended::Found | Ended::Noise);
         let tried = |at: f64| self.rates.iter().any(|rate| rate.rate_per_s == at);
+        let at_limit = |limit: f64| match complete {
+            true if tried(limit) => Missing::Asked(limit),
+            true => Missing::Undecided,
+            false => Missing::Ended,
+        };
         let no_high = match (high, wall) {
             (Some(_), _) => None,
             (None, Some(wall)) => Some(Missing::Generator(wall.rate_per_s)),
-            (None, None) if complete && tried(self.rules.top()) => Some(Missing::Asked(self.rules.top())),
-            (None, None) if complete => Some(Missing::Undecided),
-            (None, None) => Some(Missing::Ended),
+            (None, None) => Some(at_limit(self.rules.top())),
         };
         let too_few = self.with(Verdict::TooFew).next_back();
-        let no_low = match (low, too_few) {
-            (Some(_), _) => None,
-            (None, Some(rate)) => Some(Missing::TooFew(rate.rate_per_s)),
-            (None, None) if complete && wall.is_some() => wall.map(|wall| Missing::Generator(wall.rate_per_s)),
-            (None, None) if complete && tried(self.rules.floor()) => Some(Missing::Asked(self.rules.floor())),
-            (None, None) if complete => Some(Missing::Undecided),
-            (None, None) => Some(Missing::Ended),
+        let no_low = match (low, too_few, wall) {
+            (Some(_), ..) => None,
+            (None, Some(rate), _) => Some(Missing::TooFew(rate.rate_per_s)),
+            (None, None, Some(wall)) if complete => Some(Missing::Generator(wall.rate_per_s)),
+            (None, None, _) => Some(at_limit(self.rules.floor())),
         };
         let low_per_s = low.map_or(0.0, |rate| rate.rate_per_s);
         let high_per_s = high.or(wall).map_or(f64::INFINITY, |rate| rate.rate_per_s);
