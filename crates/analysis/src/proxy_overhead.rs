@@ -69,7 +69,7 @@ fn metric(name: &str, direct: &Row, row: &Row, level: f64) -> Option<AddedMetric
     let (direct, through) = (mean(|pair| pair.0)?, mean(|pair| pair.1)?);
     let difference = differences.as_ref().and_then(|pairs| pairs.shift(level));
     let ratio = Pairs::new(pairs.iter().copied()).and_then(|ratios| ratios.typical(level));
-    let p_adjusted = differences.map(|pairs| pairs.test(0.0).p_two_sided());
+    let p_adjusted = differences.map(|pairs| pairs.against(0.0).p_two_sided());
     let (metric, blocks) = (name.to_owned(), pairs.len() as u64);
     Some(AddedMetric { metric, direct, through, difference, ratio, p_adjusted, shown: false, blocks })
 }

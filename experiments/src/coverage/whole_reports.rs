@@ -433,7 +433,7 @@ pub fn power(reports: u32, seed: u64) -> Vec<(String, &'static str, f64)> {
             let share = count(reports, seed + 11, |rng| {
                 let (places, _) = study(&mut Machine::new(world, rng), 1, &truths, &rule, true);
                 let both = places[0][0].iter().zip(&places[0][1]).filter_map(|(a, b)| Some(((*a)?, (*b)?)));
-                pairs::Pairs::new(both).is_some_and(|pairs| pairs.test(0.0).p_two_sided() <= ERROR)
+                pairs::Pairs::new(both).is_some_and(|pairs| pairs.against(0.0).p_two_sided() <= ERROR)
             });
             rows.push((format!("{percent} % shown in {blocks} blocks"), world.name, share));
         }
