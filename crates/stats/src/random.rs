@@ -31,10 +31,8 @@ impl Rng {
 
     /// Creates one of many practically independent generators for a seed, for example one per worker, client or trial.
     pub fn stream(seed: u64, stream: u64) -> Self {
-        let (mut seed, mut stream) = (seed, stream);
         // Seed and stream are mixed first, so that neither swapped pairs, (1, 2) and (2, 1), nor neighbors coincide.
-        let seed = split_mix(&mut seed);
-        Rng::new(seed ^ split_mix(&mut stream).rotate_left(32))
+        Rng::new(mix(seed) ^ mix(stream).rotate_left(32))
     }
 
     /// Returns 64 random bits.
