@@ -52,7 +52,7 @@ pub(crate) fn objective(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     match study::Objective::parse(text) {
         Ok(objective) => {
-            assert!(!objective.conditions().is_empty());
+            assert!(!objective.conditions.is_empty());
             assert_eq!(study::Objective::parse(&objective.to_string()), Ok(objective));
         }
         Err(mistakes) => {

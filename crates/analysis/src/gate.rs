@@ -123,7 +123,7 @@ fn asked(plan: &Plan, gate: &Gate) -> Vec<Asking> {
     let metrics = if gate.metrics.is_empty() { own } else { &gate.metrics };
     let metrics = metrics.iter().filter_map(|name| Metric::named(name));
     let mut asked = match &gate.fail_if {
-        Some(fail_if) => fail_if.conditions().iter().map(of_condition).collect::<Vec<_>>(),
+        Some(fail_if) => fail_if.conditions.iter().map(of_condition).collect::<Vec<_>>(),
         None => metrics.map(|metric| Asking { metric, bound: None }).collect(),
     };
     let has_errors = |asked: &Asking| asked.metric.is_error_share() && asked.bound.is_some();

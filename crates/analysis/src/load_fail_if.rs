@@ -54,7 +54,7 @@ pub fn load_limits(measurement: &Measurement, fail_if: &FailIf) -> Vec<LoadLimit
         let condition = Condition { metric, bound: *bound }.to_string();
         LoadLimit { condition, metric: metric.name.to_owned(), value, at_least, outcome }
     };
-    fail_if.conditions().iter().map(judged).collect()
+    fail_if.conditions.iter().map(judged).collect()
 }
 
 impl fmt::Display for LoadLimit {

@@ -21,7 +21,7 @@ pub(crate) fn plan(args: &LoadArgs, duration_ns: u64, mistakes: &mut Mistakes) -
     let objective = Objective::parse(args.find.as_ref()?);
     let objective = objective.map_err(|errors| errors.into_iter().map(|(_, error)| error).collect());
     let objective = mistakes.all_ok("`--find`", objective)?;
-    if let Some(condition) = objective.conditions().iter().find(|condition| condition.metric.name == "subject_rss") {
+    if let Some(condition) = objective.conditions.iter().find(|condition| condition.metric.name == "subject_rss") {
         let problem = usage(format!("`--find`: server memory cannot be observed here (`{condition}`)"));
         mistakes.add(problem.hint("a study with `load.search` starts the server itself and sees its memory"));
     }

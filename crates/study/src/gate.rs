@@ -71,7 +71,8 @@ impl Undecided {
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
 pub struct FailIf {
-    conditions: Vec<Condition>,
+    /// The conditions in the order of the string, at least one.
+    pub conditions: Vec<Condition>,
 }
 
 /// A limit on one metric.
@@ -98,11 +99,6 @@ pub enum Bound {
 const EXAMPLE: &str = "write `p99 > 1.05 or throughput < 0.97`, or with a unit `p99 > 5ms`";
 
 impl FailIf {
-    /// The conditions in the order of the string, at least one.
-    pub fn conditions(&self) -> &[Condition] {
-        &self.conditions
-    }
-
     /// Parses conditions. Fails with all errors, in the order of the string.
     pub fn parse(text: &str) -> Result<Self, Vec<Invalid>> {
         if text.len() > TEXT_MAX_BYTES {
@@ -315,8 +311,8 @@ mod tests {
     #[test]
     fn bound_may_equal_the_baseline() {
         let one = FailIf::parse("p99 > 1").unwrap();
-        assert_eq!(one.conditions()[0].bound, Bound::Factor(1.0));
-        assert_eq!(FailIf::parse("errors > 0").unwrap().conditions()[0].bound, Bound::Absolute(0.0));
+        assert_eq!(one.conditions[0].bound, Bound::Factor(1.0));
+        assert_eq!(FailIf::parse("errors > 0").unwrap().conditions[0].bound, Bound::Absolute(0.0));
     }
 
     #[test]

@@ -31,7 +31,8 @@ const TIME_MAX_NS: u64 = 3_600_000_000_000;
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
 pub struct Objective {
-    conditions: Vec<Condition>,
+    /// The conditions in the order of the string, at least one.
+    pub conditions: Vec<Condition>,
 }
 
 /// A bound that a metric of a trial must meet.
@@ -61,11 +62,6 @@ impl Condition {
 }
 
 impl Objective {
-    /// The conditions in the order of the string, at least one.
-    pub fn conditions(&self) -> &[Condition] {
-        &self.conditions
-    }
-
     /// Parses an objective. Fails with all errors, in the order of the string.
     pub fn parse(text: &str) -> Result<Self, Vec<Mistake>> {
         if text.len() > OBJECTIVE_MAX_BYTES {
@@ -282,7 +278,7 @@ mod tests {
     #[test]
     fn holding() {
         let below = Objective::parse("p99 < 5ms and errors <= 0").unwrap();
-        let [p99, errors] = below.conditions() else { panic!("two") };
+        let [p99, errors] = &below.conditions[..] else { panic!("two") };
         assert!(p99.holds(4_999_999.0) && !p99.holds(5e6) && !p99.holds(f64::NAN));
         assert!(errors.holds(0.0) && !errors.holds(1e-9));
     }

@@ -41,7 +41,7 @@ pub(crate) fn judge(
     limit: Option<Limit>,
     rss_bytes: Option<u64>,
 ) -> Judged {
-    let values = objective.conditions().iter().map(|condition| (condition, value(condition, measurement, rss_bytes)));
+    let values = objective.conditions.iter().map(|condition| (condition, value(condition, measurement, rss_bytes)));
     let values = values.collect::<Vec<_>>();
     let of_objective = values.iter().filter_map(|(condition, value)| Some(part(condition, value.as_ref()?)));
     let parts = of_objective.chain(achieved(measurement)).chain(backlog(measurement)).collect::<Vec<_>>();
