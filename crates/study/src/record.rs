@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use config::word_of;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -99,13 +100,13 @@ pub enum Role {
     Load,
 }
 
+/// Roles with their words in a cluster file and in `--hosts`.
+pub const ROLES: &[(&str, Role)] = &[("subject", Role::Subject), ("load", Role::Load)];
+
 impl Role {
     /// Word for the role in a cluster file and in `--hosts`.
     pub fn word(self) -> &'static str {
-        match self {
-            Role::Subject => "subject",
-            Role::Load => "load",
-        }
+        word_of(ROLES, &self)
     }
 }
 

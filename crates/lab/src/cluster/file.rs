@@ -8,7 +8,7 @@ use config::Missing::{Is, Means, Mistake};
 use config::keys::{key, words};
 use config::render_keys::{self, tables};
 use config::{Diagnostic, Keys, Kind, Report, Section, node};
-use study::record::Role;
+use study::record::{ROLES, Role};
 
 use crate::cpu_list;
 
@@ -75,7 +75,6 @@ pub struct HostPlan {
 const LAUNCHERS: &[(&str, Launcher)] =
     &[("auto", Launcher::Auto), ("mpirun", Launcher::Mpirun), ("ssh", Launcher::Ssh), ("local", Launcher::Local)];
 const OWN_LAUNCHERS: &[(&str, Launcher)] = &[("ssh", Launcher::Ssh), ("local", Launcher::Local)];
-const ROLES: &[(&str, Role)] = &[("subject", Role::Subject), ("load", Role::Load)];
 
 const LAUNCHER: Kind = Word("launcher", || words(LAUNCHERS));
 const OWN_LAUNCHER: Kind = Word("launcher", || words(OWN_LAUNCHERS));
