@@ -1,6 +1,7 @@
 //! A table of a study at one design point, with the point's levels filled into its templates.
 
 use config::{Fill, Filled, Invalid, Place};
+use serde::de::DeserializeOwned;
 
 use crate::factor_placeholders;
 use crate::plan::Level;
@@ -9,6 +10,12 @@ use crate::plan::Level;
 const VALUE_MAX_BYTES: usize = 4096;
 
 pub(crate) type Section<'a> = config::Section<'a, Settings<'a>>;
+
+/// Reads a declared word that is the name of a value in JSON. `None` as for [`config::Section::word`].
+pub(crate) fn named<T: DeserializeOwned>(section: &Section, key: &str) -> Option<T> {
+    let word = section.word(key)?;
+    Some(serde_json::from_value(word.into()).expect("words are names in JSON"))
+}
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Setting<'a> {

@@ -1,12 +1,11 @@
 //! Reads `[[figure]]` and `[[table]]`.
 
-use config::{Invalid, word_of};
+use config::Invalid;
 
 use crate::expand::factor_levels::Factor;
-use crate::keys::allowed_words::FIGURES;
 use crate::metric::Metric;
 use crate::plan::{Figure, FigureKind, Table, TableKind, TrialRule};
-use crate::section_at_design_point::Section;
+use crate::section_at_design_point::{Section, named};
 
 const USUAL_POLICIES: [&str; 3] = ["lru", "belady", "belady-size"];
 
@@ -17,7 +16,7 @@ pub(super) fn read(top: &Section, factors: &[Factor], trials: &TrialRule) -> Vec
 
 fn figure(figure: &Section, factors: &[Factor], trials: &TrialRule) -> Option<Vec<Figure>> {
     figure.check();
-    let kind = figure.choice("kind", FIGURES);
+    let kind = named(figure, "kind");
     let names = factors.iter().map(|factor| (factor.name.as_str(), factor)).collect::<Vec<_>>();
     let is_lost = |key: &str| figure.filled(key).is_some_and(|(name, _)| super::lost(&name, figure.report));
     let factor = |key: &str| if is_lost(key) { None } else { figure.choice(key, &names) };
@@ -94,7 +93,7 @@ fn check_capacities(figure: &Section, wanted: &Figure, x: &Factor) {
 }
 
 fn check_axes(figure: &Section, kind: FigureKind, x: Option<&Factor>) {
-    let word = word_of(FIGURES, &kind);
+    let word = figure.word("kind").unwrap_or_default();
     let (needed, foreign): (&[&str], &[&str]) = match kind {
         FigureKind::Line | FigureKind::Scatter => (&["x", "y"], &[]),
         FigureKind::Interaction => (&["x", "series", "y"], &[]),

@@ -4,15 +4,14 @@ use config::Invalid;
 
 use super::factor_levels::Factor;
 use crate::gate::{COMPARED, FailIf, Gate, UNDECIDED};
-use crate::keys::allowed_words::{DESIGNS, QUESTIONS};
 use crate::plan::{Asked, AskedKind, EffectsPlan, TrialRule};
 use crate::proxy_plan::{DIRECT, THROUGH};
-use crate::section_at_design_point::Section;
+use crate::section_at_design_point::{Section, named};
 
 pub(super) fn answer(top: &Section, factors: &[Factor]) -> Option<Asked> {
     let answer = top.section("answer")?;
     answer.check();
-    let kind = answer.choice("asks", QUESTIONS);
+    let kind = named(&answer, "asks");
     let names = factors.iter().map(|factor| (factor.name.as_str(), factor)).collect::<Vec<_>>();
     let of = answer.choice("of", &names);
     let kind = kind?;
@@ -45,7 +44,7 @@ pub(super) fn effects(top: &Section) -> EffectsPlan {
         effects.choices("metrics")
     });
     let metrics = metrics.map(|metrics| metrics.into_iter().map(str::to_owned).collect());
-    EffectsPlan { design: top.choice("design", DESIGNS).unwrap_or_default(), metrics }
+    EffectsPlan { design: named(top, "design").unwrap_or_default(), metrics }
 }
 
 pub(super) fn gate(top: &Section, factors: &[Factor], trials: &TrialRule) -> Option<Gate> {

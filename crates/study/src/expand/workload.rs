@@ -3,9 +3,9 @@
 use config::{Diagnostic, Invalid, Place, Report, Value, node, suggestion};
 use stats::Distribution;
 
-use crate::keys::allowed_words::{GAPS, LAWS, LENGTHS, NEW_KEYS};
+use crate::keys::allowed_words::{GAPS, LAWS};
 use crate::keys::{STUDY, WORKLOAD};
-use crate::section_at_design_point::{Section, Setting, Settings};
+use crate::section_at_design_point::{Section, Setting, Settings, named};
 use crate::study_and_profiles::TEXT_MAX_BYTES;
 use crate::workload::trace::FORMATS;
 use crate::workload::{
@@ -134,7 +134,7 @@ fn keys(section: &Section, base: &Workload, is_optional: bool) -> Keys {
         popularity: popularity(&table, base.popularity).unwrap_or(Popularity::Uniform),
         shift_every: table.count("shift_every").or(base.shift_every),
         reuse,
-        new: table.choice("new", NEW_KEYS).unwrap_or(base.new),
+        new: named(&table, "new").unwrap_or(base.new),
         one_hit: table.number("one_hit").unwrap_or(base.one_hit),
         invalidation: table.number("invalidation").unwrap_or(base.invalidation),
         neighbours_hot: table.flag("neighbours_hot").unwrap_or(base.neighbours_hot),
@@ -170,7 +170,7 @@ fn values(section: &Section, base: &Values, is_optional: bool) -> Values {
     Values {
         size: size(&table, &base.size, is_optional),
         max_bytes: table.bytes("max").unwrap_or(base.max_bytes),
-        length: table.choice("length", LENGTHS).unwrap_or(base.length),
+        length: named(&table, "length").unwrap_or(base.length),
     }
 }
 

@@ -1,8 +1,7 @@
 //! Sets of words that a study may use, with their meanings.
 
-use crate::plan::{AskedKind, Design, FigureKind};
 use crate::spec::{Backend, Connection, Identities};
-use crate::workload::{Gaps, NewKey, ValueLength};
+use crate::workload::Gaps;
 
 /// Arrival processes, each with whether it is random.
 pub const ARRIVALS: &[(&str, bool)] = &[("poisson", true), ("constant", false)];
@@ -12,25 +11,25 @@ pub const BACKENDS: &[(&str, Backend)] =
 /// Uses of a connection.
 pub const CONNECTIONS: &[(&str, Connection)] =
     &[("keep-alive", Connection::KeepAlive), ("per-request", Connection::PerRequest)];
-/// Designs with their words in a study.
-pub const DESIGNS: &[(&str, Design)] = &[("full", Design::Full), ("one-at-a-time", Design::OneAtATime)];
+/// Designs, by their names in JSON.
+pub const DESIGNS: [&str; 2] = ["full", "one-at-a-time"];
 /// When a gRPC call sends its messages, each with whether it waits for responses.
 pub const GRPC_MESSAGES: &[(&str, bool)] = &[("at-once", false), ("in-turn", true)];
 /// HTTP versions, each with whether it is HTTP/2.
 pub const HTTP_VERSIONS: &[(&str, bool)] = &[("1.1", false), ("2", true)];
-/// Kinds of figures.
-pub const FIGURES: &[(&str, FigureKind)] = &[
-    ("line", FigureKind::Line),
-    ("scatter", FigureKind::Scatter),
-    ("interaction", FigureKind::Interaction),
-    ("ecdf", FigureKind::Ecdf),
-    ("quantiles", FigureKind::Quantiles),
-    ("timeline", FigureKind::Timeline),
-    ("miss-ratio", FigureKind::MissRatio),
-    ("added", FigureKind::Added),
-    ("memorychart", FigureKind::MemoryChart),
-    ("throughputchart", FigureKind::ThroughputChart),
-    ("networkchart", FigureKind::NetworkChart),
+/// Kinds of figures, by their names in JSON.
+pub const FIGURES: [&str; 11] = [
+    "line",
+    "scatter",
+    "interaction",
+    "ecdf",
+    "quantiles",
+    "timeline",
+    "miss-ratio",
+    "added",
+    "memorychart",
+    "throughputchart",
+    "networkchart",
 ];
 /// Rules for the times of a trace's operations.
 pub const GAPS: &[(&str, Gaps)] = &[("none", Gaps::None), ("recorded", Gaps::Recorded)];
@@ -48,21 +47,14 @@ pub const LAWS: &[(&str, &[&str])] = &[
     ("pareto", &["location", "scale", "shape"]),
     ("empirical", &[]),
 ];
-/// When the length of a value is drawn.
-pub const LENGTHS: &[(&str, ValueLength)] = &[("per-key", ValueLength::PerKey), ("per-set", ValueLength::PerSet)];
+/// When the length of a value is drawn, by the names in JSON.
+pub const LENGTHS: [&str; 2] = ["per-key", "per-set"];
 /// Loops, each with whether it is open.
 pub const LOOPS: &[(&str, bool)] = &[("closed", false), ("open", true)];
-/// Operations on a new key.
-pub const NEW_KEYS: &[(&str, NewKey)] = &[("any", NewKey::Any), ("set", NewKey::Set)];
-/// Kinds of questions.
-pub const QUESTIONS: &[(&str, AskedKind)] = &[
-    ("best", AskedKind::Best),
-    ("added", AskedKind::Added),
-    ("growth", AskedKind::Growth),
-    ("capacity", AskedKind::Capacity),
-    ("effects", AskedKind::Effects),
-    ("values", AskedKind::Values),
-];
+/// Operations on a new key, by their names in JSON.
+pub const NEW_KEYS: [&str; 2] = ["any", "set"];
+/// Kinds of questions, by their names in JSON.
+pub const QUESTIONS: [&str; 6] = ["best", "added", "growth", "capacity", "effects", "values"];
 
 /// Keys that choose a rule in `load.stop`, each with the keys allowed next to it.
 pub(crate) const STOP_RULES: [(&str, &[&str]); 4] = [

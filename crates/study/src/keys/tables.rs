@@ -66,8 +66,8 @@ const LAW_OF_TAIL: Kind =
     Word("length distribution", || words(LAWS).into_iter().filter(|law| *law != "empirical").collect());
 const PROTOCOL: Kind = Word("protocol", || Protocol::all().map(Protocol::name).collect());
 const POLICY: Kind = Word("policy", || words(&POLICIES));
-const NEW_KEY: Kind = Word("operation on a new key", || words(NEW_KEYS));
-const VALUE_LENGTH: Kind = Word("value length", || words(LENGTHS));
+const NEW_KEY: Kind = Word("operation on a new key", || NEW_KEYS.to_vec());
+const VALUE_LENGTH: Kind = Word("value length", || LENGTHS.to_vec());
 const POPULARITY: Kind = Word("popularity distribution", || vec!["uniform", "zipf", "recency", "hot-set", "loop"]);
 const SERIES: Kind = Word("series", || OVER_REQUESTS.iter().map(|series| series.0).collect());
 const METRIC: Kind = Word("metric", || METRICS.iter().map(|metric| metric.name).collect());
@@ -87,7 +87,7 @@ pub static STUDY: Keys =
         key("question", Text, "\"Which server is fastest?\"", Mistake).text("the question the study answers"),
         key("answer", Table(&ANSWER), "{ asks = \"values\" }", Means("inferred from factors and figures"))
             .text("the kind of answer wanted"),
-        key("design", Word("design", || words(DESIGNS)), "\"full\"", Is("\"full\""))
+        key("design", Word("design", || DESIGNS.to_vec()), "\"full\"", Is("\"full\""))
             .text("which combinations of levels are measured: all, or one change at a time from the first level of each factor, which is blind to interactions"),
         key("subject", Table(&SUBJECT), "{ command = \"my-server -p {port}\" }", Mistake).text("the server"),
         key("proxy", Named(&Table(&PROXY)), "{ haproxy = { command = \"haproxy -db -f {folder}/haproxy.cfg\" } }", NONE)
@@ -118,7 +118,7 @@ static ANSWER: Keys = Keys {
     name: "answer",
     text: "The kind of answer wanted; `quintain check` prints the question a study will answer",
     keys: &[
-        key("asks", Word("question", || words(QUESTIONS)), "\"best\"", Mistake)
+        key("asks", Word("question", || QUESTIONS.to_vec()), "\"best\"", Mistake)
             .text("which level is best; what a proxy adds to `direct`; growth with a numeric factor; the highest rate that meets an objective; which factors matter; only the values"),
         key("of", FACTOR, "\"server\"", Means("the one that fits")).text("the factor in question"),
     ],
@@ -511,7 +511,7 @@ static SLOPES: Keys = Keys {
 };
 
 static FIGURE: Keys = Keys::new("figure", "A figure").keys(&[
-    key("kind", Word("figure kind", || words(FIGURES)), "\"line\"", Mistake).text("kind of figure"),
+    key("kind", Word("figure kind", || FIGURES.to_vec()), "\"line\"", Mistake).text("kind of figure"),
     key("x", FACTOR, "\"cores\"", Means("nothing"))
         .text("factor on the x axis; for a miss-ratio curve, the memory limits"),
     key("y", Either(&[METRIC, List(&METRIC)]), "\"throughput\"", NO_METRIC)
