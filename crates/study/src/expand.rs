@@ -153,17 +153,16 @@ fn points(
         let load = load.as_ref().map(|load| load::read(&subject::with_variant(&load.filled_by(fill))));
         let (Some((subject, cpus)), Some((load, capacity))) = (subject, load) else { continue };
         let factors = settings.iter().map(|setting| (setting.factor.to_owned(), setting.level.clone())).collect();
-        let (proxy_cpus, companion_cpus, unrunnable) = (0, 0, None);
+        let proxy_cpus = proxies.iter().fold(0, |sum: u32, proxy| sum.saturating_add(proxy.cpus));
+        let companion_cpus = companions.iter().fold(0, |sum: u32, companion| sum.saturating_add(companion.cpus));
+        let unrunnable = None;
         points.push(Point { factors, subject, proxies, proxy_cpus, companions, companion_cpus, load, unrunnable });
         capacities.push(capacity);
         wanted.push(cpus);
     }
     // Every point reserves the same number of CPUs for proxies and companions, so that the server keeps its CPUs.
-    let sum = |cpus: &mut dyn Iterator<Item = u32>| cpus.fold(0, u32::saturating_add);
-    let of_proxies = |point: &Point| sum(&mut point.proxies.iter().map(|proxy| proxy.cpus));
-    let of_companions = |point: &Point| sum(&mut point.companions.iter().map(|companion| companion.cpus));
-    let proxy_cpus = points.iter().map(of_proxies).max().unwrap_or(0);
-    let companion_cpus = points.iter().map(of_companions).max().unwrap_or(0);
+    let proxy_cpus = points.iter().map(|point| point.proxy_cpus).max().unwrap_or(0);
+    let companion_cpus = points.iter().map(|point| point.companion_cpus).max().unwrap_or(0);
     let others = proxy_cpus.saturating_add(companion_cpus);
     for (point, wanted) in points.iter_mut().zip(wanted) {
         (point.proxy_cpus, point.companion_cpus) = (proxy_cpus, companion_cpus);
@@ -190,8 +189,8 @@ fn settings(factors: &[Factor], index: usize) -> Vec<Setting<'_>> {
 }
 
 fn changed(factors: &[Factor], index: usize) -> usize {
-    let first = |(setting, factor): (&Setting<'_>, &Factor)| *setting.level == factor.levels[0].0;
-    settings(factors, index).iter().zip(factors).filter(|pair| !first((pair.0, pair.1))).count()
+    let is_changed = |(setting, factor): &(Setting<'_>, &Factor)| *setting.level != factor.levels[0].0;
+    settings(factors, index).into_iter().zip(factors).filter(is_changed).count()
 }
 
 /// The number of CPUs of the server and, if fewer than requested are left on this machine, the requested number.
