@@ -12,23 +12,20 @@ pub(crate) fn apply(root: &mut Table, sets: &[(String, String)], report: &Report
         let at = |start: usize, end: usize| Place { set: Some(index), start, end };
         let value_place = at(key.len() + 1, key.len() + 1 + value.len());
         if let Some(factor) = key.strip_prefix("factors.").or((!key.contains('.')).then_some(key.as_str())) {
-            let place = at(key.len() - factor.len(), key.len());
-            set_factor(root, factor, place, levels(value, value_place, report), report);
+            let levels = levels(value, value_place, report);
+            let names = root.table("factors").into_iter().flat_map(Table::keys).map(str::to_owned).collect::<Vec<_>>();
+            match root.table_mut("factors").and_then(|factors| factors.get_mut(factor)) {
+                Some(entry) => entry.node = levels,
+                None => {
+                    let place = at(key.len() - factor.len(), key.len());
+                    let hint = suggestion(factor, names.iter().map(String::as_str));
+                    report.mistake(place, format!("the study has no factor `{factor}`"), hint);
+                }
+            }
         } else {
             let node = node::value(value, value_place, report);
             let node = node.unwrap_or_else(|| Node { value: Value::Text(value.clone()), place: value_place });
             set_value(root, key, index, node, report);
-        }
-    }
-}
-
-fn set_factor(root: &mut Table, factor: &str, place: Place, levels: Node, report: &Report) {
-    let names = root.table("factors").into_iter().flat_map(Table::keys).map(str::to_owned).collect::<Vec<_>>();
-    match root.table_mut("factors").and_then(|factors| factors.get_mut(factor)) {
-        Some(entry) => entry.node = levels,
-        None => {
-            let hint = suggestion(factor, names.iter().map(String::as_str));
-            report.mistake(place, format!("the study has no factor `{factor}`"), hint);
         }
     }
 }

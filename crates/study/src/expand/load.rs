@@ -132,7 +132,10 @@ fn shape(load: &Section) -> Vec<Stage> {
 
 fn arrivals(load: &Section, shape: &[Stage]) -> Arrivals {
     if load.has("search") {
-        return search_arrivals(load);
+        let hint = "drop it: the search chooses the rates";
+        load.refuse(["rate", "think"], "cannot be combined with `load.search`", hint);
+        load.rule(load.is_word("loop", "closed"), "loop", "a search needs an open loop", "drop `loop`");
+        return at_rate(load, LATER_PER_S);
     }
     let open = load.choice("loop", LOOPS).unwrap_or_else(|| load.has("rate"));
     let (foreign, kind, hint): (&[&str], _, _) = match open {
@@ -200,13 +203,6 @@ fn objective(table: &Section) -> Option<Objective> {
         table.report.invalid(start.map_or(place, part), error.of(&format!("`{}.objective`", table.name)));
     };
     Objective::parse(&text).map_err(|errors| errors.into_iter().for_each(report)).ok()
-}
-
-fn search_arrivals(load: &Section) -> Arrivals {
-    let hint = "drop it: the search chooses the rates";
-    load.refuse(["rate", "think"], "cannot be combined with `load.search`", hint);
-    load.rule(load.is_word("loop", "closed"), "loop", "a search needs an open loop", "drop `loop`");
-    at_rate(load, LATER_PER_S)
 }
 
 fn at_rate(load: &Section, rate_per_s: f64) -> Arrivals {
