@@ -323,11 +323,10 @@ impl LoadPlan {
     /// The load of one trial: at the rate of `step`, or unchanged if `step` is `None`.
     pub fn at(&self, step: Option<Step>) -> LoadPlan {
         let mut load = self.clone();
-        match (step.map(|step| step.rate_per_s), load.arrivals) {
-            (None, _) => {}
-            (Some(Some(rate_per_s)), Arrivals::Constant { .. }) => load.arrivals = Arrivals::Constant { rate_per_s },
-            (Some(Some(rate_per_s)), _) => load.arrivals = Arrivals::Poisson { rate_per_s },
-            (Some(None), _) => {
+        match step.map(|step| step.rate_per_s) {
+            None => {}
+            Some(Some(rate_per_s)) => load.arrivals = load.arrivals.at(rate_per_s),
+            Some(None) => {
                 load.arrivals = Arrivals::closed(0);
                 if let Some(search) = &load.search {
                     load.stop = Stop::Duration { duration_ns: search.pilot_ns };
