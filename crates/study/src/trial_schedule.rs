@@ -56,8 +56,14 @@ impl Plan {
     /// Estimates the work on the machine that the plan was expanded for.
     pub fn estimate(&self) -> Effort {
         let runnable = || self.points.iter().filter(|point| point.unrunnable.is_none());
-        let searches = runnable().filter_map(|point| Some(search_effort(point, point.load.search.as_ref()?)));
-        let searches = searches.fold(Effort::default(), |sum, effort| sum + effort);
+        let mut all = Effort::default();
+        for (point, search) in runnable().filter_map(|point| Some((point, point.load.search.as_ref()?))) {
+            let effort = search_effort(point, search);
+            all.trials_min += effort.trials_min;
+            all.trials_max += effort.trials_max;
+            all.seconds_min += effort.seconds_min;
+            all.seconds_max += effort.seconds_max;
+        }
         let trials = runnable().filter(|point| point.load.search.is_none()).map(trial_seconds).collect::<Vec<_>>();
         let points = trials.len() as u64;
         let add = |(least, most): (f64, f64), trial: &(f64, f64)| (least + trial.0, most + trial.1);
@@ -66,34 +72,18 @@ impl Plan {
         if let Some(max_ns) = self.trials.max_ns.filter(|_| points > 0) {
             // Blocks start until the time is up, so the last block may end late. Searches run before blocks.
             let left = |spent_s: f64| (max_ns as f64 / 1e9 - spent_s).max(0.0);
-            blocks_min = blocks_min.min((left(searches.seconds_max) / block_max_s).ceil().max(1.0));
-            blocks_max = blocks_max.min((left(searches.seconds_min) / block_min_s).ceil().max(1.0));
+            blocks_min = blocks_min.min((left(all.seconds_max) / block_max_s).ceil().max(1.0));
+            blocks_max = blocks_max.min((left(all.seconds_min) / block_min_s).ceil().max(1.0));
         }
-        let blocks = Effort {
-            trials_min: points * blocks_min as u64,
-            trials_max: points * blocks_max as u64,
-            seconds_min: blocks_min * block_min_s,
-            seconds_max: f64::from(self.trials.max) * block_max_s,
-        };
-        let all = searches + blocks;
+        all.trials_min += points * blocks_min as u64;
+        all.trials_max += points * blocks_max as u64;
+        all.seconds_min += blocks_min * block_min_s;
+        all.seconds_max += f64::from(self.trials.max) * block_max_s;
         // No search starts a trial after the time limit, but one trial of each search may end late.
         let search_block_s = runnable().filter(|point| point.load.search.is_some()).map(|point| trial_seconds(point).1);
         let last_s = search_block_s.sum::<f64>().max(block_max_s);
         let cap_s = self.trials.max_ns.map_or(f64::INFINITY, |max_ns| max_ns as f64 / 1e9 + last_s);
         Effort { seconds_max: all.seconds_max.min(cap_s), ..all }
-    }
-}
-
-impl std::ops::Add for Effort {
-    type Output = Effort;
-
-    fn add(self, other: Effort) -> Effort {
-        Effort {
-            trials_min: self.trials_min + other.trials_min,
-            trials_max: self.trials_max + other.trials_max,
-            seconds_min: self.seconds_min + other.seconds_min,
-            seconds_max: self.seconds_max + other.seconds_max,
-        }
     }
 }
 
