@@ -8,7 +8,7 @@ pub use parse::{TEXT_MAX_BYTES, parse};
 use regex::bytes::Regex;
 use serde_json_path::JsonPath;
 use stats::random::Rng as Numbers;
-pub use template_expressions::{Template, Value};
+pub use template_expressions::{Template, Value, Values};
 
 /// A case: requests on one connection with their expected responses.
 #[derive(Clone, Debug)]
@@ -152,10 +152,6 @@ pub enum Connection {
     Abandoned,
 }
 
-/// Values of a case's names in one repetition. If a name occurs twice, the later value counts.
-#[derive(Clone, Debug, Default)]
-pub struct Values(Vec<(String, Value)>);
-
 impl Case {
     /// Samples the values of a repetition. Equal seeds and repetitions give equal values.
     pub fn draw(&self, seed: u64, repetition: u32) -> Values {
@@ -185,29 +181,11 @@ impl Draw {
 }
 
 impl Values {
-    /// Adds a name with its value, which replaces an earlier value of the name.
-    #[must_use]
-    pub fn with(mut self, name: &str, value: Value) -> Values {
-        self.0.push((name.to_owned(), value));
-        self
-    }
-
-    /// The value of a name; an empty string if the name is unknown.
-    pub fn get(&self, name: &str) -> Value {
-        let found = self.0.iter().rev().find(|(known, _)| known == name);
-        found.map_or_else(|| Value::Text(String::new()), |(_, value)| value.clone())
-    }
-
-    /// Fills a template with these values.
-    pub fn fill(&self, template: &Template) -> String {
-        template.fill(&|name| self.get(name))
-    }
-
     /// Fills the templates of a JSON value. A string that is a single expression keeps the type of its value.
     pub fn json(&self, json: &Json) -> serde_json::Value {
         match json {
             Json::Value(value) => value.clone(),
-            Json::Text(template) => match template.alone(&|name| self.get(name)) {
+            Json::Text(template) => match self.alone(template) {
                 Some(Value::Integer(number)) => {
                     let number = i64::try_from(number).map(serde_json::Number::from).ok();
                     number.or_else(|| self.fill(template).parse().ok()).into()

@@ -63,28 +63,48 @@ impl Template {
         let parts = template::parts(text, Braces::SingleOrEscaped, read)?;
         Ok(Template { parts: parts.into_iter().map(of_template).collect() })
     }
+}
 
-    /// Replaces each expression with its value. `value` returns the value of a name.
-    pub fn fill(&self, value: &dyn Fn(&str) -> Value) -> String {
-        let text = |(expression, format): &(Expression, Format)| {
-            let value = expression.value(&|name| Ok(value(name))).expect("`Template::parse` has checked the types");
-            match (value, format) {
-                (Value::Integer(number), Format::Hex(digits)) => {
-                    // Keep only the bits that the digits show, so that the number wraps around.
-                    let shown = number.cast_unsigned() & (u128::MAX >> (128 - 4 * digits));
-                    format!("{shown:0width$x}", width = *digits as usize)
-                }
-                (Value::Integer(number), _) => number.to_string(),
-                (Value::Text(text), _) => text,
+/// Values of a case's names in one repetition. If a name occurs twice, the later value counts.
+#[derive(Clone, Debug, Default)]
+pub struct Values(pub(super) Vec<(String, Value)>);
+
+impl Values {
+    /// Adds a name with its value, which replaces an earlier value of the name.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: Value) -> Values {
+        self.0.push((name.to_owned(), value));
+        self
+    }
+
+    /// The value of a name; an empty string if the name is unknown.
+    pub fn get(&self, name: &str) -> Value {
+        let found = self.0.iter().rev().find(|(known, _)| known == name);
+        found.map_or_else(|| Value::Text(String::new()), |(_, value)| value.clone())
+    }
+
+    /// Replaces each expression of a template with its value.
+    pub fn fill(&self, template: &Template) -> String {
+        let text = |(expression, format): &(Expression, Format)| match (self.value_of(expression), format) {
+            (Value::Integer(number), Format::Hex(digits)) => {
+                // Keep only the bits that the digits show, so that the number wraps around.
+                let shown = number.cast_unsigned() & (u128::MAX >> (128 - 4 * digits));
+                format!("{shown:0width$x}", width = *digits as usize)
             }
+            (Value::Integer(number), _) => number.to_string(),
+            (Value::Text(text), _) => text,
         };
-        self.parts.iter().map(text).collect()
+        template.parts.iter().map(text).collect()
     }
 
     /// The value of a template that is a single expression without a format; `None` for any other template.
-    pub fn alone(&self, value: &dyn Fn(&str) -> Value) -> Option<Value> {
-        let [(expression, Format::Plain)] = &self.parts[..] else { return None };
-        expression.value(&|name| Ok(value(name))).ok()
+    pub fn alone(&self, template: &Template) -> Option<Value> {
+        let [(expression, Format::Plain)] = &template.parts[..] else { return None };
+        Some(self.value_of(expression))
+    }
+
+    fn value_of(&self, expression: &Expression) -> Value {
+        expression.value(&|name| Ok(self.get(name))).expect("`Template::parse` has checked the types")
     }
 }
 
@@ -237,13 +257,10 @@ mod tests {
     fn check(text: &str, expected: &str) {
         let names = [("a", Value::Integer(0)), ("b", Value::Integer(0)), ("word", Value::Text(String::new()))];
         let names = names.map(|(name, example)| (name.to_owned(), example));
-        let value = |name: &str| match name {
-            "a" => Value::Integer(0xffff_ffff),
-            "b" => Value::Integer(-3),
-            _ => Value::Text("Hey".to_owned()),
-        };
+        let values = Values::default().with("a", Value::Integer(0xffff_ffff)).with("b", Value::Integer(-3));
+        let values = values.with("word", Value::Text("Hey".to_owned()));
         let found = match Template::parse(text, &names) {
-            Ok(template) => template.fill(&value),
+            Ok(template) => values.fill(&template),
             Err(error) => format!("{error} / {}", error.hint.as_deref().unwrap_or_default()),
         };
         assert_eq!(found, expected, "{text}");
