@@ -1,7 +1,9 @@
 //! Conditions of a step, such as `{stock} > 0` or `{role} == admin`.
 
+use std::cmp::Ordering;
+
 /// A comparison of two templates.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Condition {
     /// Template to the left of the relation.
     pub left: String,
@@ -12,69 +14,53 @@ pub struct Condition {
 }
 
 /// A relation between two strings, compared as numbers if both are numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Relation {
-    /// `==`, between numbers or strings.
-    Equal,
-    /// `!=`, between numbers or strings.
-    Unequal,
-    /// `<=`, between numbers only.
-    AtMost,
-    /// `>=`, between numbers only.
-    AtLeast,
-    /// `<`, between numbers only.
-    Below,
-    /// `>`, between numbers only.
-    Above,
+#[derive(Clone, Copy, Debug)]
+pub struct Relation {
+    sign: &'static str,
+    /// Whether only numbers can be compared.
+    is_order: bool,
+    accepts: fn(Ordering) -> bool,
 }
 
 /// 2^53. All integers of smaller magnitude are exact as `f64`.
 const INTEGERS_END: f64 = 9_007_199_254_740_992.0;
 
-const RELATIONS: [(&str, Relation); 6] = [
-    (" == ", Relation::Equal),
-    (" != ", Relation::Unequal),
-    (" <= ", Relation::AtMost),
-    (" >= ", Relation::AtLeast),
-    (" < ", Relation::Below),
-    (" > ", Relation::Above),
+const RELATIONS: [Relation; 6] = [
+    Relation { sign: " == ", is_order: false, accepts: Ordering::is_eq },
+    Relation { sign: " != ", is_order: false, accepts: Ordering::is_ne },
+    Relation { sign: " <= ", is_order: true, accepts: Ordering::is_le },
+    Relation { sign: " >= ", is_order: true, accepts: Ordering::is_ge },
+    Relation { sign: " < ", is_order: true, accepts: Ordering::is_lt },
+    Relation { sign: " > ", is_order: true, accepts: Ordering::is_gt },
 ];
 
 /// Parses a condition, whose sides may be in quotes. Fails unless a relation with spaces around it separates them.
 pub fn parse(text: &str) -> Result<Condition, String> {
-    let found = RELATIONS.iter().filter_map(|(sign, relation)| Some((text.find(sign)?, sign.len(), *relation)));
+    let found = RELATIONS.into_iter().filter_map(|relation| Some((text.find(relation.sign)?, relation)));
     let none = || format!("`{}` has no `==`, `!=`, `<`, `<=`, `>` or `>=` between spaces", text.escape_debug());
-    let (at, length, relation) = found.min_by_key(|found| found.0).ok_or_else(none)?;
+    let (at, relation) = found.min_by_key(|found| found.0).ok_or_else(none)?;
     let side = |text: &str| {
         let text = text.trim();
         text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text).to_owned()
     };
-    Ok(Condition { left: side(&text[..at]), relation, right: side(&text[at + length..]) })
+    Ok(Condition { left: side(&text[..at]), relation, right: side(&text[at + relation.sign.len()..]) })
 }
 
 impl Relation {
     /// Whether the relation holds. Fails if the relation is an order, such as `<`, and a side is not a number.
     pub fn holds(self, left: &str, right: &str) -> Result<bool, String> {
         let number = |text: &str| text.parse::<f64>().ok().filter(|number| number.is_finite());
-        let numbers = number(left).zip(number(right));
-        let ordered = || {
-            let wrong = if number(left).is_none() { left } else { right };
-            numbers.ok_or_else(|| format!("`{}` is not a number", wrong.escape_debug()))
-        };
-        // Long integers, such as IDs, are compared as strings: as numbers, neighbors would be equal.
+        // Long integers, such as IDs, are equal only as strings: as numbers, neighbors would be equal.
         let is_exact = |number: f64| number.abs() < INTEGERS_END;
-        let is_equal = match numbers {
-            Some((left, right)) if is_exact(left) && is_exact(right) => left == right,
-            _ => left == right,
+        let compared = match (number(left), number(right)) {
+            (Some(left), Some(right)) if self.is_order || is_exact(left) && is_exact(right) => {
+                left.partial_cmp(&right).unwrap_or(Ordering::Equal)
+            }
+            (None, _) if self.is_order => return Err(format!("`{}` is not a number", left.escape_debug())),
+            (_, None) if self.is_order => return Err(format!("`{}` is not a number", right.escape_debug())),
+            _ => left.cmp(right),
         };
-        Ok(match self {
-            Relation::Equal => is_equal,
-            Relation::Unequal => !is_equal,
-            Relation::AtMost => ordered().map(|(left, right)| left <= right)?,
-            Relation::AtLeast => ordered().map(|(left, right)| left >= right)?,
-            Relation::Below => ordered().map(|(left, right)| left < right)?,
-            Relation::Above => ordered().map(|(left, right)| left > right)?,
-        })
+        Ok((self.accepts)(compared))
     }
 }
 
