@@ -7,7 +7,7 @@ use stats::pairs::{COULD_SHOW, Pairs, Side};
 use stats::ranking::{self, Claims, Pair, Rule};
 use study::Metric;
 use study::plan::{AskedKind, FigureKind, Plan};
-use study::proxy_plan::THROUGH;
+use study::process_plan::THROUGH;
 use study::record::IdlePolicy;
 
 use crate::comparison_groups::contender_groups;

@@ -3,7 +3,7 @@
 use stats::pairs::Pairs;
 use stats::ranking::BLOCKS_MIN;
 use study::plan::Level;
-use study::proxy_plan::{DIRECT, THROUGH};
+use study::process_plan::{DIRECT, THROUGH};
 
 use crate::findings::{Added, AddedMetric, Estimate, Findings, Row};
 use crate::number::{count, quantity, scale};

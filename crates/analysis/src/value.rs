@@ -194,7 +194,7 @@ impl Trial<'_> {
 
     /// Payload bytes per request at the generator; `None` unless the study varies the proxies.
     fn client_bytes(&self) -> Option<f64> {
-        let studied = self.record.factors.contains_key(study::proxy_plan::THROUGH);
+        let studied = self.record.factors.contains_key(study::process_plan::THROUGH);
         let bytes = self.measurement.sent_bytes.saturating_add(self.measurement.received_bytes) as f64;
         self.a_request(bytes).filter(|_| studied && bytes > 0.0)
     }

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use study::node_messages::Serve;
 use study::plan::{Level, Plan};
-use study::proxy_plan::ProxyPlan;
+use study::process_plan::ProxyPlan;
 use study::record::{FailureKind, ProxyUse};
 use study::{Calls, Warning, WarningKind};
 

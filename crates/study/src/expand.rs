@@ -293,7 +293,7 @@ fn check_use(root: &Table, factors: &[Factor], report: &Report) {
     let used = used.collect::<BTreeSet<_>>();
     for factor in factors {
         let name = factor.name.as_str();
-        let picks = name == crate::proxy_plan::THROUGH && root.get("proxy").is_some();
+        let picks = name == crate::process_plan::THROUGH && root.get("proxy").is_some();
         if !used.contains(name) && !picks && !subject::has_variant_of(root, factor) {
             let hint = format!("write `{{{name}}}` in `[subject]` or `[load]`, or drop the factor");
             report.missing(factor.place, format!("factor `{name}` is never used"), hint);

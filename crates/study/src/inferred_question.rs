@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::plan::{Asked, AskedKind, Design, FigureKind, Level, Plan};
-use crate::proxy_plan::{DIRECT, THROUGH};
+use crate::process_plan::{DIRECT, THROUGH};
 
 impl Plan {
     /// The stated question, or else the first one that the factors, searches and figures of the plan suggest.

@@ -52,7 +52,6 @@ pub mod pool_measurements;
 pub mod process_plan;
 pub mod protocol;
 pub mod proxy_call_log;
-pub mod proxy_plan;
 pub mod record;
 pub mod request_file;
 pub mod request_values;

@@ -10,8 +10,7 @@ use crate::gate::Gate;
 pub use crate::level::Level;
 use crate::load_shape::Stage;
 use crate::objective::Objective;
-pub use crate::process_plan::{CompanionPlan, ContainerPlan, EngineChoice, ProcessPlan};
-pub use crate::proxy_plan::ProxyPlan;
+pub use crate::process_plan::{CompanionPlan, ContainerPlan, EngineChoice, ProcessPlan, ProxyPlan};
 use crate::spec::{
     Arrivals, Backend, ClientCertificate, Connection, Expect, Http2Settings, Identities, Protocol, Stop, Tls, Warmup,
 };

@@ -2,7 +2,7 @@
 
 use study::Metric;
 use study::plan::Figure as Wanted;
-use study::proxy_plan::THROUGH;
+use study::process_plan::THROUGH;
 
 use super::series_colours::Colours;
 use super::{Detail, Drawing, Key, bars, metric_of, place_of};

@@ -8,8 +8,7 @@ use crate::expand::factor_levels::Factor;
 use crate::expand::subject;
 use crate::factor_placeholders;
 use crate::plan::Level;
-use crate::process_plan::CompanionPlan;
-use crate::proxy_plan::{DIRECT, ProxyPlan, THROUGH};
+use crate::process_plan::{CompanionPlan, DIRECT, ProxyPlan, THROUGH};
 use crate::section_at_design_point::{Section, Settings};
 
 const CHAIN_MAX: usize = 8;

@@ -5,7 +5,7 @@ use config::Invalid;
 use super::factor_levels::Factor;
 use crate::gate::{COMPARED, FailIf, Gate, UNDECIDED};
 use crate::plan::{Asked, AskedKind, EffectsPlan, TrialRule};
-use crate::proxy_plan::{DIRECT, THROUGH};
+use crate::process_plan::{DIRECT, THROUGH};
 use crate::section_at_design_point::{Section, named};
 
 pub(super) fn answer(top: &Section, factors: &[Factor]) -> Option<Asked> {
