@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
+use std::sync::mpsc;
 use std::time::Duration;
 
 use lab::cluster::join::{Event, Listener, REFUSALS_TOLD, join};
@@ -18,9 +19,16 @@ fn count(folder: &str) -> usize {
 fn flood_is_bounded_and_a_node_still_joins() {
     let limit = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).unwrap();
-    let listener = Listener::bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+    let deadline = lab::lab_clocks::now() + LONG;
+    let mut listener = Listener::bind((Ipv4Addr::LOCALHOST, 0).into(), vec![None, None], deadline).unwrap();
     let (address, fingerprint, ticket) = (listener.address, listener.fingerprint.clone(), listener.ticket.clone());
-    let joining = listener.accept(vec![None, None], LONG).unwrap();
+    let (sender, events) = mpsc::channel();
+    let (stop, stopped) = mpsc::channel::<()>();
+    let lab = std::thread::spawn(move || {
+        while stopped.try_recv() == Err(mpsc::TryRecvError::Empty) {
+            listener.next(Duration::from_millis(10)).into_iter().for_each(|event| sender.send(event).unwrap());
+        }
+    });
     let (descriptors, threads) = (count("/proc/self/fd"), count("/proc/self/task"));
 
     let mut flood = Vec::new();
@@ -45,21 +53,22 @@ fn flood_is_bounded_and_a_node_still_joins() {
     // One thread runs the node, and each side has one thread for its channel.
     assert!(worst.1 <= 3, "{worst:?}");
 
-    let (mut told, mut lab) = (0, None);
-    while lab.is_none() {
-        match joining.next(LONG).expect("the node has joined") {
+    let (mut told, mut joined) = (0, None);
+    while joined.is_none() {
+        match events.recv_timeout(LONG).expect("the node has joined") {
             Event::Refused(..) => told += 1,
-            Event::Joined(0, _, pipes) => lab = Some(pipes),
+            Event::Joined(0, _, pipes) => joined = Some(pipes),
             other => panic!("{other:?}"),
         }
     }
     assert_eq!(told, REFUSALS_TOLD);
-    lab.unwrap().output.write_all(b"order\n").unwrap();
+    joined.unwrap().output.write_all(b"order\n").unwrap();
     let mut order = String::new();
     node.input.read_to_string(&mut order).unwrap();
     assert_eq!(order, "order\n");
-    // Dropping this value before the second node joins closes the port and all waiting connections.
-    drop(joining);
+    // Dropping the listener before the second node joins closes the port and all waiting connections.
+    drop(stop);
+    lab.join().unwrap();
     for mut stream in flood {
         let _ = stream.read(&mut [0]);
     }

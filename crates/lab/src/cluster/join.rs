@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use certificate::fingerprint;
 pub use handshake_and_first_line::Why;
-pub use listener::{Event, Joining, Listener, REFUSALS_TOLD};
+pub use listener::{Event, Listener, REFUSALS_TOLD};
 pub use node_side::{JoinError, join};
 
 /// Two pipes that replace a connection. Closing both, or only `input`, ends the other side once all written data has

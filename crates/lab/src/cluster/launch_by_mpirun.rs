@@ -73,8 +73,9 @@ pub(super) fn start(
 ) -> Result<(Gang, Vec<Result<Pipes, String>>), String> {
     let (_, first) = machines[0];
     let address = towards(first).map_err(|error| format!("no way to {first}: {error}"))?;
-    let listener =
-        Listener::bind(SocketAddr::new(address, 0)).map_err(|why| format!("cannot listen on {address}: {why}"))?;
+    let expected = machines.iter().map(|(_, address)| Some(*address)).collect();
+    let mut listener = Listener::bind(SocketAddr::new(address, 0), expected, deadline)
+        .map_err(|why| format!("cannot listen on {address}: {why}"))?;
     let mut environment = BTreeMap::from([(TICKET.to_owned(), listener.ticket.clone())]);
     let join = ["--join", &listener.address.to_string(), "--lab", &listener.fingerprint].map(str::to_owned);
     let nodes = programs.iter().map(|program| [&program[..], &join].concat()).collect::<Vec<_>>();
@@ -94,15 +95,12 @@ pub(super) fn start(
     };
     let scratch = supervisor.scratch().map_err(|why| format!("cannot make a directory for `{}`: {why}", command[0]))?;
     environment.insert("TMPDIR".to_owned(), scratch.path().display().to_string());
-    let expected = machines.iter().map(|(_, address)| Some(*address)).collect();
-    let left = deadline.saturating_duration_since(crate::lab_clocks::now());
-    let joining = listener.accept(expected, left).map_err(|error| format!("cannot wait for nodes: {error}"))?;
     let launch = Launch { environment: &environment, ..Launch::new(&command, Path::new("/")) };
     let process = supervisor.spawn(launch).map_err(|error| format!("cannot start `{}`: {error}", command[0]))?;
     let mut gang = Gang { process, _scratch: scratch };
     let mut pipes = machines.iter().map(|_| None).collect::<Vec<_>>();
     loop {
-        match joining.next(Duration::from_millis(50)) {
+        match listener.next(Duration::from_millis(50)) {
             Some(Event::Joined(rank, _, joined)) => pipes[rank as usize] = Some(joined),
             Some(Event::Twice(rank, from)) => {
                 return Err(format!(

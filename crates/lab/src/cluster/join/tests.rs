@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
@@ -13,7 +13,7 @@ use rustls::{ClientConnection, ServerConfig, ServerConnection, StreamOwned};
 
 use super::certificate::{NAME, fingerprint, trust};
 use super::listener::HALF_OPEN_MAX;
-use super::{Event, JoinError, Joining, Listener, Pipes, REFUSALS_TOLD, Why, join};
+use super::{Event, JoinError, Listener, Pipes, REFUSALS_TOLD, Why, join};
 
 const LONG: Duration = Duration::from_secs(60);
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -41,11 +41,35 @@ impl Known {
     }
 }
 
+/// Events of a listener, which a thread serves until this value is dropped.
+struct Joining {
+    events: mpsc::Receiver<Event>,
+    _stop: mpsc::Sender<()>,
+}
+
+impl Joining {
+    fn next(&self, timeout: Duration) -> Option<Event> {
+        self.events.recv_timeout(timeout).ok()
+    }
+}
+
 fn lab(expected: &[Option<IpAddr>]) -> (Known, Joining) {
-    let listener = Listener::bind((HERE, 0).into()).unwrap();
+    let deadline = crate::lab_clocks::now() + LONG;
+    let mut listener = Listener::bind((HERE, 0).into(), expected.to_vec(), deadline).unwrap();
     let known =
         Known { address: listener.address, fingerprint: listener.fingerprint.clone(), ticket: listener.ticket.clone() };
-    (known, listener.accept(expected.to_vec(), LONG).unwrap())
+    let (sender, events) = mpsc::channel();
+    let (stop, stopped) = mpsc::channel::<()>();
+    std::thread::spawn(move || {
+        while stopped.try_recv() == Err(mpsc::TryRecvError::Empty) {
+            let Some(event) = listener.next(Duration::from_millis(10)) else { continue };
+            let is_over = matches!(event, Event::Over(_));
+            if sender.send(event).is_err() || is_over {
+                break;
+            }
+        }
+    });
+    (known, Joining { events, _stop: stop })
 }
 
 fn next(joining: &Joining) -> Event {
@@ -416,10 +440,11 @@ fn node_retries_until_the_timeout() {
 
 #[test]
 fn port_is_closed_after_the_window() {
-    let listener = Listener::bind((HERE, 0).into()).unwrap();
+    let deadline = crate::lab_clocks::now() + Duration::from_millis(50);
+    let mut listener = Listener::bind((HERE, 0).into(), vec![None, Some(HERE)], deadline).unwrap();
     let known = listener.address;
-    let joining = listener.accept(vec![None, Some(HERE)], Duration::from_millis(50)).unwrap();
-    assert_eq!(over(&joining), 0);
+    assert!(matches!(listener.next(LONG), Some(Event::Over(0))));
+    drop(listener);
     assert!(TcpStream::connect(known).is_err());
 }
 
