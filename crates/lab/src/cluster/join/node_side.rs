@@ -13,35 +13,20 @@ use crate::lab_clocks;
 
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Why a node could not join the lab at an address.
+/// Why a node could not join the lab, in one line.
 #[derive(Debug, thiserror::Error)]
-pub enum JoinError {
-    /// The fingerprint is malformed.
-    #[error("`{0}` is not a fingerprint (expected 64 hexadecimal digits)")]
-    Fingerprint(String),
-    /// The certificate does not have this fingerprint, so it is not the lab's.
-    #[error(
-        "the certificate at {0} does not match this run's `{1}`: another run listens there, or something intercepts the connection to the lab"
-    )]
-    OtherLab(SocketAddr, String),
-    /// The TLS handshake failed.
-    #[error("cannot make a TLS connection to the lab at {0}: {1}")]
-    Tls(SocketAddr, rustls::Error),
-    /// The lab refused the node, for this reason.
-    #[error("the lab at {0} refused this node: {1}")]
-    Refused(SocketAddr, String),
-    /// No attempt succeeded within this time; the last one failed for this reason.
-    #[error("cannot join the lab at {0} within {1:?}: {2}")]
-    Late(SocketAddr, Duration, String),
-}
+#[error("{0}")]
+pub struct JoinError(String);
 
 /// Joins the lab as node `rank`. Retries temporary errors, for example under a flood of connections, `within` this time.
 pub fn join(lab: SocketAddr, fingerprint: &str, rank: u32, ticket: &str, within: Duration) -> Result<Pipes, JoinError> {
     let fingerprint = fingerprint.to_ascii_lowercase();
     if fingerprint.len() != 64 || !fingerprint.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return Err(JoinError::Fingerprint(fingerprint));
+        return Err(JoinError(format!("`{fingerprint}` is not a fingerprint (expected 64 hexadecimal digits)")));
     }
-    let config = certificate::trust(&fingerprint).map_err(|error| JoinError::Tls(lab, error))?;
+    let tls_failed = |error| JoinError(format!("cannot make a TLS connection to the lab at {lab}: {error}"));
+    let is_late = |why: String| JoinError(format!("cannot join the lab at {lab} within {within:?}: {why}"));
+    let config = certificate::trust(&fingerprint).map_err(tls_failed)?;
     let deadline = lab_clocks::now() + within;
     let join = Join { rank, ticket: ticket.to_owned() };
     let attempt = || -> Result<Result<Opening, String>, Why> {
@@ -65,16 +50,18 @@ pub fn join(lab: SocketAddr, fingerprint: &str, rank: u32, ticket: &str, within:
     loop {
         let left = deadline.saturating_duration_since(lab_clocks::now());
         if left.is_zero() {
-            return Err(JoinError::Late(lab, within, reason));
+            return Err(is_late(reason));
         }
         match attempt() {
             // If this fails, the lab regards this node as joined and would refuse a second attempt.
-            Ok(Ok(opening)) => return opening.pipes().map_err(|why| JoinError::Late(lab, within, why.to_string())),
-            Ok(Err(reason)) => return Err(JoinError::Refused(lab, reason)),
+            Ok(Ok(opening)) => return opening.pipes().map_err(|why| is_late(why.to_string())),
+            Ok(Err(reason)) => return Err(JoinError(format!("the lab at {lab} refused this node: {reason}"))),
             Err(Why::Tls(Error::InvalidCertificate(CertificateError::ApplicationVerificationFailure))) => {
-                return Err(JoinError::OtherLab(lab, fingerprint));
+                return Err(JoinError(format!(
+                    "the certificate at {lab} does not match this run's `{fingerprint}`: another run listens there, or something intercepts the connection to the lab"
+                )));
             }
-            Err(Why::Tls(error)) => return Err(JoinError::Tls(lab, error)),
+            Err(Why::Tls(error)) => return Err(tls_failed(error)),
             Err(why) => reason = why.to_string(),
         }
         std::thread::sleep(PAUSE.min(deadline.saturating_duration_since(lab_clocks::now())));

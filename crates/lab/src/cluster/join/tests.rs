@@ -361,7 +361,7 @@ fn node_joins_only_from_its_own_address() {
     // The lab closes connections from unexpected addresses before the handshake.
     let (known, joining) = lab(&[Some(ELSEWHERE)]);
     let late = join(known.address, &known.fingerprint, 0, &known.ticket, Duration::from_millis(300)).unwrap_err();
-    assert!(matches!(late, JoinError::Late { .. }), "{late}");
+    assert!(late.to_string().contains(" within 300ms: "), "{late}");
     assert_eq!(refused(&joining), Why::Address);
 }
 
@@ -376,7 +376,7 @@ fn node_trusts_only_the_certificate_of_its_run() {
     assert!(matches!(why, Why::Tls(_)), "{why:?}");
     for text in ["", "12", &"g".repeat(64), &"é".repeat(32)] {
         let error = join(other.address, text, 0, &other.ticket, LONG).unwrap_err();
-        assert!(matches!(error, JoinError::Fingerprint(_)), "{error}");
+        assert!(error.to_string().contains("is not a fingerprint"), "{error}");
     }
     let capital = Known { fingerprint: other.fingerprint.to_uppercase(), ..other };
     assert!(capital.join(0).is_ok());
@@ -413,7 +413,10 @@ fn node_keeps_the_ticket_from_an_impostor() {
         heard
     });
     let error = join(address, &fingerprint(real.cert.der()), 0, "secret", LONG).unwrap_err();
-    assert!(matches!(&error, JoinError::Tls { .. }) && error.to_string().contains("BadSignature"), "{error}");
+    assert!(
+        error.to_string().starts_with("cannot make a TLS connection") && error.to_string().contains("BadSignature"),
+        "{error}"
+    );
     assert_eq!(impostor.join().unwrap(), b"");
 }
 
@@ -427,7 +430,7 @@ fn node_rejects_a_server_without_tls() {
         stream
     });
     let error = join(address, &"0".repeat(64), 0, "secret", LONG).unwrap_err();
-    assert!(matches!(error, JoinError::Tls { .. }), "{error}");
+    assert!(error.to_string().starts_with("cannot make a TLS connection"), "{error}");
     drop(server);
 }
 
@@ -435,7 +438,7 @@ fn node_rejects_a_server_without_tls() {
 fn node_retries_until_the_timeout() {
     let free = TcpListener::bind((HERE, 0)).unwrap().local_addr().unwrap();
     let error = join(free, &"0".repeat(64), 0, "secret", Duration::from_millis(250)).unwrap_err();
-    assert!(matches!(error, JoinError::Late { .. }), "{error}");
+    assert!(error.to_string().contains(" within 250ms: "), "{error}");
 }
 
 #[test]
@@ -460,7 +463,7 @@ fn reports_first_refusals_and_counts_the_rest() {
     let (known, joining) = lab(&[None]);
     for _ in 0..20 {
         let told = Known { ticket: String::new(), ..known.clone() }.join(0).unwrap_err();
-        assert!(matches!(told, JoinError::Refused { .. }), "{told}");
+        assert!(told.to_string().contains("refused this node: wrong ticket"), "{told}");
     }
     let _node = known.join(0).unwrap();
     (0..REFUSALS_TOLD).for_each(|_| assert_eq!(refused(&joining), Why::Ticket));
