@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use study::WarningKind;
 use study::generator_messages::{Announced, Span};
-use study::node_messages::{Serve, Standing, Stopped};
+use study::node_messages::{Said, Serve, Standing, Stopped};
 use study::record::{Failure, FailureKind, Sample, SubjectUse};
 
 use crate::proxy::{self, Proxy};
@@ -30,8 +30,14 @@ pub(crate) trait Side {
     /// Prepares for waiting. Returns the deadline for the next [`look`](Side::look); `None` without one.
     fn prepare(&mut self) -> Option<Instant>;
 
-    /// Handles events. `readable` has one flag for each of [`handles`](Side::handles).
-    fn look(&mut self, readable: &[bool]) -> Result<Seen, End>;
+    /// Handles events. `readable` has one flag for each of [`handles`](Side::handles). Returns [`Said::Taken`] for each
+    /// reading and [`Said::Ended`] when the server or a proxy exits.
+    fn look(&mut self, readable: &[bool]) -> Result<Vec<Said>, End>;
+
+    /// Latest sample of the server; `None` if there is none yet or the server runs on another machine.
+    fn sample(&self) -> Option<Sample> {
+        None
+    }
 
     /// Tells this side when measuring will begin and end, on the lab's clock.
     fn announce(&mut self, moments: Announced) -> Result<(), End>;
@@ -45,16 +51,6 @@ pub(crate) trait Side {
 /// Why the server's side could not be started, and the facts known about it by then.
 pub(crate) type NotStarted = (End, Box<Stopped>);
 
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Seen {
-    /// Whether the readings at the start and at the end of measuring have been taken.
-    pub(crate) began: bool,
-    pub(crate) ended: bool,
-    pub(crate) exited: bool,
-    /// Latest sample of the server; `None` if there is none yet or the server runs on another machine.
-    pub(crate) used: Option<Sample>,
-}
-
 pub(crate) struct Subject<'a> {
     pub(crate) server: Started,
     proxies: Vec<Proxy<'a>>,
@@ -63,6 +59,9 @@ pub(crate) struct Subject<'a> {
     /// Samplers, one per process, in the order of [`uses`].
     samplers: Vec<Sampler>,
     readings: Readings,
+    has_exited: bool,
+    /// Events since the latest [`look`](Side::look).
+    events: Vec<Said>,
     before: Option<study::record::NetworkCounters>,
     pub(crate) standing: Standing,
     known: Stopped,
@@ -107,8 +106,18 @@ impl<'a> Subject<'a> {
         let (first, subject_port) = (proxies.first(), server.port);
         let port = first.map_or(subject_port, |proxy| proxy.started.port);
         let standing = Standing { port, subject_port, admin_port: first.and_then(|proxy| proxy.admin_port) };
-        let (samplers, readings, stopped) = (Vec::new(), Readings::default(), Stopped::default());
-        let mut subject = Self { server, proxies, companions, samplers, readings, before, standing, known: stopped };
+        let mut subject = Self {
+            server,
+            proxies,
+            companions,
+            samplers: Vec::new(),
+            readings: Readings::default(),
+            has_exited: false,
+            events: Vec::new(),
+            before,
+            standing,
+            known: Stopped::default(),
+        };
         let mut warnings = Vec::new();
         let samplers = subject.processes().zip(uses(known)).map(|(process, used)| process.sampler(used, &mut warnings));
         subject.samplers = samplers.collect();
@@ -126,10 +135,11 @@ impl<'a> Subject<'a> {
         if self.readings.due().is_none_or(|due| lab_clocks::now() < due) {
             return;
         }
-        match self.readings.begin {
-            None => self.readings.begin = Some(self.snapshot()),
-            Some(_) => self.take_end(),
+        if self.readings.begin.is_some() {
+            return self.take_end();
         }
+        self.readings.begin = Some(self.snapshot());
+        self.events.push(Said::Taken { end: false });
     }
 
     fn take_end(&mut self) {
@@ -139,6 +149,7 @@ impl<'a> Subject<'a> {
             of_requests.for_each(|(sampler, reading)| sampler.add_waits(reading));
             self.readings.end = Some(end);
             self.samplers.iter_mut().for_each(Sampler::tick_in_full);
+            self.events.push(Said::Taken { end: true });
         }
     }
 
@@ -156,7 +167,8 @@ impl<'a> Subject<'a> {
 
 impl Side for Subject<'_> {
     fn handles(&self) -> Vec<BorrowedFd<'_>> {
-        self.processes().map(|process| process.child.pidfd()).collect()
+        // The handle of an exited process stays readable, so waiting for it would return at once.
+        self.processes().filter(|_| !self.has_exited).map(|process| process.child.pidfd()).collect()
     }
 
     fn prepare(&mut self) -> Option<Instant> {
@@ -175,12 +187,17 @@ impl Side for Subject<'_> {
         self.samplers.iter().map(|sampler| sampler.next).chain(self.readings.due()).min()
     }
 
-    fn look(&mut self, readable: &[bool]) -> Result<Seen, End> {
+    fn look(&mut self, readable: &[bool]) -> Result<Vec<Said>, End> {
         self.take_due();
-        let Readings { begin, end, .. } = &self.readings;
-        let (began, ended) = (begin.is_some(), end.is_some());
-        let used = self.samplers.first().and_then(|sampler| sampler.samples.last().copied());
-        Ok(Seen { began, ended, exited: readable.contains(&true), used })
+        if readable.contains(&true) {
+            self.has_exited = true;
+            self.events.push(Said::Ended {});
+        }
+        Ok(std::mem::take(&mut self.events))
+    }
+
+    fn sample(&self) -> Option<Sample> {
+        self.samplers.first()?.samples.last().copied()
     }
 
     fn announce(&mut self, moments: Announced) -> Result<(), End> {

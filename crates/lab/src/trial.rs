@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
 
 use study::generator_messages::{Heard, Told};
-use study::node_messages::{Serve, Standing};
+use study::node_messages::{Said, Serve, Standing};
 use study::plan::{Plan, Point};
 use study::record::{
     Agent, FailureKind, IdlePolicy, Measurement, Outcome, Probe, RECORD_VERSION, Record, Step, SubjectUse,
@@ -18,7 +18,7 @@ use crate::load_side::{self, Load};
 use crate::options_and_hooks::{LabError, Live, Options, Phase, Progress};
 use crate::perf_sampling::Perf;
 use crate::process_start_and_stop::{Supervisor, wait_readable};
-use crate::server_side::{Seen, Side, Subject};
+use crate::server_side::{Side, Subject};
 use crate::start_server::{Ground, Kept};
 use crate::trial_end_reason::{End, failed};
 use crate::{lab_clocks, load_target_and_files};
@@ -191,7 +191,7 @@ impl Trial<'_> {
         let (begun, timeout) = (lab_clocks::now(), Duration::from_nanos(spec.timeout_ns));
         let mut watch = Watch { live: None, heard: begun, changed: begun, timeout };
         let deadline = begun + patience;
-        let mut seen = Seen::default();
+        let mut phase = Phase::Warmup;
         let result = loop {
             if interrupted() {
                 return Err(End::Interrupted);
@@ -206,12 +206,13 @@ impl Trial<'_> {
             let count = of_load.len();
             let readable = wait_readable(&[of_load, of_side].concat(), timeout);
             let (of_load, of_side) = readable.split_at(count);
-            let told = handle_server_events(side, of_side, &mut seen, &mut load, say).and_then(|()| load.hear(of_load));
+            let told =
+                handle_server_events(side, of_side, &mut phase, &mut load, say).and_then(|()| load.hear(of_load));
             let mut take = |event| {
                 match event {
                     Told::Progress(live) => {
-                        let live = Live { load: live, server: seen.used };
-                        say(if seen.began { Phase::Measure } else { Phase::Warmup }, Some(&live));
+                        let live = Live { load: live, server: side.sample() };
+                        say(phase, Some(&live));
                         watch.see(live.load);
                     }
                     Told::Announced(moments) => side.announce(moments)?,
@@ -222,13 +223,10 @@ impl Trial<'_> {
                     _ => {}
                 }
                 // The start or end of measuring may already have passed when it is announced.
-                handle_server_events(side, &[], &mut seen, &mut load, say)
+                handle_server_events(side, &[], &mut phase, &mut load, say)
             };
             if let Err(end) = told.and_then(|events| events.into_iter().try_for_each(&mut take)) {
                 break Err(end);
-            }
-            if seen.exited {
-                break Err(failed(FailureKind::Exited, ""));
             }
             if load.is_done() {
                 break Ok(());
@@ -248,18 +246,21 @@ impl Trial<'_> {
 fn handle_server_events(
     side: &mut dyn Side,
     readable: &[bool],
-    seen: &mut Seen,
+    phase: &mut Phase,
     load: &mut Load<'_>,
     say: Say<'_>,
 ) -> Result<(), End> {
-    let now = side.look(readable)?;
-    if now.began && !seen.began {
-        say(Phase::Measure, None);
+    for said in side.look(readable)? {
+        match said {
+            Said::Taken { end: false } => {
+                *phase = Phase::Measure;
+                say(*phase, None);
+            }
+            Said::Taken { end: true } => load.tell(Heard::Read {})?,
+            Said::Ended {} => return Err(failed(FailureKind::Exited, "")),
+            _ => {}
+        }
     }
-    if now.ended && !seen.ended {
-        load.tell(Heard::Read {})?;
-    }
-    *seen = now;
     Ok(())
 }
 

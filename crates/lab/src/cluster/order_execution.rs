@@ -17,7 +17,7 @@ use crate::json_lines::{Lines, Writer, parse};
 use crate::load_side::Engine;
 use crate::process_start_and_stop::{Supervisor, wait_readable};
 use crate::run::Spinner;
-use crate::server_side::{Seen, Side, Subject};
+use crate::server_side::{Side, Subject};
 use crate::start_server::{Ground, Kept};
 use crate::trial_end_reason::End;
 use crate::{build_servers, cpu_probe, lab_clocks, network_counters};
@@ -95,13 +95,10 @@ impl Node<'_> {
             Err((end, _)) => return Err(end),
         };
         self.lab.say(&Said::Standing(subject.standing));
-        let mut told = Seen::default();
         loop {
             let due = subject.prepare();
-            // The handle of an exited process stays readable, so waiting for it would return at once.
-            let handles = if told.exited { Vec::new() } else { subject.handles() };
-            let readable = self.lab.wait(&handles, due)?;
-            self.tell(subject.look(&readable)?, &mut told);
+            let readable = self.lab.wait(&subject.handles(), due)?;
+            subject.look(&readable)?.iter().for_each(|said| self.lab.say(said));
             while let Some(order) = self.lab.order()? {
                 match order {
                     Order::Announced(moments) => subject.announce(moments)?,
@@ -112,19 +109,9 @@ impl Node<'_> {
                     }
                     order => self.aside(order)?,
                 }
-                self.tell(subject.look(&[])?, &mut told);
+                subject.look(&[])?.iter().for_each(|said| self.lab.say(said));
             }
         }
-    }
-
-    fn tell(&self, seen: Seen, told: &mut Seen) {
-        let news = [
-            (seen.began && !told.began, Said::Taken { end: false }),
-            (seen.ended && !told.ended, Said::Taken { end: true }),
-            (seen.exited && !told.exited, Said::Ended {}),
-        ];
-        news.iter().filter(|(is_new, _)| *is_new).for_each(|(_, news)| self.lab.say(news));
-        *told = Seen { exited: seen.exited || told.exited, ..seen };
     }
 
     fn load(&self, spec: &LoadSpec) -> Result<(), End> {

@@ -11,13 +11,12 @@ use study::spec::LoadSpec;
 use crate::cluster::Member;
 use crate::cluster::node_channel::{Link, Offset};
 use crate::load_side::{Engine, RemoteFacts, broken};
-use crate::server_side::{NotStarted, Seen, Side};
+use crate::server_side::{NotStarted, Side};
 use crate::trial_end_reason::End;
 
 pub(crate) struct RemoteServer<'a> {
     link: &'a Link,
     offset: Offset,
-    seen: Seen,
     pub(crate) standing: Standing,
 }
 
@@ -33,7 +32,7 @@ impl<'a> RemoteServer<'a> {
             Ok((offset, started))
         });
         match started {
-            Ok((offset, Ok(standing))) => Ok(Self { link, offset, seen: Seen::default(), standing }),
+            Ok((offset, Ok(standing))) => Ok(Self { link, offset, standing }),
             Ok((_, Err(mut stopped))) => {
                 let end = stopped.failure.take().map(End::Failed);
                 Err((end.unwrap_or_else(|| link.lost("it could not start the server and does not say why")), stopped))
@@ -52,16 +51,8 @@ impl Side for RemoteServer<'_> {
         None
     }
 
-    fn look(&mut self, _readable: &[bool]) -> Result<Seen, End> {
-        for said in self.link.take()? {
-            match said {
-                Said::Taken { end: false } => self.seen.began = true,
-                Said::Taken { end: true } => self.seen.ended = true,
-                Said::Ended {} => self.seen.exited = true,
-                _ => {}
-            }
-        }
-        Ok(self.seen)
+    fn look(&mut self, _readable: &[bool]) -> Result<Vec<Said>, End> {
+        self.link.take()
     }
 
     fn announce(&mut self, moments: Announced) -> Result<(), End> {
