@@ -13,21 +13,15 @@ const PREFIX: &str = "quintain-";
 
 const REMOVAL_MAX: Duration = Duration::from_secs(10);
 
-/// Why a revision could not be checked out.
+/// Why a revision could not be checked out, in one line.
 #[derive(Debug, thiserror::Error)]
-pub enum WorktreeError {
-    /// The directory is not in a git repository.
-    #[error("`{}` is not in a git repository", .0.display())]
-    NoRepository(PathBuf),
-    /// The revision does not name a commit of the repository.
-    #[error("`{0}` names no commit of `{1}`")]
-    NoRevision(String, PathBuf),
-    /// Git failed to check out this revision and printed this error.
-    #[error("cannot check `{0}` out: {1}")]
-    Refused(String, String),
-    /// A process or directory could not be created.
-    #[error("cannot create a directory for revisions: {0}")]
-    System(#[from] std::io::Error),
+#[error("{0}")]
+pub struct WorktreeError(String);
+
+impl From<std::io::Error> for WorktreeError {
+    fn from(error: std::io::Error) -> Self {
+        Self(format!("cannot create a directory for revisions: {error}"))
+    }
 }
 
 /// A git repository and a directory inside it.
@@ -41,7 +35,8 @@ pub struct Repository {
 impl Repository {
     /// Finds the repository that contains `directory`. Fails if there is none or git is not installed.
     pub fn of(directory: &Path) -> Result<Self, WorktreeError> {
-        let ask = |words: &[&str]| git(directory, words).map_err(|_| WorktreeError::NoRepository(directory.to_owned()));
+        let no_repository = |_| WorktreeError(format!("`{}` is not in a git repository", directory.display()));
+        let ask = |words: &[&str]| git(directory, words).map_err(no_repository);
         let top = PathBuf::from(ask(&["rev-parse", "--show-toplevel"])?);
         Ok(Self { top, inside: PathBuf::from(ask(&["rev-parse", "--show-prefix"])?) })
     }
@@ -50,7 +45,7 @@ impl Repository {
     pub fn commit(&self, revision: &str) -> Result<String, WorktreeError> {
         let named = format!("{revision}^{{commit}}");
         git(&self.top, &["rev-parse", "--verify", "--quiet", "--end-of-options", &named])
-            .map_err(|_| WorktreeError::NoRevision(revision.to_owned(), self.top.clone()))
+            .map_err(|_| WorktreeError(format!("`{revision}` names no commit of `{}`", self.top.display())))
     }
 }
 
@@ -83,7 +78,7 @@ impl Worktrees {
     /// Checks out a commit as worktree `name`, replacing any earlier one. Returns the repository's directory in it.
     pub fn check_out(&self, name: &str, commit: &str) -> Result<PathBuf, WorktreeError> {
         let place = self.folder.join(name);
-        let refused = |message| WorktreeError::Refused(commit.to_owned(), message);
+        let refused = |message| WorktreeError(format!("cannot check `{commit}` out: {message}"));
         remove(&self.repository.top, &place);
         let path = place.to_string_lossy().into_owned();
         git(&self.repository.top, &["worktree", "add", "--quiet", "--force", "--detach", &path, commit])
@@ -166,10 +161,11 @@ mod tests {
     #[test]
     fn rejects_missing_repositories_and_revisions() {
         let folder = tempfile::tempdir().unwrap();
-        assert!(matches!(Repository::of(folder.path()), Err(WorktreeError::NoRepository(_))));
+        assert!(Repository::of(folder.path()).unwrap_err().to_string().contains("is not in a git repository"));
         let repository = repository(folder.path());
         for revision in ["nothing", "", "--all", "HEAD:server"] {
-            assert!(matches!(repository.commit(revision), Err(WorktreeError::NoRevision { .. })), "{revision}");
+            let error = repository.commit(revision).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("`{revision}` names no commit of")), "{error}");
         }
     }
 
