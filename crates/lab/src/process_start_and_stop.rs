@@ -187,20 +187,14 @@ pub(crate) enum Exit {
     Code(i32),
     #[error("signal {0}")]
     Signal(i32),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Stopped {
-    #[error("{0}")]
-    Ended(Exit),
-    /// Killed after this time, because it was still running after SIGTERM.
+    /// Killed by [`Child::stop`] after this time, because it was still running after SIGTERM.
     #[error("forced after {0:?}")]
     Forced(Duration),
 }
 
-impl Stopped {
+impl Exit {
     pub(crate) fn ignored_sigterm(self) -> Option<String> {
-        let Stopped::Forced(after) = self else { return None };
+        let Exit::Forced(after) = self else { return None };
         Some(format!("ignored SIGTERM: still running after {after:?}, then killed (`stop_timeout`)"))
     }
 }
@@ -297,19 +291,18 @@ impl Child {
     }
 
     /// Sends SIGTERM to the process group, and SIGKILL if it still runs after `timeout`.
-    pub(crate) fn stop(&mut self, timeout: Duration) -> Stopped {
+    pub(crate) fn stop(&mut self, timeout: Duration) -> Exit {
         if let Some(exit) = self.wait(Duration::ZERO) {
-            return Stopped::Ended(exit);
+            return exit;
         }
         match self.contained.filter(|pid| !hears_sigterm(PROC.as_ref(), *pid)) {
             Some(deaf) => drop(kill(deaf)),
             None => drop(kill_process_group(self.pid, Signal::TERM)),
         }
-        if let Some(exit) = self.wait(timeout) {
-            return Stopped::Ended(exit);
-        }
-        self.kill();
-        Stopped::Forced(timeout)
+        self.wait(timeout).unwrap_or_else(|| {
+            self.kill();
+            Exit::Forced(timeout)
+        })
     }
 
     /// Sends SIGTERM only to the process, which must end its descendants itself.
