@@ -1,11 +1,11 @@
 //! `quintain node`: the process on each machine of a cluster. It carries out [`study::node_messages::Order`]s with the
 //! code that a lab without a cluster runs. It ends, with everything that it has started, once its lab is gone.
 
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use study::node_messages::{BEAT, Hello, Order, SILENCE_MAX, Said, Serve, Stopped};
@@ -77,7 +77,7 @@ impl Node<'_> {
                 self.lab.say(&Said::Refused(format!("{order:?} while another order is carried out")));
                 return Err(End::Interrupted);
             }
-            Order::Alive {} | Order::Ping { .. } | Order::Bye {} => {} // The reader handles these.
+            Order::Alive {} | Order::Ping { .. } | Order::Bye {} => {} // The channel handles these.
         }
         Ok(())
     }
@@ -117,7 +117,7 @@ impl Node<'_> {
     fn load(&self, spec: &LoadSpec) -> Result<(), End> {
         // A line of the generator is forwarded unparsed, so that it arrives unchanged.
         let relay = |line: &Vec<u8>| {
-            let _ = self.lab.shared.writer.line(&[b"{\"generator\":", line.trim_ascii(), b"}"].concat());
+            let _ = self.lab.writer.line(&[b"{\"generator\":", line.trim_ascii(), b"}"].concat());
         };
         let counters = || network_counters::read(Path::new("/proc/self/net"));
         let before = counters();
@@ -155,108 +155,80 @@ impl Node<'_> {
     }
 }
 
-/// Channel to the lab. A thread reads orders, answers pings, sends beats and watches the lab's beats.
+/// Channel to the lab. A thread sends beats, and ends this process if it is still there [`ENDING`] after the lab.
 pub struct Lab {
-    shared: Arc<Shared>,
-    orders: mpsc::Receiver<Order>,
-    /// Pipe that is readable when there is an order or the lab is gone.
-    wake: OwnedFd,
-    _end: mpsc::Sender<()>,
-}
-
-struct Shared {
     writer: Writer,
-    waker: Writer,
-    is_gone: AtomicBool,
+    lines: RefCell<Lines>,
+    orders: RefCell<VecDeque<Order>>,
+    heard: Cell<Instant>,
+    is_gone: Cell<bool>,
 }
 
 impl Lab {
     /// Opens the channel to the lab that writes to `input` and reads from `output`. Sends beats from now on, so that
-    /// the node can take its time before its first message. Fails if a pipe or thread cannot be created.
+    /// the node can take its time before its first message. Fails if a pipe is unusable or the thread cannot start.
     pub fn new(input: OwnedFd, output: OwnedFd) -> io::Result<Self> {
-        let (wake, waker) = io::pipe()?;
-        let wake = OwnedFd::from(wake);
-        rustix::fs::fcntl_setfl(&wake, rustix::fs::OFlags::NONBLOCK)?;
-        // Bytes that the waker loses do not matter: a full pipe is readable too.
-        let (writer, waker) = (Writer::new(output, SILENCE_MAX)?, Writer::new(waker, Duration::ZERO)?);
-        let shared = Arc::new(Shared { writer, waker, is_gone: AtomicBool::new(false) });
-        let (sender, orders) = mpsc::channel();
-        let (end, ended) = mpsc::channel();
-        let theirs = shared.clone();
-        let run = move || theirs.run(Lines::of(input), &sender, &ended);
-        std::thread::Builder::new().name("orders".to_owned()).spawn(run)?;
-        Ok(Self { shared, orders, wake, _end: end })
+        let writer = Writer::new(output, SILENCE_MAX)?;
+        let beats = writer.clone();
+        let beat = move || {
+            while beats.say(&Said::Alive {}).is_ok() {
+                std::thread::sleep(BEAT);
+            }
+            std::thread::sleep(ENDING);
+            std::process::exit(0);
+        };
+        std::thread::Builder::new().name("beats".to_owned()).spawn(beat)?;
+        let heard = Cell::new(lab_clocks::now());
+        Ok(Self { writer, lines: Lines::of(input).into(), orders: RefCell::default(), heard, is_gone: Cell::default() })
     }
 
+    /// Reads all orders that have arrived, and returns whether the lab is gone, has been silent for too long or has
+    /// ended this node.
     fn is_gone(&self) -> bool {
-        self.shared.is_gone.load(Ordering::Relaxed)
+        let is_readable = || wait_readable(&[self.lines.borrow().handle()], Duration::ZERO)[0];
+        while !self.is_gone.get() && is_readable() {
+            self.is_gone.set(self.read().is_none());
+        }
+        self.is_gone.get() || lab_clocks::now() - self.heard.get() > SILENCE_MAX
     }
 
-    /// Sends a message to the lab. Ignores failures: if the lab is gone, other threads notice.
+    /// Reads orders and answers pings; `None` if there will be no more orders.
+    fn read(&self) -> Option<()> {
+        let lines = self.lines.borrow_mut().read().ok()??;
+        let here_ns = lab_clocks::monotonic_ns();
+        self.heard.set(lab_clocks::now());
+        for line in lines {
+            match parse(&line) {
+                Ok(Order::Alive {}) => {}
+                Ok(Order::Ping { at_ns }) => self.say(&Said::Pong { at_ns, here_ns }),
+                Ok(Order::Bye {}) => return None,
+                Ok(order) => self.orders.borrow_mut().push_back(order),
+                Err(text) => {
+                    self.say(&Said::Refused(text));
+                    return None;
+                }
+            }
+        }
+        Some(())
+    }
+
+    /// Sends a message to the lab. Ignores failures: if the lab is gone, reading shows it.
     fn say(&self, said: &Said) {
-        let _ = self.shared.writer.say(said);
+        let _ = self.writer.say(said);
     }
 
     fn order(&self) -> Result<Option<Order>, End> {
-        if self.is_gone() { Err(End::Interrupted) } else { Ok(self.orders.try_recv().ok()) }
+        if self.is_gone() { Err(End::Interrupted) } else { Ok(self.orders.borrow_mut().pop_front()) }
     }
 
     /// Waits for `handles`, an order or the time `due`. Returns one flag per handle. Fails if the lab is gone.
     fn wait(&self, handles: &[BorrowedFd<'_>], due: Option<Instant>) -> Result<Vec<bool>, End> {
-        let timeout = due.map_or(BEAT, |due| due.saturating_duration_since(lab_clocks::now()).min(BEAT));
-        let readable = wait_readable(&[&[self.wake.as_fd()], handles].concat(), timeout);
-        if readable[0] {
-            let _ = rustix::io::read(&self.wake, &mut [0; 256]);
-        }
+        let timeout = match due {
+            // An order may have been read while the node checked whether the lab is gone.
+            _ if !self.orders.borrow().is_empty() => Duration::ZERO,
+            due => due.map_or(BEAT, |due| due.saturating_duration_since(lab_clocks::now()).min(BEAT)),
+        };
+        let readable = wait_readable(&[&[self.lines.borrow().handle()], handles].concat(), timeout);
         if self.is_gone() { Err(End::Interrupted) } else { Ok(readable[1..].to_vec()) }
-    }
-}
-
-impl Shared {
-    /// Exchanges messages until the lab is gone or silent for too long. If the sender of `ended` is not dropped soon
-    /// after that, ends this process.
-    fn run(&self, lines: Lines, sender: &mpsc::Sender<Order>, ended: &mpsc::Receiver<()>) {
-        self.exchange(lines, sender);
-        self.is_gone.store(true, Ordering::Relaxed);
-        let _ = self.waker.line(b"");
-        if ended.recv_timeout(ENDING) == Err(mpsc::RecvTimeoutError::Timeout) {
-            std::process::exit(0);
-        }
-    }
-
-    fn exchange(&self, mut lines: Lines, sender: &mpsc::Sender<Order>) {
-        let (mut heard, mut beat) = (lab_clocks::now(), lab_clocks::now());
-        loop {
-            let pause = (beat + BEAT).saturating_duration_since(lab_clocks::now());
-            let is_readable = wait_readable(&[lines.handle()], pause)[0];
-            let now = lab_clocks::now();
-            if now >= beat + BEAT {
-                beat = now;
-                if now - heard > SILENCE_MAX && !is_readable || self.writer.say(&Said::Alive {}).is_err() {
-                    return;
-                }
-            }
-            if !is_readable {
-                continue;
-            }
-            let Ok(Some(lines)) = lines.read() else { return };
-            let now_ns = lab_clocks::monotonic_ns();
-            heard = now;
-            for line in lines {
-                match parse::<Order>(&line) {
-                    Err(text) => {
-                        let _ = self.writer.say(&Said::Refused(text));
-                        return;
-                    }
-                    Ok(Order::Alive {}) => {}
-                    Ok(Order::Ping { at_ns }) => _ = self.writer.say(&Said::Pong { at_ns, here_ns: now_ns }),
-                    Ok(Order::Bye {}) => return,
-                    Ok(order) => match sender.send(order) {
-                        Ok(()) => _ = self.waker.line(b""),
-                        Err(_) => return,
-                    },
-                }
-            }
-        }
     }
 }
