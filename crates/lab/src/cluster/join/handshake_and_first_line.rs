@@ -1,6 +1,6 @@
 //! A connection until its TLS handshake and first line are complete. None of the functions block.
 
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, Write};
 use std::net::TcpStream;
 use std::os::fd::AsFd;
 use std::time::Duration;
@@ -16,7 +16,6 @@ pub(super) struct Opening {
     stream: TcpStream,
     tls: Connection,
     text: Vec<u8>,
-    is_ended: bool,
 }
 
 /// Why a connection was refused or could not be opened.
@@ -66,7 +65,7 @@ impl Opening {
         sockopt::set_tcp_keepidle(&stream, Duration::from_secs(2))?;
         sockopt::set_tcp_keepintvl(&stream, Duration::from_secs(1))?;
         sockopt::set_tcp_keepcnt(&stream, 3)?;
-        Ok(Self { stream, tls: tls.into(), text: Vec::new(), is_ended: false })
+        Ok(Self { stream, tls: tls.into(), text: Vec::new() })
     }
 
     pub(super) fn say(&mut self, line: &impl Serialize) -> io::Result<()> {
@@ -79,16 +78,18 @@ impl Opening {
     pub(super) fn line<T: serde::de::DeserializeOwned>(&mut self) -> Result<Option<T>, Why> {
         loop {
             self.send().map_err(|_| Why::Ended)?;
-            let is_moving = self.receive()?;
-            if let Some(end) = self.text.iter().position(|byte| *byte == b'\n') {
+            let received = tls_pipe_pump::receive(&mut self.tls, &mut self.stream, &mut self.text);
+            let (has_arrived, state) = received.map_err(|error| error.map_or(Why::Ended, Why::Tls))?;
+            // Data after the first line stays in `text`, and the pump delivers it later.
+            if let Some(end) = self.text.iter().take(LINE_MAX).position(|byte| *byte == b'\n') {
                 let line = serde_json::from_slice(&self.text[..end]).map_err(|_| Why::Line)?;
                 self.text.drain(..=end);
                 return Ok(Some(line));
             }
             match () {
                 () if self.text.len() >= LINE_MAX => return Err(Why::Line),
-                () if self.is_ended => return Err(Why::Ended),
-                () if !is_moving => return Ok(None),
+                () if state.peer_has_closed() => return Err(Why::Ended),
+                () if !has_arrived => return Ok(None),
                 () => {}
             }
         }
@@ -96,34 +97,6 @@ impl Opening {
 
     pub(super) fn send(&mut self) -> io::Result<()> {
         tls_pipe_pump::send(&mut self.tls, &mut self.stream).map(drop)
-    }
-
-    fn receive(&mut self) -> Result<bool, Why> {
-        let mut is_moving = false;
-        if self.tls.wants_read() {
-            match self.tls.read_tls(&mut self.stream) {
-                Ok(count) => (self.is_ended, is_moving) = (count == 0, true),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                Err(_) => return Err(Why::Ended),
-            }
-            if let Err(error) = self.tls.process_new_packets() {
-                let _ = self.send();
-                return Err(error.into());
-            }
-        }
-        // The buffer may also receive data that follows the first line. The pump delivers that data later.
-        let mut buffer = [0; LINE_MAX];
-        let room = LINE_MAX.saturating_sub(self.text.len());
-        match self.tls.reader().read(&mut buffer[..room]) {
-            Ok(0) if room > 0 => self.is_ended = true,
-            Ok(count) => {
-                self.text.extend_from_slice(&buffer[..count]);
-                is_moving = true;
-            }
-            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-            Err(_) => self.is_ended = true,
-        }
-        Ok(is_moving)
     }
 
     /// What to poll before the next call of [`Opening::line`].

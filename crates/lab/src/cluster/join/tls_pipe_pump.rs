@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{Errno, ioctl_fionbio};
-use rustls::Connection;
+use rustls::{Connection, IoState};
 
 use super::Pipes;
 use crate::lab_clocks;
@@ -41,6 +41,33 @@ pub(super) fn send(tls: &mut Connection, stream: &mut TcpStream) -> io::Result<b
         }
     }
     Ok(moved)
+}
+
+/// Appends the decrypted data that has arrived to `data`. Returns whether anything has arrived, and the state of the
+/// connection. Fails with the error of TLS, or with `None` if the connection is broken.
+pub(super) fn receive(
+    tls: &mut Connection,
+    stream: &mut TcpStream,
+    data: &mut Vec<u8>,
+) -> Result<(bool, IoState), Option<rustls::Error>> {
+    let mut moved = false;
+    if tls.wants_read() {
+        match tls.read_tls(stream) {
+            // If the stream ends without close_notify, the peer was killed or the connection was cut.
+            Ok(0) => return Err(None),
+            Ok(_) => moved = true,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Err(_) => return Err(None),
+        }
+    }
+    let state = tls.process_new_packets().map_err(|error| {
+        let _ = send(tls, stream); // an alert, which tells the peer why
+        Some(error)
+    })?;
+    let before = data.len();
+    data.resize(before + state.plaintext_bytes_to_read(), 0);
+    tls.reader().read_exact(&mut data[before..]).map_err(|_| None)?;
+    Ok((moved || data.len() > before, state))
 }
 
 fn pipe() -> io::Result<(File, File)> {
@@ -79,7 +106,7 @@ impl Pump {
             // Every iteration checks for the end, because the loop never pauses while a side keeps writing.
             let moved = self.deliver() | self.take();
             let exchanged = self.exchange();
-            if exchanged.is_err() {
+            if exchanged.is_none() {
                 self.lose();
             }
             let is_sent = self.is_shut || self.peer == Peer::Gone;
@@ -136,39 +163,26 @@ impl Pump {
         true
     }
 
-    fn exchange(&mut self) -> io::Result<bool> {
+    /// Sends and receives as much as possible without waiting. Returns whether anything moved; `None` if the connection
+    /// is broken.
+    fn exchange(&mut self) -> Option<bool> {
         if self.peer == Peer::Gone {
-            return Ok(false);
+            return Some(false);
         }
-        let mut moved = send(&mut self.tls, &mut self.stream)?;
+        let mut moved = send(&mut self.tls, &mut self.stream).ok()?;
         if self.from.is_none() && !self.is_shut && !self.tls.wants_write() {
             self.is_shut = true;
-            self.stream.shutdown(Shutdown::Write)?;
+            self.stream.shutdown(Shutdown::Write).ok()?;
         }
-        if !self.wants_more() {
-            return Ok(moved);
-        }
-        if self.tls.wants_read() {
-            match self.tls.read_tls(&mut self.stream) {
-                // If the stream ends without close_notify, the peer was killed or the connection was cut.
-                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
-                Ok(_) => moved = true,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                Err(error) => return Err(error),
+        if self.wants_more() {
+            let (has_arrived, state) = receive(&mut self.tls, &mut self.stream, &mut self.pending).ok()?;
+            moved |= has_arrived;
+            if state.peer_has_closed() {
+                self.peer = Peer::Reads;
+                moved = true;
             }
         }
-        let state = self.tls.process_new_packets().map_err(io::Error::other)?;
-        let count = state.plaintext_bytes_to_read();
-        if count > 0 {
-            self.pending.resize(count, 0);
-            self.tls.reader().read_exact(&mut self.pending)?;
-            moved = true;
-        }
-        if state.peer_has_closed() {
-            self.peer = Peer::Reads;
-            moved = true;
-        }
-        Ok(moved)
+        Some(moved)
     }
 
     fn wants_more(&self) -> bool {
