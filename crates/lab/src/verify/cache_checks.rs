@@ -153,8 +153,8 @@ fn check_row(server: &Server<'_>, row: &Row, own: OwnAnswer, pieces: &[&[u8]]) -
         return Err(format!("`{}` instead of `{}`", said.escape_ascii(), answer.escape_ascii()));
     }
     if !closes {
-        let silence = client.expect_silence(Duration::from_millis(2));
-        return silence.map_err(|noise| noise.miss("unsolicited bytes", "after the response").to_string());
+        let silence = client.expect_silence(Duration::from_millis(2), "unsolicited bytes", "after the response");
+        return silence.map_err(|miss| miss.to_string());
     }
     match client.read(&mut [0]) {
         Ok(0) => Ok(()),

@@ -157,21 +157,25 @@ impl Client {
         }
     }
 
-    /// Waits for `moment`. Fails with the event if data arrives or the connection ends.
-    pub(super) fn expect_silence(&mut self, moment: Duration) -> Result<(), Noise> {
+    /// Waits for `moment`. Fails if the connection ends or if data, which is called `unexpected`, arrives at this place.
+    pub(super) fn expect_silence(&mut self, moment: Duration, unexpected: &str, place: &str) -> Result<(), Miss> {
+        let arrived = |bytes: &[u8]| {
+            let received = Some(excerpt(bytes));
+            Err(Miss { received, ..Miss::from(format!("{unexpected} {place}")) })
+        };
         if !self.received.is_empty() {
-            return Err(Noise::Bytes(excerpt(&self.received)));
+            return arrived(&self.received);
         }
-        let error = |error| Noise::Broken(format!("cannot set a timeout: {error}"));
+        let error = |error| format!("the connection broke {place}: cannot set a timeout: {error}");
         self.stream.set_read_timeout(Some(moment)).map_err(error)?;
         let mut bytes = [0; 64];
         let read = self.read(&mut bytes);
         self.stream.set_read_timeout(Some(PATIENCE)).map_err(error)?;
         match read {
             Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(()),
-            Err(error) => Err(Noise::Broken(error.to_string())),
-            Ok(0) => Err(Noise::End),
-            Ok(got) => Err(Noise::Bytes(excerpt(&bytes[..got]))),
+            Err(error) => Err(format!("the connection broke {place}: {error}").into()),
+            Ok(0) => Err(format!("the connection was closed {place}").into()),
+            Ok(got) => arrived(&bytes[..got]),
         }
     }
 
@@ -179,22 +183,6 @@ impl Client {
     pub(super) fn reset(self) -> Result<(), String> {
         rustix::net::sockopt::set_socket_linger(&self.stream, Some(Duration::ZERO))
             .map_err(|error| format!("cannot set SO_LINGER: {error}"))
-    }
-}
-
-pub(super) enum Noise {
-    Bytes(String),
-    End,
-    Broken(String),
-}
-
-impl Noise {
-    pub(super) fn miss(self, bytes_are: &str, place: &str) -> Miss {
-        match self {
-            Noise::Bytes(bytes) => Miss { received: Some(bytes), ..Miss::from(format!("{bytes_are} {place}")) },
-            Noise::End => format!("the connection was closed {place}").into(),
-            Noise::Broken(why) => format!("the connection broke {place}: {why}").into(),
-        }
     }
 }
 

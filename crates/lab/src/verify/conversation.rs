@@ -7,7 +7,7 @@ use study::cases::{
 };
 use study::verification::Miss;
 
-use super::client::{Client, Noise};
+use super::client::Client;
 use super::expected_page::{differ, miss};
 use super::http_response_parser::Response;
 use super::server_under_test::Server;
@@ -203,7 +203,7 @@ impl Talk<'_, '_> {
 
     fn silence(&self, client: &mut Client) -> Result<(), Trouble> {
         let moment = if *self.cut == Cut::Bytes { BETWEEN_BYTES } else { BETWEEN };
-        Ok(client.expect_silence(moment).map_err(|noise| noise.miss("response", "before the request was complete"))?)
+        Ok(client.expect_silence(moment, "response", "before the request was complete")?)
     }
 
     /// Checks that no bytes follow the last response, or that the connection ends after a half-close.
@@ -211,10 +211,9 @@ impl Talk<'_, '_> {
         if self.case.half_close {
             return Ok(client.expect_end()?);
         }
-        match client.expect_silence(self.behind) {
-            Ok(()) => Ok(()),
-            Err(noise) if may_close && !matches!(noise, Noise::Bytes(_)) => Ok(()),
-            Err(noise) => Err(noise.miss("bytes", "behind the last response").into()),
+        match client.expect_silence(self.behind, "bytes", "behind the last response") {
+            Err(miss) if may_close && miss.received.is_none() => Ok(()),
+            silence => Ok(silence?),
         }
     }
 
