@@ -17,7 +17,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use study::generator_messages::{self, Heard, Told};
-use study::node_messages::{BEAT, Hello, Order, Said, Serve};
+use study::node_messages::{BEAT, Order, Said, Serve};
 use study::plan::LoadPlan;
 use study::record::{Agent, BuildOutcome, Cpu, Failure, FailureKind, Finding, Measurement, Node, Probe, Role};
 use study::spec::{LoadSpec, Part, Protocol, Stop, Warmup};
@@ -61,14 +61,12 @@ pub struct Generators {
 
 /// A node and the machine that it runs on. Dropping the member ends the node.
 pub struct Member {
-    name: String,
-    role: Role,
+    node: Node,
+    boot_id: String,
     pub(crate) address: IpAddr,
     /// CPUs that the node may use, with their topology.
     pub cpus: Vec<Cpu>,
-    hello: Hello,
     link: Link,
-    path: Option<study::record::Link>,
 }
 
 /// Settings and callbacks for starting nodes.
@@ -109,7 +107,7 @@ fn start(hosts: &Hosts, reach: &Reach<'_>) -> Result<(Option<Member>, Generators
         launch_nodes::deploy(&hosts, reach, &supervisor)?;
     }
     let (mut members, gang, beats) = launch_nodes::all(&hosts, reach, &supervisor)?;
-    let at = members.iter().position(|member| member.role == Role::Subject);
+    let at = members.iter().position(|member| member.node.role == Role::Subject);
     let subject = at.map(|at| members.remove(at));
     let (launcher, interrupted) = (hosts.launcher, reach.interrupted);
     Ok((subject, Generators { members, launcher, _beats: beats, _gang: gang, interrupted, _supervisor: supervisor }))
@@ -126,7 +124,7 @@ impl Cluster {
             End::Lost(text) => ClusterError::Machines(vec![cluster.explain_loss(&text)]),
             end => ClusterError::Machines(vec![end.to_string()]),
         })?;
-        cluster.generators.members.iter_mut().zip(paths).for_each(|(member, path)| member.path = Some(path));
+        cluster.generators.members.iter_mut().zip(paths).for_each(|(member, path)| member.node.link = Some(path));
         Ok(cluster)
     }
 
@@ -142,15 +140,7 @@ impl Cluster {
 
     /// The machines in the form stored in records, the server's machine first.
     pub fn nodes(&self) -> Vec<Node> {
-        let node = |member: &Member| {
-            let address = member.address.to_string();
-            let mine = member.hello.interfaces.iter().find(|(_, addresses)| addresses.contains(&address));
-            let interface = mine.map(|(interface, _)| interface.clone());
-            let Hello { host, doctor, build, .. } = member.hello.clone();
-            let (name, role, link) = (member.name.clone(), member.role, member.path);
-            Node { name, role, address, host, doctor, build, interface, link }
-        };
-        self.members().map(node).collect()
+        self.members().map(|member| member.node.clone()).collect()
     }
 
     /// Compares the machines' clocks, paths and settings. Fails with one line if interrupted or a machine is lost.
@@ -162,13 +152,16 @@ impl Cluster {
         let first = look()?;
         std::thread::sleep(DRIFT);
         let second = look()?;
-        let looked = self.members().zip(self.nodes()).zip(first.into_iter().zip(second));
-        let looked = looked.map(|((member, node), ((at_ns, before), (later_ns, after)))| {
+        let looked = self.members().zip(first.into_iter().zip(second));
+        let looked = looked.map(|(member, ((at_ns, before), (later_ns, after)))| {
             let ns = later_ns.saturating_sub(at_ns) as f64;
             let ppm = |ns_apart: f64| ns_apart / ns * 1e6;
-            let (boot_id, clock_error_ns) = (member.hello.boot_id.clone(), before.error_ns.min(after.error_ns));
-            let drift_ppm = (ppm((after.ns - before.ns) as f64), ppm((before.error_ns + after.error_ns) as f64));
-            doctor::ExaminedNode { node, boot_id, clock_error_ns, drift_ppm }
+            doctor::ExaminedNode {
+                node: member.node.clone(),
+                boot_id: member.boot_id.clone(),
+                clock_error_ns: before.error_ns.min(after.error_ns),
+                drift_ppm: (ppm((after.ns - before.ns) as f64), ppm((before.error_ns + after.error_ns) as f64)),
+            }
         });
         Ok(doctor::examine(&looked.collect::<Vec<_>>()))
     }
@@ -197,13 +190,13 @@ impl Cluster {
     /// Starts spinners on the CPUs in `subject` and on all generator machines, or checks that they are still running.
     pub(crate) fn spin(&self, subject: &[u32]) -> Result<(), String> {
         for member in self.members() {
-            let cpus = match member.role {
+            let cpus = match member.node.role {
                 Role::Subject => subject.to_vec(),
                 Role::Load => member.cpus.iter().map(|cpu| cpu.index).collect(),
             };
             let pick = |said| if let Said::Spinning(why) = said { Some(why) } else { None };
             match member.link.ask(&Order::Spin { cpus }, pick) {
-                Ok(Some(why)) => return Err(format!("{}: {why}", member.name)),
+                Ok(Some(why)) => return Err(format!("{}: {why}", member.node.name)),
                 // The caller notices an interruption before the next trial.
                 Ok(None) | Err(End::Interrupted) => {}
                 Err(end) => return Err(end.to_string()),
@@ -226,7 +219,7 @@ impl Generators {
 
     /// Names and CPU counts of the machines, as a list for the user.
     pub fn words(&self) -> String {
-        let each = |member: &Member| format!("{} ({} CPUs)", member.name, member.cpus.len());
+        let each = |member: &Member| format!("{} ({} CPUs)", member.node.name, member.cpus.len());
         self.members.iter().map(each).collect::<Vec<_>>().join(", ")
     }
 

@@ -7,6 +7,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use study::node_messages::{BEAT, Hello, Order, PROTOCOL, Said};
+use study::record::Node;
 
 use crate::cluster::file::{HostPlan, Hosts, Launcher};
 use crate::cluster::launch_by_mpirun::{self, Gang, SSH_OPTIONS};
@@ -81,7 +82,19 @@ pub(super) fn all(hosts: &Hosts, reach: &Reach<'_>, supervisor: &Supervisor) -> 
                     "has another build of quintain ({version}, {there}) than this one ({here}): copy this binary there, or use `--deploy`"
                 ));
             }
-            Ok(Member { name: host.name.clone(), role: host.role, address, cpus, hello, link, path: None })
+            let text = address.to_string();
+            let mut interfaces = hello.interfaces.into_iter();
+            let node = Node {
+                name: host.name.clone(),
+                role: host.role,
+                host: hello.host,
+                doctor: hello.doctor,
+                build: hello.build,
+                interface: interfaces.find(|(_, addresses)| addresses.contains(&text)).map(|(found, _)| found),
+                address: text,
+                link: None,
+            };
+            Ok(Member { node, boot_id: hello.boot_id, address, cpus, link })
         });
         match member {
             Ok(member) => members.push(member),

@@ -49,7 +49,7 @@ pub(super) fn measure(cluster: &Cluster) -> Result<Vec<Link>, End> {
         let near = load("/bytes/0", 1)?;
         let bulk = load(&bulk, STREAMS)?;
         let round_trip = stats::Histogram::try_from(&near.service).ok().and_then(|histogram| histogram.quantile(0.5));
-        let no_response = || failed(FailureKind::Answers, format!("{}: no response from {address}", member.name));
+        let no_response = || failed(FailureKind::Answers, format!("{}: no response from {address}", member.node.name));
         let (receive_bytes_per_s, round_trip_ns_p50) = (received_per_s(&bulk), round_trip.ok_or_else(no_response)?);
         Ok(Link { receive_bytes_per_s, round_trip_ns_p50, receive_together_bytes_per_s: None })
     });

@@ -98,8 +98,8 @@ impl<'a> RemoteGenerator<'a> {
                 measurement.began_ns = here(measurement.began_ns);
                 Told::Measurement(measurement)
             }
-            Told::Error(text) => Told::Error(format!("{}: {text}", self.member.name)),
-            Told::Unreachable(text) => Told::Unreachable(format!("{}: {text}", self.member.name)),
+            Told::Error(text) => Told::Error(format!("{}: {text}", self.member.node.name)),
+            Told::Unreachable(text) => Told::Unreachable(format!("{}: {text}", self.member.node.name)),
             told @ (Told::Progress(_) | Told::Connected(_)) => told,
         }
     }
@@ -119,7 +119,9 @@ impl Engine for RemoteGenerator<'_> {
                     all.push(self.here(told));
                 }
                 // The exit of a generator after its measurement is not an error.
-                Said::Broken(why) if !self.has_measured => return Err(broken(format!("{}: {why}", self.member.name))),
+                Said::Broken(why) if !self.has_measured => {
+                    return Err(broken(format!("{}: {why}", self.member.node.name)));
+                }
                 _ => {}
             }
         }
@@ -145,7 +147,7 @@ impl Engine for RemoteGenerator<'_> {
         let Offset { ns: offset_ns, error_ns } = self.offset;
         let (after_offset_ns, after_error_ns) = (Some(after.ns), Some(after.error_ns));
         let clock = NodeClock { offset_ns, error_ns, after_offset_ns, after_error_ns };
-        Ok(Some(RemoteFacts { node: self.member.name.clone(), cpus: self.cpus.clone(), network, clock }))
+        Ok(Some(RemoteFacts { node: self.member.node.name.clone(), cpus: self.cpus.clone(), network, clock }))
     }
 }
 
