@@ -17,7 +17,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use study::generator_messages::{self, Heard, Told};
-use study::node_messages::{BEAT, Order, Said, Serve};
+use study::node_messages::{BEAT, Order, Said, Serve, Stopped};
 use study::plan::LoadPlan;
 use study::record::{Agent, BuildOutcome, Cpu, Failure, FailureKind, Finding, Measurement, Node, Probe, Role};
 use study::spec::{LoadSpec, Part, Protocol, Stop, Warmup};
@@ -25,7 +25,6 @@ use study::spec::{LoadSpec, Part, Protocol, Stop, Warmup};
 use crate::load_side::{Engine, Load, broken};
 pub use crate::process_start_and_stop::TICKET;
 use crate::process_start_and_stop::{Supervisor, wait_readable};
-use crate::server_side::NotStarted;
 use crate::trial_end_reason::{End, failed};
 use crate::{generator_process, lab_clocks};
 use file::{Hosts, Launcher};
@@ -205,8 +204,8 @@ impl Cluster {
         Ok(())
     }
 
-    pub(crate) fn serve(&self, order: &Serve) -> Result<RemoteServer<'_>, NotStarted> {
-        RemoteServer::start(&self.subject.link, order)
+    pub(crate) fn serve(&self, order: &Serve, known: &mut Stopped) -> Result<RemoteServer<'_>, End> {
+        RemoteServer::start(&self.subject.link, order, known)
     }
 }
 

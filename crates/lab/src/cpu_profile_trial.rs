@@ -55,7 +55,7 @@ pub fn profile(
             break;
         }
         let perf = match plan.points[point].subject.process.container {
-            None => crate::perf_sampling::Perf::new(&bench.supervisor, interrupted),
+            None => crate::perf_sampling::Perf::new(&bench.ground.supervisor, interrupted),
             Some(_) => Err(IN_CONTAINER.to_owned()),
         };
         let Ok(perf) = perf.map_err(|why| profiles.push(none(point, &why))) else { continue };

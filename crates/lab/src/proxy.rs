@@ -33,7 +33,7 @@ pub(crate) struct Proxy<'a> {
 /// Starts the proxies and returns them, the proxy next to the generator first. Fills `known` even on failure.
 pub(crate) fn start<'a>(
     order: &'a Serve,
-    ground: Ground<'_>,
+    ground: &Ground<'_>,
     (subject_port, second_port): (u16, u16),
     known: &mut Vec<ProxyUse>,
 ) -> Result<Vec<Proxy<'a>>, End> {

@@ -62,7 +62,7 @@ pub fn run(
                         break 'run Cause::Interrupted;
                     }
                     let no_watchdog = |error| LabError::Watchdog(options.exe.clone(), error);
-                    bench.supervisor.check().map_err(no_watchdog)?;
+                    bench.ground.supervisor.check().map_err(no_watchdog)?;
                     spinner.iter_mut().try_for_each(Spinners::check)?;
                     let revision = revision_of(&plan.points[point], &options.directory, &mut revisions);
                     let trial = Trial { bench: &bench, point, block, order, step, revision, perf: None };
@@ -205,9 +205,8 @@ impl<'a> Spinners<'a> {
     }
 
     fn check(&mut self) -> Result<(), LabError> {
-        let Bench { options, supervisor, .. } = self.bench;
-        let checked = match &options.cluster {
-            None => Spinner::keep(&mut self.here, &self.cpus, supervisor),
+        let checked = match &self.bench.options.cluster {
+            None => Spinner::keep(&mut self.here, &self.cpus, &self.bench.ground.supervisor),
             Some(cluster) => cluster.spin(&self.cpus),
         };
         checked.map_err(|why| LabError::Spin(cpu_list::format(&self.cpus), why))

@@ -44,12 +44,10 @@ pub(crate) trait Side {
 
     fn measured(&mut self, span: Span) -> Result<(), End>;
 
-    /// Stops all processes and returns their usage. With `has_failed`, the server may be about to exit by itself.
-    fn stop(self: Box<Self>, has_failed: bool) -> Result<Stopped, End>;
+    /// Stops all processes and adds their usage to what is known since the start. With `has_failed`, the server may be
+    /// about to exit by itself.
+    fn stop(self: Box<Self>, has_failed: bool, known: Stopped) -> Result<Stopped, End>;
 }
-
-/// Why the server's side could not be started, and the facts known about it by then.
-pub(crate) type NotStarted = (End, Box<Stopped>);
 
 pub(crate) struct Subject<'a> {
     pub(crate) server: Started,
@@ -64,7 +62,6 @@ pub(crate) struct Subject<'a> {
     events: Vec<Said>,
     before: Option<study::record::NetworkCounters>,
     pub(crate) standing: Standing,
-    known: Stopped,
 }
 
 fn uses(known: &mut Stopped) -> impl Iterator<Item = &mut SubjectUse> {
@@ -73,16 +70,8 @@ fn uses(known: &mut Stopped) -> impl Iterator<Item = &mut SubjectUse> {
 }
 
 impl<'a> Subject<'a> {
-    pub(crate) fn start(order: &'a Serve, ground: Ground<'a>) -> Result<Self, NotStarted> {
-        let mut known = Stopped::default();
-        match Self::start_all(order, ground, &mut known) {
-            Ok(subject) => Ok(Self { known, ..subject }),
-            Err(end) => Err((end, Box::new(known))),
-        }
-    }
-
     /// Starts companions, then the server, then proxies. Fills `known` even on failure.
-    fn start_all(order: &'a Serve, ground: Ground<'a>, known: &mut Stopped) -> Result<Self, End> {
+    pub(crate) fn start(order: &'a Serve, ground: &'a Ground<'a>, known: &mut Stopped) -> Result<Self, End> {
         known.subject.cpus.clone_from(&order.cpus);
         // Unlike the main port, the second port is not retried, because few servers use it.
         let second_port = ports_and_readiness::free_port()
@@ -116,7 +105,6 @@ impl<'a> Subject<'a> {
             events: Vec::new(),
             before,
             standing,
-            known: Stopped::default(),
         };
         let mut warnings = Vec::new();
         let samplers = subject.processes().zip(uses(known)).map(|(process, used)| process.sampler(used, &mut warnings));
@@ -214,9 +202,9 @@ impl Side for Subject<'_> {
         Ok(())
     }
 
-    fn stop(mut self: Box<Self>, has_failed: bool) -> Result<Stopped, End> {
+    fn stop(mut self: Box<Self>, has_failed: bool, mut known: Stopped) -> Result<Stopped, End> {
         let failure = self.failure(if has_failed { EXITING } else { Duration::ZERO });
-        let Self { mut server, proxies, mut companions, samplers, readings, before, mut known, .. } = *self;
+        let Self { mut server, proxies, mut companions, samplers, readings, before, .. } = *self;
         known.failure = failure;
         // If the server has ended, this process's counters are read: usually, both share a network namespace.
         let after = network_counters::read(Path::new(&format!("/proc/{}/net", server.pid)));

@@ -22,10 +22,9 @@ const PORT_TRIES: u32 = 3;
 
 pub(crate) type Fill<'a> = &'a dyn Fn(&str) -> String;
 
-#[derive(Clone, Copy)]
 pub(crate) struct Ground<'a> {
-    pub(crate) supervisor: &'a Supervisor,
-    pub(crate) kept: &'a Kept,
+    pub(crate) supervisor: Supervisor,
+    pub(crate) kept: Kept,
     pub(crate) directory: &'a Path,
     pub(crate) interrupted: &'a dyn Fn() -> bool,
 }
@@ -57,7 +56,7 @@ pub(crate) struct Companions<'a> {
 
 impl<'a> Companions<'a> {
     /// Ends kept companions that the trial does not need, then starts the missing ones. Fills `known` even on failure.
-    pub(crate) fn start(order: &Serve, ground: Ground<'a>, known: &mut Vec<ProxyUse>) -> Result<Self, End> {
+    pub(crate) fn start(order: &Serve, ground: &'a Ground<'_>, known: &mut Vec<ProxyUse>) -> Result<Self, End> {
         let plans = &order.point.companions;
         *known = vec![ProxyUse::default(); plans.len()];
         let mut left = order.companion_cpus.as_slice();
@@ -72,7 +71,7 @@ impl<'a> Companions<'a> {
             let is_same = |(plan, used): (&_, &ProxyUse)| kept.plan == *plan && kept.used.cpus == used.used.cpus;
             plans.iter().zip(&*known).any(is_same) && kept.started.child.wait(Duration::ZERO).is_none()
         });
-        let mut companions = Self { running, kept: ground.kept };
+        let mut companions = Self { running, kept: &ground.kept };
         for (nth, (plan, used)) in plans.iter().zip(known).enumerate() {
             let companion = match companions.running.iter().position(|kept| kept.plan == *plan) {
                 Some(at) => companions.running.remove(at),
@@ -100,7 +99,7 @@ impl Drop for Companions<'_> {
 }
 
 pub(crate) struct Server<'a> {
-    pub(crate) ground: Ground<'a>,
+    pub(crate) ground: &'a Ground<'a>,
     pub(crate) plan: &'a ProcessPlan,
     /// Returns the value of a placeholder in the command or environment, other than the server's port and address.
     pub(crate) names: &'a dyn Fn(&str) -> Option<String>,
@@ -153,18 +152,19 @@ impl Started {
 
 impl<'a> Server<'a> {
     /// Describes a server on any CPU whose only placeholders are its port and address.
-    pub(crate) fn new(plan: &'a ProcessPlan, ground: Ground<'a>) -> Self {
+    pub(crate) fn new(plan: &'a ProcessPlan, ground: &'a Ground<'a>) -> Self {
         let (address, kind) = (IpAddr::V4(Ipv4Addr::LOCALHOST), FailureKind::Start);
         Self { ground, plan, names: &|_| None, prepare: &|_| Ok(()), cpus: &[], address, kind, who: "" }
     }
 
     /// Starts the process and waits for its port. Fills `used` even on failure.
     pub(crate) fn start(&self, used: &mut SubjectUse) -> Result<Started, End> {
-        let (plan, Ground { supervisor, kept, interrupted, .. }) = (self.plan, self.ground);
-        let directory = self.ground.directory.join(plan.directory.as_deref().unwrap_or(""));
+        let Self { plan, ground, .. } = self;
+        let supervisor = &ground.supervisor;
+        let directory = ground.directory.join(plan.directory.as_deref().unwrap_or(""));
         let start_failed = |text: String| failed(self.kind, format!("{}{text}", self.who));
         let cannot_run = |text: String| failed(FailureKind::Unrunnable, format!("{}{text}", self.who));
-        let find = |plan| kept.images.find(plan, supervisor).map(|image| (plan, image));
+        let find = |plan| ground.kept.images.find(plan, supervisor).map(|image| (plan, image));
         let image = plan.container.as_ref().map(find).transpose().map_err(cannot_run)?;
         used.container = image.as_ref().map(|(plan, image)| {
             let (engine, image_id) = (image.engine.clone(), image.id.clone());
@@ -204,7 +204,7 @@ impl<'a> Server<'a> {
             let first_inside = || image.as_ref().and_then(|(_, image)| image.pid(&name));
             let port_inside = image.as_ref().map(|(container, _)| container.publish.unwrap_or(port));
             let inside = port_inside.map(|port| (port, &first_inside as _));
-            let reason = match ports_and_readiness::wait(&mut child, address, inside, timeout, interrupted) {
+            let reason = match ports_and_readiness::wait(&mut child, address, inside, timeout, ground.interrupted) {
                 Ok(()) => {
                     let ready_ns = lab_clocks::nanos(lab_clocks::now() - at);
                     child.contained = first_inside();

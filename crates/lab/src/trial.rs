@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
 
 use study::generator_messages::{Heard, Told};
-use study::node_messages::{Said, Serve, Standing};
+use study::node_messages::{Said, Serve, Standing, Stopped};
 use study::plan::{Plan, Point};
 use study::record::{
     Agent, FailureKind, IdlePolicy, Measurement, Outcome, Probe, RECORD_VERSION, Record, Step, SubjectUse,
@@ -35,9 +35,7 @@ const EXIT: Duration = Duration::from_secs(2);
 pub(crate) struct Bench<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) options: &'a Options,
-    pub(crate) kept: Kept,
-    pub(crate) supervisor: Supervisor,
-    pub(crate) interrupted: &'a dyn Fn() -> bool,
+    pub(crate) ground: Ground<'a>,
     /// Time that a generator may take in addition to the load, for starting, connecting and writing results.
     pub(crate) margin: Duration,
 }
@@ -48,8 +46,9 @@ impl<'a> Bench<'a> {
         options: &'a Options,
         interrupted: &'a dyn Fn() -> bool,
     ) -> Result<Self, LabError> {
-        let (supervisor, kept) = (start_supervisor(options)?, Kept::default());
-        Ok(Self { plan, options, supervisor, kept, interrupted, margin: GENERATOR_MARGIN })
+        let supervisor = start_supervisor(options)?;
+        let ground = Ground { supervisor, kept: Kept::default(), directory: &options.directory, interrupted };
+        Ok(Self { plan, options, ground, margin: GENERATOR_MARGIN })
     }
 }
 
@@ -114,8 +113,7 @@ impl Trial<'_> {
 
     fn measure(&self, record: &mut Record, say: Say<'_>) -> Result<Measurement, End> {
         say(Phase::Start, None);
-        let Bench { options, supervisor, kept, interrupted, .. } = self.bench;
-        let mut share = share(self.point(), options).map_err(|text| failed(FailureKind::Start, text))?;
+        let mut share = share(self.point(), self.bench.options).map_err(|text| failed(FailureKind::Start, text))?;
         let mut proxy_cpus = share.subject.split_off((self.point().subject.cpus as usize).min(share.subject.len()));
         let companion_cpus = proxy_cpus.split_off((self.point().proxy_cpus as usize).min(proxy_cpus.len()));
         record.subject.cpus.clone_from(&share.subject);
@@ -126,17 +124,17 @@ impl Trial<'_> {
         let address = self.cluster().map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |cluster| cluster.subject.address);
         let serve =
             Serve { point: self.point().clone(), address, cpus: share.subject.clone(), proxy_cpus, companion_cpus };
-        let ground = Ground { supervisor, kept, directory: &options.directory, interrupted };
-        let started: Result<(Standing, Box<dyn Side + '_>), _> = match self.cluster() {
-            None => Subject::start(&serve, ground).map(|subject| {
+        let mut known = Stopped::default();
+        let started: Result<(Standing, Box<dyn Side + '_>), End> = match self.cluster() {
+            None => Subject::start(&serve, &self.bench.ground, &mut known).map(|subject| {
                 self.perf.iter().for_each(|perf| perf.begin(&subject.server.child.servers()));
                 (subject.standing, Box::new(subject) as _)
             }),
-            Some(cluster) => cluster.serve(&serve).map(|server| (server.standing, Box::new(server) as _)),
+            Some(cluster) => cluster.serve(&serve, &mut known).map(|server| (server.standing, Box::new(server) as _)),
         };
         let (result, side) = match started {
-            Ok((ports, mut side)) => (self.load(record, &share, address, ports, &mut *side, say), Ok(side)),
-            Err((end, known)) => (Err(end), Err(known)),
+            Ok((ports, mut side)) => (self.load(record, &share, address, ports, &mut *side, say), Some(side)),
+            Err(end) => (Err(end), None),
         };
         if matches!(result, Err(End::Interrupted | End::Lost(_))) {
             return result.map(|(measurement, _)| measurement);
@@ -145,8 +143,8 @@ impl Trial<'_> {
         // `perf` stops before the server, because the server's shutdown is not measured.
         self.perf.iter().for_each(|perf| perf.end());
         let stopped = match side {
-            Ok(side) => side.stop(result.is_err())?,
-            Err(known) => *known,
+            Some(side) => side.stop(result.is_err(), known)?,
+            None => known,
         };
         let revision = record.subject.revision.take();
         record.subject = SubjectUse { revision, ..stopped.subject };
@@ -172,14 +170,14 @@ impl Trial<'_> {
         side: &mut dyn Side,
         say: Say<'_>,
     ) -> Result<(Measurement, Vec<Agent>), End> {
-        let Bench { options, supervisor, interrupted, .. } = self.bench;
+        let Ground { supervisor, directory, interrupted, .. } = &self.bench.ground;
         let plan = self.point().load.at(self.step);
-        let target = load_target_and_files::target(&plan, host, ports, &options.directory);
+        let target = load_target_and_files::target(&plan, host, ports, directory);
         let target = target.map_err(|text| failed(FailureKind::Generator, text))?;
         let spec = generator_process::load_spec(&plan, target, share, record.seed);
         let mut load = match self.cluster() {
             None => {
-                let generator = Generator::start(supervisor, &spec, &share.generator, &options.directory);
+                let generator = Generator::start(supervisor, &spec, &share.generator, directory);
                 let cannot_start = |error| format!("cannot start the generator: {error}");
                 let generator = generator.map_err(|error| failed(FailureKind::Generator, cannot_start(error)))?;
                 Load::new(vec![(Box::new(generator), None)], Duration::ZERO)

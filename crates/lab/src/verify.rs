@@ -29,6 +29,7 @@ use study::verification::{CaseOutcome, CaseResult, Miss, Suite, Verification};
 use crate::lab_clocks;
 use crate::options_and_hooks::Options;
 use crate::process_start_and_stop::Supervisor;
+use crate::start_server::{Ground, Kept};
 use check_definition::{Check, code};
 use server_under_test::{Home, Server, quoted};
 pub use unsuccessful_check_reason::NotStarted;
@@ -74,15 +75,16 @@ pub fn verify(
     interrupted: &dyn Fn() -> bool,
     told: &mut dyn FnMut(&CaseResult),
 ) -> Result<Verification, NotStarted> {
-    let (server, supervisor) = match target {
+    let (server, ground) = match target {
         Target::Running(address) => (address.to_string(), None),
-        Target::Command { exe, plan, .. } => {
+        Target::Command { exe, plan, directory } => {
             let failed = |error| format!("cannot start the watchdog `{}`: {error}", exe.display());
             let supervisor = Supervisor::start(exe).map_err(|error| NotStarted::Failed(failed(error)))?;
-            (plan.process.command.clone(), Some(supervisor))
+            let ground = Ground { supervisor, kept: Kept::default(), directory, interrupted };
+            (plan.process.command.clone(), Some(ground))
         }
     };
-    let home = Home { target, supervisor, kept: crate::start_server::Kept::default(), interrupted };
+    let home = Home { target, ground };
     let mut verification = Verification { server, seed: order.seed, holds: None, not_started: None, cases: Vec::new() };
     for check in checks(order) {
         if interrupted() {

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use study::node_messages::{Serve, Standing};
+use study::node_messages::{Serve, Standing, Stopped};
 use study::record::{FailureKind, Link, Measurement};
 use study::{ExpandOptions, LoadSpec, Point};
 
@@ -31,7 +31,7 @@ pub(super) fn measure(cluster: &Cluster) -> Result<Vec<Link>, End> {
     let (point, address) = (point("/", 1, DURATION_MS), cluster.subject.address);
     let (cpus, proxy_cpus, companion_cpus) = (cpu_numbers(&cluster.subject), Vec::new(), Vec::new());
     let serve = Serve { point, address, cpus, proxy_cpus, companion_cpus };
-    let side = remote_sides::RemoteServer::start(&cluster.subject.link, &serve).map_err(|(end, _)| end)?;
+    let side = cluster.serve(&serve, &mut Stopped::default())?;
     let address = SocketAddr::new(cluster.subject.address, side.standing.port);
     let bulk = format!("/bytes/{BODY_BYTES}");
     let finish = |load: Load<'_>| cluster.generators.finish(load, PATIENCE, &mut |_| {});
@@ -67,7 +67,7 @@ pub(super) fn measure(cluster: &Cluster) -> Result<Vec<Link>, End> {
     if matches!(measured, Err(End::Interrupted | End::Lost(_))) {
         return measured.map(|(paths, _)| paths);
     }
-    let stopped = Box::new(side).stop(measured.is_err())?;
+    let stopped = Box::new(side).stop(measured.is_err(), Stopped::default())?;
     let (mut paths, together) = measured?;
     let samples = stopped.subject.samples.iter().map(|sample| (sample.at_ns, sample.cpu_ns)).collect::<Vec<_>>();
     if busiest(&samples) < BUSY && together.iter().all(|agent| worker_busy(&agent.measurement) < BUSY) {

@@ -29,18 +29,18 @@ const ENDING: Duration = Duration::from_secs(2);
 /// in commands start at `directory`. Must be called from the main thread, because the kernel kills a thread's children
 /// with it. Fails if the watchdog cannot be started.
 pub fn serve(lab: Lab, exe: &Path, directory: &Path, hello: Hello) -> io::Result<()> {
+    let interrupted = || lab.is_gone();
     let supervisor = Supervisor::start(exe)?;
+    let ground = Ground { supervisor, kept: Kept::default(), directory, interrupted: &interrupted };
     lab.say(&Said::Hello(Box::new(hello)));
     // Whatever the result, the lab is gone or has ended this node.
-    let _ = Node { lab, directory, supervisor: &supervisor, kept: Kept::default() }.work();
+    let _ = Node { lab: &lab, ground }.work();
     Ok(())
 }
 
 struct Node<'a> {
-    lab: Lab,
-    directory: &'a Path,
-    supervisor: &'a Supervisor,
-    kept: Kept,
+    lab: &'a Lab,
+    ground: Ground<'a>,
 }
 
 impl Node<'_> {
@@ -51,7 +51,7 @@ impl Node<'_> {
                 Some(Order::Serve(order)) => self.serve(&order)?,
                 Some(Order::Load(spec)) => self.load(&spec)?,
                 Some(Order::Spin { cpus }) => {
-                    self.lab.say(&Said::Spinning(Spinner::keep(&mut spinner, &cpus, self.supervisor).err()));
+                    self.lab.say(&Said::Spinning(Spinner::keep(&mut spinner, &cpus, &self.ground.supervisor).err()));
                 }
                 Some(order) => self.aside(order)?,
                 None => _ = self.lab.wait(&[], None)?,
@@ -63,9 +63,9 @@ impl Node<'_> {
         match order {
             Order::Probe { cpus } => self.lab.say(&Said::Probed(cpu_probe::run(&cpus, &[]))),
             Order::Build { command, directory, cpus } => {
-                let place = self.directory.join(directory.unwrap_or_default());
-                let interrupted = || self.lab.is_gone();
-                let built = build_servers::build(self.supervisor, &command, &place, &cpus, &interrupted);
+                let Ground { supervisor, interrupted, .. } = &self.ground;
+                let place = self.ground.directory.join(directory.unwrap_or_default());
+                let built = build_servers::build(supervisor, &command, &place, &cpus, interrupted);
                 let interrupted = || BuildOutcome::Failed { output_tail: "interrupted".to_owned() };
                 self.lab.say(&Said::Built(built.unwrap_or_else(interrupted)));
             }
@@ -83,16 +83,14 @@ impl Node<'_> {
     }
 
     fn serve(&self, order: &Serve) -> Result<(), End> {
-        let interrupted = || self.lab.is_gone();
-        let (supervisor, kept, directory) = (self.supervisor, &self.kept, self.directory);
-        let ground = Ground { supervisor, kept, directory, interrupted: &interrupted };
-        let mut subject = match Subject::start(order, ground) {
+        let mut known = Stopped::default();
+        let mut subject = match Subject::start(order, &self.ground, &mut known) {
             Ok(subject) => subject,
-            Err((End::Failed(failure), known)) => {
-                self.lab.say(&Said::Failed(Box::new(Stopped { failure: Some(failure), ..*known })));
+            Err(End::Failed(failure)) => {
+                self.lab.say(&Said::Failed(Box::new(Stopped { failure: Some(failure), ..known })));
                 return Ok(());
             }
-            Err((end, _)) => return Err(end),
+            Err(end) => return Err(end),
         };
         self.lab.say(&Said::Standing(subject.standing));
         loop {
@@ -104,7 +102,7 @@ impl Node<'_> {
                     Order::Announced(moments) => subject.announce(moments)?,
                     Order::Measured(span) => subject.measured(span)?,
                     Order::Stop { failed } => {
-                        self.lab.say(&Said::Stopped(Box::new(Box::new(subject).stop(failed)?)));
+                        self.lab.say(&Said::Stopped(Box::new(Box::new(subject).stop(failed, known)?)));
                         return Ok(());
                     }
                     order => self.aside(order)?,
@@ -121,7 +119,7 @@ impl Node<'_> {
         };
         let counters = || network_counters::read(Path::new("/proc/self/net"));
         let before = counters();
-        let started = Generator::start(self.supervisor, spec, &spec.cpus, self.directory);
+        let started = Generator::start(&self.ground.supervisor, spec, &spec.cpus, self.ground.directory);
         let cannot_start = |error| self.lab.say(&Said::Broken(format!("cannot be started: {error}")));
         let mut generator = started.map_err(cannot_start).ok();
         let mut talks = generator.is_some();

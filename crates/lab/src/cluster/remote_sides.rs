@@ -11,7 +11,7 @@ use study::spec::LoadSpec;
 use crate::cluster::Member;
 use crate::cluster::node_channel::{Link, Offset};
 use crate::load_side::{Engine, RemoteFacts, broken};
-use crate::server_side::{NotStarted, Side};
+use crate::server_side::Side;
 use crate::trial_end_reason::End;
 
 pub(crate) struct RemoteServer<'a> {
@@ -21,24 +21,19 @@ pub(crate) struct RemoteServer<'a> {
 }
 
 impl<'a> RemoteServer<'a> {
-    pub(crate) fn start(link: &'a Link, order: &Serve) -> Result<Self, NotStarted> {
-        let started = link.offset().and_then(|offset| {
-            let order = Order::Serve(Box::new(order.clone()));
-            let started = link.ask(&order, |said| match said {
-                Said::Standing(standing) => Some(Ok(standing)),
-                Said::Failed(stopped) => Some(Err(stopped)),
-                _ => None,
-            })?;
-            Ok((offset, started))
-        });
-        match started {
-            Ok((offset, Ok(standing))) => Ok(Self { link, offset, standing }),
-            Ok((_, Err(mut stopped))) => {
-                let end = stopped.failure.take().map(End::Failed);
-                Err((end.unwrap_or_else(|| link.lost("it could not start the server and does not say why")), stopped))
-            }
-            Err(end) => Err((end, Box::default())),
-        }
+    pub(crate) fn start(link: &'a Link, order: &Serve, known: &mut Stopped) -> Result<Self, End> {
+        let offset = link.offset()?;
+        let started = link.ask(&Order::Serve(Box::new(order.clone())), |said| match said {
+            Said::Standing(standing) => Some(Ok(standing)),
+            Said::Failed(stopped) => Some(Err(stopped)),
+            _ => None,
+        })?;
+        let standing = started.map_err(|stopped| {
+            *known = *stopped;
+            let silent = || link.lost("it could not start the server and does not say why");
+            known.failure.take().map_or_else(silent, End::Failed)
+        })?;
+        Ok(Self { link, offset, standing })
     }
 }
 
@@ -66,7 +61,7 @@ impl Side for RemoteServer<'_> {
         self.link.say(&Order::Measured(span))
     }
 
-    fn stop(self: Box<Self>, has_failed: bool) -> Result<Stopped, End> {
+    fn stop(self: Box<Self>, has_failed: bool, _known: Stopped) -> Result<Stopped, End> {
         let pick = |said| if let Said::Stopped(stopped) = said { Some(*stopped) } else { None };
         self.link.ask(&Order::Stop { failed: has_failed }, pick)
     }

@@ -20,18 +20,16 @@ use super::client::{CASE, Client, PATIENCE, Speech, late, reason};
 use super::expected_page::{Page, get};
 use super::http2_session::{Frame, GENEROUS};
 use super::unsuccessful_check_reason::{END, NotStarted, Trouble};
-use crate::process_start_and_stop::{Child, Supervisor, pid_of};
-use crate::start_server::{Ground, Kept, Started};
+use crate::process_start_and_stop::{Child, pid_of};
+use crate::start_server::{Ground, Started};
 use crate::trial_end_reason::End;
 use crate::{lab_clocks, ports_and_readiness, process_sockets};
 
 /// Server to verify, and the means to start it.
 pub(super) struct Home<'a> {
     pub(super) target: Target<'a>,
-    /// Supervisor of the server; `None` if the server was already running.
-    pub(super) supervisor: Option<Supervisor>,
-    pub(super) kept: Kept,
-    pub(super) interrupted: &'a dyn Fn() -> bool,
+    /// Means to start the server; `None` if it was already running.
+    pub(super) ground: Option<Ground<'a>>,
 }
 
 pub(super) struct Server<'a> {
@@ -213,12 +211,11 @@ impl Drop for Server<'_> {
 }
 
 fn start_on(home: &Home<'_>, port: Option<u16>) -> Result<(Child, SocketAddr), NotStarted> {
-    let (Target::Command { plan, directory, .. }, Some(supervisor)) = (home.target, &home.supervisor) else {
+    let (Target::Command { plan, .. }, Some(ground)) = (home.target, &home.ground) else {
         return Err(NotStarted::Failed("the process of the server is not ours".to_owned()));
     };
     let no_port = |error| NotStarted::Failed(format!("no second free port: {error}"));
     let second_port = ports_and_readiness::free_port().map_err(no_port)?;
-    let ground = Ground { supervisor, kept: &home.kept, directory, interrupted: home.interrupted };
     let names = |name: &str| crate::server_side::port_of(name, second_port, &[]);
     let plan = ProcessPlan { port, ..plan.process.clone() };
     let server = crate::start_server::Server { names: &names, ..crate::start_server::Server::new(&plan, ground) };
