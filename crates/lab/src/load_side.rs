@@ -132,12 +132,13 @@ impl<'a> Load<'a> {
         self.parts.iter().all(|part| part.measurement.is_some())
     }
 
-    /// Ends all generators. Returns each measurement, and their combination if the load [is done](Load::is_done).
-    pub(crate) fn end(mut self, patience: Duration) -> Result<(Option<Measurement>, Vec<Agent>), End> {
+    /// Ends all generators of a load that [is done](Load::is_done). Returns the combined measurement and one per remote
+    /// generator.
+    pub(crate) fn end(mut self, patience: Duration) -> Result<(Measurement, Vec<Agent>), End> {
         let (mut agents, mut measurements) = (Vec::new(), Vec::new());
         for (part, nth) in self.parts.iter_mut().zip(1..) {
             let known = part.engine.end(patience)?;
-            let Some(measurement) = part.measurement.take() else { continue };
+            let measurement = part.measurement.take().ok_or_else(|| broken("it has no measurement"))?;
             if let Some(RemoteFacts { node, cpus, network, clock }) = known {
                 let of = part.part.map_or(measurement.threads, |part| part.of);
                 let outline = pool_measurements::outline(&measurement, nth, measurement.threads, of).map_err(broken)?;
@@ -145,12 +146,9 @@ impl<'a> Load<'a> {
             }
             measurements.push(measurement);
         }
-        if measurements.len() < self.parts.len() {
-            return Ok((None, Vec::new()));
-        }
         let measurement = match measurements.len() {
-            1 => measurements.pop(),
-            _ => Some(pool_measurements::pool(&measurements).map_err(broken)?),
+            1 => measurements.remove(0),
+            _ => pool_measurements::pool(&measurements).map_err(broken)?,
         };
         Ok((measurement, agents))
     }

@@ -14,7 +14,7 @@ use study::record::{
 use crate::cluster::Cluster;
 use crate::divide_cpus::{self, Share};
 use crate::generator_process::{self, Generator};
-use crate::load_side::{self, Load};
+use crate::load_side::Load;
 use crate::options_and_hooks::{LabError, Live, Options, Phase, Progress};
 use crate::perf_sampling::Perf;
 use crate::process_start_and_stop::{Supervisor, wait_readable};
@@ -190,23 +190,24 @@ impl Trial<'_> {
         let mut watch = Watch { live: None, heard: begun, changed: begun, timeout };
         let deadline = begun + patience;
         let mut phase = Phase::Warmup;
-        let result = loop {
+        // A failure drops the load, which kills generators that still run.
+        while !load.is_done() {
             if interrupted() {
                 return Err(End::Interrupted);
             }
             let due = side.prepare();
             let now = lab_clocks::now();
             if now >= deadline {
-                break Err(watch.overdue(patience));
+                return Err(watch.overdue(patience));
             }
             let timeout = due.map_or(LOOK, |due| due.saturating_duration_since(now).min(LOOK));
-            let (of_load, of_side) = (load.handles(), side.handles());
-            let count = of_load.len();
-            let readable = wait_readable(&[of_load, of_side].concat(), timeout);
+            let mut handles = load.handles();
+            let count = handles.len();
+            handles.extend(side.handles());
+            let readable = wait_readable(&handles, timeout);
             let (of_load, of_side) = readable.split_at(count);
-            let told =
-                handle_server_events(side, of_side, &mut phase, &mut load, say).and_then(|()| load.hear(of_load));
-            let mut take = |event| {
+            handle_server_events(side, of_side, &mut phase, &mut load, say)?;
+            for event in load.hear(of_load)? {
                 match event {
                     Told::Progress(live) => {
                         let live = Live { load: live, server: side.sample() };
@@ -221,23 +222,10 @@ impl Trial<'_> {
                     _ => {}
                 }
                 // The start or end of measuring may already have passed when it is announced.
-                handle_server_events(side, &[], &mut phase, &mut load, say)
-            };
-            if let Err(end) = told.and_then(|events| events.into_iter().try_for_each(&mut take)) {
-                break Err(end);
+                handle_server_events(side, &[], &mut phase, &mut load, say)?;
             }
-            if load.is_done() {
-                break Ok(());
-            }
-        };
-        if let Err(end @ (End::Interrupted | End::Lost(_))) = result {
-            return Err(end);
         }
-        // This also kills generators that still run after a failure.
-        let (measurement, agents) = load.end(if result.is_ok() { EXIT } else { Duration::ZERO })?;
-        result?;
-        let measurement = measurement.ok_or_else(|| load_side::broken("it has no measurement"))?;
-        Ok((measurement, agents))
+        load.end(EXIT)
     }
 }
 
