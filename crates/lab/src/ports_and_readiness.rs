@@ -16,12 +16,13 @@ pub(crate) enum NotReady {
     Interrupted,
 }
 
-/// Waits up to `timeout` until `child` or one of its descendants accepts connections on `address`. For a container,
-/// `inside` has the port inside the container, and a function that asks the engine for the ID of its first process.
+/// Waits up to `timeout` until `child` or one of its descendants accepts connections on `address`. It listens on `port`,
+/// which may be a different one in a container. `first_inside` asks the engine for the ID of a container's first process.
 pub(crate) fn wait(
     child: &mut Child,
     address: SocketAddr,
-    inside: Option<(u16, &dyn Fn() -> Option<u32>)>,
+    port: u16,
+    first_inside: &dyn Fn() -> Option<u32>,
     timeout: Duration,
     interrupted: &dyn Fn() -> bool,
 ) -> Result<(), NotReady> {
@@ -31,13 +32,12 @@ pub(crate) fn wait(
         let answers = answers(address, Duration::from_millis(200));
         let is_held = || {
             let mut servers = child.servers();
-            let Some((port, first_inside)) = inside else { return is_held_by(&servers, address.port()) };
             // Marks of another user's processes are unreadable, but the engine knows the ID of the first process.
             if servers.is_empty() {
                 servers.extend(first_inside());
             }
-            // The engine accepts connections to a published port before the server does.
-            !servers.is_empty() && is_held_by(&servers, port)
+            // The engine accepts connections to a published port before the server does. An unreadable file is no proof.
+            !servers.is_empty() && process_sockets::is_port_held("/proc".as_ref(), &servers, port) != Some(false)
         };
         if answers && is_held() {
             return Ok(());
@@ -55,11 +55,6 @@ pub(crate) fn wait(
         }
         pause = (pause * 2).min(Duration::from_millis(20));
     }
-}
-
-/// Whether one of `pids` listens on `port`; true if that cannot be determined.
-fn is_held_by(pids: &[u32], port: u16) -> bool {
-    process_sockets::is_port_held("/proc".as_ref(), pids, port) != Some(false)
 }
 
 pub(crate) fn answers(address: SocketAddr, timeout: Duration) -> bool {

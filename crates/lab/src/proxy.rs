@@ -42,8 +42,7 @@ pub(crate) fn start<'a>(
     let (mut proxies, mut left, mut next_port) = (Vec::new(), order.proxy_cpus.as_slice(), subject_port);
     // The proxy next to the server starts first, so that each one finds the next one listening.
     for ((nth, plan), used) in plans.iter().enumerate().zip(known).rev() {
-        let (own, rest) = left.split_at((plan.cpus as usize).min(left.len()));
-        left = rest;
+        let own = left.split_off(..plan.cpus as usize).unwrap_or_default();
         used.shares_cpus = plan.cpus == 0;
         let cpus = if used.shares_cpus { &order.cpus } else { own };
         let address = if nth == 0 { order.address } else { IpAddr::V4(Ipv4Addr::LOCALHOST) };

@@ -61,10 +61,8 @@ impl<'a> Companions<'a> {
         *known = vec![ProxyUse::default(); plans.len()];
         let mut left = order.companion_cpus.as_slice();
         for (plan, used) in plans.iter().zip(&mut *known) {
-            let (own, rest) = left.split_at((plan.cpus as usize).min(left.len()));
-            left = rest;
             used.name.clone_from(&plan.name);
-            used.used.cpus = own.to_vec();
+            used.used.cpus = left.split_off(..plan.cpus as usize).unwrap_or_default().to_vec();
         }
         let mut running = ground.kept.companions.take();
         running.retain_mut(|kept| {
@@ -202,9 +200,10 @@ impl<'a> Server<'a> {
             let mut child = child.map_err(|error| start_failed(format!("cannot start `{what}`: {error}")))?;
             let timeout = Duration::from_nanos(plan.ready_timeout_ns);
             let first_inside = || image.as_ref().and_then(|(_, image)| image.pid(&name));
-            let port_inside = image.as_ref().map(|(container, _)| container.publish.unwrap_or(port));
-            let inside = port_inside.map(|port| (port, &first_inside as _));
-            let reason = match ports_and_readiness::wait(&mut child, address, inside, timeout, ground.interrupted) {
+            let port_inside = image.as_ref().and_then(|(container, _)| container.publish).unwrap_or(port);
+            let ready =
+                ports_and_readiness::wait(&mut child, address, port_inside, &first_inside, timeout, ground.interrupted);
+            let reason = match ready {
                 Ok(()) => {
                     let ready_ns = lab_clocks::nanos(lab_clocks::now() - at);
                     child.contained = first_inside();

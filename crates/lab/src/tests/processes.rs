@@ -95,7 +95,7 @@ fn endless_output_neither_blocks_nor_fills_memory() {
     let supervisor = supervisor(folder.path());
     let port = ports_and_readiness::free_port().unwrap();
     let mut child = spawn(&supervisor, &format!("quintain serve chatty {port}"));
-    assert_eq!(ports_and_readiness::wait(&mut child, here(port), None, LONG, &|| false), Ok(()));
+    assert_eq!(ports_and_readiness::wait(&mut child, here(port), port, &|| None, LONG, &|| false), Ok(()));
     assert!(eventually(|| child.last_words().len() > 4000));
     let stopped = child.stop(LONG);
     assert_eq!((stopped.to_string().as_str(), stopped.ignored_sigterm()), ("signal 15", None));
@@ -108,28 +108,31 @@ fn readiness_wait_ends_on_response_exit_or_timeout() {
     let supervisor = supervisor(folder.path());
     let port = ports_and_readiness::free_port().unwrap();
     let mut child = spawn(&supervisor, &format!("quintain serve well {port}"));
-    assert_eq!(ports_and_readiness::wait(&mut child, here(port), None, LONG, &|| false), Ok(()));
+    assert_eq!(ports_and_readiness::wait(&mut child, here(port), port, &|| None, LONG, &|| false), Ok(()));
     assert_eq!(crate::process_sockets::listening_addresses(Path::new("/proc"), &child.family()), [here(port)]);
     drop(child);
     assert!(ports_and_readiness::is_free(port));
     let mut child = spawn(&supervisor, &format!("quintain serve early-exit {port}"));
     assert_eq!(
-        ports_and_readiness::wait(&mut child, here(port), None, LONG, &|| false),
+        ports_and_readiness::wait(&mut child, here(port), port, &|| None, LONG, &|| false),
         Err(NotReady::Exited(Exit::Code(7)))
     );
     assert_eq!(child.last_words(), "bind: permission denied");
     let mut child = spawn(&supervisor, &format!("quintain serve deaf {port}"));
     assert_eq!(
-        ports_and_readiness::wait(&mut child, here(port), None, Duration::from_millis(50), &|| false),
+        ports_and_readiness::wait(&mut child, here(port), port, &|| None, Duration::from_millis(50), &|| false),
         Err(NotReady::TimedOut)
     );
     let somebody_else = std::net::TcpListener::bind(here(port)).unwrap();
     assert_eq!(
-        ports_and_readiness::wait(&mut child, here(port), None, Duration::from_millis(50), &|| false),
+        ports_and_readiness::wait(&mut child, here(port), port, &|| None, Duration::from_millis(50), &|| false),
         Err(NotReady::Foreign)
     );
     drop(somebody_else);
-    assert_eq!(ports_and_readiness::wait(&mut child, here(port), None, LONG, &|| true), Err(NotReady::Interrupted));
+    assert_eq!(
+        ports_and_readiness::wait(&mut child, here(port), port, &|| None, LONG, &|| true),
+        Err(NotReady::Interrupted)
+    );
 }
 
 #[test]
@@ -139,7 +142,7 @@ fn dropping_a_child_kills_its_descendants() {
     let (port, file) = (ports_and_readiness::free_port().unwrap(), folder.path().join("stray"));
     let mut child = spawn(&supervisor, &format!("quintain serve with-stray {port} {}", file.display()));
     let bystander = spawn(&supervisor, "quintain serve deaf 0");
-    assert_eq!(ports_and_readiness::wait(&mut child, here(port), None, LONG, &|| false), Ok(()));
+    assert_eq!(ports_and_readiness::wait(&mut child, here(port), port, &|| None, LONG, &|| false), Ok(()));
     assert!(eventually(|| file.exists()));
     let (pid, stray) = (child.pid(), number_in(&file));
     assert!(alive(pid) && alive(stray));
