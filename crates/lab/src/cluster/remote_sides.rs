@@ -71,7 +71,6 @@ pub(crate) struct RemoteGenerator<'a> {
     member: &'a Member,
     cpus: Vec<u32>,
     pub(super) offset: Offset,
-    has_measured: bool,
     has_ended: bool,
 }
 
@@ -79,7 +78,7 @@ impl<'a> RemoteGenerator<'a> {
     pub(super) fn start(member: &'a Member, spec: &LoadSpec) -> Result<Self, End> {
         let offset = member.link.offset()?;
         member.link.say(&Order::Load(Box::new(spec.clone())))?;
-        Ok(Self { member, cpus: spec.cpus.clone(), offset, has_measured: false, has_ended: false })
+        Ok(Self { member, cpus: spec.cpus.clone(), offset, has_ended: false })
     }
 
     fn here(&self, told: Told) -> Told {
@@ -109,14 +108,10 @@ impl Engine for RemoteGenerator<'_> {
         let mut all = Vec::new();
         for said in self.member.link.take()? {
             match said {
-                Said::Generator(told) => {
-                    self.has_measured |= matches!(told, Told::Measurement(_));
-                    all.push(self.here(told));
-                }
-                // The exit of a generator after its measurement is not an error.
-                Said::Broken(why) if !self.has_measured => {
-                    return Err(broken(format!("{}: {why}", self.member.node.name)));
-                }
+                Said::Generator(told) => all.push(self.here(told)),
+                // The exit of a generator after its measurement, its last message, is not an error.
+                Said::Broken(_) if matches!(all.last(), Some(Told::Measurement(_))) => {}
+                Said::Broken(why) => return Err(broken(format!("{}: {why}", self.member.node.name))),
                 _ => {}
             }
         }
