@@ -87,10 +87,7 @@ pub struct Reach<'a> {
 /// Why a cluster could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
-    /// The watchdog could not be started, and nothing may run without one.
-    #[error("cannot run the watchdog: {0}")]
-    Watchdog(std::io::Error),
-    /// One line per machine that is missing or unsuitable.
+    /// One line per machine that is missing or unsuitable, or why nothing can be started on this one.
     #[error("{}", .0.join("\n"))]
     Machines(Vec<String>),
     /// [`Reach::interrupted`] returned true.
@@ -99,7 +96,8 @@ pub enum ClusterError {
 }
 
 fn start(hosts: &Hosts, reach: &Reach<'_>) -> Result<(Option<Member>, Generators), ClusterError> {
-    let supervisor = Supervisor::start(&reach.exe).map_err(ClusterError::Watchdog)?;
+    let no_watchdog = |error| ClusterError::Machines(vec![format!("cannot run the watchdog: {error}")]);
+    let supervisor = Supervisor::start(&reach.exe).map_err(no_watchdog)?;
     let mut hosts = hosts.clone();
     launch_nodes::resolve(&mut hosts, reach);
     if hosts.deploy {

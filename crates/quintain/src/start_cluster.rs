@@ -57,7 +57,7 @@ fn reach<T>(directory: Option<&Path>, start: impl FnOnce(&Reach<'_>) -> Result<T
     let reach = Reach { exe, directory, build, interrupted, note: &note, variable: &output::variable };
     start(&reach).map_err(|error| match &error {
         ClusterError::Interrupted => Problem::new(Exit::Interrupted, error),
-        ClusterError::Machines(_) | ClusterError::Watchdog(_) => Problem::new(Exit::Machine, error),
+        ClusterError::Machines(_) => Problem::new(Exit::Machine, error),
     })
 }
 
