@@ -21,7 +21,7 @@ const UNREAD_MAX: Duration = Duration::from_secs(15);
 
 pub(crate) struct Generator {
     child: Child,
-    input: Option<Writer>,
+    input: Writer,
     output: Lines,
 }
 
@@ -35,7 +35,7 @@ impl Generator {
         // Unless bodies are large, the write blocks only briefly, because a generator starts by reading.
         // Its error is ignored: if the generator ended early, its exit status says why.
         let _ = input.say(spec);
-        Ok(Self { child, input: Some(input), output })
+        Ok(Self { child, input, output })
     }
 
     pub(crate) fn lines(&mut self) -> Result<Vec<Vec<u8>>, String> {
@@ -59,10 +59,7 @@ impl Engine for Generator {
 
     /// Sends a message to the generator. Failures are ignored, because a generator that has ended needs no message.
     fn tell(&mut self, heard: Heard) -> Result<(), End> {
-        self.input.iter().for_each(|input| _ = input.say(&heard));
-        if heard == (Heard::Read {}) {
-            self.input = None;
-        }
+        let _ = self.input.say(&heard);
         Ok(())
     }
 
