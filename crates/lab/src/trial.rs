@@ -187,7 +187,7 @@ impl Trial<'_> {
         say(Phase::Warmup, None);
         let patience = generator_process::patience(&spec, self.bench.margin);
         let (begun, timeout) = (lab_clocks::now(), Duration::from_nanos(spec.timeout_ns));
-        let mut watch = Watch { live: None, heard: begun, changed: begun, timeout };
+        let mut watch = Watch { requests: None, heard: begun, changed: begun, timeout };
         let deadline = begun + patience;
         let mut phase = Phase::Warmup;
         // A failure drops the load, which kills generators that still run.
@@ -210,9 +210,8 @@ impl Trial<'_> {
             for event in load.hear(of_load)? {
                 match event {
                     Told::Progress(live) => {
-                        let live = Live { load: live, server: side.sample() };
-                        say(phase, Some(&live));
-                        watch.see(live.load);
+                        watch.see(live.requests);
+                        say(phase, Some(&Live { load: live, server: side.sample() }));
                     }
                     Told::Announced(moments) => side.announce(moments)?,
                     Told::Measured(span) => {
@@ -270,7 +269,8 @@ fn settle_others(record: &mut Record) {
 
 /// Watcher for responses, which tells a hanging server from a hanging generator.
 struct Watch {
-    live: Option<study::generator_messages::Progress>,
+    /// Latest number of responses; `None` before the first progress message.
+    requests: Option<u64>,
     /// Time of the last progress message; `changed` is the time of the last message with new responses.
     heard: Instant,
     changed: Instant,
@@ -278,21 +278,21 @@ struct Watch {
 }
 
 impl Watch {
-    fn see(&mut self, live: study::generator_messages::Progress) {
+    fn see(&mut self, requests: u64) {
         self.heard = lab_clocks::now();
-        if self.live.as_ref().is_none_or(|before| before.requests != live.requests) {
-            self.changed = lab_clocks::now();
+        if self.requests != Some(requests) {
+            self.changed = self.heard;
         }
-        self.live = Some(live);
+        self.requests = Some(requests);
     }
 
     fn overdue(&self, patience: Duration) -> End {
         let silent = lab_clocks::now() - self.changed;
         if silent > self.timeout
             && lab_clocks::now() - self.heard <= PROGRESS
-            && let Some(live) = &self.live
+            && let Some(requests) = self.requests
         {
-            let (silent_s, requests) = (silent.as_secs(), live.requests);
+            let silent_s = silent.as_secs();
             let text = format!("no response for {silent_s} s, after {requests} requests; gave up after {patience:?}");
             return failed(FailureKind::Hung, text);
         }
@@ -374,8 +374,8 @@ mod tests {
     fn silent_generator_is_not_a_hung_server() {
         let overdue = |silent: Duration, quiet: Duration| {
             let (begun, timeout) = (lab_clocks::now(), Duration::from_secs(1));
-            let mut watch = Watch { live: None, heard: begun, changed: begun, timeout };
-            watch.see(study::generator_messages::Progress::default());
+            let mut watch = Watch { requests: None, heard: begun, changed: begun, timeout };
+            watch.see(0);
             let before = |time: Duration| lab_clocks::now().checked_sub(time).unwrap();
             (watch.changed, watch.heard) = (before(silent), before(quiet));
             match watch.overdue(Duration::from_secs(9)) {
