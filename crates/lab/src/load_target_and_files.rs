@@ -43,9 +43,17 @@ pub(crate) fn target(load: &LoadPlan, host: IpAddr, ports: Standing, directory: 
             // A generator on another machine has a different working directory, so the path must be absolute.
             let directory = std::path::absolute(directory).unwrap_or_default().display().to_string();
             let expect = Expect { grpc_schema: schema.map(|schema| schema.encode()), ..http.expect.clone() };
-            let (tls, expect, tunnel_to) = (http.tls.clone(), Box::new(expect), None);
-            let HttpPlan { http2, http2_settings, in_turn, .. } = *http;
-            Ok(Target::Http { address, tunnel_to, requests, tls, http2, http2_settings, in_turn, expect, directory })
+            Ok(Target::Http {
+                address,
+                tunnel_to: None,
+                requests,
+                tls: http.tls.clone(),
+                http2: http.http2,
+                http2_settings: http.http2_settings,
+                in_turn: http.in_turn,
+                expect: Box::new(expect),
+                directory,
+            })
         }
         Protocol::Cache(dialect) => {
             let workload = load.workload.clone().ok_or_else(lacks)?;
@@ -75,11 +83,18 @@ fn journey(plan: &JourneyPlan, front: SocketAddr, ports: Standing, directory: &P
         let filled = fill(url, ports).ok_or_else(|| format!("target `{name}` has an unknown port: `{url}`"))?;
         targets.insert(name.clone(), filled);
     }
-    // `None` without a proxy: endpoints then resolve to their own URLs.
-    let resolve = plan.resolve.as_ref().and_then(|url| fill(url, ports));
-    let (ca_file, client, is_traced) = (plan.ca_file.clone(), plan.client.clone(), false);
-    let JourneyPlan { insecure, http2, identities, .. } = *plan;
-    Ok(Target::Journey { journeys, targets, resolve, insecure, ca_file, client, http2, is_traced, identities })
+    Ok(Target::Journey {
+        journeys,
+        targets,
+        // `None` without a proxy: endpoints then resolve to their own URLs.
+        resolve: plan.resolve.as_ref().and_then(|url| fill(url, ports)),
+        insecure: plan.insecure,
+        ca_file: plan.ca_file.clone(),
+        client: plan.client.clone(),
+        http2: plan.http2,
+        is_traced: false,
+        identities: plan.identities,
+    })
 }
 
 fn read_journey(source: &str, directory: &Path) -> Result<Journey, Vec<String>> {
