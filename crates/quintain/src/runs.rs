@@ -122,14 +122,14 @@ fn remove(path: &Path, names: &[String], rewrite: bool, dry_run: bool, json: boo
     let (mut ids, mut wrong) = (Vec::<String>::new(), Vec::new());
     for name in names {
         match store.resolve(name) {
-            Ok(id) if store.is_owned(&id) => wrong.push(StoreError::Owned { run: id, pid: None }),
+            Ok(id) if store.is_owned(&id) => wrong.push(StoreError::Owned(id, None)),
             Ok(id) if ids.contains(&id) => {}
             Ok(id) => ids.push(id),
             Err(error) => wrong.push(error),
         }
     }
     if let Some(first) = wrong.first() {
-        let is_owned = wrong.iter().any(|error| matches!(error, StoreError::Owned { .. }));
+        let is_owned = wrong.iter().any(|error| matches!(error, StoreError::Owned(..)));
         let hint = if is_owned { "end the run first, or wait for it" } else { "`quintain runs` lists them" };
         let text = wrong.iter().skip(1).fold(first.to_string(), |text, error| format!("{text}\nerror: {error}"));
         return Err(usage(text).hint(format!("{hint}; nothing was removed")));
@@ -165,7 +165,7 @@ fn export(path: &Path, name: &str, out: Option<PathBuf>, json: bool) -> Result<(
     let store = Store::open_existing(path)?;
     let run = store.resolve(name)?;
     if store.is_owned(&run) {
-        return Err(Problem::from(StoreError::Owned { run, pid: None }).hint("export it when it has ended"));
+        return Err(Problem::from(StoreError::Owned(run, None)).hint("export it when it has ended"));
     }
     let file = out.unwrap_or_else(|| PathBuf::from(format!("{}.jsonl.gz", run.replace('/', "_"))));
     // Writing to a temporary name first leaves the file either unchanged or complete.

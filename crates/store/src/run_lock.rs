@@ -27,7 +27,8 @@ impl Drop for Owner {
 }
 
 pub(crate) fn take(run: &str, path: &Path) -> Result<Owner, StoreError> {
-    let failed = |source| StoreError::Lock(path.to_owned(), source);
+    let failed =
+        |error| StoreError::Other(format!("cannot create the lock file `{}` of a run: {error}", path.display()));
     for attempt in 1.. {
         let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
         let mut file = opened.map_err(failed)?;
@@ -37,9 +38,7 @@ pub(crate) fn take(run: &str, path: &Path) -> Result<Owner, StoreError> {
                 std::thread::sleep(PAUSE);
                 continue;
             }
-            Err(TryLockError::WouldBlock) => {
-                return Err(StoreError::Owned { run: run.to_owned(), pid: pid(&mut file) });
-            }
+            Err(TryLockError::WouldBlock) => return Err(StoreError::Owned(run.to_owned(), pid(&mut file))),
             Err(TryLockError::Error(error)) => return Err(failed(error)),
         }
         // The previous owner may have removed the file after this process opened it.
@@ -80,7 +79,7 @@ mod tests {
         let owner = take("a", &path).unwrap();
         assert!(is_taken(&path));
         match take("a", &path) {
-            Err(StoreError::Owned { pid, .. }) => assert_eq!(pid, Some(std::process::id())),
+            Err(StoreError::Owned(_, pid)) => assert_eq!(pid, Some(std::process::id())),
             other => panic!("{other:?}"),
         }
         drop(owner);
@@ -116,6 +115,10 @@ mod tests {
     #[test]
     fn a_missing_directory_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
-        assert!(matches!(take("a", &folder.path().join("no/lock")), Err(StoreError::Lock { .. })));
+        let error = take("a", &folder.path().join("no/lock")).unwrap_err().to_string();
+        assert!(
+            error.starts_with("cannot create the lock file `") && error.contains("/no/lock` of a run: "),
+            "{error}"
+        );
     }
 }

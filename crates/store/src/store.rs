@@ -12,18 +12,18 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Transaction,
 use serde::Serialize;
 use serde_json::Value;
 use study::Json;
-use study::record::{Calibration, IdlePolicy, Record, Run, RunState};
+use study::record::{Calibration, IdlePolicy, RECORD_VERSION, Record, Run, RunState};
 use study::spec::Protocol;
 
 use crate::error::{BUSY_S, StoreError};
 use crate::run_file::{self, Check, Content, Line, RunFileError};
 use crate::run_lock::{self, Owner};
-use crate::table_layout::{self, Layout};
+use crate::table_layout::{self, LAYOUT_VERSION, Layout};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
 /// Runs and their trials in one file. No added trial is lost if the process is killed. Methods fail with errors of
-/// the file, [`StoreError::UnknownRun`] and [`StoreError::Unreadable`]. Parameters named `run` take a full name.
+/// the file, for a run that is unknown, and with [`StoreError::Unreadable`]. Parameters named `run` take a full name.
 #[derive(Debug)]
 pub struct Store {
     connection: Connection,
@@ -113,8 +113,15 @@ impl Store {
         match layout {
             Layout::Current => Ok(Store { connection, path }),
             Layout::Empty => Err(StoreError::Unopenable(path, "it is empty".to_owned())),
-            Layout::Newer(found) => Err(StoreError::Newer(path, found)),
-            Layout::Foreign => Err(StoreError::Foreign(path)),
+            Layout::Newer(version) => Err(StoreError::Other(format!(
+                "`{}` has layout version {version}, this quintain supports versions up to {LAYOUT_VERSION}: use a \
+                 newer quintain, or another file with --store",
+                path.display()
+            ))),
+            Layout::Foreign => Err(StoreError::Other(format!(
+                "`{}` is an SQLite file of another program: choose another file with --store",
+                path.display()
+            ))),
         }
     }
 
@@ -149,7 +156,7 @@ impl Store {
         }
     }
 
-    /// Inserts and locks a new run. Adds a suffix such as `-2` if the name is taken. Fails with [`StoreError::Lock`].
+    /// Inserts and locks a new run. Adds a suffix such as `-2` if the name is taken.
     pub fn begin_new(&self, run: &mut Run) -> Result<Owner> {
         let name = run.id.clone();
         for number in 2.. {
@@ -162,7 +169,7 @@ impl Store {
         unreachable!("there are more numbers than runs")
     }
 
-    /// Locks a run until the returned owner is dropped. Fails with [`StoreError::Owned`] or [`StoreError::Lock`].
+    /// Locks a run until the returned owner is dropped. Fails with [`StoreError::Owned`].
     pub fn own(&self, run: &str) -> Result<Owner> {
         run_lock::take(run, &self.lock_of(run))
     }
@@ -193,14 +200,16 @@ impl Store {
         }
     }
 
-    /// Adds a trial in its own transaction, which is on disk when this returns. Fails with [`StoreError::TrialExists`].
+    /// Adds a trial in its own transaction, which is on disk when this returns. Fails if there is one in the block.
     pub fn add_record(&self, run: &str, record: &Record) -> Result<()> {
         let (point, block) = (record.point, record.block);
         let json = to_json(record, || format!("the trial of point {point} in block {block}"))?;
         let transaction = self.write()?;
         match insert_trial(&transaction, run, &json, record) {
             Err(error) if is_missing_parent(&error) => Err(self.unknown(run)?),
-            Err(error) if is_conflict(&error) => Err(StoreError::TrialExists { run: run.to_owned(), point, block }),
+            Err(error) if is_conflict(&error) => {
+                Err(StoreError::Other(format!("run `{run}` already has a trial of point {point} in block {block}")))
+            }
             result => result.and_then(|()| transaction.commit()).map_err(|error| self.sqlite(error)),
         }
     }
@@ -243,7 +252,7 @@ impl Store {
         self.query(sql, [], read)
     }
 
-    /// Run with this name or unique prefix; `latest` selects the latest. Also fails with [`StoreError::AmbiguousRun`].
+    /// Run with this name or unique prefix; `latest` selects the latest. Also fails if several runs have it.
     pub fn run(&self, name: &str) -> Result<Run> {
         self.read_run(&self.resolve(name)?)
     }
@@ -263,7 +272,10 @@ impl Store {
         match ids.as_slice() {
             [id] => Ok(id.clone()),
             [] => Err(self.unknown(name)?),
-            _ => Err(StoreError::AmbiguousRun(name.to_owned(), ids)),
+            all => {
+                let (count, names) = (all.len(), all.join(", "));
+                Err(StoreError::Other(format!("`{name}` is ambiguous, it matches {count} runs: {names}")))
+            }
         }
     }
 
@@ -425,7 +437,7 @@ impl Store {
     /// Fails with [`StoreError::RunFile`], or with [`StoreError::Owned`] while the run is in progress.
     pub fn export<W: Write>(&self, run: &str, out: W, quintain: &str) -> Result<(W, Content)> {
         if self.is_owned(run) {
-            return Err(StoreError::Owned { run: run.to_owned(), pid: None });
+            return Err(StoreError::Owned(run.to_owned(), None));
         }
         let _snapshot = self.connection.unchecked_transaction().map_err(|error| self.sqlite(error))?;
         let sql = "SELECT CASE WHEN json_extract(run, '$.imported') IS NULL THEN run
@@ -537,7 +549,11 @@ impl Store {
     }
 
     fn unknown(&self, name: &str) -> Result<StoreError> {
-        Ok(StoreError::UnknownRun { path: self.path.clone(), name: name.to_owned(), known: self.latest(5)? })
+        let known = match self.latest(5)?.join(", ") {
+            none if none.is_empty() => ", which has no runs".to_owned(),
+            names => format!("; the latest: {names}"),
+        };
+        Ok(StoreError::Other(format!("no run `{name}` in `{}`{known}", self.path.display())))
     }
 
     fn latest(&self, count: u32) -> Result<Vec<String>> {
@@ -545,11 +561,15 @@ impl Store {
     }
 
     fn parse<T: Json>(&self, json: &str, what: impl FnOnce() -> String) -> Result<T> {
-        T::from_json(json).map_err(|source| {
+        T::from_json(json).map_err(|error| {
             let version =
                 serde_json::from_str::<Value>(json).ok().and_then(|value| Some(value.get("version")?.to_string()));
             let version = version.unwrap_or_else(|| "?".to_owned());
-            StoreError::Unreadable { path: self.path.clone(), what: what(), version, source }
+            StoreError::Unreadable(format!(
+                "cannot read {} in `{}` (format version {version}, this quintain supports {RECORD_VERSION}): {error}",
+                what(),
+                self.path.display()
+            ))
         })
     }
 }
@@ -578,7 +598,7 @@ fn uri(path: &Path, parameter: &str) -> String {
 }
 
 fn to_json(value: &impl Json, what: impl FnOnce() -> String) -> Result<String> {
-    value.to_json().map_err(|source| StoreError::Unwritable(what(), source))
+    value.to_json().map_err(|error| StoreError::Other(format!("cannot store {}: {error}", what())))
 }
 
 fn is_conflict(error: &rusqlite::Error) -> bool {
@@ -629,9 +649,10 @@ mod tests {
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "no file of SQLite's beside it");
 
         Connection::open(&path).unwrap().pragma_update(None, "user_version", 1).unwrap();
-        assert!(matches!(Store::open_read_only(&path, String::new()), Err(StoreError::Foreign { .. })));
+        let error = |path: &Path| Store::open_read_only(path, String::new()).unwrap_err().to_string();
+        assert!(error(&path).contains("is an SQLite file of another program"), "{}", error(&path));
         Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
-        assert!(matches!(Store::open_read_only(&path, String::new()), Err(StoreError::Newer(_, 99))));
+        assert!(error(&path).contains("has layout version 99"), "{}", error(&path));
     }
 
     #[test]

@@ -85,8 +85,8 @@ fn active_runs_are_neither_exported_nor_removed() {
     let run = Run { state: Some(RunState::Running), ..run };
     fill(&store, &run, &records[..1]);
     let owner = store.own(&run.id).unwrap();
-    assert!(matches!(store.export(&run.id, Vec::new(), ""), Err(StoreError::Owned { .. })));
-    assert!(matches!(store.remove(std::slice::from_ref(&run.id)), Err(StoreError::Owned { .. })));
+    assert!(matches!(store.export(&run.id, Vec::new(), ""), Err(StoreError::Owned(..))));
+    assert!(matches!(store.remove(std::slice::from_ref(&run.id)), Err(StoreError::Owned(..))));
     drop(owner);
     // A killed run has no owner; once imported, its state is `Interrupted`.
     let file = export(&store, &run.id);
@@ -106,7 +106,10 @@ fn removed_runs_leave_no_bytes() {
     }
     let each = store.runs().unwrap()[0].bytes;
     let wrong = store.remove(&["a".to_owned(), "nothing".to_owned()]).unwrap_err();
-    assert!(matches!(wrong, StoreError::UnknownRun { .. }) && store.runs().unwrap().len() == 4, "all or none: {wrong}");
+    assert!(
+        wrong.to_string().starts_with("no run `nothing` in `") && store.runs().unwrap().len() == 4,
+        "all or none: {wrong}"
+    );
 
     let freed = store.remove(&ids[..2]).unwrap();
     assert!(

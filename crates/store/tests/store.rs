@@ -95,7 +95,7 @@ fn runs_are_found_by_name_prefix_and_age() {
     check("volley-20261120", "volley-20261120-210500");
     check("open_%", "open_%-20261119-120000");
     check("volley", "volley");
-    assert!(matches!(store.run("o%"), Err(StoreError::UnknownRun { .. })), "no wild cards");
+    assert!(store.run("o%").unwrap_err().to_string().starts_with("no run `o%` in `"), "no wild cards");
     assert_eq!(
         error(store.run("volley-2026112"), &place.path),
         "`volley-2026112` is ambiguous, it matches 2 runs: volley-20261121-080000, volley-20261120-210500"
@@ -319,7 +319,7 @@ fn damage_is_an_error_not_a_panic() {
     bytes[third..].fill(0xa5);
     std::fs::write(&place.path, bytes).unwrap();
     let found = Store::open_existing(&place.path).and_then(|store| store.records(&run.id));
-    assert!(matches!(found, Err(StoreError::Damaged { .. })), "{found:?}");
+    assert!(found.as_ref().unwrap_err().to_string().contains("is damaged or not an SQLite file"), "{found:?}");
 }
 
 #[test]
