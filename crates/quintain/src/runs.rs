@@ -203,7 +203,7 @@ fn import(path: &Path, file: &Path, name: Option<&str>, json: bool) -> Result<()
     let run = Store::open(path)?.import(opened, name, &lab::lab_clocks::rfc3339()).map_err(|error| match error {
         StoreError::RunFile(error) => {
             use RunFileError::{Checksum, Damaged, Incomplete};
-            let is_partial = matches!(error, Incomplete { .. } | Damaged { .. } | Checksum { .. });
+            let is_partial = matches!(error, Incomplete(..) | Damaged(..) | Checksum(..));
             let hint = is_partial.then_some("export or copy it again; nothing was imported");
             usage(format!("cannot import `{}`: {error}", file.display())).hint_if(hint)
         }

@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use store::Store;
-use store::run_file::{Line, Writer};
+use store::run_file::Writer;
 use study::plan::Level;
 use study::record::{Outcome, Record, Run, RunState};
 
@@ -101,16 +101,16 @@ fn write(file: &Path, run: &Run, blocks: u32) -> Result<()> {
     let is_measured = |record: &&Record| matches!(record.outcome, Outcome::Measured(_));
     let templates = records.iter().filter(is_measured).map(tail).collect::<Result<Vec<_>>>()?;
     let mut writer = Writer::new(BufWriter::new(File::create(file)?), env!("CARGO_PKG_VERSION"))?;
-    writer.line(Line::Run(&serde_json::to_string(run)?))?;
+    writer.run(&serde_json::to_string(run)?)?;
     let points = run.plan.points.len() as u32;
     for block in 0..blocks {
         for point in 0..points {
             let (order, clients) = (block * points + point, point + 1);
             let rest = &templates[(point * 31 + block * 7) as usize % templates.len()];
             let version = study::record::RECORD_VERSION;
-            writer.line(Line::Trial(&format!(
+            writer.trial(&format!(
                 r#"{{"version":{version},"point":{point},"factors":{{"clients":{clients}}},"block":{block},"order":{order},{rest}"#
-            )))?;
+            ))?;
         }
     }
     writer.end()?;

@@ -8,6 +8,7 @@
 //! A file may be untrusted: only a few lines are in memory at a time, and every length has a limit.
 
 use std::collections::HashSet;
+use std::fmt::Display;
 use std::io::{self, BufRead, BufReader, Read, Write};
 
 use flate2::Compression;
@@ -41,46 +42,19 @@ pub enum RunFileError {
     /// Reading or writing failed.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// The file does not start like a run file.
-    #[error(
-        "not a run file: expected gzip with `{{\"format\":\"quintain-run\"` in its first line; `quintain runs export` writes one"
-    )]
-    Foreign,
     /// The compressed data is damaged. Contains the number of the last complete line, counted from 1; 0 if none.
     #[error("damaged after line {0}: {1}")]
     Damaged(u64, #[source] io::Error),
-    /// A later version of quintain wrote the file.
-    #[error("{what} has version {found}, this quintain reads versions up to {known}: use a newer quintain")]
-    Newer {
-        /// The file or the part of it that is too new.
-        what: String,
-        /// Version that the file states.
-        found: u32,
-        /// Highest version that this build reads.
-        known: u32,
-    },
-    /// A part of the file exceeds a limit.
-    #[error("{what} is larger than the limit of {limit}")]
-    TooLarge {
-        /// The part: a line, the content or the number of trials.
-        what: String,
-        /// The limit, with its unit.
-        limit: String,
-    },
     /// The file is truncated. Contains the number of the last complete line, counted from 1; 0 if none.
     #[error("ends after line {0}, before its checksum: the file is incomplete")]
     Incomplete(u64),
-    /// The content does not match its checksum, length or number of trials.
-    #[error("the checksum of its content is {found}, its last line says {expected}: the file is damaged or was edited")]
-    Checksum {
-        /// Checksum, length and number of trials in the last line.
-        expected: String,
-        /// Checksum, length and number of trials of the content read.
-        found: String,
-    },
-    /// A line is invalid or in the wrong place. Contains its number, counted from 1, and the reason.
-    #[error("line {0}: {1}")]
-    Invalid(u64, String),
+    /// The content does not match its checksum, length or number of trials. Contains those of the content and of the
+    /// last line.
+    #[error("the checksum of its content is {0}, its last line says {1}: the file is damaged or was edited")]
+    Checksum(String, String),
+    /// The file or a line is invalid, too large or from a later version of quintain. Contains the reason.
+    #[error("{0}")]
+    Invalid(String),
 }
 
 type Result<T> = std::result::Result<T, RunFileError>;
@@ -97,13 +71,13 @@ struct Last {
     end: Content,
 }
 
-/// JSON of a line between the first and the last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Line<'a> {
-    /// JSON of the run.
-    Run(&'a str),
-    /// JSON of one trial.
-    Trial(&'a str),
+/// Valid content of a line between the first and the last.
+#[derive(Clone, Debug)]
+pub enum Entry {
+    /// The run, before all trials.
+    Run(Box<Run>),
+    /// A trial of one of the run's design points, which no other trial has in its block.
+    Trial(Box<Record>),
 }
 
 /// Size and checksum of the content written or read.
@@ -139,18 +113,21 @@ impl<W: Write> Writer<W> {
         Self { out: GzEncoder::new(out, Compression::default()), sum: Context::new(&SHA256), bytes: 0, lines: 0 }
     }
 
-    /// Writes the run or, after it, a trial. Fails with [`RunFileError::TooLarge`] if [`read`] would reject the length.
-    pub fn line(&mut self, line: Line<'_>) -> Result<()> {
-        let (name, json) = match line {
-            Line::Run(json) => ("run", json),
-            Line::Trial(json) => ("trial", json),
-        };
+    /// Writes the JSON of the run. Fails if [`read`] would reject the length.
+    pub fn run(&mut self, json: &str) -> Result<()> {
+        self.line("run", json)
+    }
+
+    /// Writes the JSON of a trial after the run. Fails if [`read`] would reject the length.
+    pub fn trial(&mut self, json: &str) -> Result<()> {
+        self.line("trial", json)
+    }
+
+    fn line(&mut self, name: &str, json: &str) -> Result<()> {
         // Line breaks in JSON are whitespace. They occur only in stores edited by hand.
         let json = json.trim().replace(['\n', '\r'], " ");
         let line = format!("{{\"{name}\":{json}}}");
-        if line.len() >= LINE_MAX || self.bytes > CONTENT_MAX {
-            return Err(too_large(self.lines + 1, line.len() >= LINE_MAX));
-        }
+        check_lengths(self.lines + 1, line.len() + 1, self.bytes)?;
         self.raw(line.as_bytes())
     }
 
@@ -175,56 +152,69 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// Reads a run file and calls `each` with the number and content of each line. The checksum is verified last, so `each`
-/// may receive damaged lines. Fails with [`RunFileError`] or an error of `each`.
-pub fn read(file: impl Read, mut each: impl FnMut(u64, Line<'_>) -> Result<()>) -> Result<Content> {
+/// Reads a run file and calls `each` with the content and the JSON of each line once the line has been checked. The
+/// checksum is verified last, so `each` may receive damaged lines. Fails with [`RunFileError`] or an error of `each`.
+pub fn read(file: impl Read, mut each: impl FnMut(Entry, &str) -> Result<()>) -> Result<Content> {
     let mut lines =
         Lines { file: BufReader::new(GzDecoder::new(BufReader::new(file))), text: Vec::new(), number: 0, bytes: 0 };
     let mut sum = Context::new(&SHA256);
-    match lines.next() {
+    let head = match lines.next() {
         Ok(Some(first)) => {
-            let head = serde_json::from_slice::<Head>(first).ok().filter(|head| head.format == FORMAT);
-            known("the file", head.ok_or(RunFileError::Foreign)?.version, RUN_FILE_VERSION)?;
             sum.update(first);
+            serde_json::from_slice::<Head>(first).ok().filter(|head| head.format == FORMAT)
         }
-        Ok(None) | Err(RunFileError::Damaged { .. }) => return Err(RunFileError::Foreign),
+        Ok(None) | Err(RunFileError::Damaged(..)) => None,
         Err(error) => return Err(error),
-    }
-    let mut trials = 0;
-    let mut has_run = false;
+    };
+    let head = head.ok_or_else(|| {
+        let first = format!("gzip with `{{\"format\":\"{FORMAT}\"` in its first line");
+        RunFileError::Invalid(format!("not a run file: expected {first}; `quintain runs export` writes one"))
+    })?;
+    known("the file", head.version, RUN_FILE_VERSION)?;
+    let (mut points, mut trials) = (None, HashSet::new());
     loop {
         let (before, number) = (lines.bytes, lines.number + 1);
         let Some(line) = lines.next()? else { return Err(RunFileError::Incomplete(number - 1)) };
-        let invalid = |why: &str| RunFileError::Invalid(number, why.to_owned());
+        let invalid = |why: &str| RunFileError::Invalid(format!("line {number}: {why}"));
         let text = std::str::from_utf8(line).map_err(|error| invalid(&error.to_string()))?.trim_end_matches('\n');
         let inner = |name: &str| text.strip_prefix(name)?.strip_suffix('}');
         if let Some(json) = inner("{\"run\":") {
-            if std::mem::replace(&mut has_run, true) {
+            let run: Run = parse(json, number, "the run", |run: &Run| run.version)?;
+            name(&run.id).map_err(|why| invalid(&why))?;
+            if !is_time(&run.started) {
+                let found = shown(&run.started);
+                return Err(invalid(&format!("invalid time `{found}`: expected one like 2026-11-20T21:05:00Z")));
+            }
+            if points.replace(run.plan.points.len()).is_some() {
                 return Err(invalid("expected a trial or the end, found a second run"));
             }
-            each(number, Line::Run(json))?;
+            each(Entry::Run(Box::new(run)), json)?;
         } else if let Some(json) = inner("{\"trial\":") {
-            if !has_run {
-                return Err(invalid("expected the run, found a trial"));
+            let Some(points) = points else { return Err(invalid("expected the run, found a trial")) };
+            let record: Record = parse(json, number, "the trial", |record: &Record| record.version)?;
+            let (point, block) = (record.point, record.block);
+            if point >= points {
+                return Err(invalid(&format!("a trial of design point {point}; the plan has {points}")));
             }
-            trials += 1;
-            if trials > TRIALS_MAX {
-                let what = "the number of trials".to_owned();
-                return Err(RunFileError::TooLarge { what, limit: TRIALS_MAX.to_string() });
+            if !trials.insert((point, block)) {
+                return Err(invalid(&format!("a second trial of point {point} in block {block}")));
             }
-            each(number, Line::Trial(json))?;
-        } else if text.starts_with("{\"end\":") && has_run {
+            if trials.len() as u64 > TRIALS_MAX {
+                return Err(too_large("the number of trials", TRIALS_MAX));
+            }
+            each(Entry::Trial(Box::new(record)), json)?;
+        } else if text.starts_with("{\"end\":") && points.is_some() {
             let Last { end } = serde_json::from_str(text).map_err(|error| invalid(&error.to_string()))?;
-            let found = Content { trials, bytes: before, sha256: hex(sum.finish().as_ref()) };
+            let found = Content { trials: trials.len() as u64, bytes: before, sha256: hex(sum.finish().as_ref()) };
             if end != found {
-                let [expected, found] = [end, found].map(|Content { trials, bytes, sha256 }| {
+                let [found, expected] = [found, end].map(|Content { trials, bytes, sha256 }| {
                     format!("{} ({bytes} bytes, {trials} trials)", sha256.get(..64).unwrap_or(""))
                 });
-                return Err(RunFileError::Checksum { expected, found });
+                return Err(RunFileError::Checksum(found, expected));
             }
             // Reading on also verifies gzip's own checksum and finds trailing data.
             if lines.next()?.is_some() || !lines.is_at_end()? {
-                return Err(RunFileError::Invalid(number + 1, "expected the end of the file".to_owned()));
+                return Err(RunFileError::Invalid(format!("line {}: expected the end of the file", number + 1)));
             }
             return Ok(found);
         } else {
@@ -255,9 +245,7 @@ impl<R: Read> Lines<R> {
             _ => RunFileError::Io(source),
         })?;
         self.bytes += read as u64;
-        if read > LINE_MAX || self.bytes > CONTENT_MAX {
-            return Err(too_large(self.number + 1, read > LINE_MAX));
-        }
+        check_lengths(self.number + 1, read, self.bytes)?;
         if read == 0 {
             return Ok(None);
         }
@@ -275,60 +263,28 @@ impl<R: Read> Lines<R> {
 }
 
 fn known(what: &str, found: u32, known: u32) -> Result<()> {
-    if found <= known { Ok(()) } else { Err(RunFileError::Newer { what: what.to_owned(), found, known }) }
+    if found <= known {
+        return Ok(());
+    }
+    let versions = format!("version {found}, this quintain reads versions up to {known}");
+    Err(RunFileError::Invalid(format!("{what} has {versions}: use a newer quintain")))
 }
 
-fn too_large(line: u64, is_line: bool) -> RunFileError {
-    let (what, limit) = match is_line {
-        true => (format!("line {line}"), LINE_MAX as u64),
-        false => ("the content".to_owned(), CONTENT_MAX),
-    };
-    RunFileError::TooLarge { what, limit: format!("{} MiB", limit >> 20) }
+/// Checks the length of line `number` and of the content up to its end.
+fn check_lengths(number: u64, line: usize, content: u64) -> Result<()> {
+    let mib = |bytes: u64| format!("{} MiB", bytes >> 20);
+    if line > LINE_MAX {
+        return Err(too_large(&format!("line {number}"), mib(LINE_MAX as u64)));
+    }
+    if content > CONTENT_MAX { Err(too_large("the content", mib(CONTENT_MAX))) } else { Ok(()) }
+}
+
+fn too_large(what: &str, limit: impl Display) -> RunFileError {
+    RunFileError::Invalid(format!("{what} is larger than the limit of {limit}"))
 }
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// Checks line by line that a file contains one valid run.
-#[derive(Debug, Default)]
-pub struct Check {
-    /// The run; `None` until its line has been checked.
-    pub run: Option<Run>,
-    seen: HashSet<(usize, u32)>,
-}
-
-impl Check {
-    /// Checks the next line and returns its trial, or `None` for the run. Fails if the line is invalid or misplaced.
-    pub fn line(&mut self, number: u64, line: Line<'_>) -> Result<Option<Record>> {
-        let invalid = |why: String| RunFileError::Invalid(number, why);
-        match line {
-            Line::Run(json) => {
-                let run: Run = parse(json, number, "the run", |run: &Run| run.version)?;
-                name(&run.id).map_err(invalid)?;
-                if !is_time(&run.started) {
-                    return Err(invalid(format!(
-                        "invalid time `{}`: expected one like 2026-11-20T21:05:00Z",
-                        shown(&run.started)
-                    )));
-                }
-                self.run = Some(run);
-                Ok(None)
-            }
-            Line::Trial(json) => {
-                let record: Record = parse(json, number, "the trial", |record: &Record| record.version)?;
-                let points = self.run.as_ref().map_or(0, |run| run.plan.points.len());
-                if record.point >= points {
-                    return Err(invalid(format!("a trial of design point {}; the plan has {points}", record.point)));
-                }
-                if !self.seen.insert((record.point, record.block)) {
-                    let (point, block) = (record.point, record.block);
-                    return Err(invalid(format!("a second trial of point {point} in block {block}")));
-                }
-                Ok(Some(record))
-            }
-        }
-    }
 }
 
 /// Parses a run or a trial. A newer version is reported before other errors.
@@ -337,7 +293,7 @@ fn parse<T: Json>(json: &str, line: u64, what: &str, version: fn(&T) -> u32) -> 
     struct Versioned {
         version: u32,
     }
-    let invalid = |error: serde_json::Error| RunFileError::Invalid(line, error.to_string());
+    let invalid = |error: serde_json::Error| RunFileError::Invalid(format!("line {line}: {error}"));
     let check_version = |version| known(&format!("{what} in line {line}"), version, RECORD_VERSION);
     let found = T::from_json(json).map_err(|error| {
         let version = serde_json::from_str::<Versioned>(json).map(|found| found.version);

@@ -16,7 +16,7 @@ use study::record::{Calibration, IdlePolicy, RECORD_VERSION, Record, Run, RunSta
 use study::spec::Protocol;
 
 use crate::error::{BUSY_S, StoreError};
-use crate::run_file::{self, Check, Content, Line, RunFileError};
+use crate::run_file::{self, Content, Entry};
 use crate::run_lock::{self, Owner};
 use crate::table_layout::{self, LAYOUT_VERSION, Layout};
 
@@ -445,8 +445,8 @@ impl Store {
                    FROM runs WHERE id = ?1";
         let Some(json) = self.query_one::<String>(sql, [run])? else { return Err(self.unknown(run)?) };
         let mut writer = run_file::Writer::new(out, quintain)?;
-        writer.line(Line::Run(&json))?;
-        self.for_each_trial(TRIALS_OF_RUN, [run], |_, json| Ok(writer.line(Line::Trial(json))?))?;
+        writer.run(&json)?;
+        self.for_each_trial(TRIALS_OF_RUN, [run], |_, json| Ok(writer.trial(json)?))?;
         Ok(writer.end()?)
     }
 
@@ -454,55 +454,36 @@ impl Store {
     /// name to `name`, if given, and the time of the import to `now` (UTC, RFC 3339). Blocks other writers.
     /// Fails with [`StoreError::RunFile`] or [`StoreError::RunExists`].
     pub fn import(&self, file: impl Read + Send, name: Option<&str>, now: &str) -> Result<String> {
-        // Fails a thread whose results the next one no longer takes, because that one failed.
-        let stopped = || RunFileError::Io(io::ErrorKind::BrokenPipe.into());
+        let transaction = self.write()?;
+        let mut id = String::new();
         std::thread::scope(|scope| {
-            let (sender, lines) = sync_channel::<(u64, bool, String)>(LINES_AHEAD);
+            let (sender, entries) = sync_channel(LINES_AHEAD);
             let reading = scope.spawn(move || {
-                run_file::read(file, |number, line| {
-                    let (is_run, Line::Run(json) | Line::Trial(json)) = (matches!(line, Line::Run(_)), line);
-                    sender.send((number, is_run, json.to_owned())).map_err(|_| stopped())
+                run_file::read(file, |entry, json| {
+                    // If this fails, inserting has failed, and its error is returned.
+                    let sent = sender.send((entry, json.to_owned()));
+                    sent.map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe).into())
                 })
             });
-            let (sender, entries) = sync_channel(LINES_AHEAD);
-            let checking = scope.spawn(move || {
-                let mut check = Check::default();
-                for (number, is_run, json) in lines {
-                    let line = if is_run { Line::Run(&json) } else { Line::Trial(&json) };
-                    let record = check.line(number, line)?;
-                    let name = check.run.as_ref().map(|run| run.id.clone()).unwrap_or_default();
-                    sender.send((record, name, json)).map_err(|_| stopped())?;
-                }
-                Ok::<_, RunFileError>(())
-            });
-            let mut started = None;
-            for (record, own_name, json) in entries {
-                match (&started, record) {
-                    (None, _) => {
-                        let id = name.unwrap_or(&own_name).to_owned();
-                        started = Some((self.start_import(&id, id == own_name, &json, now)?, id));
+            for (entry, json) in entries {
+                match entry {
+                    Entry::Run(run) => {
+                        id = name.unwrap_or(&run.id).to_owned();
+                        // `json_set` leaves the rest of the JSON unchanged.
+                        let name = if id == run.id { "" } else { ", '$.id', ?1" };
+                        let sql =
+                            format!("INSERT INTO runs (id, run) VALUES (?1, json_set(?2, '$.imported', ?3{name}))");
+                        self.inserted(&id, transaction.execute(&sql, [&id, &json, now]))?;
                     }
-                    (Some((transaction, id)), Some(record)) => {
-                        insert_trial(transaction, id, &json, &record).map_err(|error| self.sqlite(error))?;
+                    Entry::Trial(record) => {
+                        insert_trial(&transaction, &id, &json, &record).map_err(|error| self.sqlite(error))?;
                     }
-                    (Some(_), None) => {}
                 }
             }
-            checking.join().unwrap_or_else(|panic| resume_unwind(panic))?;
-            reading.join().unwrap_or_else(|panic| resume_unwind(panic))?;
-            let Some((transaction, id)) = started else { return Err(RunFileError::Incomplete(1).into()) };
-            transaction.commit().map_err(|error| self.sqlite(error))?;
-            Ok(id)
-        })
-    }
-
-    fn start_import(&self, id: &str, is_own_name: bool, json: &str, now: &str) -> Result<Transaction<'_>> {
-        let transaction = self.write()?;
-        // `json_set` leaves the rest of the JSON unchanged.
-        let name = if is_own_name { "" } else { ", '$.id', ?1" };
-        let sql = format!("INSERT INTO runs (id, run) VALUES (?1, json_set(?2, '$.imported', ?3{name}))");
-        self.inserted(id, transaction.execute(&sql, [id, json, now]))?;
-        Ok(transaction)
+            reading.join().unwrap_or_else(|panic| resume_unwind(panic)).map_err(StoreError::from)
+        })?;
+        transaction.commit().map_err(|error| self.sqlite(error))?;
+        Ok(id)
     }
 
     /// Stores a calibration of the generator on `host`.
@@ -574,7 +555,7 @@ impl Store {
     }
 }
 
-/// Capacity of the channels between the threads of an import, in lines.
+/// Capacity of the channel between the threads of an import, in lines.
 const LINES_AHEAD: usize = 4;
 
 /// Maximum remaining data in bytes for which a removal rewrites a store of an older layout. The rewrite takes seconds.

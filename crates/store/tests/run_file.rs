@@ -7,7 +7,7 @@ use std::io::Read;
 use std::path::Path;
 
 use fixtures as example;
-use store::run_file::{LINE_MAX, Line, Writer, read};
+use store::run_file::{LINE_MAX, Writer, read};
 use store::{Store, StoreError};
 use study::record::{Record, Run, RunState};
 
@@ -225,7 +225,7 @@ fn rejects_decompression_bombs_at_the_line_limit() {
     assert!(file.len() < 100_000, "{}", file.len());
     assert_eq!(refused(&file), "line 2 is larger than the limit of 32 MiB");
     let long = format!("\"{}\"", "x".repeat(LINE_MAX));
-    let error = Writer::new(Vec::new(), "0.1.0").unwrap().line(Line::Run(&long)).unwrap_err();
+    let error = Writer::new(Vec::new(), "0.1.0").unwrap().run(&long).unwrap_err();
     assert_eq!(error.to_string(), "line 2 is larger than the limit of 32 MiB");
 }
 
