@@ -136,11 +136,7 @@ fn remove(path: &Path, names: &[String], rewrite: bool, dry_run: bool, json: boo
     }
     let listed = store.runs()?;
     let bytes = analysis::number::total(listed.iter().filter(|run| ids.contains(&run.id)).map(|run| run.bytes));
-    let removed = if dry_run || ids.is_empty() { None } else { Some(store.remove(&ids)?) };
-    let rewritten = if rewrite { Some(store.rewrite()?) } else { None };
-    let before_bytes = removed.as_ref().map(|removed| removed.before_bytes);
-    let freed =
-        rewritten.or(removed).map(|freed| Freed { before_bytes: before_bytes.unwrap_or(freed.before_bytes), ..freed });
+    let freed = if dry_run { None } else { Some(store.remove(&ids, rewrite)?) };
     if json {
         return output::json(&json!({ "runs": ids, "bytes": bytes, "dry_run": dry_run, "store": freed }));
     }

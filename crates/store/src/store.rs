@@ -372,8 +372,9 @@ impl Store {
 
     /// Removes runs and their trials, all or none, and returns their space to the disk. This takes time proportional to
     /// the removed or the remaining data, whichever is smaller. The file keeps the space while a run is in progress, or
-    /// if it has an older layout and over 512 MiB of other data. Fails with [`StoreError::Owned`].
-    pub fn remove(&self, runs: &[String]) -> Result<Freed> {
+    /// if it has an older layout and over 512 MiB of other data. `rewrite` always writes the file again without unused
+    /// space (SQLite's VACUUM), which takes as long as copying it twice. Fails with [`StoreError::Owned`].
+    pub fn remove(&self, runs: &[String], rewrite: bool) -> Result<Freed> {
         // Keeps other processes from resuming one of the runs.
         let _owners = runs.iter().map(|run| self.own(run)).collect::<Result<Vec<_>>>()?;
         let before_bytes = self.file_bytes();
@@ -387,16 +388,7 @@ impl Store {
             }
         }
         transaction.commit().map_err(|error| self.sqlite(error))?;
-        self.freed(before_bytes, false)
-    }
-
-    /// Rewrites the file without unused space (SQLite's VACUUM). This takes as long as copying the file twice.
-    pub fn rewrite(&self) -> Result<Freed> {
-        self.freed(self.file_bytes(), true)
-    }
-
-    fn freed(&self, before_bytes: u64, whole: bool) -> Result<Freed> {
-        let not_rewritten = self.give_back(whole)?;
+        let not_rewritten = self.give_back(rewrite)?;
         Ok(Freed { before_bytes, after_bytes: self.file_bytes(), not_rewritten })
     }
 

@@ -86,11 +86,11 @@ fn active_runs_are_neither_exported_nor_removed() {
     fill(&store, &run, &records[..1]);
     let owner = store.own(&run.id).unwrap();
     assert!(matches!(store.export(&run.id, Vec::new(), ""), Err(StoreError::Owned(..))));
-    assert!(matches!(store.remove(std::slice::from_ref(&run.id)), Err(StoreError::Owned(..))));
+    assert!(matches!(store.remove(std::slice::from_ref(&run.id), false), Err(StoreError::Owned(..))));
     drop(owner);
     // A killed run has no owner; once imported, its state is `Interrupted`.
     let file = export(&store, &run.id);
-    store.remove(std::slice::from_ref(&run.id)).unwrap();
+    store.remove(std::slice::from_ref(&run.id), false).unwrap();
     import(&store, &file, None).unwrap();
     assert_eq!(store.run(&run.id).unwrap().state, Some(RunState::Interrupted));
 }
@@ -105,13 +105,13 @@ fn removed_runs_leave_no_bytes() {
         fill(&store, &Run { id: id.clone(), ..run.clone() }, &records);
     }
     let each = store.runs().unwrap()[0].bytes;
-    let wrong = store.remove(&["a".to_owned(), "nothing".to_owned()]).unwrap_err();
+    let wrong = store.remove(&["a".to_owned(), "nothing".to_owned()], false).unwrap_err();
     assert!(
         wrong.to_string().starts_with("no run `nothing` in `") && store.runs().unwrap().len() == 4,
         "all or none: {wrong}"
     );
 
-    let freed = store.remove(&ids[..2]).unwrap();
+    let freed = store.remove(&ids[..2], false).unwrap();
     assert!(
         freed.not_rewritten.is_none() && freed.before_bytes - freed.after_bytes >= 2 * each,
         "{freed:?}, {each} each"
@@ -121,7 +121,7 @@ fn removed_runs_leave_no_bytes() {
     assert!((2 * each..3 * each).contains(&left), "the file itself: {left}, {each} each");
 
     let owner = store.own("d").unwrap();
-    let freed = store.remove(&ids[2..3]).unwrap();
+    let freed = store.remove(&ids[2..3], false).unwrap();
     assert!(
         freed.not_rewritten.as_deref() == Some("run `d` is in progress")
             && freed.after_bytes + each > freed.before_bytes,
@@ -129,7 +129,7 @@ fn removed_runs_leave_no_bytes() {
     );
     drop(owner);
     assert_eq!(store.records("d").unwrap(), records);
-    let freed = store.remove(&ids[3..]).unwrap();
+    let freed = store.remove(&ids[3..], false).unwrap();
     assert!(freed.not_rewritten.is_none() && freed.after_bytes < each / 2, "{freed:?}");
 }
 

@@ -344,8 +344,8 @@ fn damaged_json_does_not_hide_other_runs() {
     assert_eq!(store.records("other").unwrap(), records[..1]);
     let text = error(store.records(&run.id), &place.path);
     assert!(text.starts_with(&format!("cannot read trial 3 of run `{}` in `FILE`", run.id)), "{text}");
-    store.remove(&["third".to_owned()]).unwrap();
-    store.remove(std::slice::from_ref(&run.id)).unwrap();
+    store.remove(&["third".to_owned()], false).unwrap();
+    store.remove(std::slice::from_ref(&run.id), false).unwrap();
     assert_eq!(store.runs().unwrap().iter().map(|run| run.id.as_str()).collect::<Vec<_>>(), ["other"]);
 }
 
