@@ -176,10 +176,10 @@ pub(crate) const STORE: &str = "quintain.db";
 #[derive(Clone, Debug, Args)]
 pub(crate) struct StoreArgs {
     /// SQLite database of runs and trials
-    #[arg(long, value_name = "FILE", default_value = STORE)]
+    #[arg(long, value_name = "FILE", default_value = STORE, global = true)]
     pub(crate) store: PathBuf,
     /// Print JSON
-    #[arg(long)]
+    #[arg(long, global = true)]
     pub(crate) json: bool,
 }
 
@@ -1313,12 +1313,8 @@ pub(crate) struct RunsArgs {
     pub(crate) verb: Option<RunsVerb>,
     #[command(flatten)]
     pub(crate) filter: RunsFilter,
-    /// SQLite database of runs and trials
-    #[arg(long, value_name = "FILE", default_value = STORE, global = true)]
-    pub(crate) store: PathBuf,
-    /// Print JSON
-    #[arg(long, global = true)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
 }
 
 /// Criteria for the runs to list.
@@ -1328,8 +1324,8 @@ pub(crate) struct RunsFilter {
     #[arg(long, value_name = "NAME")]
     pub(crate) study: Option<String>,
     /// Only runs in this state
-    #[arg(long, value_enum)]
-    pub(crate) state: Option<State>,
+    #[arg(long, value_parser = states())]
+    pub(crate) state: Option<String>,
     /// Only runs that started at most this long ago (`7d`, `12h`), or on or after a date (`2026-11-20`), UTC
     #[arg(long, value_name = "TIME|DATE")]
     pub(crate) since: Option<String>,
@@ -1338,14 +1334,9 @@ pub(crate) struct RunsFilter {
     pub(crate) host: Option<String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum State {
-    Running,
-    Complete,
-    /// It has ended, and all of its trials failed
-    Failed,
-    OutOfTime,
-    Interrupted,
+fn states() -> PossibleValuesParser {
+    let failed = PossibleValue::new("failed").help("It has ended, and all of its trials failed");
+    PossibleValuesParser::new(["running".into(), "complete".into(), failed, "out-of-time".into(), "interrupted".into()])
 }
 
 #[derive(Debug, Subcommand)]

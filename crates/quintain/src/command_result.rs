@@ -97,8 +97,8 @@ impl From<config::Invalid> for Problem {
 impl From<store::StoreError> for Problem {
     fn from(error: store::StoreError) -> Self {
         let hint = match error {
-            store::StoreError::Full { .. } => return machine(error).hint("free some space, then repeat the command"),
-            store::StoreError::Missing { .. } => Some("`quintain run STUDY` makes one; `--store FILE` names another"),
+            store::StoreError::Full(_) => return machine(error).hint("free some space, then repeat the command"),
+            store::StoreError::Missing(_) => Some("`quintain run STUDY` makes one; `--store FILE` names another"),
             _ => None,
         };
         Problem::new(Exit::Usage, error).hint_if(hint)

@@ -121,7 +121,7 @@ fn readers() -> usize {
 fn readable<T>(read: Result<T, StoreError>) -> Result<Option<T>> {
     match read {
         Ok(read) => Ok(Some(read)),
-        Err(error @ StoreError::Unreadable { .. }) => {
+        Err(error @ StoreError::Unreadable(_)) => {
             output::message(&format!("note: left out: {error}"));
             Ok(None)
         }

@@ -9,12 +9,12 @@ use serde_json::json;
 use store::{Freed, RunFileError, RunSummary, Store, StoreError};
 use study::record::RunState;
 
-use crate::cli::{RunsArgs, RunsFilter, RunsVerb, State};
+use crate::cli::{RunsArgs, RunsFilter, RunsVerb};
 use crate::command_result::{Exit, Problem, Result, cannot, machine, usage};
 use crate::output;
 
 pub(crate) fn runs(args: RunsArgs) -> Result<()> {
-    let (store, json) = (args.store.as_path(), args.json);
+    let (store, json) = (args.store.store.as_path(), args.store.json);
     let Some(verb) = args.verb else { return list(store, &args.filter, json) };
     if args.filter != RunsFilter::default() {
         let text = "`--study`, `--state`, `--since` and `--host` filter the list of `quintain runs` and do not apply to its subcommands";
@@ -34,7 +34,7 @@ fn list(path: &Path, filter: &RunsFilter, json: bool) -> Result<()> {
     let all = runs.len();
     runs.retain(|run| {
         filter.study.as_ref().is_none_or(|study| run.study == *study)
-            && filter.state.is_none_or(|state| is_in(run, state))
+            && filter.state.as_ref().is_none_or(|state| state_word(run) == state.replace('-', " "))
             && since.as_ref().is_none_or(|since| run.started >= *since)
             && filter.host.as_ref().is_none_or(|host| run.host == *host)
     });
@@ -61,7 +61,6 @@ fn table(runs: &[RunSummary]) -> Vec<Vec<String>> {
     let mut rows = vec![heads.map(str::to_owned).to_vec()];
     rows[0].extend(hosts.then(|| "HOST".to_owned()));
     rows.extend(runs.iter().map(|run| {
-        let state = if is_in(run, State::Failed) { "failed" } else { run.state.map_or("", |state| state.word()) };
         let imported = if run.imported.is_empty() { "" } else { " (imported)" };
         let host = hosts.then(|| format!("{}{imported}", run.host));
         let cells = [
@@ -71,7 +70,7 @@ fn table(runs: &[RunSummary]) -> Vec<Vec<String>> {
             trials(run),
             run.failed.to_string(),
             size(run.bytes),
-            state.to_owned(),
+            state_word(run).to_owned(),
             run.study.clone(),
         ];
         // Text from imported runs must not control the terminal.
@@ -80,24 +79,21 @@ fn table(runs: &[RunSummary]) -> Vec<Vec<String>> {
     rows
 }
 
-/// Whether a run is listed under `state`. A finished run without any measured trial is listed as failed.
-fn is_in(run: &RunSummary, state: State) -> bool {
-    let has_ended = matches!(run.state, Some(RunState::Complete | RunState::OutOfTime));
-    let has_failed = has_ended && run.trials > 0 && run.failed == run.trials;
-    match state {
-        State::Failed => has_failed,
-        State::Running => run.state == Some(RunState::Running),
-        State::Interrupted => run.state == Some(RunState::Interrupted),
-        State::Complete => run.state == Some(RunState::Complete) && !has_failed,
-        State::OutOfTime => run.state == Some(RunState::OutOfTime) && !has_failed,
-    }
+fn has_ended(run: &RunSummary) -> bool {
+    matches!(run.state, Some(RunState::Complete | RunState::OutOfTime))
+}
+
+/// State under which a run is listed. A finished run without any measured trial is listed as failed.
+fn state_word(run: &RunSummary) -> &'static str {
+    let has_failed = has_ended(run) && run.trials > 0 && run.failed == run.trials;
+    if has_failed { "failed" } else { run.state.map_or("", RunState::word) }
 }
 
 /// Formats the number of trials, such as `15`, or `5 of 15` if an unfinished run has too few.
 fn trials(run: &RunSummary) -> String {
     let [least, _] = run.planned.unwrap_or_default();
-    let ended = matches!(run.state, Some(RunState::Complete | RunState::OutOfTime));
-    if u64::from(run.trials) < least && !ended { format!("{} of {least}", run.trials) } else { run.trials.to_string() }
+    let is_short = u64::from(run.trials) < least && !has_ended(run);
+    if is_short { format!("{} of {least}", run.trials) } else { run.trials.to_string() }
 }
 
 fn size(bytes: u64) -> String {
@@ -160,20 +156,19 @@ fn remove(path: &Path, names: &[String], rewrite: bool, dry_run: bool, json: boo
 fn export(path: &Path, name: &str, out: Option<PathBuf>, json: bool) -> Result<()> {
     let store = Store::open_existing(path)?;
     let run = store.resolve(name)?;
-    if store.is_owned(&run) {
-        return Err(Problem::from(StoreError::Owned(run, None)).hint("export it when it has ended"));
-    }
     let file = out.unwrap_or_else(|| PathBuf::from(format!("{}.jsonl.gz", run.replace('/', "_"))));
     // Writing to a temporary name first leaves the file either unchanged or complete.
     let part = PathBuf::from(format!("{}.part", file.display()));
     let problem = cannot(Exit::Usage, "write", &file);
     let out = BufWriter::new(File::create(&part).map_err(&problem)?);
-    let written =
-        store.export(&run, out, env!("CARGO_PKG_VERSION")).map_err(Problem::from).and_then(|(out, content)| {
-            let ended = out.into_inner().map_err(std::io::IntoInnerError::into_error).and_then(|out| out.sync_all());
-            ended.and_then(|()| std::fs::rename(&part, &file)).map_err(&problem)?;
-            Ok(content)
-        });
+    let written = match store.export(&run, out, env!("CARGO_PKG_VERSION")) {
+        Ok((out, content)) => {
+            let synced = out.into_inner().map_err(std::io::IntoInnerError::into_error).and_then(|out| out.sync_all());
+            synced.and_then(|()| std::fs::rename(&part, &file)).map_err(&problem).map(|()| content)
+        }
+        Err(error @ StoreError::Owned(..)) => Err(Problem::from(error).hint("export it when it has ended")),
+        Err(error) => Err(error.into()),
+    };
     let content = written.inspect_err(|_| drop(std::fs::remove_file(&part)))?;
     let file_bytes = std::fs::metadata(&file).map_err(&problem)?.len();
     if json {
@@ -262,13 +257,11 @@ mod tests {
     #[test]
     fn a_run_whose_trials_all_failed_is_not_complete() {
         let failed = RunSummary { failed: 5, ..run(5, Some(RunState::Complete)) };
-        assert!(is_in(&failed, State::Failed) && !is_in(&failed, State::Complete));
         assert_eq!(table(std::slice::from_ref(&failed))[1][6], "failed");
         let some = RunSummary { failed: 4, ..failed.clone() };
-        assert!(is_in(&some, State::Complete) && !is_in(&some, State::Failed));
         assert_eq!(table(&[some])[1][6], "complete");
         let stopped = RunSummary { state: Some(RunState::Interrupted), ..failed };
-        assert!(is_in(&stopped, State::Interrupted) && !is_in(&stopped, State::Failed));
+        assert_eq!(state_word(&stopped), "interrupted");
     }
 
     #[test]
