@@ -8,7 +8,7 @@ use study::spec::Warmup;
 use study::workload::trace::Format;
 use study::workload::{Gaps, PRESETS, Trace};
 
-use crate::cli::{CacheArgs, Given, WarmupRule};
+use crate::cli::{CacheArgs, WarmupRule};
 use crate::collected_mistakes::Mistakes;
 use crate::command_result::usage;
 use crate::output;
@@ -62,8 +62,8 @@ fn base(name: &str, mistakes: &mut Mistakes) -> Option<Workload> {
     study::parse_workload(&text).map_err(|found| mistakes.in_file(Path::new(name), &text, &found)).ok()
 }
 
-pub(crate) fn flags_of_none(given: &Given, mistakes: &mut Mistakes) {
-    let flags = given.of(&["--workload", "--key-count", "--fill", "--trace"]);
+pub(crate) fn flags_of_none(mistakes: &mut Mistakes) {
+    let flags = mistakes.given(&["--workload", "--key-count", "--fill", "--trace"]);
     let hint = "cache URLs are `memcached://`, `redis://` and `http-cache://`";
     mistakes.refuse(&flags, hint, |flag| format!("`{flag}` only applies to caches"));
 }

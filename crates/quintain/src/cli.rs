@@ -6,8 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::parser::ValueSource;
-use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Id, Parser, Subcommand, ValueEnum};
+use clap::{ArgAction, Args, Command, Parser, Subcommand, ValueEnum};
 use config::{Invalid, Kind};
 use report::exports::{EXPORTS, Export, LatencyFile};
 use servers::{CacheProtocol, Http2Fault, Kind as Misbehaviour};
@@ -248,8 +247,6 @@ pub(crate) enum StateVerb {
 #[derive(Debug, Default, Args)]
 #[command(after_help = include_str!("help/init.txt").trim_ascii_end())]
 pub(crate) struct InitArgs {
-    #[command(flatten)]
-    pub(crate) given: Given,
     /// Study file to write (`mine.toml`), or a directory for it [default: `server.toml`, or a name by kind, here]
     #[arg(value_name = "FILE|DIR")]
     pub(crate) place: Option<PathBuf>,
@@ -480,8 +477,6 @@ const DECISION: &str = "Decision";
 #[derive(Debug, Args)]
 #[command(after_help = include_str!("help/compare.txt").trim_ascii_end(), next_help_heading = "Output and machine", override_usage = "quintain compare --base CMD --head CMD [OPTIONS] URL\n       quintain compare --base-rev REV --head-rev REV [--build CMD] --command CMD [OPTIONS] URL\n       quintain compare STUDY FACTOR=BASE FACTOR=HEAD [OPTIONS]\n       quintain compare RUN RUN")]
 pub(crate) struct CompareArgs {
-    #[command(flatten)]
-    pub(crate) given: Given,
     /// URL without host and port (`pingpong://`, `http:///path`, `memcached://`); or a study and two levels; or two stored runs
     #[arg(value_name = "WHAT", num_args = 1..=3, help_heading = None)]
     pub(crate) what: Vec<String>,
@@ -598,46 +593,6 @@ pub(crate) struct CompareArgs {
     pub(crate) how: HowArgs,
 }
 
-/// Flags on the command line. The first field of its struct, because clap removes each flag that it has parsed.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Given(Vec<Id>);
-
-impl Given {
-    /// Returns the flags in `flags`, such as `--http2`, that are on the command line.
-    pub(crate) fn of<'f>(&self, flags: &[&'f str]) -> Vec<&'f str> {
-        let is_given = |flag: &&&str| self.0.iter().any(|id| *id == flag[2..].replace('-', "_"));
-        flags.iter().filter(is_given).copied().collect()
-    }
-
-    /// Returns the flags declared in `A` that are on the command line, in the order of help, each with its long name.
-    pub(crate) fn declared_in<A: Args>(&self) -> Vec<(String, Arg)> {
-        let command = A::augment_args(Command::new("quintain"));
-        let given = command.get_arguments().filter(|flag| self.0.contains(flag.get_id()));
-        given.filter_map(|flag| Some((format!("--{}", flag.get_long()?), flag.clone()))).collect()
-    }
-}
-
-impl FromArgMatches for Given {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let is_given = |id: &&Id| matches.value_source(id.as_str()) == Some(ValueSource::CommandLine);
-        Ok(Self(matches.ids().filter(is_given).cloned().collect()))
-    }
-
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        Self::from_arg_matches(matches).map(|given| *self = given)
-    }
-}
-
-impl Args for Given {
-    fn augment_args(command: Command) -> Command {
-        command
-    }
-
-    fn augment_args_for_update(command: Command) -> Command {
-        command
-    }
-}
-
 /// Headings of `quintain load --help`.
 const REQUESTS: &str = "Requests";
 const SEARCH: &str = "Search";
@@ -651,8 +606,6 @@ const OUTPUT: &str = "Output";
 #[derive(Debug, Args)]
 #[command(after_help = include_str!("help/load.txt").trim_ascii_end(), override_usage = "quintain load [OPTIONS] URL\n       quintain load [OPTIONS] --urls FILE\n       quintain load [OPTIONS] --journey NAME|FILE")]
 pub(crate) struct LoadArgs {
-    #[command(flatten)]
-    pub(crate) given: Given,
     /// `http://host:port/path`, `https://...`, `pingpong://host:port`; or a cache: `memcached://`, `redis://`, `http-cache://`
     #[arg(required_unless_present_any = ["spec", "urls", "journey"], value_name = "URL")]
     pub(crate) url: Option<String>,
@@ -883,8 +836,6 @@ fn one_of<T: Copy + Send + Sync + 'static>(known: &'static [(&'static str, T)]) 
 /// Flags that only HTTP loads accept. Values are text here and are parsed together, so that all errors are reported.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 pub(crate) struct HttpArgs {
-    #[command(flatten)]
-    pub(crate) given: Given,
     /// File of requests instead of a URL, picked by weight: per line `[WEIGHT] [METHOD] URL`, or vegeta's JSON; one server
     #[arg(long, visible_alias = "targets", value_name = "FILE", conflicts_with = "url", help_heading = REQUESTS)]
     pub(crate) urls: Option<PathBuf>,

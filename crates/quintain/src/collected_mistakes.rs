@@ -6,7 +6,8 @@ use std::path::Path;
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use clap::builder::TypedValueParser;
-use clap::{Arg, Command};
+use clap::parser::ValueSource;
+use clap::{Arg, ArgMatches, Args, Command, Id};
 use config::Invalid;
 use study::Diagnostic;
 
@@ -48,12 +49,28 @@ type Parsed<T> = Result<T, Invalid>;
 pub(crate) struct Mistakes {
     problems: Vec<Problem>,
     count: usize,
+    /// Flags on the command line.
+    given: Vec<Id>,
 }
 
 impl Mistakes {
-    pub(crate) fn of_flags() -> Self {
+    pub(crate) fn of_flags(flags: &ArgMatches) -> Self {
         let problems = INVALID_FLAGS.take();
-        Self { count: problems.len(), problems }
+        let is_given = |id: &&Id| flags.value_source(id.as_str()) == Some(ValueSource::CommandLine);
+        Self { count: problems.len(), problems, given: flags.ids().filter(is_given).cloned().collect() }
+    }
+
+    /// Returns the flags in `flags`, such as `--http2`, that are on the command line.
+    pub(crate) fn given<'f>(&self, flags: &[&'f str]) -> Vec<&'f str> {
+        let is_given = |flag: &&&str| self.given.iter().any(|id| *id == flag[2..].replace('-', "_"));
+        flags.iter().filter(is_given).copied().collect()
+    }
+
+    /// Returns the flags declared in `A` that are on the command line, in the order of help, each with its long name.
+    pub(crate) fn given_of<A: Args>(&self) -> Vec<(String, Arg)> {
+        let command = A::augment_args(Command::new("quintain"));
+        let given = command.get_arguments().filter(|flag| self.given.contains(flag.get_id()));
+        given.filter_map(|flag| Some((format!("--{}", flag.get_long()?), flag.clone()))).collect()
     }
 
     pub(crate) fn add(&mut self, problem: impl Into<Problem>) {

@@ -28,9 +28,8 @@ const AGAIN: &str = "base again";
 /// Default of `--within`: a comparison ends once the ratio is known to within this fraction.
 const WITHIN: f64 = 0.02;
 
-pub(crate) fn compare(mut args: CompareArgs) -> Done {
+pub(crate) fn compare(mut args: CompareArgs, mut mistakes: Mistakes) -> Done {
     return_operand(&mut args);
-    let mut mistakes = Mistakes::of_flags();
     if let Some(text) = &args.fail_if {
         mistakes.all_ok("`--fail-if`", FailIf::parse(text));
     }
@@ -46,7 +45,7 @@ pub(crate) fn compare(mut args: CompareArgs) -> Done {
         ([url], None, Some(revisions)) => of_revisions(&args, url, revisions, mistakes),
         ([study, base, head], None, None) => of_study(&args, study, [base, head], mistakes),
         ([_, _], None, None) => {
-            for (flag, _) in args.given.declared_in::<CompareArgs>() {
+            for (flag, _) in mistakes.given_of::<CompareArgs>() {
                 if !["--store", "--json", "--undecided"].contains(&flag.as_str()) {
                     mistakes.add(format!("`{flag}`: two stored runs are shown, and no server is started"));
                 }
@@ -226,10 +225,10 @@ fn of_flags(args: &CompareArgs, mut made: Table, trees: Option<&Trees>, owner: O
 }
 
 fn of_study(args: &CompareArgs, study: &str, levels: [&String; 2], mut mistakes: Mistakes) -> Done {
-    for flag in args.given.of(&["--null", "--rebuild-every", "--print-study"]) {
+    for flag in mistakes.given(&["--null", "--rebuild-every", "--print-study"]) {
         mistakes.add(format!("`{flag}` needs `--base` and `--head`, or revisions"));
     }
-    for (flag, arg) in args.given.declared_in::<CompareArgs>() {
+    for (flag, arg) in mistakes.given_of::<CompareArgs>() {
         let is_of_load = arg.get_help_heading() == Some(LOAD_OF_PAIRS) && flag != "--set";
         if flag == "--server-cpus" || is_of_load {
             let problem = usage(format!("`{flag}`: not supported, as the study defines the run"));

@@ -47,7 +47,7 @@ pub(crate) fn asked(url: Option<&str>, args: &HttpArgs, caches: &CacheArgs, mist
     match first.as_ref().map(|url| (url, url.protocol)) {
         Some((url, Protocol::Pingpong)) => {
             let hint = "drop them, or load `http://...`";
-            refuse(&given_flags(args), ", not supported by `pingpong://`", hint, mistakes);
+            refuse(&given_flags(mistakes), ", not supported by `pingpong://`", hint, mistakes);
             return Some(Asked::new(Target::Pingpong { address: url.address() }, url.to_string()));
         }
         Some((url, Protocol::Cache(dialect))) => return of_cache(url, dialect, args, caches, mistakes),
@@ -81,7 +81,7 @@ pub(crate) fn asked(url: Option<&str>, args: &HttpArgs, caches: &CacheArgs, mist
     let expect = Expect { grpc_schema: schema.map(|schema| schema.encode()), ..expect };
     let http2 = args.http2 || args.grpc;
     if !http2 {
-        let flags = args.given.of(&["--streams", "--stream-window", "--connection-window", "--header-table"]);
+        let flags = mistakes.given(&["--streams", "--stream-window", "--connection-window", "--header-table"]);
         mistakes.refuse(&flags, "add `--http2` or `--grpc`", |flag| format!("`{flag}` needs HTTP/2"));
     }
     let default = Http2Settings::default();
@@ -153,7 +153,7 @@ fn of_cache(
     caches: &CacheArgs,
     mistakes: &mut Mistakes,
 ) -> Option<Asked> {
-    let mut flags = given_flags(args);
+    let mut flags = given_flags(mistakes);
     flags.retain(|flag| !["--pipeline", "--unix-socket", "--connect-to"].contains(&flag.as_str()));
     let hint = "drop them; use `--workload` to choose the cache workload";
     refuse(&flags, &format!(", and {url} is a cache"), hint, mistakes);
@@ -197,8 +197,8 @@ fn entries(path: &Path, mistakes: &mut Mistakes) -> Option<Vec<Entry>> {
 }
 
 /// HTTP flags on the command line, except those that matter only beside another.
-pub(crate) fn given_flags(args: &HttpArgs) -> Vec<String> {
-    let flags = args.given.declared_in::<HttpArgs>().into_iter().map(|(flag, _)| flag);
+pub(crate) fn given_flags(mistakes: &Mistakes) -> Vec<String> {
+    let flags = mistakes.given_of::<HttpArgs>().into_iter().map(|(flag, _)| flag);
     flags.filter(|flag| !["--check", "--key"].contains(&flag.as_str())).collect()
 }
 
@@ -240,7 +240,7 @@ fn socket(path: &Path) -> Result<&str> {
 fn tls(args: &HttpArgs, url: &Url, mistakes: &mut Mistakes) -> Option<Tls> {
     if url.protocol != Protocol::Https {
         let hint = format!("drop it, or load `{}`", url.to_string().replacen("http:", "https:", 1));
-        let flags = args.given.of(&["--insecure", "--cacert", "--cert", "--no-resume"]);
+        let flags = mistakes.given(&["--insecure", "--cacert", "--cert", "--no-resume"]);
         mistakes.refuse(&flags, &hint, |flag| format!("`{flag}` needs `https://`, found `{}`", url.origin()));
         return None;
     }
@@ -356,7 +356,7 @@ fn read_file(flag: &str, path: &Path, most: u64) -> Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::Parser;
+    use clap::{CommandFactory, FromArgMatches, Parser};
 
     #[derive(Debug, Parser)]
     struct Line {
@@ -366,8 +366,9 @@ mod tests {
     }
 
     fn read(words: &[&str]) -> (Option<Asked>, Mistakes) {
-        let line = Line::try_parse_from(std::iter::once(&"load").chain(words)).unwrap();
-        let mut mistakes = Mistakes::of_flags();
+        let flags = Line::command().try_get_matches_from(std::iter::once(&"load").chain(words)).unwrap();
+        let line = Line::from_arg_matches(&flags).unwrap();
+        let mut mistakes = Mistakes::of_flags(&flags);
         let asked = asked(line.url.as_deref(), &line.http, &CacheArgs::default(), &mut mistakes);
         (asked, mistakes)
     }

@@ -29,7 +29,7 @@ struct Draft {
     share_cpus: bool,
 }
 
-pub(crate) fn init(mut args: InitArgs) -> Done {
+pub(crate) fn init(mut args: InitArgs, mut mistakes: Mistakes) -> Done {
     if let Some(recording) = &args.har {
         return from_recording(recording, args.place.as_deref());
     }
@@ -38,7 +38,6 @@ pub(crate) fn init(mut args: InitArgs) -> Done {
     if output::is_conversation() {
         ask_missing_flags::ask_in(&mut args, &mut std::io::stdin().lock())?;
     }
-    let mut mistakes = Mistakes::of_flags();
     let draft = draft(args, cpus.len(), &mut mistakes);
     let place = place(draft.args.place.as_deref(), draft.kind, &mut mistakes);
     let directory = study_file::directory_of(&place);
@@ -125,7 +124,7 @@ fn draft(mut args: InitArgs, cpus: usize, mistakes: &mut Mistakes) -> Draft {
 
 fn check_request(args: &InitArgs, protocol: Protocol, mistakes: &mut Mistakes) {
     let flags = ["--path", "--method", "--header", "--body", "--expect-status", "--expect-body"];
-    let given = args.given.of(&flags);
+    let given = mistakes.given(&flags);
     if !matches!(protocol, Protocol::Http | Protocol::Https) && !given.is_empty() {
         let do_not = if given.len() == 1 { "does not" } else { "do not" };
         return mistakes.add(format!("`{}` {do_not} apply to `--protocol {protocol}`", given.join("`, `")));

@@ -39,7 +39,7 @@ pub(crate) fn asked(args: &LoadArgs, mistakes: &mut Mistakes) -> Option<Asked> {
             format!("journeys {}", all.collect::<Vec<_>>().join(", "))
         }
     };
-    let mut refused = http_flags::given_flags(flags);
+    let mut refused = http_flags::given_flags(mistakes);
     refused.retain(|flag| !SHARED_FLAGS.contains(&flag.as_str()));
     mistakes.refuse(&refused, "drop it", |flag| format!("`{flag}` does not apply to journeys"));
     if flags.http2 && args.resolve.is_some() {
@@ -63,7 +63,7 @@ pub(crate) fn asked(args: &LoadArgs, mistakes: &mut Mistakes) -> Option<Asked> {
 
 /// Rejects flags that only journeys accept. Clap's `requires` would ignore flags that conflict with the URL.
 pub(crate) fn flags_of_none(args: &LoadArgs, mistakes: &mut Mistakes) {
-    let mut flags = args.given.of(&["--target", "--resolve", "--calls", "--trace-session"]);
+    let mut flags = mistakes.given(&["--target", "--resolve", "--calls", "--trace-session"]);
     flags.extend((args.identities != Identities::default()).then_some("--identities"));
     mistakes.refuse(&flags, "use `--journey` instead of the URL", |flag| format!("`{flag}` only applies to journeys"));
 }

@@ -45,12 +45,12 @@ struct Prepared {
     notes: Vec<String>,
 }
 
-pub(crate) fn load(args: LoadArgs) -> Done {
+pub(crate) fn load(args: LoadArgs, mistakes: Mistakes) -> Done {
     if let Some(path) = &args.spec {
         return generator_process::generator(path);
     }
     signals::watch_interrupts()?;
-    let Prepared { spec, name, search, fail_if, notes } = read(&args)?;
+    let Prepared { spec, name, search, fail_if, notes } = read(&args, mistakes)?;
     let (generators, warnings) = if args.cluster.is_given() {
         (start_cluster::generators(&args.cluster, &spec)?, Vec::new())
     } else {
@@ -132,8 +132,7 @@ pub(crate) fn load(args: LoadArgs) -> Done {
     Ok(exit)
 }
 
-fn read(args: &LoadArgs) -> Result<Prepared> {
-    let mut mistakes = Mistakes::of_flags();
+fn read(args: &LoadArgs, mut mistakes: Mistakes) -> Result<Prepared> {
     let is_journey = !args.journeys.is_empty();
     let asked = if is_journey {
         journey_flags::asked(args, &mut mistakes)
@@ -143,7 +142,7 @@ fn read(args: &LoadArgs) -> Result<Prepared> {
     };
     let is_cache = asked.as_ref().map(|asked| matches!(asked.target, Target::Cache { .. }));
     if is_cache == Some(false) {
-        cache_flags::flags_of_none(&args.given, &mut mistakes);
+        cache_flags::flags_of_none(&mut mistakes);
     }
     let trace = asked.as_ref().and_then(|asked| match &asked.target {
         Target::Cache { workload, .. } => workload.trace.as_ref(),
@@ -156,11 +155,11 @@ fn read(args: &LoadArgs) -> Result<Prepared> {
     let mut shape = args.rate.as_ref().map(|rate| rate.shape.clone()).unwrap_or_default();
     if !args.clients.shape.is_empty() {
         let text = |flag: &str| format!("`{flag}` cannot be combined with a number of clients that changes");
-        mistakes.refuse(&args.given.of(&["--rate", "--find"]), "drop it, or give one number of clients", text);
+        mistakes.refuse(&mistakes.given(&["--rate", "--find"]), "drop it, or give one number of clients", text);
         shape.clone_from(&args.clients.shape);
     }
     if !shape.is_empty() {
-        let flags = args.given.of(&["--duration", "--requests", "--until", "--volley"]);
+        let flags = mistakes.given(&["--duration", "--requests", "--until", "--volley"]);
         let text = |flag: &str| format!("`{flag}` cannot be combined with a shape, which ends the load");
         mistakes.refuse(&flags, "drop it", text);
     }
@@ -175,7 +174,7 @@ fn read(args: &LoadArgs) -> Result<Prepared> {
     };
     let recorded = trace.is_some_and(|trace| trace.gaps == study::workload::Gaps::Recorded);
     if recorded {
-        let mut flags = args.given.of(&["--rate", "--find"]);
+        let mut flags = mistakes.given(&["--rate", "--find"]);
         flags.extend((args.think != ThinkTime::NONE).then_some("--think"));
         let text = |flag: &str| format!("`{flag}` cannot be combined with the recorded gaps of a trace");
         mistakes.refuse(&flags, "drop it, or replay the trace without its gaps", text);

@@ -41,20 +41,23 @@ mod verify;
 mod wait_until_quiet;
 mod workload;
 
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
 use cli::{Cli, Verb, WorkloadKind};
+use collected_mistakes::Mistakes;
 use command_result::Exit;
 
 fn main() -> std::process::ExitCode {
-    let cli = Cli::parse();
+    let flags = Cli::command().get_matches();
+    let cli = Cli::from_arg_matches(&flags).unwrap_or_else(|error| error.exit());
+    let mistakes = Mistakes::of_flags(flags.subcommand().map_or(&flags, |(_, flags)| flags));
     let fine = |()| Exit::Fine;
     let done = match cli.verb {
         Verb::Run(args) => run::run(args),
-        Verb::Load(args) => load::load(*args),
-        Verb::Compare(args) => compare::compare(*args),
-        Verb::Serve(kind) => serve::serve(kind).map(fine),
+        Verb::Load(args) => load::load(*args, mistakes),
+        Verb::Compare(args) => compare::compare(*args, mistakes),
+        Verb::Serve(kind) => serve::serve(kind, mistakes).map(fine),
         Verb::Check { study, cpus, json } => check::check(&study, cpus.as_deref(), json).map(fine),
-        Verb::Init(args) => init::init(*args),
+        Verb::Init(args) => init::init(*args, mistakes),
         Verb::Studies { verb, json } => studies::studies(verb, json).map(fine),
         Verb::Verify(args) => verify::verify(args),
         Verb::Runs(args) => runs::runs(args).map(fine),

@@ -24,7 +24,7 @@ const CONNECTIONS: u32 = 65_536;
 /// Number of descriptors for standard streams, listener, event loops, and connections that are being refused.
 const OTHER_DESCRIPTORS: u64 = 512;
 
-pub(crate) fn serve(kind: ServeKind) -> Result<()> {
+pub(crate) fn serve(kind: ServeKind, mistakes: Mistakes) -> Result<()> {
     let shutdown = Arc::new(Shutdown::default());
     signals::on_end({
         let shutdown = Arc::clone(&shutdown);
@@ -48,7 +48,7 @@ pub(crate) fn serve(kind: ServeKind) -> Result<()> {
             output::json_line(true_times(handlers.iter().map(Calibrate::service_ns)))?;
         }
         ServeKind::Http(args) => http(*args, &shutdown)?,
-        ServeKind::Cache(args) => serve_cache(*args, &shutdown)?,
+        ServeKind::Cache(args) => serve_cache(*args, mistakes, &shutdown)?,
         ServeKind::MockEvernote { mock, tls, notes_port, profile } => {
             let services = |bound: &[SocketAddr]| {
                 let url = format!("https://{}/", bound[1]);
@@ -112,8 +112,7 @@ fn http(args: ServeHttpArgs, shutdown: &Shutdown) -> Result<()> {
     output::file(&path, &(times.map_err(machine)? + "\n"))
 }
 
-fn serve_cache(args: ServeCacheArgs, shutdown: &Shutdown) -> Result<()> {
-    let mut mistakes = Mistakes::of_flags();
+fn serve_cache(args: ServeCacheArgs, mut mistakes: Mistakes, shutdown: &Shutdown) -> Result<()> {
     let speaks_memcached = matches!(args.protocol, CacheProtocol::Auto | CacheProtocol::Memcached);
     let versions = args.cas.unwrap_or(speaks_memcached);
     if versions && args.protocol == CacheProtocol::Http {
