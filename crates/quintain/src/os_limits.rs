@@ -41,8 +41,7 @@ fn obstacle_of(clients: u32, threads: u32, most: Option<u64>, ports: Option<Port
     if let Some(most) = most.filter(|most| files > *most) {
         return Some(format!("needs {files} open files, the limit is {most}"));
     }
-    let ports = ports.filter(|ports| clients > ports.count())?;
-    let (count, Ports { first, last, .. }) = (ports.count(), ports);
+    let Ports { first, last, count } = ports.filter(|ports| clients > ports.count)?;
     Some(format!("needs {clients} local ports, has {count} (net.ipv4.ip_local_port_range is {first} to {last})"))
 }
 
@@ -85,13 +84,8 @@ fn too_many_files(clients: u64, others: u64, most: u64) -> Problem {
 struct Ports {
     first: u16,
     last: u16,
-    reserved: u32,
-}
-
-impl Ports {
-    fn count(&self) -> u32 {
-        (u32::from(self.last) - u32::from(self.first) + 1).saturating_sub(self.reserved)
-    }
+    /// Number of ports in the range that are not reserved.
+    count: u32,
 }
 
 /// Parses `ip_local_port_range` and `ip_local_reserved_ports` (kernel documentation: ip-sysctl); `None` if invalid.
@@ -106,12 +100,12 @@ fn ports(range: &str, reserved: &str) -> Option<Ports> {
         let (from, to) = (from.trim().parse::<u16>().ok()?.max(first), to.trim().parse::<u16>().ok()?.min(last));
         (from <= to).then(|| u32::from(to) - u32::from(from) + 1)
     };
-    Some(Ports { first, last, reserved: reserved.split(',').filter_map(inside).sum() })
+    let reserved = reserved.split(',').filter_map(inside).sum();
+    Some(Ports { first, last, count: (u32::from(last) - u32::from(first) + 1).saturating_sub(reserved) })
 }
 
 fn enough_ports(clients: u32, address: &str, ports: &Ports) -> Result<Vec<String>> {
-    let count = ports.count();
-    let Ports { first, last, .. } = ports;
+    let Ports { first, last, count } = *ports;
     let all = format!("{count} local ports (net.ipv4.ip_local_port_range is {first} to {last})");
     if clients > count {
         let text = format!("{clients} connections to {address} need a local port each, and this machine has {all}");
@@ -130,7 +124,7 @@ mod tests {
 
     #[test]
     fn reserved_ports_reduce_the_range() {
-        let count = |range, reserved| ports(range, reserved).map(|ports| ports.count());
+        let count = |range, reserved| ports(range, reserved).map(|ports| ports.count);
         assert_eq!(count("32768\t60999\n", "\n"), Some(28_232));
         assert_eq!(count("1024 65535", "8080,9000-9099\n"), Some(64_512 - 101));
         assert_eq!(count("1024 65535", "80,1-1024"), Some(64_511));
