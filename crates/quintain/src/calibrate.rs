@@ -12,7 +12,7 @@ use study::{ExpandOptions, Record};
 
 use crate::cli::{CalibrateArgs, NULL_SERVERS, NullServer, OF_CLUSTERS};
 use crate::command_result::{Done, Exit, Problem, Result, exe, usage};
-use crate::load_progress_and_errors::Live;
+use crate::live_chart::Live;
 use crate::run::{Machine, machine_of, run_once};
 use crate::{output, signals};
 

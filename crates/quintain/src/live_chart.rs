@@ -1,10 +1,15 @@
-//! Live view of a load, below its status line: rate and latencies over time, and CPU use of server and generator.
+//! Live view of a load: its status line, rate and latencies over time, and CPU use of server and generator.
 
 use std::collections::VecDeque;
 
+use analysis::number::{count, quantity};
 use console::{Color, Style};
+use indicatif::ProgressBar;
 use study::generator_messages::{LATENCY_BOUNDS_NS, Phase, Progress};
 use study::record::Sample;
+use study::spec::Stop;
+
+use crate::output;
 
 /// Maximum number of reports kept. Each is one column, so this is enough for a wide terminal.
 const COLUMNS_MAX: usize = 200;
@@ -72,8 +77,17 @@ impl Strip {
         rows
     }
 
+    /// Fits lines of text and the view below them to the terminal, of which other output takes `rows_used` rows.
+    pub(crate) fn below(&self, texts: impl IntoIterator<Item = String>, rows_used: usize) -> String {
+        let (columns, rows) = output::room_on_stderr();
+        let mut lines = texts.into_iter().map(|text| clipped(&text, columns)).collect::<Vec<_>>();
+        lines.extend(self.lines(columns, output::stderr_is_coloured()));
+        lines.truncate(rows.saturating_sub(rows_used));
+        lines.join("\n")
+    }
+
     /// Renders at most `columns` columns; empty before the first report. `coloured` makes denser cells redder.
-    pub(crate) fn lines(&self, columns: usize, coloured: bool) -> Vec<String> {
+    fn lines(&self, columns: usize, coloured: bool) -> Vec<String> {
         let width = columns.saturating_sub(LABEL + 2);
         if self.columns.is_empty() || width == 0 {
             return Vec::new();
@@ -85,7 +99,7 @@ impl Strip {
         };
         let highest = shown.iter().map(|(rate, _)| *rate).fold(f64::MIN_POSITIVE, f64::max);
         let rates = shown.iter().map(|(rate, _)| HEIGHTS[step(rate / highest, HEIGHTS.len())]).collect::<String>();
-        let mut lines = vec![row(analysis::number::quantity(highest, "1/s"), paint(&rates, Style::new().cyan()))];
+        let mut lines = vec![row(quantity(highest, "1/s"), paint(&rates, Style::new().cyan()))];
         for (from, to) in self.rows() {
             let label = match LATENCY_BOUNDS_NS.get(to) {
                 Some(bound) => format!("≤ {}", bound_words(*bound)),
@@ -113,7 +127,7 @@ impl Strip {
 }
 
 /// Truncates a line to `columns`, because a line that the terminal wraps cannot be redrawn in place.
-pub(crate) fn clipped(text: &str, columns: usize) -> String {
+fn clipped(text: &str, columns: usize) -> String {
     console::truncate_str(&analysis::visible(text), columns, "…").into_owned()
 }
 
@@ -127,6 +141,64 @@ fn bound_words(ns: u64) -> String {
         0..1_000_000 => format!("{} µs", ns / 1_000),
         1_000_000..1_000_000_000 => format!("{} ms", ns / 1_000_000),
         _ => format!("{} s", ns / 1_000_000_000),
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Live {
+    bar: ProgressBar,
+    strip: Strip,
+}
+
+impl Live {
+    pub(crate) fn new(wanted: bool) -> Self {
+        Self { bar: output::bar("{msg}", None, wanted), strip: Strip::default() }
+    }
+
+    pub(crate) fn show(&mut self, text: &str, progress: Option<&Progress>) {
+        if self.bar.is_hidden() {
+            return;
+        }
+        if let Some(progress) = progress {
+            self.strip.add(progress, None);
+        }
+        self.bar.set_message(self.strip.below([text.to_owned()], 0));
+        self.bar.tick();
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.strip = Strip::default();
+        self.bar.set_message("");
+        self.bar.finish_and_clear();
+        self.bar.reset();
+    }
+}
+
+/// Status line of a load. The most important values come first, because narrow terminals cut off the rest.
+pub(crate) fn live(progress: &Progress, stop: &Stop) -> String {
+    match progress.phase {
+        Phase::Connect => "connecting".to_owned(),
+        Phase::Warmup => "warming up".to_owned(),
+        Phase::Measure => {
+            let mean = progress.latency_mean_ns.map_or_else(|| "none yet".to_owned(), |mean| quantity(mean, "ns"));
+            let (rate, errors) = (quantity(progress.rate_per_s, "1/s"), count(progress.errors, "error"));
+            let elapsed_s = progress.elapsed_ns as f64 / 1e9;
+            format!("{elapsed_s:.1} s   {rate}   mean {mean}   {errors}   {}", left(progress, stop))
+        }
+    }
+}
+
+fn left(progress: &Progress, stop: &Stop) -> String {
+    let rest_s = stop.longest_ns().saturating_sub(progress.elapsed_ns) as f64 / 1e9;
+    match *stop {
+        Stop::Duration { .. } => format!("{} left", output::time_words(rest_s.ceil())),
+        Stop::Requests { requests, .. } => {
+            let missing = requests.saturating_sub(progress.requests);
+            let share = progress.requests as f64 / requests as f64 * 100.0;
+            let time_s = (missing as f64 / progress.rate_per_s).min(rest_s);
+            format!("{share:.0} % of {requests}, {} left", output::time_words(time_s.ceil()))
+        }
+        Stop::Interval { .. } | Stop::Volley { .. } => format!("at most {}", output::time_words(rest_s.ceil())),
     }
 }
 
@@ -182,5 +254,31 @@ mod tests {
         assert!(strip.lines(80, false).is_empty());
         (1..1_000).for_each(|nth| strip.add(&progress(nth), None));
         assert_eq!(strip.columns.len(), COLUMNS_MAX);
+    }
+
+    #[test]
+    fn live_line_shows_the_remaining_work() {
+        let progress = Progress {
+            phase: Phase::Measure,
+            elapsed_ns: 1_500_000_000,
+            requests: 150_000,
+            errors: 1,
+            rate_per_s: 100_000.0,
+            latency_mean_ns: Some(412_000.0),
+            ..Progress::default()
+        };
+        let begin = "1.5 s   100.0 k/s   mean 412 µs   1 error   ";
+        for (stop, end) in [
+            (Stop::Duration { duration_ns: 5_000_000_000 }, "4 s left"),
+            (Stop::Requests { requests: 1_000_000, max_ns: 600_000_000_000 }, "15 % of 1000000, 9 s left"),
+            (Stop::Interval { relative: 0.01, level: 0.95, max_ns: 50_000_000_000 }, "at most 49 s"),
+            (Stop::Volley { round_requests: 1, half_width_ns: 1, max_ns: 180_000_000_000 }, "at most 3 min"),
+        ] {
+            assert_eq!(live(&progress, &stop), format!("{begin}{end}"));
+        }
+        let stuck = Progress { requests: 0, rate_per_s: 0.0, latency_mean_ns: None, errors: 0, ..progress.clone() };
+        let stop = Stop::Requests { requests: 10, max_ns: 60_000_000_000 };
+        assert_eq!(live(&stuck, &stop), "1.5 s   0 /s   mean none yet   0 errors   0 % of 10, 59 s left");
+        assert_eq!(live(&Progress { phase: Phase::Warmup, ..progress }, &stop), "warming up");
     }
 }

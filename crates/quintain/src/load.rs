@@ -1,11 +1,12 @@
-//! `quintain load`: puts one load on a running server.
+//! `quintain load`: puts one load on a running server. With `--find`, it repeats the load at rates of a search.
 
 use std::path::Path;
 use std::time::Duration;
 
-use analysis::LoadLimitOutcome;
+use analysis::{FIND_VERSION, FindReport, LoadLimitOutcome, Search, SearchBound};
 use lab::lab_clocks::nanos;
-use load::Progress;
+use load::{LoadError, Progress};
+use study::Objective;
 use study::gate::FailIf;
 use study::load_limits_and_defaults::WINDOW_NS;
 use study::load_rules;
@@ -18,11 +19,9 @@ use crate::cli::LoadArgs;
 use crate::collected_mistakes::Mistakes;
 use crate::command_result::{Done, Exit, Problem, Result, machine, usage};
 use crate::http_flags::Asked;
-use crate::load_progress_and_errors::{Live, live, problem};
+use crate::live_chart::{Live, live};
 use crate::metrics_endpoint::Metrics;
-use crate::{
-    cache_flags, generator_process, http_flags, journey_flags, load_find, os_limits, output, signals, start_cluster,
-};
+use crate::{cache_flags, hidden_commands, http_flags, journey_flags, os_limits, output, signals, start_cluster};
 
 /// Time for which the open loop polls before each intended send, in ns.
 const SPIN_NS: u64 = 100_000;
@@ -47,7 +46,7 @@ struct Prepared {
 
 pub(crate) fn load(args: LoadArgs, mistakes: Mistakes) -> Done {
     if let Some(path) = &args.spec {
-        return generator_process::generator(path);
+        return hidden_commands::generator(path);
     }
     signals::watch_interrupts()?;
     let Prepared { spec, name, search, fail_if, notes } = read(&args, mistakes)?;
@@ -64,7 +63,7 @@ pub(crate) fn load(args: LoadArgs, mistakes: Mistakes) -> Done {
     }
     warnings.iter().for_each(|warning| output::message(&format!("warning: {warning}")));
     if let Some(search) = search {
-        return load_find::find(&args, search, &spec, &name);
+        return find(&args, search, &spec, &name);
     }
     let has_free_port = args.metrics.is_some_and(|address| address.port() == 0);
     let metrics = args.metrics.map(|address| Metrics::start(address, spec.clients, &spec.cpus)).transpose()?;
@@ -149,7 +148,7 @@ fn read(args: &LoadArgs, mut mistakes: Mistakes) -> Result<Prepared> {
         _ => None,
     });
     let duration_ns = args.duration.map_or(if trace.is_some() { REQUESTS_MAX_NS } else { DURATION_NS }, nanos);
-    let search = load_find::plan(args, duration_ns, &mut mistakes);
+    let search = search_plan(args, duration_ns, &mut mistakes);
     let fail_if = args.fail_if.as_deref();
     let fail_if = fail_if.and_then(|text| mistakes.all_ok("`--fail-if`", FailIf::parse_absolute(text)));
     let mut shape = args.rate.as_ref().map(|rate| rate.shape.clone()).unwrap_or_default();
@@ -234,6 +233,97 @@ fn read(args: &LoadArgs, mut mistakes: Mistakes) -> Result<Prepared> {
     };
     Ok(Prepared { spec, name: asked.name, search, fail_if, notes: asked.notes })
 }
+
+/// Reads the search with trials of `duration_ns` from the flags. `None` without `--find`; adds errors to `mistakes`.
+fn search_plan(args: &LoadArgs, duration_ns: u64, mistakes: &mut Mistakes) -> Option<SearchPlan> {
+    let (from_per_s, to_per_s) = (args.find_from, args.find_to);
+    if from_per_s.zip(to_per_s).is_some_and(|(from, to)| from > to) {
+        mistakes.add(usage("`--find-to` is below `--find-from`"));
+    }
+    let objective = Objective::parse(args.find.as_ref()?);
+    let objective = objective.map_err(|errors| errors.into_iter().map(|(_, error)| error).collect());
+    let objective = mistakes.all_ok("`--find`", objective)?;
+    if let Some(condition) = objective.conditions.iter().find(|condition| condition.metric.name == "subject_rss") {
+        let problem = usage(format!("`--find`: server memory cannot be observed here (`{condition}`)"));
+        mistakes.add(problem.hint("a study with `load.search` starts the server itself and sees its memory"));
+    }
+    let plain = SearchPlan::new(objective, duration_ns);
+    let resolution = args.resolution.unwrap_or(plain.resolution);
+    Some(SearchPlan { from_per_s, to_per_s, resolution, ..plain })
+}
+
+fn find(args: &LoadArgs, plan: SearchPlan, spec: &LoadSpec, name: &str) -> Done {
+    let pilot_ns = plan.pilot_ns;
+    let mut search = Search::new(plan);
+    let mut line = Live::new(!args.quiet);
+    while let Some(step) = search.next(false).filter(|_| !signals::is_interrupted()) {
+        let mut trial = spec.clone();
+        // Each trial has its own schedule, which the seed makes reproducible.
+        trial.seed = spec.seed.wrapping_add(search.trials() as u64);
+        // Rates are requests per second in a search but sessions per second in a load.
+        let asked = step.rate_per_s.map(|rate_per_s| rate_per_s / spec.target.requests_per_session());
+        match (asked, &mut trial.arrivals) {
+            (None, arrivals) => {
+                *arrivals = Arrivals::closed(0);
+                trial.stop = Stop::Duration { duration_ns: pilot_ns };
+            }
+            (Some(asked), Arrivals::Poisson { rate_per_s } | Arrivals::Constant { rate_per_s }) => *rate_per_s = asked,
+            (Some(asked), arrivals) => *arrivals = Arrivals::Poisson { rate_per_s: asked },
+        }
+        let what =
+            step.rate_per_s.map_or_else(|| "a closed loop".to_owned(), |rate| analysis::number::quantity(rate, "1/s"));
+        let mut progress = |progress: Progress| {
+            let text = format!("trial {}, {what}: {}", search.trials() + 1, live(&progress, &trial.stop));
+            line.show(&text, Some(&progress));
+        };
+        let result = load::run(&trial, &mut progress, &signals::INTERRUPTED);
+        line.clear();
+        let told = match result {
+            Ok(_) if signals::is_interrupted() => break,
+            Ok(measurement) => search.measured(step, &measurement),
+            Err(LoadError::Interrupted) => break,
+            // If an earlier trial reached the server, the server broke under the load.
+            Err(error @ LoadError::Unreachable { .. }) if search.trials() > 0 => search.broke(step, &error.to_string()),
+            Err(error) => return Err(problem(&error, &trial.target)),
+        };
+        if !args.quiet {
+            output::message(&told);
+        }
+    }
+    let finding = search.finding(false);
+    let warnings = vec!["all trials used the same server process; its state affects the result".to_owned()];
+    let report = FindReport { version: FIND_VERSION, target: name.to_owned(), search: finding, warnings };
+    output::json_or(args.json, &report, || report::find_terminal(&report, &output::style(false)))?;
+    Ok(match report.search.bound {
+        _ if signals::is_interrupted() => Exit::Interrupted,
+        SearchBound::Found => Exit::Fine,
+        SearchBound::Subject => Exit::Subject,
+        SearchBound::Measuring => Exit::Machine,
+    })
+}
+
+fn problem(error: &LoadError, target: &Target) -> Problem {
+    let (exit, hint) = match error {
+        LoadError::Unreachable { has_responded: true, .. } => (Exit::Subject, None),
+        LoadError::Unreachable { .. } if target.address().starts_with("unix:") => {
+            (Exit::Subject, Some("is the server running, and is this the path of its socket?"))
+        }
+        LoadError::Unreachable { .. } => (Exit::Subject, Some("is the server running, and listening on this address?")),
+        LoadError::InputEnded(_) => (Exit::Usage, Some("use a shorter warm-up: `--warmup 0s` measures everything")),
+        LoadError::Spec(_) | LoadError::Resolve { .. } | LoadError::Tls(_) | LoadError::Trace(_) => (Exit::Usage, None),
+        LoadError::Kernel { source, .. } if source.raw_os_error() == Some(EMFILE) => {
+            (Exit::Machine, Some("raise the open-file limit: `ulimit -n`"))
+        }
+        LoadError::Kernel { source, .. } if source.kind() == std::io::ErrorKind::Unsupported => {
+            (Exit::Machine, Some("`--backend auto` falls back to epoll"))
+        }
+        LoadError::Kernel { .. } | LoadError::Panicked(_) | LoadError::NotStarted => (Exit::Machine, None),
+        LoadError::Interrupted => (Exit::Interrupted, None),
+    };
+    Problem::text(exit, error).hint_if(hint)
+}
+
+const EMFILE: i32 = 24;
 
 /// Window length in ns: the default, or its smallest multiple that needs at most [`WINDOWS_MAX`] windows.
 fn window_ns(longest_ns: u64) -> u64 {

@@ -8,7 +8,7 @@ use lab::{Phase, Progress};
 use study::record::{Build, BuildOutcome, Outcome};
 use study::{Plan, Record};
 
-use crate::live_chart::{Strip, clipped};
+use crate::live_chart::Strip;
 use crate::output::{self, last_lines};
 
 /// Maximum number of estimates shown at once.
@@ -112,13 +112,9 @@ impl Bar {
     }
 
     fn picture(&self, point: usize, now: String) -> String {
-        let (columns, rows) = output::room_on_stderr();
         let shown = self.estimates.keys().position(|known| *known == point).unwrap_or(0) / ESTIMATES * ESTIMATES;
         let estimates = self.estimates.values().skip(shown).take(ESTIMATES).map(|words| format!("  {words}"));
-        let mut lines = estimates.chain([now]).map(|line| clipped(&line, columns)).collect::<Vec<_>>();
-        lines.extend(self.strip.lines(columns, output::stderr_is_coloured()));
-        lines.truncate(rows.saturating_sub(1));
-        lines.join("\n")
+        self.strip.below(estimates.chain([now]), 1)
     }
 
     pub(crate) fn recorded(&mut self, record: &Record) {
