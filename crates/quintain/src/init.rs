@@ -27,6 +27,8 @@ struct Draft {
     kind: InitKind,
     protocol: Protocol,
     share_cpus: bool,
+    /// Commands, each with its flag. The first one starts the server, or the first of two versions.
+    commands: Vec<(&'static str, String)>,
 }
 
 pub(crate) fn init(mut args: InitArgs, mut mistakes: Mistakes) -> Done {
@@ -41,7 +43,7 @@ pub(crate) fn init(mut args: InitArgs, mut mistakes: Mistakes) -> Done {
     let draft = draft(args, cpus.len(), &mut mistakes);
     let place = place(draft.args.place.as_deref(), draft.kind, &mut mistakes);
     let directory = study_file::directory_of(&place);
-    for (flag, command) in commands(&draft) {
+    for (flag, command) in &draft.commands {
         check_program(flag, command, &directory, &mut mistakes);
     }
     mistakes.end()?;
@@ -91,8 +93,14 @@ fn draft(mut args: InitArgs, cpus: usize, mistakes: &mut Mistakes) -> Draft {
         let problem = usage(format!("`--kind cache` and `--protocol {protocol}` exclude each other"));
         mistakes.add(problem.hint(format!("cache protocols: {caches}")));
     }
-    let needed = command_flags(kind);
-    for (flag, value) in flags_of_commands(&args) {
+    let needed = match kind {
+        InitKind::Versions => ["--base", "--head"].as_slice(),
+        InitKind::Proxy => &["--command", "--proxy"],
+        InitKind::One | InitKind::Cache | InitKind::Capacity => &["--command"],
+    };
+    let mut commands = Vec::new();
+    let values = [&args.command, &args.base, &args.head, &args.proxy];
+    for (flag, value) in ["--command", "--base", "--head", "--proxy"].into_iter().zip(values) {
         match value {
             None if needed.contains(&flag) => {
                 mistakes.add(usage(format!("`{flag}` is missing")).hint(example(flag)));
@@ -102,7 +110,10 @@ fn draft(mut args: InitArgs, cpus: usize, mistakes: &mut Mistakes) -> Draft {
                 let problem = usage(format!("`{flag}` does not apply to `--kind {}`", kind.name()));
                 mistakes.add(problem.hint(format!("`--kind {}` takes {needed}", kind.name())));
             }
-            Some(command) => check_command(flag, command, args.port.is_some(), mistakes),
+            Some(command) => {
+                check_command(flag, command, args.port.is_some(), mistakes);
+                commands.push((flag, command.clone()));
+            }
             None => {}
         }
     }
@@ -119,7 +130,7 @@ fn draft(mut args: InitArgs, cpus: usize, mistakes: &mut Mistakes) -> Draft {
     for (_, error) in Objective::parse(objective).err().unwrap_or_default() {
         mistakes.add(error.of("`--objective`"));
     }
-    Draft { args, kind, protocol, share_cpus: cpus < 2 }
+    Draft { args, kind, protocol, share_cpus: cpus < 2, commands }
 }
 
 fn check_request(args: &InitArgs, protocol: Protocol, mistakes: &mut Mistakes) {
@@ -173,28 +184,6 @@ fn check_command(flag: &str, command: &str, has_port: bool, mistakes: &mut Mista
         let hint = "write `{next_port}` for the port of the server behind it; one that reads a file: `quintain studies show proxy-cost`";
         mistakes.add(usage(format!("`{flag}` has no address of the server: `{command}`")).hint(hint));
     }
-}
-
-/// Flags for the commands of this kind of study.
-fn command_flags(kind: InitKind) -> &'static [&'static str] {
-    match kind {
-        InitKind::Versions => &["--base", "--head"],
-        InitKind::Proxy => &["--command", "--proxy"],
-        InitKind::One | InitKind::Cache | InitKind::Capacity => &["--command"],
-    }
-}
-
-fn flags_of_commands(args: &InitArgs) -> [(&'static str, Option<&str>); 4] {
-    let InitArgs { command, base, head, proxy, .. } = args;
-    [("--command", command), ("--base", base), ("--head", head), ("--proxy", proxy)]
-        .map(|(flag, of)| (flag, of.as_deref()))
-}
-
-/// Commands of a study, each with its flag. The first one starts the server, or the first of two versions.
-fn commands(draft: &Draft) -> Vec<(&'static str, &str)> {
-    let needed = command_flags(draft.kind);
-    let all = flags_of_commands(&draft.args).into_iter().filter(|(flag, _)| needed.contains(flag));
-    all.filter_map(|(flag, command)| Some((flag, command?))).collect()
 }
 
 /// Adds an error if `command` names its program by a path that does not exist in `directory`, where commands start.

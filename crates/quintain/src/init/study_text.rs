@@ -30,8 +30,7 @@ struct NewStudy<'a> {
 }
 
 pub(super) fn of(draft: &Draft, runnable: &str) -> String {
-    let commands = super::commands(draft);
-    let [command, second] = [0, 1].map(|at| commands.get(at).map_or("", |(_, command)| *command));
+    let [command, second] = [0, 1].map(|at| draft.commands.get(at).map_or("", |(_, command)| command.as_str()));
     let server = text(&program(command));
     let study = NewStudy {
         draft,
