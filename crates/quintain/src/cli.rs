@@ -5,6 +5,7 @@ use std::ops::RangeBounds;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use analysis::Findings;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args, Command, Parser, Subcommand, ValueEnum};
 use config::{Invalid, Kind};
@@ -1351,42 +1352,41 @@ pub(crate) struct HistoryArgs {
 /// Output format of a report.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Format {
-    Own(Form),
+    Terminal,
+    Html,
+    Json,
+    Records,
+    /// Another text of the findings.
+    Text(fn(&Findings) -> String),
     /// A format that other tools read.
     Export(&'static Export),
 }
 
 fn format() -> impl TypedValueParser<Value = Format> {
-    let own = Form::value_variants().iter().filter_map(Form::to_possible_value);
-    let exports = EXPORTS.iter().map(|export| PossibleValue::new(export.name).help(export.text));
-    PossibleValuesParser::new(own.chain(exports)).map(|name| match EXPORTS.iter().find(|export| export.name == name) {
-        Some(export) => Format::Export(export),
-        None => Format::Own(Form::from_str(&name, false).expect("clap has checked the name")),
-    })
-}
-
-/// Output format that quintain defines itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Form {
-    Terminal,
-    Html,
-    #[value(alias = "markdown")]
-    Md,
-    Csv,
-    /// One row per trial, full precision
-    CsvTrials,
-    /// Effects of the factors: sources of variation, levels, changes
-    CsvEffects,
-    /// Miss-ratio curves, measured and simulated
-    CsvMissRatio,
-    /// Proxy overhead, by design point and metric
-    CsvAdded,
-    /// Trends over requests, with slopes
-    CsvOverRequests,
-    /// Analysis results
-    Json,
-    /// The run and its records, as stored
-    Records,
+    let name = |name: &'static str| PossibleValue::new(name);
+    let own = [
+        (name("terminal"), Format::Terminal),
+        (name("html"), Format::Html),
+        (name("md").alias("markdown"), Format::Text(report::markdown)),
+        (name("csv"), Format::Text(report::csv)),
+        (name("csv-trials").help("One row per trial, full precision"), Format::Text(report::csv_trials)),
+        (
+            name("csv-effects").help("Effects of the factors: sources of variation, levels, changes"),
+            Format::Text(report::csv_effects),
+        ),
+        (
+            name("csv-miss-ratio").help("Miss-ratio curves, measured and simulated"),
+            Format::Text(report::csv_miss_ratios),
+        ),
+        (name("csv-added").help("Proxy overhead, by design point and metric"), Format::Text(report::csv_added)),
+        (name("csv-over-requests").help("Trends over requests, with slopes"), Format::Text(report::csv_over_requests)),
+        (name("json").help("Analysis results"), Format::Json),
+        (name("records").help("The run and its records, as stored"), Format::Records),
+    ];
+    let exports = EXPORTS.iter().map(|export| (name(export.name).help(export.text), Format::Export(export)));
+    let all = own.into_iter().chain(exports).collect::<Vec<_>>();
+    let names = PossibleValuesParser::new(all.iter().map(|(name, _)| name.clone()));
+    names.map(move |text| all.iter().find(|(name, _)| name.matches(&text, false)).expect("clap has checked the name").1)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

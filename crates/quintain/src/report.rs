@@ -9,12 +9,15 @@ use report::exports::{Export, Source};
 use store::Store;
 use study::record::{Record, Run, RunState};
 
-use crate::cli::{Form, Format, Raw, ReportArgs};
+use crate::cli::{Format, Raw, ReportArgs};
 use crate::command_result::{Done, Exit, Problem, Result, machine, usage};
 use crate::run::Stored;
 use crate::{history, miss_ratio_replays, output};
 
-pub(crate) fn report(args: ReportArgs) -> Done {
+pub(crate) fn report(mut args: ReportArgs) -> Done {
+    if args.store.json {
+        args.format = Format::Json;
+    }
     let store = Store::open_existing(&args.store.store)?;
     let mut run = store.run(&args.run)?;
     if !needs_records(&args, &run) {
@@ -35,12 +38,12 @@ pub(crate) fn report(args: ReportArgs) -> Done {
     let written = match (args.raw, args.format) {
         (Some(Raw::Whip), _) => raw_whip(&run, &records, args.folder.as_deref()),
         (Some(_), _) => shown(&args, &analysis::volley(&run, &records)),
-        (None, Format::Export(format)) if !args.store.json => {
+        (None, Format::Export(format)) => {
             let history = if format.needs_history { runs_up_to(&store, &run, &findings)? } else { Vec::new() };
             let source = Source { findings: &findings, records: &records, history: &history, trial: args.trial };
             write_export(format, &args, &source)
         }
-        (None, Format::Own(Form::Records)) if !args.store.json => {
+        (None, Format::Records) => {
             shown(&args, &output::pretty(&Stored { run: &run, records: &records, findings: None })?)
         }
         _ => written(&args, &findings),
@@ -50,8 +53,9 @@ pub(crate) fn report(args: ReportArgs) -> Done {
 
 /// Whether the report needs the records of all trials. Their histograms and windows must then fit in memory.
 fn needs_records(args: &ReportArgs, run: &Run) -> bool {
-    let is_of_records = matches!(args.format, Format::Export(_) | Format::Own(Form::Records)) && !args.store.json;
-    is_of_records || args.raw.is_some() || miss_ratio_replays::may_have(run)
+    matches!(args.format, Format::Export(_) | Format::Records)
+        || args.raw.is_some()
+        || miss_ratio_replays::may_have(run)
 }
 
 fn drawn(args: &ReportArgs, findings: &Findings) -> Done {
@@ -62,28 +66,17 @@ fn drawn(args: &ReportArgs, findings: &Findings) -> Done {
 }
 
 fn written(args: &ReportArgs, findings: &Findings) -> Result<()> {
-    let form = match args.format {
-        _ if args.trial.is_some() => return Err(trial_of_no_trace()),
-        Format::Own(form) if !args.store.json => form,
-        _ => Form::Json,
-    };
-    if matches!(form, Form::Json | Form::Records) && args.out.is_none() && args.figures.is_none() {
-        return output::json(findings);
+    if args.trial.is_some() {
+        return Err(trial_of_no_trace());
     }
-    let text = match form {
-        Form::Terminal if args.out.is_none() && args.figures.is_none() => {
-            return output::text(&report::terminal(findings, &output::style(false)));
-        }
-        Form::Terminal => analysis::visible(&report::terminal(findings, &output::style(true))).into_owned(),
-        Form::Html => report::html(findings).map_err(machine)?,
-        Form::Md => report::markdown(findings),
-        Form::Csv => report::csv(findings),
-        Form::CsvTrials => report::csv_trials(findings),
-        Form::CsvEffects => report::csv_effects(findings),
-        Form::CsvMissRatio => report::csv_miss_ratios(findings),
-        Form::CsvAdded => report::csv_added(findings),
-        Form::CsvOverRequests => report::csv_over_requests(findings),
-        Form::Json | Form::Records => output::pretty(findings)?,
+    let is_on_stdout = args.out.is_none() && args.figures.is_none();
+    let text = match args.format {
+        Format::Terminal if is_on_stdout => return output::text(&report::terminal(findings, &output::style(false))),
+        Format::Terminal => analysis::visible(&report::terminal(findings, &output::style(true))).into_owned(),
+        Format::Html => report::html(findings).map_err(machine)?,
+        Format::Text(of) => of(findings),
+        _ if is_on_stdout => return output::json(findings),
+        _ => output::pretty(findings)?,
     };
     shown(args, &text)
 }
