@@ -33,20 +33,16 @@ pub(crate) fn take(run: &str, path: &Path) -> Result<Owner, StoreError> {
         let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
         let mut file = opened.map_err(failed)?;
         match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) if attempt < TRIES => {
-                std::thread::sleep(PAUSE);
-                continue;
+            Ok(()) if is_at(&file, path) => {
+                file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id())).map_err(failed)?;
+                return Ok(Owner { _file: file, path: path.to_owned() });
             }
+            // The previous owner has removed the file after this process opened it.
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) if attempt < TRIES => std::thread::sleep(PAUSE),
             Err(TryLockError::WouldBlock) => return Err(StoreError::Owned(run.to_owned(), pid(&mut file))),
             Err(TryLockError::Error(error)) => return Err(failed(error)),
         }
-        // The previous owner may have removed the file after this process opened it.
-        if !is_at(&file, path) {
-            continue;
-        }
-        file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id())).map_err(failed)?;
-        return Ok(Owner { _file: file, path: path.to_owned() });
     }
     unreachable!("every attempt returns or is counted")
 }
