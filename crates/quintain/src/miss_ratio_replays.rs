@@ -9,7 +9,7 @@ use load::operation_stream::{Kind, Stream, Texts};
 use study::Workload;
 use study::plan::{Figure, FigureKind, LoadPlan};
 use study::record::{Measurement, Record, Reference, Run};
-use study::spec::{Arrivals, Dialect, Protocol, ThinkTime, even_share};
+use study::spec::{Arrivals, Dialect, Protocol, ThinkTime};
 
 use crate::parallel_work::in_parallel;
 
@@ -99,7 +99,8 @@ fn replayed(job: &Reference, load: &LoadPlan, record: &Record) -> Result<(u64, u
     // memcached stores flags with every value, which takes memory.
     let flags = u32::from(load.protocol == Protocol::Cache(Dialect::Memcached));
     let rules = Rules { fill: workload.fill, warm_up, clients: turns(load, measurement), flags };
-    let operations = Operations::new(workload, record.seed, measurement.threads.max(1), [warm_up, measured])?;
+    let operations = operations(workload, record.seed, measurement.threads.max(1), [warm_up, measured]);
+    let operations = operations.map_err(|error| error.to_string())?;
     let ratio = match job.policy.as_str() {
         "belady" | "belady-size" => {
             let by_size = job.policy == "belady-size";
@@ -125,53 +126,29 @@ fn turns(load: &LoadPlan, measurement: &Measurement) -> usize {
     }
 }
 
-/// Operations of all workers, which take turns.
-struct Operations {
-    streams: Vec<Stream>,
-    texts: Texts,
-    /// Number of operations left per worker, in the warm-up and in the measurement.
-    left: [Vec<u64>; 2],
-    turn: usize,
-}
-
-impl Operations {
-    fn new(workload: &Workload, seed: u64, workers: u32, counts: [u64; 2]) -> Result<Operations, String> {
-        let stream = |worker| Stream::new(workload, seed, worker, workers);
-        Ok(Operations {
-            streams: (0..workers).map(stream).collect::<Result<_, _>>()?,
-            texts: Texts::new(workload, seed)?,
-            left: counts.map(|all| (0..workers.into()).map(|worker| even_share(all, worker, workers.into())).collect()),
-            turn: 0,
-        })
-    }
-}
-
-impl Iterator for Operations {
-    type Item = Operation;
-
-    fn next(&mut self) -> Option<Operation> {
-        let left = self.left.iter_mut().find(|left| left.iter().any(|count| *count > 0))?;
-        let worker = loop {
-            let worker = self.turn % left.len();
-            self.turn += 1;
-            if left[worker] > 0 {
-                break worker;
-            }
-        };
-        left[worker] -= 1;
-        let operation = self.streams[worker].next_operation();
+/// Operations of all workers, which take turns, in each of two parts: the warm-up and the measurement.
+fn operations(
+    workload: &Workload,
+    seed: u64,
+    workers: u32,
+    counts: [u64; 2],
+) -> Result<impl Iterator<Item = Operation>, String> {
+    let texts = Texts::new(workload, seed)?;
+    let streams = (0..workers).map(|worker| Stream::new(workload, seed, worker, workers));
+    let mut streams = streams.collect::<Result<Vec<_>, _>>()?;
+    // The first workers have the larger shares of a part (see `even_share`), so they also have the last turns.
+    let turns = counts.into_iter().flat_map(|count| 0..count);
+    Ok(turns.map(move |turn| {
+        let operation = streams[(turn % u64::from(workers)) as usize].next_operation();
         let action = match operation.kind {
             Kind::Get => Action::Get,
             Kind::Set => Action::Set,
             Kind::Delete => Action::Delete,
             Kind::ReadModifyWrite => Action::ReadModifyWrite,
         };
-        let key_bytes = self.texts.key_bytes(operation.key);
-        Some(Operation {
-            action,
-            request: Request { id: operation.key, key_bytes, value_bytes: operation.value_bytes },
-        })
-    }
+        let key_bytes = texts.key_bytes(operation.key);
+        Operation { action, request: Request { id: operation.key, key_bytes, value_bytes: operation.value_bytes } }
+    }))
 }
 
 #[cfg(test)]
@@ -188,7 +165,7 @@ mod tests {
     #[test]
     fn operations_match_the_generator() {
         let workload = study::workload::preset("course").unwrap();
-        let of = |workers, counts| Operations::new(&workload, 7, workers, counts).unwrap();
+        let of = |workers, counts| operations(&workload, 7, workers, counts).unwrap();
         assert_eq!(of(1, [100, 200]).count(), 300);
         let mut stream = Stream::new(&workload, 7, 0, 1).unwrap();
         for found in of(1, [50, 50]) {
@@ -200,7 +177,7 @@ mod tests {
         let mut streams = streams.collect::<Vec<_>>();
         let counted = of(3, [10, 5]).collect::<Vec<_>>();
         assert_eq!(counted.len(), 15);
-        for worker in [0, 1, 2, 0, 1, 2, 0, 1, 2, 0].into_iter().zip(&counted) {
+        for worker in [0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 0, 1, 2, 0, 1].into_iter().zip(&counted) {
             assert_eq!(streams[worker.0].next_operation().key, worker.1.request.id);
         }
     }
