@@ -63,9 +63,8 @@ fn base(name: &str, mistakes: &mut Mistakes) -> Option<Workload> {
 }
 
 pub(crate) fn flags_of_none(mistakes: &mut Mistakes) {
-    let flags = mistakes.given(&["--workload", "--key-count", "--fill", "--trace"]);
     let hint = "cache URLs are `memcached://`, `redis://` and `http-cache://`";
-    mistakes.refuse(&flags, hint, |flag| format!("`{flag}` only applies to caches"));
+    mistakes.refuse(&["--workload", "--key-count", "--fill", "--trace"], "only applies to caches", hint);
 }
 
 pub(crate) fn warmup(rule: Option<WarmupRule>, is_cache: bool, count: Option<u64>, mistakes: &mut Mistakes) -> Warmup {

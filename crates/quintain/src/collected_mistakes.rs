@@ -93,8 +93,11 @@ impl Mistakes {
         result.map_err(|errors| errors.into_iter().for_each(|error| self.add(error.of(flag)))).ok()
     }
 
-    pub(crate) fn refuse(&mut self, flags: &[impl AsRef<str>], hint: &str, text: impl Fn(&str) -> String) {
-        flags.iter().for_each(|flag| self.add(usage(text(flag.as_ref())).hint(hint)));
+    /// Adds an error for each of `flags` that is on the command line, with `why` after its name.
+    pub(crate) fn refuse(&mut self, flags: &[&str], why: &str, hint: &str) {
+        for flag in self.given(flags) {
+            self.add(usage(format!("`{flag}` {why}")).hint(hint));
+        }
     }
 
     pub(crate) fn in_file(&mut self, path: &Path, text: &str, mistakes: &[Diagnostic]) {

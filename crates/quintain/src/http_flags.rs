@@ -81,8 +81,8 @@ pub(crate) fn asked(url: Option<&str>, args: &HttpArgs, caches: &CacheArgs, mist
     let expect = Expect { grpc_schema: schema.map(|schema| schema.encode()), ..expect };
     let http2 = args.http2 || args.grpc;
     if !http2 {
-        let flags = mistakes.given(&["--streams", "--stream-window", "--connection-window", "--header-table"]);
-        mistakes.refuse(&flags, "add `--http2` or `--grpc`", |flag| format!("`{flag}` needs HTTP/2"));
+        let flags = ["--streams", "--stream-window", "--connection-window", "--header-table"];
+        mistakes.refuse(&flags, "needs HTTP/2", "add `--http2` or `--grpc`");
     }
     let default = Http2Settings::default();
     let http2_settings = Http2Settings {
@@ -240,8 +240,8 @@ fn socket(path: &Path) -> Result<&str> {
 fn tls(args: &HttpArgs, url: &Url, mistakes: &mut Mistakes) -> Option<Tls> {
     if url.protocol != Protocol::Https {
         let hint = format!("drop it, or load `{}`", url.to_string().replacen("http:", "https:", 1));
-        let flags = mistakes.given(&["--insecure", "--cacert", "--cert", "--no-resume"]);
-        mistakes.refuse(&flags, &hint, |flag| format!("`{flag}` needs `https://`, found `{}`", url.origin()));
+        let why = format!("needs `https://`, found `{}`", url.origin());
+        mistakes.refuse(&["--insecure", "--cacert", "--cert", "--no-resume"], &why, &hint);
         return None;
     }
     let (ca_file, client) = certificates(args, mistakes);

@@ -6,7 +6,7 @@ use std::path::Path;
 use study::Journey;
 use study::journey::PRESETS;
 use study::record::{LoggedSession, Measurement};
-use study::spec::{Identities, Target, WeightedJourney};
+use study::spec::{Target, WeightedJourney};
 
 use crate::cli::LoadArgs;
 use crate::collected_mistakes::Mistakes;
@@ -39,9 +39,9 @@ pub(crate) fn asked(args: &LoadArgs, mistakes: &mut Mistakes) -> Option<Asked> {
             format!("journeys {}", all.collect::<Vec<_>>().join(", "))
         }
     };
-    let mut refused = http_flags::given_flags(mistakes);
-    refused.retain(|flag| !SHARED_FLAGS.contains(&flag.as_str()));
-    mistakes.refuse(&refused, "drop it", |flag| format!("`{flag}` does not apply to journeys"));
+    let refused = http_flags::given_flags(mistakes);
+    let refused = refused.iter().map(String::as_str).filter(|flag| !SHARED_FLAGS.contains(flag)).collect::<Vec<_>>();
+    mistakes.refuse(&refused, "does not apply to journeys", "drop it");
     if flags.http2 && args.resolve.is_some() {
         mistakes.add(usage("`--resolve` needs HTTP/1.1").hint("drop it, or `--http2`"));
     }
@@ -62,10 +62,9 @@ pub(crate) fn asked(args: &LoadArgs, mistakes: &mut Mistakes) -> Option<Asked> {
 }
 
 /// Rejects flags that only journeys accept. Clap's `requires` would ignore flags that conflict with the URL.
-pub(crate) fn flags_of_none(args: &LoadArgs, mistakes: &mut Mistakes) {
-    let mut flags = mistakes.given(&["--target", "--resolve", "--calls", "--trace-session"]);
-    flags.extend((args.identities != Identities::default()).then_some("--identities"));
-    mistakes.refuse(&flags, "use `--journey` instead of the URL", |flag| format!("`{flag}` only applies to journeys"));
+pub(crate) fn flags_of_none(mistakes: &mut Mistakes) {
+    let flags = ["--target", "--resolve", "--calls", "--trace-session", "--identities"];
+    mistakes.refuse(&flags, "only applies to journeys", "use `--journey` instead of the URL");
 }
 
 fn journey(name: &str, mistakes: &mut Mistakes) -> Option<Journey> {

@@ -13,7 +13,7 @@ use study::load_rules;
 use study::load_shape;
 use study::plan::SearchPlan;
 use study::record::{Failure, FailureKind, Measurement};
-use study::spec::{Arrivals, LoadSpec, SPEC_VERSION, Stop, Target, ThinkTime, Warmup};
+use study::spec::{Arrivals, LoadSpec, SPEC_VERSION, Stop, Target, Warmup};
 
 use crate::cli::LoadArgs;
 use crate::collected_mistakes::Mistakes;
@@ -136,7 +136,7 @@ fn read(args: &LoadArgs, mut mistakes: Mistakes) -> Result<Prepared> {
     let asked = if is_journey {
         journey_flags::asked(args, &mut mistakes)
     } else {
-        journey_flags::flags_of_none(args, &mut mistakes);
+        journey_flags::flags_of_none(&mut mistakes);
         http_flags::asked(args.url.as_deref(), &args.http, &args.cache, &mut mistakes)
     };
     let is_cache = asked.as_ref().map(|asked| matches!(asked.target, Target::Cache { .. }));
@@ -153,14 +153,13 @@ fn read(args: &LoadArgs, mut mistakes: Mistakes) -> Result<Prepared> {
     let fail_if = fail_if.and_then(|text| mistakes.all_ok("`--fail-if`", FailIf::parse_absolute(text)));
     let mut shape = args.rate.as_ref().map(|rate| rate.shape.clone()).unwrap_or_default();
     if !args.clients.shape.is_empty() {
-        let text = |flag: &str| format!("`{flag}` cannot be combined with a number of clients that changes");
-        mistakes.refuse(&mistakes.given(&["--rate", "--find"]), "drop it, or give one number of clients", text);
+        let why = "cannot be combined with a number of clients that changes";
+        mistakes.refuse(&["--rate", "--find"], why, "drop it, or give one number of clients");
         shape.clone_from(&args.clients.shape);
     }
     if !shape.is_empty() {
-        let flags = mistakes.given(&["--duration", "--requests", "--until", "--volley"]);
-        let text = |flag: &str| format!("`{flag}` cannot be combined with a shape, which ends the load");
-        mistakes.refuse(&flags, "drop it", text);
+        let flags = ["--duration", "--requests", "--until", "--volley"];
+        mistakes.refuse(&flags, "cannot be combined with a shape, which ends the load", "drop it");
     }
     let stop = match (args.volley, args.until, args.requests) {
         _ if !shape.is_empty() => Stop::Duration { duration_ns: load_shape::duration_ns(&shape) },
@@ -173,10 +172,8 @@ fn read(args: &LoadArgs, mut mistakes: Mistakes) -> Result<Prepared> {
     };
     let recorded = trace.is_some_and(|trace| trace.gaps == study::workload::Gaps::Recorded);
     if recorded {
-        let mut flags = mistakes.given(&["--rate", "--find"]);
-        flags.extend((args.think != ThinkTime::NONE).then_some("--think"));
-        let text = |flag: &str| format!("`{flag}` cannot be combined with the recorded gaps of a trace");
-        mistakes.refuse(&flags, "drop it, or replay the trace without its gaps", text);
+        let why = "cannot be combined with the recorded gaps of a trace";
+        mistakes.refuse(&["--rate", "--find", "--think"], why, "drop it, or replay the trace without its gaps");
     }
     let rate = args.rate.as_ref().map(|rate| rate.number);
     let arrivals = match rate.or(args.find.as_ref().map(|_| 1.0)) {
