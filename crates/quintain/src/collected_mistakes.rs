@@ -48,16 +48,14 @@ type Parsed<T> = Result<T, Invalid>;
 #[derive(Debug, Default)]
 pub(crate) struct Mistakes {
     problems: Vec<Problem>,
-    count: usize,
     /// Flags on the command line.
     given: Vec<Id>,
 }
 
 impl Mistakes {
     pub(crate) fn of_flags(flags: &ArgMatches) -> Self {
-        let problems = INVALID_FLAGS.take();
         let is_given = |id: &&Id| flags.value_source(id.as_str()) == Some(ValueSource::CommandLine);
-        Self { count: problems.len(), problems, given: flags.ids().filter(is_given).cloned().collect() }
+        Self { problems: INVALID_FLAGS.take(), given: flags.ids().filter(is_given).cloned().collect() }
     }
 
     /// Returns the flags in `flags`, such as `--http2`, that are on the command line.
@@ -75,7 +73,6 @@ impl Mistakes {
 
     pub(crate) fn add(&mut self, problem: impl Into<Problem>) {
         self.problems.push(problem.into());
-        self.count += 1;
     }
 
     /// Returns the value of `result`, or adds its error and returns `None`.
@@ -101,21 +98,22 @@ impl Mistakes {
     }
 
     pub(crate) fn in_file(&mut self, path: &Path, text: &str, mistakes: &[Diagnostic]) {
-        self.problems.push(Problem::rendered(Exit::Usage, rendered(path, text, mistakes)));
-        self.count += mistakes.len();
+        let problem = |mistake| Problem::rendered(Exit::Usage, rendered(path, text, std::slice::from_ref(mistake)));
+        self.problems.extend(mistakes.iter().map(problem));
     }
 
     pub(crate) fn end(mut self) -> Result<()> {
-        if self.count == 0 {
+        let count = self.problems.len();
+        if count == 0 {
             return Ok(());
         }
-        if let Some(problem) = self.problems.pop_if(|problem| self.count == 1 && !problem.rendered) {
+        if let Some(problem) = self.problems.pop_if(|problem| count == 1 && !problem.rendered) {
             return Err(problem);
         }
         let shown = |problem: &Problem| problem.shown() + if problem.rendered { "" } else { "\n\n" };
         let out = self.problems.iter().map(shown).collect::<String>();
-        let s = if self.count == 1 { "" } else { "s" };
-        Err(Problem::rendered(Exit::Usage, format!("{out}{} error{s}", self.count)))
+        let s = if count == 1 { "" } else { "s" };
+        Err(Problem::rendered(Exit::Usage, format!("{out}{count} error{s}")))
     }
 }
 

@@ -18,7 +18,7 @@ use crate::collected_mistakes::Mistakes;
 use crate::command_result::{Done, Exit, Problem, Result, because, exe, machine, usage};
 use crate::run::{self, LATEST, Pairs};
 use crate::study_file::{self, Opened};
-use crate::{http_flags, level_selection, output, signals, wait_until_quiet};
+use crate::{level_selection, load_target, output, signals, wait_until_quiet};
 
 const FACTOR: &str = "version";
 const BASE: &str = "base";
@@ -132,7 +132,7 @@ fn study_of(args: &CompareArgs, url: &str, sides: &[Side; 2], mistakes: &mut Mis
     }
     let (protocol, path) = target(url, mistakes);
     let headers =
-        http_flags::fields(&args.headers, mistakes).into_iter().map(|(name, value)| (name, Value::from(value)));
+        load_target::fields(&args.headers, mistakes).into_iter().map(|(name, value)| (name, Value::from(value)));
     // A load that changes over time defines its own duration.
     let is_shaped = [Some(&args.clients), args.rate.as_ref()].into_iter().flatten().any(|text| is_shape(text));
     let keys = [

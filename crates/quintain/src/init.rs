@@ -16,7 +16,7 @@ use crate::collected_mistakes::Mistakes;
 use crate::command_result::{Done, Exit, Problem, Result, cannot, exe, usage};
 use crate::run::run_once;
 use crate::study_file;
-use crate::{http_flags, output, signals};
+use crate::{load_target, output, signals};
 
 /// Time limit of the one request that `init` sends to each server, in ns.
 const PATIENCE_NS: u64 = 5_000_000_000;
@@ -141,7 +141,7 @@ fn check_request(args: &InitArgs, protocol: Protocol, mistakes: &mut Mistakes) {
         return mistakes.add(format!("`{}` {do_not} apply to `--protocol {protocol}`", given.join("`, `")));
     }
     mistakes.flag("`--method`", &args.method, validate_http::method);
-    let headers = http_flags::fields(&args.headers, mistakes);
+    let headers = load_target::fields(&args.headers, mistakes);
     mistakes.flag("`--expect-status`", &args.expect_status, validate_http::statuses);
     for (at, (name, _)) in headers.iter().enumerate() {
         if headers[..at].iter().any(|(known, _)| known.eq_ignore_ascii_case(name)) {

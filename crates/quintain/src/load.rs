@@ -12,16 +12,16 @@ use study::load_limits_and_defaults::WINDOW_NS;
 use study::load_rules;
 use study::load_shape;
 use study::plan::SearchPlan;
-use study::record::{Failure, FailureKind, Measurement};
+use study::record::{Failure, FailureKind, LoggedSession, Measurement};
 use study::spec::{Arrivals, LoadSpec, SPEC_VERSION, Stop, Target, Warmup};
 
-use crate::cli::LoadArgs;
+use crate::cli::{LoadArgs, WarmupRule};
 use crate::collected_mistakes::Mistakes;
 use crate::command_result::{Done, Exit, Problem, Result, machine, usage};
-use crate::http_flags::Asked;
 use crate::live_chart::{Live, live};
+use crate::load_target::Asked;
 use crate::metrics_endpoint::Metrics;
-use crate::{cache_flags, hidden_commands, http_flags, journey_flags, os_limits, output, signals, start_cluster};
+use crate::{hidden_commands, load_target, os_limits, output, signals, start_cluster};
 
 /// Time for which the open loop polls before each intended send, in ns.
 const SPIN_NS: u64 = 100_000;
@@ -35,6 +35,11 @@ const REQUESTS_MAX_NS: u64 = 600_000_000_000;
 const VOLLEY: Stop = Stop::Volley { round_requests: 1_000_000, half_width_ns: 5_000, max_ns: 180_000_000_000 };
 /// Maximum number of windows. Longer loads have longer windows.
 const WINDOWS_MAX: u64 = 36_000;
+
+/// Default warm-up for servers that are not caches.
+const WARMUP: Duration = Duration::from_nanos(study::load_limits_and_defaults::WARMUP_NS);
+/// Maximum warm-up of a cache, in ns.
+const STEADY_MAX_NS: u64 = 60_000_000_000;
 
 struct Prepared {
     spec: LoadSpec,
@@ -92,7 +97,7 @@ pub(crate) fn load(args: LoadArgs, mistakes: Mistakes) -> Done {
     line.clear();
     let (measurement, agents) = result?;
     if let Some(path) = &args.calls {
-        journey_flags::write_calls(path, &measurement, &spec.target)?;
+        write_calls(path, &measurement, &spec.target)?;
     }
     if let Some(path) = &args.log {
         write_log(path, &measurement, &spec.target)?;
@@ -134,14 +139,14 @@ pub(crate) fn load(args: LoadArgs, mistakes: Mistakes) -> Done {
 fn read(args: &LoadArgs, mut mistakes: Mistakes) -> Result<Prepared> {
     let is_journey = !args.journeys.is_empty();
     let asked = if is_journey {
-        journey_flags::asked(args, &mut mistakes)
+        load_target::of_journeys(args, &mut mistakes)
     } else {
-        journey_flags::flags_of_none(&mut mistakes);
-        http_flags::asked(args.url.as_deref(), &args.http, &args.cache, &mut mistakes)
+        load_target::refuse_journey_flags(&mut mistakes);
+        load_target::asked(args.url.as_deref(), &args.http, &args.cache, &mut mistakes)
     };
     let is_cache = asked.as_ref().map(|asked| matches!(asked.target, Target::Cache { .. }));
     if is_cache == Some(false) {
-        cache_flags::flags_of_none(&mut mistakes);
+        load_target::refuse_cache_flags(&mut mistakes);
     }
     let trace = asked.as_ref().and_then(|asked| match &asked.target {
         Target::Cache { workload, .. } => workload.trace.as_ref(),
@@ -187,7 +192,7 @@ fn read(args: &LoadArgs, mut mistakes: Mistakes) -> Result<Prepared> {
         None if trace.is_some() || is_journey || (args.requests.is_some() && is_cache == Some(false)) => {
             Warmup::DurationNs(0)
         }
-        warmup => cache_flags::warmup(warmup, is_cache.unwrap_or(true), args.requests, &mut mistakes),
+        warmup => warmup_of(warmup, is_cache.unwrap_or(true), args.requests, &mut mistakes),
     };
     if let Some(Asked { target, pipeline, connection, .. }) = &asked {
         let protocol = target.protocol();
@@ -322,6 +327,20 @@ fn problem(error: &LoadError, target: &Target) -> Problem {
 
 const EMFILE: i32 = 24;
 
+fn warmup_of(rule: Option<WarmupRule>, is_cache: bool, count: Option<u64>, mistakes: &mut Mistakes) -> Warmup {
+    let time = |time: Duration| Warmup::DurationNs(lab::lab_clocks::nanos(time));
+    match (rule, count) {
+        (None, _) if !is_cache => time(WARMUP),
+        (Some(WarmupRule::Time(given)), _) => time(given),
+        (Some(WarmupRule::Share(share)), Some(count)) => Warmup::Requests((count as f64 * share).round() as u64),
+        (Some(WarmupRule::Share(_)), None) => {
+            mistakes.add(usage("`--warmup`: a percentage needs `-n`").hint("add `-n`, or give a time"));
+            time(WARMUP)
+        }
+        (None | Some(WarmupRule::Steady), _) => Warmup::Steady { max_ns: STEADY_MAX_NS },
+    }
+}
+
 /// Window length in ns: the default, or its smallest multiple that needs at most [`WINDOWS_MAX`] windows.
 fn window_ns(longest_ns: u64) -> u64 {
     longest_ns.div_ceil(WINDOWS_MAX).next_multiple_of(WINDOW_NS).max(WINDOW_NS)
@@ -355,6 +374,25 @@ fn write_log(path: &Path, measurement: &Measurement, target: &Target) -> Result<
     Ok(())
 }
 
+/// Writes each call's timing as CSV. Times are in ns since measuring began; `right` means that the reply was correct.
+fn write_calls(path: &Path, measurement: &Measurement, target: &Target) -> Result<()> {
+    let mut text = String::from("number,client,journey,operation,intended_ns,sent_ns,latency_ns,right\n");
+    let mut calls = measurement.log.iter().collect::<Vec<_>>();
+    calls.sort_by_key(|call| call.sent_ns);
+    for (number, call) in calls.into_iter().enumerate() {
+        let LoggedSession { client, journey } = call.session.unwrap_or_default();
+        let operation = target.request_name(call.request).replace('"', "\"\"");
+        let (intended, sent, latency) = (call.intended_ns, call.sent_ns, call.ended_ns - call.sent_ns);
+        let is_right = call.error.is_empty();
+        text.push_str(&format!("{number},{client},{journey},\"{operation}\",{intended},{sent},{latency},{is_right}\n"));
+    }
+    output::file(path, &text)?;
+    if measurement.log_left_out > 0 {
+        output::message(&format!("{} calls are not in `{}`, which is full", measurement.log_left_out, path.display()));
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -367,5 +405,25 @@ mod tests {
             assert!(ns(longest_s) / window_ns(ns(longest_s)) <= WINDOWS_MAX);
         }
         assert!(u64::MAX / window_ns(u64::MAX) <= WINDOWS_MAX);
+    }
+
+    #[test]
+    fn warm_ups() {
+        let of = |given, is_cache, requests| {
+            let mut mistakes = Mistakes::default();
+            let rule = warmup_of(given, is_cache, requests, &mut mistakes);
+            mistakes.end().ok().map(|()| rule)
+        };
+        let steady = Warmup::Steady { max_ns: STEADY_MAX_NS };
+        for (given, is_cache, requests, rule) in [
+            (None, false, None, Some(Warmup::DurationNs(study::load_limits_and_defaults::WARMUP_NS))),
+            (None, true, Some(7), Some(steady)),
+            (Some(WarmupRule::Share(0.5)), true, Some(1_000_000), Some(Warmup::Requests(500_000))),
+            (Some(WarmupRule::Share(0.5)), false, Some(10), Some(Warmup::Requests(5))),
+            (Some(WarmupRule::Share(0.5)), true, None, None),
+            (Some(WarmupRule::Steady), false, None, Some(steady)),
+        ] {
+            assert_eq!(of(given, is_cache, requests), rule, "{given:?} {is_cache} {requests:?}");
+        }
     }
 }

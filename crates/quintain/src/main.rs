@@ -2,7 +2,6 @@
 
 mod adapter;
 mod built_in;
-mod cache_flags;
 mod calibrate;
 mod check;
 mod cli;
@@ -14,12 +13,11 @@ mod doctor;
 mod help_completions_man;
 mod hidden_commands;
 mod history;
-mod http_flags;
 mod init;
-mod journey_flags;
 mod level_selection;
 mod live_chart;
 mod load;
+mod load_target;
 mod metrics_endpoint;
 mod miss_ratio_replays;
 mod os_limits;

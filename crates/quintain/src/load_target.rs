@@ -1,21 +1,33 @@
-//! Turns URLs and HTTP flags into the target of a load.
+//! Turns URLs and the flags for HTTP, caches and journeys into the target of a load.
 
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use study::load_limits_and_defaults::BODY_MAX_BYTES;
 use study::request_file::Entry;
-use study::spec::{ClientCertificate, Connection, Dialect, Expect, Http2Settings, HttpRequest, Protocol, Target, Tls};
+use study::spec::{
+    ClientCertificate, Connection, Dialect, Expect, Http2Settings, HttpRequest, Protocol, Target, Tls, WeightedJourney,
+};
 use study::url::Url;
-use study::validate_http;
+use study::workload::trace::Format;
+use study::workload::{Gaps, Trace};
+use study::{Journey, Workload, journey, validate_http, workload};
 
-use crate::cache_flags;
-use crate::cli::{CacheArgs, HttpArgs};
+use crate::cli::{CacheArgs, HttpArgs, LoadArgs};
 use crate::collected_mistakes::Mistakes;
 use crate::command_result::{Result, usage};
+use crate::output;
 
 /// Maximum length of a Unix socket path in bytes: `sun_path` has 108, including the terminating zero (unix(7)).
 const SOCKET_PATH_MAX_BYTES: usize = 107;
+
+/// Default workload. Its population is fixed, so that the hit ratio settles, and its lengths come from measurements.
+const DEFAULT_WORKLOAD: &str = "etc-2012";
+
+/// HTTP flags that also apply to journeys.
+const SHARED_FLAGS: [&str; 7] =
+    ["--http2", "--connection", "--no-keepalive", "--requests-per-connection", "--insecure", "--cacert", "--cert"];
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Asked {
@@ -158,7 +170,7 @@ fn of_cache(
     let hint = "drop them; use `--workload` to choose the cache workload";
     refuse(&flags, &format!(", and {url} is a cache"), hint, mistakes);
     let elsewhere = elsewhere(args, mistakes);
-    let workload = Box::new(cache_flags::workload(caches, mistakes)?);
+    let workload = Box::new(cache_workload(caches, mistakes)?);
     let (address, over) = elsewhere.unwrap_or_else(|| (url.address(), String::new()));
     let name = format!("{url}{over}, {}", workload.preset.as_deref().unwrap_or("custom workload"));
     let target = Target::Cache { address, dialect, workload };
@@ -353,6 +365,120 @@ fn read_file(flag: &str, path: &Path, most: u64) -> Result<Vec<u8>> {
     }
 }
 
+fn cache_workload(args: &CacheArgs, mistakes: &mut Mistakes) -> Option<Workload> {
+    let mut workload = match (&args.trace, args.trace_format) {
+        (Some(file), Some(format)) => traced(args, file, format, mistakes)?,
+        _ => base_workload(args.workload.as_deref().unwrap_or(DEFAULT_WORKLOAD), mistakes)?,
+    };
+    workload.keys.count = args.key_count.unwrap_or(workload.keys.count);
+    workload.fill = args.fill.unwrap_or(workload.fill);
+    for problem in workload.problems() {
+        mistakes.add(usage(format!("workload: `{}`: {}", problem.key, problem.message)).hint_if(problem.hint));
+    }
+    Some(workload)
+}
+
+/// Workload of a trace. Lengths that the trace lacks come from `--workload`. `None` after an error.
+fn traced(args: &CacheArgs, file: &str, format: Format, mistakes: &mut Mistakes) -> Option<Workload> {
+    let (gaps, speed) = (args.trace_gaps.unwrap_or(Gaps::None), args.trace_speed.unwrap_or(1.0));
+    let trace = Trace { file: file.to_owned(), format, gaps, speed };
+    if let Some(named) = &args.workload {
+        let base = base_workload(named, mistakes)?;
+        return Some(Workload { trace: Some(trace), fill: !format.has_writes(), ..base });
+    }
+    if !format.has_lengths() {
+        let text = format!("`--trace-format {}`: this format has no key and value sizes", format.name());
+        mistakes.add(usage(text).hint("add `--workload`, e.g. `--workload etc-2012`"));
+        return None;
+    }
+    // A study with a trace has defaults for all other keys.
+    let text = format!("load.workload.trace = {{ file = \"t\", format = \"{}\" }}\n", format.name());
+    let workload = study::parse_workload(&text).expect("a trace with sizes needs nothing else");
+    Some(Workload { trace: Some(trace), ..workload })
+}
+
+fn base_workload(name: &str, mistakes: &mut Mistakes) -> Option<Workload> {
+    if let Some(workload) = workload::preset(name) {
+        return Some(workload);
+    }
+    let names = workload::PRESETS.iter().map(|preset| preset.name).collect::<Vec<_>>().join(", ");
+    let hint = format!("presets: {names}; a file needs `[load.workload]`");
+    let text = mistakes.ok(output::read_named("--workload", "preset", name, hint))?;
+    study::parse_workload(&text).map_err(|found| mistakes.in_file(Path::new(name), &text, &found)).ok()
+}
+
+pub(crate) fn refuse_cache_flags(mistakes: &mut Mistakes) {
+    let hint = "cache URLs are `memcached://`, `redis://` and `http-cache://`";
+    mistakes.refuse(&["--workload", "--key-count", "--fill", "--trace"], "only applies to caches", hint);
+}
+
+/// Builds the target from the journeys and their flags; `None` if errors prevent it.
+pub(crate) fn of_journeys(args: &LoadArgs, mistakes: &mut Mistakes) -> Option<Asked> {
+    let flags = &args.http;
+    let mut targets = BTreeMap::new();
+    for (name, url) in &args.targets {
+        if targets.insert(name.clone(), url.clone()).is_some() {
+            mistakes.add(format!("duplicate `--target {name}=...`"));
+        }
+    }
+    let journeys = args.journeys.iter().map(|(name, weight)| {
+        let journey = read_journey(name, mistakes)?;
+        Some(WeightedJourney { weight: *weight, journey })
+    });
+    let journeys = journeys.collect::<Vec<_>>().into_iter().collect::<Option<Vec<_>>>()?;
+    let name = match journeys.as_slice() {
+        [one] => format!("journey {}", one.journey.name),
+        all => {
+            let all = all.iter().map(|one| format!("{} (weight {})", one.journey.name, one.weight));
+            format!("journeys {}", all.collect::<Vec<_>>().join(", "))
+        }
+    };
+    let refused = given_flags(mistakes);
+    let refused = refused.iter().map(String::as_str).filter(|flag| !SHARED_FLAGS.contains(flag)).collect::<Vec<_>>();
+    mistakes.refuse(&refused, "does not apply to journeys", "drop it");
+    if flags.http2 && args.resolve.is_some() {
+        mistakes.add(usage("`--resolve` needs HTTP/1.1").hint("drop it, or `--http2`"));
+    }
+    let (ca_file, client) = certificates(flags, mistakes);
+    let target = Target::Journey {
+        journeys,
+        targets,
+        resolve: args.resolve.clone(),
+        insecure: flags.insecure,
+        ca_file,
+        client,
+        http2: flags.http2,
+        is_traced: args.trace_session,
+        identities: args.identities,
+    };
+    let name = if flags.http2 { format!("{name} over HTTP/2") } else { name };
+    Some(Asked { connection: connection(flags), ..Asked::new(target, name) })
+}
+
+/// Rejects flags that only journeys accept. Clap's `requires` would ignore flags that conflict with the URL.
+pub(crate) fn refuse_journey_flags(mistakes: &mut Mistakes) {
+    let flags = ["--target", "--resolve", "--calls", "--trace-session", "--identities"];
+    mistakes.refuse(&flags, "only applies to journeys", "use `--journey` instead of the URL");
+}
+
+fn read_journey(name: &str, mistakes: &mut Mistakes) -> Option<Journey> {
+    if let Some(journey) = study::preset_journey(name) {
+        return Some(journey);
+    }
+    let hint = format!("built-in journeys: {}", journey::PRESETS.map(|preset| preset.0).join(", "));
+    let (path, text) = (Path::new(name), output::read_named("--journey", "journey", name, hint));
+    let text = mistakes.ok(text)?;
+    let mut journey = study::parse_journey(&text).map_err(|found| mistakes.in_file(path, &text, &found)).ok()?;
+    let files = journey.files().map(str::to_owned).collect::<Vec<_>>();
+    let beside = path.parent().unwrap_or(Path::new(""));
+    for schema in journey.schemas.iter_mut().filter(|schema| files.contains(&schema.file)) {
+        let schema_path = beside.join(&schema.file);
+        let unreadable = |error| format!("`--journey`: cannot read `{}`: {error}", schema_path.display());
+        schema.text = mistakes.ok(std::fs::read_to_string(&schema_path).map_err(unreadable))?;
+    }
+    Some(journey)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -528,5 +654,35 @@ mod tests {
             let text = bad(words);
             assert!(text.contains(said), "{words:?}: {text}");
         }
+    }
+
+    fn of_cache_flags(args: CacheArgs) -> (Option<Workload>, String) {
+        let mut mistakes = Mistakes::default();
+        let workload = cache_workload(&args, &mut mistakes);
+        (workload, mistakes.end().err().map(|problem| format!("{problem:?}")).unwrap_or_default())
+    }
+
+    #[test]
+    fn a_workload_is_a_preset_or_a_file() {
+        assert_eq!(of_cache_flags(CacheArgs::default()).0, study::workload::preset("etc-2012"));
+        let changed = of_cache_flags(CacheArgs {
+            workload: Some("ycsb-c".to_owned()),
+            key_count: Some(77),
+            fill: Some(false),
+            ..CacheArgs::default()
+        });
+        let changed = changed.0.unwrap();
+        assert_eq!((changed.keys.count, changed.fill), (77, false));
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("own.toml");
+        std::fs::write(&path, "[load.workload]\npreset = \"course\"\n").unwrap();
+        let workload = |path: &Path| {
+            of_cache_flags(CacheArgs { workload: Some(path.display().to_string()), ..Default::default() })
+        };
+        assert_eq!(workload(&path).0, study::workload::preset("course"));
+        std::fs::write(&path, "[load.workload]\npreset = \"curse\"\n").unwrap();
+        assert!(workload(&path).1.contains("course"), "{}", workload(&path).1);
+        assert!(workload(Path::new("/no/such")).1.contains("cannot read"));
+        assert!(workload(Path::new("etc")).1.contains("presets: course"));
     }
 }
