@@ -18,7 +18,7 @@ use study::spec::Protocol;
 use crate::error::{BUSY_S, StoreError};
 use crate::run_file::{self, Content, Entry};
 use crate::run_lock::{self, Owner};
-use crate::table_layout::{self, LAYOUT_VERSION, Layout};
+use crate::table_layout::{self, Layout};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
@@ -113,15 +113,7 @@ impl Store {
         match layout {
             Layout::Current => Ok(Store { connection, path }),
             Layout::Empty => Err(StoreError::Unopenable(path, "it is empty".to_owned())),
-            Layout::Newer(version) => Err(StoreError::Other(format!(
-                "`{}` has layout version {version}, this quintain supports versions up to {LAYOUT_VERSION}: use a \
-                 newer quintain, or another file with --store",
-                path.display()
-            ))),
-            Layout::Foreign => Err(StoreError::Other(format!(
-                "`{}` is an SQLite file of another program: choose another file with --store",
-                path.display()
-            ))),
+            Layout::Unreadable(why) => Err(StoreError::Other(format!("`{}` {why}", path.display()))),
         }
     }
 
@@ -259,16 +251,16 @@ impl Store {
 
     /// Full name of the run that [`Store::run`] would read.
     pub fn resolve(&self, name: &str) -> Result<String> {
-        // LIKE would treat some characters of names as wildcards.
-        let sql = "SELECT id FROM runs WHERE substr(id, 1, length(?1)) = ?1 ORDER BY started DESC";
-        let ids: Vec<String> = match name {
+        // The full name is looked up first, because a prefix search reads all runs.
+        let mut ids: Vec<String> = match name {
             "latest" => self.latest(1)?,
-            name => {
-                // The full name is looked up first, because a prefix search reads all runs.
-                let exact = self.query("SELECT id FROM runs WHERE id = ?1", [name], |row| row.get(0))?;
-                if exact.is_empty() { self.query(sql, [name], |row| row.get(0))? } else { exact }
-            }
+            name => self.query("SELECT id FROM runs WHERE id = ?1", [name], |row| row.get(0))?,
         };
+        if ids.is_empty() {
+            // LIKE would treat some characters of names as wildcards.
+            let sql = "SELECT id FROM runs WHERE substr(id, 1, length(?1)) = ?1 ORDER BY started DESC";
+            ids = self.query(sql, [name], |row| row.get(0))?;
+        }
         match ids.as_slice() {
             [id] => Ok(id.clone()),
             [] => Err(self.unknown(name)?),

@@ -36,28 +36,23 @@ const TABLES: &str = "
 pub(crate) enum Layout {
     Current,
     Empty,
-    /// A layout of this later version, which is left unchanged.
-    Newer(i64),
-    /// A file of a different program, or of quintain before its first release, which is left unchanged.
-    Foreign,
+    /// A layout that this build cannot read. The file is left unchanged. Contains the reason, which follows its path.
+    Unreadable(String),
 }
 
+/// Creates the tables in an empty file.
 pub(crate) fn create(connection: &mut Connection) -> rusqlite::Result<Layout> {
-    let layout = look(connection)?;
-    if layout != Layout::Empty {
-        return Ok(layout);
+    if look(connection)? == Layout::Empty {
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        // Another process may have created the tables: check again under the lock.
+        if look(&transaction)? == Layout::Empty {
+            transaction.execute_batch(TABLES)?;
+            transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+            transaction.pragma_update(None, "user_version", LAYOUT_VERSION)?;
+        }
+        transaction.commit()?;
     }
-    // Another process may have created the tables: check again under the lock.
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let layout = look(&transaction)?;
-    if layout != Layout::Empty {
-        return Ok(layout);
-    }
-    transaction.execute_batch(TABLES)?;
-    transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
-    transaction.pragma_update(None, "user_version", LAYOUT_VERSION)?;
-    transaction.commit()?;
-    Ok(Layout::Current)
+    look(connection)
 }
 
 pub(crate) fn look(connection: &Connection) -> rusqlite::Result<Layout> {
@@ -66,9 +61,13 @@ pub(crate) fn look(connection: &Connection) -> rusqlite::Result<Layout> {
     let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     Ok(match (application, version) {
         (APPLICATION_ID, LAYOUT_VERSION) => Layout::Current,
-        (APPLICATION_ID, LAYOUT_VERSION..) => Layout::Newer(version),
+        (APPLICATION_ID, LAYOUT_VERSION..) => Layout::Unreadable(format!(
+            "has layout version {version}, this quintain supports versions up to {LAYOUT_VERSION}: use a newer \
+             quintain, or another file with --store"
+        )),
         (0, 0) if tables == 0 => Layout::Empty,
-        _ => Layout::Foreign,
+        // The layouts of quintain before its first release count as foreign, too.
+        _ => Layout::Unreadable("is an SQLite file of another program: choose another file with --store".to_owned()),
     })
 }
 
@@ -97,14 +96,15 @@ mod tests {
     #[test]
     fn files_of_other_programs_are_left_unchanged() {
         for (set_up, expected) in [
-            ("CREATE TABLE recipes (x)", Layout::Foreign),
-            ("PRAGMA application_id = 7", Layout::Foreign),
-            ("PRAGMA application_id = 0x514e544e; PRAGMA user_version = 99", Layout::Newer(99)),
+            ("CREATE TABLE recipes (x)", "is an SQLite file of another program"),
+            ("PRAGMA application_id = 7", "is an SQLite file of another program"),
+            ("PRAGMA application_id = 0x514e544e; PRAGMA user_version = 99", "has layout version 99"),
         ] {
             let mut connection = Connection::open_in_memory().unwrap();
             connection.execute_batch(set_up).unwrap();
             let before: i64 = pragma(&connection, "user_version").unwrap();
-            assert_eq!(create(&mut connection), Ok(expected), "{set_up}");
+            let found = create(&mut connection).unwrap();
+            assert!(matches!(&found, Layout::Unreadable(why) if why.starts_with(expected)), "{set_up}: {found:?}");
             assert_eq!(pragma(&connection, "user_version"), Ok(before), "{set_up}");
         }
     }
