@@ -206,14 +206,10 @@ impl LengthLaw<'_> {
         let n = sorted.len();
         let at = |p: f64| u64::from(sorted[((p * n as f64).ceil() as usize).clamp(1, n) - 1]);
         let mean = sorted.iter().map(|&length| f64::from(length)).sum::<f64>() / n as f64;
-        let spread =
-            |mean, at: &dyn Fn(f64) -> u64, max| Spread { mean, p50: at(0.5), p90: at(0.9), p99: at(0.99), max };
-        Lengths {
-            of: of.to_owned(),
-            count: n as u64,
-            drawn: spread(mean, &at, u64::from(sorted[n - 1])),
-            exact: spread(self.mean(), &|p| self.quantile(p), self.sizes.bounds().1),
-        }
+        let drawn = Spread { mean, p50: at(0.5), p90: at(0.9), p99: at(0.99), max: at(1.0) };
+        let [p50, p90, p99] = [0.5, 0.9, 0.99].map(|p| self.quantile(p));
+        let exact = Spread { mean: self.mean(), p50, p90, p99, max: self.sizes.bounds().1 };
+        Lengths { of: of.to_owned(), count: n as u64, drawn, exact }
     }
 
     fn curves(&self, title: &str, sorted: &[u32]) -> Curves {
