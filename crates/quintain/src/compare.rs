@@ -285,8 +285,6 @@ fn of_study(args: &CompareArgs, study: &str, levels: [&String; 2], mut mistakes:
 struct Trees {
     worktrees: Worktrees,
     commits: [String; 2],
-    /// Whether every round rebuilds both revisions, each time in a new directory.
-    again: bool,
 }
 
 const SIDES: [&str; 2] = [BASE, HEAD];
@@ -298,15 +296,14 @@ impl From<WorktreeError> for Problem {
 }
 
 impl Trees {
-    /// Checks out both revisions for `round` and returns the directories in which their commands start.
-    fn check_out(&self, round: usize) -> Result<[String; 2]> {
+    /// Checks out both revisions and returns the directories in which their commands start. If both are built again
+    /// later, `round` is the number of earlier builds, and each round has a new directory.
+    fn check_out(&self, round: Option<usize>) -> Result<[String; 2]> {
         let folder = &self.worktrees.folder;
         let check_out = |side: usize| {
             let commit = &self.commits[side];
             let name = format!("{}-{commit}", SIDES[side]);
-            if !self.again {
-                return Ok(self.worktrees.check_out(&name, commit)?);
-            }
+            let Some(round) = round else { return Ok(self.worktrees.check_out(&name, commit)?) };
             // Paths stored in a binary shift its layout, so each round uses a path of a different length.
             let real = format!("{round}{}-{name}", "x".repeat(round * 7 % 64));
             let directory = self.worktrees.check_out(&real, commit)?;
@@ -348,8 +345,9 @@ fn of_revisions(args: &CompareArgs, url: &str, (base, head): (&str, &str), mut m
     let commits = <[String; 2]>::try_from(commits).map_err(|_| usage("two revisions needed"))?;
     let (folder, owner) = before.unzip();
     let worktrees = Worktrees::begin(repository, folder, &exe()?)?;
-    let trees = Trees { worktrees, commits, again: args.rebuild_every.is_some() };
-    let places = if args.print_study { SIDES.map(str::to_owned) } else { trees.check_out(0)? };
+    let trees = Trees { worktrees, commits };
+    let places =
+        if args.print_study { SIDES.map(str::to_owned) } else { trees.check_out(args.rebuild_every.map(|_| 0))? };
     for ((side, place), (revision, commit)) in
         sides.iter_mut().zip(places).zip([base, head].into_iter().zip(&trees.commits))
     {
@@ -411,7 +409,7 @@ fn carry_out(
             return Ok(());
         }
         round += 1;
-        trees.check_out(round)?;
+        trees.check_out(Some(round))?;
         build(plan, options)
     };
     let pairs = Pairs { owner, before_block: &mut rebuild };
