@@ -366,12 +366,7 @@ fn write_log(path: &Path, measurement: &Measurement, target: &Target) -> Result<
             ));
         }
     }
-    output::file(path, &text)?;
-    if measurement.log_left_out > 0 {
-        let (left_out, path) = (measurement.log_left_out, path.display());
-        output::message(&format!("{left_out} requests are not in `{path}`, which is full; use --log-share"));
-    }
-    Ok(())
+    write_lines(path, &text, measurement.log_left_out, "requests", "; use --log-share")
 }
 
 /// Writes each call's timing as CSV. Times are in ns since measuring began; `right` means that the reply was correct.
@@ -386,9 +381,13 @@ fn write_calls(path: &Path, measurement: &Measurement, target: &Target) -> Resul
         let is_right = call.error.is_empty();
         text.push_str(&format!("{number},{client},{journey},\"{operation}\",{intended},{sent},{latency},{is_right}\n"));
     }
-    output::file(path, &text)?;
-    if measurement.log_left_out > 0 {
-        output::message(&format!("{} calls are not in `{}`, which is full", measurement.log_left_out, path.display()));
+    write_lines(path, &text, measurement.log_left_out, "calls", "")
+}
+
+fn write_lines(path: &Path, text: &str, left_out: u64, what: &str, hint: &str) -> Result<()> {
+    output::file(path, text)?;
+    if left_out > 0 {
+        output::message(&format!("{left_out} {what} are not in `{}`, which is full{hint}", path.display()));
     }
     Ok(())
 }
