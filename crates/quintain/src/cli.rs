@@ -1,8 +1,9 @@
 //! All flags of the binary. Parsing, `--help` and suggestions come from these definitions.
 
+use std::io::Read;
 use std::net::SocketAddr;
 use std::ops::RangeBounds;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use analysis::Findings;
@@ -14,10 +15,12 @@ use servers::{CacheProtocol, Http2Fault, Kind as Misbehaviour};
 use study::Metric;
 use study::gate;
 use study::keys::{CLIENT_COUNT, LOAD, STUDY, allowed_words};
+use study::load_limits_and_defaults::BODY_MAX_BYTES;
 use study::record::IdlePolicy;
 use study::spec::{Backend, Connection, Identities, Stage, ThinkTime};
+use study::url::Url;
 use study::workload::trace;
-use study::{load_shape, time_law, units};
+use study::{load_shape, time_law, units, validate_http};
 
 use crate::collected_mistakes::Collected;
 
@@ -279,16 +282,16 @@ pub(crate) struct InitArgs {
     #[arg(long)]
     pub(crate) path: Option<String>,
     /// HTTP: method [default: GET; POST with a body]
-    #[arg(short = 'X', long, value_name = "METHOD")]
+    #[arg(short = 'X', long, value_name = "METHOD", value_parser = Collected(validate_http::method))]
     pub(crate) method: Option<String>,
     /// HTTP: header, `Name: value`; repeatable
-    #[arg(id = "header", short = 'H', long, value_name = "FIELD")]
-    pub(crate) headers: Vec<String>,
+    #[arg(id = "header", short = 'H', long, value_name = "FIELD", value_parser = Collected(validate_http::field))]
+    pub(crate) headers: Vec<(String, String)>,
     /// HTTP: request body
     #[arg(long, value_name = "TEXT")]
     pub(crate) body: Option<String>,
     /// HTTP: valid status codes, `200,201`, `200-204` or `2xx` [default: 2xx]
-    #[arg(long, value_name = "LIST")]
+    #[arg(long, value_name = "LIST", value_parser = Collected(statuses_text))]
     pub(crate) expect_status: Option<String>,
     /// HTTP: exact body of a valid response
     #[arg(long, value_name = "TEXT")]
@@ -528,8 +531,8 @@ pub(crate) struct CompareArgs {
     #[arg(short = 'X', long, value_name = "METHOD", help_heading = LOAD_OF_PAIRS)]
     pub(crate) method: Option<String>,
     /// Header, `Name: value`; repeatable
-    #[arg(short = 'H', long = "header", value_name = "FIELD", help_heading = LOAD_OF_PAIRS)]
-    pub(crate) headers: Vec<String>,
+    #[arg(short = 'H', long = "header", value_name = "FIELD", value_parser = Collected(validate_http::field), help_heading = LOAD_OF_PAIRS)]
+    pub(crate) headers: Vec<(String, String)>,
     /// Request body
     #[arg(long, value_name = "TEXT", help_heading = LOAD_OF_PAIRS)]
     pub(crate) body: Option<String>,
@@ -608,8 +611,8 @@ const OUTPUT: &str = "Output";
 #[command(after_help = include_str!("help/load.txt").trim_ascii_end(), override_usage = "quintain load [OPTIONS] URL\n       quintain load [OPTIONS] --urls FILE\n       quintain load [OPTIONS] --journey NAME|FILE")]
 pub(crate) struct LoadArgs {
     /// `http://host:port/path`, `https://...`, `pingpong://host:port`; or a cache: `memcached://`, `redis://`, `http-cache://`
-    #[arg(required_unless_present_any = ["spec", "urls", "journey"], value_name = "URL")]
-    pub(crate) url: Option<String>,
+    #[arg(required_unless_present_any = ["spec", "urls", "journey"], value_name = "URL", value_parser = Collected(url))]
+    pub(crate) url: Option<ValidUrl>,
     /// Connections in total, across all threads; `1..400 over 60s` adds clients over time
     #[arg(short = 'c', long, alias = "connections", value_name = "N", default_value = "10", allow_negative_numbers = true, value_parser = Collected(clients))]
     pub(crate) clients: Shaped<u32>,
@@ -834,24 +837,24 @@ fn one_of<T: Copy + Send + Sync + 'static>(known: &'static [(&'static str, T)]) 
     words.map(|word| known.iter().find(|(name, _)| *name == word).expect("clap has checked the word").1)
 }
 
-/// Flags that only HTTP loads accept. Values are text here and are parsed together, so that all errors are reported.
+/// Flags that only HTTP loads accept.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 pub(crate) struct HttpArgs {
     /// File of requests instead of a URL, picked by weight: per line `[WEIGHT] [METHOD] URL`, or vegeta's JSON; one server
     #[arg(long, visible_alias = "targets", value_name = "FILE", conflicts_with = "url", help_heading = REQUESTS)]
     pub(crate) urls: Option<PathBuf>,
     /// Method; with --urls, for lines without one [default: GET; POST for a URL with a body]
-    #[arg(short = 'X', long, value_name = "METHOD", help_heading = REQUESTS)]
+    #[arg(short = 'X', long, value_name = "METHOD", value_parser = Collected(validate_http::method), help_heading = REQUESTS)]
     pub(crate) method: Option<String>,
     /// Header, `Name: value`, which may have values; repeatable
-    #[arg(short = 'H', long = "header", value_name = "FIELD", help_heading = REQUESTS)]
-    pub(crate) headers: Vec<String>,
+    #[arg(short = 'H', long = "header", value_name = "FIELD", value_parser = Collected(validate_http::field), help_heading = REQUESTS)]
+    pub(crate) headers: Vec<(String, String)>,
     /// Request body, which may have values; with --urls, for lines with a method other than GET or HEAD
     #[arg(long, value_name = "TEXT", help_heading = REQUESTS)]
     pub(crate) body: Option<String>,
     /// Read the request body from a file
-    #[arg(long, value_name = "FILE", conflicts_with = "body", help_heading = REQUESTS)]
-    pub(crate) body_file: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", value_parser = Collected(content), conflicts_with = "body", help_heading = REQUESTS)]
+    pub(crate) body_file: Option<Content>,
     /// Maximum requests in flight per connection [default: 1]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<u32>("load.pipeline"), help_heading = REQUESTS)]
     pub(crate) pipeline: Option<u32>,
@@ -889,50 +892,50 @@ pub(crate) struct HttpArgs {
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<u32>("load.requests_per_connection"), conflicts_with_all = ["connection", "no_keepalive"], help_heading = REQUESTS)]
     pub(crate) requests_per_connection: Option<u32>,
     /// Connect to this Unix socket; the URL sets the Host header and the path
-    #[arg(long, value_name = "PATH", help_heading = REQUESTS)]
-    pub(crate) unix_socket: Option<PathBuf>,
+    #[arg(long, value_name = "PATH", value_parser = Collected(socket), help_heading = REQUESTS)]
+    pub(crate) unix_socket: Option<String>,
     /// Connect to this address instead of the URL's, whose host stays in the Host header and the certificate
-    #[arg(long, value_name = "HOST:PORT", conflicts_with = "unix_socket", help_heading = REQUESTS)]
+    #[arg(long, value_name = "HOST:PORT", value_parser = Collected(host_and_port), conflicts_with = "unix_socket", help_heading = REQUESTS)]
     pub(crate) connect_to: Option<String>,
     /// Send all requests, also to http://, through tunnels that this HTTP proxy opens (CONNECT)
-    #[arg(long, value_name = "HOST:PORT", conflicts_with = "unix_socket", help_heading = REQUESTS)]
+    #[arg(long, value_name = "HOST:PORT", value_parser = Collected(host_and_port), conflicts_with = "unix_socket", help_heading = REQUESTS)]
     pub(crate) http_proxy: Option<String>,
     /// Valid status codes, `200,201`, `200-204` or `2xx` [default: 2xx]
-    #[arg(long, value_name = "LIST", help_heading = RIGHT)]
-    pub(crate) expect_status: Option<String>,
+    #[arg(long, value_name = "LIST", value_parser = Collected(validate_http::statuses), help_heading = RIGHT)]
+    pub(crate) expect_status: Option<Statuses>,
     /// Exact body of a valid response
     #[arg(long, value_name = "TEXT", help_heading = RIGHT)]
     pub(crate) expect_body: Option<String>,
     /// Read the expected body from a file
-    #[arg(long, value_name = "FILE", conflicts_with = "expect_body", help_heading = RIGHT)]
-    pub(crate) expect_body_file: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", value_parser = Collected(content), conflicts_with = "expect_body", help_heading = RIGHT)]
+    pub(crate) expect_body_file: Option<Content>,
     /// Value in the JSON body of a valid response: `$.id == {{seq}}`, with a path of RFC 9535; repeatable
-    #[arg(long, value_name = "CHECK", help_heading = RIGHT)]
-    pub(crate) expect_json: Vec<String>,
+    #[arg(long, value_name = "CHECK", value_parser = Collected(json_check), help_heading = RIGHT)]
+    pub(crate) expect_json: Vec<(String, String)>,
     /// Regular expression that matches the body of a valid response
-    #[arg(long, value_name = "REGEX", help_heading = RIGHT)]
+    #[arg(long, value_name = "REGEX", value_parser = Collected(validate_http::regex), help_heading = RIGHT)]
     pub(crate) expect_matches: Option<String>,
     /// Length of the body of a valid response, bytes, `100..2000`
-    #[arg(long, value_name = "RANGE", help_heading = RIGHT)]
-    pub(crate) expect_length: Option<String>,
+    #[arg(long, value_name = "RANGE", value_parser = Collected(validate_http::length_range), help_heading = RIGHT)]
+    pub(crate) expect_length: Option<(u64, u64)>,
     /// Fraction of the responses to which --expect-json, --expect-matches and --expect-length apply [default: 100%]
     #[arg(long, value_name = "PERCENT", value_parser = number("load.check"), help_heading = RIGHT)]
     pub(crate) check: Option<f64>,
     /// For users of wrk: the error names the alternative
-    #[arg(short = 's', long, value_name = "FILE", hide = true)]
+    #[arg(short = 's', long, value_name = "FILE", value_parser = Collected(script), hide = true)]
     pub(crate) script: Option<String>,
     /// https: accept any certificate
     #[arg(short = 'k', long, help_heading = TLS)]
     pub(crate) insecure: bool,
     /// https: trust these root certificates (PEM) instead of the public ones
-    #[arg(long, value_name = "FILE", conflicts_with = "insecure", help_heading = TLS)]
-    pub(crate) cacert: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", value_parser = Collected(readable), conflicts_with = "insecure", help_heading = TLS)]
+    pub(crate) cacert: Option<String>,
     /// https: client certificate (PEM), with the ones between it and its root; may include the key
-    #[arg(long, value_name = "FILE", help_heading = TLS)]
-    pub(crate) cert: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", value_parser = Collected(readable), help_heading = TLS)]
+    pub(crate) cert: Option<String>,
     /// https: private key of --cert (PEM) [default: the file of --cert]
-    #[arg(long, value_name = "FILE", requires = "cert", help_heading = TLS)]
-    pub(crate) key: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", value_parser = Collected(readable), requires = "cert", help_heading = TLS)]
+    pub(crate) key: Option<String>,
     /// https: full handshake on every connection, no session resumption
     #[arg(long, help_heading = TLS)]
     pub(crate) no_resume: bool,
@@ -1489,6 +1492,79 @@ pub(crate) fn key_value(text: &str) -> Result<(String, String), String> {
 /// Parses an IP address and a port, such as `127.0.0.1:9100`.
 fn socket_address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| "expected IP:PORT, such as 127.0.0.1:9100 or [::1]:0".to_owned())
+}
+
+/// URL of a load. `None` is never used, because it stands for an invalid URL, which is an error.
+pub(crate) type ValidUrl = Option<Url>;
+
+fn url(text: &str) -> Result<ValidUrl, Invalid> {
+    study::url::parse(text).map(Some)
+}
+
+pub(crate) type Statuses = Vec<u16>;
+
+/// Checks a list of statuses and returns it unchanged.
+fn statuses_text(text: &str) -> Result<String, Invalid> {
+    validate_http::statuses(text).map(|_| text.to_owned())
+}
+
+/// Parses a check of a JSON body, such as `$.id == 7`, into its path and the expected value.
+fn json_check(text: &str) -> Result<(String, String), Invalid> {
+    let missing = || Invalid::new(format!("`{text}` has no `==`")).hint("write `$.id == 7`");
+    let (path, value) = text.split_once("==").ok_or_else(missing)?;
+    Ok((path.trim().to_owned(), validate_http::json_check(path.trim(), value.trim())?))
+}
+
+fn script(_: &str) -> Result<String, Invalid> {
+    let hint = "use `--urls FILE` for a mix of requests, or `-X`, `-H` and `--body`";
+    Err(Invalid::new("wrk Lua scripts are not supported").hint(hint))
+}
+
+fn host_and_port(text: &str) -> Result<String, Invalid> {
+    let url = study::url::parse(&format!("http://{text}")).ok();
+    let address = url.filter(|url| url.target == "/" && text.ends_with(&format!(":{}", url.port)));
+    let wrong = || Invalid::new(format!("`{text}` is not `HOST:PORT`")).hint("for example `10.0.0.5:8443`");
+    Ok(address.ok_or_else(wrong)?.address())
+}
+
+/// Maximum length of a Unix socket path in bytes: `sun_path` has 108, including the terminating zero (unix(7)).
+const SOCKET_PATH_MAX_BYTES: usize = 107;
+
+fn socket(text: &str) -> Result<String, Invalid> {
+    let size = text.len();
+    if (1..=SOCKET_PATH_MAX_BYTES).contains(&size) && !text.contains('\0') {
+        return Ok(text.to_owned());
+    }
+    let invalid = Invalid::new(format!("a path of {size} bytes, expected 1 to {SOCKET_PATH_MAX_BYTES}"));
+    Err(if size > 0 { invalid.hint("start in the directory of the socket and give a shorter path") } else { invalid })
+}
+
+/// Path and content of a file.
+pub(crate) type Content = (PathBuf, Vec<u8>);
+
+fn content(text: &str) -> Result<Content, String> {
+    let path = PathBuf::from(text);
+    read_file(&path, BODY_MAX_BYTES).map(|bytes| (path, bytes))
+}
+
+/// Checks that a file is readable and returns its path. The TLS code checks the content.
+fn readable(text: &str) -> Result<String, String> {
+    content(text).map(|_| text.to_owned())
+}
+
+/// Reads a file, or standard input for `-`. Fails if it has more than `most` bytes.
+pub(crate) fn read_file(path: &Path, most: u64) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::new();
+    let read = if path == Path::new("-") {
+        std::io::stdin().lock().take(most + 1).read_to_end(&mut bytes)
+    } else {
+        std::fs::File::open(path).and_then(|file| file.take(most + 1).read_to_end(&mut bytes))
+    };
+    match read {
+        Err(error) => Err(format!("cannot read `{}`: {error}", path.display())),
+        Ok(read) if read as u64 > most => Err(format!("`{}` has more than {} MiB", path.display(), most >> 20)),
+        Ok(_) => Ok(bytes),
+    }
 }
 
 fn cpu_list(text: &str) -> Result<Cpus, String> {

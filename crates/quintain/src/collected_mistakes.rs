@@ -35,15 +35,13 @@ where
         let invalid = || clap::Error::new(clap::error::ErrorKind::InvalidUtf8).with_cmd(command);
         Ok((self.0)(value.to_str().ok_or_else(invalid)?).unwrap_or_else(|error| {
             let Problem { error, hint, .. } = error.into();
-            let flag = flag.and_then(Arg::get_long).unwrap_or_default();
-            let problem = usage(format!("`--{flag}`: {error}")).hint_if(hint);
+            let flag = flag.and_then(Arg::get_long).map(|flag| format!("`--{flag}`: ")).unwrap_or_default();
+            let problem = usage(format!("{flag}{error}")).hint_if(hint);
             INVALID_FLAGS.with_borrow_mut(|problems| problems.push(problem));
             T::default()
         }))
     }
 }
-
-type Parsed<T> = Result<T, Invalid>;
 
 #[derive(Debug, Default)]
 pub(crate) struct Mistakes {
@@ -78,11 +76,6 @@ impl Mistakes {
     /// Returns the value of `result`, or adds its error and returns `None`.
     pub(crate) fn ok<T, E: Into<Problem>>(&mut self, result: Result<T, E>) -> Option<T> {
         result.map_err(|error| self.add(error)).ok()
-    }
-
-    /// Parses the value of a flag. `None` if the flag is missing, or if its value is invalid, which adds an error.
-    pub(crate) fn flag<T>(&mut self, flag: &str, text: &Option<String>, parse: fn(&str) -> Parsed<T>) -> Option<T> {
-        self.ok(parse(text.as_ref()?).map_err(|error| error.of(flag)))
     }
 
     /// Returns the value of `result`, or adds each of its errors under `flag` and returns `None`.

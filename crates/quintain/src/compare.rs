@@ -18,7 +18,7 @@ use crate::collected_mistakes::Mistakes;
 use crate::command_result::{Done, Exit, Problem, Result, because, exe, machine, usage};
 use crate::run::{self, LATEST, Pairs};
 use crate::study_file::{self, Opened};
-use crate::{level_selection, load_target, output, signals, wait_until_quiet};
+use crate::{level_selection, output, signals, wait_until_quiet};
 
 const FACTOR: &str = "version";
 const BASE: &str = "base";
@@ -131,8 +131,7 @@ fn study_of(args: &CompareArgs, url: &str, sides: &[Side; 2], mistakes: &mut Mis
         }
     }
     let (protocol, path) = target(url, mistakes);
-    let headers =
-        load_target::fields(&args.headers, mistakes).into_iter().map(|(name, value)| (name, Value::from(value)));
+    let headers = args.headers.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str())));
     // A load that changes over time defines its own duration.
     let is_shaped = [Some(&args.clients), args.rate.as_ref()].into_iter().flatten().any(|text| is_shape(text));
     let keys = [

@@ -9,14 +9,14 @@ use analysis::FailedRequests;
 use study::har::{self, Imported};
 use study::record::{Failure, FailureKind, Outcome, Record};
 use study::spec::{Arrivals, Protocol, Stop, Warmup};
-use study::{ExpandOptions, Objective, Plan, Point, shell_words, validate_http};
+use study::{ExpandOptions, Objective, Plan, Point, shell_words};
 
 use crate::cli::{InitArgs, InitKind};
 use crate::collected_mistakes::Mistakes;
 use crate::command_result::{Done, Exit, Problem, Result, cannot, exe, usage};
 use crate::run::run_once;
 use crate::study_file;
-use crate::{load_target, output, signals};
+use crate::{output, signals};
 
 /// Time limit of the one request that `init` sends to each server, in ns.
 const PATIENCE_NS: u64 = 5_000_000_000;
@@ -140,11 +140,8 @@ fn check_request(args: &InitArgs, protocol: Protocol, mistakes: &mut Mistakes) {
         let do_not = if given.len() == 1 { "does not" } else { "do not" };
         return mistakes.add(format!("`{}` {do_not} apply to `--protocol {protocol}`", given.join("`, `")));
     }
-    mistakes.flag("`--method`", &args.method, validate_http::method);
-    let headers = load_target::fields(&args.headers, mistakes);
-    mistakes.flag("`--expect-status`", &args.expect_status, validate_http::statuses);
-    for (at, (name, _)) in headers.iter().enumerate() {
-        if headers[..at].iter().any(|(known, _)| known.eq_ignore_ascii_case(name)) {
+    for (at, (name, _)) in args.headers.iter().enumerate() {
+        if args.headers[..at].iter().any(|(known, _)| known.eq_ignore_ascii_case(name)) {
             mistakes.add(format!("`--header`: `{name}` is given twice, a study has each header once"));
         }
     }

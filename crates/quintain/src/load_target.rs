@@ -1,10 +1,8 @@
 //! Turns URLs and the flags for HTTP, caches and journeys into the target of a load.
 
 use std::collections::BTreeMap;
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use study::load_limits_and_defaults::BODY_MAX_BYTES;
 use study::request_file::Entry;
 use study::spec::{
     ClientCertificate, Connection, Dialect, Expect, Http2Settings, HttpRequest, Protocol, Target, Tls, WeightedJourney,
@@ -14,13 +12,10 @@ use study::workload::trace::Format;
 use study::workload::{Gaps, Trace};
 use study::{Journey, Workload, journey, validate_http, workload};
 
-use crate::cli::{CacheArgs, HttpArgs, LoadArgs};
+use crate::cli::{CacheArgs, HttpArgs, LoadArgs, read_file};
 use crate::collected_mistakes::Mistakes;
-use crate::command_result::{Result, usage};
+use crate::command_result::usage;
 use crate::output;
-
-/// Maximum length of a Unix socket path in bytes: `sun_path` has 108, including the terminating zero (unix(7)).
-const SOCKET_PATH_MAX_BYTES: usize = 107;
 
 /// Default workload. Its population is fixed, so that the hit ratio settles, and its lengths come from measurements.
 const DEFAULT_WORKLOAD: &str = "etc-2012";
@@ -44,16 +39,13 @@ impl Asked {
     }
 }
 
-/// Reads the URL, the file of URLs and the flags. Adds errors to `mistakes`; returns `None` if they leave no target.
-pub(crate) fn asked(url: Option<&str>, args: &HttpArgs, caches: &CacheArgs, mistakes: &mut Mistakes) -> Option<Asked> {
+/// Reads the file of URLs and the flags. Adds errors to `mistakes`; returns `None` if they leave no target.
+pub(crate) fn asked(url: Option<&Url>, args: &HttpArgs, caches: &CacheArgs, mistakes: &mut Mistakes) -> Option<Asked> {
     let entries = match &args.urls {
         Some(path) => entries(path, mistakes),
-        None => {
-            let url = mistakes.ok(study::url::parse(url?));
-            url.map(|url| {
-                vec![Entry { weight: 1, method: None, url, headers: Vec::new(), body: None, name: None, line: 1 }]
-            })
-        }
+        None => url.cloned().map(|url| {
+            vec![Entry { weight: 1, method: None, url, headers: Vec::new(), body: None, name: None, line: 1 }]
+        }),
     };
     let first = entries.as_ref().and_then(|entries| entries.first()).map(|entry| entry.url.clone());
     match first.as_ref().map(|url| (url, url.protocol)) {
@@ -65,17 +57,12 @@ pub(crate) fn asked(url: Option<&str>, args: &HttpArgs, caches: &CacheArgs, mist
         Some((url, Protocol::Cache(dialect))) => return of_cache(url, dialect, args, caches, mistakes),
         Some((_, Protocol::Http | Protocol::Https | Protocol::Journey)) | None => {}
     }
-    if args.script.is_some() {
-        let hint = "use `--urls FILE` for a mix of requests, or `-X`, `-H` and `--body`";
-        mistakes.add(usage("`--script`: wrk Lua scripts are not supported").hint(hint));
-    }
-    let expect = expect(args, mistakes);
-    let parts = Parts::read(args, mistakes);
-    let elsewhere = elsewhere(args, mistakes);
+    let expect = expect(args);
+    let body = body(args, mistakes);
     let tls = first.as_ref().and_then(|url| tls(args, url, mistakes));
 
     let (entries, first) = (entries?, first?);
-    let mut requests = parts.requests(args, &entries, mistakes);
+    let mut requests = requests(args, body.as_deref(), &entries, mistakes);
     let schema = args.proto.as_deref().map(grpc::Schema::read);
     let schema = schema.and_then(|read| mistakes.ok(read.map_err(|error| format!("`--proto`: {error}"))));
     if args.grpc {
@@ -112,9 +99,8 @@ pub(crate) fn asked(url: Option<&str>, args: &HttpArgs, caches: &CacheArgs, mist
     }
     let fragments = entries.iter().filter_map(|entry| entry.url.fragment.as_ref()).take(3);
     let notes = fragments.map(|fragment| format!("`#{fragment}` is not sent: fragments are not part of a request"));
-    let (mut address, mut over) = elsewhere.unwrap_or_else(|| (first.address(), String::new()));
-    let proxy = args.http_proxy.as_deref().map(|text| host_and_port("`--http-proxy`", text));
-    let tunnel_to = proxy.and_then(|proxy| mistakes.ok(proxy)).map(|proxy| {
+    let (mut address, mut over) = place(args, &first);
+    let tunnel_to = args.http_proxy.clone().map(|proxy| {
         over += &format!(" through {proxy}");
         std::mem::replace(&mut address, proxy).into()
     });
@@ -169,9 +155,8 @@ fn of_cache(
     flags.retain(|flag| !["--pipeline", "--unix-socket", "--connect-to"].contains(&flag.as_str()));
     let hint = "drop them; use `--workload` to choose the cache workload";
     refuse(&flags, &format!(", and {url} is a cache"), hint, mistakes);
-    let elsewhere = elsewhere(args, mistakes);
     let workload = Box::new(cache_workload(caches, mistakes)?);
-    let (address, over) = elsewhere.unwrap_or_else(|| (url.address(), String::new()));
+    let (address, over) = place(args, url);
     let name = format!("{url}{over}, {}", workload.preset.as_deref().unwrap_or("custom workload"));
     let target = Target::Cache { address, dialect, workload };
     Some(Asked { pipeline: args.pipeline.unwrap_or(1), ..Asked::new(target, name) })
@@ -184,25 +169,18 @@ fn refuse(flags: &[String], why: &str, hint: &str, mistakes: &mut Mistakes) {
     }
 }
 
-/// Address of `--unix-socket` or `--connect-to`, and the suffix for the name of the load; `None` without these flags.
-fn elsewhere(args: &HttpArgs, mistakes: &mut Mistakes) -> Option<(String, String)> {
-    if let Some(text) = &args.connect_to {
-        let address = mistakes.ok(host_and_port("`--connect-to`", text))?;
-        return Some((address.clone(), format!(" at {address}")));
+/// Address to connect to, and the suffix for the name of the load if it is not the URL's.
+fn place(args: &HttpArgs, url: &Url) -> (String, String) {
+    match (&args.connect_to, &args.unix_socket) {
+        (Some(address), _) => (address.clone(), format!(" at {address}")),
+        (None, Some(path)) => (format!("unix:{path}"), format!(" over {path}")),
+        (None, None) => (url.address(), String::new()),
     }
-    let path = mistakes.ok(socket(args.unix_socket.as_deref()?))?;
-    Some((format!("unix:{path}"), format!(" over {path}")))
-}
-
-fn host_and_port(flag: &str, text: &str) -> Result<String> {
-    let url = study::url::parse(&format!("http://{text}")).ok();
-    let address = url.filter(|url| url.target == "/" && text.ends_with(&format!(":{}", url.port)));
-    let wrong = || usage(format!("{flag}: `{text}` is not `HOST:PORT`")).hint("for example `10.0.0.5:8443`");
-    Ok(address.ok_or_else(wrong)?.address())
 }
 
 fn entries(path: &Path, mistakes: &mut Mistakes) -> Option<Vec<Entry>> {
-    let bytes = mistakes.ok(read_file("--urls", path, study::request_file::FILE_MAX_BYTES as u64))?;
+    let bytes = read_file(path, study::request_file::FILE_MAX_BYTES as u64);
+    let bytes = mistakes.ok(bytes.map_err(|error| format!("`--urls`: {error}")))?;
     let text = String::from_utf8(bytes).map_err(|_| format!("`--urls`: `{}` is not valid UTF-8", path.display()));
     let text = mistakes.ok(text)?;
     study::request_file::parse(&text).map_err(|found| mistakes.in_file(path, &text, &found)).ok()
@@ -214,39 +192,31 @@ pub(crate) fn given_flags(mistakes: &Mistakes) -> Vec<String> {
     flags.filter(|flag| !["--check", "--key"].contains(&flag.as_str())).collect()
 }
 
-fn expect(args: &HttpArgs, mistakes: &mut Mistakes) -> Expect {
-    let status = mistakes.flag("`--expect-status`", &args.expect_status, validate_http::statuses);
-    let body = body(&args.expect_body, "--expect-body-file", args.expect_body_file.as_deref(), mistakes);
-    let json = args.expect_json.iter().filter_map(|text| {
-        let Some((path, value)) = text.split_once("==") else {
-            mistakes.add(usage(format!("`--expect-json`: `{text}` has no `==`")).hint("write `$.id == 7`"));
-            return None;
-        };
-        let path = path.trim();
-        let value = validate_http::json_check(path, value.trim()).map_err(|error| error.of("`--expect-json`"));
-        Some((path.to_owned(), mistakes.ok(value)?))
-    });
-    let json = json.collect();
-    let matches = mistakes.flag("`--expect-matches`", &args.expect_matches, validate_http::regex);
-    let length = mistakes.flag("`--expect-length`", &args.expect_length, validate_http::length_range);
-    let check_one_in = args.check.map_or(0, validate_http::one_in);
-    Expect { status, body, json, matches, length, check_one_in, grpc: args.grpc, grpc_schema: None }
-}
-
-fn body(text: &Option<String>, flag: &str, file: Option<&Path>, mistakes: &mut Mistakes) -> Option<Vec<u8>> {
-    let text = text.as_ref().map(|text| text.clone().into_bytes());
-    text.or_else(|| mistakes.ok(read_file(flag, file?, BODY_MAX_BYTES)))
-}
-
-fn socket(path: &Path) -> Result<&str> {
-    let text = path.to_str().ok_or_else(|| format!("`--unix-socket`: `{}` is not UTF-8", path.display()))?;
-    if text.is_empty() || text.len() > SOCKET_PATH_MAX_BYTES || text.contains('\0') {
-        let size = text.len();
-        let text = format!("`--unix-socket`: a path of {size} bytes, expected 1 to {SOCKET_PATH_MAX_BYTES}");
-        let hint = (size > 0).then_some("start in the directory of the socket and give a shorter path");
-        return Err(usage(text).hint_if(hint));
+fn expect(args: &HttpArgs) -> Expect {
+    let (text, file) = (&args.expect_body, &args.expect_body_file);
+    let body = text.clone().map(String::into_bytes);
+    Expect {
+        status: args.expect_status.clone(),
+        body: body.or_else(|| file.as_ref().map(|(_, bytes)| bytes.clone())),
+        json: args.expect_json.clone(),
+        matches: args.expect_matches.clone(),
+        length: args.expect_length,
+        check_one_in: args.check.map_or(0, validate_http::one_in),
+        grpc: args.grpc,
+        grpc_schema: None,
     }
-    Ok(text)
+}
+
+/// Body of the requests. Checks the values in a file, whose errors have locations.
+fn body(args: &HttpArgs, mistakes: &mut Mistakes) -> Option<Vec<u8>> {
+    let Some((path, bytes)) = &args.body_file else { return args.body.clone().map(String::into_bytes) };
+    if let (Ok(text), false) = (std::str::from_utf8(bytes), args.grpc)
+        && let Err(found) = study::request_values::check_file(text)
+    {
+        mistakes.in_file(path, text, &found);
+        return None;
+    }
+    Some(bytes.clone())
 }
 
 fn tls(args: &HttpArgs, url: &Url, mistakes: &mut Mistakes) -> Option<Tls> {
@@ -256,113 +226,62 @@ fn tls(args: &HttpArgs, url: &Url, mistakes: &mut Mistakes) -> Option<Tls> {
         mistakes.refuse(&["--insecure", "--cacert", "--cert", "--no-resume"], &why, &hint);
         return None;
     }
-    let (ca_file, client) = certificates(args, mistakes);
+    let (ca_file, client) = certificates(args);
     Some(Tls { server_name: url.host.clone(), insecure: args.insecure, ca_file, client, resume: !args.no_resume })
 }
 
-/// Files of `--cacert`, `--cert` and `--key`, which must be readable. The TLS code checks the content.
-pub(crate) fn certificates(args: &HttpArgs, mistakes: &mut Mistakes) -> (Option<String>, Option<ClientCertificate>) {
-    let mut file = |flag: &str, path: Option<&PathBuf>| {
-        let path = path?;
-        mistakes.ok(read_file(flag, path, BODY_MAX_BYTES))?;
-        let text = path.to_str().map(str::to_owned);
-        mistakes.ok(text.ok_or_else(|| format!("`{flag}`: `{}` is not UTF-8", path.display())))
-    };
-    let (ca_file, cert_file) = (file("--cacert", args.cacert.as_ref()), file("--cert", args.cert.as_ref()));
-    let key_file = if args.key.is_some() { file("--key", args.key.as_ref()) } else { cert_file.clone() };
-    let client = cert_file.zip(key_file).map(|(cert_file, key_file)| ClientCertificate { cert_file, key_file });
-    (ca_file, client)
+/// Files of `--cacert`, `--cert` and `--key`.
+fn certificates(args: &HttpArgs) -> (Option<String>, Option<ClientCertificate>) {
+    let client = args.cert.clone().map(|cert_file| {
+        let key_file = args.key.clone().unwrap_or_else(|| cert_file.clone());
+        ClientCertificate { cert_file, key_file }
+    });
+    (args.cacert.clone(), client)
 }
 
-/// Parses header fields of the form `Name: value`. Adds an error for each invalid one.
-pub(crate) fn fields(texts: &[String], mistakes: &mut Mistakes) -> Vec<(String, String)> {
-    let fields = texts.iter().map(|text| validate_http::field(text).map_err(|error| error.of("`--header`")));
-    fields.filter_map(|field| mistakes.ok(field)).collect()
-}
-
-struct Parts {
-    method: Option<String>,
-    headers: Vec<(String, String)>,
-    body: Option<Vec<u8>>,
-}
-
-impl Parts {
-    fn read(args: &HttpArgs, mistakes: &mut Mistakes) -> Self {
-        let method = mistakes.flag("`--method`", &args.method, validate_http::method);
-        let headers = fields(&args.headers, mistakes);
-        let mut body = body(&args.body, "--body-file", args.body_file.as_deref(), mistakes);
-        let text = body.as_deref().and_then(|body| std::str::from_utf8(body).ok());
-        if let (Some(path), Some(text), false) = (&args.body_file, text, args.grpc)
-            && let Err(found) = study::request_values::check_file(text)
-        {
-            mistakes.in_file(path, text, &found);
-            body = None;
-        }
-        Self { method, headers, body }
-    }
-
-    /// Builds a request per entry. A single URL takes the body; entries of a file take it except with `GET` and `HEAD`.
-    fn requests(self, args: &HttpArgs, entries: &[Entry], mistakes: &mut Mistakes) -> Vec<HttpRequest> {
-        let from_file = args.urls.is_some();
-        let has_body = args.grpc || self.body.is_some() && !from_file;
-        let default = if has_body { "POST" } else { "GET" };
-        let request = |entry: &Entry| {
-            let method = entry.method.as_deref().or(self.method.as_deref()).unwrap_or(default);
-            let takes_body = !from_file || !matches!(method, "GET" | "HEAD");
-            let is_in = |name: &str, headers: &[(String, String)]| {
-                headers.iter().any(|(known, _)| known.eq_ignore_ascii_case(name))
-            };
-            // A request's own headers replace headers from flags.
-            let common = self.headers.iter().filter(|(name, _)| !is_in(name, &entry.headers));
-            let mut headers = common.chain(&entry.headers).cloned().collect::<Vec<_>>();
-            if !is_in("Host", &headers) {
-                headers.insert(0, ("Host".to_owned(), entry.url.host_field()));
-            }
-            let body = entry.body.clone().or_else(|| self.body.clone().filter(|_| takes_body));
-            HttpRequest {
-                weight: entry.weight,
-                method: method.to_owned(),
-                target: entry.url.target.clone(),
-                headers,
-                body: body.unwrap_or_default(),
-                name: entry.name.clone(),
-            }
+/// Builds a request per entry. A single URL takes the body; entries of a file take it except with `GET` and `HEAD`.
+fn requests(args: &HttpArgs, body: Option<&[u8]>, entries: &[Entry], mistakes: &mut Mistakes) -> Vec<HttpRequest> {
+    let from_file = args.urls.is_some();
+    let has_body = args.grpc || body.is_some() && !from_file;
+    let default = if has_body { "POST" } else { "GET" };
+    let request = |entry: &Entry| {
+        let method = entry.method.as_deref().or(args.method.as_deref()).unwrap_or(default);
+        let takes_body = !from_file || !matches!(method, "GET" | "HEAD");
+        let is_in = |name: &str, headers: &[(String, String)]| {
+            headers.iter().any(|(known, _)| known.eq_ignore_ascii_case(name))
         };
-        let requests = entries.iter().map(request).collect::<Vec<_>>();
-        if self.body.as_ref().is_some_and(|body| !body.is_empty())
-            && requests.iter().all(|request| request.body.is_empty())
-        {
-            let hint = "give the requests with a body a method other than `GET` or `HEAD`: `POST http://...`";
-            mistakes.add(usage("no request in the file takes a body").hint(hint));
+        // A request's own headers replace headers from flags.
+        let common = args.headers.iter().filter(|(name, _)| !is_in(name, &entry.headers));
+        let mut headers = common.chain(&entry.headers).cloned().collect::<Vec<_>>();
+        if !is_in("Host", &headers) {
+            headers.insert(0, ("Host".to_owned(), entry.url.host_field()));
         }
-        // All requests share the headers, so the same error is reported only once.
-        let to_close = "use `--connection per-request` to close after each response";
-        let all = requests.iter().flat_map(|request| validate_http::mistakes(request, connection(args), to_close));
-        for (field, error) in analysis::group_by_key::distinct(all) {
-            mistakes.add(error.of(match field {
-                "path" => "URL",
-                "body" => "body",
-                _ => "`--header`",
-            }));
+        let body = entry.body.clone().or_else(|| body.map(<[u8]>::to_vec).filter(|_| takes_body));
+        HttpRequest {
+            weight: entry.weight,
+            method: method.to_owned(),
+            target: entry.url.target.clone(),
+            headers,
+            body: body.unwrap_or_default(),
+            name: entry.name.clone(),
         }
-        requests
-    }
-}
-
-fn read_file(flag: &str, path: &Path, most: u64) -> Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let read = if path == Path::new("-") {
-        std::io::stdin().lock().take(most + 1).read_to_end(&mut bytes)
-    } else {
-        std::fs::File::open(path).and_then(|file| file.take(most + 1).read_to_end(&mut bytes))
     };
-    match read {
-        Err(error) => Err(usage(format!("`{flag}`: cannot read `{}`: {error}", path.display()))),
-        Ok(read) if read as u64 > most => {
-            Err(usage(format!("`{flag}`: `{}` has more than {} MiB", path.display(), most >> 20)))
-        }
-        Ok(_) => Ok(bytes),
+    let requests = entries.iter().map(request).collect::<Vec<_>>();
+    if body.is_some_and(|body| !body.is_empty()) && requests.iter().all(|request| request.body.is_empty()) {
+        let hint = "give the requests with a body a method other than `GET` or `HEAD`: `POST http://...`";
+        mistakes.add(usage("no request in the file takes a body").hint(hint));
     }
+    // All requests share the headers, so the same error is reported only once.
+    let to_close = "use `--connection per-request` to close after each response";
+    let all = requests.iter().flat_map(|request| validate_http::mistakes(request, connection(args), to_close));
+    for (field, error) in analysis::group_by_key::distinct(all) {
+        mistakes.add(error.of(match field {
+            "path" => "URL",
+            "body" => "body",
+            _ => "`--header`",
+        }));
+    }
+    requests
 }
 
 fn cache_workload(args: &CacheArgs, mistakes: &mut Mistakes) -> Option<Workload> {
@@ -439,7 +358,7 @@ pub(crate) fn of_journeys(args: &LoadArgs, mistakes: &mut Mistakes) -> Option<As
     if flags.http2 && args.resolve.is_some() {
         mistakes.add(usage("`--resolve` needs HTTP/1.1").hint("drop it, or `--http2`"));
     }
-    let (ca_file, client) = certificates(flags, mistakes);
+    let (ca_file, client) = certificates(flags);
     let target = Target::Journey {
         journeys,
         targets,
@@ -482,11 +401,14 @@ fn read_journey(name: &str, mistakes: &mut Mistakes) -> Option<Journey> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::ValidUrl;
+    use crate::collected_mistakes::Collected;
     use clap::{CommandFactory, FromArgMatches, Parser};
 
     #[derive(Debug, Parser)]
     struct Line {
-        url: Option<String>,
+        #[arg(value_parser = Collected(|text: &str| study::url::parse(text).map(Some)))]
+        url: Option<ValidUrl>,
         #[command(flatten)]
         http: HttpArgs,
     }
@@ -495,7 +417,7 @@ mod tests {
         let flags = Line::command().try_get_matches_from(std::iter::once(&"load").chain(words)).unwrap();
         let line = Line::from_arg_matches(&flags).unwrap();
         let mut mistakes = Mistakes::of_flags(&flags);
-        let asked = asked(line.url.as_deref(), &line.http, &CacheArgs::default(), &mut mistakes);
+        let asked = asked(line.url.flatten().as_ref(), &line.http, &CacheArgs::default(), &mut mistakes);
         (asked, mistakes)
     }
 

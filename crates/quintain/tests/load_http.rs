@@ -451,9 +451,6 @@ fn all_errors_are_reported_at_once() {
     let folder = Folder::new();
     let args = [
         "load",
-        "http://user:secret@127.0.0.1/",
-        "-s",
-        "wrk.lua",
         "-c",
         "0",
         "-t",
@@ -464,18 +461,21 @@ fn all_errors_are_reported_at_once() {
         "1us",
         "--rate",
         "-1",
+        "--pipeline",
+        "0",
+        "http://user:secret@127.0.0.1/",
+        "-s",
+        "wrk.lua",
+        "--expect-status",
+        "2x",
+        "--expect-body-file",
+        "nor-such",
         "-X",
         "get",
         "-H",
         "Acept text/html",
-        "--pipeline",
-        "0",
-        "--expect-status",
-        "2x",
         "--body-file",
         "no-such-file",
-        "--expect-body-file",
-        "nor-such",
     ];
     let ran = folder.quintain(&args).expect(2);
     assert!(!ran.err.contains("secret"), "{}", ran.err);

@@ -7,7 +7,7 @@ use study::shell_words;
 use study::spec::Protocol;
 
 use super::Draft;
-use crate::cli::{InitArgs, InitKind};
+use crate::cli::InitKind;
 
 #[derive(Template)]
 #[template(path = "new_study.txt", escape = "none")]
@@ -40,11 +40,7 @@ pub(super) fn of(draft: &Draft, runnable: &str) -> String {
         second,
         server: server[1..server.len() - 1].to_owned(),
         proxy: proxy_name(second),
-        request: if matches!(draft.protocol, Protocol::Http | Protocol::Https) {
-            request(&draft.args)
-        } else {
-            Vec::new()
-        },
+        request: request(draft),
         objective: text(draft.args.objective.as_deref().unwrap_or_default()),
         is_cache: matches!(draft.protocol, Protocol::Cache(_)),
     };
@@ -73,11 +69,13 @@ fn proxy_name(command: &str) -> String {
     if is_name { name } else { "proxy".to_owned() }
 }
 
-fn request(args: &InitArgs) -> Vec<String> {
+fn request(draft: &Draft) -> Vec<String> {
+    let args = &draft.args;
+    if !matches!(draft.protocol, Protocol::Http | Protocol::Https) {
+        return Vec::new();
+    }
     let line = |key: &str, value: Option<&str>| Some(format!("{key} = {}", text(value?)));
-    // Earlier checks ensure that every header has a colon.
-    let headers = args.headers.iter().filter_map(|header| header.split_once(':'));
-    let headers = headers.map(|(name, value)| format!("{} = {}", text(name.trim()), text(value.trim())));
+    let headers = args.headers.iter().map(|(name, value)| format!("{} = {}", text(name), text(value)));
     let headers = headers.collect::<Vec<_>>().join(", ");
     let any_body = || "# expect_body = \"ok\"   # any other body is then an error".to_owned();
     let lines = [
