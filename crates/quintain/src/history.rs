@@ -50,9 +50,7 @@ pub(crate) fn history(args: HistoryArgs) -> Result<()> {
         output::message(&format!("note: reading the trials of {runs}, once for this version of quintain"));
     }
     let (path, threads) = (&store.path, readers().min(missing.len()));
-    let read = |_: &mut Option<()>, index: &usize| {
-        Store::open_existing(path).and_then(|store| read_trials(&store, meant[*index], readers() / threads))
-    };
+    let read = |index: &usize| read_trials(path, meant[*index], readers() / threads);
     in_parallel(threads, &missing, read, |at, read| {
         let index = missing[at];
         if let Some((analysis, trials)) = readable(read)? {
@@ -84,18 +82,16 @@ pub(crate) fn keep(store: &Store, run: &Run, digest: &Digest, trials: u64) {
 }
 
 pub(crate) fn streamed(store: &Store, run: &Run) -> Result<(Findings, u64), StoreError> {
-    let (analysis, trials) = read_trials(store, run, readers())?;
+    let (analysis, trials) = read_trials(&store.path, run, readers())?;
     Ok((analysis.finish(), trials))
 }
 
 /// Returns the analysis of a stored run and its number of trials. Each thread holds one point's trials in memory.
-fn read_trials<'r>(store: &Store, run: &'r Run, threads: usize) -> Result<(Analysis<'r>, u64), StoreError> {
-    let (points, path) = (store.points(&run.id)?, &store.path);
-    let read = |store: &mut Option<Store>, point: &Option<usize>| {
-        let store = match store {
-            Some(open) => open,
-            None => store.insert(Store::open_existing(path)?),
-        };
+fn read_trials<'r>(path: &Path, run: &'r Run, threads: usize) -> Result<(Analysis<'r>, u64), StoreError> {
+    let points = Store::open_existing(path)?.points(&run.id)?;
+    let read = |point: &Option<usize>| {
+        // SQLite's connections cannot be shared by threads. Opening one is quick compared with reading a point.
+        let store = Store::open_existing(path)?;
         let mut records = store.records_of(&run.id, *point)?;
         analysis::judge_again(run, &mut records);
         let mut analysis = Analysis::new(run);

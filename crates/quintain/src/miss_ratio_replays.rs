@@ -27,7 +27,7 @@ pub(crate) fn complete(run: &mut Run, records: &[Record]) -> bool {
         return false;
     }
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let simulate = |_: &mut Option<()>, (job, record): &(Reference, &Record)| {
+    let simulate = |(job, record): &(Reference, &Record)| {
         let replayed = replayed(job, &run.plan.points[job.point].load, record);
         let (problem, (gets, misses)) = replayed.map_or_else(|why| (Some(why), (0, 0)), |counts| (None, counts));
         Reference { gets, misses, problem, ..job.clone() }

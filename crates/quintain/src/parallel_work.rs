@@ -4,11 +4,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
 /// Calls `work` for every item on up to `threads` threads. Calls `each` on this thread with each index and result, in
-/// any order. Each thread keeps a value between items, at first `None`. Fails with the first error of `each`.
-pub(crate) fn in_parallel<T: Sync, S, R: Send, E>(
+/// any order. Fails with the first error of `each`.
+pub(crate) fn in_parallel<T: Sync, R: Send, E>(
     threads: usize,
     items: &[T],
-    work: impl Fn(&mut Option<S>, &T) -> R + Sync,
+    work: impl Fn(&T) -> R + Sync,
     mut each: impl FnMut(usize, R) -> Result<(), E>,
 ) -> Result<(), E> {
     let (next, work) = (&AtomicUsize::new(0), &work);
@@ -17,9 +17,8 @@ pub(crate) fn in_parallel<T: Sync, S, R: Send, E>(
         for _ in 0..threads.min(items.len()) {
             let sender = sender.clone();
             scope.spawn(move || {
-                let mut kept = None;
                 while let Some((index, item)) = items.iter().enumerate().nth(next.fetch_add(1, Ordering::Relaxed)) {
-                    if sender.send((index, work(&mut kept, item))).is_err() {
+                    if sender.send((index, work(item))).is_err() {
                         return;
                     }
                 }
