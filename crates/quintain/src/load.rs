@@ -142,7 +142,7 @@ fn read(args: &LoadArgs, mut mistakes: Mistakes) -> Result<Prepared> {
         load_target::of_journeys(args, &mut mistakes)
     } else {
         load_target::refuse_journey_flags(&mut mistakes);
-        load_target::asked(args.url.as_ref().and_then(Option::as_ref), &args.http, &args.cache, &mut mistakes)
+        load_target::asked(args, &mut mistakes)
     };
     let is_cache = asked.as_ref().map(|asked| matches!(asked.target, Target::Cache { .. }));
     if is_cache == Some(false) {

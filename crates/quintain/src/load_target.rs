@@ -40,10 +40,11 @@ impl Asked {
 }
 
 /// Reads the file of URLs and the flags. Adds errors to `mistakes`; returns `None` if they leave no target.
-pub(crate) fn asked(url: Option<&Url>, args: &HttpArgs, caches: &CacheArgs, mistakes: &mut Mistakes) -> Option<Asked> {
+pub(crate) fn asked(load: &LoadArgs, mistakes: &mut Mistakes) -> Option<Asked> {
+    let args = &load.http;
     let entries = match &args.urls {
         Some(path) => entries(path, mistakes),
-        None => url.cloned().map(|url| {
+        None => load.url.clone().flatten().map(|url| {
             vec![Entry { weight: 1, method: None, url, headers: Vec::new(), body: None, name: None, line: 1 }]
         }),
     };
@@ -54,7 +55,7 @@ pub(crate) fn asked(url: Option<&Url>, args: &HttpArgs, caches: &CacheArgs, mist
             refuse(&given_flags(mistakes), ", not supported by `pingpong://`", hint, mistakes);
             return Some(Asked::new(Target::Pingpong { address: url.address() }, url.to_string()));
         }
-        Some((url, Protocol::Cache(dialect))) => return of_cache(url, dialect, args, caches, mistakes),
+        Some((url, Protocol::Cache(dialect))) => return of_cache(url, dialect, load, mistakes),
         Some((_, Protocol::Http | Protocol::Https | Protocol::Journey)) | None => {}
     }
     let expect = expect(args);
@@ -144,22 +145,16 @@ pub(crate) fn connection(args: &HttpArgs) -> Connection {
 }
 
 /// Builds the target from the URL of a cache and the flags; `None` if errors prevent it.
-fn of_cache(
-    url: &Url,
-    dialect: Dialect,
-    args: &HttpArgs,
-    caches: &CacheArgs,
-    mistakes: &mut Mistakes,
-) -> Option<Asked> {
+fn of_cache(url: &Url, dialect: Dialect, args: &LoadArgs, mistakes: &mut Mistakes) -> Option<Asked> {
     let mut flags = given_flags(mistakes);
     flags.retain(|flag| !["--pipeline", "--unix-socket", "--connect-to"].contains(&flag.as_str()));
     let hint = "drop them; use `--workload` to choose the cache workload";
     refuse(&flags, &format!(", and {url} is a cache"), hint, mistakes);
-    let workload = Box::new(cache_workload(caches, mistakes)?);
-    let (address, over) = place(args, url);
+    let workload = Box::new(cache_workload(&args.cache, mistakes)?);
+    let (address, over) = place(&args.http, url);
     let name = format!("{url}{over}, {}", workload.preset.as_deref().unwrap_or("custom workload"));
     let target = Target::Cache { address, dialect, workload };
-    Some(Asked { pipeline: args.pipeline.unwrap_or(1), ..Asked::new(target, name) })
+    Some(Asked { pipeline: args.http.pipeline.unwrap_or(1), ..Asked::new(target, name) })
 }
 
 fn refuse(flags: &[String], why: &str, hint: &str, mistakes: &mut Mistakes) {
@@ -401,23 +396,19 @@ fn read_journey(name: &str, mistakes: &mut Mistakes) -> Option<Journey> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::ValidUrl;
-    use crate::collected_mistakes::Collected;
     use clap::{CommandFactory, FromArgMatches, Parser};
 
     #[derive(Debug, Parser)]
     struct Line {
-        #[arg(value_parser = Collected(|text: &str| study::url::parse(text).map(Some)))]
-        url: Option<ValidUrl>,
         #[command(flatten)]
-        http: HttpArgs,
+        load: LoadArgs,
     }
 
     fn read(words: &[&str]) -> (Option<Asked>, Mistakes) {
         let flags = Line::command().try_get_matches_from(std::iter::once(&"load").chain(words)).unwrap();
         let line = Line::from_arg_matches(&flags).unwrap();
         let mut mistakes = Mistakes::of_flags(&flags);
-        let asked = asked(line.url.flatten().as_ref(), &line.http, &CacheArgs::default(), &mut mistakes);
+        let asked = asked(&line.load, &mut mistakes);
         (asked, mistakes)
     }
 
