@@ -13,7 +13,8 @@ use study::{ExpandOptions, Record};
 use crate::cli::{CalibrateArgs, NULL_SERVERS, NullServer, OF_CLUSTERS};
 use crate::command_result::{Done, Exit, Problem, Result, exe, usage};
 use crate::live_chart::Live;
-use crate::run::{Machine, machine_of, run_once};
+use crate::run::{machine_of, run_once};
+use crate::study_file::Machine;
 use crate::{output, signals};
 
 /// Study of one protocol. The null server gets half of the CPUs. One client shows the latency; many show the peak rate.

@@ -5,11 +5,11 @@ use study::{Plan, Point};
 use crate::cli::StudyArgs;
 use crate::command_result::Result;
 use crate::output;
+use crate::run::this_machine;
 use crate::study_file::{self, Opened};
 
 pub(crate) fn check(study: &StudyArgs, cpus: Option<&[u32]>, wants_json: bool) -> Result<()> {
-    let cpus = crate::run::cpus(cpus)?;
-    let opened = study_file::open(study, cpus.len() as u32, None)?;
+    let opened = study_file::open(study, &this_machine(cpus)?)?;
     let Opened { plan, source, profile } = &opened;
     output::json_or(wants_json, plan, || text(plan, &source.shown, profile.name()))
 }

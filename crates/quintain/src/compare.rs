@@ -17,7 +17,7 @@ use crate::cli::{CompareArgs, LOAD_OF_PAIRS, StudyArgs};
 use crate::collected_mistakes::Mistakes;
 use crate::command_result::{Done, Exit, Problem, Result, because, exe, machine, usage};
 use crate::run::{self, LATEST, Pairs};
-use crate::study_file::{self, Opened};
+use crate::study_file::{self, Machine, Opened};
 use crate::{level_selection, output, signals, wait_until_quiet};
 
 const FACTOR: &str = "version";
@@ -207,9 +207,9 @@ fn of_flags(args: &CompareArgs, mut made: Table, trees: Option<&Trees>, owner: O
         output::data(&made.to_string())?;
         return Ok(Exit::Fine);
     }
-    carry_out(args, trees, owner, |host_cpus, cluster| {
+    carry_out(args, trees, owner, |machine| {
         let study = StudyArgs { sets: args.sets.clone(), seed: args.seed, ..StudyArgs::default() };
-        let mut opened = study_file::of_flags("compare", made.to_string(), &study, host_cpus, cluster)?;
+        let mut opened = study_file::of_compare(made.to_string(), &study, machine)?;
         let plan = &mut opened.plan;
         let gate = plan.gate.as_mut().ok_or_else(|| usage("no `[gate]`"))?;
         gate.null = args.null.then(|| Level::Text(AGAIN.to_owned()));
@@ -242,10 +242,10 @@ fn of_study(args: &CompareArgs, study: &str, levels: [&String; 2], mut mistakes:
     };
     mistakes.ok(level_selection::check_sides(levels.map(String::as_str), [base, head]));
     mistakes.end()?;
-    carry_out(args, None, None, |host_cpus, cluster| {
+    carry_out(args, None, None, |machine| {
         let study =
             StudyArgs { study: study.to_owned(), sets: args.sets.clone(), seed: args.seed, ..StudyArgs::default() };
-        let mut opened = study_file::open(&study, host_cpus, cluster)?;
+        let mut opened = study_file::open(&study, machine)?;
         let plan = &mut opened.plan;
         let (factor, [base, head]) = level_selection::keep_sides(plan, base, head)?;
         if plan.points.iter().any(|point| point.load.search.is_some() || point.load.share.is_some()) {
@@ -390,11 +390,11 @@ fn carry_out(
     args: &CompareArgs,
     trees: Option<&Trees>,
     owner: Option<Owner>,
-    open: impl FnOnce(u32, Option<&lab::cluster::Cluster>) -> Result<Opened>,
+    open: impl FnOnce(&Machine) -> Result<Opened>,
 ) -> Done {
     signals::watch_interrupts()?;
     let host = run::machine_of(&args.how.cluster, args.how.cpus.as_deref(), None)?;
-    let opened = open(host.cpus.len() as u32, host.cluster.as_deref())?;
+    let opened = open(&host)?;
     let mut round = 0;
     let mut rebuild = |block: u32, plan: &Plan, options: &lab::Options| {
         let are_here = trees.is_some() && options.cluster.is_none();

@@ -2,13 +2,11 @@
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
 use std::time::Duration;
 
 use analysis::Findings;
 use analysis::findings::GateVerdict;
 use analysis::history::Digest;
-use lab::cluster::Cluster;
 use serde::Serialize;
 use store::{Owner, Store};
 use study::gate::Undecided;
@@ -19,19 +17,13 @@ use study::{Plan, Point, Record};
 use crate::cli::{ClusterArgs, HowArgs, RunArgs};
 use crate::command_result::{Done, Exit, Problem, Result, exe, machine, usage};
 use crate::run_progress::Bar;
-use crate::study_file::{self, Opened, folder_of};
+use crate::study_file::{self, Machine, Opened, folder_of};
 use crate::{built_in, doctor, history, miss_ratio_replays, output, signals, start_cluster, wait_until_quiet};
 
 /// Callback that receives the number of a block before that block begins.
 pub(crate) type BeforeBlock<'a> = &'a mut dyn FnMut(u32, &Plan, &lab::Options) -> Result<()>;
 
 pub(crate) const LATEST: &str = "latest";
-
-/// The machines of a run: a cluster, if there is one, and the CPUs of the server's machine for which to plan.
-pub(crate) struct Machine {
-    pub(crate) cluster: Option<Rc<Cluster>>,
-    pub(crate) cpus: Vec<u32>,
-}
 
 /// Options of a run that is a comparison, which can resume only a run with an equal plan.
 pub(crate) struct Pairs<'a> {
@@ -54,26 +46,35 @@ pub(crate) fn run(args: RunArgs) -> Done {
     let mut there: Option<PathBuf> = None;
     if how.cluster.is_given() {
         // Errors in the study must be reported before connecting to other machines.
-        let opened = study_file::open(&args.study, cpus(None)?.len() as u32, None)?;
+        let opened = study_file::open(&args.study, &this_machine(None)?)?;
         page_path(&args, &opened.plan)?;
         there = Some(if opened.source.is_built_in { built_in::DIRECTORY.into() } else { opened.source.directory });
     }
     let host = machine_of(&how.cluster, how.cpus.as_deref(), there.as_deref())?;
-    let opened = study_file::open(&args.study, host.cpus.len() as u32, host.cluster.as_deref())?;
+    let opened = study_file::open(&args.study, &host)?;
     let page = page_path(&args, &opened.plan)?;
     let carried = carry_out(opened, how, args.resume.as_deref(), host, None)?;
-    render(how, &carried, &page)?;
+    show(how, &carried)?;
+    // The run is already stored and printed, so an error here is only a warning.
+    let Carried { run, findings, .. } = &carried;
+    let written = report::html(findings).map_err(machine).and_then(|text| output::file(&page, text));
+    let written = written.map(|()| page.display().to_string()).unwrap_or_else(|problem| {
+        output::message(&format!("\nwarning: {problem}"));
+        format!("none; `quintain report {} --format html --out FILE` writes it elsewhere", run.id)
+    });
+    output::message(&format!("\nreport  {written}\n{}", where_it_is(how, run)));
     exit(&carried)
 }
 
 /// Starts the cluster if the flags ask for one. Without a cluster, plans for the CPUs in `asked`, or for all.
 pub(crate) fn machine_of(args: &ClusterArgs, asked: Option<&[u32]>, directory: Option<&Path>) -> Result<Machine> {
-    let cluster = start_cluster::start(args, directory)?;
-    let cpus = match &cluster {
-        None => cpus(asked)?,
-        Some(cluster) => cluster.subject.cpus.iter().map(|cpu| cpu.index).collect(),
-    };
-    Ok(Machine { cluster, cpus })
+    let Some(cluster) = start_cluster::start(args, directory)? else { return this_machine(asked) };
+    let cpus = cluster.subject.cpus.iter().map(|cpu| cpu.index).collect();
+    Ok(Machine { cluster: Some(cluster), cpus })
+}
+
+pub(crate) fn this_machine(asked: Option<&[u32]>) -> Result<Machine> {
+    Ok(Machine { cluster: None, cpus: cpus(asked)? })
 }
 
 /// Runs a study: lets the lab make records of its plan, and analyzes them into findings. Resumes the run `resumed`, or
@@ -412,19 +413,6 @@ fn refuse_without_points(plan: &Plan) -> Result<()> {
         "`quintain check` lists all of them; `--set cores=1` needs fewer CPUs, `share_cpus = true` lets server \
                and generator share them",
     ))
-}
-
-fn render(how: &HowArgs, carried: &Carried, page: &Path) -> Result<()> {
-    let Carried { run, findings, .. } = carried;
-    show(how, carried)?;
-    // The run is already stored and printed, so an error here is only a warning.
-    let written = report::html(findings).map_err(machine).and_then(|text| output::file(page, text));
-    let written = written.map(|()| page.display().to_string()).unwrap_or_else(|problem| {
-        output::message(&format!("\nwarning: {problem}"));
-        format!("none; `quintain report {} --format html --out FILE` writes it elsewhere", run.id)
-    });
-    output::message(&format!("\nreport  {written}\n{}", where_it_is(how, run)));
-    Ok(())
 }
 
 #[derive(Serialize)]

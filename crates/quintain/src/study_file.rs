@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::{Component, Path, PathBuf};
+use std::rc::Rc;
 
 use lab::cluster::Cluster;
 use study::{Diagnostic, ExpandOptions, Plan, Profile};
@@ -37,22 +38,23 @@ pub(crate) struct Opened {
     pub(crate) profile: Profile,
 }
 
-/// Reads, checks and expands the study of `args` for the number of CPUs of the server's machine. Fails with all errors.
-pub(crate) fn open(args: &StudyArgs, machine_cpus: u32, cluster: Option<&Cluster>) -> Result<Opened> {
-    find(&args.study)?.expand(args, machine_cpus, cluster)
+/// The machines of a run: a cluster, if there is one, and the CPUs of the server's machine for which to plan.
+pub(crate) struct Machine {
+    pub(crate) cluster: Option<Rc<Cluster>>,
+    pub(crate) cpus: Vec<u32>,
 }
 
-pub(crate) fn of_flags(
-    name: &str,
-    text: String,
-    args: &StudyArgs,
-    machine_cpus: u32,
-    cluster: Option<&Cluster>,
-) -> Result<Opened> {
+/// Reads, checks and expands the study of `args` for the server's machine. Fails with all errors.
+pub(crate) fn open(args: &StudyArgs, machine: &Machine) -> Result<Opened> {
+    find(&args.study)?.expand(args, machine)
+}
+
+/// Checks and expands the study that the flags of `quintain compare` make.
+pub(crate) fn of_compare(text: String, args: &StudyArgs, machine: &Machine) -> Result<Opened> {
     let here = PathBuf::from(".");
-    let (name, shown) = (name.to_owned(), "the study of these flags".to_owned());
+    let (name, shown) = ("compare".to_owned(), "the study of these flags".to_owned());
     let source = Source { name, shown, text, directory: here.clone(), repository: Some(here), is_built_in: false };
-    source.expand(args, machine_cpus, cluster)
+    source.expand(args, machine)
 }
 
 impl Source {
@@ -64,14 +66,14 @@ impl Source {
         }
     }
 
-    fn expand(self, args: &StudyArgs, machine_cpus: u32, cluster: Option<&Cluster>) -> Result<Opened> {
+    fn expand(self, args: &StudyArgs, Machine { cluster, cpus }: &Machine) -> Result<Opened> {
         let Source { shown, text, directory, .. } = &self;
         let profile = match (args.quick, args.full) {
             (true, _) => Profile::Quick,
             (_, true) => Profile::Full,
             _ => Profile::Default,
         };
-        let generators_apart = cluster.is_some();
+        let (machine_cpus, generators_apart) = (cpus.len() as u32, cluster.is_some());
         let (name, seed, sets) = (self.name.clone(), args.seed, args.sets.clone());
         let mut options = ExpandOptions { name, seed, profile, machine_cpus, generators_apart, sets };
         let plan = study::parse(text).and_then(|study| {

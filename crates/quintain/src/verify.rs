@@ -11,6 +11,7 @@ use study::verification::{CaseOutcome, CaseResult, Suite, Verification};
 
 use crate::cli::{StudyArgs, VerifyArgs};
 use crate::command_result::{Done, Exit, Problem, Result, exe, machine, usage};
+use crate::run::this_machine;
 use crate::{output, signals, study_file};
 
 /// Number of file descriptors that a case may need, most of them for connections.
@@ -206,8 +207,8 @@ fn running(text: &str) -> Result<(SocketAddr, Option<Suite>, String)> {
 /// Builds the servers of a study and returns each distinct server once. Fails if a build fails.
 fn of_study(args: &VerifyArgs, own: &[Case], name: &str) -> Result<Vec<Subject>> {
     let study = StudyArgs { study: name.to_owned(), seed: 1, ..StudyArgs::default() };
-    let cpus = crate::run::cpus(None)?;
-    let mut opened = study_file::open(&study, cpus.len() as u32, None)?;
+    let here = this_machine(None)?;
+    let mut opened = study_file::open(&study, &here)?;
     let mut seen = Vec::<SubjectPlan>::new();
     let same = |point: &Point| SubjectPlan { cpus: 0, cpus_wanted: None, verify: None, ..point.subject.clone() };
     opened.plan.points.retain(|point| {
@@ -222,7 +223,7 @@ fn of_study(args: &VerifyArgs, own: &[Case], name: &str) -> Result<Vec<Subject>>
     // Disables the check after each build, because all servers are verified together later.
     let verifies: Vec<_> = opened.plan.points.iter_mut().map(|point| point.subject.verify.take()).collect();
     let host = lab::host_facts::read(Path::new("/"));
-    let options = lab::Options::new(exe()?, PathBuf::from("."), &host, &cpus);
+    let options = lab::Options::new(exe()?, PathBuf::from("."), &host, &here.cpus);
     let mut progress = |progress: &lab::Progress| {
         output::message(&format!("building {} of {}", progress.point + 1, seen.len()));
     };
