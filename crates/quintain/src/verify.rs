@@ -29,15 +29,16 @@ pub(crate) fn verify(args: VerifyArgs) -> Done {
     signals::watch_interrupts()?;
     let own = own_cases(&args.cases)?;
     if args.list && args.command.is_none() && args.target.is_none() {
-        let order = order(&args, &own, None, "/", &[]);
-        check_names(&args, &[&order])?;
-        return list(&[&order]);
+        let cases = lab::verify::names(&order(&args, &own, None, "/", &[]));
+        check_names(&args, &cases, true)?;
+        return list(cases);
     }
     let subjects = subjects(&args, &own)?;
-    let orders = subjects.iter().filter_map(|(_, server)| Some(&server.as_ref().ok()?.1)).collect::<Vec<_>>();
-    check_names(&args, &orders)?;
+    let orders = subjects.iter().filter_map(|(_, server)| Some(&server.as_ref().ok()?.1));
+    let cases = orders.clone().flat_map(lab::verify::names).collect::<Vec<_>>();
+    check_names(&args, &cases, orders.count() > 0)?;
     if args.list {
-        return list(&orders);
+        return list(cases);
     }
     if net::thread_and_process::raise_open_files(FILES).is_err() {
         output::message(&format!(
@@ -74,17 +75,9 @@ fn one(args: &VerifyArgs, (name, server): &Subject, exe: &Path) -> Result<(Verif
         }
     };
     say(name)?;
-    let mut lost = None;
-    let mut told = |case: &CaseResult| {
-        if let Err(problem) = say(&line(case)) {
-            lost.get_or_insert(problem);
-        }
-    };
-    let done = lab::verify::verify(order, target, &signals::is_interrupted, &mut told);
-    if let Some(problem) = lost {
-        return Err(problem);
-    }
-    match done {
+    // If this fails, so does the line at the end, whose error is returned.
+    let mut told = |case: &CaseResult| drop(say(&line(case)));
+    match lab::verify::verify(order, target, &signals::is_interrupted, &mut told) {
         Ok(verification) => {
             let (ok, failed, skipped) = verification.counts();
             let seed = verification.seed;
@@ -116,15 +109,9 @@ fn line(case: &CaseResult) -> String {
     format!("  {word:<7}  {:<13} {}{below}", case.name, case.promise)
 }
 
-fn list(orders: &[&Order]) -> Done {
-    let mut rows: Vec<Vec<String>> = Vec::new();
-    for (name, promise) in orders.iter().flat_map(|order| lab::verify::names(order)) {
-        let row = vec![name, promise];
-        if !rows.contains(&row) {
-            rows.push(row);
-        }
-    }
-    output::text(&output::columns(&rows))?;
+fn list(cases: Vec<(String, String)>) -> Done {
+    let rows = cases.into_iter().map(|(name, promise)| vec![name, promise]);
+    output::text(&output::columns(&analysis::group_by_key::distinct(rows)))?;
     Ok(Exit::Fine)
 }
 
@@ -140,14 +127,14 @@ fn own_cases(files: &[PathBuf]) -> Result<Vec<Case>> {
     if rendered.is_empty() { Ok(all) } else { Err(Problem::rendered(Exit::Usage, rendered.trim_end().to_owned())) }
 }
 
-fn check_names(args: &VerifyArgs, orders: &[&Order]) -> Result<()> {
-    let known: Vec<String> = orders.iter().flat_map(|order| lab::verify::names(order)).map(|(name, _)| name).collect();
-    let Some(unknown) = args.names.iter().find(|name| !known.contains(name)) else {
+fn check_names(args: &VerifyArgs, cases: &[(String, String)], has_server: bool) -> Result<()> {
+    let known = || cases.iter().map(|(name, _)| name.as_str());
+    let Some(unknown) = args.names.iter().find(|name| !known().any(|known| known == name.as_str())) else {
         let hint = "add a file with `--cases FILE`, or name the server's protocol: `--protocol http`, `http2`, `pingpong`, `cache`";
-        let is_empty = known.is_empty() && !orders.is_empty();
+        let is_empty = cases.is_empty() && has_server;
         return if is_empty { Err(usage("no case to check").hint(hint)) } else { Ok(()) };
     };
-    let near = config::nearest::did_you_mean(unknown, known.iter().map(String::as_str));
+    let near = config::nearest::did_you_mean(unknown, known());
     let hint = near.unwrap_or_else(|| "`--list` lists the cases".to_owned());
     Err(usage(format!("unknown case `{unknown}`")).hint(hint))
 }
