@@ -81,7 +81,7 @@ impl Strip {
     pub(crate) fn below(&self, texts: impl IntoIterator<Item = String>, rows_used: usize) -> String {
         let (columns, rows) = output::room_on_stderr();
         let mut lines = texts.into_iter().map(|text| clipped(&text, columns)).collect::<Vec<_>>();
-        lines.extend(self.lines(columns, output::stderr_is_coloured()));
+        lines.extend(self.lines(columns, output::is_coloured(&std::io::stderr())));
         lines.truncate(rows.saturating_sub(rows_used));
         lines.join("\n")
     }

@@ -12,14 +12,15 @@ pub(crate) fn style(into_file: bool) -> report::Style {
     if into_file {
         return report::Style::PLAIN;
     }
-    report::Style { colour: stdout_is_coloured(), width: size_of(&std::io::stdout()).map_or(0, |(columns, _)| columns) }
+    let stdout = std::io::stdout();
+    report::Style { colour: is_coloured(&stdout), width: size_of(&stdout).map_or(0, |(columns, _)| columns) }
 }
 
 const DRAWS_HZ: u8 = 5;
 
 /// Writes text for people to stdout. Escapes control sequences of terminals except colors of reports.
 pub(crate) fn text(text: &str) -> Result<()> {
-    write(&printable(text, stdout_is_coloured()))
+    write(&printable(text, is_coloured(&std::io::stdout())))
 }
 
 /// Writes data for a program to stdout. Escapes it only if stdout is a terminal.
@@ -109,12 +110,8 @@ pub(crate) fn ask(question: &str) {
     let _ = write!(err, "{}", analysis::visible(question)).and_then(|()| err.flush());
 }
 
-pub(crate) fn stdout_is_coloured() -> bool {
-    coloured(std::io::stdout().is_terminal(), variable)
-}
-
-pub(crate) fn stderr_is_coloured() -> bool {
-    coloured(std::io::stderr().is_terminal(), variable)
+pub(crate) fn is_coloured(stream: &impl IsTerminal) -> bool {
+    coloured(stream.is_terminal(), variable)
 }
 
 /// Whether output is colored, as defined by no-color.org and bixense.com/clicolors. An empty variable counts as unset.
