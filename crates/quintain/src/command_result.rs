@@ -62,11 +62,8 @@ impl Problem {
 }
 
 /// Returns a function that turns an error into a problem with `what` as its context.
-pub(crate) fn because<E>(exit: Exit, what: impl Display) -> impl Fn(E) -> Problem
-where
-    E: std::error::Error + Send + Sync + 'static,
-{
-    move |error| Problem::new(exit, anyhow::Error::new(error).context(what.to_string()))
+pub(crate) fn because<E: Into<anyhow::Error>>(exit: Exit, what: impl Display) -> impl Fn(E) -> Problem {
+    move |error| Problem::new(exit, error.into().context(what.to_string()))
 }
 
 /// Returns a function that turns an I/O error into a problem such as `cannot read \`FILE\``.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use lab::git_revision::short;
-use lab::git_worktrees::{Repository, WorktreeError, Worktrees};
+use lab::git_worktrees::{Repository, Worktrees};
 use store::{Owner, Store};
 use study::gate::{COMPARED, FailIf, Gate};
 use study::load_shape::is_shape;
@@ -288,12 +288,6 @@ struct Trees {
 
 const SIDES: [&str; 2] = [BASE, HEAD];
 
-impl From<WorktreeError> for Problem {
-    fn from(error: WorktreeError) -> Self {
-        Problem::new(Exit::Usage, error)
-    }
-}
-
 impl Trees {
     /// Checks out both revisions and returns the directories in which their commands start. If both are built again
     /// later, `round` is the number of earlier builds, and each round has a new directory.
@@ -302,10 +296,10 @@ impl Trees {
         let check_out = |side: usize| {
             let commit = &self.commits[side];
             let name = format!("{}-{commit}", SIDES[side]);
-            let Some(round) = round else { return Ok(self.worktrees.check_out(&name, commit)?) };
+            let Some(round) = round else { return self.worktrees.check_out(&name, commit).map_err(usage) };
             // Paths stored in a binary shift its layout, so each round uses a path of a different length.
             let real = format!("{round}{}-{name}", "x".repeat(round * 7 % 64));
-            let directory = self.worktrees.check_out(&real, commit)?;
+            let directory = self.worktrees.check_out(&real, commit).map_err(usage)?;
             let link = folder.join(&name);
             let inside = directory.strip_prefix(folder.join(&real)).unwrap_or(Path::new("")).to_owned();
             let linked = || {
@@ -323,7 +317,7 @@ impl Trees {
 }
 
 fn of_revisions(args: &CompareArgs, url: &str, (base, head): (&str, &str), mut mistakes: Mistakes) -> Done {
-    let repository = Repository::of(Path::new("."))?;
+    let repository = Repository::of(Path::new(".")).map_err(usage)?;
     let mut commits = Vec::new();
     for (flag, revision) in [("--base-rev", base), ("--head-rev", head)] {
         let commit = repository.commit(revision).map_err(|error| format!("`{flag}`: {error}"));
@@ -343,7 +337,7 @@ fn of_revisions(args: &CompareArgs, url: &str, (base, head): (&str, &str), mut m
     mistakes.end()?;
     let commits = <[String; 2]>::try_from(commits).map_err(|_| usage("two revisions needed"))?;
     let (folder, owner) = before.unzip();
-    let worktrees = Worktrees::begin(repository, folder, &exe()?)?;
+    let worktrees = Worktrees::begin(repository, folder, &exe()?).map_err(usage)?;
     let trees = Trees { worktrees, commits };
     let places =
         if args.print_study { SIDES.map(str::to_owned) } else { trees.check_out(args.rebuild_every.map(|_| 0))? };
