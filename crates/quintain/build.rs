@@ -9,6 +9,9 @@ use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
 
 const FOLDERS: [&str; 4] = ["studies", "subjects", "contracts/contract/contracts", "contracts/codecs/schemas"];
 
+/// Sources that turn trials into findings. A store caches findings under their hash.
+const ANALYSIS: [&str; 3] = ["crates/analysis/src", "crates/stats/src", "crates/study/src"];
+
 const SEED: u64 = 0;
 
 /// Directories of build results in `subjects`, as listed in its `.gitignore`.
@@ -38,29 +41,24 @@ fn add_files(root: &Path, folder: &Path, files: &mut BTreeMap<String, String>) -
     Ok(())
 }
 
-/// Hash of the sources that turn trials into findings. A store caches findings under this hash.
-fn analysis_hash(root: &Path) -> Result<u64, Box<dyn Error>> {
+/// Returns the text files in `folders` as JSON, and its hash.
+fn packed(root: &Path, folders: &[&str]) -> Result<(Vec<u8>, u64), Box<dyn Error>> {
     let mut files = BTreeMap::new();
-    for name in ["analysis", "stats", "study"] {
-        let folder = root.join("crates").join(name).join("src");
-        println!("cargo::rerun-if-changed={}", folder.display());
-        add_files(root, &folder, &mut files)?;
-    }
-    Ok(rapidhash_v3_seeded(&serde_json::to_vec(&files)?, &RapidSecrets::seed(SEED)))
+    folders.iter().try_for_each(|folder| add_files(root, &root.join(folder), &mut files))?;
+    let text = serde_json::to_vec(&files)?;
+    let hash = rapidhash_v3_seeded(&text, &RapidSecrets::seed(SEED));
+    Ok((text, hash))
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize()?;
     println!("cargo::rerun-if-changed=build.rs");
-    println!("cargo::rerun-if-changed={}", root.join("studies").display());
-    let mut files = BTreeMap::new();
-    for folder in FOLDERS {
-        add_files(&root, &root.join(folder), &mut files)?;
+    for folder in ANALYSIS.iter().chain(&["studies"]) {
+        println!("cargo::rerun-if-changed={}", root.join(folder).display());
     }
-    let text = serde_json::to_vec(&files)?;
-    let hash = rapidhash_v3_seeded(&text, &RapidSecrets::seed(SEED));
+    let (text, hash) = packed(&root, &FOLDERS)?;
     println!("cargo::rustc-env=BUILT_IN_HASH={hash:016x}");
-    println!("cargo::rustc-env=ANALYSIS_HASH={:016x}", analysis_hash(&root)?);
+    println!("cargo::rustc-env=ANALYSIS_HASH={:016x}", packed(&root, &ANALYSIS)?.1);
     // The gzip header contains no time or file name, so equal sources give equal bytes.
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
     packed.write_all(&text)?;
