@@ -18,11 +18,10 @@ const TRIALS_FOR_INTERVAL: usize = 3;
 
 pub(crate) struct Bar {
     plan: Plan,
+    /// Hidden without a terminal. Its position is the number of trials.
     bar: ProgressBar,
-    moves: bool,
     /// Values of the stop rule's metric, by design point.
     values: BTreeMap<usize, Vec<f64>>,
-    done: usize,
     failed: usize,
     block: Option<u32>,
     /// Estimate of each design point as text. A comparison has a single estimate, at index 0.
@@ -45,9 +44,7 @@ impl Bar {
         let bar = Self {
             plan: plan.clone(),
             bar,
-            moves: output::stderr_is_terminal(),
             values: BTreeMap::new(),
-            done,
             failed: 0,
             block: None,
             estimates: BTreeMap::new(),
@@ -95,8 +92,8 @@ impl Bar {
         // A search has steps instead of blocks, and each step gets its own line when it ends.
         let searching = self.plan.points[progress.point].load.search.is_some();
         if self.block != Some(progress.block) && !searching {
-            if let (Some(block), false, None) = (self.block, self.moves, &self.pairs) {
-                let (done, failed, estimate) = (self.done, self.failed, &self.estimate);
+            if let (Some(block), true, None) = (self.block, self.bar.is_hidden(), &self.pairs) {
+                let (done, failed, estimate) = (self.bar.position(), self.failed, &self.estimate);
                 self.note(&format!("block {} done: {done} trials, {failed} failed{estimate}", block + 1));
             }
             self.block = Some(progress.block);
@@ -106,7 +103,7 @@ impl Bar {
             None if progress.phase == Phase::Start => self.strip = Strip::default(),
             None => {}
         }
-        if self.moves {
+        if !self.bar.is_hidden() {
             self.bar.set_message(self.picture(progress.point, now));
         }
     }
@@ -118,10 +115,9 @@ impl Bar {
     }
 
     pub(crate) fn recorded(&mut self, record: &Record) {
-        self.done += 1;
-        self.bar.set_position(self.done as u64);
+        self.bar.inc(1);
         // The bar starts with the minimum number of trials and grows beyond it.
-        self.bar.set_length(self.bar.length().unwrap_or(0).max(self.done as u64));
+        self.bar.set_length(self.bar.length().unwrap_or(0).max(self.bar.position()));
         let label = self.label(record.point);
         let before = if label.is_empty() { label } else { label + ": " };
         if let Outcome::Failed(failure) = &record.outcome {
@@ -140,7 +136,7 @@ impl Bar {
         let rule = &self.plan.trials;
         if let Some(pairs) = &mut self.pairs {
             if let Some((text, is_look)) = pairs.recorded(&self.plan, record) {
-                if is_look && !self.moves {
+                if is_look && self.bar.is_hidden() {
                     self.bar.suspend(|| output::message(&text));
                 }
                 self.estimate = format!("; [{text}]");
