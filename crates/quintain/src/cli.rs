@@ -1366,28 +1366,29 @@ pub(crate) enum Format {
 }
 
 fn format() -> impl TypedValueParser<Value = Format> {
-    let name = |name: &'static str| PossibleValue::new(name);
     let own = [
-        (name("terminal"), Format::Terminal),
-        (name("html"), Format::Html),
-        (name("md").alias("markdown"), Format::Text(report::markdown)),
-        (name("csv"), Format::Text(report::csv)),
-        (name("csv-trials").help("One row per trial, full precision"), Format::Text(report::csv_trials)),
+        ("terminal", "", Format::Terminal),
+        ("html", "", Format::Html),
+        ("md", "", Format::Text(report::markdown)),
+        ("csv", "", Format::Text(report::csv)),
+        ("csv-trials", "One row per trial, full precision", Format::Text(report::csv_trials)),
         (
-            name("csv-effects").help("Effects of the factors: sources of variation, levels, changes"),
+            "csv-effects",
+            "Effects of the factors: sources of variation, levels, changes",
             Format::Text(report::csv_effects),
         ),
-        (
-            name("csv-miss-ratio").help("Miss-ratio curves, measured and simulated"),
-            Format::Text(report::csv_miss_ratios),
-        ),
-        (name("csv-added").help("Proxy overhead, by design point and metric"), Format::Text(report::csv_added)),
-        (name("csv-over-requests").help("Trends over requests, with slopes"), Format::Text(report::csv_over_requests)),
-        (name("json").help("Analysis results"), Format::Json),
-        (name("records").help("The run and its records, as stored"), Format::Records),
+        ("csv-miss-ratio", "Miss-ratio curves, measured and simulated", Format::Text(report::csv_miss_ratios)),
+        ("csv-added", "Proxy overhead, by design point and metric", Format::Text(report::csv_added)),
+        ("csv-over-requests", "Trends over requests, with slopes", Format::Text(report::csv_over_requests)),
+        ("json", "Analysis results", Format::Json),
+        ("records", "The run and its records, as stored", Format::Records),
     ];
-    let exports = EXPORTS.iter().map(|export| (name(export.name).help(export.text), Format::Export(export)));
-    let all = own.into_iter().chain(exports).collect::<Vec<_>>();
+    let exports = EXPORTS.iter().map(|export| (export.name, export.text, Format::Export(export)));
+    let value = |(name, help, format): (&'static str, &'static str, Format)| {
+        let value = PossibleValue::new(name).aliases((name == "md").then_some("markdown"));
+        (if help.is_empty() { value } else { value.help(help) }, format)
+    };
+    let all = own.into_iter().chain(exports).map(value).collect::<Vec<_>>();
     let names = PossibleValuesParser::new(all.iter().map(|(name, _)| name.clone()));
     names.map(move |text| all.iter().find(|(name, _)| name.matches(&text, false)).expect("clap has checked the name").1)
 }

@@ -20,17 +20,14 @@ use crate::run_progress::Bar;
 use crate::study_file::{self, Machine, Opened, folder_of};
 use crate::{built_in, doctor, history, miss_ratio_replays, output, signals, start_cluster, wait_until_quiet};
 
-/// Callback that receives the number of a block before that block begins.
-pub(crate) type BeforeBlock<'a> = &'a mut dyn FnMut(u32, &Plan, &lab::Options) -> Result<()>;
-
 pub(crate) const LATEST: &str = "latest";
 
 /// Options of a run that is a comparison, which can resume only a run with an equal plan.
 pub(crate) struct Pairs<'a> {
     /// Exclusive right to extend the resumed run; `None` if the caller has not taken it.
     pub(crate) owner: Option<Owner>,
-    /// Callback before each block except the first.
-    pub(crate) before_block: BeforeBlock<'a>,
+    /// Callback before each block except the first, with the number of the block.
+    pub(crate) before_block: &'a mut dyn FnMut(u32, &Plan, &lab::Options) -> Result<()>,
 }
 
 pub(crate) struct Carried {

@@ -211,12 +211,9 @@ fn serve_services(
     services: impl FnOnce(&[SocketAddr]) -> Vec<Arc<dyn Service>>,
     shutdown: &Shutdown,
 ) -> Result<()> {
-    let (mut names, mut cert_out) = (Vec::new(), None);
-    if let Some(tls) = tls {
-        names = vec!["localhost".to_owned(), args.host.to_string()];
-        names.extend(tls.cert_names);
-        cert_out = tls.cert_out;
-    }
+    let own = || ["localhost".to_owned(), args.host.to_string()].into_iter();
+    let tls = tls.map(|tls| (own().chain(tls.cert_names).collect(), tls.cert_out));
+    let (names, cert_out) = tls.unwrap_or_default();
     let listen = MockListen {
         threads: args.threads,
         connections: args.connections as usize,
