@@ -97,10 +97,6 @@ pub(crate) fn end(done: Done) -> ExitCode {
     ExitCode::from(exit as u8)
 }
 
-pub(crate) fn stderr_is_terminal() -> bool {
-    std::io::stderr().is_terminal() && variable("TERM").as_deref() != Some("dumb")
-}
-
 pub(crate) fn is_conversation() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
@@ -140,7 +136,7 @@ fn size_of(stream: &(impl IsTerminal + std::os::fd::AsFd)) -> Option<(usize, usi
 }
 
 pub(crate) fn bar(template: &str, length: Option<u64>, wanted: bool) -> ProgressBar {
-    let draws = wanted && stderr_is_terminal();
+    let draws = wanted && std::io::stderr().is_terminal() && variable("TERM").as_deref() != Some("dumb");
     let target = if draws { ProgressDrawTarget::stderr_with_hz(DRAWS_HZ) } else { ProgressDrawTarget::hidden() };
     let style = ProgressStyle::with_template(template).expect("every bar has a constant template");
     ProgressBar::with_draw_target(length, target).with_style(style)

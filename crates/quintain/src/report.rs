@@ -20,6 +20,10 @@ pub(crate) fn report(mut args: ReportArgs) -> Done {
     }
     let store = Store::open_existing(&args.store.store)?;
     let mut run = store.run(&args.run)?;
+    if args.trial.is_some() && !matches!(args.format, Format::Export(export) if export.is_of_a_trial) {
+        let problem = usage("`--trial` is only valid with `--format trace`");
+        return Err(problem.hint("drop it, or add `--format trace`"));
+    }
     if !needs_records(&args, &run) {
         let (findings, trials) = history::streamed(&store, &run)?;
         history::keep(&store, &run, &Digest::new(&findings), trials);
@@ -66,9 +70,6 @@ fn drawn(args: &ReportArgs, findings: &Findings) -> Done {
 }
 
 fn written(args: &ReportArgs, findings: &Findings) -> Result<()> {
-    if args.trial.is_some() {
-        return Err(trial_of_no_trace());
-    }
     let is_on_stdout = args.out.is_none() && args.figures.is_none();
     let text = match args.format {
         Format::Terminal if is_on_stdout => return output::text(&report::terminal(findings, &output::style(false))),
@@ -127,9 +128,6 @@ fn figures(findings: &Findings, folder: &Path, background: Background) -> Done {
 
 /// Writes an export: a single file to `--out` or stdout, several files to the directory `--out`.
 fn write_export(export: &Export, args: &ReportArgs, source: &Source<'_>) -> Result<()> {
-    if args.trial.is_some() && !export.is_of_a_trial {
-        return Err(trial_of_no_trace());
-    }
     let files = export.files(source).map_err(|error| Problem::new(Exit::Usage, error))?;
     match (files.as_slice(), args.out.as_deref()) {
         ([file], None) => output::data(&file.text),
@@ -142,10 +140,6 @@ fn write_export(export: &Export, args: &ReportArgs, source: &Source<'_>) -> Resu
             Err(usage(text).hint("`-o DIR` writes them to a directory"))
         }
     }
-}
-
-fn trial_of_no_trace() -> Problem {
-    usage("`--trial` is only valid with `--format trace`").hint("drop it, or add `--format trace`")
 }
 
 /// Findings of the runs with the study, profile and machine of `newest`, up to `newest`, oldest first.
