@@ -213,7 +213,7 @@ pub fn read(file: impl Read, mut each: impl FnMut(Entry, &str) -> Result<()>) ->
                 return Err(RunFileError::Checksum(found, expected));
             }
             // Reading on also verifies gzip's own checksum and finds trailing data.
-            if lines.next()?.is_some() || !lines.is_at_end()? {
+            if lines.next()?.is_some() || !lines.file.get_mut().get_mut().fill_buf()?.is_empty() {
                 return Err(RunFileError::Invalid(format!("line {}: expected the end of the file", number + 1)));
             }
             return Ok(found);
@@ -255,11 +255,6 @@ impl<R: Read> Lines<R> {
         self.number += 1;
         Ok(Some(&self.text))
     }
-
-    /// Whether no bytes follow the compressed data.
-    fn is_at_end(&mut self) -> Result<bool> {
-        Ok(self.file.get_mut().get_mut().fill_buf()?.is_empty())
-    }
 }
 
 fn known(what: &str, found: u32, known: u32) -> Result<()> {
@@ -294,14 +289,14 @@ fn parse<T: Json>(json: &str, line: u64, what: &str, version: fn(&T) -> u32) -> 
         version: u32,
     }
     let invalid = |error: serde_json::Error| RunFileError::Invalid(format!("line {line}: {error}"));
-    let check_version = |version| known(&format!("{what} in line {line}"), version, RECORD_VERSION);
-    let found = T::from_json(json).map_err(|error| {
-        let version = serde_json::from_str::<Versioned>(json).map(|found| found.version);
-        version.map_err(invalid).and_then(check_version).err().unwrap_or_else(|| invalid(error))
-    })?;
-    check_version(version(&found))?;
+    let parsed = T::from_json(json);
+    let found = match &parsed {
+        Ok(parsed) => version(parsed),
+        Err(_) => serde_json::from_str::<Versioned>(json).map_err(invalid)?.version,
+    };
+    known(&format!("{what} in line {line}"), found, RECORD_VERSION)?;
     crate::check_printable::check(json).map_err(invalid)?;
-    Ok(found)
+    parsed.map_err(invalid)
 }
 
 /// Checks that the name of a run is safe in commands and file names. Fails with the reason.
