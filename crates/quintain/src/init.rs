@@ -1,19 +1,20 @@
 //! `quintain init`: writes a study of the user's server after a trial request has succeeded.
 
-mod ask_missing_flags;
 mod study_text;
 
+use std::io::BufRead;
 use std::path::{Path, PathBuf};
 
 use analysis::FailedRequests;
+use clap::ValueEnum;
 use study::har::{self, Imported};
 use study::record::{Failure, FailureKind, Outcome, Record};
 use study::spec::{Arrivals, Protocol, Stop, Warmup};
 use study::{ExpandOptions, Objective, Plan, Point, shell_words};
 
-use crate::cli::{InitArgs, InitKind};
+use crate::cli::{InitArgs, InitKind, port};
 use crate::collected_mistakes::Mistakes;
-use crate::command_result::{Done, Exit, Problem, Result, cannot, exe, usage};
+use crate::command_result::{Done, Exit, Problem, Result, cannot, exe, machine, usage};
 use crate::run::run_once;
 use crate::study_file;
 use crate::{output, signals};
@@ -38,7 +39,7 @@ pub(crate) fn init(mut args: InitArgs, mut mistakes: Mistakes) -> Done {
     signals::watch_interrupts()?;
     let cpus = crate::run::cpus(None)?;
     if output::is_conversation() {
-        ask_missing_flags::ask_in(&mut args, &mut std::io::stdin().lock())?;
+        ask_in(&mut args, &mut std::io::stdin().lock())?;
     }
     let draft = draft(args, cpus.len(), &mut mistakes);
     let place = place(draft.args.place.as_deref(), draft.kind, &mut mistakes);
@@ -277,6 +278,69 @@ fn failed(what: &str, why: &str, record: &Record) -> String {
         }
     }
     text + "\n"
+}
+
+/// Asks on the terminal for missing flags.
+fn ask_in(args: &mut InitArgs, input: &mut impl BufRead) -> Result<()> {
+    // If a command is given, the defaults apply to all other flags.
+    if args.command.is_some() || args.base.is_some() || args.head.is_some() {
+        return Ok(());
+    }
+    if args.kind.is_none() && args.proxy.is_none() && args.objective.is_none() {
+        let kinds = InitKind::value_variants().iter().filter_map(InitKind::to_possible_value);
+        let kinds = kinds.filter_map(|kind| Some(format!("\n  {:<9} {}", kind.get_name(), kind.get_help()?)));
+        output::message(&format!("What do you want to know?{}", kinds.collect::<String>()));
+        args.kind = Some(until(input, "Kind", "one", |text| InitKind::from_str(text, false).ok())?);
+    }
+    let is_cache = args.kind == Some(InitKind::Cache);
+    if args.kind == Some(InitKind::Versions) {
+        args.base = Some(reply(input, "Command that starts the first version, with {port} for its port", None)?);
+        args.head = Some(reply(input, "Command that starts the second one", None)?);
+    } else {
+        args.command = Some(reply(input, "Command that starts the server, with {port} for its port", None)?);
+    }
+    if args.kind == Some(InitKind::Proxy) && args.proxy.is_none() {
+        let question = "Command that starts the proxy, with {port} for its port and {next_port} for the server's";
+        args.proxy = Some(reply(input, question, None)?);
+    }
+    let has_port = [&args.command, &args.base].into_iter().flatten().all(|command| command.contains("{port}"));
+    if args.port.is_none() && !has_port {
+        args.port = Some(until(input, "Port it listens on", "", |text| port(text).ok())?);
+    }
+    if args.protocol.is_none() {
+        args.protocol = Some(reply(input, "Protocol", Some(if is_cache { "memcached" } else { "http" }))?);
+    }
+    let has_path = args.protocol.as_deref().is_some_and(|protocol| ["http", "https"].contains(&protocol));
+    if args.path.is_none() && has_path {
+        args.path = Some(reply(input, "Path to request", Some("/"))?);
+    }
+    Ok(())
+}
+
+fn reply(input: &mut impl BufRead, question: &str, default: Option<&str>) -> Result<String> {
+    until(input, question, default.unwrap_or_default(), |text| (!text.is_empty()).then(|| text.to_owned()))
+}
+
+fn until<T>(
+    input: &mut impl BufRead,
+    question: &str,
+    default: &str,
+    mut usable: impl FnMut(&str) -> Option<T>,
+) -> Result<T> {
+    let choice = if default.is_empty() { String::new() } else { format!(" [{default}]") };
+    loop {
+        output::ask(&format!("{question}{choice}: "));
+        let mut line = String::new();
+        let read = input.read_line(&mut line).map_err(machine)?;
+        if read == 0 {
+            return Err(usage(format!("no reply to `{question}`")).hint("reply, or pass flags: `quintain init --help`"));
+        }
+        let text = if line.trim().is_empty() { default } else { line.trim() };
+        match usable(text) {
+            Some(value) => return Ok(value),
+            None => output::message(&format!("`{text}` is not a valid reply")),
+        }
+    }
 }
 
 /// Converts a browser's recording into a journey.

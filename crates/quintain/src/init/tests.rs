@@ -1,6 +1,5 @@
 //! Tests of the studies that `quintain init` writes and of its questions.
 
-use clap::ValueEnum;
 use study::Profile;
 
 use super::*;
@@ -113,16 +112,15 @@ fn question_names_the_interpreted_script() {
 #[test]
 fn answers_replace_flags() {
     let mut asked = InitArgs::default();
-    ask_missing_flags::ask_in(&mut asked, &mut "tow\nversions\n\n./old\n./new\n0\n8080\n\n/health\n".as_bytes())
-        .unwrap();
+    ask_in(&mut asked, &mut "tow\nversions\n\n./old\n./new\n0\n8080\n\n/health\n".as_bytes()).unwrap();
     assert_eq!(
         (asked.kind, asked.base.as_deref(), asked.head.as_deref(), asked.path.as_deref()),
         (Some(InitKind::Versions), Some("./old"), Some("./new"), Some("/health"))
     );
     assert_eq!((asked.port, asked.protocol.as_deref()), (Some(8080), Some("http")));
-    let ended = ask_missing_flags::ask_in(&mut InitArgs::default(), &mut "one\n".as_bytes()).unwrap_err();
+    let ended = ask_in(&mut InitArgs::default(), &mut "one\n".as_bytes()).unwrap_err();
     assert_eq!(ended.exit, Exit::Usage);
     let mut given = args(&[("command", "x")]);
-    ask_missing_flags::ask_in(&mut given, &mut "".as_bytes()).unwrap();
+    ask_in(&mut given, &mut "".as_bytes()).unwrap();
     assert_eq!(given.protocol, None, "with a command there are no questions");
 }
