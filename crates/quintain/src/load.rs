@@ -141,12 +141,15 @@ fn read(args: &LoadArgs, mut mistakes: Mistakes) -> Result<Prepared> {
     let asked = if is_journey {
         load_target::of_journeys(args, &mut mistakes)
     } else {
-        load_target::refuse_journey_flags(&mut mistakes);
+        // Clap's `requires` would ignore flags that conflict with the URL.
+        let flags = ["--target", "--resolve", "--calls", "--trace-session", "--identities"];
+        mistakes.refuse(&flags, "only applies to journeys", "use `--journey` instead of the URL");
         load_target::asked(args, &mut mistakes)
     };
     let is_cache = asked.as_ref().map(|asked| matches!(asked.target, Target::Cache { .. }));
     if is_cache == Some(false) {
-        load_target::refuse_cache_flags(&mut mistakes);
+        let hint = "cache URLs are `memcached://`, `redis://` and `http-cache://`";
+        mistakes.refuse(&["--workload", "--key-count", "--fill", "--trace"], "only applies to caches", hint);
     }
     let trace = asked.as_ref().and_then(|asked| match &asked.target {
         Target::Cache { workload, .. } => workload.trace.as_ref(),

@@ -321,11 +321,6 @@ fn base_workload(name: &str, mistakes: &mut Mistakes) -> Option<Workload> {
     study::parse_workload(&text).map_err(|found| mistakes.in_file(Path::new(name), &text, &found)).ok()
 }
 
-pub(crate) fn refuse_cache_flags(mistakes: &mut Mistakes) {
-    let hint = "cache URLs are `memcached://`, `redis://` and `http-cache://`";
-    mistakes.refuse(&["--workload", "--key-count", "--fill", "--trace"], "only applies to caches", hint);
-}
-
 /// Builds the target from the journeys and their flags; `None` if errors prevent it.
 pub(crate) fn of_journeys(args: &LoadArgs, mistakes: &mut Mistakes) -> Option<Asked> {
     let flags = &args.http;
@@ -367,12 +362,6 @@ pub(crate) fn of_journeys(args: &LoadArgs, mistakes: &mut Mistakes) -> Option<As
     };
     let name = if flags.http2 { format!("{name} over HTTP/2") } else { name };
     Some(Asked { connection: connection(flags), ..Asked::new(target, name) })
-}
-
-/// Rejects flags that only journeys accept. Clap's `requires` would ignore flags that conflict with the URL.
-pub(crate) fn refuse_journey_flags(mistakes: &mut Mistakes) {
-    let flags = ["--target", "--resolve", "--calls", "--trace-session", "--identities"];
-    mistakes.refuse(&flags, "only applies to journeys", "use `--journey` instead of the URL");
 }
 
 fn read_journey(name: &str, mistakes: &mut Mistakes) -> Option<Journey> {

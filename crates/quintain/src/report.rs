@@ -24,7 +24,9 @@ pub(crate) fn report(mut args: ReportArgs) -> Done {
         let problem = usage("`--trial` is only valid with `--format trace`");
         return Err(problem.hint("drop it, or add `--format trace`"));
     }
-    if !needs_records(&args, &run) {
+    // The histograms and windows of all trials must fit in memory if the report needs them.
+    let is_of_records = matches!(args.format, Format::Export(_) | Format::Records) || args.raw.is_some();
+    if !is_of_records && !miss_ratio_replays::may_have(&run) {
         let (findings, trials) = history::streamed(&store, &run)?;
         history::keep(&store, &run, &Digest::new(&findings), trials);
         let exit = drawn(&args, &findings)?;
@@ -53,13 +55,6 @@ pub(crate) fn report(mut args: ReportArgs) -> Done {
         _ => written(&args, &findings),
     };
     written.map(|()| exit)
-}
-
-/// Whether the report needs the records of all trials. Their histograms and windows must then fit in memory.
-fn needs_records(args: &ReportArgs, run: &Run) -> bool {
-    matches!(args.format, Format::Export(_) | Format::Records)
-        || args.raw.is_some()
-        || miss_ratio_replays::may_have(run)
 }
 
 fn drawn(args: &ReportArgs, findings: &Findings) -> Done {
