@@ -9,7 +9,7 @@ use std::time::Duration;
 use analysis::Findings;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args, Command, Parser, Subcommand, ValueEnum};
-use config::{Invalid, Kind};
+use config::Invalid;
 use report::exports::{EXPORTS, Export, LatencyFile};
 use servers::{CacheProtocol, Http2Fault, Kind as Misbehaviour};
 use study::Metric;
@@ -1453,23 +1453,18 @@ pub(crate) struct NodeArgs {
     pub(crate) rank: Option<u32>,
 }
 
-/// Declaration of the study key at this path, with its unit and range.
-fn kind_of(path: &str) -> &'static Kind {
-    &STUDY.at(path).kind
-}
-
 /// Parses a number with the unit and range of the study key at `path`.
 fn number(path: &'static str) -> Collected<impl Fn(&str) -> Result<f64, Invalid> + Clone> {
-    Collected(move |text: &str| kind_of(path).parse_flag(text))
+    Collected(move |text: &str| STUDY.at(path).kind.parse_flag(text))
 }
 
 fn whole<T: TryFrom<u64>>(path: &'static str) -> Collected<impl Fn(&str) -> Result<T, Invalid> + Clone> {
     let fits = |number: f64| T::try_from(number as u64).ok().expect("the range of the key fits the flag");
-    Collected(move |text: &str| kind_of(path).parse_flag(text).map(fits))
+    Collected(move |text: &str| STUDY.at(path).kind.parse_flag(text).map(fits))
 }
 
 fn time(path: &'static str) -> Collected<impl Fn(&str) -> Result<Duration, Invalid> + Clone> {
-    Collected(move |text: &str| kind_of(path).parse_flag(text).map(|ns| Duration::from_nanos(ns as u64)))
+    Collected(move |text: &str| STUDY.at(path).kind.parse_flag(text).map(|ns| Duration::from_nanos(ns as u64)))
 }
 
 /// Distribution of a random delay in ns; `None` for no delay.
@@ -1647,5 +1642,5 @@ fn pairs(text: &str) -> Result<u32, Invalid> {
 
 /// Checks a time limit and returns it unchanged.
 fn max_time(text: &str) -> Result<String, Invalid> {
-    kind_of("trials.stop.max_time").parse_flag(text).map(|_| text.to_owned())
+    STUDY.at("trials.stop.max_time").kind.parse_flag(text).map(|_| text.to_owned())
 }

@@ -104,14 +104,11 @@ impl Bar {
             None => {}
         }
         if !self.bar.is_hidden() {
-            self.bar.set_message(self.picture(progress.point, now));
+            let shown = self.estimates.keys().position(|point| *point == progress.point).unwrap_or(0);
+            let estimates = self.estimates.values().skip(shown / ESTIMATES * ESTIMATES).take(ESTIMATES);
+            let lines = estimates.map(|words| format!("  {words}")).chain([now]);
+            self.bar.set_message(self.strip.below(lines, 1));
         }
-    }
-
-    fn picture(&self, point: usize, now: String) -> String {
-        let shown = self.estimates.keys().position(|known| *known == point).unwrap_or(0) / ESTIMATES * ESTIMATES;
-        let estimates = self.estimates.values().skip(shown).take(ESTIMATES).map(|words| format!("  {words}"));
-        self.strip.below(estimates.chain([now]), 1)
     }
 
     pub(crate) fn recorded(&mut self, record: &Record) {
