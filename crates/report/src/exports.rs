@@ -8,6 +8,8 @@ mod trace_events;
 use analysis::Findings;
 use study::record::Record;
 
+use crate::ReportError;
+
 pub use hdr::{LatencyFile, latency_file};
 
 /// An export format and its description for help and documentation.
@@ -94,31 +96,18 @@ pub struct File {
     pub text: String,
 }
 
-/// Reason why an export failed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ExportError {
-    /// The run with this name has no measurement.
-    #[error("run `{0}` has no trial with a measurement")]
-    NothingMeasured(String),
-    /// The run lacks the requested trial. Contains the run's name, the trial, and the trials that exist.
-    #[error("run `{0}` has no trial {1}: it has {2}")]
-    NoTrial(String, u32, String),
-    /// The requested trial has no measurement. Contains the run's name, the trial, and the reason.
-    #[error("trial {1} of run `{0}` failed: {2}")]
-    FailedTrial(String, u32, String),
-}
-
-type Make = fn(&Source<'_>) -> Result<Vec<File>, ExportError>;
+type Make = fn(&Source<'_>) -> Result<Vec<File>, ReportError>;
 
 impl Export {
     const fn new(name: &'static str, text: &'static str, read_by: &'static str, make: Make) -> Export {
         Export { name, text, read_by, needs_history: false, is_of_a_trial: false, make }
     }
 
-    /// Creates the files of the export, at least one. Fails with an [`ExportError`] if there is nothing to export.
-    pub fn files(&self, source: &Source<'_>) -> Result<Vec<File>, ExportError> {
+    /// Creates the files of the export, at least one. Fails if there is nothing to export.
+    pub fn files(&self, source: &Source<'_>) -> Result<Vec<File>, ReportError> {
         let files = Some((self.make)(source)?).filter(|files| !files.is_empty());
-        files.ok_or_else(|| ExportError::NothingMeasured(source.findings.run.clone()))
+        let nothing = || format!("run `{}` has no trial with a measurement", source.findings.run);
+        files.ok_or_else(|| ReportError(nothing(), None))
     }
 }
 

@@ -7,9 +7,9 @@ use analysis::number::{at_least, count, estimate, quantity};
 use study::record::RunState;
 
 use crate::document::{Block, Cell, Columns, Document, Head, Room, Section, Table, Tone};
-use crate::render::html::{HtmlError, page};
+use crate::render::html::page;
 use crate::terminal_style_and_wrap::Style;
-use crate::{figures, render};
+use crate::{ReportError, figures, render};
 
 const POINTS: usize = 6;
 
@@ -22,8 +22,8 @@ pub fn history_terminal(history: &History, style: &Style) -> String {
     render::terminal::terminal(&document(history, true), style)
 }
 
-/// Renders a page with lines over the runs. Fails with [`HtmlError`] if the template fails.
-pub fn history_html(history: &History) -> Result<String, HtmlError> {
+/// Renders a page with lines over the runs. Fails if the template fails.
+pub fn history_html(history: &History) -> Result<String, ReportError> {
     page(&document(history, false), |detail| figures::history(history, POINTS, detail))
 }
 

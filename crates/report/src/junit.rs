@@ -7,22 +7,14 @@ use analysis::findings::{GateTest, GateVerdict};
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 use study::gate::{Bound, Condition, Undecided};
 
-/// Reason why no XML was written.
-#[derive(Debug, thiserror::Error)]
-pub enum JunitError {
-    /// The run with this name has no gate.
-    #[error("run `{0}` has no baseline, so there is nothing that could pass or fail")]
-    NoGate(String),
-    /// The XML could not be written.
-    #[error("cannot write JUnit XML: {0}")]
-    Xml(#[from] quick_junit::SerializeError),
-}
+use crate::ReportError;
 
 /// Renders one test case per candidate, metric and combination of the other factors. With `fail_if`, a case fails if
 /// the candidate is worse, or if it is undecided and undecided candidates should fail. A case without a verdict is
 /// skipped. Fails if there is no gate, or if XML cannot represent a string.
-pub fn junit(findings: &Findings) -> Result<String, JunitError> {
-    let found = findings.gate.as_ref().ok_or_else(|| JunitError::NoGate(findings.run.clone()))?;
+pub fn junit(findings: &Findings) -> Result<String, ReportError> {
+    let no_gate = || format!("run `{}` has no baseline, so there is nothing that could pass or fail", findings.run);
+    let found = findings.gate.as_ref().ok_or_else(|| ReportError(no_gate(), None))?;
     let mut suite = TestSuite::new(findings.study.as_str());
     suite.set_time(Duration::from_nanos(found.cost_ns));
     for test in &found.tests {
@@ -42,7 +34,7 @@ pub fn junit(findings: &Findings) -> Result<String, JunitError> {
     }
     let mut report = Report::new("quintain");
     report.add_test_suite(suite);
-    Ok(report.to_string()?)
+    report.to_string().map_err(|error| ReportError(format!("cannot write JUnit XML: {error}"), Some(error.into())))
 }
 
 fn name(test: &GateTest) -> String {

@@ -33,13 +33,18 @@ use analysis::Findings;
 pub use csv::{csv, csv_added, csv_effects, csv_miss_ratios, csv_over_requests, csv_trials};
 pub use find_rate::find_terminal;
 pub use history::{history_html, history_terminal};
-pub use junit::{JunitError, junit};
+pub use junit::junit;
 pub use load_report::load_terminal;
 pub use panel::style::Background;
-pub use png::{PIXEL_LIMIT, PNG_SCALE, Png, PngError, figure_png};
-pub use render::html::{HtmlError, PAGE_LIMIT, PAGE_POINTS, figure_svgs, html};
+pub use png::{PIXEL_LIMIT, PNG_SCALE, Png, figure_png};
+pub use render::html::{PAGE_LIMIT, PAGE_POINTS, figure_svgs, html};
 pub use side_by_side::side_by_side_terminal;
 pub use terminal_style_and_wrap::{COLOUR_CODES, Style};
+
+/// Reason why a form of the report could not be made, and its cause if another library failed.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct ReportError(String, #[source] Option<Box<dyn std::error::Error + Send + Sync>>);
 
 /// Renders the report for a terminal: the question, answer, tables, warnings and machine.
 pub fn terminal(findings: &Findings, style: &Style) -> String {

@@ -6,6 +6,8 @@ use resvg::tiny_skia::{Color, Pixmap, Transform};
 use resvg::usvg::fontdb::Database;
 use resvg::usvg::{Group, Node, Options, Tree};
 
+use crate::ReportError;
+
 /// Pixels per SVG unit, enough to be sharp on high-density screens and in print.
 pub const PNG_SCALE: f32 = 2.0;
 
@@ -27,35 +29,24 @@ pub struct Png {
     pub lacking: String,
 }
 
-/// Reason why a figure was not rendered.
-#[derive(Debug, thiserror::Error)]
-pub enum PngError {
-    /// The figure would take too much memory, here and in viewers. Contains its name, width and height in pixels.
-    #[error("figure `{0}` would have {1} x {2} pixels as PNG; the limit is {PIXEL_LIMIT} in total")]
-    TooLarge(String, u64, u64),
-    /// The SVG of this figure is invalid.
-    #[error("figure `{0}` could not be drawn")]
-    Svg(String, #[source] resvg::usvg::Error),
-    /// The PNG encoder failed for this figure.
-    #[error("figure `{0}` could not be encoded as PNG")]
-    Encoding(String, #[source] std::io::Error),
-}
-
-/// Renders a figure of [`crate::figure_svgs`] as PNG at [`PNG_SCALE`], on white. Fails with [`PngError::TooLarge`]
-/// beyond [`PIXEL_LIMIT`], and with other errors only for SVG from other sources.
-pub fn figure_png(name: &str, svg: &str) -> Result<Png, PngError> {
-    let figure = || name.to_owned();
-    let tree = Tree::from_str(svg, &options()).map_err(|source| PngError::Svg(figure(), source))?;
+/// Renders a figure of [`crate::figure_svgs`] as PNG at [`PNG_SCALE`], on white. Fails beyond [`PIXEL_LIMIT`],
+/// and otherwise only for SVG from other sources.
+pub fn figure_png(name: &str, svg: &str) -> Result<Png, ReportError> {
+    let error = |what: &str, source| ReportError(format!("figure `{name}` {what}"), source);
+    let tree = Tree::from_str(svg, &options()).map_err(|source| error("could not be drawn", Some(source.into())))?;
     let pixels = |units: f32| (units * PNG_SCALE).ceil() as u64;
     let (width, height) = (pixels(tree.size().width()), pixels(tree.size().height()));
-    let too_large = || PngError::TooLarge(figure(), width, height);
+    let too_large = || {
+        let what = format!("would have {width} x {height} pixels as PNG; the limit is {PIXEL_LIMIT} in total");
+        error(&what, None)
+    };
     if width.saturating_mul(height) > PIXEL_LIMIT {
         return Err(too_large());
     }
     let mut pixmap = Pixmap::new(width as u32, height as u32).ok_or_else(too_large)?;
     pixmap.fill(Color::WHITE);
     resvg::render(&tree, Transform::from_scale(PNG_SCALE, PNG_SCALE), &mut pixmap.as_mut());
-    let bytes = pixmap.encode_png().map_err(|error| PngError::Encoding(figure(), error.into()))?;
+    let bytes = pixmap.encode_png().map_err(|source| error("could not be encoded as PNG", Some(source.into())))?;
     let mut lacking = String::new();
     find_lacking(tree.root(), &mut lacking);
     Ok(Png { bytes, lacking })

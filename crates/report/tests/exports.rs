@@ -7,7 +7,8 @@ use fixtures as example;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
-use report::exports::{EXPORTS, ExportError, File, LatencyFile, Source, latency_file};
+use report::ReportError;
+use report::exports::{EXPORTS, File, LatencyFile, Source, latency_file};
 use serde::Deserialize;
 use serde_json::Value;
 use study::plan::Level;
@@ -15,7 +16,7 @@ use study::record::{Record, Run};
 
 const HOSTILE: &str = "a, \"b\"\n'c';\\ d=/../%41\u{1b}[2J\u{202e} <script> ä #[";
 
-fn files(name: &str, findings: &Findings, records: &[Record]) -> Result<Vec<File>, ExportError> {
+fn files(name: &str, findings: &Findings, records: &[Record]) -> Result<Vec<File>, ReportError> {
     let export = EXPORTS.iter().find(|export| export.name == name).unwrap();
     let history = [findings.clone(), findings.clone()];
     export.files(&Source { findings, records, history: &history, trial: None })
@@ -72,7 +73,8 @@ fn every_export_has_files_with_unique_names() {
         let nothing = analyze(&run, &[]);
         for export in &EXPORTS {
             let error = files(export.name, &nothing, &[]).unwrap_err();
-            assert_eq!(error, ExportError::NothingMeasured(run.id.clone()), "{}", export.name);
+            let text = format!("run `{}` has no trial with a measurement", run.id);
+            assert_eq!(error.to_string(), text, "{}", export.name);
         }
     }
 }

@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 use study::record::{Measurement, Outcome, Record, SubjectUse};
 
-use super::{ExportError, File, Source, row_names};
+use super::{File, Source, row_names};
+use crate::ReportError;
 
 const TRIAL: usize = 1;
 const LOAD: usize = 2;
@@ -43,25 +44,28 @@ impl Events {
     }
 }
 
-fn chosen<'a>(source: &Source<'a>) -> Result<(&'a Record, &'a Measurement), ExportError> {
-    let run = || source.findings.run.clone();
+fn chosen<'a>(source: &Source<'a>) -> Result<Option<(&'a Record, &'a Measurement)>, ReportError> {
+    let run = &source.findings.run;
     let Some(trial) = source.trial else {
         let measured = source.records.iter().filter_map(|record| Some((record, record.measurement()?)));
-        return measured.min_by_key(|(record, _)| record.order).ok_or_else(|| ExportError::NothingMeasured(run()));
+        return Ok(measured.min_by_key(|(record, _)| record.order));
     };
     let found = source.records.iter().find(|record| record.order == trial).ok_or_else(|| {
         let orders = source.records.iter().map(|record| record.order);
         let known = orders.clone().min().zip(orders.max()).map(|(first, last)| format!("{first} to {last}"));
-        ExportError::NoTrial(run(), trial, known.unwrap_or_else(|| "none".to_owned()))
+        let known = known.unwrap_or_else(|| "none".to_owned());
+        ReportError(format!("run `{run}` has no trial {trial}: it has {known}"), None)
     })?;
     match &found.outcome {
-        Outcome::Measured(measurement) => Ok((found, measurement)),
-        Outcome::Failed(failure) => Err(ExportError::FailedTrial(run(), trial, failure.message.clone())),
+        Outcome::Measured(measurement) => Ok(Some((found, measurement))),
+        Outcome::Failed(failure) => {
+            Err(ReportError(format!("trial {trial} of run `{run}` failed: {}", failure.message), None))
+        }
     }
 }
 
-pub(super) fn trace(source: &Source<'_>) -> Result<Vec<File>, ExportError> {
-    let (record, measurement) = chosen(source)?;
+pub(super) fn trace(source: &Source<'_>) -> Result<Vec<File>, ReportError> {
+    let Some((record, measurement)) = chosen(source)? else { return Ok(Vec::new()) };
     let row = source.findings.all_rows().find(|row| row.point == record.point);
     let label = row.map_or("", |row| row.label.as_str());
     let title = format!("trial {} of {}: {label}", record.order, source.findings.run);
@@ -162,7 +166,10 @@ mod tests {
         let failure = Failure { kind: study::record::FailureKind::Hung, message: "silent".to_owned() };
         first.outcome = Outcome::Failed(failure);
         let source = |trial| Source { findings: &findings, records: &records, history: &[], trial };
-        let order = |trial| chosen(&source(trial)).map(|(record, _)| record.order).map_err(|error| error.to_string());
+        let order = |trial| {
+            let chosen = chosen(&source(trial)).map_err(|error| error.to_string())?;
+            Ok(chosen.expect("a trial with a measurement").0.order)
+        };
         assert_eq!(order(None), Ok(1));
         assert_eq!(order(Some(9)), Ok(9));
         assert_eq!(order(Some(0)), Err("trial 0 of run `volley-20261120-210500` failed: silent".to_owned()));

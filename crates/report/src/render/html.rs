@@ -10,6 +10,7 @@ use analysis::findings::Findings;
 use askama::Template;
 
 use self::blocks::Writer;
+use crate::ReportError;
 use crate::document::{Document, Section};
 use crate::figures::{self, Detail, Drawing};
 use crate::panel;
@@ -25,16 +26,6 @@ pub const PAGE_POINTS: usize = 150;
 /// Row limits that are tried in turn if a page without figures is too large.
 const ROWS: [usize; 4] = [300, 100, 30, 10];
 
-/// The template of a page failed, so no page was written.
-#[derive(Debug, thiserror::Error)]
-#[error("the page of {what} could not be written")]
-pub struct HtmlError {
-    /// Subject of the page, such as `run volley-20261120-210500`.
-    pub what: String,
-    /// Error of the template engine.
-    pub source: askama::Error,
-}
-
 /// Renders every figure as an SVG file. Returns the stem of each file's name with the file's content.
 pub fn figure_svgs(findings: &Findings, background: Background) -> Vec<(String, String)> {
     let drawings = figures::figures(findings, Detail::FULL);
@@ -43,13 +34,15 @@ pub fn figure_svgs(findings: &Findings, background: Background) -> Vec<(String, 
 
 /// Renders the report as one page of at most [`PAGE_LIMIT`] bytes, without external resources. It needs no scripts.
 /// Studies with very many design points lose tooltips and curve points, then figures, then rows; the page lists the
-/// omissions. Other forms of the report have no limit. Fails with [`HtmlError`] if the template fails.
-pub fn html(findings: &Findings) -> Result<String, HtmlError> {
+/// omissions. Other forms of the report have no limit. Fails if the template fails.
+pub fn html(findings: &Findings) -> Result<String, ReportError> {
     page(&sections::document(findings), |detail| figures::figures(findings, detail))
 }
 
-pub(crate) fn page(document: &Document, drawings: impl Fn(Detail) -> Vec<Drawing>) -> Result<String, HtmlError> {
-    let failed = |source| HtmlError { what: document.what.clone(), source };
+pub(crate) fn page(document: &Document, drawings: impl Fn(Detail) -> Vec<Drawing>) -> Result<String, ReportError> {
+    let failed = |source: askama::Error| {
+        ReportError(format!("the page of {} could not be written", document.what), Some(source.into()))
+    };
     let render = |figures: Vec<Drawing>, left_out: &[String], hints: bool, rows: usize| {
         let (supporting, answer) = figures.into_iter().partition::<Vec<_>, _>(|drawing| drawing.supporting);
         let part = |figures, left_out| FiguresHtml { figures, left_out }.render().map_err(failed);
