@@ -44,7 +44,7 @@ pub mod number;
 mod operations;
 mod printable_record;
 pub mod proxy_overhead;
-pub mod request_trends;
+mod request_trends;
 pub mod row;
 mod run_conditions;
 mod scalability;

@@ -232,7 +232,7 @@ fn resident(measurement: &Measurement, processes: Vec<&SubjectUse>) -> Option<Ve
 }
 
 /// Estimates the number of responses in the first `at_ns` of measuring. Interpolates within a window.
-pub fn answered(measurement: &Measurement, at_ns: u64) -> f64 {
+pub(crate) fn answered(measurement: &Measurement, at_ns: u64) -> f64 {
     let window_ns = measurement.window_ns.max(1);
     let whole = usize::try_from(at_ns / window_ns).unwrap_or(usize::MAX).min(measurement.windows.len());
     let before = measurement.windows[..whole].iter().map(|window| window.requests as f64).sum::<f64>();
@@ -285,11 +285,6 @@ fn sentence(findings: &Findings, found: &OverRequests, trials: &Trials, series: 
         }
     };
     format!("{label}: {text}")
-}
-
-/// Returns one sentence per requested series.
-pub fn sentences(findings: &Findings) -> impl Iterator<Item = String> {
-    findings.over_requests.iter().map(|found| format!("{}.", found.sentence))
 }
 
 #[cfg(test)]

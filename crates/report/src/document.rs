@@ -120,15 +120,6 @@ impl Section {
     pub(crate) fn long(&mut self, blocks: impl IntoIterator<Item = Block>) {
         self.blocks.extend(blocks.into_iter().map(|block| (Reach::Long, block)));
     }
-
-    pub(crate) fn of_figures(anchor: &'static str, heading: &str, supporting: bool) -> Section {
-        let blocks = vec![(Reach::Long, Block::Figures { supporting })];
-        Section { blocks, ..Section::new(anchor, heading) }
-    }
-
-    pub(crate) fn unless_empty(self) -> Option<Section> {
-        (!self.blocks.is_empty()).then_some(self)
-    }
 }
 
 impl Item {

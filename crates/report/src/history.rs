@@ -43,10 +43,11 @@ fn document(history: &History, bars: bool) -> Document {
     );
     let answer = [format!("{number} on {on}; {found}.")].into_iter().chain((points > POINTS).then_some(others));
     let has_figures = !bars && history.machines.iter().any(|machine| machine.runs.len() > 1);
-    let figures = has_figures.then(|| Section::of_figures("figures", "Over runs", false));
+    let mut figures = Section::new("figures", "Over runs");
+    figures.long(has_figures.then_some(Block::Figures { supporting: false }));
     let machines = history.machines.iter().zip(ANCHORS);
     let machines = machines.map(|(machine, anchor)| section(history, machine, anchor, bars));
-    let mut sections = figures.into_iter().chain(machines).collect::<Vec<_>>();
+    let mut sections = has_figures.then_some(figures).into_iter().chain(machines).collect::<Vec<_>>();
     if let Some(last) = sections.last_mut() {
         last.all([Block::Note(
             "A step is not a verdict: separate runs of one server differ by more than their intervals in 16 to 64 % of cases (simulated, one design point), because a machine \

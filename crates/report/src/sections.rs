@@ -21,66 +21,63 @@ use study::shell_words::join;
 
 use crate::document::{Block, Document, Section};
 
-/// Sections with the results. Forms that can fold show only these sections and the figures at first.
-const RESULTS: [fn(&Findings) -> Option<Section>; 3] = [gate::section, results::section, proxy_overhead::section];
-
-const DETAILS: [fn(&Findings) -> Option<Section>; 14] = [
-    failures::section,
-    warnings::section,
-    comparisons::section,
-    supporting_figures,
-    containers::section,
-    cpu_profiles::section,
-    request_trends,
-    miss_ratio::section,
-    scalability::section,
-    effects::section,
-    machine_states,
-    machine::section,
-    method,
-    reproduce,
+/// Sections in order, by anchor and heading, with the function that adds the blocks. A section without blocks is omitted.
+const SECTIONS: [Entry; 18] = [
+    ("gate", "Against the baseline", gate::write),
+    ("results", "Results", results::write),
+    ("added", "Proxy overhead", proxy_overhead::write),
+    ("figures", "Figures", |_, section| section.long([Block::Figures { supporting: false }])),
+    ("failures", "Failures and errors", failures::write),
+    ("warnings", "Warnings", warnings::write),
+    ("comparisons", "Comparisons", comparisons::write),
+    ("more-figures", "Distributions and trials", |_, section| section.long([Block::Figures { supporting: true }])),
+    ("containers", "Containers and companions", containers::write),
+    ("cpu-profiles", "CPU profiles", cpu_profiles::write),
+    ("over-requests", "Over requests", request_trends),
+    ("miss-ratio", "Miss ratio", miss_ratio::write),
+    ("scalability", "Scalability", scalability::write),
+    ("effects", "Effects of the factors", effects::write),
+    ("states", "States of the machine", machine_states),
+    ("machine", "Machine", machine::write),
+    ("method", "Method", |f, section| section.long(f.method.iter().cloned().map(Block::Text))),
+    ("reproduce", "Reproduce", reproduce),
 ];
 
+type Entry = (&'static str, &'static str, fn(&Findings, &mut Section));
+
+/// Number of sections with results, including figures. Forms that can fold show only these at first.
+const RESULTS: usize = 4;
+
+/// Anchors of the sections in a short report, in order.
+const SHORT: [&str; 3] = ["gate", "cpu-profiles", "warnings"];
+
 pub(crate) fn short(findings: &Findings) -> Document {
-    let sections = [gate::section, cpu_profiles::section, warnings::section];
-    Document { sections: sections.iter().filter_map(|section| section(findings)).collect(), ..head::head(findings) }
+    let mut document = document(findings);
+    let place = |section: &Section| SHORT.iter().position(|anchor| *anchor == section.anchor);
+    document.sections.retain(|section| place(section).is_some());
+    document.sections.sort_by_key(place);
+    document
 }
 
 pub(crate) fn document(findings: &Findings) -> Document {
-    let results = RESULTS
-        .iter()
-        .filter_map(|section| section(findings))
-        .chain([Section::of_figures("figures", "Figures", false)]);
-    let details = DETAILS.iter().filter_map(|section| Some(Section { folded: true, ..section(findings)? }));
-    Document { sections: results.chain(details).collect(), ..head::head(findings) }
+    let section = |(at, (anchor, heading, write)): (usize, Entry)| {
+        let mut section = Section { folded: at >= RESULTS, ..Section::new(anchor, heading) };
+        write(findings, &mut section);
+        (!section.blocks.is_empty()).then_some(section)
+    };
+    Document { sections: SECTIONS.into_iter().enumerate().filter_map(section).collect(), ..head::head(findings) }
 }
 
-fn supporting_figures(_: &Findings) -> Option<Section> {
-    Some(Section::of_figures("more-figures", "Distributions and trials", true))
+fn request_trends(f: &Findings, section: &mut Section) {
+    section.all(f.over_requests.iter().map(|found| Block::Text(format!("{}.", found.sentence))));
 }
 
-fn request_trends(f: &Findings) -> Option<Section> {
-    let mut section = Section::new("over-requests", "Over requests");
-    let sentences = analysis::request_trends::sentences(f);
-    section.all(sentences.filter(|_| !f.over_requests.is_empty()).map(Block::Text));
-    section.unless_empty()
-}
-
-fn machine_states(f: &Findings) -> Option<Section> {
-    let mut section = Section::new("states", "States of the machine");
+fn machine_states(f: &Findings, section: &mut Section) {
     let states = f.states.as_ref().map(|states| format!("Over all trials in run order: {}.", states.sentence));
     section.long([Block::Text(states.unwrap_or_else(|| "Not tested: too few trials.".to_owned()))]);
-    Some(section)
 }
 
-fn method(f: &Findings) -> Option<Section> {
-    let mut section = Section::new("method", "Method");
-    section.long(f.method.iter().cloned().map(Block::Text));
-    section.unless_empty()
-}
-
-fn reproduce(f: &Findings) -> Option<Section> {
-    let mut section = Section::new("reproduce", "Reproduce");
+fn reproduce(f: &Findings, section: &mut Section) {
     section.long([Block::Text(format!(
         "Command of this run. Seed {} reproduces the order of trials, the requests and their arrival times.",
         f.seed
@@ -97,5 +94,4 @@ fn reproduce(f: &Findings) -> Option<Section> {
     let (run, name, model, kernel) = (&f.run, &machine.name, &machine.cpu_model, &machine.kernel);
     section.all([Block::Note(format!("run {run} on {name} ({model}, {cpus}, {kernel}){imported}"))]);
     section.long([Block::Fold("The study file".to_owned(), vec![Block::Code(f.study_text.clone())])]);
-    Some(section)
 }

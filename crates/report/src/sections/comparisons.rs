@@ -10,8 +10,7 @@ use crate::document::{Block, Columns, Section, Table};
 /// Maximum total number of rows in the tables of metrics other than the main one; the JSON has all pairs.
 const ROWS_MAX: usize = 200;
 
-pub(crate) fn section(f: &Findings) -> Option<Section> {
-    let mut section = Section::new("comparisons", "Comparisons");
+pub(crate) fn write(f: &Findings, section: &mut Section) {
     let (headlines, others) = f.comparisons.iter().partition::<Vec<_>, _>(|found| found.headline);
     section.long(headlines.into_iter().map(|found| Block::Table(table(f, found))));
     section.long(trends(f).unless_empty().map(Block::Table));
@@ -24,7 +23,6 @@ pub(crate) fn section(f: &Findings) -> Option<Section> {
     let others = others.collect::<Vec<_>>();
     section.long((!others.is_empty()).then(|| Block::Fold("By other metrics".to_owned(), others)));
     section.long((!section.blocks.is_empty()).then(|| Block::Note(READING.to_owned())));
-    section.unless_empty()
 }
 
 const READING: &str = "Block by block: the typical ratio (Hodges and Lehmann) with the exact interval of Wilcoxon's \

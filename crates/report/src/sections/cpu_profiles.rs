@@ -8,10 +8,8 @@ use crate::document::{Block, Cell, Columns, Head, Item, Section, Table};
 
 const FUNCTIONS: usize = 8;
 
-pub(crate) fn section(f: &Findings) -> Option<Section> {
-    f.cpu_profiles.first()?;
-    let mut section = Section::new("cpu-profiles", "CPU profiles");
-    section.all([Block::List(lines(&f.cpu_profiles))]);
+pub(crate) fn write(f: &Findings, section: &mut Section) {
+    section.all((!f.cpu_profiles.is_empty()).then(|| Block::List(lines(&f.cpu_profiles))));
     let table = Columns::of(f.cpu_profiles.iter().flat_map(functions))
         .text("design point", |(label, ..)| *label)
         .number("self", |(_, share, _)| number::percent(*share))
@@ -29,7 +27,6 @@ pub(crate) fn section(f: &Findings) -> Option<Section> {
         section.all([Block::Text(format!("{}.", difference.sentence))]);
         section.all(differences(difference).unless_empty().map(Block::Table));
     }
-    Some(section)
 }
 
 fn lines(profiles: &[ProfileFinding]) -> Vec<Item> {

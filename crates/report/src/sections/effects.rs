@@ -9,8 +9,7 @@ use study::plan::{Design, Level};
 
 use crate::document::{Block, Columns, Head, Section, Table};
 
-pub(crate) fn section(f: &Findings) -> Option<Section> {
-    let mut section = Section::new("effects", "Effects of the factors");
+pub(crate) fn write(f: &Findings, section: &mut Section) {
     for effects in &f.effects {
         let sentences = effects.sentences.iter().cloned().map(Block::Text);
         // The terminal omits these notes for studies that cannot be factorials on this machine.
@@ -19,7 +18,6 @@ pub(crate) fn section(f: &Findings) -> Option<Section> {
     let tables = tables(f);
     let reading = (!tables.is_empty()).then(|| Block::Note(READING.to_owned()));
     section.long(tables.into_iter().map(Block::Table).chain(reading));
-    section.unless_empty()
 }
 
 const READING: &str = "Analysis of variance with replications (Jain 1991, chapters 17, 18 and 22): a replication is a \

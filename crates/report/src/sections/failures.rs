@@ -7,7 +7,7 @@ use study::record::FailureKind;
 use super::cells::point_columns;
 use crate::document::{Block, Cell, Section};
 
-pub(crate) fn section(f: &Findings) -> Option<Section> {
+pub(crate) fn write(f: &Findings, section: &mut Section) {
     let mut rows = Vec::new();
     for row in f.all_rows() {
         rows.extend(row.failures.iter().map(|failure| {
@@ -21,12 +21,11 @@ pub(crate) fn section(f: &Findings) -> Option<Section> {
         ];
         rows.extend(told.into_iter().filter_map(|(what, how)| Some((row, what.to_owned(), how?))));
     }
-    let mut section = Section { count: Some(rows.len()), ..Section::new("failures", "Failures and errors") };
+    section.count = Some(rows.len());
     let table = point_columns(f, rows, |(row, ..)| row)
         .text("what", |(_, what, _)| what.clone())
         .text("how", |(.., how)| Cell::sentence(how));
-    section.long([Block::Table(table.titled("").unless_empty()?)]);
-    Some(section)
+    section.long(table.titled("").unless_empty().map(Block::Table));
 }
 
 fn errors(row: &Row) -> Option<String> {

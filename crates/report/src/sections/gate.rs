@@ -10,13 +10,11 @@ use study::gate::Bound;
 
 use crate::document::{Block, Cell, Columns, Head, Room, Section, Table, Tone};
 
-pub(crate) fn section(f: &Findings) -> Option<Section> {
-    let found = f.gate.as_ref()?;
-    let mut section = Section::new("gate", "Against the baseline");
+pub(crate) fn write(f: &Findings, section: &mut Section) {
+    let Some(found) = &f.gate else { return };
     section.all([Block::Table(table(f, found))]);
     section.all([Block::Note(cost(f, found))]);
     section.long([Block::Note(READING.to_owned())]);
-    section.unless_empty()
 }
 
 const READING: &str = "Pair by pair: the typical ratio (Hodges and Lehmann) with the interval of Wilcoxon's signed-rank test at the level of \

@@ -9,8 +9,7 @@ use study::record::{BuildOutcome, Cpu, Finding, FindingState, Host, Link, Node};
 use super::cells::shown;
 use crate::document::{Block, Cell, Columns, Section, Table, Tone};
 
-pub(crate) fn section(f: &Findings) -> Option<Section> {
-    let mut section = Section::new("machine", "Machine");
+pub(crate) fn write(f: &Findings, section: &mut Section) {
     section.long([Block::Pairs(machine(f))]);
     section.long([Block::Heading("Generator calibration".to_owned())]);
     section.long([Block::Text(calibration(f))]);
@@ -18,11 +17,10 @@ pub(crate) fn section(f: &Findings) -> Option<Section> {
     section.long([checks(&f.doctor).map_or_else(|| Block::Text("Not checked.".to_owned()), Block::Table)]);
     let builds = builds(f).map(|table| [Block::Heading("Builds".to_owned()), Block::Table(table)]);
     section.long(builds.into_iter().flatten());
-    nodes(&mut section, f);
+    nodes(section, f);
     let details = f.machine.versions.iter().chain(&f.machine.sysctls).chain(&f.machine.mitigations);
     let details = details.map(|(name, value)| (name.clone(), value.clone())).collect();
     section.long([Block::Fold("Versions, kernel settings, mitigations".to_owned(), vec![Block::Pairs(details)])]);
-    Some(section)
 }
 
 fn fact(name: &str, value: String) -> (String, String) {

@@ -6,12 +6,10 @@ use analysis::number::{percent, quantity};
 
 use crate::document::{Block, Columns, Section, Table};
 
-pub(crate) fn section(f: &Findings) -> Option<Section> {
-    let mut section = Section::new("miss-ratio", "Miss ratio");
+pub(crate) fn write(f: &Findings, section: &mut Section) {
     section.all(analysis::miss_ratio::sentences(f).map(Block::Text));
     section.long(f.miss_ratios.iter().map(|found| Block::Table(table(f, found))));
     section.long((!f.miss_ratios.is_empty()).then(|| Block::Note(READING.to_owned())));
-    section.unless_empty()
 }
 
 const READING: &str = "Difference from policy: each trial minus the simulation of its own operations, over the \

@@ -7,11 +7,9 @@ use study::Metric;
 
 use crate::document::{Block, Columns, Section, Table};
 
-pub(crate) fn section(f: &Findings) -> Option<Section> {
-    let mut section = Section::new("added", "Proxy overhead");
+pub(crate) fn write(f: &Findings, section: &mut Section) {
     section.long(f.added.iter().map(|found| Block::Text(found.sentence.clone())));
     section.all(table(f).unless_empty().map(Block::Table));
-    section.unless_empty()
 }
 
 fn table(findings: &Findings) -> Table {

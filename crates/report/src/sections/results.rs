@@ -7,8 +7,7 @@ use super::cells::{FIRST, limit_cell, metric_cell, metric_head, point_columns, s
 use super::requested_and_detail_tables as tables;
 use crate::document::{Block, Cell, Head, Room, Section, Table, Tone};
 
-pub(crate) fn section(f: &Findings) -> Option<Section> {
-    let mut section = Section::new("results", "Results");
+pub(crate) fn write(f: &Findings, section: &mut Section) {
     section.all((!f.cluster.is_empty()).then(|| Block::Note(format!("cluster: {}", f.cluster))));
     section.all([Block::Table(results(f))]);
     section.all([Block::Note(legend(f))]);
@@ -26,7 +25,6 @@ pub(crate) fn section(f: &Findings) -> Option<Section> {
         let blocks = vec![Block::Text(text), Block::Table(table)];
         section.long([Block::Fold("More trials or longer trials?".to_owned(), blocks)]);
     }
-    Some(section)
 }
 
 /// Metrics of the first table, always including the stop rule's metric, right after throughput. Empty for a gate, whose

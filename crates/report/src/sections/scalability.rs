@@ -5,13 +5,11 @@ use analysis::findings::{Estimate, Findings, ScalabilityPoint, UslFit};
 use super::cells::{shown, shown_estimate};
 use crate::document::{Block, Cell, Columns, Section, Table};
 
-pub(crate) fn section(f: &Findings) -> Option<Section> {
-    let mut section = Section::new("scalability", "Scalability");
+pub(crate) fn write(f: &Findings, section: &mut Section) {
     section.long(f.scalability.iter().map(|found| Block::Text(found.sentence.clone())));
     for (table, note) in [(fits(f), LAW), (points(f), "Efficiency: throughput / (N × λ); 1 is linear scaling.")] {
         section.long(table.into_iter().flat_map(|table| [Block::Table(table), Block::Note(note.to_owned())]));
     }
-    section.unless_empty()
 }
 
 const LAW: &str = "Universal Scalability Law, X(N) = λN / (1 + σ(N−1) + κN(N−1)), fitted to throughput (Gunther \

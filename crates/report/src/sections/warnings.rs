@@ -5,16 +5,15 @@ use study::record::{Finding, FindingState, Node};
 
 use crate::document::{Block, Item, Section};
 
-pub(crate) fn section(f: &Findings) -> Option<Section> {
+pub(crate) fn write(f: &Findings, section: &mut Section) {
     let warnings =
         f.warnings.iter().map(|warning| Item { text: warning.text.clone(), details: warning.details.clone() });
     let items = warnings.chain(doctor(f)).chain(of_nodes(f)).collect::<Vec<_>>();
-    let mut section = Section { count: Some(items.len()), ..Section::new("warnings", "Warnings") };
+    section.count = Some(items.len());
     match items.as_slice() {
         [] => section.long([Block::Text("None.".to_owned())]),
         _ => section.all([Block::List(items)]),
     }
-    Some(section)
 }
 
 /// Summarizes the warnings of `quintain doctor` in one line, since the section about the machine lists all checks.
