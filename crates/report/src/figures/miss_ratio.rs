@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 
 use study::plan::Figure as Wanted;
 
-use super::series_colours::Colours;
-use super::{Detail, Drawing, Face, Key, bars};
+use super::{Colours, Detail, Drawing, Face, Key, bars};
 use crate::panel::{Axis, Layer, Mark, Panel};
 use analysis::findings::{Findings, MissRatioCurve, MissRatioPoint, MissRatios};
 use analysis::group_by_key::distinct;

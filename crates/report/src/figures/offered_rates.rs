@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 
 use study::plan::{FigureKind, Level};
 
-use super::series_colours::Colours;
-use super::{Detail, Drawing, Key, bars, is_drawable};
+use super::{Colours, Detail, Drawing, Key, bars, is_drawable};
 use crate::panel::{Axis, Layer, Mark, Panel};
 use analysis::enum_words_and_lists::serde_name;
 use analysis::findings::{

@@ -4,8 +4,7 @@ use study::Metric;
 use study::plan::Figure as Wanted;
 use study::process_plan::THROUGH;
 
-use super::series_colours::Colours;
-use super::{Detail, Drawing, Key, bars, metric_of, place_of};
+use super::{Colours, Detail, Drawing, Key, bars, metric_of, place_of};
 use crate::panel::{Axis, Layer, Mark, Panel};
 use analysis::findings::{Added, AddedMetric, Findings};
 use analysis::group_by_key::grouped;

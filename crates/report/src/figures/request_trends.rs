@@ -3,8 +3,7 @@
 
 use study::plan::{Figure as Wanted, FigureKind};
 
-use super::series_colours::Colours;
-use super::{Detail, Drawing, Key, bars, metric_over_factor};
+use super::{Colours, Detail, Drawing, Key, bars, metric_over_factor};
 use crate::panel::{Axis, Layer, Panel};
 use analysis::enum_words_and_lists::serde_name;
 use analysis::findings::{Findings, OverRequests};

@@ -1,7 +1,6 @@
 //! The timeline of one trial: responses, latencies, CPU and memory.
 
-use super::series_colours::Colours;
-use super::{Detail, Drawing, metric_of};
+use super::{Colours, Detail, Drawing, metric_of};
 use crate::panel::{Axis, Cell, Layer, Panel, style};
 use analysis::findings::{Column, Findings, InsideTrial, Process, Role};
 use analysis::group_by_key::grouped;
