@@ -23,7 +23,6 @@ mod render;
 #[cfg(feature = "schema")]
 pub mod schema;
 mod sections;
-mod side_by_side;
 mod svg;
 mod terminal_style_and_wrap;
 pub mod workload_samples;
@@ -32,13 +31,12 @@ use analysis::Findings;
 
 pub use csv::{csv, csv_added, csv_effects, csv_miss_ratios, csv_over_requests, csv_trials};
 pub use find_rate::find_terminal;
-pub use history::{history_html, history_terminal};
+pub use history::{history_html, history_terminal, side_by_side_terminal};
 pub use junit::junit;
 pub use load_report::load_terminal;
 pub use panel::style::Background;
 pub use png::{PIXEL_LIMIT, PNG_SCALE, Png, figure_png};
 pub use render::html::{PAGE_LIMIT, PAGE_POINTS, figure_svgs, html};
-pub use side_by_side::side_by_side_terminal;
 pub use terminal_style_and_wrap::{COLOUR_CODES, Style};
 
 /// Reason why a form of the report could not be made, and its cause if another library failed.
