@@ -5,7 +5,7 @@ mod comparisons;
 mod containers;
 mod cpu_profiles;
 mod effects;
-mod failures;
+mod failures_and_warnings;
 mod gate;
 mod head;
 mod machine;
@@ -14,7 +14,6 @@ mod proxy_overhead;
 mod requested_and_detail_tables;
 mod results;
 mod scalability;
-mod warnings;
 
 use analysis::{Findings, number};
 use study::shell_words::join;
@@ -27,8 +26,8 @@ const SECTIONS: [Entry; 18] = [
     ("results", "Results", results::write),
     ("added", "Proxy overhead", proxy_overhead::write),
     ("figures", "Figures", |_, section| section.long([Block::Figures { supporting: false }])),
-    ("failures", "Failures and errors", failures::write),
-    ("warnings", "Warnings", warnings::write),
+    ("failures", "Failures and errors", failures_and_warnings::failures),
+    ("warnings", "Warnings", failures_and_warnings::warnings),
     ("comparisons", "Comparisons", comparisons::write),
     ("more-figures", "Distributions and trials", |_, section| section.long([Block::Figures { supporting: true }])),
     ("containers", "Containers and companions", containers::write),
