@@ -1015,13 +1015,6 @@ pub struct ProfileFinding {
     pub sentence: String,
 }
 
-impl ProfileFinding {
-    /// Returns the self samples of a function as a fraction of all samples; `None` without samples.
-    pub fn share(&self, function: &SampledFunction) -> Option<f64> {
-        (self.samples > 0).then(|| function.self_samples as f64 / self.samples as f64)
-    }
-}
-
 /// Differences between the CPU profiles of two contenders.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ProfileDifference {
@@ -1198,14 +1191,6 @@ pub struct ProbedTrial {
     pub contended: bool,
     /// Times of the probes before and after the trial.
     pub probes: Probes,
-}
-
-impl ProbedTrial {
-    /// Returns the mean CPU time of the trial's probes, ns; `None` without probes.
-    pub fn cpu_ns(&self) -> Option<f64> {
-        let all = self.probes.all().map(|probe| probe.cpu_ns as f64).collect::<Vec<_>>();
-        stats::interval::average(&all)
-    }
 }
 
 /// Timeline of the measured time of one trial.

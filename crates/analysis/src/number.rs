@@ -96,7 +96,7 @@ pub fn percent(fraction: f64) -> String {
 }
 
 /// Returns the ratio of a part to a whole; `None` unless the whole is above zero.
-pub(crate) fn ratio(part: f64, whole: f64) -> Option<f64> {
+pub fn ratio(part: f64, whole: f64) -> Option<f64> {
     (whole > 0.0).then(|| part / whole)
 }
 

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use study::plan::Level;
 
 use analysis::enum_words_and_lists::serde_name;
-use analysis::findings::{EffectChange, Estimate, Findings, InteractionEffect, LevelEffect, Row, TrialFinding};
+use analysis::findings::{
+    EffectChange, Estimate, Findings, InteractionEffect, LevelEffect, ProbedTrial, Row, TrialFinding,
+};
 
 /// Renders one row per design point, with `_mean`, `_low`, `_high` and `_stddev` per metric. Unknown values are empty.
 pub fn csv(findings: &Findings) -> String {
@@ -56,7 +58,9 @@ pub fn csv_trials(findings: &Findings) -> String {
         factor_heads(findings)
     );
     let probed = findings.probes.iter().flat_map(|probed| &probed.trials);
-    let probed = probed.map(|trial| (trial.order, trial.cpu_ns())).collect::<BTreeMap<_, _>>();
+    let cpu_ns = |trial: &ProbedTrial| trial.probes.all().map(|probe| probe.cpu_ns as f64).collect::<Vec<_>>();
+    let probed = probed.map(|trial| (trial.order, stats::interval::average(&cpu_ns(trial))));
+    let probed = probed.collect::<BTreeMap<_, _>>();
     let mut trials =
         findings.all_rows().flat_map(|row| row.trials.iter().map(move |trial| (row, trial))).collect::<Vec<_>>();
     trials.sort_by_key(|(_, trial)| trial.order);

@@ -11,17 +11,13 @@ pub(crate) fn linear(low: f64, high: f64, target: usize) -> Vec<f64> {
     } else {
         (low, high)
     };
-    let step = round_up((high - low) / target.max(1) as f64);
+    let least = (high - low) / target.max(1) as f64;
+    let power = 10f64.powf(least.log10().floor());
+    let step = power * [1.0, 2.0, 5.0].into_iter().find(|m| m * power >= least * (1.0 - 1e-9)).unwrap_or(10.0);
     // Whole multiples avoid accumulated errors and keep 0 exact. The tolerance accepts inexact multiples as bounds.
     let first = (low / step + 1e-6).floor();
     let last = (high / step - 1e-6).ceil();
     (0..=(last - first) as usize).map(|index| (first + index as f64) * step).collect()
-}
-
-fn round_up(step: f64) -> f64 {
-    let power = 10f64.powf(step.log10().floor());
-    let mantissa = [1.0, 2.0, 5.0].into_iter().find(|m| m * power >= step * (1.0 - 1e-9)).unwrap_or(10.0);
-    mantissa * power
 }
 
 /// Returns the marks inside `[low, high]` on a log axis: powers of ten, or every second, third and so on if there are
@@ -33,6 +29,8 @@ pub(crate) fn log(low: f64, high: f64, target: usize) -> (Vec<f64>, Vec<f64>) {
     let from = low.log10().floor() as i32;
     let to = high.log10().ceil() as i32;
     let inside = |value: &f64| *value >= low * (1.0 - 1e-9) && *value <= high * (1.0 + 1e-9);
+    // Division by a power of ten is exact where multiplication by its inverse is not.
+    let scaled = |m: f64, power: i32| if power < 0 { m / 10f64.powi(-power) } else { m * 10f64.powi(power) };
     let multiples = |mantissas: &[f64], stride: usize| -> Vec<f64> {
         let powers = (from..=to).step_by(stride);
         powers.flat_map(|power| mantissas.iter().map(move |m| scaled(*m, power))).filter(inside).collect()
@@ -48,11 +46,6 @@ pub(crate) fn log(low: f64, high: f64, target: usize) -> (Vec<f64>, Vec<f64>) {
     let minor = if decades <= 5.0 { multiples(&whole, 1) } else { Vec::new() };
     let minor = minor.into_iter().filter(|value| !major.contains(value)).collect();
     (major, minor)
-}
-
-/// Returns `mantissa` times ten to the `power`; divides for negative powers, because 3 * 0.1 is not 0.3.
-fn scaled(mantissa: f64, power: i32) -> f64 {
-    if power < 0 { mantissa / 10f64.powi(-power) } else { mantissa * 10f64.powi(power) }
 }
 
 #[cfg(test)]

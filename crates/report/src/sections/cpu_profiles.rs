@@ -43,7 +43,7 @@ fn lines(profiles: &[ProfileFinding]) -> Vec<Item> {
 fn functions(profile: &ProfileFinding) -> impl Iterator<Item = (&str, f64, &SampledFunction)> {
     let functions = profile.functions.iter().take(FUNCTIONS).enumerate();
     functions.filter_map(|(at, function)| {
-        let share = profile.share(function).filter(|share| *share > 0.0)?;
+        let share = number::ratio(function.self_samples as f64, profile.samples as f64).filter(|share| *share > 0.0)?;
         Some((if at == 0 { profile.label.as_str() } else { "" }, share, function))
     })
 }
