@@ -1,16 +1,13 @@
 //! Panels: two axes and a plot between them, so narrow that several fit on a wide page and one fits on a phone.
 
-pub(crate) mod axis_layout;
-pub(crate) mod scale;
+mod axis;
 pub(crate) mod style;
 pub(crate) mod text_width_and_wrap;
-pub(crate) mod ticks;
 
-pub(crate) use axis_layout::Axis;
+pub(crate) use axis::{Axis, Scale};
 
 use std::collections::BTreeMap;
 
-use scale::Scale;
 use text_width_and_wrap::{width, wrap};
 
 use crate::svg::{self, Path};
@@ -259,7 +256,7 @@ impl Panel {
     /// Smallest distance between marks of the x axis, which is the space for markers side by side, in user units.
     pub(crate) fn room_aside(x: &Axis) -> f64 {
         let levels: Vec<f64> = x.major.iter().map(|(value, _)| *value).collect();
-        scale::closest(&x.scale, &levels) * (WIDTH - 70.0)
+        axis::closest(&x.scale, &levels) * (WIDTH - 70.0)
     }
 }
 

@@ -9,8 +9,7 @@ use super::{
     Detail, Drawing, Facet, Grid, Key, MARKS, bars, hollow, is_drawable, left_out, metric_of, not_shown, percent,
     place_of, tip,
 };
-use crate::panel::scale::Scale;
-use crate::panel::{Axis, Layer, Mark, Panel};
+use crate::panel::{Axis, Layer, Mark, Panel, Scale};
 use analysis::enum_words_and_lists::{capitalised, serde_name};
 use analysis::findings::{CurvePoint, Factor, Findings, Row, Scalability, TrialFinding};
 use analysis::number::{self, drawable};

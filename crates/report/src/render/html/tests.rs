@@ -10,7 +10,7 @@ use study::record::{Finding, FindingState, IdlePolicy};
 use super::{PAGE_LIMIT, figure_svgs, html};
 use crate::figures::{self, Detail};
 use crate::panel::Layer;
-use crate::panel::scale::Scale;
+use crate::panel::Scale;
 use crate::panel::style::Background;
 use analysis::findings::{
     Estimate, FINDINGS_VERSION, Factor, Findings, Mark, MetricFinding, Row, RowState, TrialFinding, Warning,
