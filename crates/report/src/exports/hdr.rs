@@ -13,8 +13,7 @@ use study::record::{Censored, Measurement, Record};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use super::File;
-use super::row_names::{self, file, measured};
+use super::{File, file_name, measured, name, word};
 
 const SIGNIFICANT_DIGITS: u8 = 3;
 /// Largest value that Java readers accept, because they count in signed numbers.
@@ -71,7 +70,7 @@ pub(super) fn hgrm(findings: &Findings) -> Vec<File> {
     let one = |(name, row): (String, &analysis::findings::Row)| {
         let latency = read(row.latency.as_ref()?)?;
         let text = percentiles(&latency, row.censored.as_deref().map_or(0, Censored::len));
-        Some(File { name: file(&name, row, "hgrm"), text })
+        Some(File { name: file_name(&name, row, "hgrm"), text })
     };
     measured(findings).filter_map(one).collect()
 }
@@ -91,10 +90,10 @@ pub(super) fn hlog<'r>(findings: &Findings, records: &'r [Record]) -> Vec<File> 
         let row = findings.rows.iter().find(is_of)?;
         let start = Duration::from_secs(unix_seconds(&record.started)?);
         let start = start.saturating_add(Duration::from_nanos(record.subject.measured_from_ns));
-        Some(Interval { tag: row_names::name(findings, row), start, measurement: record.measurement()? })
+        Some(Interval { tag: name(findings, row), start, measurement: record.measurement()? })
     };
     let intervals = records.into_iter().filter_map(interval);
-    let name = format!("{}.hlog", row_names::word(&findings.run));
+    let name = format!("{}.hlog", word(&findings.run));
     log(&intervals.collect::<Vec<_>>()).map(|text| File { name, text }).into_iter().collect()
 }
 
@@ -138,7 +137,7 @@ pub fn latency_file(measurement: &Measurement, kind: LatencyFile, name: &str, st
             let unanswered = measurement.censored.as_deref().map_or(0, Censored::len);
             Some(percentiles(&read(measurement.latency())?, unanswered))
         }
-        LatencyFile::Log => log(&[Interval { tag: row_names::word(name), start, measurement }]),
+        LatencyFile::Log => log(&[Interval { tag: word(name), start, measurement }]),
     }
 }
 

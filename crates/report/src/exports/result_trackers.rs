@@ -9,8 +9,7 @@ use serde::Serialize;
 use serde_json::{Map, json};
 use study::Metric;
 
-use super::File;
-use super::row_names::{self, measured, name};
+use super::{File, file_name, measured, name};
 use crate::csv;
 
 /// Maximum length of a benchmark name at Bencher, characters.
@@ -146,7 +145,7 @@ pub(super) fn otava(latest: &Findings, history: &[Findings]) -> Vec<File> {
             let direction = if metric.higher_is_better { 1 } else { -1 };
             (metric.name.to_owned(), json!({ "column": metric.name, "direction": direction, "scale": 1 }))
         });
-        let (file, metrics) = (row_names::file(&key, newest, "csv"), metrics.collect::<Map<_, _>>());
+        let (file, metrics) = (file_name(&key, newest, "csv"), metrics.collect::<Map<_, _>>());
         let test = json!({
             "type": "csv", "file": file, "time_column": TIME, "attributes": ATTRIBUTES, "metrics": metrics,
         });

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use study::record::{Measurement, Outcome, Record, SubjectUse};
 
-use super::{File, Source, row_names};
+use super::{File, Source, word};
 use crate::ReportError;
 
 const TRIAL: usize = 1;
@@ -107,7 +107,7 @@ pub(super) fn trace(source: &Source<'_>) -> Result<Vec<File>, ReportError> {
         "displayTimeUnit": "ms",
         "otherData": { "run": source.findings.run, "trial": record.order, "point": label, "started": record.started },
     });
-    let name = format!("{}-trial-{}.json", row_names::word(&source.findings.run), record.order);
+    let name = format!("{}-trial-{}.json", word(&source.findings.run), record.order);
     Ok(vec![File { name, text: trace.to_string() }])
 }
 
