@@ -35,7 +35,6 @@ mod load_bottleneck;
 mod load_description;
 mod load_fail_if;
 mod load_report;
-mod load_report_parts;
 mod merge_histograms;
 mod merge_warnings;
 mod method_text;
@@ -70,8 +69,10 @@ pub use findings::{Findings, SearchBound};
 pub use history::{history, side_by_side};
 pub use load_description::describe_load;
 pub use load_fail_if::{LoadLimit, LoadLimitOutcome, load_limits};
-pub use load_report::{IntervalOrNote, LOAD_QUANTILES, LOAD_VERSION, LatencyNs, LoadReport, is_elsewhere, load};
-pub use load_report_parts::{CacheReport, JourneyReport, OperationReport, SpreadNs, StageReport, StreamsReport};
+pub use load_report::{
+    CacheReport, IntervalOrNote, JourneyReport, LOAD_QUANTILES, LOAD_VERSION, LatencyNs, LoadReport, OperationReport,
+    SpreadNs, StageReport, StreamsReport, is_elsewhere, load,
+};
 pub use printable_record::visible;
 pub use search::{FIND_VERSION, FindReport, Search, next, step};
 pub use unfinished_run::progress;

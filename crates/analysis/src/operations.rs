@@ -6,7 +6,7 @@ use study::record::{Histogram, JourneyMeasurement, Measurement, OperationMeasure
 use crate::findings::{OperationFinding, OverTrials, RowOperations};
 use crate::group_by_key::distinct;
 use crate::number::total;
-use crate::{load_report_parts, merge_histograms};
+use crate::{load_report, merge_histograms};
 
 /// Computes one entry per journey of a row. The row index is set once all rows are known.
 pub(crate) fn operations(records: &[&Record], level: f64) -> Vec<RowOperations> {
@@ -29,9 +29,9 @@ const RAMP_PARTS_MAX: usize = 10;
 /// Computes the results per stage of a changing rate, with ramps split into parts; `None` if the rate does not change.
 fn by_stage(measured: &[&Measurement], level: f64) -> Option<RowOperations> {
     let of_trials = measured.iter().map(|measurement| {
-        let stages = load_report_parts::stage_windows(measurement).into_iter().flat_map(|(stage, windows)| {
+        let stages = load_report::stage_windows(measurement).into_iter().flat_map(|(stage, windows)| {
             let most = if stage.from == stage.to { 1 } else { RAMP_PARTS_MAX };
-            load_report_parts::stage_parts(stage, windows, most).collect::<Vec<_>>()
+            load_report::stage_parts(stage, windows, most).collect::<Vec<_>>()
         });
         stages.enumerate().map(|(at, (stage, windows))| stage_measurement(at + 1, stage, windows)).unzip()
     });

@@ -172,7 +172,7 @@ fn little_warning(measurement: &Measurement) -> Option<String> {
     if measurement.errors_total() > 0 || measurement.late_answers > 0 || measurement.requests == 0 {
         return None;
     }
-    let (caused_ns, caused) = crate::load_report_parts::caused(measurement);
+    let (caused_ns, caused) = caused(measurement);
     // Requests without a response were in flight too. In an open loop, each connection counts as one from its write on.
     let waited_ns = measurement.censored.as_deref().map_or(0.0, |censored| match measurement.offered_per_s {
         Some(_) => censored.connections.sum,
@@ -186,6 +186,12 @@ fn little_warning(measurement: &Measurement) -> Option<String> {
         let off = percent((ratio - 1.0).abs());
         format!("Little's law is off by {off}: requests in flight, rate and latency are inconsistent")
     })
+}
+
+/// Total service time, ns, and number of fills and rewrites, which are in flight but do not count as requests.
+pub(crate) fn caused(measurement: &Measurement) -> (f64, u64) {
+    let cache = measurement.cache.as_ref();
+    cache.map_or((0.0, 0), |cache| (cache.fill.sum + cache.rewrite.sum, cache.fill.count + cache.rewrite.count))
 }
 
 fn network_warnings(record: &Record) -> impl Iterator<Item = Warning> {
