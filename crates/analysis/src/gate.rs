@@ -9,11 +9,10 @@ use study::metric::Metric;
 use study::plan::{Level, Plan};
 use study::record::Record;
 
-use crate::compact_metric_values::Values;
 use crate::comparison_groups::contender_groups;
 use crate::enum_words_and_lists::all_of;
 use crate::failed_requests::FailedRequests;
-use crate::findings::{Findings, GateFinding, GateTest, GateVerdict, MedianRange, Row};
+use crate::findings::{Findings, GateFinding, GateTest, GateVerdict, MedianRange, Row, Values};
 use crate::group_by_key::{distinct, grouped};
 use crate::number::{count, is_unbounded, percent, quantity};
 use crate::trial_position_and_values::Trial;

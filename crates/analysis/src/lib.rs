@@ -17,7 +17,6 @@ mod analyze;
 mod answer;
 pub mod censored_latency;
 mod cluster_generator_verdicts;
-pub mod compact_metric_values;
 mod comparison_groups;
 mod comparisons;
 mod containers;

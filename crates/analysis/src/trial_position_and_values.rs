@@ -2,8 +2,7 @@
 
 use study::record::{Agent, IdlePolicy, NetworkCounters, Record};
 
-use crate::compact_metric_values::Values;
-use crate::findings::{Clock, ProbedTrial};
+use crate::findings::{Clock, ProbedTrial, Values};
 use crate::{containers, run_conditions, value};
 
 pub(crate) struct Trial<'a> {

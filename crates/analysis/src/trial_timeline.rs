@@ -112,7 +112,7 @@ pub fn rule(found: &[InsideTrial]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compact_metric_values::MetricValues;
+    use crate::findings::MetricValues;
     use crate::{Findings, analyze, example};
     use study::record::{Outcome, Run};
 

@@ -6,8 +6,8 @@ use study::plan::TrialRule;
 use study::record::{CacheMeasurement, Measurement, MissCauses, ProxyUse, Record, StreamsMeasurement, Window};
 
 use crate::censored_latency::{self, Latency};
-use crate::compact_metric_values::{MetricValues, Values};
-use crate::findings::{Clock, Estimate, Row};
+
+use crate::findings::{Clock, Estimate, MetricValues, Row, Values};
 use crate::merge_histograms;
 use crate::number::{ratio, total};
 
