@@ -16,7 +16,7 @@ use crate::trial_position_and_values::Kept;
 use crate::{
     answer, cluster_generator_verdicts, comparisons, containers, cpu_profile, effects, gate, load_description,
     merge_warnings, method_text, miss_ratio, number, operations, printable_record, proxy_overhead, request_trends, row,
-    run_conditions, scalability, steadiness_and_outliers, stop_rule, trial_timeline, unfinished_run, value,
+    run_conditions, scalability, steadiness_and_outliers, stop_rule, trial_timeline, value,
 };
 
 /// Analyzes a run. `records` may be in any order; records of points outside the plan cause only a warning.
@@ -135,7 +135,7 @@ impl<'a> Analysis<'a> {
             seed: plan.seed,
             study_text: plan.text.clone(),
             factors: plan.factors.iter().map(|name| factor(run, name)).collect(),
-            unfinished: unfinished_run::unfinished(run, trials.len()),
+            unfinished: stop_rule::unfinished(run, trials.len()),
             load: load_description::describe_load(plan),
             figures: plan.figures.clone(),
             tables: plan.tables.clone(),

@@ -42,6 +42,7 @@ pub mod number;
 mod operations;
 mod printable_record;
 pub mod proxy_overhead;
+mod raw_export;
 mod request_trends;
 pub mod row;
 mod run_conditions;
@@ -52,11 +53,8 @@ mod stop_rule;
 mod suggest_compare;
 mod trial_position_and_values;
 pub mod trial_timeline;
-mod unfinished_run;
 pub mod value;
 pub mod verdict;
-mod volley_export;
-mod whip_export;
 
 #[cfg(test)]
 use fixtures as example;
@@ -73,9 +71,8 @@ pub use load_report::{
     SpreadNs, StageReport, StreamsReport, is_elsewhere, load,
 };
 pub use printable_record::visible;
+pub use raw_export::{raw_whip, volley};
 pub use search::{FIND_VERSION, FindReport, Search, next, step};
-pub use unfinished_run::progress;
+pub use stop_rule::progress;
 pub use value::{LOAD_LEVEL, values};
 pub use verdict::{BUSY, generator_busy, judge, judge_again, judge_load, starved, subject_busy};
-pub use volley_export::volley;
-pub use whip_export::raw_whip;
