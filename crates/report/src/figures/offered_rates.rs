@@ -8,7 +8,7 @@ use super::{Colours, Detail, Drawing, Key, bars, is_drawable};
 use crate::panel::{Axis, Layer, Mark, Panel};
 use analysis::enum_words_and_lists::serde_name;
 use analysis::findings::{
-    Estimate, Factor, Findings, Mark as RowMark, Row, SearchFinding, SearchStep, SearchVerdict, TrialFinding,
+    Factor, Findings, Mark as RowMark, MetricFinding, Row, SearchFinding, SearchStep, SearchVerdict, TrialFinding,
 };
 use analysis::group_by_key::grouped;
 use analysis::number::drawable;
@@ -27,17 +27,10 @@ struct Line<'a> {
 struct Point<'a> {
     rate_per_s: f64,
     /// Latencies by quantile, in the order of [`QUANTILES`].
-    values: [Option<Value>; QUANTILES.len()],
+    values: [Option<MetricFinding>; QUANTILES.len()],
     marks: BTreeSet<RowMark>,
     row: &'a Row,
     trials: usize,
-}
-
-#[derive(Clone, Copy)]
-struct Value {
-    mean: f64,
-    estimate: Option<Estimate>,
-    at_least: bool,
 }
 
 /// Draws a panel per quantile with a line per contender. `None` without several rates, or if the study has this figure.
@@ -59,7 +52,7 @@ pub(super) fn over_rate(findings: &Findings, detail: Detail) -> Option<Drawing> 
     // An interval over few trials may extend below zero; its bar ends at the frame.
     let ends = values.flat_map(|value| {
         let ends = value.estimate.map(|found| [found.low, found.high]).into_iter().flatten();
-        ends.filter(|end| *end > 0.0).chain([value.mean])
+        ends.filter(|end| *end > 0.0).chain(value.mean)
     });
     let y = Axis::of_values(ends, "ns", "latency");
     let x = Axis::of_values(points().map(|point| point.rate_per_s), "1/s", "offered rate");
@@ -121,11 +114,16 @@ fn is_drawn(findings: &Findings, rate: &Factor) -> bool {
     findings.figures.iter().any(has) && findings.rows.iter().all(is_rate)
 }
 
+/// Whether a logarithmic axis can show the value.
+fn is_positive(value: f64) -> bool {
+    value > 0.0 && drawable(value)
+}
+
 /// Mean offered rate over the trials of a row, per second; `None` in a closed loop.
 fn offered(row: &Row) -> Option<f64> {
     let measured = row.trials.iter().filter(|trial| trial.failed.is_none());
     let rates = measured.map(|trial| trial.offered_per_s).collect::<Option<Vec<_>>>()?;
-    stats::interval::average(&rates).filter(|rate| *rate > 0.0 && drawable(*rate))
+    stats::interval::average(&rates).filter(|rate| is_positive(*rate))
 }
 
 /// Lines of points over the rate. `names` are the factors that tell lines apart.
@@ -154,26 +152,26 @@ fn lines<'a>(findings: &'a Findings, names: &[String]) -> Vec<Line<'a>> {
 fn points<'a>(findings: &Findings, row: &'a Row) -> Vec<Point<'a>> {
     let Some(search) = &row.search else {
         let value = |(metric, _): (&str, &str)| {
-            let found = row.metrics.get(metric)?;
-            let mean = found.mean.filter(|mean| *mean > 0.0 && drawable(*mean))?;
-            Some(Value { mean, estimate: found.estimate.filter(is_drawable), at_least: found.at_least })
+            let found = row.metrics.get(metric).filter(|found| found.mean.is_some_and(is_positive))?;
+            Some(MetricFinding { estimate: found.estimate.filter(is_drawable), ..found.clone() })
         };
         let (values, marks) = (QUANTILES.map(value), row.marks.iter().copied().collect());
         let point = |rate_per_s| Point { rate_per_s, values, marks, row, trials: row.n };
         return offered(row).map(point).into_iter().collect();
     };
     let rates = grouped(search.steps.iter().filter_map(|step| {
-        let rate = step.rate_per_s.filter(|rate| *rate > 0.0 && drawable(*rate))?;
+        let rate = step.rate_per_s.filter(|rate| is_positive(*rate))?;
         Some((rate, step.trial.as_ref().filter(|trial| trial.failed.is_none())?))
     }));
     let point = |(rate_per_s, trials): (f64, Vec<&TrialFinding>)| {
         let value = |(metric, _): (&str, &str)| {
             let values = trials.iter().filter_map(|trial| trial.values.get(metric)).collect::<Vec<_>>();
             let at_least = trials.iter().any(|trial| trial.at_least.contains(metric));
-            let mean = stats::interval::average(&values).filter(|mean| *mean > 0.0 && drawable(*mean))?;
-            let estimate = stats::interval::mean(&values, findings.level);
             let all = values.len() == trials.len();
-            all.then(|| Value { mean, estimate: estimate.filter(|found| !at_least && is_drawable(found)), at_least })
+            let mean = stats::interval::average(&values).filter(|mean| all && is_positive(*mean))?;
+            let estimate =
+                stats::interval::mean(&values, findings.level).filter(|found| !at_least && is_drawable(found));
+            Some(MetricFinding { mean: Some(mean), estimate, at_least, ..MetricFinding::default() })
         };
         let marks = trials.iter().flat_map(|trial| trial.marks.iter().copied()).collect();
         Point { rate_per_s, values: QUANTILES.map(value), marks, row, trials: trials.len() }
@@ -182,13 +180,14 @@ fn points<'a>(findings: &Findings, row: &'a Row) -> Vec<Point<'a>> {
 }
 
 fn mark(point: &Point<'_>, place: usize, y: &Axis, detail: Detail) -> Option<Mark> {
-    let value = point.values[place]?;
+    let value = point.values[place].as_ref()?;
+    let mean = value.mean?;
     let (bottom, top) = y.ends();
     let words = || {
         let shown = match value.estimate {
             Some(found) => number::estimate(&found, "ns"),
-            None if value.at_least => number::at_least(value.mean, "ns"),
-            None => format!("{}, no interval", number::quantity(value.mean, "ns")),
+            None if value.at_least => number::at_least(mean, "ns"),
+            None => format!("{}, no interval", number::quantity(mean, "ns")),
         };
         let rate = number::quantity(point.rate_per_s, "1/s");
         let trials = number::count(point.trials as u64, "trial");
@@ -196,7 +195,7 @@ fn mark(point: &Point<'_>, place: usize, y: &Axis, detail: Detail) -> Option<Mar
     };
     let bar = value.estimate.map(|found| (found.low.max(bottom), found.high.min(top)));
     let hollow = !point.marks.is_empty() || value.at_least;
-    Some(Mark { bar, hollow, ..Mark::at(point.rate_per_s, value.mean, detail.tip(words)) })
+    Some(Mark { bar, hollow, ..Mark::at(point.rate_per_s, mean, detail.tip(words)) })
 }
 
 const VERDICTS: [&str; 5] = ["holds", "fails", "undecided", "generator-bound", "says nothing about the objective"];
