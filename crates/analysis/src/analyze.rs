@@ -4,9 +4,9 @@ use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use stats::growth_in_trials::Series;
+use study::WarningKind;
 use study::plan::Level;
 use study::record::{IdlePolicy, NetworkCounters, Record, Run, RunState};
-use study::{Metric, WarningKind};
 
 use crate::findings::{
     FINDINGS_VERSION, Factor, Findings, HostedFinding, InsideTrial, OverRequests, Row, RowOperations, Warning,
@@ -169,7 +169,9 @@ impl<'a> Analysis<'a> {
             findings.rows.push(row);
         }
         findings.inside.truncate(trial_timeline::ROWS_MAX);
-        findings.metrics = metrics(findings.all_rows());
+        let present =
+            findings.all_rows().flat_map(|row| row.metrics.keys().map(String::as_str)).collect::<BTreeSet<_>>();
+        findings.metrics = study::METRICS.iter().filter(|metric| present.contains(metric.name)).collect();
         let started = trials.iter().map(|trial| trial.started.as_str()).collect::<Vec<_>>();
         findings.scope = run_conditions::scope(&started, &findings.rows, level);
         findings.method = method_text::paragraphs(run, &trials, !probed.is_empty(), findings.scope.as_ref());
@@ -240,11 +242,6 @@ fn factor(run: &Run, name: &str) -> Factor {
         levels.sort_by(|a, b| a.as_f64().unwrap_or(0.0).total_cmp(&b.as_f64().unwrap_or(0.0)));
     }
     Factor { name: name.to_owned(), numeric: numbers.is_some() && !levels.is_empty(), levels }
-}
-
-fn metrics<'a>(rows: impl Iterator<Item = &'a Row>) -> Vec<&'static Metric> {
-    let present = rows.flat_map(|row| row.metrics.keys().map(String::as_str)).collect::<BTreeSet<_>>();
-    study::METRICS.iter().filter(|metric| present.contains(metric.name)).collect()
 }
 
 fn fewer_processors(findings: &Findings) -> Option<String> {

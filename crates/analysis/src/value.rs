@@ -92,7 +92,11 @@ pub(crate) fn values_of(record: &Record, latency: Option<&Latency>, level: f64) 
     let told = record.proxies.iter().filter_map(|proxy| proxy.calls.as_deref()).filter(|calls| !calls.is_empty());
     let told = told.collect::<Vec<_>>();
     let latency = latency.map(|latency| (latency, latency.estimate()));
-    let trial = Trial { record, measurement, latency, own_ns: own_ns(&told), told, level };
+    let calls = told.iter().map(|calls| calls.len()).min().unwrap_or(0);
+    let own_ns = |at: usize| told.iter().map(|calls| calls.own_ns[at] as f64).sum();
+    let mut own_ns = (0..calls).map(own_ns).collect::<Vec<f64>>();
+    own_ns.sort_by(f64::total_cmp);
+    let trial = Trial { record, measurement, latency, own_ns, told, level };
     for (name, of) in &READERS {
         let exactly = |value| Bound { value, at_least: false };
         let found = match of {
@@ -115,14 +119,6 @@ struct Trial<'a> {
     told: Vec<&'a Calls>,
     own_ns: Vec<f64>,
     level: f64,
-}
-
-/// Self time per call, ns, summed over the proxies, ascending. All proxies record one client's calls in the same order.
-fn own_ns(told: &[&Calls]) -> Vec<f64> {
-    let calls = told.iter().map(|calls| calls.len()).min().unwrap_or(0);
-    let mut own = (0..calls).map(|at| told.iter().map(|calls| calls.own_ns[at] as f64).sum()).collect::<Vec<f64>>();
-    own.sort_by(f64::total_cmp);
-    own
 }
 
 fn mean(values: impl ExactSizeIterator<Item = f64>) -> Option<f64> {

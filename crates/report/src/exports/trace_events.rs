@@ -84,7 +84,11 @@ pub(super) fn trace(source: &Source<'_>) -> Result<Vec<File>, ReportError> {
     events.slice("connect", ready_ns, warmup_ns);
     events.slice("warm-up", warmup_ns, from_ns);
     events.slice("measure", from_ns, until_ns);
-    events.slice("stop", until_ns, end_ns(record).max(until_ns));
+    // The elapsed time includes the CPU probes before and after.
+    let probes = [&record.probes.before, &record.probes.after];
+    let probed_ns = probes.map(|probes| probes.iter().map(|probe| probe.wall_ns).max().unwrap_or(0));
+    let end_ns = probed_ns.into_iter().fold(record.elapsed_ns, u64::saturating_sub);
+    events.slice("stop", until_ns, end_ns.max(until_ns));
     for warning in &record.warnings {
         events.instant(TRIAL, "warning", until_ns, &analysis::visible(&warning.text));
     }
@@ -109,13 +113,6 @@ pub(super) fn trace(source: &Source<'_>) -> Result<Vec<File>, ReportError> {
     });
     let name = format!("{}-trial-{}.json", word(&source.findings.run), record.order);
     Ok(vec![File { name, text: trace.to_string() }])
-}
-
-/// End of the trial's last process, ns: the elapsed time minus the CPU probes before and after.
-fn end_ns(record: &Record) -> u64 {
-    let probes = [&record.probes.before, &record.probes.after];
-    let probed_ns = probes.map(|probes| probes.iter().map(|probe| probe.wall_ns).max().unwrap_or(0));
-    probed_ns.into_iter().fold(record.elapsed_ns, u64::saturating_sub)
 }
 
 /// Adds counters per window. A counter keeps its value until its next event.
