@@ -88,10 +88,7 @@ const SSH: Kind = Form("a name for ssh, such as `ubuntu@10.0.0.12`", |text| {
     is_name(user) && is_name(host)
 });
 
-static CLUSTER: Keys = Keys {
-    name: "",
-    text: "A cluster",
-    keys: &[
+static CLUSTER: Keys = Keys::new("", "A cluster").keys(&[
         key("launcher", LAUNCHER, "\"ssh\"", Is("\"auto\""))
             .text("what starts the nodes; `auto` is `mpirun` in an allocation and for more than two machines, where Open MPI 4 is installed, else `ssh`"),
         key("start", START, "\"srun -N{count} -w {hosts} --ntasks-per-node=1 {node}\"", Means("`launcher`"))
@@ -101,29 +98,22 @@ static CLUSTER: Keys = Keys {
         key("deploy", Flag, "true", Is("false")).text("copy this binary to each machine, as `--deploy` does"),
         key("host", Tables(&HOST), "[{ name = \"s1\", role = \"subject\" }, { name = \"l1\", role = \"load\" }]", Mistake)
             .text("the machines: one with the role `subject`, one or more with the role `load`"),
-    ],
-};
+]);
 
-static HOST: Keys = Keys {
-    name: "host",
-    text: "A machine",
-    keys: &[
-        key("name", NAME, "\"l1\"", Mistake).text("its name in tables"),
-        key("role", Word("role", || words(ROLES)), "\"load\"", Mistake)
-            .text("the server and its proxies, or a generator"),
-        key("address", NAME, "\"10.0.0.12\"", Means("`name`, resolved"))
-            .text("its address in the network of the load; servers listen on it"),
-        key("cpus", CPUS, "\"0-7\"", Means("all")).text("the CPUs to use"),
-        key("quintain", Text, "\"/opt/quintain\"", Means("`quintain` on the path"))
-            .text("the binary there, of the same build"),
-        key("directory", Text, "\"/srv/bench\"", Means("the same as here"))
-            .text("what paths in commands are relative to"),
-        key("ssh", SSH, "\"ubuntu@bench-2\"", Means("`address`"))
-            .text("destination for ssh, if different from the address"),
-        key("launcher", OWN_LAUNCHER, "\"local\"", Means("the file's launcher"))
-            .text("`local` for the machine the lab is on"),
-    ],
-};
+static HOST: Keys = Keys::new("host", "A machine").keys(&[
+    key("name", NAME, "\"l1\"", Mistake).text("its name in tables"),
+    key("role", Word("role", || words(ROLES)), "\"load\"", Mistake).text("the server and its proxies, or a generator"),
+    key("address", NAME, "\"10.0.0.12\"", Means("`name`, resolved"))
+        .text("its address in the network of the load; servers listen on it"),
+    key("cpus", CPUS, "\"0-7\"", Means("all")).text("the CPUs to use"),
+    key("quintain", Text, "\"/opt/quintain\"", Means("`quintain` on the path"))
+        .text("the binary there, of the same build"),
+    key("directory", Text, "\"/srv/bench\"", Means("the same as here")).text("what paths in commands are relative to"),
+    key("ssh", SSH, "\"ubuntu@bench-2\"", Means("`address`"))
+        .text("destination for ssh, if different from the address"),
+    key("launcher", OWN_LAUNCHER, "\"local\"", Means("the file's launcher"))
+        .text("`local` for the machine the lab is on"),
+]);
 
 /// Whether `text` is an address or host name. ssh would parse a leading `-` as an option.
 fn is_name(text: &str) -> bool {
