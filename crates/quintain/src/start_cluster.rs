@@ -80,7 +80,6 @@ fn hosts(args: &ClusterArgs, needed: &[Role]) -> Result<Option<Hosts>> {
     Ok(Some(Hosts { deploy: hosts.deploy || args.deploy, ..hosts }))
 }
 
-/// Formats `cluster: subject s1 (32 CPUs); load l1 (8 CPUs), l2 (8 CPUs); started by ssh` and warnings about machines.
 /// Names of the checks that found a disturbance, in one line; `None` if none did.
 pub(crate) fn doctor_warnings(findings: &[Finding]) -> Option<String> {
     let grave = |finding: &&Finding| matches!(finding.state, FindingState::Warning | FindingState::Bad);
@@ -88,6 +87,7 @@ pub(crate) fn doctor_warnings(findings: &[Finding]) -> Option<String> {
     (!names.is_empty()).then(|| names.join(", "))
 }
 
+/// Formats `cluster: subject s1 (32 CPUs); load l1 (8 CPUs), l2 (8 CPUs); started by ssh` and warnings about machines.
 fn words(cluster: &Cluster) -> String {
     let nodes = cluster.nodes();
     let of = |role: Role| {
