@@ -188,7 +188,6 @@ impl<'a> Run<'a> {
         }
     }
 
-    #[inline]
     fn charge(&mut self, at: &Expr, steps: u64) -> Outcome<()> {
         let is_enough = steps <= self.left;
         self.left = self.left.saturating_sub(steps);
@@ -246,7 +245,6 @@ impl<'a> Run<'a> {
     }
 
     /// Fast path of `value` for expressions without operands. `None` for others, or if no step is left.
-    #[inline]
     fn leaf(&mut self, expr: &'a Expr) -> Option<Value<'a>> {
         let left = self.left.checked_sub(1)?;
         let value = match &expr.kind {
@@ -262,7 +260,6 @@ impl<'a> Run<'a> {
     }
 
     /// The value of an expression. Fails if the value is missing or could not be decoded.
-    #[inline]
     fn needed(&mut self, expr: &'a Expr) -> Outcome<Value<'a>> {
         let value = match self.leaf(expr) {
             Some(value) => value,
@@ -274,7 +271,6 @@ impl<'a> Run<'a> {
         }
     }
 
-    #[inline]
     fn truth(&mut self, expr: &'a Expr) -> Outcome<bool> {
         match &expr.kind {
             ExprKind::Binary(how, a, b) if how.is_comparison() => {

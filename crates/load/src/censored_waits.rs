@@ -62,7 +62,6 @@ impl Stalls {
     /// Maximum number of stalls kept, which only a load of several hours can exceed.
     const MOST: usize = 10_000;
 
-    #[inline]
     pub(crate) fn record_wake(&mut self, wake: Nanos, now: Nanos) {
         if now.saturating_sub(wake) >= Self::SHORTEST_NS && self.0.len() < Self::MOST {
             self.0.push((wake, now));

@@ -68,7 +68,6 @@ impl<'a> Tally<'a> {
     }
 
     /// Whether measuring has just started, which is true only once.
-    #[inline]
     pub(crate) fn begins_measuring(&mut self, now: Nanos, usage: impl Fn() -> Usage) -> bool {
         if self.is_measuring {
             return false;
@@ -84,7 +83,6 @@ impl<'a> Tally<'a> {
         true
     }
 
-    #[inline]
     pub(crate) fn is_over(&mut self, now: Nanos) -> bool {
         self.until = self.control.until.load(Relaxed);
         now >= self.until
@@ -135,7 +133,6 @@ impl<'a> Tally<'a> {
     }
 
     /// The span in which a request counts: by its send time if the number of requests is limited, otherwise by its end.
-    #[inline]
     pub(crate) fn span(&self, is_measured: bool, at: Nanos) -> Span {
         let has_begun = if self.is_counted { is_measured } else { at >= self.recorder.from };
         match has_begun {
@@ -145,7 +142,6 @@ impl<'a> Tally<'a> {
         }
     }
 
-    #[inline]
     pub(crate) fn measured(&self, count: usize) -> u64 {
         if self.is_measuring { count as u64 } else { 0 }
     }

@@ -127,7 +127,6 @@ impl Stream {
     }
 
     /// Draws the next operation. The stream has no end.
-    #[inline]
     pub fn next_operation(&mut self) -> Operation {
         let draw = self.rng.next_u64();
         let mut kind = match draw {
@@ -166,7 +165,6 @@ impl Stream {
         fixed.then(|| self.permutation.map_or(key, |permutation| permutation.invert(key)))
     }
 
-    #[inline]
     fn key(&mut self) -> (u64, bool) {
         if self.keys.one_hit > 0.0 && self.rng.unit_f64() < self.keys.one_hit {
             // Numbers of one-hit keys start at 2^48, above the numbers of all other keys.
@@ -253,13 +251,11 @@ impl Texts {
     /// Writes a key into `buffer` and returns it: the key's number in a prefix-free code, then filler up to the length
     /// that the key's distribution gives. The code is base 32 with the lowest digit first, and the last digit comes
     /// from the other half of the alphabet. Thus no two keys are equal, and consecutive keys differ at the start.
-    #[inline]
     pub fn key<'a>(&self, key: u64, buffer: &'a mut [u8; KEY_MAX_BYTES]) -> &'a [u8] {
         self.key_of_bytes(key, 0, buffer)
     }
 
     /// Writes a key like [`Texts::key`], with the length `told` from a trace, or with its usual length if `told` is 0.
-    #[inline]
     pub fn key_of_bytes<'a>(&self, key: u64, told: u8, buffer: &'a mut [u8; KEY_MAX_BYTES]) -> &'a [u8] {
         let mut rest = key;
         let mut code = 0;
@@ -288,7 +284,6 @@ impl Texts {
         self.key_sizes.at(mix(self.seed ^ key)).max(u64::from(Texts::least_key_bytes(key))) as u32
     }
 
-    #[inline]
     fn stamp(&self, key: u64, length: usize) -> ([u8; STAMP_BYTES], usize) {
         let bits = mix(mix(self.seed ^ key.rotate_left(17)) ^ length as u64);
         let stamp = std::array::from_fn(|index| ALPHABET[(bits >> (6 * index) & 63) as usize]);
@@ -297,7 +292,6 @@ impl Texts {
 
     /// Fills `value` with the value of a key: a stamp of eight characters derived from the key and length, truncated if
     /// necessary, then filler. No character needs escaping in any protocol.
-    #[inline]
     pub fn value(&self, key: u64, value: &mut [u8]) {
         let (stamp, start) = self.stamp(key, value.len());
         let stamped = value.len().min(STAMP_BYTES);
@@ -308,20 +302,17 @@ impl Texts {
     }
 
     /// The 32-bit flags stored with a key's value, for caches that support flags.
-    #[inline]
     pub fn flags(&self, key: u64) -> u32 {
         (mix(self.seed ^ key.rotate_left(33)) >> 32) as u32
     }
 
     /// The expected value of a key at this length, for comparison with a value that arrives in pieces.
-    #[inline]
     pub fn expectation(&self, key: u64, bytes: usize) -> Expectation {
         let (stamp, start) = self.stamp(key, bytes);
         Expectation { stamp, start, bytes }
     }
 
     /// Whether `piece` equals the expected value at offset `at`. Compares every byte.
-    #[inline]
     pub fn matches(&self, expectation: &Expectation, at: u64, piece: &[u8]) -> bool {
         let Expectation { stamp, start, bytes } = *expectation;
         let Some(at) = usize::try_from(at).ok().filter(|at| piece.len() <= bytes.saturating_sub(*at)) else {

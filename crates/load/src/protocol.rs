@@ -108,7 +108,6 @@ pub(crate) trait Protocol {
     }
 
     /// The HTTP/2 connection in use of a stream; `None` for other protocols and before the connection opens.
-    #[inline]
     fn connection<'s>(&self, _: &'s mut Self::Stream) -> Option<&'s mut Connection<Self::Exchange>> {
         None
     }
@@ -118,7 +117,6 @@ pub(crate) trait Protocol {
     }
 
     /// Number of further requests that the server accepts now, if at most `depth` may be in flight.
-    #[inline]
     fn room(&self, stream: &mut Self::Stream, depth: u32) -> u32 {
         let closed = if Self::ORDERED { depth } else { 0 };
         self.connection(stream).map_or(closed, |connection| connection.room(depth))
@@ -130,13 +128,11 @@ pub(crate) trait Protocol {
     }
 
     /// Overhead of the last response, and times between its gRPC messages, ns; `None` for ordered protocols.
-    #[inline]
     fn stream_facts(&self) -> Option<(StreamFacts, &[Nanos])> {
         None
     }
 
     /// Whether the server accepts no more requests on this connection but still responds.
-    #[inline]
     fn is_leaving(&self, stream: &mut Self::Stream) -> bool {
         self.connection(stream).is_some_and(|connection| connection.is_leaving())
     }
@@ -147,7 +143,6 @@ pub(crate) trait Protocol {
     }
 
     /// Appends frames that responses have caused, except requests.
-    #[inline]
     fn owed(&self, stream: &mut Self::Stream, out: &mut Vec<u8>) {
         self.connection(stream).into_iter().for_each(|connection| connection.owed(out));
     }
@@ -163,29 +158,24 @@ pub(crate) trait Protocol {
     }
 
     /// The mix of a request, with the request's place in it; `None` for protocols without a mix.
-    #[inline]
     fn mix(&self, _: Self::Expected) -> Option<(&Mix, Sent)> {
         None
     }
 
     /// Whether the whole body of the response to this request is checked.
-    #[inline]
     fn is_checked(&self, expected: Self::Expected) -> bool {
         self.mix(expected).is_some_and(|(mix, sent)| mix.expectation.checks_whole(sent))
     }
 
     /// Index of the server of the stream's next request, chosen without waiting for responses.
-    #[inline]
     fn next_server(&mut self, _: &mut Self::Stream) -> u32 {
         0
     }
 
     /// Makes the connection to this server, of which a stream has one per server, the subject of the other functions.
-    #[inline]
     fn switch(&self, _: &mut Self::Stream, _: u32) {}
 
     /// The server at an index; `None` if the load has only one server.
-    #[inline]
     fn server(&self, _: u32) -> Option<&Server> {
         None
     }
@@ -206,7 +196,6 @@ pub(crate) trait Protocol {
     }
 
     /// Index of a request's kind among the kinds that are reported separately; `None` if it is not reported.
-    #[inline]
     fn operation(&self, expected: Self::Expected) -> Option<u32> {
         self.mix(expected).and_then(|(mix, sent)| mix.operation(sent))
     }
@@ -217,7 +206,6 @@ pub(crate) trait Protocol {
     }
 
     /// Number of available requests, not counting caused ones, at most `wanted`; fewer if the source is exhausted.
-    #[inline]
     fn available(&mut self, wanted: u32) -> u32 {
         wanted
     }
@@ -230,11 +218,9 @@ pub(crate) trait Protocol {
     fn skip(&mut self) {}
 
     /// Receives the due time of a stream's next request before [`Protocol::request`] is called.
-    #[inline]
     fn due(&mut self, _: &mut Self::Stream, _: Nanos) {}
 
     /// Earliest send time of the request that a response has caused.
-    #[inline]
     fn thinks_until(&self, _: &Self::Stream) -> Nanos {
         0
     }
@@ -248,7 +234,6 @@ pub(crate) trait Protocol {
     }
 
     /// The session that the latest response completed; `None` if it completed none.
-    #[inline]
     fn completed(&self) -> Option<Completed> {
         None
     }

@@ -83,14 +83,12 @@ impl Default for Coarse {
 impl Deref for Coarse {
     type Target = Histogram;
 
-    #[inline]
     fn deref(&self) -> &Histogram {
         &self.0
     }
 }
 
 impl DerefMut for Coarse {
-    #[inline]
     fn deref_mut(&mut self) -> &mut Histogram {
         &mut self.0
     }
@@ -160,7 +158,6 @@ pub(crate) struct StreamsRecorder {
 }
 
 impl StreamsRecorder {
-    #[inline]
     pub(crate) fn answer(&mut self, facts: StreamFacts, message_gaps_ns: &[Nanos]) {
         self.responses += 1;
         self.header_bytes += facts.header_bytes;
@@ -191,7 +188,6 @@ impl CacheRecorder {
         Self { window_ns, window_end: Nanos::MAX, ..Self::default() }
     }
 
-    #[inline]
     pub(crate) fn answer(&mut self, seen: CacheOutcome, service_ns: u64, at: Nanos, measured: bool) {
         let counts = if measured { &mut self.counts } else { &mut self.warmup };
         let bytes = u64::from(seen.bytes);
@@ -377,7 +373,6 @@ impl Recorder {
     }
 
     /// Records a response and its latency, and returns the latency in ns. A late response is not counted as a request.
-    #[inline]
     pub(crate) fn answer(&mut self, answered: Answered, is_late: bool) -> Nanos {
         let Answered { intended, free_since, sent_at, at, wait } = answered;
         if at >= self.window_end {
@@ -439,7 +434,6 @@ impl Recorder {
         self.last_answer.max(self.last_failed)
     }
 
-    #[inline]
     pub(crate) fn status(&mut self, status: u16) {
         match self.statuses.iter_mut().find(|(known, _)| *known == status) {
             Some((_, count)) => *count += 1,

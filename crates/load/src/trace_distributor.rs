@@ -67,7 +67,6 @@ pub(crate) struct ReplayCounts {
 }
 
 impl ReplayCounts {
-    #[inline]
     pub(crate) fn sent(&self, traced: &TraceOp, key_bytes: u32) {
         self.operations.fetch_add(1, Relaxed);
         if traced.operation.new {
@@ -385,7 +384,6 @@ impl Tape {
         self.ahead.front().map(|operation| operation.at_ns)
     }
 
-    #[inline]
     pub(crate) fn next(&mut self) -> Option<TraceOp> {
         self.available(1);
         self.ahead.pop_front()

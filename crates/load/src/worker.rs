@@ -156,7 +156,6 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         wake.max(now)
     }
 
-    #[inline]
     fn observe(&mut self, now: Nanos, usage: &impl Fn() -> Usage) -> bool {
         let control = self.task.control;
         if self.tally.begins_measuring(now, usage) {
@@ -224,7 +223,6 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         }
     }
 
-    #[inline]
     fn received(&mut self, data: Data) -> (Data, Nanos) {
         self.tally.recorder.received_bytes += self.tally.measured(self.driver.bytes(data).len());
         (data, self.driver.now())
@@ -232,7 +230,6 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
 
     /// Receives the data that has arrived since the last event, if the connection waits for most of its responses.
     /// Otherwise, a server that writes each response by itself would cause one wake-up and one write per response.
-    #[inline]
     fn receive_more(&mut self, id: u32, answers: u32) -> Option<(Data, Nanos)> {
         if answers == 0 || answers > self.connections.depth / 2 {
             return None;
@@ -241,7 +238,6 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         Some(self.received(data))
     }
 
-    #[inline]
     fn read(&mut self, id: u32, mut source: Source, mut at: Nanos) {
         let mut offset = 0;
         let mut answers = 0;
@@ -331,7 +327,6 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
     }
 
     /// Sends the frames that responses have caused.
-    #[inline]
     fn send_owed(&mut self, id: u32) {
         self.out.clear();
         self.protocol.owed(&mut self.connections.client(id).stream, &mut self.out);
@@ -341,7 +336,6 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
     }
 
     /// Closes a connection that has had its planned number of responses. Returns whether it closed the connection.
-    #[inline]
     fn ends_by_plan(&mut self, id: u32, at: Nanos) -> bool {
         if self.connections.per_request {
             self.connections.client(id).at_once = true;
@@ -358,7 +352,6 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         is_over
     }
 
-    #[inline]
     fn answered(&mut self, id: u32, answer: &Answer, at: Nanos) {
         let flight = self.take_flight(id, answer.place, at);
         self.connections.answered(id);
@@ -373,7 +366,6 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
     }
 
     /// Removes a request that is no longer in flight, and starts its client's think time.
-    #[inline]
     fn take_flight(&mut self, id: u32, place: u32, at: Nanos) -> Flight<P::Expected> {
         let flight = *self.connections.flight(id, place).1;
         if P::ORDERED {
@@ -408,13 +400,11 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
     }
 
     /// Whether requests take places of an open connection, which the server may limit.
-    #[inline]
     fn has_places(&self) -> bool {
         !P::ORDERED && !self.connections.per_request
     }
 
     /// Number of places left for new requests in an unordered protocol once pending resends have taken theirs.
-    #[inline]
     fn free_places(&mut self, id: u32, now: Nanos) -> u32 {
         let depth = self.connections.depth;
         let mut room = self.protocol.room(&mut self.connections.client(id).stream, depth);
@@ -424,7 +414,6 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         room.saturating_sub(self.connections.client(id).idle)
     }
 
-    #[inline]
     fn go_on(&mut self, id: u32, now: Nanos, room: u32) {
         if !self.budget.has_started || self.switches_server(id) {
             return;
@@ -474,7 +463,6 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
     }
 
     /// Time of a client's next turn, if the number of clients changes: `None` for now, [`NEVER`] after its last turn.
-    #[inline]
     fn next_turn(&self, id: u32, now: Nanos) -> Option<Nanos> {
         let Task { spec, index, workers, .. } = self.task;
         if spec.shape.is_empty() {
@@ -492,7 +480,6 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         (at > now).then_some(at)
     }
 
-    #[inline]
     fn think_from(&mut self, id: u32, at: Nanos) {
         if let Some(until) = self.budget.thinks_until(at) {
             self.connections.client(id).due_at = Some(until);
@@ -500,7 +487,6 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
     }
 
     /// Sends `count` requests. If each request has its own connection, opens one for a single request instead.
-    #[inline]
     fn ask(&mut self, id: u32, count: u32, intended: Nanos, (free_since, wait): (Nanos, Wait), now: Nanos) {
         let (expected, is_measured) = (P::Expected::default(), self.tally.is_measuring);
         let flight =
@@ -521,13 +507,11 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         self.send_out(id);
     }
 
-    #[inline]
     fn send_out(&mut self, id: u32) {
         self.send_on(id, false);
     }
 
     /// Sends `out` to a client's connection, and then the end of its TLS session if `ends`.
-    #[inline]
     fn send_on(&mut self, id: u32, ends: bool) {
         let client = self.connections.client(id);
         let Some(conn) = client.link.conn else { return };
@@ -555,7 +539,6 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
     }
 
     /// Counts the new idle places of an unordered protocol and returns why they were not free before.
-    #[inline]
     fn takes_places(&mut self, id: u32, room: u32, now: Nanos) -> Wait {
         let depth = self.connections.depth;
         let client = self.connections.client(id);
@@ -641,7 +624,6 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
 }
 
 /// Sends bytes, encrypted if there is a TLS session, which ends if `ends`. Returns the number of bytes on the wire.
-#[inline]
 fn send<D: Driver>(
     driver: &mut D,
     conn: Conn,

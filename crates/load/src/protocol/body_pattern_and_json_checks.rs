@@ -58,7 +58,6 @@ impl Checks {
     }
 
     /// Whether the response to this request is checked. Equal seeds select the same requests.
-    #[inline]
     pub(super) fn applies_to(&self, number: u64) -> bool {
         self.one_in == 1 || mix(self.key ^ number).is_multiple_of(self.one_in)
     }

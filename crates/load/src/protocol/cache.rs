@@ -175,12 +175,10 @@ impl<C: Codec> Cache<C> {
     }
 
     /// Length of the key's value, bytes; `None` if it may differ between SETs.
-    #[inline]
     fn value_bytes(&self, key: u64) -> Option<u32> {
         if self.tape.is_some() { None } else { self.operations.value_bytes(key) }
     }
 
-    #[inline]
     fn send(&mut self, mut expected: Expected, now: Nanos, out: &mut Vec<u8>) -> Expected {
         let key_bytes = self.compose(&mut expected, now, out);
         let Operation { key, value_bytes, .. } = expected.operation;
@@ -192,7 +190,6 @@ impl<C: Codec> Cache<C> {
     }
 
     /// Appends a request and returns the length of its key, bytes.
-    #[inline]
     fn compose(&mut self, expected: &mut Expected, now: Nanos, out: &mut Vec<u8>) -> u32 {
         let mut buffer = [0; KEY_MAX_BYTES];
         let texts = &self.shared.texts;
@@ -211,7 +208,6 @@ impl<C: Codec> Cache<C> {
         key.len() as u32
     }
 
-    #[inline]
     fn judge(
         &mut self,
         mut value: Value,
@@ -276,7 +272,6 @@ impl<C: Codec> Cache<C> {
 }
 
 impl Value {
-    #[inline]
     fn take(&mut self, shared: &Shared, key: u64, known: Option<u32>, piece: Piece<'_>) {
         match piece {
             Piece::Length(bytes) => {
@@ -304,7 +299,6 @@ impl Value {
     }
 
     /// The first difference from the expected value in the bytes compared so far; `None` if all are equal.
-    #[inline]
     fn wrong(&mut self, shared: &Shared, key: u64, known: Option<u32>) -> Option<Difference> {
         if let Some(difference) = self.difference.take() {
             return Some(*difference);
@@ -336,12 +330,10 @@ impl<C: Codec> Protocol for Cache<C> {
         *stream = Stream { caused, ..self.stream() };
     }
 
-    #[inline]
     fn caused(&self, stream: &Self::Stream) -> u32 {
         stream.caused.len() as u32
     }
 
-    #[inline]
     fn available(&mut self, wanted: u32) -> u32 {
         self.tape.as_mut().map_or(wanted, |tape| tape.available(wanted))
     }
@@ -360,7 +352,6 @@ impl<C: Codec> Protocol for Cache<C> {
         }
     }
 
-    #[inline]
     fn request(&mut self, stream: &mut Self::Stream, now: Nanos, _: &mut Rng, out: &mut Vec<u8>) -> Expected {
         if let Some(caused) = stream.caused.pop_front() {
             return self.send(caused, now, out);
@@ -384,7 +375,6 @@ impl<C: Codec> Protocol for Cache<C> {
         expected
     }
 
-    #[inline]
     fn read(&mut self, stream: &mut Self::Stream, expected: Expected, bytes: &[u8], now: Nanos) -> Parsed {
         let (verb, number) = (expected.verb(), expected.operation.key);
         let mut buffer = [0; KEY_MAX_BYTES];

@@ -21,7 +21,6 @@ pub(super) struct Messages {
 
 impl Messages {
     /// Takes the next piece of the body, which arrived at `at`.
-    #[inline]
     pub(super) fn take(&mut self, mut piece: &[u8], at: Nanos) {
         while !piece.is_empty() {
             if self.missing > 0 {
@@ -49,7 +48,6 @@ impl Messages {
     }
 
     /// Whether the body could end here.
-    #[inline]
     pub(super) fn is_complete(&self) -> bool {
         self.prefix_bytes == 0
     }

@@ -72,7 +72,6 @@ impl Http {
         self.requests.iter().map(bytes).max().unwrap_or(0)
     }
 
-    #[inline]
     fn push(&mut self, sent: Sent, now: Nanos, out: &mut Vec<u8>) {
         let request = &self.requests[sent.index as usize];
         match &request.varied {
@@ -105,19 +104,16 @@ impl Protocol for Http {
         Stream { reader: ResponseReader::new(Limits::DEFAULT), first_at: 0, body: Body::default() }
     }
 
-    #[inline]
     fn available(&mut self, wanted: u32) -> u32 {
         self.mix.available(wanted)
     }
 
-    #[inline]
     fn request(&mut self, _: &mut Stream, now: Nanos, rng: &mut Rng, out: &mut Vec<u8>) -> Sent {
         let sent = self.mix.next(rng);
         self.push(sent, now, out);
         sent
     }
 
-    #[inline]
     fn mix(&self, sent: Sent) -> Option<(&Mix, Sent)> {
         Some((&self.mix, sent))
     }
@@ -131,7 +127,6 @@ impl Protocol for Http {
         sent
     }
 
-    #[inline]
     fn read(&mut self, stream: &mut Stream, sent: Sent, bytes: &[u8], at: Nanos) -> Parsed {
         let asked = self.mix.asked(sent);
         let Stream { reader, first_at, body } = stream;

@@ -230,7 +230,6 @@ impl Http2 {
         stream.push(exchange, block, body, is_grpc, out);
     }
 
-    #[inline]
     fn ended(&mut self, open: Open<Exchange>, fault: Option<(Fault, String)>) -> Option<Fault> {
         let Open { incoming, status, facts, .. } = open;
         let Exchange { sent, grpc, messages, mut body } = open.request;
@@ -254,7 +253,6 @@ impl Replies for Http2 {
         self.mix.asked(request.sent)
     }
 
-    #[inline]
     fn reads_head(&self, ends: bool) -> bool {
         // A gRPC response without messages has its status in the head.
         ends && self.mix.expectation.is_grpc
@@ -278,7 +276,6 @@ impl Replies for Http2 {
         }
     }
 
-    #[inline]
     fn data(&mut self, open: &mut Open<Exchange>, piece: &[u8], at: Nanos) -> bool {
         let Exchange { sent, messages, body, .. } = &mut open.request;
         self.mix.expectation.compare(body, self.mix.expectation.checks_whole(*sent), piece);
@@ -313,29 +310,24 @@ impl Protocol for Http2 {
         Self::Stream::begin(&self.settings, out);
     }
 
-    #[inline]
     fn connection<'s>(&self, stream: &'s mut Self::Stream) -> Option<&'s mut Connection<Exchange>> {
         Some(stream)
     }
 
-    #[inline]
     fn stream_facts(&self) -> Option<(StreamFacts, &[Nanos])> {
         Some((self.facts, &self.message_gaps_ns))
     }
 
-    #[inline]
     fn available(&mut self, wanted: u32) -> u32 {
         self.mix.available(wanted)
     }
 
-    #[inline]
     fn request(&mut self, stream: &mut Connection<Exchange>, now: Nanos, rng: &mut Rng, out: &mut Vec<u8>) -> Sent {
         let sent = self.mix.next(rng);
         self.push(stream, sent, now, out);
         sent
     }
 
-    #[inline]
     fn mix(&self, sent: Sent) -> Option<(&Mix, Sent)> {
         Some((&self.mix, sent))
     }
@@ -349,7 +341,6 @@ impl Protocol for Http2 {
         sent
     }
 
-    #[inline]
     fn read(&mut self, stream: &mut Self::Stream, _: Sent, bytes: &[u8], at: Nanos) -> Parsed {
         match stream.read(self, bytes, at) {
             Progress::Parsed(parsed) => parsed,

@@ -145,13 +145,11 @@ impl<R> Connection<R> {
     }
 
     /// Number of further requests that the server accepts now, if at most `depth` may be in flight.
-    #[inline]
     pub(crate) fn room(&self, depth: u32) -> u32 {
         let allowed = self.peer.map_or(0, |peer| peer.max_concurrent_streams.min(depth));
         if self.is_leaving() { 0 } else { allowed.saturating_sub(self.ids.len() as u32) }
     }
 
-    #[inline]
     pub(crate) fn is_leaving(&self) -> bool {
         self.last_id.is_some() || self.next_id > STREAM_MAX
     }
@@ -169,7 +167,6 @@ impl<R> Connection<R> {
     }
 
     /// Appends the frames that responses have caused.
-    #[inline]
     pub(crate) fn owed(&mut self, out: &mut Vec<u8>) {
         out.append(&mut self.owed);
     }
@@ -181,7 +178,6 @@ impl<R> Connection<R> {
     }
 
     /// Shrinks the table if the server's new limit is smaller. The next block must begin with the returned sizes.
-    #[inline]
     pub(crate) fn shrink_table(&mut self, shared_bytes: usize) -> Option<[usize; 2]> {
         let bytes = self.peer.map_or(self.table_bytes, |peer| peer.header_table_size);
         if bytes >= self.table_bytes {
@@ -194,7 +190,6 @@ impl<R> Connection<R> {
 
     /// Appends a request: its field block, and as much of `body` as the windows allow. [`Replies::data`] releases
     /// `held`, the rest of the body. If `has_data`, the stream ends with a DATA frame even without a body.
-    #[inline]
     pub(crate) fn push(
         &mut self,
         request: R,
@@ -271,7 +266,6 @@ impl<R> Connection<R> {
     }
 
     /// Ends the request at `place`. Resets its stream unless both sides have ended it.
-    #[inline]
     fn ended(&mut self, place: usize, used: usize, result: Result<(), http2::FieldError>) -> Progress<R> {
         let (id, open) = self.remove(place);
         if !open.unsent.is_empty() || !open.held.is_empty() || !open.incoming.is_complete() {
@@ -310,7 +304,6 @@ impl<R> Connection<R> {
     }
 
     /// Reads up to the next event that concerns the load or the worker.
-    #[inline]
     pub(crate) fn read(&mut self, replies: &mut impl Replies<Request = R>, bytes: &[u8], at: Nanos) -> Progress<R> {
         self.read_events(replies, bytes, at).unwrap_or_else(|error| self.broken(error))
     }

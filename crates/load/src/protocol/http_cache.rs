@@ -31,22 +31,18 @@ impl Codec for HttpCache {
         ResponseReader::new(Limits::DEFAULT)
     }
 
-    #[inline]
     fn get(&mut self, key: &[u8], out: &mut Vec<u8>) {
         [b"GET /", key, &self.rest].iter().for_each(|part| out.extend_from_slice(part));
     }
 
-    #[inline]
     fn set(&mut self, key: &[u8], value: &[u8], _: u32, _: u32, out: &mut Vec<u8>) {
         [b"PUT /", key, b"/", value, &self.rest_of_put].iter().for_each(|part| out.extend_from_slice(part));
     }
 
-    #[inline]
     fn delete(&mut self, key: &[u8], out: &mut Vec<u8>) {
         [b"DELETE /", key, &self.rest].iter().for_each(|part| out.extend_from_slice(part));
     }
 
-    #[inline]
     fn read(&mut self, asked: Asked<'_, ResponseReader>, bytes: &[u8], mut sink: impl FnMut(Piece<'_>)) -> Read {
         let Asked { reader, verb, error, .. } = asked;
         let read = reader.read(&mut self.memo, RequestMethod::Get, bytes, |piece| sink(Piece::Data(piece)));

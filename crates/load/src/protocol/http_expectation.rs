@@ -72,13 +72,11 @@ impl Expectation {
         })
     }
 
-    #[inline]
     pub(super) fn checks_whole(&self, sent: Sent) -> bool {
         self.checks.as_ref().is_some_and(|checks| checks.applies_to(sent.number))
     }
 
     /// Takes the next piece of a body. `is_checked` must be the result of [`Expectation::checks_whole`].
-    #[inline]
     pub(super) fn compare(&self, so_far: &mut Body, is_checked: bool, piece: &[u8]) {
         let Body { as_expected, difference, whole } = so_far;
         if is_checked && whole.len() <= body_pattern_and_json_checks::BODY_MAX_BYTES {
@@ -94,7 +92,6 @@ impl Expectation {
         }
     }
 
-    #[inline]
     pub(super) fn judge(
         &mut self,
         so_far: &mut Body,
@@ -141,7 +138,6 @@ impl Expectation {
 
     /// Finds the fault of a gRPC call, given its status and whether its last message `is_complete`. Any response is
     /// valid if the load has no gRPC calls.
-    #[inline]
     pub(super) fn judge_grpc(&mut self, status: u16, grpc: Option<GrpcStatus>, is_complete: bool) -> Option<Fault> {
         if !self.is_grpc || !self.accepts(status) {
             return None;

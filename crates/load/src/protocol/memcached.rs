@@ -31,22 +31,18 @@ impl Codec for Memcached {
         ResponseReader::new(self.limits)
     }
 
-    #[inline]
     fn get(&mut self, key: &[u8], out: &mut Vec<u8>) {
         compose_get(out, key).expect(KEYS_FIT);
     }
 
-    #[inline]
     fn set(&mut self, key: &[u8], value: &[u8], flags: u32, ttl_s: u32, out: &mut Vec<u8>) {
         compose_set(out, key, flags, i32::try_from(ttl_s).unwrap_or(i32::MAX), value).expect(KEYS_FIT);
     }
 
-    #[inline]
     fn delete(&mut self, key: &[u8], out: &mut Vec<u8>) {
         compose_delete(out, key).expect(KEYS_FIT);
     }
 
-    #[inline]
     fn read(&mut self, asked: Asked<'_, ResponseReader>, bytes: &[u8], mut sink: impl FnMut(Piece<'_>)) -> Read {
         let Asked { reader, verb, key, error } = asked;
         let expected = match verb {

@@ -143,7 +143,6 @@ impl Keys {
         }
     }
 
-    #[inline]
     fn place(&self, key: u64) -> WordPlace {
         if key < self.population {
             WordPlace::Shared(key as usize)
@@ -156,7 +155,6 @@ impl Keys {
         }
     }
 
-    #[inline]
     fn change(&mut self, shared: &Shared, key: u64, change: impl Fn(u16) -> u16) -> (u16, u16) {
         match self.place(key) {
             WordPlace::Shared(index) => {
@@ -179,7 +177,6 @@ impl Keys {
         }
     }
 
-    #[inline]
     pub(crate) fn request_sent(&mut self, shared: &Shared, key: u64, bytes: u32) -> u16 {
         let first = |word: u16| if word & STATE == NEVER { word | REQUESTED } else { word };
         let once = key >= ONCE_FROM && key >= self.population;

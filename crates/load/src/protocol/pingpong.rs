@@ -29,7 +29,6 @@ impl Protocol for Pingpong {
         PartialWord::default()
     }
 
-    #[inline]
     fn request(&mut self, _: &mut PartialWord, _: Nanos, rng: &mut Rng, out: &mut Vec<u8>) -> u32 {
         let word = loop {
             match rng.next_u32() {
@@ -46,7 +45,6 @@ impl Protocol for Pingpong {
         expected
     }
 
-    #[inline]
     fn read(&mut self, partial: &mut PartialWord, expected: u32, bytes: &[u8], _: Nanos) -> Parsed {
         let (word, used) = if partial.len == 0
             && let Some(found) = pingpong::parse(bytes)

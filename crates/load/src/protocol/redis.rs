@@ -27,12 +27,10 @@ impl Codec for Redis {
         ReplyReader::new(self.limits)
     }
 
-    #[inline]
     fn get(&mut self, key: &[u8], out: &mut Vec<u8>) {
         compose_request(out, &[b"GET", key]);
     }
 
-    #[inline]
     fn set(&mut self, key: &[u8], value: &[u8], _: u32, ttl_s: u32, out: &mut Vec<u8>) {
         if ttl_s == 0 {
             compose_request(out, &[b"SET", key, value]);
@@ -43,12 +41,10 @@ impl Codec for Redis {
         }
     }
 
-    #[inline]
     fn delete(&mut self, key: &[u8], out: &mut Vec<u8>) {
         compose_request(out, &[b"DEL", key]);
     }
 
-    #[inline]
     fn read(&mut self, asked: Asked<'_, ReplyReader>, bytes: &[u8], mut sink: impl FnMut(Piece<'_>)) -> Read {
         let Asked { reader, verb, error, .. } = asked;
         let read = reader.read(bytes, |event| match event {

@@ -84,7 +84,6 @@ impl Mix {
         Self { number: u64::from(worker), workers: u64::from(workers), left, ..self.clone() }
     }
 
-    #[inline]
     pub(super) fn available(&mut self, wanted: u32) -> u32 {
         let Some(left) = &mut self.left else { return wanted };
         // Take the requests now, because a request on a new connection is written only once that connection is open.
@@ -93,7 +92,6 @@ impl Mix {
         granted as u32
     }
 
-    #[inline]
     pub(super) fn next(&mut self, rng: &mut Rng) -> Sent {
         let index = match &*self.kinds {
             [_] => 0,
@@ -107,7 +105,6 @@ impl Mix {
         sent
     }
 
-    #[inline]
     pub(super) fn asked(&self, sent: Sent) -> RequestMethod {
         self.kinds[sent.index as usize].asked
     }
@@ -122,7 +119,6 @@ impl Mix {
         Some((kind.trace.as_ref()?.trace_id(sent.number), kind.name.clone()))
     }
 
-    #[inline]
     pub(super) fn operation(&self, sent: Sent) -> Option<u32> {
         self.kinds.get(sent.index as usize)?.operation
     }

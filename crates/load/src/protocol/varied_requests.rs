@@ -79,7 +79,6 @@ impl Value {
         mix(mix(self.key ^ nth) ^ number)
     }
 
-    #[inline]
     fn push(&self, number: u64, now: Nanos, out: &mut Vec<u8>) {
         let hex = |bits: u64, digits: Range<u32>, out: &mut Vec<u8>| {
             out.extend(digits.map(|digit| HEX[(bits >> (60 - digit * 4)) as usize & 15]));
@@ -279,7 +278,6 @@ impl Varied {
     }
 
     /// Appends the request with this number. `scratch` holds a body of unknown length.
-    #[inline]
     pub(crate) fn push(&self, number: u64, now: Nanos, scratch: &mut Vec<u8>, out: &mut Vec<u8>) {
         if self.head.contains(&Piece::BodyLength) {
             scratch.clear();
@@ -298,7 +296,6 @@ impl Varied {
         bytes
     }
 
-    #[inline]
     fn push_pieces(&self, pieces: &[Piece], body_bytes: usize, number: u64, now: Nanos, out: &mut Vec<u8>) {
         for piece in pieces {
             match *piece {

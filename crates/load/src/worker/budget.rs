@@ -91,25 +91,21 @@ impl Budget {
     }
 
     /// End of a pause of a client that starts at `at`; `None` without think time.
-    #[inline]
     pub(super) fn thinks_until(&mut self, at: Nanos) -> Option<Nanos> {
         self.think.as_mut().map(|(think, rng)| at.saturating_add(think.sample_ns(rng)))
     }
 
-    #[inline]
     pub(super) fn is_spent(&self) -> bool {
         self.left == Some(0)
     }
 
     /// Due time of the next scheduled request; `None` if no request may be sent.
-    #[inline]
     pub(super) fn next_due(&self) -> Option<Nanos> {
         self.timetable.as_ref().filter(|_| !self.is_spent()).map(Timetable::due)
     }
 
     /// Advances the schedule if a request is due by `now` and may be sent, and returns its due time. The caller then
     /// calls [`take`](Self::take) and [`sent`](Self::sent).
-    #[inline]
     pub(super) fn pass_due(&mut self, now: Nanos) -> Option<Nanos> {
         let timetable = self.timetable.as_mut()?;
         let due = timetable.due();
@@ -122,7 +118,6 @@ impl Budget {
     }
 
     /// Advances a recorded schedule, whose next due time is known only after a send.
-    #[inline]
     pub(super) fn sent(&mut self, due: Nanos, from: Nanos, protocol: &mut impl Protocol) {
         if let Some(timetable) = &mut self.timetable
             && timetable.drawn.is_none()
@@ -132,7 +127,6 @@ impl Budget {
         }
     }
 
-    #[inline]
     pub(super) fn take(&mut self, wanted: u32, protocol: &mut impl Protocol, tally: &Tally<'_>) -> u32 {
         let there = if self.is_spent() { 0 } else { protocol.available(wanted) };
         self.exhausted |= there < wanted && !self.is_spent();
@@ -163,7 +157,6 @@ impl Budget {
     }
 
     /// Takes one request from the client's share of a round. Returns false if none is left; always true without rounds.
-    #[inline]
     pub(super) fn take_of_round(&mut self, id: u32, now: Nanos, gauge: &Gauge) -> bool {
         if self.round == 0 {
             return true;
@@ -188,7 +181,6 @@ impl Budget {
         }
     }
 
-    #[inline]
     pub(super) fn sample(&mut self, id: u32, service_ns: Nanos) {
         if let Some(share) = self.shares.get_mut(id as usize) {
             share.samples.record(service_ns as f64);
@@ -201,7 +193,6 @@ impl Budget {
     }
 
     /// Notifies the coordinator that all permitted requests have been sent, once none is in flight.
-    #[inline]
     pub(super) fn report_spent(&self, tally: &Tally<'_>) {
         let gauge = tally.gauge;
         if self.is_spent() && self.has_started {

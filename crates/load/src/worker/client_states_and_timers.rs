@@ -87,7 +87,6 @@ pub(super) struct Link {
 
 impl<S> Client<S> {
     /// Place in the ring of the request in flight with `nth` older requests; `nth` must be less than `depth`.
-    #[inline]
     fn place(&self, nth: u32, depth: u32) -> u32 {
         let place = self.head + nth;
         if place >= depth { place - depth } else { place }
@@ -118,7 +117,6 @@ pub(super) struct Integral {
 
 impl Integral {
     /// Brings the integral up to `at`, for measured time only, and returns the number, which the caller may change.
-    #[inline]
     fn count_at(&mut self, at: Nanos, tally: &Tally<'_>) -> &mut u64 {
         let from = self.since.max(tally.recorder.from);
         let until = at.min(tally.until);
@@ -215,12 +213,10 @@ impl<S, E: Copy + Default> Connections<S, E> {
         }
     }
 
-    #[inline]
     pub(super) fn client(&mut self, id: u32) -> &mut Client<S> {
         &mut self.clients[id as usize]
     }
 
-    #[inline]
     pub(super) fn client_of(&self, conn: Conn) -> Option<u32> {
         let id = *self.by_slot.get(conn.index())?;
         let client = self.clients.get(id as usize)?;
@@ -253,12 +249,10 @@ impl<S, E: Copy + Default> Connections<S, E> {
         client.state == stands && client.in_flight == 0 && client.connected_before
     }
 
-    #[inline]
     pub(super) fn is_at_rest(&self) -> bool {
         self.in_flight.count == 0 && self.owed == 0
     }
 
-    #[inline]
     pub(super) fn flight(&mut self, id: u32, nth: u32) -> (&mut Client<S>, &mut Flight<E>) {
         let client = &mut self.clients[id as usize];
         let place = id * self.depth + client.place(nth, self.depth);
@@ -270,7 +264,6 @@ impl<S, E: Copy + Default> Connections<S, E> {
         nths.map(move |nth| &self.flights[(id * self.depth + client.place(nth, self.depth)) as usize])
     }
 
-    #[inline]
     pub(super) fn push(&mut self, id: u32, flight: Flight<E>, at: Nanos, tally: &Tally<'_>) {
         let client = &mut self.clients[id as usize];
         let place = id * self.depth + client.place(client.in_flight, self.depth);
@@ -279,7 +272,6 @@ impl<S, E: Copy + Default> Connections<S, E> {
         *self.in_flight.count_at(at, tally) += 1;
     }
 
-    #[inline]
     pub(super) fn pop(&mut self, id: u32, at: Nanos, tally: &Tally<'_>) {
         let client = &mut self.clients[id as usize];
         client.in_flight -= 1;
@@ -291,7 +283,6 @@ impl<S, E: Copy + Default> Connections<S, E> {
     }
 
     /// Removes a request of an unordered protocol. The last request takes its place.
-    #[inline]
     pub(super) fn remove(&mut self, id: u32, place: u32, at: Nanos, tally: &Tally<'_>) {
         let client = &mut self.clients[id as usize];
         client.in_flight -= 1;
@@ -318,7 +309,6 @@ impl<S, E: Copy + Default> Connections<S, E> {
         self.owe(id, 0);
     }
 
-    #[inline]
     pub(super) fn answered(&mut self, id: u32) {
         let client = self.client(id);
         client.backoff_ns = BACKOFF_NS.0;
@@ -434,12 +424,10 @@ impl<S, E: Copy + Default> Connections<S, E> {
         }
     }
 
-    #[inline]
     pub(super) fn next_wake(&self) -> Nanos {
         self.timers.peek().map_or(self.tick_at, |&Reverse((at, _))| at.min(self.tick_at))
     }
 
-    #[inline]
     pub(super) fn fired(&mut self, now: Nanos) -> Option<u32> {
         while let Some(&Reverse((at, id))) = self.timers.peek()
             && at <= now

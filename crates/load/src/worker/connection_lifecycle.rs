@@ -30,7 +30,6 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
     }
 
     /// Moves a client to the server of its next request. Returns whether the client must now connect first.
-    #[inline]
     pub(super) fn switches_server(&mut self, id: u32) -> bool {
         let client = self.connections.client(id);
         if client.in_flight > 0 || client.again > 0 {

@@ -12,7 +12,6 @@ use crate::recorder::{Answered, Fault};
 
 impl<D: Driver, P: Protocol> Worker<'_, D, P> {
     /// Counts a valid response and returns its service time, ns.
-    #[inline]
     pub(super) fn right(&mut self, flight: &Flight<P::Expected>, answer: &Answer, at: Nanos) -> Nanos {
         let Flight { expected, intended, free_since, sent_at, is_measured, timed_out, wait, .. } = *flight;
         let span = self.tally.span(is_measured, at);
