@@ -22,8 +22,8 @@ pub(crate) fn row(run: &Run, point: usize, idle: Option<IdlePolicy>, records: &[
     let plan = &run.plan;
     let search = plan.points[point].load.search.as_ref().filter(|_| !records.is_empty());
     let search = search.map(|search| found(search, records, value::level(&plan.trials)));
-    // Of a search, only the trials at the highest rate that the server sustains count. The others ran at a higher or a
-    // far lower rate.
+    // Only a search's trials at the highest rate that the server sustains count. The others ran at a higher or a far
+    // lower rate.
     let low_per_s = search.as_ref().and_then(|search| search.low).map(|end| end.rate_per_s);
     let is_at_low =
         |record: &Record| low_per_s.is_some() && record.step.is_some_and(|step| step.rate_per_s == low_per_s);

@@ -66,7 +66,7 @@ pub(crate) fn look(connection: &Connection) -> rusqlite::Result<Layout> {
              quintain, or another file with --store"
         )),
         (0, 0) if tables == 0 => Layout::Empty,
-        // The layouts of quintain before its first release count as foreign, too.
+        // Layouts from before the first release of quintain count as foreign.
         _ => Layout::Unreadable("is an SQLite file of another program: choose another file with --store".to_owned()),
     })
 }
