@@ -14,7 +14,7 @@ use crate::enum_words_and_lists::serde_name;
 use crate::findings::{Mark, SearchFinding, SearchStep, SearchVerdict};
 use crate::group_by_key::distinct;
 use crate::number::{count, quantity};
-use crate::stop_rule::reason_to_stop;
+use crate::stop_rule::has_enough;
 use crate::verdict;
 
 use judge::{Judged, judge};
@@ -25,7 +25,7 @@ pub const FIND_VERSION: u32 = 1;
 /// Highest rate that a search tries, per second; far above the reach of any generator.
 const HIGHEST_PER_S: f64 = 1e9;
 
-/// Returns the next trial at a design point (search step, share of a capacity, or plain), or why none is needed.
+/// Returns the next trial at a design point, if one is needed: a search step, a share of a capacity, or a plain trial.
 pub fn next(plan: &Plan, point: usize, records: &[Record]) -> Next {
     let load = &plan.points[point].load;
     let mine = records.iter().filter(|record| record.point == point).collect::<Vec<_>>();
@@ -33,16 +33,16 @@ pub fn next(plan: &Plan, point: usize, records: &[Record]) -> Next {
         let (_, trials) = steps_and_trials(&search.objective, &mine);
         return match search::next(&rules(search), &trials, time_is_over(search, &mine)) {
             search::Next::Trial(step) => Next::Trial(Some(step)),
-            search::Next::Done(_) => Next::Enough(finding(search, &mine).sentence),
+            search::Next::Done(_) => Next::Enough,
         };
     }
-    match (reason_to_stop(plan, point, records), load.share) {
-        (Some(why), _) => Next::Enough(why),
-        (None, None) => Next::Trial(None),
-        (None, Some(share)) => match capacity(plan, share.point, records) {
-            Ok(found) => Next::Trial(Some(Step { purpose: Purpose::Share, rate_per_s: Some(found * share.share) })),
-            Err(why) => Next::Enough(why),
-        },
+    if has_enough(plan, point, records) {
+        return Next::Enough;
+    }
+    let Some(share) = load.share else { return Next::Trial(None) };
+    match capacity(plan, share.point, records) {
+        Some(found) => Next::Trial(Some(Step { purpose: Purpose::Share, rate_per_s: Some(found * share.share) })),
+        None => Next::Enough,
     }
 }
 
@@ -53,16 +53,11 @@ pub fn step(plan: &Plan, record: &Record) -> Option<String> {
     found.steps.first().map(step_text)
 }
 
-/// Returns the capacity that the search at this point found, per second. Fails if the search has no lower end.
-pub(crate) fn capacity(plan: &Plan, point: usize, records: &[Record]) -> Result<f64, String> {
-    let search = plan.points.get(point).and_then(|point| point.load.search.as_ref());
-    let search = search.ok_or("the design point that should find the capacity is not a search")?;
+/// Returns the capacity that the search at this point found, per second; `None` if the search has no lower end.
+fn capacity(plan: &Plan, point: usize, records: &[Record]) -> Option<f64> {
+    let search = plan.points.get(point)?.load.search.as_ref()?;
     let mine = records.iter().filter(|record| record.point == point).collect::<Vec<_>>();
-    if mine.is_empty() {
-        return Err("no capacity found: no trial of its search was run".to_owned());
-    }
-    let found = finding(search, &mine);
-    found.low.map(|end| end.rate_per_s).ok_or_else(|| format!("no capacity found: {}", found.sentence))
+    finding(search, &mine).low.map(|end| end.rate_per_s)
 }
 
 pub(crate) fn finding(search: &SearchPlan, records: &[&Record]) -> SearchFinding {

@@ -80,7 +80,7 @@ pub fn build_all(
 }
 
 fn say(progress: &mut dyn FnMut(&Progress), phase: Phase, point: usize) {
-    progress(&Progress { phase, point, block: 0, order: 0, step: None, trials_done: 0, live: None });
+    progress(&Progress { phase, point, block: 0, order: 0, live: None });
 }
 
 fn absent(proxy: &ProcessPlan, directory: &Path) -> Option<String> {

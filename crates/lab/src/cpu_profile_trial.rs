@@ -47,8 +47,8 @@ pub fn profile(
         }
     }
     let bench = Bench::start(&plan, options, interrupted)?;
-    let ends = (0..plan.points.len()).map(|point| points.iter().all(|(known, _)| *known != point).then(String::new));
-    let _spinners = crate::run::Spinners::start(&bench, &ends.collect::<Vec<_>>())?;
+    let active = (0..plan.points.len()).map(|point| points.iter().any(|(known, _)| *known == point));
+    let _spinners = crate::run::Spinners::start(&bench, &active.collect::<Vec<_>>())?;
     let mut profiles = Vec::new();
     for (point, like) in points {
         if interrupted() {
@@ -61,7 +61,7 @@ pub fn profile(
         let Ok(perf) = perf.map_err(|why| profiles.push(none(point, &why))) else { continue };
         let Record { block, order, step, .. } = *like;
         let trial = Trial { bench: &bench, point, block, order, step, revision: None, perf: Some(&perf) };
-        let outcome = match trial.run(records.len(), progress) {
+        let outcome = match trial.run(progress) {
             Ok(record) => record.outcome,
             Err(End::Interrupted | End::Lost(_)) => break,
             Err(End::Failed(failure)) => Outcome::Failed(failure),

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use study::record::{Cpu, Host, IdlePolicy, Probe, Record, Sample, Step};
+use study::record::{Cpu, Host, IdlePolicy, Probe, Record, Sample};
 
 use crate::cluster::Cluster;
 
@@ -55,10 +55,6 @@ pub struct Progress {
     pub block: u32,
     /// Position of the trial in the run, from 0.
     pub order: u32,
-    /// Setting of this trial that the plan leaves open, such as the rate in a search; `None` if there is none.
-    pub step: Option<Step>,
-    /// Number of records of this run so far, including records from before it was resumed.
-    pub trials_done: u32,
     /// Latest progress of this trial's load; `None` without a load.
     pub live: Option<Live>,
 }
@@ -87,15 +83,6 @@ pub enum Phase {
     Measure,
     /// Stopping the server.
     Stop,
-}
-
-/// Reasons for the end of a run and of each design point.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ended {
-    /// Reason for the end of the run.
-    pub cause: Cause,
-    /// Reason why each design point gets no more trials, by index; `None` if it would have got more.
-    pub points: Vec<Option<String>>,
 }
 
 /// Why a run ended.

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use study::plan::{Plan, Point};
-use study::record::{Build, BuildOutcome, Failure, FailureKind, IdlePolicy, Outcome, Record};
+use study::record::{Build, BuildOutcome, FailureKind, IdlePolicy, Outcome, Record};
 use study::{Next, shell_words};
 
-use crate::options_and_hooks::{Cause, Ended, Hooks, LabError, Options};
+use crate::options_and_hooks::{Cause, Hooks, LabError, Options};
 use crate::process_start_and_stop::{Child, Launch, Supervisor};
 use crate::trial::{self, Bench, Trial};
 use crate::trial_end_reason::End;
@@ -26,11 +26,15 @@ pub fn run(
     done: &[Record],
     options: &Options,
     hooks: &mut Hooks<'_>,
-) -> Result<Ended, LabError> {
+) -> Result<Cause, LabError> {
     let begun = lab_clocks::now();
     let bench = Bench::start(plan, options, hooks.interrupted)?;
-    let mut ends = not_runnable(plan, builds);
-    let mut spinner = Spinners::start(&bench, &ends)?;
+    let is_runnable = |point: usize| {
+        let is_built = |build: &Build| build.outcome == BuildOutcome::Ready || !build.points.contains(&point);
+        plan.points[point].unrunnable.is_none() && builds.iter().all(is_built)
+    };
+    let mut active = (0..plan.points.len()).map(is_runnable).collect::<Vec<_>>();
+    let mut spinner = Spinners::start(&bench, &active)?;
     let mut records = done.to_vec();
     let had: BTreeSet<(u32, usize)> = done.iter().map(|record| (record.block, record.point)).collect();
     let mut order = done.iter().map(|record| record.order + 1).max().unwrap_or(0);
@@ -38,93 +42,58 @@ pub fn run(
     let limit = plan.trials.max_ns.map(Duration::from_nanos);
     let mut revisions = Revisions::default();
 
-    let cause = 'run: {
-        for stage in [true, false] {
-            let of_stage = |point: &usize| plan.comes_first(*point) == stage;
-            let blocks = (0..plan.points.len()).filter(of_stage).map(|point| plan.trials_max(point)).max().unwrap_or(0);
-            for block in 0..blocks {
-                let is_begun = block > 0 || !done.is_empty();
-                if is_begun && limit.is_some_and(|limit| spent + (lab_clocks::now() - begun) >= limit) {
-                    break 'run Cause::OutOfTime;
-                }
-                for point in plan.order_of_block(block).into_iter().filter(of_stage) {
-                    if ends[point].is_some() || had.contains(&(block, point)) || block >= plan.trials_max(point) {
-                        continue;
-                    }
-                    let step = match next(plan, point, &records, hooks) {
-                        Next::Trial(step) => step,
-                        Next::Enough(why) => {
-                            ends[point] = Some(why);
-                            continue;
-                        }
-                    };
-                    if (hooks.interrupted)() {
-                        break 'run Cause::Interrupted;
-                    }
-                    let no_watchdog = |error| LabError::Watchdog(options.exe.clone(), error);
-                    bench.ground.supervisor.check().map_err(no_watchdog)?;
-                    spinner.iter_mut().try_for_each(Spinners::check)?;
-                    let revision = revision_of(&plan.points[point], &options.directory, &mut revisions);
-                    let trial = Trial { bench: &bench, point, block, order, step, revision, perf: None };
-                    let mut record = match trial.run(records.len(), hooks.progress) {
-                        Ok(record) => record,
-                        Err(End::Lost(why)) => break 'run Cause::Lost(why),
-                        Err(End::Interrupted | End::Failed(_)) => break 'run Cause::Interrupted,
-                    };
-                    (hooks.store)(&mut record).map_err(|error| LabError::Store(order, error))?;
-                    records.push(record);
-                    order += 1;
-                }
-                if (0..plan.points.len()).filter(of_stage).all(|point| ends[point].is_some()) {
-                    break;
-                }
+    for stage in [true, false] {
+        let of_stage = |point: &usize| plan.comes_first(*point) == stage;
+        let blocks = (0..plan.points.len()).filter(of_stage).map(|point| plan.trials_max(point)).max().unwrap_or(0);
+        for block in 0..blocks {
+            let is_begun = block > 0 || !done.is_empty();
+            if is_begun && limit.is_some_and(|limit| spent + (lab_clocks::now() - begun) >= limit) {
+                return Ok(Cause::OutOfTime);
             }
-        }
-        for (point, end) in ends.iter_mut().enumerate().filter(|(_, end)| end.is_none()) {
-            *end = Some(match next(plan, point, &records, hooks) {
-                Next::Enough(why) => why,
-                Next::Trial(_) => format!("{} trials, the maximum of the study", plan.trials_max(point)),
-            });
-        }
-        Cause::Complete
-    };
-    Ok(Ended { cause, points: ends })
-}
-
-/// Explains for each point why it gets no trials, such as a failed build. `None` if it can run.
-fn not_runnable(plan: &Plan, builds: &[Build]) -> Vec<Option<String>> {
-    let mut ends: Vec<Option<String>> = plan.points.iter().map(|point| point.unrunnable.clone()).collect();
-    for build in builds {
-        let reason = match &build.outcome {
-            BuildOutcome::Ready => continue,
-            BuildOutcome::Skipped { reason } => format!("skipped: {reason}"),
-            BuildOutcome::Unrunnable { reason } => format!("cannot run here: {reason}"),
-            BuildOutcome::Failed { .. } => format!("`{}` failed", build.command),
-            BuildOutcome::Unverified { case, reason } => format!("breaks its contract: {case}: {reason}"),
-        };
-        for &point in &build.points {
-            if let Some(end) = ends.get_mut(point) {
-                end.get_or_insert_with(|| reason.clone());
+            for point in plan.order_of_block(block).into_iter().filter(of_stage) {
+                if !active[point] || had.contains(&(block, point)) || block >= plan.trials_max(point) {
+                    continue;
+                }
+                let Next::Trial(step) = next(plan, point, &records, hooks) else {
+                    active[point] = false;
+                    continue;
+                };
+                if (hooks.interrupted)() {
+                    return Ok(Cause::Interrupted);
+                }
+                let no_watchdog = |error| LabError::Watchdog(options.exe.clone(), error);
+                bench.ground.supervisor.check().map_err(no_watchdog)?;
+                spinner.iter_mut().try_for_each(Spinners::check)?;
+                let revision = revision_of(&plan.points[point], &options.directory, &mut revisions);
+                let trial = Trial { bench: &bench, point, block, order, step, revision, perf: None };
+                let mut record = match trial.run(hooks.progress) {
+                    Ok(record) => record,
+                    Err(End::Lost(why)) => return Ok(Cause::Lost(why)),
+                    Err(End::Interrupted | End::Failed(_)) => return Ok(Cause::Interrupted),
+                };
+                (hooks.store)(&mut record).map_err(|error| LabError::Store(order, error))?;
+                records.push(record);
+                order += 1;
+            }
+            if (0..plan.points.len()).filter(of_stage).all(|point| !active[point]) {
+                break;
             }
         }
     }
-    ends
+    Ok(Cause::Complete)
 }
 
 /// Returns the hook's decision, unless the point is abandoned. A search is abandoned only if its server cannot run.
 fn next(plan: &Plan, point: usize, records: &[Record], hooks: &mut Hooks<'_>) -> Next {
     let latest = records.iter().rev().filter(|record| record.point == point).map(|record| &record.outcome);
     let failures =
-        latest.map_while(|outcome| if let Outcome::Failed(failure) = outcome { Some(failure) } else { None });
+        latest.map_while(|outcome| if let Outcome::Failed(failure) = outcome { Some(failure.kind) } else { None });
     let failures = failures.collect::<Vec<_>>();
-    let is_search = plan.points[point].load.search.is_some();
-    match failures[..] {
-        [Failure { kind: FailureKind::Unrunnable, message }, ..] => Next::Enough(format!("cannot run here: {message}")),
-        [last, ..] if !is_search && failures.len() >= FAILURES_MAX => {
-            Next::Enough(format!("gave up after {} consecutive failures; last: {}", failures.len(), last.message))
-        }
-        _ => (hooks.next)(point, records),
+    let has_failed_often = plan.points[point].load.search.is_none() && failures.len() >= FAILURES_MAX;
+    if has_failed_often || failures.first() == Some(&FailureKind::Unrunnable) {
+        return Next::Enough;
     }
+    (hooks.next)(point, records)
 }
 
 type Revisions = BTreeMap<PathBuf, Option<String>>;
@@ -192,8 +161,8 @@ pub(crate) struct Spinners<'a> {
 
 impl<'a> Spinners<'a> {
     /// Starts spinners on all CPUs of active points. `None` without active points or with the machine's idle policy.
-    pub(crate) fn start(bench: &'a Bench<'_>, ends: &[Option<String>]) -> Result<Option<Self>, LabError> {
-        let active = bench.plan.points.iter().zip(ends).filter(|(_, end)| end.is_none());
+    pub(crate) fn start(bench: &'a Bench<'_>, active: &[bool]) -> Result<Option<Self>, LabError> {
+        let active = bench.plan.points.iter().zip(active).filter(|(_, is_active)| **is_active);
         let shares = active.flat_map(|(point, _)| trial::share(point, bench.options));
         let used = shares.flat_map(|share| [share.subject, share.generator].concat()).collect::<BTreeSet<_>>();
         if bench.options.idle == IdlePolicy::Machine || used.is_empty() {

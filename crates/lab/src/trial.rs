@@ -71,11 +71,10 @@ type Say<'a> = &'a mut dyn FnMut(Phase, Option<&Live>);
 
 impl Trial<'_> {
     /// Runs the trial and returns its record, possibly of a failure. Fails if interrupted or if a machine is lost.
-    pub(crate) fn run(&self, trials_done: usize, progress: &mut dyn FnMut(&Progress)) -> Result<Record, End> {
+    pub(crate) fn run(&self, progress: &mut dyn FnMut(&Progress)) -> Result<Record, End> {
         let (point, block, order, step) = (self.point, self.block, self.order, self.step);
-        let trials_done = u32::try_from(trials_done).unwrap_or(u32::MAX);
         let mut say = |phase, live: Option<&Live>| {
-            progress(&Progress { phase, point, block, order, step, trials_done, live: live.cloned() });
+            progress(&Progress { phase, point, block, order, live: live.cloned() });
         };
         let begun = lab_clocks::now();
         let (version, factors, started) = (RECORD_VERSION, self.point().factors.clone(), lab_clocks::rfc3339());

@@ -125,7 +125,7 @@ fn measure(
     let name = plan.points[0].load.protocol;
     let mut line = Live::new(true);
     let mut progress = |progress: &lab::Progress| {
-        let text = format!("{name}: {} of {} steps", progress.trials_done, plan.points.len());
+        let text = format!("{name}: {} of {} steps", progress.order, plan.points.len());
         line.show(&text, progress.live.as_ref().map(|live| &live.load));
     };
     let records = run_once(&plan, &options, &mut progress)?;

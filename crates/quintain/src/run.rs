@@ -152,7 +152,7 @@ pub(crate) fn carry_out(
                     bar.borrow().note(&format!("note: {text}"));
                 }
             }
-            if failed.is_some() { study::Next::Enough("ended early".to_owned()) } else { next }
+            if failed.is_some() { study::Next::Enough } else { next }
         },
         progress: &mut |progress| bar.borrow_mut().show(progress),
         interrupted: &signals::is_interrupted,
@@ -168,9 +168,9 @@ pub(crate) fn carry_out(
         None => {}
     }
     let ended = lab::run(&plan, &run.builds, &done, &options, &mut hooks);
-    let ended = ended.map_err(machine).map_err(&resumable).inspect_err(|_| bar.borrow_mut().end())?;
+    let cause = ended.map_err(machine).map_err(&resumable).inspect_err(|_| bar.borrow_mut().end())?;
 
-    let state = match &ended.cause {
+    let state = match &cause {
         lab::Cause::Complete if failed.is_none() => RunState::Complete,
         lab::Cause::OutOfTime if failed.is_none() => RunState::OutOfTime,
         _ => RunState::Interrupted,
@@ -203,7 +203,7 @@ pub(crate) fn carry_out(
     drop(owner);
     let findings = analysis::analyze(&run, &records);
     history::keep(&store, &run, &Digest::new(&findings), records.len() as u64);
-    Ok(Carried { run, records, findings, cause: ended.cause })
+    Ok(Carried { run, records, findings, cause })
 }
 
 /// Runs one trial of each design point and returns the records; `None` if interrupted.
@@ -221,14 +221,14 @@ pub(crate) fn run_once(
             Ok(())
         },
         next: &mut |point, records| match records.iter().any(|record| record.point == point) {
-            true => study::Next::Enough("measured".to_owned()),
+            true => study::Next::Enough,
             false => study::Next::Trial(None),
         },
         progress,
         interrupted: &signals::is_interrupted,
     };
-    let ended = lab::run(plan, &[], &[], options, &mut hooks).map_err(machine)?;
-    Ok((ended.cause != lab::Cause::Interrupted).then_some(records))
+    let cause = lab::run(plan, &[], &[], options, &mut hooks).map_err(machine)?;
+    Ok((cause != lab::Cause::Interrupted).then_some(records))
 }
 
 fn judge(record: &mut Record, calibration: Option<&Calibration>, nodes: &[Node]) {

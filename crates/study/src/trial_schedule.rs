@@ -12,8 +12,8 @@ const START_S: f64 = 0.3;
 pub enum Next {
     /// One more trial, at the rate of the step, or as planned if `None`.
     Trial(Option<Step>),
-    /// No more trials, for this reason.
-    Enough(String),
+    /// No more trials.
+    Enough,
 }
 
 /// Estimated work of a plan, as bounds on trials and time.
