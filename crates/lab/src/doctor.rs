@@ -9,7 +9,7 @@ use study::record::{Finding, FindingState, Host};
 
 use crate::exec::on_each_cpu;
 use crate::lab_clocks;
-use crate::other_labs::{self, Lab};
+use crate::other_labs;
 
 use FindingState::{Bad, Good, NotChecked, Warning};
 
@@ -22,8 +22,8 @@ pub struct Limits {
     pub io_uring: Option<Result<(), String>>,
     /// Interruptions of a busy loop on each CPU; empty if not tested.
     pub noise: Vec<Noise>,
-    /// Other labs that are running; `None` if unknown.
-    pub labs: Option<Vec<Lab>>,
+    /// Other labs that are running, in words; empty without any, and `None` if unknown.
+    pub labs: Option<String>,
 }
 
 /// Measures [`Limits`] in 200 ms on all CPUs of `host`. The caller provides the result of its own test of `io_uring`.
@@ -260,12 +260,11 @@ fn quiet(noise: &[Noise]) -> Seen {
     if worst.lost <= 0.01 && longest_ns <= 2_000_000 { good(text) } else { warning(text, advice) }
 }
 
-fn alone(labs: Option<&[Lab]>) -> Seen {
+fn alone(labs: Option<&str>) -> Seen {
     let Some(labs) = labs else { return not_checked("cannot check for other labs on this kernel") };
     if labs.is_empty() {
         return good("no other lab is running");
     }
-    let labs = labs.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     warning(
         format!("another lab is running and competes for CPUs: {labs}"),
         "let it finish first, or give each its own CPUs: `quintain run --cpus LIST`",
@@ -308,7 +307,7 @@ mod tests {
             ..Host::default()
         };
         let noise = vec![Noise { cpu: 0, lost: 0.001, longest_ns: 20_000 }, Noise { cpu: 1, lost: 0.0, longest_ns: 0 }];
-        (host, Limits { open_files: Some(65_536), io_uring: Some(Ok(())), noise, labs: Some(Vec::new()) })
+        (host, Limits { open_files: Some(65_536), io_uring: Some(Ok(())), noise, labs: Some(String::new()) })
     }
 
     fn check(name: &str, change: impl FnOnce(&mut Host, &mut Limits), state: FindingState, text: &str) {
@@ -403,9 +402,8 @@ mod tests {
     }
     #[test]
     fn warns_of_another_lab() {
-        let change =
-            |_: &mut Host, limits: &mut Limits| limits.labs = Some(vec![Lab { pid: 7, work: "volley-1".to_owned() }]);
-        check("labs", change, Warning, "process 7 (volley-1)");
+        let labs = Some("process 7 (volley-1)".to_owned());
+        check("labs", |_, limits| limits.labs = labs, Warning, "process 7 (volley-1)");
     }
     #[test]
     fn warns_of_swap_in_use() {

@@ -10,16 +10,6 @@ const PREFIX: &str = "quintain-lab/";
 /// Maximum length of a name in bytes: `sun_path` has 108, and the first is NUL.
 const NAME_MAX: usize = 107;
 
-/// Another lab that is running.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("process {pid} ({work})")]
-pub struct Lab {
-    /// Process ID of the lab.
-    pub pid: u32,
-    /// Name of the lab's run, possibly truncated.
-    pub work: String,
-}
-
 /// Announces to other labs that this process runs `work`, until the result is dropped. Fails if already announced.
 pub fn announce(work: &str) -> std::io::Result<UnixListener> {
     UnixListener::bind_addr(&SocketAddr::from_abstract_name(name(std::process::id(), work))?)
@@ -35,21 +25,20 @@ fn name(pid: u32, work: &str) -> String {
     name
 }
 
-/// Finds the other labs that are running; `None` if the kernel's list cannot be read.
-pub fn others() -> Option<Vec<Lab>> {
+/// Names the other labs that are running, such as `process 4711 (volley-1)`; empty if there are none. `None` if the
+/// kernel's list cannot be read.
+pub fn others() -> Option<String> {
     let table = std::fs::read("/proc/self/net/unix").ok()?;
-    let mut labs = labs(&String::from_utf8_lossy(&table));
-    labs.retain(|lab| lab.pid != std::process::id());
-    Some(labs)
+    Some(labs(&String::from_utf8_lossy(&table), std::process::id()))
 }
 
-/// Parses a table such as `/proc/net/unix` (proc(5)), in which abstract names begin with `@`.
-fn labs(table: &str) -> Vec<Lab> {
+/// Names the labs, except `own`, in a table such as `/proc/net/unix` (proc(5)). Abstract names begin with `@` there.
+fn labs(table: &str, own: u32) -> String {
     let lab = |line: &str| {
         let (pid, work) = line.split_whitespace().nth(7)?.strip_prefix('@')?.strip_prefix(PREFIX)?.split_once('/')?;
-        Some(Lab { pid: pid.parse().ok()?, work: work.to_owned() })
+        (pid.parse::<u32>().ok()? != own).then(|| format!("process {pid} ({work})"))
     };
-    table.lines().filter_map(lab).collect()
+    table.lines().filter_map(lab).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
@@ -63,8 +52,8 @@ mod tests {
                      0000000000000000: 00000002 00000000 00010000 0001 01 20501 @quintain-lab/4711/volley-20261120-210500\n\
                      0000000000000000: 00000003 00000000 00000000 0001 03 20502\n\
                      0000000000000000: 00000002 00000000 00010000 0001 01 20503 @quintain-lab/x/y\n";
-        let [lab] = labs(table).try_into().unwrap();
-        assert_eq!(lab.to_string(), "process 4711 (volley-20261120-210500)");
+        assert_eq!(labs(table, 1), "process 4711 (volley-20261120-210500)");
+        assert_eq!(labs(table, 4711), "");
     }
 
     #[test]
@@ -77,11 +66,11 @@ mod tests {
     fn presence_is_visible_only_to_others() {
         let announced = || {
             let table = std::fs::read("/proc/self/net/unix").unwrap();
-            labs(&String::from_utf8_lossy(&table)).into_iter().any(|lab| lab.work == "presence-test")
+            labs(&String::from_utf8_lossy(&table), 0).contains("(presence-test)")
         };
         let presence = announce("presence-test").unwrap();
         assert!(announced());
-        assert!(others().unwrap().iter().all(|lab| lab.work != "presence-test"));
+        assert!(!others().unwrap().contains("(presence-test)"));
         assert!(announce("presence-test").is_err(), "once is enough");
         drop(presence);
         assert!(!announced());

@@ -239,7 +239,6 @@ fn judge(record: &mut Record, calibration: Option<&Calibration>, nodes: &[Node])
 
 fn other_labs() -> Option<String> {
     let labs = lab::other_labs::others().filter(|labs| !labs.is_empty())?;
-    let labs = labs.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     Some(format!("another lab is running on this machine and competes for CPUs: {labs}"))
 }
 
