@@ -68,11 +68,10 @@ impl Cgroup {
         }
     }
 
-    pub(crate) fn used(&self, measured: Option<(Usage, Usage)>) -> CgroupUse {
+    /// Describes the usage between two readings, of which any value may be unknown.
+    pub(crate) fn used(&self, [begin, end]: [Usage; 2]) -> CgroupUse {
         let [cpu, _, memory, io] = FILES[usize::from(self.version == 2)];
         let source = |known: bool, file: &str| known.then(|| file.to_owned());
-        let (begin, end) = measured.unzip();
-        let (begin, end) = (begin.unwrap_or_default(), end.unwrap_or_default());
         let io_bytes = begin.io_bytes.zip(end.io_bytes);
         CgroupUse {
             version: self.version,
@@ -238,7 +237,7 @@ mod tests {
         fs::write(folder.path().join("inner/cgroup.procs"), "99\n").unwrap();
         assert_eq!(group.members(), Some(vec![12, 7, 99]));
         let later = Usage { io_bytes: Some((5000, 600)), ..usage };
-        let used = group.used(Some((usage, later)));
+        let used = group.used([usage, later]);
         assert_eq!((used.read_bytes, used.written_bytes), (Some(903), Some(88)));
         assert_eq!(used.cpu_source.as_deref(), Some("cpuacct.usage"));
         assert_eq!(used.memory_source.as_deref(), Some("memory.max_usage_in_bytes"));
@@ -255,7 +254,7 @@ mod tests {
         assert_eq!(usage.cpu_ns, Some((300_000, 100_000)));
         assert_eq!((usage.memory_bytes, usage.memory_max_bytes, usage.io_bytes), (Some(10), None, Some((4097, 12))));
         assert_eq!(group.members(), None);
-        let used = group.used(Some((usage, usage)));
+        let used = group.used([usage, usage]);
         assert_eq!(
             (used.memory_source, used.cpu_source.as_deref(), used.io_source.as_deref()),
             (None, Some("cpu.stat"), Some("io.stat"))
@@ -266,6 +265,9 @@ mod tests {
     fn group_without_files_has_no_usage() {
         let (group, usage, _folder) = usage(2, &[("cpu.stat", "usage_usec x\n"), ("memory.peak", "max\n")]);
         assert_eq!(usage, Usage::default());
-        assert_eq!(group.used(None), CgroupUse { version: 2, path: "/a".to_owned(), ..CgroupUse::default() });
+        assert_eq!(
+            group.used([Usage::default(); 2]),
+            CgroupUse { version: 2, path: "/a".to_owned(), ..CgroupUse::default() }
+        );
     }
 }

@@ -40,12 +40,14 @@ pub(crate) struct Sampler {
     next_threads: Instant,
     threads: Threads,
     pub(crate) samples: Vec<Sample>,
+    /// Readings at the start and at the end of measuring.
+    readings: Vec<Reading>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Reading {
+struct Reading {
     /// Time of the reading in ns since the start of the server: the midpoint of reading the CPU times.
-    pub(crate) at_ns: u64,
+    at_ns: u64,
     /// Time in ns that the server's CPUs were busy or taken by the host; `None` if the kernel does not report it.
     busy_ns: Option<u64>,
     user_ns: u64,
@@ -55,15 +57,15 @@ pub(crate) struct Reading {
     waits: Waits,
     processes: usize,
     rss_max_bytes: u64,
-    cgroup: Option<Usage>,
+    /// Usage of the control group; unknown for processes without a container.
+    cgroup: Usage,
 }
 
 impl Reading {
     /// CPU time in user mode and in the kernel since `begin`, ns. A control group reports both in ns. Otherwise, both
     /// are in ticks, and are scaled to the sum of the threads' exact times if it agrees within the rounding.
     fn cpu_since(&self, begin: &Self) -> (u64, u64) {
-        let counted = |reading: &Self| reading.cgroup.and_then(|usage| usage.cpu_ns);
-        if let Some((begin, end)) = counted(begin).zip(counted(self)) {
+        if let Some((begin, end)) = begin.cgroup.cpu_ns.zip(self.cgroup.cpu_ns) {
             return (end.0.saturating_sub(begin.0), end.1.saturating_sub(begin.1));
         }
         let user_ns = self.user_ns.saturating_sub(begin.user_ns);
@@ -97,6 +99,7 @@ impl Sampler {
             next_threads: started,
             threads: Threads::default(),
             samples: Vec::new(),
+            readings: Vec::new(),
         }
     }
 
@@ -159,14 +162,15 @@ impl Sampler {
         }
     }
 
-    pub(crate) fn reading(&mut self) -> Reading {
+    /// Takes a reading at the start or at the end of measuring.
+    pub(crate) fn read(&mut self) {
         self.prepare();
         // CPU times are read first: the other values are less sensitive to delay.
         let before = lab_clocks::now();
         self.threads.look(&self.proc, &self.members);
         let mut reading =
             Reading { threads: self.threads.total(), processes: self.members.len(), ..Reading::default() };
-        reading.cgroup = self.cgroup.as_ref().map(Cgroup::usage);
+        reading.cgroup = self.cgroup.as_ref().map(Cgroup::usage).unwrap_or_default();
         for stat in self.member_stats() {
             reading.user_ns += stat.user_ns;
             reading.system_ns += stat.system_ns;
@@ -178,40 +182,43 @@ impl Sampler {
             let status = procfs::read(&self.proc, pid, "status").unwrap_or_default();
             reading.rss_max_bytes += number(&status, "VmHWM").unwrap_or(0) * 1024;
         }
-        reading
+        self.readings.push(reading);
     }
 
-    /// Adds unfinished waits for a CPU, which the kernel does not report until they end.
-    pub(crate) fn add_waits(&self, reading: &mut Reading) {
-        reading.waits = self.threads.waits(self.started + Duration::from_nanos(reading.at_ns), FOLLOWED);
+    /// Adds unfinished waits for a CPU to the latest reading. The kernel does not report waits until they end.
+    pub(crate) fn add_waits(&mut self) {
+        if let Some(reading) = self.readings.last_mut() {
+            reading.waits = self.threads.waits(self.started + Duration::from_nanos(reading.at_ns), FOLLOWED);
+        }
     }
 
-    /// Writes the results to `used`. Requests were counted during `span`, and `measured` has the readings at both ends.
-    pub(crate) fn finish(self, measured: Option<(Reading, Reading)>, span: Option<Moments>, used: &mut SubjectUse) {
-        if let Some((begin, end)) = measured {
+    /// Writes the results to `used`. Requests were counted during `span`. Without both readings, none counts.
+    pub(crate) fn finish(self, span: Option<Moments>, used: &mut SubjectUse) {
+        let (mut usage, mut peak) = ([Usage::default(); 2], None);
+        if let [begin, end] = &self.readings[..] {
+            (usage, peak) = ([begin.cgroup, end.cgroup], Some(end.rss_max_bytes).filter(|bytes| *bytes > 0));
             let own_ns = |(user_ns, system_ns): (u64, u64)| user_ns + system_ns;
-            used.others_ns = end.busy_ns.zip(begin.busy_ns).map(|(end_ns, begin_ns)| {
-                end_ns.saturating_sub(begin_ns).saturating_sub(own_ns(end.cpu_since(&begin)))
-            });
+            used.others_ns = end
+                .busy_ns
+                .zip(begin.busy_ns)
+                .map(|(end_ns, begin_ns)| end_ns.saturating_sub(begin_ns).saturating_sub(own_ns(end.cpu_since(begin))));
             let is_known = end.threads.run_ns > 0;
             let waited_ns = end.threads.wait_ns + end.waits.total_ns;
             used.run_queue_ns = is_known.then(|| waited_ns.saturating_sub(begin.threads.wait_ns));
             used.waited_at_end_ns = is_known.then_some(end.waits.longest_ns);
             let at = |reading: &Reading| self.started + Duration::from_nanos(reading.at_ns);
-            used.measured_share = span.and_then(|span| share_within((at(&begin), at(&end)), span));
-            (used.user_ns, used.system_ns) = end.cpu_since(&begin);
+            used.measured_share = span.and_then(|span| share_within((at(begin), at(end)), span));
+            (used.user_ns, used.system_ns) = end.cpu_since(begin);
             used.measured_ns = end.at_ns.saturating_sub(begin.at_ns);
             used.measured_from_ns = begin.at_ns;
             used.switches_voluntary = end.threads.voluntary.saturating_sub(begin.threads.voluntary);
             used.switches_involuntary = end.threads.involuntary.saturating_sub(begin.threads.involuntary);
         }
         if let (Some(container), Some(group)) = (&mut used.container, &self.cgroup) {
-            let usage = measured.and_then(|(begin, end)| begin.cgroup.zip(end.cgroup));
             container.cgroup = Some(group.used(usage));
         }
-        let peak = measured.map_or(0, |(_, end)| end.rss_max_bytes);
         let largest = self.samples.iter().map(|sample| sample.rss_bytes).max();
-        used.rss_max_bytes = largest.max(Some(peak).filter(|peak| *peak > 0));
+        used.rss_max_bytes = largest.max(peak);
         used.pss_max_bytes = self.samples.iter().filter_map(|sample| sample.pss_bytes).max();
         used.threads_max = self.samples.iter().map(|sample| sample.threads).max().unwrap_or(0);
         used.sockets_max = self.samples.iter().filter_map(|sample| sample.sockets).max().unwrap_or(0);
@@ -305,7 +312,7 @@ mod tests {
         fs::write(proc.join("71/task/71/schedstat"), "0 5000 9\n").unwrap();
         let started = lab_clocks::now();
         let mut sampler = Sampler::new(proc, 70, started, &[1, 2]);
-        let begin = sampler.reading();
+        sampler.read();
         sampler.tick();
         let stat = stat_of(71, 70, 70).replace(" 10 20 0 0 ", " 110 25 0 0 ");
         fs::write(proc.join("71/stat"), stat).unwrap();
@@ -313,10 +320,11 @@ mod tests {
             .unwrap();
         fs::write(proc.join("stat"), cpu_times(20 + 130)).unwrap();
         fs::write(proc.join("71/task/71/schedstat"), "1 45000 9\n").unwrap();
-        let end = sampler.reading();
+        sampler.read();
+        let [begin, end] = [0, 1].map(|nth| sampler.readings[nth]);
         let mut used = SubjectUse::default();
         let at = |ns| started + Duration::from_nanos(ns);
-        sampler.finish(Some((begin, end)), Some((at(begin.at_ns - 1_000), at(end.at_ns))), &mut used);
+        sampler.finish(Some((at(begin.at_ns - 1_000), at(end.at_ns))), &mut used);
         assert_eq!((used.run_queue_ns, used.others_ns), (Some(40_000), Some(250_000_000)));
         let (whole, part) = ((end.at_ns - begin.at_ns + 1_000) as f64, (end.at_ns - begin.at_ns) as f64);
         assert!(used.measured_share.is_some_and(|share| (share - part / whole).abs() < 1e-9), "{used:?}");
@@ -381,7 +389,7 @@ mod tests {
         let mut sampler = Sampler::new(folder.path(), 70, lab_clocks::now(), &[]);
         sampler.tick();
         let mut used = SubjectUse::default();
-        sampler.finish(None, None, &mut used);
+        sampler.finish(None, &mut used);
         assert_eq!(used, SubjectUse::default());
     }
 }

@@ -11,10 +11,11 @@ use study::node_messages::{Said, Serve, Standing, Stopped};
 use study::record::{Failure, FailureKind, Sample, SubjectUse};
 
 use crate::proxy::{self, Proxy};
-use crate::resource_sampler::{Reading, Sampler};
+use crate::proxy_tcp_byte_counts::{self, Table};
+use crate::resource_sampler::Sampler;
 use crate::start_server::{Companion, Companions, Ground, Server, Started};
 use crate::trial_end_reason::{End, failed};
-use crate::{lab_clocks, network_counters, ports_and_readiness, proxy_tcp_byte_counts};
+use crate::{lab_clocks, network_counters, ports_and_readiness};
 
 /// Interval between readings of the connection tables. A reading takes milliseconds with very many connections.
 const LOOK_AT_WIRE: Duration = Duration::from_millis(200);
@@ -123,27 +124,25 @@ impl<'a> Subject<'a> {
         if self.readings.due().is_none_or(|due| lab_clocks::now() < due) {
             return;
         }
-        if self.readings.begin.is_some() {
+        if !self.readings.tables.is_empty() {
             return self.take_end();
         }
-        self.readings.begin = Some(self.snapshot());
+        self.take();
         self.events.push(Said::Taken { end: false });
     }
 
     fn take_end(&mut self) {
-        if self.readings.end.is_none() {
-            let mut end = self.snapshot();
-            let of_requests = self.samplers.iter().zip(&mut end.usage).take(1 + self.proxies.len());
-            of_requests.for_each(|(sampler, reading)| sampler.add_waits(reading));
-            self.readings.end = Some(end);
+        if self.readings.tables.len() < 2 {
+            self.take();
+            self.samplers.iter_mut().take(1 + self.proxies.len()).for_each(Sampler::add_waits);
             self.samplers.iter_mut().for_each(Sampler::tick_in_full);
             self.events.push(Said::Taken { end: true });
         }
     }
 
-    fn snapshot(&mut self) -> UsageSnapshot {
-        let usage = self.samplers.iter_mut().map(Sampler::reading).collect();
-        UsageSnapshot { usage, wire: if self.proxies.is_empty() { None } else { proxy_tcp_byte_counts::read() } }
+    fn take(&mut self) {
+        self.samplers.iter_mut().for_each(Sampler::read);
+        self.readings.tables.push(if self.proxies.is_empty() { None } else { proxy_tcp_byte_counts::read() });
     }
 
     fn failure(&mut self, patience: Duration) -> Option<Failure> {
@@ -165,8 +164,8 @@ impl Side for Subject<'_> {
             self.samplers.iter_mut().for_each(Sampler::prepare);
             return self.readings.due();
         }
-        let (now, Readings { begin, between, .. }) = (lab_clocks::now(), &mut self.readings);
-        if begin.as_ref().is_some_and(|begin| begin.wire.is_some())
+        let (now, Readings { tables, between, .. }) = (lab_clocks::now(), &mut self.readings);
+        if tables.first().is_some_and(Option::is_some)
             && between.as_ref().is_none_or(|(last, _)| now.duration_since(*last) >= LOOK_AT_WIRE)
         {
             *between = Some((now, proxy_tcp_byte_counts::read()));
@@ -212,18 +211,14 @@ impl Side for Subject<'_> {
             Some((before, after)) => known.network = network_counters::between(before, after),
             None => known.warnings.push(WarningKind::NotRead.says("cannot read the counters of the network stack")),
         }
-        let tables = readings.tables();
+        let tables = readings.pairs();
         for (proxy, used) in proxies.into_iter().zip(&mut known.proxies) {
             known.warnings.extend(proxy.finish(&tables, used));
         }
         known.warnings.extend(server.stop(&mut known.subject));
         let fresh = companions.running.iter_mut().zip(&mut known.companions).filter(|(one, _)| one.plan.fresh);
         known.warnings.extend(fresh.filter_map(|(companion, used)| companion.started.stop(&mut used.used)));
-        // A sampler has both readings, or none of them counts.
-        let both = |n: usize| Some((*readings.begin.as_ref()?.usage.get(n)?, *readings.end.as_ref()?.usage.get(n)?));
-        for ((nth, sampler), used) in samplers.into_iter().enumerate().zip(uses(&mut known)) {
-            sampler.finish(both(nth), readings.span, used);
-        }
+        samplers.into_iter().zip(uses(&mut known)).for_each(|(sampler, used)| sampler.finish(readings.span, used));
         Ok(known)
     }
 }
@@ -238,34 +233,24 @@ pub(crate) fn port_of(name: &str, second_port: u16, companions: &[Companion]) ->
 
 #[derive(Default)]
 struct Readings {
-    begin: Option<UsageSnapshot>,
-    end: Option<UsageSnapshot>,
+    /// Connection table at the start and at the end of measuring, once taken; `None` without proxies.
+    tables: Vec<Option<Table>>,
     begins: Option<Instant>,
     ends: Option<Instant>,
     span: Option<(Instant, Instant)>,
     /// Latest connection table before the end, in case a generator disconnects before the final reading.
-    between: Option<(Instant, Option<proxy_tcp_byte_counts::Table>)>,
+    between: Option<(Instant, Option<Table>)>,
 }
 
 impl Readings {
     fn due(&self) -> Option<Instant> {
-        match (&self.begin, &self.end) {
-            (None, _) => self.begins,
-            (_, None) => self.ends,
-            _ => None,
-        }
+        [self.begins, self.ends].get(self.tables.len()).copied().flatten()
     }
 
-    fn tables(&self) -> Vec<(&proxy_tcp_byte_counts::Table, &proxy_tcp_byte_counts::Table)> {
-        let Some(begin) = self.begin.as_ref().and_then(|begin| begin.wire.as_ref()) else { return Vec::new() };
-        let end = self.end.as_ref().and_then(|end| end.wire.as_ref());
+    /// Pairs of earlier and later connection tables, best pair first.
+    fn pairs(&self) -> Vec<(&Table, &Table)> {
+        let [Some(begin), end @ ..] = &self.tables[..] else { return Vec::new() };
         let between = self.between.as_ref().and_then(|(_, table)| table.as_ref());
-        [end, between].into_iter().flatten().map(|later| (begin, later)).collect()
+        end.iter().flatten().chain(between).map(|later| (begin, later)).collect()
     }
-}
-
-struct UsageSnapshot {
-    usage: Vec<Reading>,
-    /// Byte counts of the proxies' connections; `None` without proxies.
-    wire: Option<proxy_tcp_byte_counts::Table>,
 }
