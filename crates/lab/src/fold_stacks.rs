@@ -29,9 +29,10 @@ pub struct Fold {
     event: Option<String>,
     /// Frames of the current sample, innermost first.
     frames: Vec<u32>,
-    names: HashMap<(String, bool), u32>,
+    /// Index in `functions` of each function, by its name and whether it is in the kernel.
+    ids: HashMap<(String, bool), u32>,
+    functions: Vec<SampledFunction>,
     stacks: HashMap<Vec<u32>, u64>,
-    own: HashMap<u32, u64>,
     events: BTreeMap<String, u64>,
     samples: u64,
     others: u64,
@@ -72,12 +73,14 @@ impl Fold {
     }
 
     fn id(&mut self, name: String, kernel: bool) -> u32 {
-        let next = u32::try_from(self.names.len()).unwrap_or(u32::MAX);
         let mut key = (name, kernel);
-        if self.names.len() >= DISTINCT_MAX && !self.names.contains_key(&key) {
+        if self.ids.len() >= DISTINCT_MAX && !self.ids.contains_key(&key) {
             key = (OTHERS.to_owned(), false);
         }
-        *self.names.entry(key).or_insert(next)
+        *self.ids.entry(key).or_insert_with_key(|(name, kernel)| {
+            self.functions.push(SampledFunction { name: name.clone(), kernel: *kernel, self_samples: 0 });
+            self.functions.len() as u32 - 1
+        })
     }
 
     fn end_sample(&mut self) {
@@ -90,7 +93,7 @@ impl Fold {
         if self.events.len() < 8 || self.events.contains_key(&event) {
             *self.events.entry(event).or_default() += 1;
         }
-        *self.own.entry(frames[0]).or_default() += 1;
+        self.functions[frames[0] as usize].self_samples += 1;
         frames.reverse();
         if self.stacks.len() < DISTINCT_MAX || self.stacks.contains_key(&frames) {
             *self.stacks.entry(frames).or_default() += 1;
@@ -104,30 +107,27 @@ impl Fold {
         let line = std::mem::take(&mut self.line);
         self.read(&String::from_utf8_lossy(&line));
         self.end_sample();
-        let names = self.names.into_iter().map(|(name, id)| (id, name)).collect::<HashMap<_, _>>();
         let mut stacks = self.stacks.into_iter().collect::<Vec<_>>();
         // Ties are broken by content, so that the result is reproducible.
         stacks.sort_unstable_by(|(a, of_a), (b, of_b)| of_b.cmp(of_a).then_with(|| a.cmp(b)));
         let left_out = stacks.split_off(stacks.len().min(STACKS_KEPT));
         let other_samples = self.others + left_out.iter().map(|(_, samples)| samples).sum::<u64>();
 
-        let rank = |id: &u32| (Reverse(self.own.get(id).copied().unwrap_or(0)), *id);
-        let hottest = self.own.keys().map(rank).collect::<BTreeSet<_>>();
-        let used = stacks.iter().flat_map(|(frames, _)| frames).map(rank);
+        let functions = self.functions;
+        let rank = |id: u32| (Reverse(functions[id as usize].self_samples), id);
+        let hottest =
+            (0..functions.len() as u32).map(rank).filter(|(samples, _)| samples.0 > 0).collect::<BTreeSet<_>>();
+        let used = stacks.iter().flat_map(|(frames, _)| frames).copied().map(rank);
         let kept = hottest.into_iter().take(HOTTEST_KEPT).chain(used).collect::<BTreeSet<_>>();
         let places = kept.iter().zip(0u32..).map(|((_, id), place)| (*id, place)).collect::<HashMap<_, _>>();
-        let function = |(Reverse(self_samples), id): &(Reverse<u64>, u32)| {
-            let (name, kernel) = names.get(id).cloned().unwrap_or_default();
-            SampledFunction { name, kernel, self_samples: *self_samples }
-        };
         let stack = |(frames, samples): (Vec<u32>, u64)| SampledStack {
             frames: frames.iter().filter_map(|id| places.get(id).copied()).collect(),
             samples,
         };
         let (event, _) = self.events.into_iter().max_by_key(|(_, samples)| *samples).unwrap_or_default();
-        let (samples, functions) = (self.samples, kept.iter().map(function).collect());
         let stacks = stacks.into_iter().map(stack).collect();
-        CpuProfile { event, samples, functions, stacks, other_samples, ..CpuProfile::default() }
+        let functions = kept.iter().map(|(_, id)| functions[*id as usize].clone()).collect();
+        CpuProfile { event, samples: self.samples, functions, stacks, other_samples, ..CpuProfile::default() }
     }
 }
 
