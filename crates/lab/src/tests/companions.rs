@@ -28,7 +28,7 @@ fn run(command: &str, companions: Vec<CompanionPlan>, trials: u32) -> Vec<Record
     };
     let options = options(stand_in(folder.path(), "quintain"));
     let ended = crate::run(&plan(vec![point], trials), &[], &[], &options, &mut hooks).unwrap();
-    assert_eq!(ended.cause, Cause::Complete);
+    assert_eq!(ended, Cause::Complete);
     records
 }
 

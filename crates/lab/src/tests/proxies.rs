@@ -35,7 +35,7 @@ fn run(plan: &Plan) -> Record {
         interrupted: &|| false,
     };
     let ended = crate::run(plan, &[], &[], &options(stand_in(folder.path(), "quintain")), &mut hooks).unwrap();
-    assert_eq!(ended.cause, Cause::Complete);
+    assert_eq!(ended, Cause::Complete);
     records.remove(0)
 }
 
