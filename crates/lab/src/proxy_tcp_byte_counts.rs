@@ -1,7 +1,6 @@
 //! The kernel's byte counts for each TCP connection of a proxy (sock_diag(7), `tcp_info`).
 
 use std::collections::BTreeMap;
-use std::io;
 
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recv, send, socket_with};
 use study::record::WireUse;
@@ -37,7 +36,7 @@ pub(crate) struct Table(Vec<Socket>);
 
 /// Reads all TCP connections of this network namespace; `None` if the kernel does not report them.
 pub(crate) fn read() -> Option<Table> {
-    let mut sockets = dump(AddressFamily::INET).ok()?;
+    let mut sockets = dump(AddressFamily::INET)?;
     // IPv6 may be missing on this machine.
     sockets.extend(dump(AddressFamily::INET6).unwrap_or_default());
     Some(Table(sockets))
@@ -66,16 +65,16 @@ fn passed(begin: &Table, end: &Table, of: &dyn Fn(&&Socket) -> bool) -> Option<u
     Some(grown.sum())
 }
 
-fn dump(family: AddressFamily) -> io::Result<Vec<Socket>> {
-    let socket =
-        socket_with(AddressFamily::NETLINK, SocketType::DGRAM, SocketFlags::CLOEXEC, Some(netlink::SOCK_DIAG))?;
-    send(&socket, &request(family), SendFlags::empty())?;
+fn dump(family: AddressFamily) -> Option<Vec<Socket>> {
+    let socket = socket_with(AddressFamily::NETLINK, SocketType::DGRAM, SocketFlags::CLOEXEC, Some(netlink::SOCK_DIAG));
+    let socket = socket.ok()?;
+    send(&socket, &request(family), SendFlags::empty()).ok()?;
     let mut found = Vec::new();
     let mut buffer = vec![0; BUFFER];
     loop {
-        let (length, _) = recv(&socket, buffer.as_mut_slice(), RecvFlags::empty())?;
+        let (length, _) = recv(&socket, buffer.as_mut_slice(), RecvFlags::empty()).ok()?;
         if !take(&buffer[..length.min(BUFFER)], &mut found)? {
-            return Ok(found);
+            return Some(found);
         }
     }
 }
@@ -92,24 +91,20 @@ fn request(family: AddressFamily) -> [u8; HEADER + REQUEST] {
     request
 }
 
-fn take(mut answer: &[u8], found: &mut Vec<Socket>) -> io::Result<bool> {
-    let broken = || io::Error::new(io::ErrorKind::InvalidData, "cannot parse the kernel's response");
+/// Adds the sockets in a part of the kernel's answer. Returns whether more follow; `None` for an error or an invalid part.
+fn take(mut answer: &[u8], found: &mut Vec<Socket>) -> Option<bool> {
     while answer.len() >= HEADER {
-        let length = bytes_at(answer, 0).map(u32::from_ne_bytes).ok_or_else(broken)? as usize;
-        let kind = u16_at(answer, 4).ok_or_else(broken)?;
-        let message = answer.get(HEADER..length).ok_or_else(broken)?;
-        match kind {
-            NLMSG_DONE => return Ok(false),
-            NLMSG_ERROR => {
-                let code = bytes_at(message, 0).map(i32::from_ne_bytes).ok_or_else(broken)?;
-                return Err(io::Error::from_raw_os_error(-code));
-            }
-            SOCK_DIAG_BY_FAMILY => found.push(socket(message).ok_or_else(broken)?),
+        let length = bytes_at(answer, 0).map(u32::from_ne_bytes)? as usize;
+        let message = answer.get(HEADER..length)?;
+        match u16_at(answer, 4)? {
+            NLMSG_DONE => return Some(false),
+            NLMSG_ERROR => return None,
+            SOCK_DIAG_BY_FAMILY => found.push(socket(message)?),
             _ => {}
         }
         answer = answer.get(length.next_multiple_of(4)..).unwrap_or_default();
     }
-    Ok(true)
+    Some(true)
 }
 
 fn socket(message: &[u8]) -> Option<Socket> {
@@ -210,7 +205,7 @@ mod tests {
     fn rejects_malformed_responses() {
         for answer in [&[0; 16][..], &[255; 40], &[17, 0, 0, 0, 20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0]] {
             let mut found = Vec::new();
-            assert!(take(answer, &mut found).is_err(), "{answer:?}");
+            assert!(take(answer, &mut found).is_none(), "{answer:?}");
         }
     }
 }
