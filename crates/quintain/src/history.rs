@@ -89,7 +89,7 @@ pub(crate) fn streamed(store: &Store, run: &Run) -> Result<(Findings, u64), Stor
 /// Returns the analysis of a stored run and its number of trials. Each thread holds one point's trials in memory.
 fn read_trials<'r>(path: &Path, run: &'r Run, threads: usize) -> Result<(Analysis<'r>, u64), StoreError> {
     let points = Store::open_existing(path)?.points(&run.id)?;
-    let read = |point: &Option<usize>| {
+    let read = |point: &usize| {
         // SQLite's connections cannot be shared by threads. Opening one is quick compared with reading a point.
         let store = Store::open_existing(path)?;
         let mut records = store.records_of(&run.id, *point)?;

@@ -301,17 +301,17 @@ impl Store {
         self.read_trials(TRIALS_OF_RUN, run, [run])
     }
 
-    /// Trials of one design point in execution order; `None` selects damaged trials, which have no point. A caller can
-    /// read runs larger than memory by iterating over [`Store::points`].
-    pub fn records_of(&self, run: &str, point: Option<usize>) -> Result<Vec<Record>> {
-        let sql = "SELECT trial FROM trial_index WHERE run = ?1 AND point IS ?2 ORDER BY place, trial";
-        self.read_trials(sql, run, params![run, point.map(|point| point as i64)])
+    /// Trials of one design point in execution order. A caller can read runs larger than memory by iterating over
+    /// [`Store::points`].
+    pub fn records_of(&self, run: &str, point: usize) -> Result<Vec<Record>> {
+        let sql = "SELECT trial FROM trial_index WHERE run = ?1 AND point = ?2 ORDER BY place, trial";
+        self.read_trials(sql, run, params![run, point as i64])
     }
 
-    /// Design points with trials in a run, sorted; `None` for damaged trials without a point.
-    pub fn points(&self, run: &str) -> Result<Vec<Option<usize>>> {
+    /// Design points with trials in a run, sorted.
+    pub fn points(&self, run: &str) -> Result<Vec<usize>> {
         let sql = "SELECT DISTINCT point FROM trial_index WHERE run = ?1 ORDER BY point";
-        self.query(sql, [run], |row| Ok(row.get::<_, Option<i64>>(0)?.and_then(|point| usize::try_from(point).ok())))
+        self.query(sql, [run], |row| Ok(row.get::<_, i64>(0)? as usize))
     }
 
     fn read_trials(&self, sql: &str, run: &str, params: impl rusqlite::Params) -> Result<Vec<Record>> {
