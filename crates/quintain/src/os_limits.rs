@@ -95,13 +95,10 @@ fn ports(range: &str, reserved: &str) -> Option<Ports> {
     if last < first {
         return None;
     }
-    let inside = |part: &str| {
-        let (from, to) = part.split_once('-').unwrap_or((part, part));
-        let (from, to) = (from.trim().parse::<u16>().ok()?.max(first), to.trim().parse::<u16>().ok()?.min(last));
-        (from <= to).then(|| u32::from(to) - u32::from(from) + 1)
-    };
-    let reserved = reserved.split(',').filter_map(inside).sum();
-    Some(Ports { first, last, count: (u32::from(last) - u32::from(first) + 1).saturating_sub(reserved) })
+    // The kernel lists reserved ports in the format of CPUs.
+    let mut reserved = lab::cpu_list::parse(reserved).ok()?;
+    reserved.retain(|port| (first.into()..=last.into()).contains(port));
+    Some(Ports { first, last, count: u32::from(last - first) + 1 - reserved.len() as u32 })
 }
 
 fn enough_ports(clients: u32, address: &str, ports: &Ports) -> Result<Vec<String>> {
