@@ -136,7 +136,6 @@ impl Bar {
                 if is_look && self.bar.is_hidden() {
                     self.bar.suspend(|| output::message(&text));
                 }
-                self.estimate = format!("; [{text}]");
                 self.estimates.insert(0, text);
             }
             return;
