@@ -32,7 +32,7 @@ pub fn others() -> Option<String> {
     Some(labs(&String::from_utf8_lossy(&table), std::process::id()))
 }
 
-/// Names the labs, except `own`, in a table such as `/proc/net/unix` (proc(5)). Abstract names begin with `@` there.
+/// Names the labs except `own` in a table such as `/proc/net/unix` (proc(5)), in which abstract names begin with `@`.
 fn labs(table: &str, own: u32) -> String {
     let lab = |line: &str| {
         let (pid, work) = line.split_whitespace().nth(7)?.strip_prefix('@')?.strip_prefix(PREFIX)?.split_once('/')?;

@@ -91,7 +91,7 @@ fn request(family: AddressFamily) -> [u8; HEADER + REQUEST] {
     request
 }
 
-/// Adds the sockets in a part of the kernel's answer. Returns whether more follow; `None` for an error or an invalid part.
+/// Adds the sockets in a part of the kernel's answer. Returns whether more parts follow; `None` for an error.
 fn take(mut answer: &[u8], found: &mut Vec<Socket>) -> Option<bool> {
     while answer.len() >= HEADER {
         let length = bytes_at(answer, 0).map(u32::from_ne_bytes)? as usize;
