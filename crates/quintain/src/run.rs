@@ -300,15 +300,11 @@ fn begin(how: &HowArgs, opened: Opened, store: &Store, nodes: Vec<Node>) -> Resu
         commit: lab::git_revision::commit(Path::new(".")),
         doctor: doctor::examine(&host),
         calibration: protocol.map(|protocol| store.calibration(&host.name, protocol, how.idle)).transpose()?.flatten(),
-        builds: Vec::new(),
-        references: Vec::new(),
         state: Some(RunState::Running),
-        resume: String::new(),
         nodes,
-        imported: String::new(),
-        cpu_profiles: Vec::new(),
         host,
         plan,
+        ..Run::default()
     };
     let owner = store.begin_new(&mut run)?;
     Ok((run, owner, Vec::new()))

@@ -17,7 +17,7 @@ use crate::spec::{
 use crate::workload::Workload;
 
 /// An expanded study, with everything that a run needs.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Plan {
     /// Name of the study, the stem of its file.
     pub study: String,
@@ -224,7 +224,7 @@ pub struct LoadPlan {
 }
 
 /// HTTP requests. The lab adds the `Host` header once the server's port is known.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HttpPlan {
     /// The requests of the mix, at least one.
     pub requests: Vec<HttpRequestPlan>,
@@ -285,7 +285,7 @@ pub struct JourneyPlan {
 }
 
 /// One request of a mix.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HttpRequestPlan {
     /// Relative frequency in the mix.
     pub weight: u32,
@@ -388,7 +388,7 @@ pub struct CapacityShare {
 }
 
 /// Rule that decides when each design point, and the whole run, has enough trials.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TrialRule {
     /// Target relative half-width of each point's interval. Without this and `comparison`, each point has `min` trials.
     pub relative: Option<f64>,

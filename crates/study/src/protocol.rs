@@ -4,10 +4,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Protocol of the server under test, by its name in studies, records and calibrations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Protocol {
     /// Volley's ping-pong of 32-bit words.
+    #[default]
     Pingpong,
     /// HTTP without encryption: HTTP/1.1 or, if the load selects it, HTTP/2.
     Http,

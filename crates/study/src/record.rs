@@ -18,7 +18,7 @@ pub use stats::search::{Purpose, Step};
 pub const RECORD_VERSION: u32 = 3;
 
 /// One run of a study.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Run {
     /// Format version, [`RECORD_VERSION`].
     pub version: u32,
@@ -318,7 +318,7 @@ pub enum FindingState {
 }
 
 /// The limit of the generator on this machine against a null server.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Calibration {
     /// Time at which the limit was measured, UTC, RFC 3339.
     pub measured: String,
@@ -752,7 +752,7 @@ pub enum Limit {
 }
 
 /// Result of one load.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Measurement {
     /// Version of the load's specification, [`crate::spec::SPEC_VERSION`].
     pub version: u32,
