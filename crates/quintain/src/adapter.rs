@@ -84,8 +84,7 @@ fn read(path: &Path) -> Result<Draft> {
                     `[[consuming]]` for each of `client_proxies`; docs/guides/adapter.md has a complete example";
         return Err(usage(text).hint(hint));
     }
-    let text =
-        std::fs::read_to_string(path).map_err(|error| usage(format!("cannot read {}: {error}", path.display())))?;
+    let text = output::read(path)?;
     let folder = path.parent().unwrap_or(Path::new(""));
     Ok(::adapter::config::draft(&path.display().to_string(), &text, folder))
 }

@@ -458,6 +458,6 @@ fn stored(args: &CompareArgs) -> Done {
     };
     let [base, head] = [&args.what[0], &args.what[1]].map(read);
     let found = analysis::side_by_side(&[base?, head?]);
-    output::json_or(args.how.store.json, &found, || report::side_by_side_terminal(&found, &output::style(false)))?;
+    output::json_or(args.how.store.json, &found, || report::side_by_side_terminal(&found, &output::style()))?;
     Ok(if args.undecided == study::gate::Undecided::Skip { Exit::Skip } else { Exit::Fine })
 }

@@ -67,7 +67,7 @@ pub(crate) fn history(args: HistoryArgs) -> Result<()> {
     if let Some(page) = &args.html {
         output::saved(page, report::history_html(&history).map_err(machine)?, "")?;
     }
-    output::json_or(args.store.json, &history, || report::history_terminal(&history, &output::style(false)))
+    output::json_or(args.store.json, &history, || report::history_terminal(&history, &output::style()))
 }
 
 /// Hash of the build that made a digest. A different build may analyze the same trials differently.

@@ -132,7 +132,7 @@ pub(crate) fn load(args: LoadArgs, mistakes: Mistakes) -> Done {
         return Ok(exit);
     }
     let report = analysis::LoadReport { limits, ..analysis::load(&measurement, &agents, &name) };
-    output::json_or(args.json, &report, || report::load_terminal(&report, &measurement, &output::style(false)))?;
+    output::json_or(args.json, &report, || report::load_terminal(&report, &measurement, &output::style()))?;
     Ok(exit)
 }
 
@@ -298,7 +298,7 @@ fn find(args: &LoadArgs, plan: SearchPlan, spec: &LoadSpec, name: &str) -> Done 
     let finding = search.finding(false);
     let warnings = vec!["all trials used the same server process; its state affects the result".to_owned()];
     let report = FindReport { version: FIND_VERSION, target: name.to_owned(), search: finding, warnings };
-    output::json_or(args.json, &report, || report::find_terminal(&report, &output::style(false)))?;
+    output::json_or(args.json, &report, || report::find_terminal(&report, &output::style()))?;
     Ok(match report.search.bound {
         _ if signals::is_interrupted() => Exit::Interrupted,
         SearchBound::Found => Exit::Fine,

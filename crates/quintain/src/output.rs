@@ -7,11 +7,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::command_result::{Done, Exit, Result, cannot, machine, usage};
 
-/// Colors and width for a report on stdout; plain text if the report goes to a file.
-pub(crate) fn style(into_file: bool) -> report::Style {
-    if into_file {
-        return report::Style::PLAIN;
-    }
+/// Colors and width for a report on stdout.
+pub(crate) fn style() -> report::Style {
     let stdout = std::io::stdout();
     report::Style { colour: is_coloured(&stdout), width: size_of(&stdout).map_or(0, |(columns, _)| columns) }
 }

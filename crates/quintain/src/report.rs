@@ -67,8 +67,8 @@ fn drawn(args: &ReportArgs, findings: &Findings) -> Done {
 fn written(args: &ReportArgs, findings: &Findings) -> Result<()> {
     let is_on_stdout = args.out.is_none() && args.figures.is_none();
     let text = match args.format {
-        Format::Terminal if is_on_stdout => return output::text(&report::terminal(findings, &output::style(false))),
-        Format::Terminal => analysis::visible(&report::terminal(findings, &output::style(true))).into_owned(),
+        Format::Terminal if is_on_stdout => return output::text(&report::terminal(findings, &output::style())),
+        Format::Terminal => analysis::visible(&report::terminal(findings, &report::Style::PLAIN)).into_owned(),
         Format::Html => report::html(findings).map_err(machine)?,
         Format::Text(of) => of(findings),
         _ if is_on_stdout => return output::json(findings),

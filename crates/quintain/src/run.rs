@@ -418,7 +418,7 @@ pub(crate) struct Stored<'a> {
 pub(crate) fn show(how: &HowArgs, carried: &Carried) -> Result<()> {
     let Carried { run, records, findings, .. } = carried;
     let stored = Stored { run, records, findings: Some(findings) };
-    output::json_or(how.store.json, &stored, || report::terminal(findings, &output::style(false)))
+    output::json_or(how.store.json, &stored, || report::terminal(findings, &output::style()))
 }
 
 /// Formats a line with the run's ID, its store and the command that renders the run again.
