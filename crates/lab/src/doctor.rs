@@ -213,8 +213,15 @@ fn use_checks(host: &Host, limits: &Limits) -> [(&'static str, Seen); 5] {
         0 => good("none in use"),
         bytes => warning(format!("{} MiB in use: pages may be swapped out", bytes >> 20), "`swapoff -a`"),
     };
-    let (noise, labs) = (quiet(&limits.noise), alone(limits.labs.as_deref()));
-    [("clock", clock), ("load", load), ("noise", noise), ("labs", labs), ("swap", swap)]
+    let labs = match limits.labs.as_deref() {
+        None => not_checked("cannot check for other labs on this kernel"),
+        Some("") => good("no other lab is running"),
+        Some(labs) => warning(
+            format!("another lab is running and competes for CPUs: {labs}"),
+            "let it finish first, or give each its own CPUs: `quintain run --cpus LIST`",
+        ),
+    };
+    [("clock", clock), ("load", load), ("noise", quiet(&limits.noise)), ("labs", labs), ("swap", swap)]
 }
 
 fn limit_checks(host: &Host, limits: &Limits) -> [(&'static str, Seen); 4] {
@@ -258,17 +265,6 @@ fn quiet(noise: &[Noise]) -> Seen {
     let advice =
         "stop other processes or move them off these CPUs (`isolcpus`, `taskset`); then `quintain run --cpus LIST`";
     if worst.lost <= 0.01 && longest_ns <= 2_000_000 { good(text) } else { warning(text, advice) }
-}
-
-fn alone(labs: Option<&str>) -> Seen {
-    let Some(labs) = labs else { return not_checked("cannot check for other labs on this kernel") };
-    if labs.is_empty() {
-        return good("no other lab is running");
-    }
-    warning(
-        format!("another lab is running and competes for CPUs: {labs}"),
-        "let it finish first, or give each its own CPUs: `quintain run --cpus LIST`",
-    )
 }
 
 fn ports(host: &Host) -> Seen {
