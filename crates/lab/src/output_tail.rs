@@ -1,6 +1,5 @@
 //! Keeps the end of a process's output.
 
-use std::collections::VecDeque;
 use std::io::{self, PipeReader, Read};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -12,7 +11,7 @@ pub(crate) struct Tail(Arc<(Mutex<State>, Condvar)>);
 
 #[derive(Default)]
 struct State {
-    bytes: VecDeque<u8>,
+    bytes: Vec<u8>,
     cut: bool,
     ended: bool,
 }
@@ -61,8 +60,7 @@ impl State {
     }
 
     fn text(&self) -> String {
-        let bytes: Vec<u8> = self.bytes.iter().copied().collect();
-        let text = String::from_utf8_lossy(&bytes);
+        let text = String::from_utf8_lossy(&self.bytes);
         match text.split_once('\n') {
             Some((_, rest)) if self.cut && !rest.is_empty() => format!("...\n{}", rest.trim_end()),
             _ => text.trim_end().to_owned(),
