@@ -1,6 +1,6 @@
 //! Runs `perf` during a trial, from before the load until measuring ends, and folds the samples of the measured time.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::time::Duration;
@@ -32,28 +32,20 @@ pub(crate) struct Perf<'a> {
     supervisor: &'a Supervisor,
     interrupted: &'a dyn Fn() -> bool,
     folder: TempDir,
-    state: RefCell<State>,
-}
-
-#[derive(Default)]
-struct State {
-    child: Option<Child>,
-    span: Option<Span>,
-    problem: Option<String>,
+    /// The running `perf record`, if any, or why samples are missing.
+    recording: RefCell<Result<Option<Child>, String>>,
+    span: Cell<Option<Span>>,
 }
 
 impl<'a> Perf<'a> {
     pub(crate) fn new(supervisor: &'a Supervisor, interrupted: &'a dyn Fn() -> bool) -> Result<Self, String> {
         let folder = tempfile::Builder::new().prefix("quintain-perf-").tempdir();
         let folder = folder.map_err(|error| format!("no directory for samples: {error}"))?;
-        Ok(Self { supervisor, interrupted, folder, state: RefCell::default() })
+        Ok(Self { supervisor, interrupted, folder, recording: RefCell::new(Ok(None)), span: Cell::default() })
     }
 
     pub(crate) fn begin(&self, processes: &[u32]) {
-        match self.attach(processes) {
-            Ok(child) => self.state.borrow_mut().child = Some(child),
-            Err(problem) => self.state.borrow_mut().problem = Some(problem),
-        }
+        *self.recording.borrow_mut() = self.attach(processes).map(Some);
     }
 
     fn attach(&self, processes: &[u32]) -> Result<Child, String> {
@@ -90,17 +82,17 @@ impl<'a> Perf<'a> {
     }
 
     pub(crate) fn measured(&self, span: Span) {
-        self.state.borrow_mut().span = Some(span);
+        self.span.set(Some(span));
     }
 
     pub(crate) fn end(&self) {
-        let mut state = self.state.borrow_mut();
-        let Some(mut child) = state.child.take() else { return };
+        let mut recording = self.recording.borrow_mut();
+        let Some(mut child) = recording.as_mut().ok().and_then(Option::take) else { return };
         if child.wait(Duration::ZERO).is_some() {
             let words = child.last_words();
             let last = words.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default().trim().to_owned();
-            state.problem =
-                Some(format!("`perf record` ended before the measurement did, so later samples are missing: {last}"));
+            *recording =
+                Err(format!("`perf record` ended before the measurement did, so later samples are missing: {last}"));
             return;
         }
         child.stop(FLUSH);
@@ -108,10 +100,10 @@ impl<'a> Perf<'a> {
 
     pub(crate) fn profile(self) -> CpuProfile {
         self.end();
-        let State { span, problem, .. } = self.state.take();
-        let profile = span.map_or_else(CpuProfile::default, |span| {
+        let profile = self.span.get().map_or_else(CpuProfile::default, |span| {
             self.fold(span).unwrap_or_else(|why| CpuProfile { problem: Some(why), ..CpuProfile::default() })
         });
+        let problem = self.recording.into_inner().err();
         CpuProfile { problem: problem.or(profile.problem), frequency_hz: FREQUENCY_HZ, ..profile }
     }
 
