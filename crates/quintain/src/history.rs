@@ -10,7 +10,7 @@ use store::{Store, StoreError};
 use study::record::{Run, RunState};
 
 use crate::cli::{self, HistoryArgs};
-use crate::command_result::{Problem, Result, machine, usage};
+use crate::command_result::{Result, machine, usage};
 use crate::parallel_work::in_parallel;
 use crate::{output, runs};
 
@@ -50,16 +50,16 @@ pub(crate) fn history(args: HistoryArgs) -> Result<()> {
         output::message(&format!("note: reading the trials of {runs}, once for this version of quintain"));
     }
     let (path, threads) = (&store.path, readers().min(missing.len()));
-    let read = |index: &usize| read_trials(path, meant[*index], readers() / threads);
-    in_parallel(threads, &missing, read, |at, read| {
-        let index = missing[at];
-        if let Some((analysis, trials)) = readable(read)? {
-            let digest = Digest::of_trials(analysis);
-            keep(&store, meant[index], &digest, trials);
-            digests[index] = Some(digest);
-        }
-        Ok::<_, Problem>(())
-    })?;
+    let read = |index: &usize| {
+        let (analysis, trials) = read_trials(path, meant[*index], readers() / threads)?;
+        let digest = Digest::of_trials(analysis);
+        // Digests are kept one by one, so that an interruption loses few of them.
+        keep(&Store::open_existing(path)?, meant[*index], &digest, trials);
+        Ok(digest)
+    };
+    for (index, digest) in missing.iter().zip(in_parallel(threads, &missing, read)) {
+        digests[*index] = readable(digest)?;
+    }
     let entries =
         meant.iter().zip(digests).filter_map(|(run, digest)| Some(entry(run, digest?, metric.name))).collect();
     let history = analysis::history(&study, metric, entries, &wanted);
@@ -99,12 +99,11 @@ fn read_trials<'r>(path: &Path, run: &'r Run, threads: usize) -> Result<(Analysi
         Ok::<_, StoreError>((analysis, records.len() as u64))
     };
     let (mut analysis, mut trials) = (Analysis::new(run), 0);
-    in_parallel(threads, &points, read, |_, part| {
+    for part in in_parallel(threads, &points, read) {
         let (part, of_part) = part?;
         analysis.merge(part);
         trials += of_part;
-        Ok::<_, StoreError>(())
-    })?;
+    }
     Ok((analysis, trials))
 }
 

@@ -2,7 +2,6 @@
 //! seeds (`load`) and replays them (`cache`). The result is stored with the run, so `report` depends on neither.
 
 use std::collections::BTreeSet;
-use std::convert::Infallible;
 
 use cache::replay::{Action, Operation, Request, Rules, clairvoyant, replay};
 use load::operation_stream::{Kind, Stream, Texts};
@@ -32,13 +31,7 @@ pub(crate) fn complete(run: &mut Run, records: &[Record]) -> bool {
         let (problem, (gets, misses)) = replayed.map_or_else(|why| (Some(why), (0, 0)), |counts| (None, counts));
         Reference { gets, misses, problem, ..job.clone() }
     };
-    let mut done = Vec::new();
-    let Ok(()) = in_parallel(threads, &jobs, simulate, |_, reference| {
-        done.push(reference);
-        Ok::<_, Infallible>(())
-    });
-    run.references.extend(done);
-    // Threads finish in any order; sorting makes the stored run reproducible.
+    run.references.extend(in_parallel(threads, &jobs, simulate));
     run.references.sort_by(|a, b| (a.point, a.block, &a.policy).cmp(&(b.point, b.block, &b.policy)));
     true
 }
