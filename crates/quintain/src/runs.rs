@@ -191,7 +191,8 @@ fn import(path: &Path, file: &Path, name: Option<&str>, json: bool) -> Result<()
         return Err(usage(format!("`{}` is a directory, but a run is a file", file.display())));
     }
     let opened = File::open(file).map_err(cannot(Exit::Usage, "read", file))?;
-    let run = Store::open(path)?.import(opened, name, &lab::lab_clocks::rfc3339()).map_err(|error| match error {
+    let store = Store::open(path)?;
+    let run = store.import(opened, name, &lab::lab_clocks::rfc3339()).map_err(|error| match error {
         StoreError::RunFile(error) => {
             use RunFileError::{Checksum, Damaged, Incomplete};
             let is_partial = matches!(error, Incomplete(..) | Damaged(..) | Checksum(..));
@@ -204,7 +205,6 @@ fn import(path: &Path, file: &Path, name: Option<&str>, json: bool) -> Result<()
         }
         _ => error.into(),
     })?;
-    let store = Store::open_existing(path)?;
     let found = store.runs()?.into_iter().find(|listed| listed.id == run);
     let found = found.ok_or_else(|| machine(anyhow::anyhow!("run `{run}` is gone again")))?;
     if json {
