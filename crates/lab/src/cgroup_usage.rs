@@ -43,10 +43,7 @@ impl Cgroup {
     }
 
     pub(crate) fn members(&self) -> Option<Vec<u32>> {
-        let folder = [&self.cpu, &self.memory, &self.io].into_iter().flatten().next()?;
-        let mut members = Vec::new();
-        collect_members(folder, DEPTH_MAX, &mut members).ok()?;
-        Some(members)
+        members(self.cpu.as_ref().or(self.memory.as_ref()).or(self.io.as_ref())?, DEPTH_MAX)
     }
 
     pub(crate) fn usage(&self) -> Usage {
@@ -87,16 +84,13 @@ impl Cgroup {
     }
 }
 
-fn collect_members(folder: &Path, depth: u32, members: &mut Vec<u32>) -> std::io::Result<()> {
-    let procs = fs::read_to_string(folder.join("cgroup.procs"))?;
-    members.extend(procs.lines().filter_map(|line| line.trim().parse::<u32>().ok()));
-    if depth > 0 {
-        for entry in fs::read_dir(folder)?.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
-            // A group that was just removed has no processes.
-            let _ = collect_members(&entry.path(), depth - 1, members);
-        }
-    }
-    Ok(())
+/// Processes of a group and of the groups below it, up to `depth` levels. `None` if it is unreadable or was removed.
+fn members(folder: &Path, depth: u32) -> Option<Vec<u32>> {
+    let procs = fs::read_to_string(folder.join("cgroup.procs")).ok()?;
+    let own = procs.lines().filter_map(|line| line.trim().parse().ok());
+    let below = fs::read_dir(folder).ok()?.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    let below = below.filter(|_| depth > 0).filter_map(|group| members(&group.path(), depth - 1));
+    Some(own.chain(below.flatten()).collect())
 }
 
 /// Finds a process's control group from its `cgroup` and `mountinfo` (proc_pid_cgroup(5), proc_pid_mountinfo(5)).
