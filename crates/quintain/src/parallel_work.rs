@@ -11,7 +11,7 @@ pub(crate) fn in_parallel<T: Sync, R: Send>(threads: usize, items: &[T], work: i
         std::iter::from_fn(take).map(|(index, item)| (index, work(item))).collect::<Vec<_>>()
     };
     let mut results = std::thread::scope(|scope| {
-        let workers = (0..threads.min(items.len())).map(|_| scope.spawn(&run)).collect::<Vec<_>>();
+        let workers = (0..threads.min(items.len())).map(|_| scope.spawn(run)).collect::<Vec<_>>();
         let results = workers.into_iter().map(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic)));
         results.flatten().collect::<Vec<_>>()
     });
