@@ -1,43 +1,75 @@
-//! Reads and writes lines of JSON over pipes.
+//! Reads and writes lines of JSON over pipes and encrypted connections.
 
+use std::fmt::Debug;
 use std::fs::File;
-use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use study::Json;
+use study::node_messages::SILENCE_MAX;
 
 use crate::lab_clocks;
 
 /// Maximum length of a line in bytes, a hundred times the size of the histograms of all windows of a long trial.
 const LINE_MAX: usize = 256 * 1024 * 1024;
 
-pub(crate) struct Lines {
-    input: File,
+/// A stream of bytes that can be polled.
+pub(crate) trait Stream: Read + Write + AsFd + Send + Debug {}
+
+impl<T: Read + Write + AsFd + Send + Debug> Stream for T {}
+
+/// Two directions of a connection to another process.
+#[derive(Debug)]
+pub struct Channel {
+    /// Lines from the other side.
+    pub input: Lines,
+    /// Lines for the other side.
+    pub output: Writer,
+}
+
+impl Channel {
+    /// Uses stdin and stdout of this process. Fails if they are closed.
+    pub fn of_stdio() -> io::Result<Self> {
+        let (input, output) = (io::stdin().as_fd().try_clone_to_owned()?, io::stdout().as_fd().try_clone_to_owned()?);
+        Self::new(File::from(input), File::from(output))
+    }
+
+    pub(crate) fn new(input: impl Stream + 'static, output: impl Stream + 'static) -> io::Result<Self> {
+        Ok(Self { input: Lines::of(input), output: Writer::new(output, SILENCE_MAX)? })
+    }
+}
+
+/// Reading end of a channel.
+#[derive(Debug)]
+pub struct Lines {
+    input: Box<dyn Stream>,
     unread: Vec<u8>,
     /// Length of the prefix of `unread` that is known to contain no line end.
     searched: usize,
 }
 
 impl Lines {
-    pub(crate) fn of(input: impl Into<OwnedFd>) -> Self {
-        Self { input: input.into().into(), unread: Vec::new(), searched: 0 }
+    pub(crate) fn of(input: impl Stream + 'static) -> Self {
+        Self { input: Box::new(input), unread: Vec::new(), searched: 0 }
     }
 
     pub(crate) fn handle(&self) -> BorrowedFd<'_> {
         self.input.as_fd()
     }
 
-    pub(crate) fn read(&mut self) -> Result<Option<Vec<Vec<u8>>>, String> {
+    /// Reads once and returns the lines that are complete; `None` at the end. Fails if a line is too long.
+    pub fn read(&mut self) -> Result<Option<Vec<Vec<u8>>>, String> {
         let mut buffer = [0; 64 * 1024];
-        let count = match self.input.read(&mut buffer) {
+        let count = match self.input.read(&mut buffer).map_err(|error| (error.kind(), error)) {
             Ok(0) => return Ok(None),
+            Err((ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe, _)) => return Ok(None),
             Ok(count) => count,
-            Err(error) if matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock) => 0,
-            Err(error) => return Err(format!("cannot read its output: {error}")),
+            Err((ErrorKind::Interrupted | ErrorKind::WouldBlock, _)) => 0,
+            Err((_, error)) => return Err(format!("cannot read its output: {error}")),
         };
         self.unread.extend_from_slice(&buffer[..count]);
         let mut lines = Vec::new();
@@ -62,52 +94,61 @@ pub(crate) fn parse<T: Json>(line: &[u8]) -> Result<T, String> {
 }
 
 /// Writing end of a channel, which threads may share. Each write waits at most `patience` for the reader.
-#[derive(Clone)]
-pub(crate) struct Writer {
-    output: Arc<Mutex<File>>,
+#[derive(Clone, Debug)]
+pub struct Writer {
+    output: Arc<Mutex<dyn Stream>>,
     patience: Duration,
 }
 
 impl Writer {
-    pub(crate) fn new(output: impl Into<OwnedFd>, patience: Duration) -> io::Result<Self> {
-        let output = output.into();
+    pub(crate) fn new(output: impl Stream + 'static, patience: Duration) -> io::Result<Self> {
         fcntl_setfl(&output, fcntl_getfl(&output)? | OFlags::NONBLOCK)?;
-        Ok(Self { output: Arc::new(Mutex::new(output.into())), patience })
+        Ok(Self { output: Arc::new(Mutex::new(output)), patience })
     }
 
     pub(crate) fn say<T: Json>(&self, what: &T) -> io::Result<()> {
         self.line(what.to_json()?.as_bytes())
     }
 
-    pub(crate) fn line(&self, text: &[u8]) -> io::Result<()> {
+    /// Writes `text` and a line feed. Fails if the other side is gone or does not read in time.
+    pub fn line(&self, text: &[u8]) -> io::Result<()> {
         // A panic during a write ends the process, so the lock is never poisoned.
         let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
         let text = [text, b"\n"].concat();
         let (mut rest, deadline) = (text.as_slice(), lab_clocks::now() + self.patience);
-        while !rest.is_empty() {
-            match output.write(rest) {
+        loop {
+            let written = if rest.is_empty() { output.flush().map(|()| 0) } else { output.write(rest) };
+            match written {
+                Ok(_) if rest.is_empty() => return Ok(()),
                 Ok(count) => rest = &rest[count..],
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     let mut polled = [PollFd::from_borrowed_fd(output.as_fd(), PollFlags::OUT)];
                     match poll(&mut polled, Some(&lab_clocks::left(deadline))) {
-                        Ok(0) => return Err(io::ErrorKind::TimedOut.into()),
+                        Ok(0) => return Err(ErrorKind::TimedOut.into()),
                         Ok(_) | Err(rustix::io::Errno::INTR) => {}
                         Err(error) => return Err(error.into()),
                     }
                 }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
         }
-        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::OwnedFd;
+
     use study::generator_messages::Heard;
 
     use super::*;
+
+    fn pipe(patience: Duration) -> (Lines, Writer) {
+        let (reader, writer) = io::pipe().unwrap();
+        let [reader, writer] = [OwnedFd::from(reader), OwnedFd::from(writer)].map(File::from);
+        (Lines::of(reader), Writer::new(writer, patience).unwrap())
+    }
 
     fn read(lines: &mut Lines) -> Result<Option<Vec<Heard>>, String> {
         lines.read()?.map(|lines| lines.iter().map(|line| parse(line)).collect()).transpose()
@@ -115,8 +156,7 @@ mod tests {
 
     #[test]
     fn assembles_lines_from_partial_reads() {
-        let (reader, writer) = io::pipe().unwrap();
-        let (mut lines, writer) = (Lines::of(reader), Writer::new(writer, Duration::from_secs(10)).unwrap());
+        let (mut lines, writer) = pipe(Duration::from_secs(10));
         writer.say(&Heard::Go { at_ns: 7 }).unwrap();
         writer.output.lock().unwrap().write_all(b"\n\n{\"go\":{\"at").unwrap();
         assert_eq!(read(&mut lines).unwrap(), Some(vec![Heard::Go { at_ns: 7 }]));
@@ -130,8 +170,7 @@ mod tests {
 
     #[test]
     fn write_to_a_full_pipe_times_out() {
-        let (_reader, writer) = io::pipe().unwrap();
-        let writer = Writer::new(writer, Duration::from_millis(1)).unwrap();
+        let (_reader, writer) = pipe(Duration::from_millis(1));
         assert_eq!(writer.line(&vec![b'x'; 1 << 20]).unwrap_err().kind(), io::ErrorKind::TimedOut);
     }
 }

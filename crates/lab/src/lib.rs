@@ -51,6 +51,7 @@ pub mod watchdog;
 
 pub use build_servers::build_all;
 pub use cpu_profile_trial::{no_profile, profile};
+pub use json_lines::Channel;
 pub use load_target_and_files::missing_files;
 pub use options_and_hooks::{Cause, Hooks, LabError, Live, Options, Phase, Progress};
 pub use run::run;

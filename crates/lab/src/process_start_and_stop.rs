@@ -4,11 +4,12 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
+use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -213,8 +214,8 @@ pub(crate) struct Child {
     container: Option<Job>,
     /// Process ID of the first process in its container; `None` without a container.
     pub(crate) contained: Option<u32>,
-    pub(crate) input: Option<ChildStdin>,
-    pub(crate) output: Option<ChildStdout>,
+    pub(crate) input: Option<File>,
+    pub(crate) output: Option<File>,
 }
 
 impl Child {
@@ -233,7 +234,8 @@ impl Child {
             let _ = child.kill();
             let _ = child.wait();
         })?;
-        let (input, output) = (child.stdin.take(), child.stdout.take());
+        let input = child.stdin.take().map(|pipe| OwnedFd::from(pipe).into());
+        let output = child.stdout.take().map(|pipe| OwnedFd::from(pipe).into());
         let this = Self { pid, pidfd, exit: None, left: 0, tail, family, container, contained: None, input, output };
         let tell = |(watchdog, _): &Family| watchdog.tell(&format!("+group {}", pid.as_raw_pid()));
         this.family.iter().try_for_each(tell).map(|()| this)

@@ -4,13 +4,13 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use lab::cluster::join::{self, Pipes};
+use lab::Channel;
+use lab::cluster::join;
 use load::{Gate, LoadError};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -66,17 +66,14 @@ const JOINING: Duration = Duration::from_secs(60);
 pub(crate) fn node(args: &NodeArgs) -> Done {
     let exe = exe()?;
     // The lab is waiting, so connecting comes before slower work.
-    let (input, output, rank): (OwnedFd, OwnedFd, _) = match (&args.join, &args.lab) {
+    let (rank, channel) = match (&args.join, &args.lab) {
         (Some(address), Some(fingerprint)) => {
-            let (rank, pipes) = join(args, *address, fingerprint)?;
-            (pipes.input.into(), pipes.output.into(), Some(rank))
+            let (rank, channel) = join(args, *address, fingerprint)?;
+            (Some(rank), channel)
         }
-        _ => {
-            let pipe = |file: &dyn std::os::fd::AsFd| file.as_fd().try_clone_to_owned().map_err(machine);
-            (pipe(&std::io::stdin())?, pipe(&std::io::stdout())?, None)
-        }
+        _ => (None, Channel::of_stdio().map_err(machine)?),
     };
-    let lab = lab::cluster::order_execution::Lab::new(input, output).map_err(machine)?;
+    let lab = lab::cluster::order_execution::Lab::new(channel).map_err(machine)?;
     let is_built_in = args.directory == Path::new(built_in::DIRECTORY);
     let directory = if is_built_in { built_in::unpack()? } else { args.directory.clone() };
     let host = lab::host_facts::facts(&directory);
@@ -94,7 +91,7 @@ pub(crate) fn node(args: &NodeArgs) -> Done {
     Ok(Exit::Fine)
 }
 
-fn join(args: &NodeArgs, address: SocketAddr, fingerprint: &str) -> Result<(u32, Pipes)> {
+fn join(args: &NodeArgs, address: SocketAddr, fingerprint: &str) -> Result<(u32, Channel)> {
     let usage = |text: &str, hint: &str| usage(text).hint(hint);
     let rank = args.rank.or_else(|| lab::cluster::rank(&output::variable));
     let rank = rank.ok_or_else(|| usage("no launcher says which of the nodes this is", "`--rank N`, from 0"))?;
@@ -102,8 +99,8 @@ fn join(args: &NodeArgs, address: SocketAddr, fingerprint: &str) -> Result<(u32,
     let ticket = ticket.ok_or_else(|| {
         usage("the environment has no `QUINTAIN_TICKET`", "the lab sets it for the launcher, which must pass it on")
     })?;
-    let pipes = join::join(address, fingerprint, rank, &ticket, JOINING);
-    Ok((rank, pipes.map_err(machine)?))
+    let channel = join::join(address, fingerprint, rank, &ticket, JOINING);
+    Ok((rank, channel.map_err(machine)?))
 }
 
 /// Runs as the generator process of the lab, with the messages of [`study::generator_messages`].

@@ -1,33 +1,20 @@
 //! Channels over TLS 1.3 for nodes that connect to the lab, as under mpirun. The lab creates a certificate and a secret
 //! ticket per run ([`Listener`]). A node accepts only the certificate with the fingerprint in its arguments ([`join`]),
-//! so that no other machine can give it orders. The ticket authenticates the node. Both sides then use [`Pipes`].
+//! so that no other machine can give it orders. The ticket authenticates the node. Both sides then use a [`Channel`].
 
 mod certificate;
-mod handshake_and_first_line;
+mod encrypted_stream;
 mod listener;
 mod node_side;
 #[cfg(test)]
 mod tests;
-mod tls_pipe_pump;
-
-use std::fs::File;
 
 use serde::{Deserialize, Serialize};
 
 pub(crate) use certificate::fingerprint;
-pub use handshake_and_first_line::Why;
+pub use encrypted_stream::Why;
 pub use listener::{Event, Listener, REFUSALS_TOLD};
 pub use node_side::{JoinError, join};
-
-/// Two pipes that replace a connection. Closing both, or only `input`, ends the other side once all written data has
-/// been sent. If the other side ends or is unreachable for 5 s, `input` ends and writes to `output` fail.
-#[derive(Debug)]
-pub struct Pipes {
-    /// Data from the other side.
-    pub input: File,
-    /// Data for the other side. Closing only `output` ends the `input` of the other side.
-    pub output: File,
-}
 
 /// Maximum length of a connection's first line in bytes, including its end.
 const LINE_MAX: usize = 1024;

@@ -10,7 +10,8 @@ use tempfile::TempDir;
 
 use crate::cluster::Reach;
 use crate::cluster::file::{HostPlan, Hosts};
-use crate::cluster::join::{Event, Listener, Pipes};
+use crate::cluster::join::{Event, Listener, Why};
+use crate::json_lines::Channel;
 use crate::process_start_and_stop::{Child, Exit, Launch, Supervisor, TICKET, capture};
 
 /// Major version of Open MPI with which this code is tested. Version 5 has different names for the settings.
@@ -70,11 +71,11 @@ pub(super) fn start(
     deadline: Instant,
     reach: &Reach<'_>,
     supervisor: &Supervisor,
-) -> Result<(Gang, Vec<Result<Pipes, String>>), String> {
+) -> Result<(Gang, Vec<Result<Channel, String>>), String> {
     let (_, first) = machines[0];
     let address = towards(first).map_err(|error| format!("no way to {first}: {error}"))?;
-    let expected = machines.iter().map(|(_, address)| Some(*address)).collect();
-    let mut listener = Listener::bind(SocketAddr::new(address, 0), expected, deadline)
+    let expected = machines.iter().map(|(_, address)| *address).collect::<Vec<_>>();
+    let mut listener = Listener::bind(SocketAddr::new(address, 0), &expected, deadline)
         .map_err(|why| format!("cannot listen on {address}: {why}"))?;
     let mut environment = BTreeMap::from([(TICKET.to_owned(), listener.ticket.clone())]);
     let join = ["--join", &listener.address.to_string(), "--lab", &listener.fingerprint].map(str::to_owned);
@@ -98,11 +99,11 @@ pub(super) fn start(
     let launch = Launch { environment: &environment, ..Launch::new(&command, Path::new("/")) };
     let process = supervisor.spawn(launch).map_err(|error| format!("cannot start `{}`: {error}", command[0]))?;
     let mut gang = Gang { process, _scratch: scratch };
-    let mut pipes = machines.iter().map(|_| None).collect::<Vec<_>>();
+    let mut channels = machines.iter().map(|_| None).collect::<Vec<_>>();
     loop {
         match listener.next(Duration::from_millis(50)) {
-            Some(Event::Joined(rank, _, joined)) => pipes[rank as usize] = Some(joined),
-            Some(Event::Twice(rank, from)) => {
+            Some(Event::Joined(rank, joined)) => channels[rank as usize] = Some(joined),
+            Some(Event::Refused(from, Why::Twice(rank))) => {
                 return Err(format!(
                     "two nodes claim rank {rank}, one of them from {from}: one of them does not belong to this run"
                 ));
@@ -113,7 +114,7 @@ pub(super) fn start(
                     (reach.note)(&format!("connections refused while nodes joined: {refused}"));
                 }
                 let late = || "no node came from there in time".to_owned();
-                return Ok((gang, pipes.into_iter().map(|pipes| pipes.ok_or_else(late)).collect()));
+                return Ok((gang, channels.into_iter().map(|channel| channel.ok_or_else(late)).collect()));
             }
             None if (reach.interrupted)() => return Err("interrupted".to_owned()),
             // A command that only submits a job may succeed before the nodes join.

@@ -13,7 +13,7 @@ use crate::cluster::file::{HostPlan, Hosts, Launcher};
 use crate::cluster::launch_by_mpirun::{self, Gang, SSH_OPTIONS};
 use crate::cluster::node_channel::Link;
 use crate::cluster::{ClusterError, Member, Reach};
-use crate::json_lines::Writer;
+use crate::json_lines::{Channel, Writer};
 use crate::process_start_and_stop::{Exit, Launch, Supervisor};
 use crate::trial_end_reason::{End, saying};
 use crate::{cpu_list, lab_clocks};
@@ -54,9 +54,8 @@ pub(super) fn all(hosts: &Hosts, reach: &Reach<'_>, supervisor: &Supervisor) -> 
         let address = address?;
         let link = match launcher(hosts, host) {
             Launcher::Mpirun | Launcher::Start => {
-                let pipes = joined.next().unwrap_or_else(|| Err("it was not started".to_owned()))?;
-                Link::new(label(host), pipes.output, pipes.input, None, reach.interrupted)
-                    .map_err(|error| error.to_string())
+                let channel = joined.next().unwrap_or_else(|| Err("it was not started".to_owned()))?;
+                Link::new(label(host), channel, None, reach.interrupted).map_err(|error| error.to_string())
             }
             Launcher::Ssh | Launcher::Auto | Launcher::Local => one(hosts, host, reach, supervisor),
         }?;
@@ -212,7 +211,7 @@ fn one(hosts: &Hosts, host: &HostPlan, reach: &Reach<'_>, supervisor: &Superviso
     let started = supervisor.spawn(launch).and_then(|mut child| {
         let lacks = || std::io::Error::other("no pipe");
         let (input, output) = (child.input.take().ok_or_else(lacks)?, child.output.take().ok_or_else(lacks)?);
-        Link::new(label(host), input, output, Some(child), reach.interrupted)
+        Link::new(label(host), Channel::new(output, input)?, Some(child), reach.interrupted)
     });
     started.map_err(|error| format!("cannot start `{}`: {error}", command[0]))
 }

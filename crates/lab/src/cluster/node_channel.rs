@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use study::node_messages::{Order, SILENCE_MAX, Said};
 
-use crate::json_lines::{Lines, Writer, parse};
+use crate::json_lines::{Channel, Lines, Writer, parse};
 use crate::lab_clocks;
 use crate::process_start_and_stop::{Child, wait_readable};
 use crate::trial_end_reason::{End, saying};
@@ -62,14 +62,12 @@ impl Offset {
 impl Link {
     pub(crate) fn new(
         name: String,
-        input: impl Into<OwnedFd>,
-        output: impl Into<OwnedFd>,
+        channel: Channel,
         process: Option<Child>,
         interrupted: fn() -> bool,
     ) -> io::Result<Self> {
-        let output = output.into();
-        let handle = output.try_clone()?;
-        let (writer, lines) = (Writer::new(input, SILENCE_MAX)?, RefCell::new(Lines::of(output)));
+        let Channel { input, output: writer } = channel;
+        let (handle, lines) = (input.handle().try_clone_to_owned()?, RefCell::new(input));
         let (said, heard, process) = (RefCell::default(), Cell::new(lab_clocks::now()), process.map(RefCell::new));
         Ok(Self { name, writer, lines, handle, said, heard, process, interrupted })
     }

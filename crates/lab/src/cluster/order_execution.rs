@@ -4,7 +4,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use study::record::{BuildOutcome, NetworkCounters};
 use study::spec::LoadSpec;
 
 use crate::generator_process::Generator;
-use crate::json_lines::{Lines, Writer, parse};
+use crate::json_lines::{Channel, Lines, Writer, parse};
 use crate::load_side::Engine;
 use crate::process_start_and_stop::{Supervisor, wait_readable};
 use crate::run::Spinner;
@@ -163,10 +163,9 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// Opens the channel to the lab that writes to `input` and reads from `output`. Sends beats from now on, so that
-    /// the node can take its time before its first message. Fails if a pipe is unusable or the thread cannot start.
-    pub fn new(input: OwnedFd, output: OwnedFd) -> io::Result<Self> {
-        let writer = Writer::new(output, SILENCE_MAX)?;
+    /// Sends beats from now on, so that the node can take its time before its first message. Fails if the thread cannot
+    /// start.
+    pub fn new(Channel { input, output: writer }: Channel) -> io::Result<Self> {
         let beats = writer.clone();
         let beat = move || {
             while beats.say(&Said::Alive {}).is_ok() {
@@ -177,7 +176,7 @@ impl Lab {
         };
         std::thread::Builder::new().name("beats".to_owned()).spawn(beat)?;
         let heard = Cell::new(lab_clocks::now());
-        Ok(Self { writer, lines: Lines::of(input).into(), orders: RefCell::default(), heard, is_gone: Cell::default() })
+        Ok(Self { writer, lines: RefCell::new(input), orders: RefCell::default(), heard, is_gone: Cell::default() })
     }
 
     /// Reads all orders that have arrived, and returns whether the lab is gone, has been silent for too long or has

@@ -3,13 +3,14 @@
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use rustix::event::poll;
 use rustls::{CertificateError, ClientConnection, Error};
 
+use super::Join;
 use super::certificate::{self, NAME};
-use super::handshake_and_first_line::{Opening, Why};
-use super::{Join, Pipes};
+use super::encrypted_stream::{Opening, Why};
+use crate::json_lines::Channel;
 use crate::lab_clocks;
+use crate::process_start_and_stop::wait_readable;
 
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -19,7 +20,13 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub struct JoinError(String);
 
 /// Joins the lab as node `rank`. Retries temporary errors, for example under a flood of connections, `within` this time.
-pub fn join(lab: SocketAddr, fingerprint: &str, rank: u32, ticket: &str, within: Duration) -> Result<Pipes, JoinError> {
+pub fn join(
+    lab: SocketAddr,
+    fingerprint: &str,
+    rank: u32,
+    ticket: &str,
+    within: Duration,
+) -> Result<Channel, JoinError> {
     let fingerprint = fingerprint.to_ascii_lowercase();
     if fingerprint.len() != 64 || !fingerprint.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Err(JoinError(format!("`{fingerprint}` is not a fingerprint (expected 64 hexadecimal digits)")));
@@ -29,32 +36,26 @@ pub fn join(lab: SocketAddr, fingerprint: &str, rank: u32, ticket: &str, within:
     let config = certificate::trust(&fingerprint).map_err(tls_failed)?;
     let deadline = lab_clocks::now() + within;
     let join = Join { rank, ticket: ticket.to_owned() };
-    let attempt = || -> Result<Result<Opening, String>, Why> {
-        let left = deadline.saturating_duration_since(lab_clocks::now()).max(Duration::from_millis(1));
-        let stream = TcpStream::connect_timeout(&lab, left)?;
+    let left = || deadline.saturating_duration_since(lab_clocks::now());
+    let attempt = || -> Result<Result<Opening<_>, String>, Why> {
+        let stream = TcpStream::connect_timeout(&lab, left())?;
         let name = rustls::pki_types::ServerName::try_from(NAME).map_err(std::io::Error::other)?;
         let mut opening = Opening::new(stream, ClientConnection::new(config.clone(), name)?)?;
         // TLS sends this line only after the handshake, which verifies the lab.
         opening.say(&join)?;
-        loop {
+        while !left().is_zero() {
             if let Some(answer) = opening.line::<Result<(), String>>()? {
                 return Ok(answer.map(|()| opening));
             }
-            if lab_clocks::now() >= deadline {
-                return Err(Why::Slow);
-            }
-            let _ = poll(&mut [opening.interest()], Some(&lab_clocks::left(deadline)));
+            wait_readable(&[opening.handle()], left());
         }
+        Err(Why::Slow)
     };
     let mut reason = "no time".to_owned();
-    loop {
-        let left = deadline.saturating_duration_since(lab_clocks::now());
-        if left.is_zero() {
-            return Err(is_late(reason));
-        }
+    while !left().is_zero() {
         match attempt() {
             // If this fails, the lab regards this node as joined and would refuse a second attempt.
-            Ok(Ok(opening)) => return opening.pipes().map_err(|why| is_late(why.to_string())),
+            Ok(Ok(opening)) => return opening.channel().map_err(|why| is_late(why.to_string())),
             Ok(Err(reason)) => return Err(JoinError(format!("the lab at {lab} refused this node: {reason}"))),
             Err(Why::Tls(Error::InvalidCertificate(CertificateError::ApplicationVerificationFailure))) => {
                 return Err(JoinError(format!(
@@ -64,6 +65,7 @@ pub fn join(lab: SocketAddr, fingerprint: &str, rank: u32, ticket: &str, within:
             Err(Why::Tls(error)) => return Err(tls_failed(error)),
             Err(why) => reason = why.to_string(),
         }
-        std::thread::sleep(PAUSE.min(deadline.saturating_duration_since(lab_clocks::now())));
+        std::thread::sleep(PAUSE.min(left()));
     }
+    Err(is_late(reason))
 }

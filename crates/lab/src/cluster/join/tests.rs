@@ -1,7 +1,6 @@
 //! Nodes and intruders on loopback. All waits are bounded, and no assertion depends on timing.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -13,7 +12,9 @@ use rustls::{ClientConnection, ServerConfig, ServerConnection, StreamOwned};
 
 use super::certificate::{NAME, fingerprint, trust};
 use super::listener::HALF_OPEN_MAX;
-use super::{Event, JoinError, Listener, Pipes, REFUSALS_TOLD, Why, join};
+use super::{Event, JoinError, Listener, REFUSALS_TOLD, Why, join};
+use crate::json_lines::{Channel, Lines, Writer};
+use crate::process_start_and_stop::wait_readable;
 
 const LONG: Duration = Duration::from_secs(60);
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -27,7 +28,7 @@ struct Known {
 }
 
 impl Known {
-    fn join(&self, rank: u32) -> Result<Pipes, JoinError> {
+    fn join(&self, rank: u32) -> Result<Channel, JoinError> {
         join(self.address, &self.fingerprint, rank, &self.ticket, LONG)
     }
 
@@ -53,9 +54,9 @@ impl Joining {
     }
 }
 
-fn lab(expected: &[Option<IpAddr>]) -> (Known, Joining) {
+fn lab(expected: &[IpAddr]) -> (Known, Joining) {
     let deadline = crate::lab_clocks::now() + LONG;
-    let mut listener = Listener::bind((HERE, 0).into(), expected.to_vec(), deadline).unwrap();
+    let mut listener = Listener::bind((HERE, 0).into(), expected, deadline).unwrap();
     let known =
         Known { address: listener.address, fingerprint: listener.fingerprint.clone(), ticket: listener.ticket.clone() };
     let (sender, events) = mpsc::channel();
@@ -76,9 +77,9 @@ fn next(joining: &Joining) -> Event {
     joining.next(LONG).expect("something happens")
 }
 
-fn joined(joining: &Joining) -> (u32, Pipes) {
+fn joined(joining: &Joining) -> (u32, Channel) {
     match next(joining) {
-        Event::Joined(rank, _, pipes) => (rank, pipes),
+        Event::Joined(rank, channel) => (rank, channel),
         other => panic!("{other:?}"),
     }
 }
@@ -97,36 +98,39 @@ fn over(joining: &Joining) -> u64 {
     }
 }
 
-fn pair() -> (Pipes, Pipes) {
-    let (known, joining) = lab(&[Some(HERE)]);
+fn pair() -> (Channel, Channel) {
+    let (known, joining) = lab(&[HERE]);
     let node = known.join(0).unwrap();
     (joined(&joining).1, node)
 }
 
 fn line(length: usize, seed: u64) -> Vec<u8> {
     let mut state = seed;
-    let mut line = (0..length)
+    (0..length)
         .map(|_| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             b' ' + (state >> 40) as u8 % 90
         })
-        .collect::<Vec<_>>();
-    line.push(b'\n');
-    line
+        .collect()
 }
 
-fn read_line(input: &mut BufReader<File>) -> Vec<u8> {
-    let mut line = Vec::new();
-    input.read_until(b'\n', &mut line).unwrap();
-    line
+/// Waits for lines; `None` at the end of the connection.
+fn read_lines(input: &mut Lines) -> Option<Vec<Vec<u8>>> {
+    loop {
+        assert_eq!(wait_readable(&[input.handle()], LONG), [true]);
+        let lines = input.read().unwrap()?;
+        if !lines.is_empty() {
+            return Some(lines);
+        }
+    }
 }
 
-fn is_at_its_end(mut input: File) -> bool {
-    input.read_to_end(&mut Vec::new()).unwrap() == 0
+fn is_at_its_end(mut input: Lines) -> bool {
+    read_lines(&mut input).is_none()
 }
 
-fn fails(mut output: File) -> bool {
-    while output.write_all(&[b'x'; 4096]).is_ok() {}
+fn fails(output: &Writer) -> bool {
+    while output.line(&[b'x'; 4096]).is_ok() {}
     true
 }
 
@@ -135,17 +139,20 @@ fn passes_long_lines_in_both_directions() {
     let (lab, node) = pair();
     std::thread::scope(|scope| {
         for (side, mine, theirs) in [(lab, 1, 2), (node, 2, 1)] {
-            let Pipes { input, mut output } = side;
-            let mut input = BufReader::new(input);
+            let Channel { mut input, output } = side;
             scope.spawn(move || {
-                for length in [0, 10_000_000, 7] {
-                    output.write_all(&line(length, mine)).unwrap();
+                for length in [1, 10_000_000, 7] {
+                    output.line(&line(length, mine)).unwrap();
                 }
                 output
             });
             scope.spawn(move || {
-                for length in [0, 10_000_000, 7] {
-                    assert!(read_line(&mut input) == line(length, theirs), "{length} bytes");
+                let mut lines = std::iter::from_fn(|| read_lines(&mut input)).flatten();
+                for length in [1, 10_000_000, 7] {
+                    assert!(
+                        lines.next().unwrap().strip_suffix(b"\n").unwrap() == line(length, theirs),
+                        "{length} bytes"
+                    );
                 }
             });
         }
@@ -156,40 +163,26 @@ fn passes_long_lines_in_both_directions() {
 fn dropping_one_side_ends_the_other() {
     for nodes_end in [false, true] {
         let (lab, node) = pair();
-        let (mut gone, left) = if nodes_end { (node, lab) } else { (lab, node) };
-        gone.output.write_all(b"bye\n").unwrap();
+        let (gone, mut left) = if nodes_end { (node, lab) } else { (lab, node) };
+        gone.output.line(b"bye").unwrap();
         drop(gone);
-        let mut input = BufReader::new(left.input);
-        assert_eq!(read_line(&mut input), b"bye\n", "the last line written arrives");
-        assert!(is_at_its_end(input.into_inner()) && fails(left.output));
+        assert_eq!(read_lines(&mut left.input).unwrap(), [b"bye\n"], "the last line written arrives");
+        assert!(is_at_its_end(left.input) && fails(&left.output));
     }
 }
 
 #[test]
 fn unread_data_does_not_keep_a_side_alive() {
     let (lab, mut node) = pair();
-    let writer = std::thread::spawn(move || fails(lab.output));
-    let mut first = [0];
-    node.input.read_exact(&mut first).unwrap();
+    let writer = std::thread::spawn(move || fails(&lab.output));
+    read_lines(&mut node.input).unwrap();
     drop(node);
     assert!(writer.join().unwrap() && is_at_its_end(lab.input));
 }
 
 #[test]
-fn each_direction_closes_separately() {
-    let (lab, mut node) = pair();
-    drop(lab.output);
-    assert!(is_at_its_end(node.input));
-    node.output.write_all(b"all that was asked for\n").unwrap();
-    drop(node.output);
-    let mut text = String::new();
-    BufReader::new(lab.input).read_to_string(&mut text).unwrap();
-    assert_eq!(text, "all that was asked for\n");
-}
-
-#[test]
 fn lost_connection_ends_both_sides() {
-    let (known, joining) = lab(&[None]);
+    let (known, joining) = lab(&[HERE]);
     let relay = TcpListener::bind((HERE, 0)).unwrap();
     let through = Known { address: relay.local_addr().unwrap(), ..known.clone() };
     let node = std::thread::spawn(move || through.join(0).unwrap());
@@ -201,13 +194,13 @@ fn lost_connection_ends_both_sides() {
     let (lab, node) = (joined(&joining).1, node.join().unwrap());
     ends.iter().for_each(|end| end.shutdown(std::net::Shutdown::Both).unwrap());
     for side in [lab, node] {
-        assert!(is_at_its_end(side.input) && fails(side.output));
+        assert!(is_at_its_end(side.input) && fails(&side.output));
     }
 }
 
 /// Returns the lab's reason for refusing an intruder, and checks that a node can then join.
 fn stranger<T>(knocks: impl FnOnce(&Known) -> T) -> Why {
-    let (known, joining) = lab(&[None]);
+    let (known, joining) = lab(&[HERE]);
     let held = knocks(&known);
     let why = refused(&joining);
     drop(held);
@@ -260,7 +253,7 @@ fn refuses_older_tls_versions() {
 
 #[test]
 fn node_joins_during_a_flood() {
-    let (known, joining) = lab(&[None]);
+    let (known, joining) = lab(&[HERE]);
     let flood = (0..300).map(|_| TcpStream::connect(known.address).unwrap()).collect::<Vec<_>>();
     let _node = known.join(0).unwrap();
     for _ in 0..REFUSALS_TOLD {
@@ -333,33 +326,30 @@ fn refuses_wrong_tickets_and_ranks() {
 
 #[test]
 fn a_rank_joins_once() {
-    let (known, joining) = lab(&[None, None]);
+    let (known, joining) = lab(&[HERE, HERE]);
     let mut first = known.join(0).unwrap();
-    let (_, mut lab) = joined(&joining);
-    for again in 0..3 {
+    let (_, lab) = joined(&joining);
+    for _ in 0..REFUSALS_TOLD + 2 {
         let told = known.join(0).unwrap_err().to_string();
         assert!(told.ends_with("refused this node: rank 0 has joined already"), "{told}");
-        if again == 0 {
-            assert!(matches!(next(&joining), Event::Twice(0, _)));
-        }
-        assert_eq!(refused(&joining), Why::Twice(0));
+        assert_eq!(refused(&joining), Why::Twice(0), "an intruder is always reported");
     }
-    lab.output.write_all(b"!").unwrap();
-    first.input.read_exact(&mut [0]).unwrap();
+    lab.output.line(b"!").unwrap();
+    assert_eq!(read_lines(&mut first.input).unwrap(), [b"!\n"]);
     let _second = known.join(1).unwrap();
     assert_eq!(joined(&joining).0, 1);
-    assert_eq!(over(&joining), 3);
+    assert_eq!(over(&joining), REFUSALS_TOLD as u64 + 2);
     assert!(joining.next(LONG).is_none());
 }
 
 #[test]
 fn node_joins_only_from_its_own_address() {
-    let (known, joining) = lab(&[Some(HERE), Some(ELSEWHERE)]);
+    let (known, joining) = lab(&[HERE, ELSEWHERE]);
     let told = known.join(1).unwrap_err().to_string();
     assert!(told.ends_with("no such node is expected from this address"), "{told}");
     assert_eq!(refused(&joining), Why::Address);
     // The lab closes connections from unexpected addresses before the handshake.
-    let (known, joining) = lab(&[Some(ELSEWHERE)]);
+    let (known, joining) = lab(&[ELSEWHERE]);
     let late = join(known.address, &known.fingerprint, 0, &known.ticket, Duration::from_millis(300)).unwrap_err();
     assert!(late.to_string().contains(" within 300ms: "), "{late}");
     assert_eq!(refused(&joining), Why::Address);
@@ -367,7 +357,7 @@ fn node_joins_only_from_its_own_address() {
 
 #[test]
 fn node_trusts_only_the_certificate_of_its_run() {
-    let (other, _other) = lab(&[None]);
+    let (other, _other) = lab(&[HERE]);
     let (told, why) = misled(|known| {
         known.fingerprint = other.fingerprint.clone();
         0
@@ -444,7 +434,7 @@ fn node_retries_until_the_timeout() {
 #[test]
 fn port_is_closed_after_the_window() {
     let deadline = crate::lab_clocks::now() + Duration::from_millis(50);
-    let mut listener = Listener::bind((HERE, 0).into(), vec![None, Some(HERE)], deadline).unwrap();
+    let mut listener = Listener::bind((HERE, 0).into(), &[HERE, HERE], deadline).unwrap();
     let known = listener.address;
     assert!(matches!(listener.next(LONG), Some(Event::Over(0))));
     drop(listener);
@@ -453,14 +443,14 @@ fn port_is_closed_after_the_window() {
 
 #[test]
 fn dropping_the_lab_closes_the_port() {
-    let (known, joining) = lab(&[None]);
+    let (known, joining) = lab(&[HERE]);
     drop(joining);
     while TcpStream::connect(known.address).is_ok() {}
 }
 
 #[test]
 fn reports_first_refusals_and_counts_the_rest() {
-    let (known, joining) = lab(&[None]);
+    let (known, joining) = lab(&[HERE]);
     for _ in 0..20 {
         let told = Known { ticket: String::new(), ..known.clone() }.join(0).unwrap_err();
         assert!(told.to_string().contains("refused this node: wrong ticket"), "{told}");
