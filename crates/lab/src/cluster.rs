@@ -13,7 +13,6 @@ mod remote_sides;
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc;
 use std::time::Duration;
 
 use study::generator_messages::{self, Heard, Told};
@@ -49,8 +48,6 @@ pub struct Generators {
     members: Vec<Member>,
     /// Launcher of the nodes that do not set their own; never [`Launcher::Auto`].
     pub launcher: Launcher,
-    /// Sender that keeps the beats to the nodes going until it is dropped.
-    _beats: mpsc::Sender<()>,
     /// Command that started several nodes at once, if any. It ends by itself after the nodes have ended.
     _gang: Option<launch_by_mpirun::Gang>,
     interrupted: fn() -> bool,
@@ -103,11 +100,11 @@ fn start(hosts: &Hosts, reach: &Reach<'_>) -> Result<(Option<Member>, Generators
     if hosts.deploy {
         launch_nodes::deploy(&hosts, reach, &supervisor)?;
     }
-    let (mut members, gang, beats) = launch_nodes::all(&hosts, reach, &supervisor)?;
+    let (mut members, gang) = launch_nodes::all(&hosts, reach, &supervisor)?;
     let at = members.iter().position(|member| member.node.role == Role::Subject);
     let subject = at.map(|at| members.remove(at));
     let (launcher, interrupted) = (hosts.launcher, reach.interrupted);
-    Ok((subject, Generators { members, launcher, _beats: beats, _gang: gang, interrupted, _supervisor: supervisor }))
+    Ok((subject, Generators { members, launcher, _gang: gang, interrupted, _supervisor: supervisor }))
 }
 
 impl Cluster {
@@ -295,13 +292,6 @@ fn silent_first<'a>(nodes: impl Iterator<Item = (&'a str, Duration)>, text: &str
             format!("lost {name}: no word for {:.1} s; then {text}", silent.as_secs_f64())
         }
         _ => text.to_owned(),
-    }
-}
-
-/// Orders the node to end. If the order cannot be sent, the node ends when its channel closes.
-impl Drop for Member {
-    fn drop(&mut self) {
-        let _ = self.link.say(&Order::Bye {});
     }
 }
 

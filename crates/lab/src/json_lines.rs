@@ -5,12 +5,12 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use study::Json;
-use study::node_messages::SILENCE_MAX;
+use study::node_messages::{BEAT, SILENCE_MAX};
 
 use crate::lab_clocks;
 
@@ -50,11 +50,13 @@ pub struct Lines {
     unread: Vec<u8>,
     /// Length of the prefix of `unread` that is known to contain no line end.
     searched: usize,
+    /// Time of the latest read.
+    pub(crate) heard: Instant,
 }
 
 impl Lines {
     pub(crate) fn of(input: impl Stream + 'static) -> Self {
-        Self { input: Box::new(input), unread: Vec::new(), searched: 0 }
+        Self { input: Box::new(input), unread: Vec::new(), searched: 0, heard: lab_clocks::now() }
     }
 
     pub(crate) fn handle(&self) -> BorrowedFd<'_> {
@@ -71,6 +73,7 @@ impl Lines {
             Err((ErrorKind::Interrupted | ErrorKind::WouldBlock, _)) => 0,
             Err((_, error)) => return Err(format!("cannot read its output: {error}")),
         };
+        self.heard = lab_clocks::now();
         self.unread.extend_from_slice(&buffer[..count]);
         let mut lines = Vec::new();
         while let Some(length) = self.unread[self.searched..].iter().position(|byte| *byte == b'\n') {
@@ -104,6 +107,21 @@ impl Writer {
     pub(crate) fn new(output: impl Stream + 'static, patience: Duration) -> io::Result<Self> {
         fcntl_setfl(&output, fcntl_getfl(&output)? | OFlags::NONBLOCK)?;
         Ok(Self { output: Arc::new(Mutex::new(output)), patience })
+    }
+
+    /// Starts a thread that writes `sign` every [`BEAT`] until the other side is gone, and then calls `end`.
+    pub(crate) fn keep_saying<T>(&self, sign: T, end: impl FnOnce() + Send + 'static) -> io::Result<()>
+    where
+        T: Json + Send + 'static,
+    {
+        let writer = self.clone();
+        let beats = move || {
+            while writer.say(&sign).is_ok() {
+                std::thread::sleep(BEAT);
+            }
+            end();
+        };
+        std::thread::Builder::new().name("beats".to_owned()).spawn(beats).map(drop)
     }
 
     pub(crate) fn say<T: Json>(&self, what: &T) -> io::Result<()> {

@@ -3,17 +3,16 @@
 use std::fs::File;
 use std::net::{IpAddr, ToSocketAddrs};
 use std::path::Path;
-use std::sync::mpsc;
 use std::time::Duration;
 
-use study::node_messages::{BEAT, Hello, Order, PROTOCOL, Said};
+use study::node_messages::{Hello, PROTOCOL, Said};
 use study::record::Node;
 
 use crate::cluster::file::{HostPlan, Hosts, Launcher};
 use crate::cluster::launch_by_mpirun::{self, Gang, SSH_OPTIONS};
 use crate::cluster::node_channel::Link;
 use crate::cluster::{ClusterError, Member, Reach};
-use crate::json_lines::{Channel, Writer};
+use crate::json_lines::Channel;
 use crate::process_start_and_stop::{Exit, Launch, Supervisor};
 use crate::trial_end_reason::{End, saying};
 use crate::{cpu_list, lab_clocks};
@@ -25,10 +24,12 @@ const DEPLOYED: &str = ".cache/quintain";
 /// Environment variables of the allocations that mpirun supports: Slurm, PBS and Grid Engine.
 const ALLOCATIONS: &[&str] = &["SLURM_JOB_ID", "PBS_JOBID", "PE_HOSTFILE"];
 
-/// The started nodes, the command that started them, if any, and a sender that keeps the beats going until dropped.
-type Started = (Vec<Member>, Option<Gang>, mpsc::Sender<()>);
-
-pub(super) fn all(hosts: &Hosts, reach: &Reach<'_>, supervisor: &Supervisor) -> Result<Started, ClusterError> {
+/// Starts all nodes. Returns them and the command that started several at once, if any.
+pub(super) fn all(
+    hosts: &Hosts,
+    reach: &Reach<'_>,
+    supervisor: &Supervisor,
+) -> Result<(Vec<Member>, Option<Gang>), ClusterError> {
     let deadline = lab_clocks::now() + hosts.within;
     let addresses = hosts.hosts.iter().map(|host| address(&host.address)).collect::<Vec<_>>();
     let is_one = |host: &HostPlan| matches!(launcher(hosts, host), Launcher::Mpirun | Launcher::Start);
@@ -63,8 +64,6 @@ pub(super) fn all(hosts: &Hosts, reach: &Reach<'_>, supervisor: &Supervisor) -> 
     });
     // `collect` starts all nodes before the lab waits for the first one.
     let started = started.collect::<Vec<_>>();
-    let links = started.iter().filter_map(|started| Some(&started.as_ref().ok()?.2));
-    let beats = beats(links.map(|link| link.writer.clone()).collect());
     let (mut members, mut mistakes) = (Vec::new(), Vec::new());
     for (started, host) in started.into_iter().zip(&hosts.hosts) {
         let member = started.and_then(|(host, address, link)| {
@@ -101,22 +100,7 @@ pub(super) fn all(hosts: &Hosts, reach: &Reach<'_>, supervisor: &Supervisor) -> 
             Err(text) => mistakes.push(format!("{}: {text}", label(host))),
         }
     }
-    if mistakes.is_empty() { Ok((members, gang, beats)) } else { Err(ClusterError::Machines(mistakes)) }
-}
-
-fn beats(nodes: Vec<Writer>) -> mpsc::Sender<()> {
-    let (sender, stop) = mpsc::channel();
-    let beat = move || {
-        while stop.recv_timeout(BEAT) == Err(mpsc::RecvTimeoutError::Timeout) {
-            for node in &nodes {
-                // A failed write means that the node is lost, which the lab notices when it reads.
-                let _ = node.say(&Order::Alive {});
-            }
-        }
-    };
-    // If this thread cannot start, nodes end after a while and report why.
-    let _ = std::thread::Builder::new().name("beats".to_owned()).spawn(beat);
-    sender
+    if mistakes.is_empty() { Ok((members, gang)) } else { Err(ClusterError::Machines(mistakes)) }
 }
 
 pub(super) fn deploy(hosts: &Hosts, reach: &Reach<'_>, supervisor: &Supervisor) -> Result<(), ClusterError> {

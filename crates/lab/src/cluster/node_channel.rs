@@ -1,6 +1,6 @@
 //! The lab's channel to a node: orders, replies, pings, and the offset between their clocks.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -22,11 +22,10 @@ const PINGS: u32 = 100;
 
 pub(crate) struct Link {
     pub(crate) name: String,
-    pub(crate) writer: Writer,
+    writer: Writer,
     lines: RefCell<Lines>,
     handle: OwnedFd,
     said: RefCell<VecDeque<Said>>,
-    heard: Cell<Instant>,
     /// Local process of the node: the node itself or the ssh client; `None` if it joined over the network.
     process: Option<RefCell<Child>>,
     /// Returns whether to abandon waiting for the node.
@@ -67,9 +66,10 @@ impl Link {
         interrupted: fn() -> bool,
     ) -> io::Result<Self> {
         let Channel { input, output: writer } = channel;
+        writer.keep_saying(Order::Alive {}, || ())?;
         let (handle, lines) = (input.handle().try_clone_to_owned()?, RefCell::new(input));
-        let (said, heard, process) = (RefCell::default(), Cell::new(lab_clocks::now()), process.map(RefCell::new));
-        Ok(Self { name, writer, lines, handle, said, heard, process, interrupted })
+        let (said, process) = (RefCell::default(), process.map(RefCell::new));
+        Ok(Self { name, writer, lines, handle, said, process, interrupted })
     }
 
     pub(crate) fn say(&self, order: &Order) -> Result<(), End> {
@@ -87,7 +87,6 @@ impl Link {
         while self.is_readable(Duration::ZERO) {
             let lines = self.lines.borrow_mut().read().map_err(|text| self.lost(&text))?;
             let Some(lines) = lines else { return Err(self.lost(ENDED)) };
-            self.heard.set(lab_clocks::now());
             for line in lines {
                 match parse(&line).map_err(|text| self.lost(&text))? {
                     Said::Alive {} => {}
@@ -101,15 +100,16 @@ impl Link {
     }
 
     pub(crate) fn watch(&self) -> Result<(), End> {
-        let silent = lab_clocks::now() - self.heard.get();
-        if silent > SILENCE_MAX && !self.is_readable(Duration::ZERO) {
+        let silent = self.silent();
+        if silent > SILENCE_MAX {
             return Err(self.lost(&format!("no word for {:.1} s", silent.as_secs_f64())));
         }
         Ok(())
     }
 
     pub(crate) fn silent(&self) -> Duration {
-        if self.is_readable(Duration::ZERO) { Duration::ZERO } else { lab_clocks::now() - self.heard.get() }
+        let silent = lab_clocks::now() - self.lines.borrow().heard;
+        if self.is_readable(Duration::ZERO) { Duration::ZERO } else { silent }
     }
 
     fn is_readable(&self, timeout: Duration) -> bool {
@@ -159,6 +159,13 @@ impl Link {
             exit.unwrap_or_default() + &saying(&process.last_words())
         });
         End::Lost(format!("lost {}: {why}{}", self.name, process.unwrap_or_default()))
+    }
+}
+
+/// Orders the node to end. If the order cannot be sent, the node ends when its channel closes.
+impl Drop for Link {
+    fn drop(&mut self) {
+        let _ = self.say(&Order::Bye {});
     }
 }
 

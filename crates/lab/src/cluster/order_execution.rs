@@ -158,7 +158,6 @@ pub struct Lab {
     writer: Writer,
     lines: RefCell<Lines>,
     orders: RefCell<VecDeque<Order>>,
-    heard: Cell<Instant>,
     is_gone: Cell<bool>,
 }
 
@@ -166,17 +165,12 @@ impl Lab {
     /// Sends beats from now on, so that the node can take its time before its first message. Fails if the thread cannot
     /// start.
     pub fn new(Channel { input, output: writer }: Channel) -> io::Result<Self> {
-        let beats = writer.clone();
-        let beat = move || {
-            while beats.say(&Said::Alive {}).is_ok() {
-                std::thread::sleep(BEAT);
-            }
+        let end = || {
             std::thread::sleep(ENDING);
-            std::process::exit(0);
+            std::process::exit(0)
         };
-        std::thread::Builder::new().name("beats".to_owned()).spawn(beat)?;
-        let heard = Cell::new(lab_clocks::now());
-        Ok(Self { writer, lines: RefCell::new(input), orders: RefCell::default(), heard, is_gone: Cell::default() })
+        writer.keep_saying(Said::Alive {}, end)?;
+        Ok(Self { writer, lines: RefCell::new(input), orders: RefCell::default(), is_gone: Cell::default() })
     }
 
     /// Reads all orders that have arrived, and returns whether the lab is gone, has been silent for too long or has
@@ -186,14 +180,13 @@ impl Lab {
         while !self.is_gone.get() && is_readable() {
             self.is_gone.set(self.read().is_none());
         }
-        self.is_gone.get() || lab_clocks::now() - self.heard.get() > SILENCE_MAX
+        self.is_gone.get() || lab_clocks::now() - self.lines.borrow().heard > SILENCE_MAX
     }
 
     /// Reads orders and answers pings; `None` if there will be no more orders.
     fn read(&self) -> Option<()> {
         let lines = self.lines.borrow_mut().read().ok()??;
         let here_ns = lab_clocks::monotonic_ns();
-        self.heard.set(lab_clocks::now());
         for line in lines {
             match parse(&line) {
                 Ok(Order::Alive {}) => {}
