@@ -122,15 +122,14 @@ impl Node<'_> {
         let started = Generator::start(&self.ground.supervisor, spec, &spec.cpus, self.ground.directory);
         let cannot_start = |error| self.lab.say(&Said::Broken(format!("cannot be started: {error}")));
         let mut generator = started.map_err(cannot_start).ok();
-        let mut talks = generator.is_some();
         loop {
-            let handles = generator.iter().filter(|_| talks).map(Generator::handle).collect::<Vec<_>>();
+            let handles = generator.iter().map(Generator::handle).collect::<Vec<_>>();
             let readable = self.lab.wait(&handles, None)?;
-            if let ([true], Some(generator)) = (&readable[..], &mut generator) {
-                match generator.lines() {
+            if let ([true], Some(running)) = (&readable[..], &mut generator) {
+                match running.lines() {
                     Ok(lines) => lines.iter().for_each(relay),
                     Err(text) => {
-                        talks = false;
+                        generator = None;
                         self.lab.say(&Said::Broken(text));
                     }
                 }
