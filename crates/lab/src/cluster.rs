@@ -65,6 +65,12 @@ pub struct Member {
     link: Link,
 }
 
+impl Member {
+    fn cpu_numbers(&self) -> Vec<u32> {
+        self.cpus.iter().map(|cpu| cpu.index).collect()
+    }
+}
+
 /// Settings and callbacks for starting nodes.
 pub struct Reach<'a> {
     /// Path of the quintain binary.
@@ -171,8 +177,8 @@ impl Cluster {
     }
 
     pub(crate) fn build(&self, command: &str, directory: Option<&str>) -> Option<BuildOutcome> {
-        let cpus = self.subject.cpus.iter().map(|cpu| cpu.index).collect();
-        let order = Order::Build { command: command.to_owned(), directory: directory.map(str::to_owned), cpus };
+        let (directory, cpus) = (directory.map(str::to_owned), self.subject.cpu_numbers());
+        let order = Order::Build { command: command.to_owned(), directory, cpus };
         let pick = |said| if let Said::Built(outcome) = said { Some(outcome) } else { None };
         match self.subject.link.ask(&order, pick) {
             Ok(outcome) => Some(outcome),
@@ -186,7 +192,7 @@ impl Cluster {
         for member in self.members() {
             let cpus = match member.node.role {
                 Role::Subject => subject.to_vec(),
-                Role::Load => member.cpus.iter().map(|cpu| cpu.index).collect(),
+                Role::Load => member.cpu_numbers(),
             };
             let pick = |said| if let Said::Spinning(why) = said { Some(why) } else { None };
             match member.link.ask(&Order::Spin { cpus }, pick) {
@@ -243,17 +249,16 @@ impl Generators {
         let fewest = members.iter().map(|member| member.cpus.len()).min().unwrap_or(1);
         let fewest = u32::try_from(fewest).unwrap_or(u32::MAX);
         let threads = threads.unwrap_or(fewest.min(whole.clients / count)).max(1);
-        let mut engines: Vec<(Box<dyn Engine + '_>, Option<Part>)> = Vec::new();
+        let mut engines: Vec<Box<dyn Engine + '_>> = Vec::new();
         let mut error_ns = 0;
         for (nth, member) in (0..).zip(members) {
             // All generators have the same number of workers: a generator with more workers would carry more load.
             let part = (count > 1).then_some(Part { first: nth * threads, of: count * threads });
-            let cpus = member.cpus.iter().map(|cpu| cpu.index).collect();
             let spin_ns = generator_process::spin_ns(threads <= fewest, whole.arrivals);
-            let spec = LoadSpec { threads, cpus, spin_ns, part, gate: part.is_some(), ..whole.clone() };
-            let generator = RemoteGenerator::start(member, &spec)?;
+            let spec = LoadSpec { threads, spin_ns, part, gate: part.is_some(), ..whole.clone() };
+            let generator = RemoteGenerator::start(member, spec)?;
             error_ns = error_ns.max(generator.offset.error_ns);
-            engines.push((Box::new(generator), part));
+            engines.push(Box::new(generator));
         }
         Ok(Load::new(engines, Duration::from_nanos(2 * error_ns)))
     }

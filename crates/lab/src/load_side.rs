@@ -6,7 +6,6 @@ use std::time::Duration;
 use study::generator_messages::{Heard, Progress, Span, Told};
 use study::pool_measurements;
 use study::record::{Agent, FailureKind, Measurement, NetworkCounters, NodeClock};
-use study::spec::Part;
 
 use crate::lab_clocks;
 use crate::trial_end_reason::{End, failed};
@@ -49,7 +48,6 @@ pub(crate) struct Load<'a> {
 
 struct Running<'a> {
     engine: Box<dyn Engine + 'a>,
-    part: Option<Part>,
     connected: bool,
     live: Option<Progress>,
     span: Option<Span>,
@@ -57,10 +55,9 @@ struct Running<'a> {
 }
 
 impl<'a> Load<'a> {
-    /// Combines generators; a single one has no [`Part`]. `round_trip` is the longest time to a generator and back.
-    pub(crate) fn new(engines: Vec<(Box<dyn Engine + 'a>, Option<Part>)>, round_trip: Duration) -> Self {
-        let running =
-            |(engine, part)| Running { engine, part, connected: false, live: None, span: None, measurement: None };
+    /// Combines generators. `round_trip` is the longest time to a generator and back.
+    pub(crate) fn new(engines: Vec<Box<dyn Engine + 'a>>, round_trip: Duration) -> Self {
+        let running = |engine| Running { engine, connected: false, live: None, span: None, measurement: None };
         let parts = engines.into_iter().map(running).collect();
         Self { parts, announced: false, lead: LEAD.max(round_trip * 20) }
     }
@@ -136,12 +133,12 @@ impl<'a> Load<'a> {
     /// generator.
     pub(crate) fn end(mut self, patience: Duration) -> Result<(Measurement, Vec<Agent>), End> {
         let (mut agents, mut measurements) = (Vec::new(), Vec::new());
+        let workers = self.parts.iter().flat_map(|part| &part.measurement).map(|measurement| measurement.threads).sum();
         for (part, nth) in self.parts.iter_mut().zip(1..) {
             let known = part.engine.end(patience)?;
             let measurement = part.measurement.take().ok_or_else(|| broken("it has no measurement"))?;
             if let Some(RemoteFacts { node, cpus, network, clock }) = known {
-                let of = part.part.map_or(measurement.threads, |part| part.of);
-                let outline = pool_measurements::outline(&measurement, nth, measurement.threads, of).map_err(broken)?;
+                let outline = pool_measurements::outline(&measurement, nth, workers).map_err(broken)?;
                 agents.push(Agent { node, cpus, measurement: Box::new(outline), network, clock, verdict: None });
             }
             measurements.push(measurement);

@@ -179,7 +179,7 @@ impl Trial<'_> {
                 let generator = Generator::start(supervisor, &spec, &share.generator, directory);
                 let cannot_start = |error| format!("cannot start the generator: {error}");
                 let generator = generator.map_err(|error| failed(FailureKind::Generator, cannot_start(error)))?;
-                Load::new(vec![(Box::new(generator), None)], Duration::ZERO)
+                Load::new(vec![Box::new(generator)], Duration::ZERO)
             }
             Some(cluster) => cluster.generators.load(plan.threads, &spec)?,
         };

@@ -38,7 +38,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let parse = || (0..nodes).map(|_| serde_json::from_str::<Measurement>(&line)).collect::<Result<Vec<_>, _>>();
     let (parts, parsing) = timed(parse);
     let parts = parts?;
-    let outlines = || (1..).zip(&parts).map(|(nth, part)| outline(part, nth, 1, nodes)).collect::<Result<Vec<_>, _>>();
+    let outlines = || (1..).zip(&parts).map(|(nth, part)| outline(part, nth, nodes)).collect::<Result<Vec<_>, _>>();
     let (outlines, outlining) = timed(outlines);
     let outlines = outlines?;
     let (all, pooling) = timed(|| pool(&parts));

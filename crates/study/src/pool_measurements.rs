@@ -141,7 +141,7 @@ fn add_operations<'m>(
 }
 
 /// Reduces the part of generator `nth` (`workers` of `of` workers) to coarse histograms. Fails if one is malformed.
-pub fn outline(part: &Measurement, nth: usize, workers: u32, of: u32) -> Result<Measurement, String> {
+pub fn outline(part: &Measurement, nth: usize, of: u32) -> Result<Measurement, String> {
     let coarse = |what, stored: &Histogram| {
         let fine = live(stored, nth, what)?;
         let mut coarse = stats::Histogram::with_precision(stats::Histogram::WINDOW_PRECISION);
@@ -157,7 +157,7 @@ pub fn outline(part: &Measurement, nth: usize, workers: u32, of: u32) -> Result<
     outline.lag_thread = optional("lag of the thread", &part.lag_thread)?;
     outline.lag_connection = optional("lag for a connection", &part.lag_connection)?;
     outline.handshake = optional("handshake time", &part.handshake)?;
-    outline.offered_per_s = part.offered_per_s.map(|rate| rate * f64::from(workers) / f64::from(of.max(1)));
+    outline.offered_per_s = part.offered_per_s.map(|rate| rate * f64::from(part.threads) / f64::from(of.max(1)));
     Ok(outline)
 }
 

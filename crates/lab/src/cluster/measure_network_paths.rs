@@ -7,7 +7,7 @@ use study::node_messages::{Serve, Standing, Stopped};
 use study::record::{FailureKind, Link, Measurement};
 use study::{ExpandOptions, LoadSpec, Point};
 
-use crate::cluster::{Cluster, Member, remote_sides};
+use crate::cluster::{Cluster, remote_sides};
 use crate::divide_cpus::Share;
 use crate::load_side::Load;
 use crate::load_target_and_files::target;
@@ -29,7 +29,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(super) fn measure(cluster: &Cluster) -> Result<Vec<Link>, End> {
     let (point, address) = (point("/", 1, DURATION_MS), cluster.subject.address);
-    let (cpus, proxy_cpus, companion_cpus) = (cpu_numbers(&cluster.subject), Vec::new(), Vec::new());
+    let (cpus, proxy_cpus, companion_cpus) = (cluster.subject.cpu_numbers(), Vec::new(), Vec::new());
     let serve = Serve { point, address, cpus, proxy_cpus, companion_cpus };
     let side = cluster.serve(&serve, &mut Stopped::default())?;
     let address = SocketAddr::new(cluster.subject.address, side.standing.port);
@@ -39,9 +39,9 @@ pub(super) fn measure(cluster: &Cluster) -> Result<Vec<Link>, End> {
     let paths = members.iter().map(|member| {
         let load = |path: &str, clients| {
             let load = |duration_ms| {
-                let spec = spec(address, path, clients, &cpu_numbers(member), duration_ms)?;
-                let generator = remote_sides::RemoteGenerator::start(member, &spec)?;
-                finish(Load::new(vec![(Box::new(generator), None)], Duration::ZERO)).map(|(measurement, _)| measurement)
+                let spec = spec(address, path, clients, duration_ms)?;
+                let generator = remote_sides::RemoteGenerator::start(member, spec)?;
+                finish(Load::new(vec![Box::new(generator)], Duration::ZERO)).map(|(measurement, _)| measurement)
             };
             let measured = load(DURATION_MS)?;
             if measured.requests > 0 { Ok(measured) } else { load(LONG_MS) }
@@ -55,7 +55,7 @@ pub(super) fn measure(cluster: &Cluster) -> Result<Vec<Link>, End> {
     });
     let measured = paths.collect::<Result<Vec<_>, End>>().and_then(|paths| {
         let clients = STREAMS * u32::try_from(members.len()).unwrap_or(u32::MAX);
-        let whole = spec(address, &bulk, clients, &[], TOGETHER_MS)?;
+        let whole = spec(address, &bulk, clients, TOGETHER_MS)?;
         let load = cluster.generators.load(Some(1), &whole)?;
         let (_, together) = finish(load)?;
         Ok((paths, together))
@@ -76,10 +76,6 @@ pub(super) fn measure(cluster: &Cluster) -> Result<Vec<Link>, End> {
         }
     }
     Ok(paths)
-}
-
-fn cpu_numbers(member: &Member) -> Vec<u32> {
-    member.cpus.iter().map(|cpu| cpu.index).collect()
 }
 
 fn received_per_s(measurement: &Measurement) -> f64 {
@@ -123,13 +119,12 @@ fn point(path: &str, clients: u32, duration_ms: u64) -> Point {
     plan.expect("the study is valid").points.swap_remove(0)
 }
 
-fn spec(address: SocketAddr, path: &str, clients: u32, cpus: &[u32], duration_ms: u64) -> Result<LoadSpec, End> {
+fn spec(address: SocketAddr, path: &str, clients: u32, duration_ms: u64) -> Result<LoadSpec, End> {
     let load = point(path, clients, duration_ms).load;
     let ports = Standing { port: address.port(), subject_port: address.port(), admin_port: None };
     let target =
         target(&load, address.ip(), ports, "".as_ref()).map_err(|text| failed(FailureKind::Generator, text))?;
-    let share = Share { generator: cpus.to_vec(), ..Share::default() };
-    Ok(crate::generator_process::load_spec(&load, target, &share, 1))
+    Ok(crate::generator_process::load_spec(&load, target, &Share::default(), 1))
 }
 
 #[cfg(test)]

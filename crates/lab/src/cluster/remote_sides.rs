@@ -69,16 +69,16 @@ impl Side for RemoteServer<'_> {
 
 pub(crate) struct RemoteGenerator<'a> {
     member: &'a Member,
-    cpus: Vec<u32>,
     pub(super) offset: Offset,
     has_ended: bool,
 }
 
 impl<'a> RemoteGenerator<'a> {
-    pub(super) fn start(member: &'a Member, spec: &LoadSpec) -> Result<Self, End> {
+    /// Starts a generator on all CPUs of the member.
+    pub(super) fn start(member: &'a Member, spec: LoadSpec) -> Result<Self, End> {
         let offset = member.link.offset()?;
-        member.link.say(&Order::Load(Box::new(spec.clone())))?;
-        Ok(Self { member, cpus: spec.cpus.clone(), offset, has_ended: false })
+        member.link.say(&Order::Load(Box::new(LoadSpec { cpus: member.cpu_numbers(), ..spec })))?;
+        Ok(Self { member, offset, has_ended: false })
     }
 
     fn here(&self, told: Told) -> Told {
@@ -137,7 +137,7 @@ impl Engine for RemoteGenerator<'_> {
         let Offset { ns: offset_ns, error_ns } = self.offset;
         let (after_offset_ns, after_error_ns) = (Some(after.ns), Some(after.error_ns));
         let clock = NodeClock { offset_ns, error_ns, after_offset_ns, after_error_ns };
-        Ok(Some(RemoteFacts { node: self.member.node.name.clone(), cpus: self.cpus.clone(), network, clock }))
+        Ok(Some(RemoteFacts { node: self.member.node.name.clone(), cpus: self.member.cpu_numbers(), network, clock }))
     }
 }
 
