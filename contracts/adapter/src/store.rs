@@ -233,10 +233,9 @@ impl Store for EntryStore {
         }
     }
 
-    fn put_name(&mut self, number: u32, name: &str) {
-        let Some(file) = &self.file else { return self.memory.put_name(number, name) };
+    fn put_name(&mut self, name: &str) {
+        let Some(file) = &self.file else { return self.memory.put_name(name) };
         let mut waiting = file.shared.waiting();
-        assert_eq!(number as usize, waiting.names.len(), "names are numbered without a gap");
         waiting.names.push(name.to_owned());
         waiting.grow(name_bytes(name) as i64, &file.shared.metrics);
     }

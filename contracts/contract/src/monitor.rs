@@ -428,7 +428,7 @@ impl<S: Store> Monitor<S> {
         self.names_bytes = bytes;
         let number = self.names.len() as NameId;
         let name = Arc::<str>::from(name);
-        self.store.put_name(number, &name);
+        self.store.put_name(&name);
         self.names.push(name.clone());
         self.numbers.insert(name, number);
         Some(number)

@@ -259,9 +259,7 @@ fn labels_survive_a_restart_with_the_store() {
     let mut world = calculator("calculator-indexed", true, [Side::Receiver; 2]);
     let client = world.adapters.get_mut("client").unwrap();
     let mut kept = MemoryStore::new(1 << 20, None);
-    for (number, name) in client.store().names().iter().enumerate() {
-        kept.put_name(number as u32, name);
-    }
+    client.store().names().iter().for_each(|name| kept.put_name(name));
     client.store().each(0, &mut |key, entry| kept.put(key, entry, 0));
     for (store, blamed) in [(kept, "adder"), (MemoryStore::new(1 << 20, None), "client")] {
         let mut again = Monitor::new(world.contract.clone(), settings("client"), store, 0);

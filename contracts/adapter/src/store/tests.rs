@@ -146,7 +146,7 @@ fn evicted_entries_are_found_after_restart() {
         let (mut store, notes) = open(&settings);
         assert_eq!(notes, Vec::<String>::new());
         if round == 0 {
-            store.put_name(0, "adder");
+            store.put_name("adder");
             for number in 0..500 {
                 store.put(&key(number), &number.to_be_bytes(), 1);
             }
@@ -225,7 +225,7 @@ fn unwritten_entries_count_like_written_ones() {
     let metrics = Arc::<Metrics>::default();
     let counted = || metrics.store_bytes.load(Ordering::Relaxed);
     let (mut store, _) = open_as(&settings, "client", 7, &metrics);
-    store.put_name(0, "adder");
+    store.put_name("adder");
     store.flush();
     let mut before = counted();
     for (number, entry, more) in [(1, "one", 23), (2, "two", 23), (1, "longer", 3), (2, "2", -2)] {
@@ -284,7 +284,7 @@ fn content_bytes_follow_changes_to_the_file() {
     };
     let metrics = Arc::default();
     let (mut store, _) = open_as(&settings, "client", 7, &metrics);
-    store.put_name(0, "adder");
+    store.put_name("adder");
     store.put(&key(1), b"one", now_s);
     store.put(&key(2), b"to expire", 1);
     store.flush();
@@ -411,7 +411,7 @@ fn removed_file_is_created_again() {
     let path = folder.path().join("state.redb");
     let settings = settings(&path);
     let (mut store, _) = open(&settings);
-    store.put_name(0, "adder");
+    store.put_name("adder");
     store.put(&key(1), b"a", 1);
     store.flush();
     std::fs::remove_file(&path).unwrap();
@@ -447,7 +447,7 @@ fn full_disk_is_read_and_written_again_later() {
     (0..3_000).for_each(|number| store.put(&key(number), &value(number), 1));
     store.flush();
     disk::fill(&path, true);
-    store.put_name(0, "adder");
+    store.put_name("adder");
     (3_000..9_000).for_each(|number| store.put(&key(number), &value(number), 1));
     told(&store, "cannot write the store");
     let is_there =

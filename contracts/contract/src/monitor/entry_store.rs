@@ -14,8 +14,8 @@ pub trait Store {
     /// Adds or replaces an entry.
     fn put(&mut self, key: &Key, entry: &[u8], now_s: u64);
 
-    /// Adds a name. Numbers start at 0, without gaps.
-    fn put_name(&mut self, number: u32, name: &str);
+    /// Adds a name, whose number is the number of earlier names.
+    fn put_name(&mut self, name: &str);
 
     /// Returns all names, in the order of their numbers.
     fn names(&mut self) -> Vec<String>;
@@ -137,8 +137,7 @@ impl Store for MemoryStore {
         self.forgotten = forgotten;
     }
 
-    fn put_name(&mut self, number: u32, name: &str) {
-        assert_eq!(number as usize, self.names.len(), "names are numbered without a gap");
+    fn put_name(&mut self, name: &str) {
         self.names.push(name.to_owned());
     }
 
