@@ -308,9 +308,7 @@ impl<S: Store> Monitor<S> {
         let origin = Origin::Request(self.own);
         self.invoke(&Voucher { vouching: Vouching::Used, labels: &own, peer: other, origin }, &mut step);
         let entries = self.keep_sent(Direction::Request, &mut step);
-        if peer.is_none() || matches!(self.settings.requires, Side::Sender | Side::Both) {
-            self.ask(Kind::Precondition, &mut step);
-        }
+        self.ask_as(Side::Sender, Kind::Precondition, &mut step);
         let Step { ticket, output, .. } = step;
         let request = peer.map(|_| {
             let invoked = self.carried_labels(&ticket.labels, ticket.is_orphan);
@@ -336,25 +334,21 @@ impl<S: Store> Monitor<S> {
         };
         self.invoke(&Voucher { vouching, labels, peer: None, origin }, &mut step);
         self.keep_received(Direction::Request, metadata.map_or(&[][..], |metadata| &metadata.entries), &mut step);
-        if metadata.is_none() || matches!(self.settings.requires, Side::Receiver | Side::Both) {
-            self.ask(Kind::Precondition, &mut step);
-        }
+        self.ask_as(Side::Receiver, Kind::Precondition, &mut step);
         StepOutput { ticket: Some(step.ticket), ..step.output }
     }
 
     /// Processes a reply that the adapter's party sends.
     pub fn reply_sent(&mut self, call: Call<'_>, ticket: Ticket, outcome: Outcome<'_>, now_s: u64) -> StepOutput {
-        let (kind, enhanced) = (outcome.kind(), ticket.enhanced);
+        let kind = outcome.kind();
         let mut step = Step { outcome: outcome.value, ..Step::new(call, ticket, now_s) };
         if step.ticket.bypassed || !self.contracts.knows(call.operation.service) {
             return step.output;
         }
         let is_result = kind == Kind::Postcondition;
         let entries = if is_result { self.keep_sent(Direction::Reply, &mut step) } else { Vec::new() };
-        if !enhanced || matches!(self.settings.ensures, Side::Sender | Side::Both) {
-            self.ask(kind, &mut step);
-        }
-        StepOutput { reply: enhanced.then_some(entries), ..step.output }
+        self.ask_as(Side::Sender, kind, &mut step);
+        StepOutput { reply: step.ticket.enhanced.then_some(entries), ..step.output }
     }
 
     /// Processes a reply to the adapter's party. `metadata` is `None` if the service has no adapter.
@@ -371,12 +365,11 @@ impl<S: Store> Monitor<S> {
         if step.ticket.bypassed || !self.contracts.knows(call.operation.service) {
             return step.output;
         }
+        step.ticket.enhanced = metadata.is_some();
         if kind == Kind::Postcondition {
             self.keep_received(Direction::Reply, metadata.unwrap_or_default(), &mut step);
         }
-        if metadata.is_none() || matches!(self.settings.ensures, Side::Receiver | Side::Both) {
-            self.ask(kind, &mut step);
-        }
+        self.ask_as(Side::Receiver, kind, &mut step);
         step.output
     }
 
@@ -393,6 +386,14 @@ impl<S: Store> Monitor<S> {
             self.ask(Kind::Precondition, &mut step);
         }
         step.output
+    }
+
+    /// Checks the clauses of a message that are checked on this side of the call, or all if the other side has no adapter.
+    fn ask_as(&mut self, side: Side, kind: Kind, step: &mut Step<'_>) {
+        let checking = if kind == Kind::Precondition { self.settings.requires } else { self.settings.ensures };
+        if !step.ticket.enhanced || checking == side || checking == Side::Both {
+            self.ask(kind, step);
+        }
     }
 
     fn env<'a>(&self, step: &Step<'a>) -> Env<'a> {
