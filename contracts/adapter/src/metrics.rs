@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use config::printable;
 use contract::monitor::{Counts, Tallies, VERDICTS};
-use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet, text};
+use prometheus_client::encoding::{EncodeMetric, MetricEncoder, NoLabelSet, text};
 use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
 
 use crate::unchecked_and_refusal_reasons::{UNCHECKED, Unchecked};
@@ -112,19 +113,15 @@ impl Metrics {
     /// Formats all metrics as text. Source: OpenMetrics 1.0.0, which Prometheus reads.
     pub(crate) fn text(&self, counts: Counts, tallies: &Tallies) -> String {
         let mut registry = Registry::with_prefix("quintain_adapter");
-        let own = BOUNDS_US.iter().map(|bound| *bound as f64 / 1e6).chain([f64::INFINITY]);
-        registry.register_collector(Box::new(Scrape {
-            families: self.families(counts, tallies),
-            own: own.zip(self.own.iter().map(value_of)).collect(),
-            own_sum_s: value_of(&self.own_sum_ns) as f64 / 1e9,
-        }));
+        self.register(counts, tallies, &mut registry);
         let mut text = String::new();
         // Writing to a string cannot fail.
         let _ = text::encode(&mut text, &registry);
         text
     }
 
-    fn families(&self, counts: Counts, tallies: &Tallies) -> Vec<Family> {
+    /// Registers the current value of each metric. The registry ends each help text with a full stop.
+    fn register(&self, counts: Counts, tallies: &Tallies, to: &mut Registry) {
         let label = |name: &'static str, value: &str| (name, printable::line(value).into_owned());
         let all = VERDICTS.into_iter().zip(tallies.total());
         let all = all.map(|(verdict, count)| (vec![label("verdict", verdict)], count));
@@ -141,48 +138,55 @@ impl Metrics {
         let skipped = skipped.chain([(vec![label("reason", "conflict")], counts.bypassed)]);
         let refused = UNCHECKED.iter().zip(&self.refused_unchecked);
         let refused = refused.map(|((name, ..), count)| by_reason(name, count));
-        let counter = |name, rows| Family { name, unit: None, kind: MetricType::Counter, help: "", rows };
-        let one = |name, count| counter(name, vec![(Vec::new(), count)]);
-        let own = |name, count| one(name, value_of(count));
-        let size = |name, bytes| Family { unit: Some(&Unit::Bytes), ..own(name, bytes) };
-        let gauge = |family| Family { kind: MetricType::Gauge, ..family };
-        vec![
-            own("calls", &self.calls).help("Calls forwarded."),
-            counter("verdicts", all.collect()).help("Clause verdicts."),
-            counter("clause_verdicts", by_clause.collect()).help("Verdicts by clause."),
-            counter("blamed", blamed.collect()).help("Failed clauses by blamed party."),
-            counter("unchecked", skipped.collect()).help("Calls and tunnels not checked."),
-            own("refused_calls", &self.refused_calls).help("Calls and tunnels refused because of `enforce`."),
-            counter("refused_unchecked", refused.collect())
-                .help("Calls and tunnels refused because they could not be checked."),
-            own("connections", &self.connections).help("Connections accepted."),
-            gauge(own("connections_open", &self.connections_now)).help("Open connections."),
-            own("connections_over", &self.connections_over).help("Connections that waited for another one to close."),
-            own("upstream_failed", &self.upstream_failed).help("Services that could not be reached."),
-            own("peers_failed", &self.peers_failed)
-                .help("Adapters that could not be reached; their services were called without metadata."),
-            own("timeouts", &self.timeouts).help("Timeouts."),
-            one("metadata_refused", value_of(&self.metadata_refused) + counts.refused).help("Metadata rejected."),
-            own("dials_refused", &self.dials_refused).help("Connections not made because no rule in `allow` matches."),
-            own("decoded_over", &self.decoded_over).help("Bodies over `limits.body` when decoded."),
-            own("listeners_over", &self.listeners_over)
-                .help("Endpoint lookups resolved to the endpoint itself because `limits.listeners` is reached."),
-            own("routes_over", &self.routes_over).help("Learned endpoints not checked because too many are known."),
-            size("metadata", &self.metadata_bytes).help("Bytes of metadata sent to and received from other adapters."),
-            own("reports", &self.reports).help("Reports written."),
-            own("reports_left_out", &self.reports_left_out).help("Reports suppressed as repeats or by the rate limit."),
-            one("entries", counts.entries).help("New service entries."),
-            one("entries_forgotten", counts.forgotten).help(
-                "Service entries that left the store, expired, were not written, or had no room for their names.",
-            ),
-            own("store_written", &self.store_written)
-                .help("Service entries written to the store's file, counted again each time one changes."),
-            own("store_dropped", &self.store_dropped).help("Service entries not written because the store was behind."),
-            gauge(size("store", &self.store_bytes))
-                .help("Keys, entries and names in the store, including those waiting to be written."),
-            gauge(size("store_file", &self.store_file_bytes)).help("Size of the store's file."),
-            own("panics", &self.panics).help("Internal panics caught."),
-        ]
+        let own_s = BOUNDS_US.iter().map(|bound| *bound as f64 / 1e6).chain([f64::INFINITY]);
+        let own_s = own_s.zip(self.own.iter().map(value_of)).collect();
+        let counter = |counter| ConstCounter::new(value_of(counter));
+        let gauge = |gauge| ConstGauge::new(value_of(gauge));
+        to.register("calls", "Calls forwarded", counter(&self.calls));
+        to.register("verdicts", "Clause verdicts", Rows(all.collect()));
+        to.register("clause_verdicts", "Verdicts by clause", Rows(by_clause.collect()));
+        to.register("blamed", "Failed clauses by blamed party", Rows(blamed.collect()));
+        to.register("unchecked", "Calls and tunnels not checked", Rows(skipped.collect()));
+        let help = "Calls and tunnels refused because of `enforce`";
+        to.register("refused_calls", help, counter(&self.refused_calls));
+        let help = "Calls and tunnels refused because they could not be checked";
+        to.register("refused_unchecked", help, Rows(refused.collect()));
+        to.register("connections", "Connections accepted", counter(&self.connections));
+        to.register("connections_open", "Open connections", gauge(&self.connections_now));
+        let help = "Connections that waited for another one to close";
+        to.register("connections_over", help, counter(&self.connections_over));
+        to.register("upstream_failed", "Services that could not be reached", counter(&self.upstream_failed));
+        let help = "Adapters that could not be reached; their services were called without metadata";
+        to.register("peers_failed", help, counter(&self.peers_failed));
+        to.register("timeouts", "Timeouts", counter(&self.timeouts));
+        let metadata_refused = value_of(&self.metadata_refused) + counts.refused;
+        to.register("metadata_refused", "Metadata rejected", ConstCounter::new(metadata_refused));
+        let help = "Connections not made because no rule in `allow` matches";
+        to.register("dials_refused", help, counter(&self.dials_refused));
+        to.register("decoded_over", "Bodies over `limits.body` when decoded", counter(&self.decoded_over));
+        let help = "Endpoint lookups resolved to the endpoint itself because `limits.listeners` is reached";
+        to.register("listeners_over", help, counter(&self.listeners_over));
+        let help = "Learned endpoints not checked because too many are known";
+        to.register("routes_over", help, counter(&self.routes_over));
+        let help = "Bytes of metadata sent to and received from other adapters";
+        to.register_with_unit("metadata", help, Unit::Bytes, counter(&self.metadata_bytes));
+        to.register("reports", "Reports written", counter(&self.reports));
+        let help = "Reports suppressed as repeats or by the rate limit";
+        to.register("reports_left_out", help, counter(&self.reports_left_out));
+        to.register("entries", "New service entries", ConstCounter::new(counts.entries));
+        let help = "Service entries that left the store, expired, were not written, or had no room for their names";
+        to.register("entries_forgotten", help, ConstCounter::new(counts.forgotten));
+        let help = "Service entries written to the store's file, counted again each time one changes";
+        to.register("store_written", help, counter(&self.store_written));
+        let help = "Service entries not written because the store was behind";
+        to.register("store_dropped", help, counter(&self.store_dropped));
+        let help = "Keys, entries and names in the store, including those waiting to be written";
+        to.register_with_unit("store", help, Unit::Bytes, gauge(&self.store_bytes));
+        to.register_with_unit("store_file", "Size of the store's file", Unit::Bytes, gauge(&self.store_file_bytes));
+        to.register("panics", "Internal panics caught", counter(&self.panics));
+        let help = "The adapter's self time per call, without waiting for the service";
+        let own = Histogram { buckets: own_s, sum: value_of(&self.own_sum_ns) as f64 / 1e9 };
+        to.register_with_unit("own", help, Unit::Seconds, own);
     }
 }
 
@@ -190,51 +194,35 @@ pub(crate) fn value_of(counter: &AtomicU64) -> u64 {
     counter.load(Ordering::Relaxed)
 }
 
+/// A counter with labels, in the order of its rows.
 #[derive(Debug)]
-struct Family {
-    name: &'static str,
-    unit: Option<&'static Unit>,
-    kind: MetricType,
-    help: &'static str,
-    rows: Vec<(Vec<(&'static str, String)>, u64)>,
-}
+struct Rows(Vec<(Vec<(&'static str, String)>, u64)>);
 
-impl Family {
-    fn help(self, help: &'static str) -> Self {
-        Self { help, ..self }
+impl EncodeMetric for Rows {
+    fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|(labels, count)| ConstCounter::new(*count).encode(encoder.encode_family(labels)?))
+    }
+
+    fn metric_type(&self) -> MetricType {
+        MetricType::Counter
     }
 }
 
 #[derive(Debug)]
-struct Scrape {
-    families: Vec<Family>,
-    own: Vec<(f64, u64)>,
-    own_sum_s: f64,
+struct Histogram {
+    /// Upper bound and number of values of each bucket.
+    buckets: Vec<(f64, u64)>,
+    sum: f64,
 }
 
-fn one(row: &mut MetricEncoder<'_>, kind: MetricType, count: u64) -> fmt::Result {
-    match kind {
-        MetricType::Gauge => row.encode_gauge(&count),
-        _ => row.encode_counter::<NoLabelSet, _, u64>(&count, None),
+impl EncodeMetric for Histogram {
+    fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
+        let count = self.buckets.iter().map(|(_, count)| count).sum();
+        encoder.encode_histogram::<NoLabelSet>(self.sum, count, &self.buckets, None)
     }
-}
 
-impl Collector for Scrape {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        for Family { name, unit, kind, help, rows } in &self.families {
-            let mut family = encoder.encode_descriptor(name, help, *unit, *kind)?;
-            for (labels, count) in rows {
-                if labels.is_empty() {
-                    one(&mut family, *kind, *count)
-                } else {
-                    one(&mut family.encode_family(labels)?, *kind, *count)
-                }?;
-            }
-        }
-        let help = "The adapter's self time per call, without waiting for the service.";
-        let mut own = encoder.encode_descriptor("own", help, Some(&Unit::Seconds), MetricType::Histogram)?;
-        let count = self.own.iter().map(|(_, count)| count).sum();
-        own.encode_histogram::<NoLabelSet>(self.own_sum_s, count, &self.own, None)
+    fn metric_type(&self) -> MetricType {
+        MetricType::Histogram
     }
 }
 
