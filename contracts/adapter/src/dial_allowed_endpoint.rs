@@ -69,11 +69,11 @@ impl App {
         if self.admin.get().is_some_and(|admin| is_same_listener(*admin, from, to)) {
             return Err(self.dial_refused(format!("`{authority}` is the admin port of this adapter")));
         }
-        let connector = match (whom, &self.tls.to_peers) {
+        let connector = match (whom, &self.tls.peers) {
             (Whom::Plain, _) => return Ok(Stream::new(tcp)),
             (Whom::Peer, None) => return Ok(Stream::of_own_socket(tcp, OwnSocket::new(from, &self.own_sockets))),
             (Whom::Tls, _) => &self.tls.upstream,
-            (Whom::Peer, Some(connector)) => connector,
+            (Whom::Peer, Some((_, connector))) => connector,
         };
         let host = Endpoint::parse(authority).map(|endpoint| endpoint.host).unwrap_or_default();
         let name = ServerName::try_from(host).map_err(|_| {

@@ -96,7 +96,7 @@ async fn serve(app: &Arc<App>, stream: TcpStream, purpose: ListenerKind) -> io::
 
 /// Accepts a connection from an adapter, and identifies the adapter if adapters have certificates.
 async fn peer(app: &App, stream: TcpStream) -> io::Result<(Stream, Caller)> {
-    let Some(acceptor) = &app.tls.peers else {
+    let Some((acceptor, _)) = &app.tls.peers else {
         let from = stream.peer_addr()?;
         return Ok((Stream::new(stream), Caller::Unproved(from)));
     };

@@ -1,6 +1,6 @@
 //! TLS for listeners, for connections to other adapters and for upstream connections.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use tokio_rustls::rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -18,36 +18,30 @@ pub(crate) struct Tls {
     pub(crate) listen: Option<TlsAcceptor>,
     /// The certificate that [`Tls::listen`] presents.
     shown: Option<CertificateDer<'static>>,
-    /// Accepts TLS from other adapters, which must have a certificate; `None` for plain text.
-    pub(crate) peers: Option<TlsAcceptor>,
-    /// Connects to other adapters with the adapter's own certificate; `None` for plain text.
-    pub(crate) to_peers: Option<TlsConnector>,
+    /// Accepts TLS from other adapters, which must have a certificate, and connects to them with the adapter's own
+    /// certificate; `None` for plain text.
+    pub(crate) peers: Option<(TlsAcceptor, TlsConnector)>,
     pub(crate) upstream: TlsConnector,
 }
 
 impl Tls {
     /// Reads the certificate, key and root files. Fails with all errors in them.
     pub(crate) fn new(settings: &TlsSettings, needs_roots: bool) -> Result<Self, Vec<String>> {
-        let mut wrong = Vec::new();
         // This fails only if the provider is already set; it is then the same provider.
         let _ = ring::default_provider().install_default();
-        let mut note = |error: String| {
-            if !wrong.contains(&error) {
-                wrong.push(error);
+        let listen = settings.listen.as_ref().map(listen).transpose();
+        let peers = settings.peers.as_ref().map(|(identity, ca)| peers(identity, ca)).transpose();
+        match (listen, peers, upstream(settings, needs_roots)) {
+            (Ok(listen), Ok(peers), Ok(upstream)) => {
+                let (listen, shown) = listen.unzip();
+                Ok(Self { listen, shown, peers, upstream })
             }
-        };
-        let listen = settings.listen.as_ref().map(|identity| server(identity, None)).transpose().map_err(&mut note);
-        let peers = settings.peers.as_ref().map(|(identity, ca)| server(identity, Some(ca)));
-        let peers = peers.transpose().map_err(&mut note);
-        let to_peers = settings.peers.as_ref().map(|(identity, ca)| to_peers(identity, ca));
-        let to_peers = to_peers.transpose().map_err(&mut note);
-        let upstream = upstream(settings, needs_roots).map_err(&mut note);
-        let (Ok(listen), Ok(peers), Ok(to_peers), Ok(upstream)) = (listen, peers, to_peers, upstream) else {
-            return Err(wrong);
-        };
-        let shown = settings.listen.as_ref().and_then(|identity| certificates(&identity.cert).ok()?.into_iter().next());
-        let (listen, peers) = (listen.map(TlsAcceptor::from), peers.map(TlsAcceptor::from));
-        Ok(Self { listen, shown, peers, to_peers: to_peers.map(TlsConnector::from), upstream: upstream.into() })
+            (listen, peers, upstream) => {
+                let mut wrong = [listen.err(), peers.err(), upstream.err()].into_iter().flatten().collect::<Vec<_>>();
+                wrong.dedup();
+                Err(wrong)
+            }
+        }
     }
 
     /// Returns the acceptor for clients of `host`, or `None` if the listeners' certificate does not cover the host.
@@ -76,33 +70,34 @@ fn roots(path: &Path) -> Result<RootCertStore, String> {
     added.map(|()| roots).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-fn server(identity: &Identity, ca: Option<&PathBuf>) -> Result<Arc<ServerConfig>, String> {
-    let told = |error: String| format!("{}: {error}", identity.cert.display());
-    let builder = match ca {
-        None => ServerConfig::builder().with_no_client_auth(),
-        Some(ca) => {
-            let verifier = WebPkiClientVerifier::builder(Arc::new(roots(ca)?)).build();
-            ServerConfig::builder().with_client_cert_verifier(verifier.map_err(|error| told(error.to_string()))?)
-        }
-    };
-    let config = builder.with_single_cert(certificates(&identity.cert)?, key(&identity.key)?);
-    config.map(Arc::new).map_err(|error| told(error.to_string()))
+/// Creates the acceptor of local listeners, and returns the certificate that it presents.
+fn listen(identity: &Identity) -> Result<(TlsAcceptor, CertificateDer<'static>), String> {
+    let (chain, key) = (certificates(&identity.cert)?, key(&identity.key)?);
+    let shown = chain[0].clone();
+    let config = ServerConfig::builder().with_no_client_auth().with_single_cert(chain, key);
+    let config = config.map_err(|error| format!("{}: {error}", identity.cert.display()))?;
+    Ok((Arc::new(config).into(), shown))
 }
 
-fn to_peers(identity: &Identity, ca: &Path) -> Result<Arc<ClientConfig>, String> {
-    let builder = ClientConfig::builder().with_root_certificates(roots(ca)?);
-    let config = builder.with_client_auth_cert(certificates(&identity.cert)?, key(&identity.key)?);
-    config.map(Arc::new).map_err(|error| format!("{}: {error}", identity.cert.display()))
+fn peers(identity: &Identity, ca: &Path) -> Result<(TlsAcceptor, TlsConnector), String> {
+    let failed = |error: Error| format!("{}: {error}", identity.cert.display());
+    let roots = Arc::new(roots(ca)?);
+    let (chain, key) = (certificates(&identity.cert)?, key(&identity.key)?);
+    let verifier = WebPkiClientVerifier::builder(roots.clone()).build().expect("the file has roots");
+    let server = ServerConfig::builder().with_client_cert_verifier(verifier);
+    let server = server.with_single_cert(chain.clone(), key.clone_key()).map_err(failed)?;
+    let client = ClientConfig::builder().with_root_certificates(roots).with_client_auth_cert(chain, key);
+    Ok((Arc::new(server).into(), Arc::new(client.map_err(failed)?).into()))
 }
 
-fn upstream(settings: &TlsSettings, needs_roots: bool) -> Result<Arc<ClientConfig>, String> {
+fn upstream(settings: &TlsSettings, needs_roots: bool) -> Result<TlsConnector, String> {
     let builder = ClientConfig::builder();
-    if !settings.upstream_verify {
-        let verifier = Arc::new(Anyone(ring::default_provider().signature_verification_algorithms));
-        return Ok(Arc::new(builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth()));
-    }
-    let roots = match &settings.upstream_ca {
-        Some(path) => roots(path)?,
+    let builder = match &settings.upstream_ca {
+        _ if !settings.upstream_verify => {
+            let verifier = Anyone(ring::default_provider().signature_verification_algorithms);
+            builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier))
+        }
+        Some(path) => builder.with_root_certificates(roots(path)?),
         None => {
             let mut roots = RootCertStore::empty();
             if needs_roots {
@@ -111,10 +106,10 @@ fn upstream(settings: &TlsSettings, needs_roots: bool) -> Result<Arc<ClientConfi
                     return Err("this machine has no root certificates: name a file with `tls.upstream.ca`".to_owned());
                 }
             }
-            roots
+            builder.with_root_certificates(roots)
         }
     };
-    Ok(Arc::new(builder.with_root_certificates(roots).with_no_client_auth()))
+    Ok(Arc::new(builder.with_no_client_auth()).into())
 }
 
 /// Accepts any certificate (`verify = false`), for tests with ad-hoc certificates.
