@@ -6,6 +6,7 @@ mod tests;
 mod writer;
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
@@ -23,6 +24,8 @@ use crate::reports::Note;
 
 /// Maximum size in bytes of entries waiting for a slow disk. Further entries stay only in memory and are counted.
 const WAITING_MAX_BYTES: usize = 8 << 20;
+/// Estimated memory for the key and the structures of a waiting entry, in bytes.
+const WAITING_ENTRY_BYTES: usize = 64;
 /// Size of a batch in bytes above which it is written at once, so that a burst is not in memory twice.
 const WRITE_FROM_BYTES: usize = 128 << 10;
 
@@ -38,17 +41,14 @@ pub(crate) struct EntryStore {
     /// All entries, or a cache of those in the file, each after the time of its last change (in seconds since 1970).
     memory: MemoryStore,
     file: Option<EntryFile>,
-    /// Maximum size of `memory` in bytes while the file can be written.
-    cache_bytes: usize,
-    alone_bytes: usize,
+    /// Maximum size of `memory` in bytes; `None` for the defaults.
+    memory_bytes: Option<usize>,
     #[cfg(test)]
     pub(crate) fails: bool,
 }
 
-/// Creates an empty store. [`WAITING_MAX_BYTES`] bounds its size.
-fn nothing() -> MemoryStore {
-    MemoryStore::new(usize::MAX, None)
-}
+/// Entries to write, in the order of the file's pages. Each is after the time of its last change.
+type Batch = BTreeMap<Key, Vec<u8>>;
 
 struct Shared {
     /// The open file; `None` once it is closed.
@@ -56,6 +56,7 @@ struct Shared {
     waiting: Mutex<Waiting>,
     note: Note,
     is_failing: AtomicBool,
+    expire_after_s: Option<u64>,
     metrics: Arc<Metrics>,
 }
 
@@ -67,41 +68,45 @@ impl Shared {
     fn is_failing(&self) -> bool {
         self.is_failing.load(Ordering::Relaxed)
     }
+
+    fn is_live(&self, used_s: u64, now_s: u64) -> bool {
+        self.expire_after_s.is_none_or(|after| now_s.saturating_sub(used_s) <= after)
+    }
 }
 
+#[derive(Default)]
 struct Waiting {
-    entries: MemoryStore,
+    entries: Batch,
+    /// Memory for `entries`, in bytes.
+    entries_bytes: usize,
     /// Expected growth of the file's content by the next batch, in bytes.
     change_bytes: i64,
     is_urgent: bool,
     names: Vec<String>,
     contract_hash: Option<u64>,
     /// Entries that are being written. Reads need them, since the cache may have evicted them.
-    going: Arc<MemoryStore>,
+    going: Arc<Batch>,
     /// Keys of entries that the file may lack, because they were dropped, expired, or lost in a crash.
     lost: Forgotten,
     forgotten: u64,
 }
 
 impl Waiting {
-    fn new(names: Vec<String>, lost: Forgotten) -> Self {
-        let (entries, going, contract_hash) = (nothing(), Arc::new(nothing()), None);
-        Self { entries, change_bytes: 0, is_urgent: false, names, contract_hash, going, lost, forgotten: 0 }
-    }
-
     fn peek(&self, key: &Key) -> Option<&[u8]> {
-        self.entries.peek(key).or_else(|| self.going.peek(key))
+        self.entries.get(key).or_else(|| self.going.get(key)).map(Vec::as_slice)
     }
 
     /// Adds an entry to the next batch. Returns false, and counts the entry as dropped, if too many bytes are waiting.
-    fn put(&mut self, key: &Key, value: &[u8], now_s: u64, metrics: &Metrics) -> bool {
-        if self.entries.bytes() + value.len() > WAITING_MAX_BYTES {
+    fn put(&mut self, key: &Key, value: Vec<u8>, metrics: &Metrics) -> bool {
+        if self.entries_bytes + value.len() > WAITING_MAX_BYTES {
             count(&metrics.store_dropped);
             self.lost.insert(key);
             self.forgotten += 1;
             return false;
         }
-        self.entries.put(key, value, now_s);
+        self.entries_bytes += WAITING_ENTRY_BYTES + value.len();
+        let replaced = self.entries.insert(*key, value);
+        self.entries_bytes -= replaced.map_or(0, |replaced| WAITING_ENTRY_BYTES + replaced.len());
         true
     }
 
@@ -117,13 +122,11 @@ impl EntryStore {
     /// Opens the configured store. If its file is unusable, tells `note` why and starts a new file or uses only memory.
     pub(crate) fn open(settings: &StoreSettings, owner: StoreOwner, metrics: &Arc<Metrics>, note: Note) -> Self {
         let expire_after_s = settings.expire_after.map(|after| after.as_secs());
-        let alone_bytes = settings.memory_bytes.unwrap_or(ALONE_BYTES);
-        let cache_bytes = settings.memory_bytes.unwrap_or(BESIDE_FILE_BYTES);
+        let memory_bytes = settings.memory_bytes;
         let mut store = Self {
-            memory: MemoryStore::new(alone_bytes, expire_after_s),
+            memory: MemoryStore::new(memory_bytes.unwrap_or(ALONE_BYTES), expire_after_s),
             file: None,
-            cache_bytes,
-            alone_bytes,
+            memory_bytes,
             #[cfg(test)]
             fails: false,
         };
@@ -160,9 +163,8 @@ impl EntryStore {
                 settings.flush.as_millis()
             ));
         }
-        store.memory = MemoryStore::new(cache_bytes, expire_after_s);
-        let file = EntryFile::start(opened, settings, metrics.clone(), note);
-        store.file = Some(file);
+        store.memory = MemoryStore::new(memory_bytes.unwrap_or(BESIDE_FILE_BYTES), expire_after_s);
+        store.file = Some(EntryFile::start(opened, settings, metrics.clone(), note));
         store
     }
 
@@ -193,7 +195,8 @@ impl Store for EntryStore {
         if self.memory.get(key, now_s).is_none() {
             let unwritten = file.shared.waiting().peek(key).map(<[u8]>::to_vec);
             let found = unwritten.map_or_else(|| file.shared.read(key), |value| Ok(Some(value)));
-            let is_live = |value: &[u8]| database::split(value).is_some_and(|(used_s, _)| file.is_live(used_s, now_s));
+            let is_live =
+                |value: &[u8]| database::split(value).is_some_and(|(used_s, _)| file.shared.is_live(used_s, now_s));
             match found {
                 Ok(None) => return None,
                 Ok(Some(value)) if is_live(&value) => self.memory.put_evicting(key, &value, now_s),
@@ -206,7 +209,7 @@ impl Store for EntryStore {
         let value = self.memory.get(key, now_s)?;
         let (used_s, entry) = database::split(&value)?;
         // An update per use would cost a write per call, so an entry is updated once per quarter of the expiry time.
-        if file.expire_after_s.is_some_and(|after| now_s.saturating_sub(used_s) > after / 4) {
+        if file.shared.expire_after_s.is_some_and(|after| now_s.saturating_sub(used_s) > after / 4) {
             let entry = entry.to_vec();
             self.put(key, &entry, now_s);
         }
@@ -217,18 +220,20 @@ impl Store for EntryStore {
         let Some(file) = &self.file else { return self.memory.put(key, entry, now_s) };
         let shared = &file.shared;
         let value = database::joined(now_s, entry);
-        self.memory.set_bytes_max(if shared.is_failing() { self.alone_bytes } else { self.cache_bytes });
+        let default_bytes = if shared.is_failing() { ALONE_BYTES } else { BESIDE_FILE_BYTES };
+        self.memory.set_bytes_max(self.memory_bytes.unwrap_or(default_bytes));
         let before = self.memory.peek(key).map(<[u8]>::len);
         self.memory.put_evicting(key, &value, now_s);
         let mut waiting = shared.waiting();
         let before = before.or_else(|| waiting.peek(key).map(<[u8]>::len));
-        if !waiting.put(key, &value, now_s, &shared.metrics) {
+        let row = row_bytes(value.len());
+        if !waiting.put(key, value, &shared.metrics) {
             return;
         }
-        let change_bytes = row_bytes(value.len()) as i64 - before.map_or(0, |before| row_bytes(before) as i64);
+        let change_bytes = row as i64 - before.map_or(0, |before| row_bytes(before) as i64);
         waiting.grow(change_bytes, &shared.metrics);
         // The writer is woken at most once per batch, so that a flush request always fits in the queue.
-        if waiting.entries.bytes() > WRITE_FROM_BYTES && !std::mem::replace(&mut waiting.is_urgent, true) {
+        if waiting.entries_bytes > WRITE_FROM_BYTES && !std::mem::replace(&mut waiting.is_urgent, true) {
             let _ = file.worker.as_ref().map(|worker| worker.messages.try_send(None));
         }
     }
@@ -249,10 +254,10 @@ impl Store for EntryStore {
         // This runs only before the first call or when a user requests the entries, so it may be slow.
         file.flush();
         // If writes fail, memory has newer values. Read it before the file, as its values may move to the file.
-        let mut unwritten = std::collections::BTreeMap::new();
+        let mut unwritten = BTreeMap::new();
         if file.shared.is_failing() {
             let waiting = file.shared.waiting();
-            let waits = waiting.entries.entries().chain(waiting.going.entries());
+            let waits = waiting.entries.iter().chain(waiting.going.iter()).map(|(key, value)| (*key, value.as_slice()));
             for (key, value) in waits.chain(self.memory.entries()) {
                 if let Some((used_s, entry)) = database::split(value) {
                     unwritten.entry(key).or_insert_with(|| (used_s, entry.to_vec()));
@@ -262,7 +267,7 @@ impl Store for EntryStore {
         let mut rows = file.shared.all();
         rows.retain(|(key, ..)| !unwritten.contains_key(key));
         rows.extend(unwritten.into_iter().map(|(key, (used_s, entry))| (key, used_s, entry)));
-        for (key, _, entry) in rows.iter().filter(|(_, used_s, _)| file.is_live(*used_s, now_s)) {
+        for (key, _, entry) in rows.iter().filter(|(_, used_s, _)| file.shared.is_live(*used_s, now_s)) {
             show(key, entry);
         }
     }

@@ -6,11 +6,11 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use contract::monitor::{Key, MemoryStore};
+use contract::monitor::Key;
 use redb::{Database, ReadableDatabase};
 
 use super::database::{self, ABOUT, ENTRIES, NAMES, Opened, Row, StoreOwner, name_bytes, row_bytes};
-use super::{Shared, WAITING_MAX_BYTES, Waiting, nothing};
+use super::{Batch, Shared, WAITING_MAX_BYTES, Waiting};
 use crate::config::StoreSettings;
 use crate::message_queue_thread::Worker;
 use crate::metrics::Metrics;
@@ -29,7 +29,6 @@ type FlushRequest = Option<SyncSender<()>>;
 
 pub(super) struct EntryFile {
     pub(super) shared: Arc<Shared>,
-    pub(super) expire_after_s: Option<u64>,
     /// The writer thread; `None` once the file is closed, so that later entries stay in memory.
     pub(super) worker: Option<Worker<FlushRequest>>,
 }
@@ -41,7 +40,6 @@ struct Work {
     names_written: usize,
     retry_at: Option<Instant>,
     content_bytes: u64,
-    expire_after_s: Option<u64>,
 }
 
 impl EntryFile {
@@ -49,20 +47,16 @@ impl EntryFile {
         let (every, expire_after_s) = (settings.flush, settings.expire_after.map(|after| after.as_secs()));
         let Opened { db, path, owner, names, content_bytes, lost, .. } = opened;
         let (names_written, db) = (names.len(), RwLock::new(Some(db)));
-        let waiting = Mutex::new(Waiting::new(names, lost));
-        let shared = Arc::new(Shared { db, waiting, note, is_failing: AtomicBool::new(false), metrics });
-        let (retry_at, own) = (None, shared.clone());
-        let mut work = Work { shared: own, path, owner, names_written, retry_at, content_bytes, expire_after_s };
+        let waiting = Mutex::new(Waiting { names, lost, ..Waiting::default() });
+        let is_failing = AtomicBool::new(false);
+        let shared = Arc::new(Shared { db, waiting, note, is_failing, expire_after_s, metrics });
+        let mut work = Work { shared: shared.clone(), path, owner, names_written, retry_at: None, content_bytes };
         let worker = Worker::start("store", 4, move |requests| work.run(every, requests));
         if let Err(error) = &worker {
             shared.is_failing.store(true, Ordering::Relaxed);
             (shared.note)(format!("the store is not written because no thread could be started: {error}"));
         }
-        Self { shared, expire_after_s, worker: worker.ok() }
-    }
-
-    pub(super) fn is_live(&self, used_s: u64, now_s: u64) -> bool {
-        self.expire_after_s.is_none_or(|after| now_s.saturating_sub(used_s) <= after)
+        Self { shared, worker: worker.ok() }
     }
 
     /// Waits until all entries have been written, but at most 5 s.
@@ -121,7 +115,7 @@ impl Work {
                 }
             };
             self.write();
-            if round % SWEEP_EVERY == 0 {
+            if round % SWEEP_EVERY == 0 && self.shared.expire_after_s.is_some() {
                 self.sweep();
             }
             if let Some(done) = done {
@@ -136,8 +130,8 @@ impl Work {
         }
         let (entries, change_bytes, contract_hash) = {
             let mut waiting = self.shared.waiting();
-            waiting.is_urgent = false;
-            waiting.going = Arc::new(std::mem::replace(&mut waiting.entries, nothing()));
+            (waiting.is_urgent, waiting.entries_bytes) = (false, 0);
+            waiting.going = Arc::new(std::mem::take(&mut waiting.entries));
             (waiting.going.clone(), std::mem::take(&mut waiting.change_bytes), waiting.contract_hash.take())
         };
         self.owner.contract_hash = contract_hash.unwrap_or(self.owner.contract_hash);
@@ -151,15 +145,15 @@ impl Work {
                 let mut waiting = self.shared.waiting();
                 waiting.contract_hash = waiting.contract_hash.or(contract_hash);
                 waiting.change_bytes += change_bytes;
-                for (key, value) in entries.entries() {
-                    if waiting.entries.peek(&key).is_none() {
-                        waiting.put(&key, value, 0, &self.shared.metrics);
+                for (key, value) in entries.iter() {
+                    if !waiting.entries.contains_key(key) {
+                        waiting.put(key, value.clone(), &self.shared.metrics);
                     }
                 }
             }
         }
         let mut waiting = self.shared.waiting();
-        waiting.going = Arc::new(nothing());
+        waiting.going = Arc::default();
         // The sum equals the size that calls have counted, unless something else changed the file.
         let content_bytes = self.content_bytes.saturating_add_signed(waiting.change_bytes);
         self.shared.metrics.store_bytes.store(content_bytes, Ordering::Relaxed);
@@ -168,7 +162,7 @@ impl Work {
     }
 
     /// Writes a batch to the file, or to a new file if the old one was removed.
-    fn try_write(&mut self, entries: &MemoryStore, contract_hash: Option<u64>) -> Result<(), String> {
+    fn try_write(&mut self, entries: &Batch, contract_hash: Option<u64>) -> Result<(), String> {
         if !self.path.exists() {
             self.begin_anew()?;
         }
@@ -222,7 +216,7 @@ impl Work {
     }
 
     /// Writes a batch and returns the growth of the file's content in bytes.
-    fn commit(&self, entries: &MemoryStore, names: &[String], contract_hash: Option<u64>) -> Result<i64, redb::Error> {
+    fn commit(&self, entries: &Batch, names: &[String], contract_hash: Option<u64>) -> Result<i64, redb::Error> {
         let db = self.shared.db.read().unwrap_or_else(PoisonError::into_inner);
         let Some(db) = db.as_ref() else { return Err(redb::Error::DatabaseClosed) };
         let mut change = 0;
@@ -237,11 +231,8 @@ impl Work {
                 change += name_bytes(name) as i64;
             }
             let mut table = write.open_table(ENTRIES)?;
-            // Writing entries in key order changes each page only once.
-            let mut entries = entries.entries().collect::<Vec<_>>();
-            entries.sort_unstable_by_key(|(key, _)| *key);
             for (key, value) in entries {
-                let before = table.insert(&key, value)?;
+                let before = table.insert(key, value.as_slice())?;
                 change += row_bytes(value.len()) as i64;
                 change -= before.map_or(0, |before| row_bytes(before.value().len()) as i64);
             }
@@ -270,31 +261,29 @@ impl Work {
     }
 
     fn sweep(&mut self) {
-        let Some(after) = self.expire_after_s else { return };
         let now_s = crate::clock::unix_s();
-        let mut swept = Vec::new();
-        let mut sweep = |db: &Database| -> Result<u64, redb::Error> {
-            let mut swept_bytes = 0;
+        let sweep = |db: &Database| -> Result<Vec<(Key, u64)>, redb::Error> {
             let write = db.begin_write()?;
-            let is_live = |key: &[u8; 12], value: &[u8]| {
-                let lives = database::split(value).is_some_and(|(used_s, _)| now_s.saturating_sub(used_s) <= after);
-                if !lives {
-                    swept_bytes += row_bytes(value.len());
-                    swept.push(*key);
-                }
-                lives
+            let is_over = |_: &[u8; 12], value: &[u8]| {
+                database::split(value).is_none_or(|(used_s, _)| !self.shared.is_live(used_s, now_s))
             };
-            write.open_table(ENTRIES)?.retain(is_live)?;
+            let mut swept = Vec::new();
+            for row in write.open_table(ENTRIES)?.extract_if(is_over)? {
+                let (key, value) = row?;
+                swept.push((*key.value(), row_bytes(value.value().len())));
+            }
             write.commit()?;
-            Ok(swept_bytes)
+            Ok(swept)
         };
-        let result = self.shared.db.read().unwrap_or_else(PoisonError::into_inner).as_ref().map(&mut sweep);
-        match result {
-            Some(Ok(swept_bytes)) => {
-                self.content_bytes = self.content_bytes.saturating_sub(swept_bytes);
+        let swept = self.shared.db.read().unwrap_or_else(PoisonError::into_inner).as_ref().map(sweep);
+        match swept {
+            Some(Ok(swept)) => {
                 let mut waiting = self.shared.waiting();
                 waiting.forgotten += swept.len() as u64;
-                swept.iter().for_each(|key| waiting.lost.insert(key));
+                for (key, bytes) in swept {
+                    self.content_bytes = self.content_bytes.saturating_sub(bytes);
+                    waiting.lost.insert(&key);
+                }
             }
             Some(Err(error)) => self.failed(&error.to_string()),
             None => {}
