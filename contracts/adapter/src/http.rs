@@ -273,7 +273,8 @@ impl Exchange {
     }
 
     async fn unchecked(self, parts: Parts, body: Body) -> Answer {
-        let (response, _) = self.send(parts, body, None).await?;
+        let held = self.connection().await?;
+        let (response, _) = self.send(parts, body, held).await?;
         if let (StatusCode::SWITCHING_PROTOCOLS, Some(upgrade)) = (response.status(), self.upgrade) {
             self.app.metrics.skip(Skip::Unreadable);
             return switch(&self.app, response, upgrade);
@@ -285,7 +286,7 @@ impl Exchange {
     }
 
     /// Connects to the service's adapter if one is known and reachable, and otherwise to the service.
-    async fn connection(&self) -> io::Result<Conn> {
+    async fn connection(&self) -> Result<Conn, Failed> {
         let hop = &self.hop;
         let peer = if hop.caller == Caller::Party && self.is_listed { self.app.live_peer(&hop.endpoint) } else { None };
         if let Some(authority) = peer {
@@ -294,7 +295,7 @@ impl Exchange {
                 Err(error) => self.app.peer_failed(&authority, &error),
             }
         }
-        self.connection_to(&hop.forward, hop.whom()).await
+        self.connection_to(&hop.forward, hop.whom()).await.map_err(upstream_failed)
     }
 
     async fn connection_to(&self, authority: &str, whom: Whom) -> io::Result<Conn> {
@@ -317,12 +318,8 @@ impl Exchange {
     }
 
     /// Sends a request, and resends it if the reused connection was closed. Also returns whether an adapter responded.
-    async fn send(&self, parts: Parts, body: Body, held: Option<Conn>) -> Result<(Response<Incoming>, bool), Failed> {
+    async fn send(&self, parts: Parts, body: Body, mut held: Conn) -> Result<(Response<Incoming>, bool), Failed> {
         let (app, hop) = (&self.app, &self.hop);
-        let mut held = match held {
-            Some(held) => held,
-            None => self.connection().await.map_err(upstream_failed)?,
-        };
         let mut request = Request::from_parts(self.origin_form(parts), body);
         loop {
             let is_adapter = held.whom == Whom::Peer;
@@ -404,9 +401,7 @@ impl Exchange {
             return self.unread(Skip::Memory, service, parts, body).await;
         }
         let mut call = InFlightCall::new(&app, &self.hop, service, op, self.number, self.since);
-        call.pause();
-        let held = self.connection().await.map_err(upstream_failed)?;
-        call.resume();
+        let held = call.wait_for(self.connection()).await?;
         let to_adapter = held.whom == Whom::Peer;
         call.line.metadata_bytes += block.as_ref().map_or(0, |block| block.around_bytes);
         let passed = call.request(&request, block.as_ref().map(|block| &block.bytes[..]), to_adapter);
@@ -425,12 +420,11 @@ impl Exchange {
                 return Err(request_refused(&refusal, service.family));
             }
         }
-        call.pause();
-        let sent = self.send(parts, body, Some(held)).await;
-        call.resume();
-        let (response, is_adapter) = sent?;
-        let checked = if to_adapter && !is_adapter { call.lost(&request) } else { Ok(()) };
-        if let Err(refusal) = checked {
+        let (response, is_adapter) = call.wait_for(self.send(parts, body, held)).await?;
+        if to_adapter
+            && !is_adapter
+            && let Err(refusal) = call.lost(&request)
+        {
             call.end(0);
             return Err(request_refused(&refusal, service.family));
         }
@@ -473,12 +467,10 @@ impl Exchange {
         }
         let block = block.as_ref();
         let (body, field) = if reads_body {
-            call.pause();
             let read = match is_endless(&parts.headers) {
                 true => Read::Part(Body::streaming(incoming), Skip::Slow),
-                false => Body::read(incoming, &app.config.limits, &app.budget).await,
+                false => call.wait_for(Body::read(incoming, &app.config.limits, &app.budget)).await,
             };
-            call.resume();
             match read {
                 Read::Cut(_, error) if app.config.checks.refuses_unchecked => {
                     call.end(0);

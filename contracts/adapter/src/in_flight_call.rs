@@ -169,6 +169,13 @@ impl InFlightCall {
         self.line.waited_ns += self.lap_ns();
     }
 
+    pub(crate) async fn wait_for<T>(&mut self, other: impl Future<Output = T>) -> T {
+        self.pause();
+        let output = other.await;
+        self.resume();
+        output
+    }
+
     fn lap_ns(&mut self) -> u64 {
         let now = crate::clock::now();
         now.duration_since(std::mem::replace(&mut self.since, now)).as_nanos() as u64

@@ -155,14 +155,11 @@ impl Connection<'_> {
                 return Ok(true);
             }
         }
-        call.pause();
         if is_oneway {
             call.end(self.extra_bytes(received.bytes.len()));
             return Ok(true);
         }
-        let answer = self.answer().await;
-        call.resume();
-        let reply_bytes = match answer? {
+        let reply_bytes = match call.wait_for(self.answer()).await? {
             Received::Message(reply) => {
                 match judge(&mut call, &request, &reply) {
                     Ok(block) => call.line.metadata_bytes += self.down.send(block.as_deref(), &reply.bytes).await?,
