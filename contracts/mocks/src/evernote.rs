@@ -10,6 +10,7 @@ use super::{MockAnswer, MockRequest, Service, digest, respond, respond_only, res
 
 const SHARE_KEY: &str = "asd";
 const SHARED_TOKEN: &str = "temp10";
+const USER_STORE: &str = "UserStore";
 const NOTEBOOK: &str = "guid10";
 const NOTE: &str = "guid20";
 /// The mock's time: 2017-05-12 00:00:00 UTC, in ms since 1970. A token is valid for one hour.
@@ -38,32 +39,30 @@ pub enum Profile {
     Paper,
 }
 
-/// A mock of the account service, `UserStore`.
+/// A mock of one of Evernote's services.
 #[derive(Debug)]
-pub struct EvernoteUser {
-    thrift: Thrift,
+pub struct Evernote {
+    schema: Schema,
+    service: &'static str,
+    profile: Profile,
     notes_url: String,
 }
 
-/// A mock of the note service, `NoteStore`.
-#[derive(Debug)]
-pub struct EvernoteNotes {
-    thrift: Thrift,
-    profile: Profile,
-    url: String,
-}
-
-impl EvernoteUser {
-    /// Creates an account service that returns this URL for the note service.
-    pub fn new(notes_url: String) -> EvernoteUser {
-        EvernoteUser { thrift: Thrift::new("UserStore"), notes_url }
+impl Evernote {
+    /// Creates an account service, `UserStore`, that returns this URL for the note service.
+    pub fn user(notes_url: String) -> Evernote {
+        Evernote::new(USER_STORE, Profile::default(), notes_url)
     }
-}
 
-impl EvernoteNotes {
-    /// Creates a note service that returns this URL as its own.
-    pub fn new(profile: Profile, url: String) -> EvernoteNotes {
-        EvernoteNotes { thrift: Thrift::new("NoteStore"), profile, url }
+    /// Creates a note service, `NoteStore`, that returns this URL as its own.
+    pub fn notes(profile: Profile, url: String) -> Evernote {
+        Evernote::new("NoteStore", profile, url)
+    }
+
+    fn new(service: &'static str, profile: Profile, notes_url: String) -> Evernote {
+        let include = &mut |_: &str| Err("includes are not needed".to_owned());
+        let read = thrift::idl::parse("evernote.thrift", codecs::built_in_schemas::EVERNOTE_THRIFT, include);
+        Evernote { schema: read.expect("covered by a test"), service, profile, notes_url }
     }
 
     /// Returns `shipped` for the published benchmark, otherwise the journey's own string.
@@ -122,7 +121,12 @@ impl EvernoteNotes {
     }
 
     fn call(&self, method: &str, arguments: &View<'_>) -> Result<Value, Thrown> {
+        if self.service == USER_STORE {
+            token(arguments)?;
+        }
         match method {
+            "getNoteStoreUrl" => Ok(self.notes_url.as_str().into()),
+            "getUser" => Ok(Value::record([("id", Value::Integer(1)), ("username", "quintain".into())])),
             "listNotebooks" => {
                 token(arguments)?;
                 let own = [("guid", "guid0".into()), ("name", "notes".into()), ("defaultNotebook", Value::Bool(true))];
@@ -133,7 +137,7 @@ impl EvernoteNotes {
                 let linked = Value::record([
                     ("shareKey", self.share_key(token).into()),
                     ("guid", "guid00".into()),
-                    ("noteStoreUrl", self.url.as_str().into()),
+                    ("noteStoreUrl", self.notes_url.as_str().into()),
                 ]);
                 Ok(Value::List(vec![linked]))
             }
@@ -158,31 +162,48 @@ impl EvernoteNotes {
             other => Err(Thrown::Failed(format!("`{other}` is not served"))),
         }
     }
-}
 
-impl Service for EvernoteUser {
-    fn answer(&self, request: &MockRequest) -> MockAnswer {
-        // Evernote's SDK requests `//edam/user`, so additional slashes are ignored.
-        if request.uri().path().trim_matches('/') != "edam/user" {
-            return respond_text(404, "the account service is at /edam/user");
+    fn reply(&self, protocol: Protocol, message: &Message<'_>) -> Vec<u8> {
+        let header = Header { kind: MessageKind::Reply, ..message.header };
+        let failed =
+            |why: &str, code: i32| compose_application_exception(protocol, Framing::Unframed, &header, why, code);
+        if message.header.kind != MessageKind::Call {
+            return failed("the message is not a call", INVALID_MESSAGE_TYPE);
         }
-        self.thrift.answer(request, &|method, arguments| {
-            token(arguments)?;
-            match method {
-                "getNoteStoreUrl" => Ok(self.notes_url.as_str().into()),
-                "getUser" => Ok(Value::record([("id", Value::Integer(1)), ("username", "quintain".into())])),
-                other => Err(Thrown::Failed(format!("`{other}` is not served"))),
-            }
-        })
+        let name = message.header.method();
+        let Some(method) = self.schema.service(self.service).and_then(|service| service.method(name)) else {
+            return failed(&format!("unknown method `{}`", name.escape_debug()), UNKNOWN_METHOD);
+        };
+        let result = match self.call(name, &message.arguments(&self.schema, method)) {
+            Ok(value) => Value::record([("success", value)]),
+            Err(Thrown::Declared(field, exception)) => Value::record([(field, exception)]),
+            Err(Thrown::Failed(why)) => return failed(&why, INTERNAL_ERROR),
+        };
+        compose_message(protocol, Framing::Unframed, &header, &self.schema, method.result, &result)
+            .unwrap_or_else(|error| failed(&error.to_string(), INTERNAL_ERROR))
     }
 }
 
-impl Service for EvernoteNotes {
+impl Service for Evernote {
     fn answer(&self, request: &MockRequest) -> MockAnswer {
-        if !request.uri().path().trim_matches('/').is_empty() {
+        // Evernote's SDK requests `//edam/user`, so additional slashes are ignored.
+        let path = request.uri().path().trim_matches('/');
+        if self.service == USER_STORE && path != "edam/user" {
+            return respond_text(404, "the account service is at /edam/user");
+        }
+        if self.service != USER_STORE && !path.is_empty() {
             return respond_text(404, "the notes service is at /");
         }
-        self.thrift.answer(request, &|method, arguments| self.call(method, arguments))
+        if request.method() != "POST" {
+            return respond_only("POST");
+        }
+        let thrift::Detected::Thrift(protocol, Framing::Unframed) = thrift::detect(request.body(), &LIMITS) else {
+            return respond_text(400, "the body is not an unframed Thrift message");
+        };
+        match Message::decode(protocol, request.body(), &LIMITS) {
+            Ok(message) => respond(200, "application/x-thrift", self.reply(protocol, &message)),
+            Err(error) => respond_text(400, &format!("the body is not a Thrift message: {error}")),
+        }
     }
 }
 
@@ -211,55 +232,6 @@ fn text<'m>(arguments: &View<'m>, name: &str) -> Result<&'m str, Thrown> {
 
 fn token<'m>(arguments: &View<'m>) -> Result<&'m str, Thrown> {
     text(arguments, "authenticationToken")
-}
-
-type Call<'c> = &'c dyn Fn(&str, &View<'_>) -> Result<Value, Thrown>;
-
-#[derive(Debug)]
-struct Thrift {
-    schema: Schema,
-    service: &'static str,
-}
-
-impl Thrift {
-    fn new(service: &'static str) -> Thrift {
-        let include = &mut |_: &str| Err("includes are not needed".to_owned());
-        let read = thrift::idl::parse("evernote.thrift", codecs::built_in_schemas::EVERNOTE_THRIFT, include);
-        Thrift { schema: read.expect("covered by a test"), service }
-    }
-
-    fn answer(&self, request: &MockRequest, call: Call<'_>) -> MockAnswer {
-        if request.method() != "POST" {
-            return respond_only("POST");
-        }
-        let thrift::Detected::Thrift(protocol, Framing::Unframed) = thrift::detect(request.body(), &LIMITS) else {
-            return respond_text(400, "the body is not an unframed Thrift message");
-        };
-        match Message::decode(protocol, request.body(), &LIMITS) {
-            Ok(message) => respond(200, "application/x-thrift", self.reply(protocol, &message, call)),
-            Err(error) => respond_text(400, &format!("the body is not a Thrift message: {error}")),
-        }
-    }
-
-    fn reply(&self, protocol: Protocol, message: &Message<'_>, call: Call<'_>) -> Vec<u8> {
-        let header = Header { kind: MessageKind::Reply, ..message.header };
-        let failed =
-            |why: &str, code: i32| compose_application_exception(protocol, Framing::Unframed, &header, why, code);
-        if message.header.kind != MessageKind::Call {
-            return failed("the message is not a call", INVALID_MESSAGE_TYPE);
-        }
-        let name = message.header.method();
-        let Some(method) = self.schema.service(self.service).and_then(|service| service.method(name)) else {
-            return failed(&format!("unknown method `{}`", name.escape_debug()), UNKNOWN_METHOD);
-        };
-        let result = match call(name, &message.arguments(&self.schema, method)) {
-            Ok(value) => Value::record([("success", value)]),
-            Err(Thrown::Declared(field, exception)) => Value::record([(field, exception)]),
-            Err(Thrown::Failed(why)) => return failed(&why, INTERNAL_ERROR),
-        };
-        compose_message(protocol, Framing::Unframed, &header, &self.schema, method.result, &result)
-            .unwrap_or_else(|error| failed(&error.to_string(), INTERNAL_ERROR))
-    }
 }
 
 fn is_digest(text: &str) -> bool {

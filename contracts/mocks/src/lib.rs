@@ -20,7 +20,7 @@ use stats::Distribution;
 
 pub use self::certificate::tls_config;
 pub use self::chess::Chess;
-pub use self::evernote::{EvernoteNotes, EvernoteUser, Profile};
+pub use self::evernote::{Evernote, Profile};
 pub use self::http::serve_mock;
 pub use self::shop::Shop;
 pub use self::twitter::Twitter;

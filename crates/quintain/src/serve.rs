@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lab::lab_clocks::nanos;
-use mocks::{Chess, EvernoteNotes, EvernoteUser, MockError, MockListen, Service, Shop, Twitter, serve_mock};
+use mocks::{Chess, Evernote, MockError, MockListen, Service, Shop, Twitter, serve_mock};
 use serde_json::json;
 use servers::{
     CacheLimits, CacheProtocol, CacheServer, CacheShared, Calibrate, Hostile, Http, HttpLimits, Listen, Pauses,
@@ -52,8 +52,8 @@ pub(crate) fn serve(kind: ServeKind, mistakes: Mistakes) -> Result<()> {
         ServeKind::MockEvernote { mock, tls, notes_port, profile } => {
             let services = |bound: &[SocketAddr]| {
                 let url = format!("https://{}/", bound[1]);
-                let user = Arc::new(EvernoteUser::new(url.clone())) as Arc<dyn Service>;
-                vec![user, Arc::new(EvernoteNotes::new(profile, url))]
+                let user = Arc::new(Evernote::user(url.clone())) as Arc<dyn Service>;
+                vec![user, Arc::new(Evernote::notes(profile, url))]
             };
             serve_services(&mock, Some(tls), &[mock.port, notes_port], services, &shutdown)?;
         }

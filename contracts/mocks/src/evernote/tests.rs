@@ -5,19 +5,18 @@ use super::*;
 const URL: &str = "https://127.0.0.1:9444/";
 
 /// Calls a method and describes its result, its exception or any other reply.
-fn call(service: &dyn Service, owner: &'static str, method: &str, arguments: Value, protocol: Protocol) -> String {
-    let thrift = Thrift::new(owner);
-    let called = thrift.schema.service(owner).unwrap().method(method).unwrap();
+fn call(service: &Evernote, method: &str, arguments: Value, protocol: Protocol) -> String {
+    let schema = &service.schema;
+    let called = schema.service(service.service).unwrap().method(method).unwrap();
     let header = Header { name: method, kind: MessageKind::Call, sequence: 7, is_strict: true };
-    let body =
-        compose_message(protocol, Framing::Unframed, &header, &thrift.schema, called.arguments, &arguments).unwrap();
-    let target = if owner == "UserStore" { "//edam/user" } else { "/" };
+    let body = compose_message(protocol, Framing::Unframed, &header, schema, called.arguments, &arguments).unwrap();
+    let target = if service.service == USER_STORE { "//edam/user" } else { "/" };
     let request = hyper::Request::builder().method("POST").uri(target).body(body.into()).unwrap();
     let answer = service.answer(&request);
     assert!(answer.status() == 200 && answer.headers()["content-type"] == "application/x-thrift", "{answer:?}");
     let reply = Message::decode(protocol, answer.body(), &Limits::DEFAULT).unwrap();
     assert_eq!((reply.header.name, reply.header.sequence), (method, 7));
-    match reply.outcome(&thrift.schema, called) {
+    match reply.outcome(schema, called) {
         thrift::Outcome::Returned(value) => codecs::json::compose(&value.unwrap().to_value()),
         thrift::Outcome::Threw(name, value) => format!("{name} {}", codecs::json::compose(&value.to_value())),
         thrift::Outcome::Failed { message, code } => format!("failed {code}: {}", String::from_utf8_lossy(message)),
@@ -26,9 +25,9 @@ fn call(service: &dyn Service, owner: &'static str, method: &str, arguments: Val
 }
 
 fn notes(profile: Profile, method: &str, arguments: Value) -> String {
-    let service = EvernoteNotes::new(profile, URL.to_owned());
-    let binary = call(&service, "NoteStore", method, arguments.clone(), Protocol::Binary);
-    assert_eq!(call(&service, "NoteStore", method, arguments, Protocol::Compact), binary);
+    let service = Evernote::notes(profile, URL.to_owned());
+    let binary = call(&service, method, arguments.clone(), Protocol::Binary);
+    assert_eq!(call(&service, method, arguments, Protocol::Compact), binary);
     binary
 }
 
@@ -44,8 +43,8 @@ fn find(token_text: &str, notebook: &str, offset: i64, most: i64) -> Value {
 
 #[test]
 fn account_returns_the_notes_url() {
-    let user = EvernoteUser::new(URL.to_owned());
-    let ask = |method: &str, arguments: Value| call(&user, "UserStore", method, arguments, Protocol::Binary);
+    let user = Evernote::user(URL.to_owned());
+    let ask = |method: &str, arguments: Value| call(&user, method, arguments, Protocol::Binary);
     assert_eq!(ask("getNoteStoreUrl", Value::record([token("t")])), format!("\"{URL}\""));
     assert_eq!(ask("getUser", Value::record([token("t")])), r#"{"id":1,"username":"quintain"}"#);
     let thrown = r#"userException {"errorCode":5,"parameter":"authenticationToken"}"#;
@@ -94,7 +93,7 @@ fn notes_are_shared_as_in_the_case_study() {
 
 #[test]
 fn paper_profile_has_separate_keys_per_token() {
-    let service = EvernoteNotes::new(Profile::Paper, URL.to_owned());
+    let service = Evernote::notes(Profile::Paper, URL.to_owned());
     let linked = |text: &str| notes(Profile::Paper, "listLinkedNotebooks", Value::record([token(text)]));
     assert_ne!(linked("a"), linked("b"));
     assert_eq!(linked("a"), linked("a"));
@@ -116,7 +115,7 @@ fn paper_profile_has_separate_keys_per_token() {
 
 #[test]
 fn invalid_messages_return_errors() {
-    let user = EvernoteUser::new(URL.to_owned());
+    let user = Evernote::user(URL.to_owned());
     let answer = |method: &str, target: &str, body: &[u8]| {
         user.answer(&hyper::Request::builder().method(method).uri(target).body(body.to_vec().into()).unwrap())
     };
@@ -127,21 +126,20 @@ fn invalid_messages_return_errors() {
     {
         assert_eq!(answer("POST", "/edam/user", body).status(), 400, "{body:?}");
     }
-    let thrift = Thrift::new("UserStore");
-    let method = &thrift.schema.service("UserStore").unwrap().methods[0];
+    let schema = &user.schema;
+    let method = &schema.service(USER_STORE).unwrap().methods[0];
     for (name, kind, why) in [
         ("nothing", MessageKind::Call, "unknown method `nothing`"),
         (method.name.as_str(), MessageKind::Reply, "the message is not a call"),
     ] {
         let header = Header { name, kind, sequence: 1, is_strict: true };
         let arguments = Value::record([token("t")]);
-        let body =
-            compose_message(Protocol::Binary, Framing::Unframed, &header, &thrift.schema, method.arguments, &arguments)
-                .unwrap();
+        let body = compose_message(Protocol::Binary, Framing::Unframed, &header, schema, method.arguments, &arguments)
+            .unwrap();
         let answer = answer("POST", "/edam/user", &body);
         let reply = Message::decode(Protocol::Binary, answer.body(), &Limits::DEFAULT).unwrap();
         assert_eq!(reply.header.kind, MessageKind::Exception);
-        let thrift::Outcome::Failed { message, .. } = reply.outcome(&thrift.schema, method) else { panic!("{name}") };
+        let thrift::Outcome::Failed { message, .. } = reply.outcome(schema, method) else { panic!("{name}") };
         assert_eq!(String::from_utf8_lossy(message), why);
     }
 }

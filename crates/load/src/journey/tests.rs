@@ -7,10 +7,7 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use mocks::{
-    Chess, EvernoteNotes, EvernoteUser, Identities, MockAnswer, MockListen, MockRequest, Profile, Service, Twitter,
-    serve_mock,
-};
+use mocks::{Chess, Evernote, Identities, MockAnswer, MockListen, MockRequest, Profile, Service, Twitter, serve_mock};
 use servers::Shutdown;
 use study::Journey;
 use study::record::{LoggedSession, Measurement};
@@ -143,8 +140,8 @@ fn evernote(profile: Profile, logs: &[Log; 2]) -> impl FnOnce(&[SocketAddr]) -> 
     let [first, second] = logs.clone();
     move |bound| {
         let url = format!("https://{}/", bound[1]);
-        let user = Arc::new(Logged { inner: EvernoteUser::new(url.clone()), log: first }) as Arc<dyn Service>;
-        vec![user, Arc::new(Logged { inner: EvernoteNotes::new(profile, url), log: second })]
+        let user = Arc::new(Logged { inner: Evernote::user(url.clone()), log: first }) as Arc<dyn Service>;
+        vec![user, Arc::new(Logged { inner: Evernote::notes(profile, url), log: second })]
     }
 }
 
