@@ -67,8 +67,6 @@ pub(super) type Row = (Key, u64, Vec<u8>);
 pub struct StoreContents {
     /// Name of the adapter that owns the store.
     pub name: String,
-    /// Hash of the owner's contract.
-    pub contract_hash: u64,
     /// Names to which entries refer by index.
     pub names: Vec<String>,
     /// Key, time of the last change in seconds since 1970, and encoding of each entry.
@@ -130,30 +128,27 @@ pub(super) fn open(path: &Path, owner: StoreOwner) -> Result<Opened, StoreError>
         let (mut lost, mut is_unclean) = (Forgotten::new(FORGOTTEN_BYTES), false);
         let (names, content_bytes) = {
             let mut table = write.open_table(ABOUT).map_err(broken)?;
-            match number(&table, "layout")? {
+            match owner_in(&table)? {
                 None => {
                     table.insert("layout", &LAYOUT.to_le_bytes()[..]).map_err(broken)?;
                     table.insert("contract", &owner.contract_hash.to_le_bytes()[..]).map_err(broken)?;
                     table.insert("name", owner.name.as_bytes()).map_err(broken)?;
                 }
-                Some(LAYOUT) => match table.remove(CLOSED).map_err(broken)? {
+                Some(other) if other.name != owner.name => {
+                    return Err(StoreError::Unusable(format!("it belongs to the adapter `{}`", other.name)));
+                }
+                Some(other) if other.contract_hash != owner.contract_hash => {
+                    let (found, expected) = (other.contract_hash, owner.contract_hash);
+                    let what = format!("it was written for another contract, {found:016x} instead of {expected:016x}");
+                    return Err(StoreError::Unusable(what));
+                }
+                Some(_) => match table.remove(CLOSED).map_err(broken)? {
                     Some(closed) => lost = lost.decode(closed.value()),
                     None => {
                         is_unclean = true;
                         lost.insert_everything();
                     }
                 },
-                Some(other) => return Err(other_layout(other)),
-            }
-            let name = name(&table)?;
-            if name != owner.name {
-                return Err(StoreError::Unusable(format!("it belongs to the adapter `{name}`")));
-            }
-            let found = number(&table, "contract")?.unwrap_or(0);
-            if found != owner.contract_hash {
-                let expected = owner.contract_hash;
-                let what = format!("it was written for another contract, {found:016x} instead of {expected:016x}");
-                return Err(StoreError::Unusable(what));
             }
             let mut bytes = 0;
             for row in write.open_table(ENTRIES).map_err(broken)?.iter().map_err(broken)? {
@@ -176,15 +171,21 @@ pub(super) fn name_bytes(name: &str) -> u64 {
     (size_of::<u32>() + name.len()) as u64
 }
 
-fn number(table: &impl ReadableTable<&'static str, &'static [u8]>, key: &str) -> Result<Option<u64>, StoreError> {
-    let Some(value) = table.get(key).map_err(broken)? else { return Ok(None) };
-    let bytes = value.value().try_into().map_err(|_| broken(format_args!("`{key}` is not a number")))?;
-    Ok(Some(u64::from_le_bytes(bytes)))
-}
-
-fn name(table: &impl ReadableTable<&'static str, &'static [u8]>) -> Result<String, StoreError> {
-    let name = table.get("name").map_err(broken)?;
-    Ok(name.map(|name| String::from_utf8_lossy(name.value()).into_owned()).unwrap_or_default())
+/// Returns the owner of a file, or `None` if the file is new. Fails for a different layout.
+fn owner_in(about: &impl ReadableTable<&'static str, &'static [u8]>) -> Result<Option<StoreOwner>, StoreError> {
+    let number = |key: &str| {
+        let Some(value) = about.get(key).map_err(broken)? else { return Ok(None) };
+        let bytes = value.value().try_into().map_err(|_| broken(format_args!("`{key}` is not a number")))?;
+        Ok(Some(u64::from_le_bytes(bytes)))
+    };
+    match number("layout")? {
+        None => return Ok(None),
+        Some(LAYOUT) => {}
+        Some(layout) => return Err(other_layout(layout)),
+    }
+    let name = about.get("name").map_err(broken)?;
+    let name = name.map(|name| String::from_utf8_lossy(name.value()).into_owned()).unwrap_or_default();
+    Ok(Some(StoreOwner { name, contract_hash: number("contract")?.unwrap_or(0) }))
 }
 
 fn names(table: &impl ReadableTable<u32, &'static str>) -> Result<Vec<String>, StoreError> {
@@ -227,13 +228,9 @@ pub fn look(path: &Path) -> Result<StoreContents, StoreError> {
         let db = database(path, false)?;
         let read = db.begin_read().map_err(broken)?;
         let about = read.open_table(ABOUT).map_err(broken)?;
-        let layout = number(&about, "layout")?.unwrap_or(0);
-        if layout != LAYOUT {
-            return Err(other_layout(layout));
-        }
-        let (name, contract_hash) = (name(&about)?, number(&about, "contract")?.unwrap_or(0));
+        let name = owner_in(&about)?.ok_or_else(|| other_layout(0))?.name;
         let names = names(&read.open_table(NAMES).map_err(broken)?)?;
-        Ok(StoreContents { name, contract_hash, names, entries: all(&db).map_err(broken)? })
+        Ok(StoreContents { name, names, entries: all(&db).map_err(broken)? })
     })
 }
 
