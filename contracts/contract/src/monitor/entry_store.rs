@@ -51,16 +51,6 @@ impl MemoryStore {
         Self { log: Log::new(bytes_max), names: Vec::new(), bytes_max, expire_after_s, evicted: 0, forgotten }
     }
 
-    /// Number of entries, including expired ones not yet removed.
-    pub fn len(&self) -> usize {
-        self.log.len()
-    }
-
-    /// Whether the store has no entries, not even expired ones.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// Memory for entries, in bytes, including the index and spare room.
     pub fn bytes(&self) -> usize {
         self.log.bytes() + self.forgotten.bits.len()
@@ -242,8 +232,8 @@ mod tests {
             assert_eq!(store.peek(&key(number)), Some(&[number; 60][..]));
             assert!(store.bytes() <= 4096, "{store:?}");
         }
-        assert_eq!(store.forgotten(), 200 - store.len() as u64);
-        assert!(store.len() > 4096 / 150, "{store:?}");
+        assert_eq!(store.forgotten(), 200 - store.log.len() as u64);
+        assert!(store.log.len() > 4096 / 150, "{store:?}");
         store.set_bytes_max(2048);
         store.put(&key(200), b"", 0);
         assert!(store.bytes() <= 2048, "{store:?}");
@@ -256,7 +246,7 @@ mod tests {
         for length in [10, 10, 40_000, 5] {
             store.put(&key(1), &vec![length as u8; length], 0);
             assert_eq!(store.get(&key(1), 0).as_deref(), Some(&vec![length as u8; length][..]));
-            assert_eq!((store.len(), store.entries().count()), (1, 1));
+            assert_eq!((store.log.len(), store.entries().count()), (1, 1));
         }
     }
 
@@ -266,7 +256,7 @@ mod tests {
         for round in 0..20_000_usize {
             store.put(&key((round % 10) as u8), &vec![1; 50 + round / 10 % 2], 0);
         }
-        assert!(store.len() == 10 && store.bytes() < 1 << 18, "{store:?}");
+        assert!(store.log.len() == 10 && store.bytes() < 1 << 18, "{store:?}");
     }
 
     #[test]
@@ -314,7 +304,7 @@ mod tests {
                 }
             }
             prop_assert!(store.entries().all(|(key, value)| map[&key[0]] == value));
-            prop_assert_eq!(store.entries().count(), store.len());
+            prop_assert_eq!(store.entries().count(), store.log.len());
         }
     }
 }

@@ -51,6 +51,7 @@ impl Log {
         Self { segment_bytes: (bytes_max / 16).clamp(256, SEGMENT_BYTES_MAX), ..Self::default() }
     }
 
+    #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.places.len()
     }
