@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use crate::endpoint::Scheme;
 use crate::hop_and_caller::{Caller, Hop, ListenerKind};
 use crate::listen;
 use crate::load_contract_and_schemas::Files;
-use crate::metrics::{Metrics, value_of};
+use crate::metrics::Metrics;
 use crate::reports::Reports;
 use crate::shared_state::App;
 use crate::store::{EntryStore, StoreOwner};
@@ -149,7 +149,7 @@ pub struct Running {
     /// The thread that drives all connections, or waits for the threads that do.
     thread: Option<JoinHandle<()>>,
     app: Arc<App>,
-    connections: AtomicU64,
+    connections: AtomicI64,
     /// Listening addresses by purpose: `admin`, `proxy`, `consuming ENDPOINT`, `plain ENDPOINT`, `adapters ENDPOINT`.
     pub addresses: BTreeMap<String, SocketAddr>,
 }
@@ -184,7 +184,7 @@ pub fn start(config: &Config, checked: Checked, out: Box<dyn Write + Send>) -> R
         });
         runtime.shutdown_timeout(Duration::from_millis(100));
     });
-    Ok(Running { thread: Some(thread.map_err(system(no_threads))?), app, connections: AtomicU64::new(0), addresses })
+    Ok(Running { thread: Some(thread.map_err(system(no_threads))?), app, connections: AtomicI64::new(0), addresses })
 }
 
 async fn bind(app: &Arc<App>) -> Result<BTreeMap<String, SocketAddr>, StartError> {
@@ -244,10 +244,10 @@ impl Running {
     /// Whether, since the previous check, message memory has fallen 4 MiB below its peak or 32 connections have closed.
     pub fn take_burst(&self) -> bool {
         const FEWER_BYTES: usize = 4 << 20;
-        const FEWER_CONNECTIONS: u64 = 32;
-        let connections = self.app.metrics.connections_now.load(Ordering::Relaxed);
+        const FEWER_CONNECTIONS: i64 = 32;
+        let connections = self.app.metrics.connections_now.get();
         let before = self.connections.swap(connections, Ordering::Relaxed);
-        self.app.budget.take_fall() >= FEWER_BYTES || before.saturating_sub(connections) >= FEWER_CONNECTIONS
+        self.app.budget.take_fall() >= FEWER_BYTES || before - connections >= FEWER_CONNECTIONS
     }
 
     /// Returns all service entries that have not expired.
@@ -271,7 +271,7 @@ impl Drop for Running {
         self.flush();
         self.app.monitor().store().close();
         if let Some(calls) = &self.app.calls {
-            let call = value_of(&self.app.numbers);
+            let call = self.app.numbers.load(Ordering::Relaxed);
             let _ = calls.messages.send(self.app.with_totals(Line { call, side: "end", ..Line::default() }));
         }
     }

@@ -12,7 +12,6 @@ use crate::config::{Config, Consuming, Providing};
 use crate::counted_stream::{OwnSocket, Stream};
 use crate::endpoint::Endpoint;
 use crate::hop_and_caller::Whom;
-use crate::metrics::count;
 use crate::shared_state::App;
 
 /// The first bytes between adapters that carry Thrift. No frame length is that large. The last byte is the version.
@@ -46,19 +45,19 @@ impl App {
     pub(crate) async fn connect(&self, authority: &str, whom: Whom) -> io::Result<Stream> {
         self.check_allowed(authority)?;
         let Ok(connected) = timeout(self.config.limits.connect, self.connect_untimed(authority, whom)).await else {
-            count(&self.metrics.timeouts);
+            self.metrics.timeouts.inc();
             let text = format!("`{authority}` did not accept the connection in time");
             return Err(io::Error::new(io::ErrorKind::TimedOut, text));
         };
         connected.inspect_err(|error| {
             if error.kind() != io::ErrorKind::PermissionDenied {
-                count(&self.metrics.upstream_failed);
+                self.metrics.upstream_failed.inc();
             }
         })
     }
 
     fn dial_refused(&self, why: String) -> io::Error {
-        count(&self.metrics.dials_refused);
+        self.metrics.dials_refused.inc();
         io::Error::new(io::ErrorKind::PermissionDenied, why)
     }
 

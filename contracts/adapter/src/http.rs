@@ -32,7 +32,7 @@ use crate::endpoint::Scheme;
 use crate::hop_and_caller::{Caller, Hop, ListenerKind, Whom};
 use crate::in_flight_call::InFlightCall;
 use crate::listen::admin;
-use crate::metrics::{Skip, count};
+use crate::metrics::Skip;
 use crate::shared_state::App;
 use crate::unchecked_and_refusal_reasons::{Refusal, Unchecked};
 
@@ -217,7 +217,7 @@ impl Exchange {
         // Metadata from a peer that is not an adapter is a forgery or an accident, so it is dropped.
         let may_carry = self.hop.accepts_adapters();
         if block.is_some() && !may_carry {
-            count(&app.metrics.metadata_refused);
+            app.metrics.metadata_refused.inc();
         }
         // An empty block would exempt the call from checks.
         self.block =
@@ -497,7 +497,7 @@ impl Exchange {
 fn switch(app: &Arc<App>, mut response: Response<Incoming>, client: OnUpgrade) -> Answer {
     // The new protocol outlives the HTTP connection, so it needs a slot of its own.
     let Ok(slot) = app.slots.clone().try_acquire_owned() else {
-        count(&app.metrics.connections_over);
+        app.metrics.connections_over.inc();
         return Err(plain(StatusCode::SERVICE_UNAVAILABLE, "too many connections\n".to_owned()));
     };
     drop_hop_fields(response.headers_mut(), true);

@@ -1,6 +1,5 @@
 //! Follows one call from its request to its reply: passes its messages to the monitor and its metadata to adapters.
 
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 
@@ -11,7 +10,7 @@ use crate::call_log_csv::Line;
 use crate::contract_services::{Op, Service};
 use crate::decode::{Reply, Request};
 use crate::hop_and_caller::{Caller, Hop};
-use crate::metrics::{Skip, count};
+use crate::metrics::Skip;
 use crate::shared_state::{App, Judged};
 use crate::unchecked_and_refusal_reasons::Refusal;
 
@@ -106,7 +105,7 @@ impl InFlightCall {
 
     fn count_refused<T>(&self, metadata: Option<T>) -> Option<T> {
         if metadata.is_none() {
-            count(&self.app.metrics.metadata_refused);
+            self.app.metrics.metadata_refused.inc();
         }
         metadata
     }
@@ -191,7 +190,7 @@ impl InFlightCall {
         self.pause();
         let metrics = &self.app.metrics;
         metrics.call(self.line.own_ns);
-        metrics.metadata_bytes.fetch_add(self.line.metadata_bytes as u64, Ordering::Relaxed);
+        metrics.metadata_bytes.inc_by(self.line.metadata_bytes as u64);
         let Some(calls) = &self.app.calls else { return };
         let whip = |peers| self.sent.as_ref().map_or(0, |sent| metadata::whip_bytes(sent, &self.got, peers));
         let (whip_bytes, whip_bytes_with_peers) = (whip(false), whip(true));

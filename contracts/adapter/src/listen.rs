@@ -17,7 +17,6 @@ use crate::dial_allowed_endpoint::GREETING;
 use crate::endpoint::{Endpoint, Scheme};
 use crate::hop_and_caller::{Caller, Hop, ListenerKind};
 use crate::http;
-use crate::metrics::count;
 use crate::shared_state::App;
 
 /// Binds a listener, starts accepting connections at it, and returns its address.
@@ -43,7 +42,7 @@ fn accept(app: Arc<App>, listener: TcpListener, purpose: ListenerKind) -> Pin<Bo
             };
             // Without a free slot, further connections wait in the system's bounded queue.
             if app.slots.available_permits() == 0 {
-                count(&app.metrics.connections_over);
+                app.metrics.connections_over.inc();
             }
             let slot = tokio::select! {
                 slot = app.slots.clone().acquire_owned() => slot,
@@ -53,11 +52,11 @@ fn accept(app: Arc<App>, listener: TcpListener, purpose: ListenerKind) -> Pin<Bo
             tokio::spawn(async move {
                 let _slot = slot;
                 let metrics = app.metrics.clone();
-                count(&metrics.connections);
-                count(&metrics.connections_now);
+                metrics.connections.inc();
+                metrics.connections_now.inc();
                 // Both sides see that a failed connection ends, and the counters include it, so its error is ignored.
                 let _ = serve(&app, stream, purpose).await;
-                metrics.connections_now.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
+                metrics.connections_now.dec();
             });
         }
     })
@@ -105,7 +104,7 @@ async fn peer(app: &App, stream: TcpStream) -> io::Result<(Stream, Caller)> {
     if let (Some(tls), Some(identity)) = (tls, identity) {
         return Ok((Stream::new(tls), Caller::Certified(identity)));
     }
-    count(&app.metrics.metadata_refused);
+    app.metrics.metadata_refused.inc();
     Err(io::ErrorKind::PermissionDenied.into())
 }
 

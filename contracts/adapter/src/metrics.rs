@@ -1,14 +1,13 @@
 //! Counters and duration buckets of an adapter, as text for Prometheus.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use config::printable;
 use contract::monitor::{Counts, Tallies, VERDICTS};
 use prometheus_client::encoding::{EncodeMetric, MetricEncoder, NoLabelSet, text};
 use prometheus_client::metrics::MetricType;
-use prometheus_client::metrics::counter::ConstCounter;
-use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::metrics::counter::{ConstCounter, Counter};
+use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 
 use crate::unchecked_and_refusal_reasons::{UNCHECKED, Unchecked};
@@ -52,62 +51,58 @@ const BOUNDS_US: [u64; 16] = [2, 5, 10, 15, 20, 30, 40, 60, 80, 100, 150, 250, 5
 /// Counters of an adapter. Each is exact, but together they are not a snapshot.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
-    pub(crate) calls: AtomicU64,
-    pub(crate) refused_calls: AtomicU64,
-    pub(crate) connections: AtomicU64,
-    pub(crate) connections_now: AtomicU64,
-    pub(crate) connections_over: AtomicU64,
-    pub(crate) upstream_failed: AtomicU64,
-    pub(crate) peers_failed: AtomicU64,
-    pub(crate) timeouts: AtomicU64,
+    pub(crate) calls: Counter,
+    pub(crate) refused_calls: Counter,
+    pub(crate) connections: Counter,
+    pub(crate) connections_now: Gauge,
+    pub(crate) connections_over: Counter,
+    pub(crate) upstream_failed: Counter,
+    pub(crate) peers_failed: Counter,
+    pub(crate) timeouts: Counter,
     /// Metadata rejected because it was unreadable or its sender was not allowed to send any.
-    pub(crate) metadata_refused: AtomicU64,
-    pub(crate) dials_refused: AtomicU64,
+    pub(crate) metadata_refused: Counter,
+    pub(crate) dials_refused: Counter,
     /// Bodies that exceed `limits.body` once decoded.
-    pub(crate) decoded_over: AtomicU64,
+    pub(crate) decoded_over: Counter,
     /// Requested endpoints that got no listener because of `limits.listeners`.
-    pub(crate) listeners_over: AtomicU64,
+    pub(crate) listeners_over: Counter,
     /// Learned endpoints that cannot be found by URL, because there was no room for their routes.
-    pub(crate) routes_over: AtomicU64,
-    pub(crate) metadata_bytes: AtomicU64,
-    pub(crate) reports: AtomicU64,
-    pub(crate) reports_left_out: AtomicU64,
-    pub(crate) panics: AtomicU64,
-    pub(crate) store_dropped: AtomicU64,
-    pub(crate) store_written: AtomicU64,
-    pub(crate) store_bytes: AtomicU64,
-    pub(crate) store_file_bytes: AtomicU64,
-    skipped: [AtomicU64; SKIPS.len()],
-    refused_unchecked: [AtomicU64; UNCHECKED.len()],
-    own: [AtomicU64; BOUNDS_US.len() + 1],
-    own_sum_ns: AtomicU64,
-}
-
-pub(crate) fn count(counter: &AtomicU64) {
-    counter.fetch_add(1, Ordering::Relaxed);
+    pub(crate) routes_over: Counter,
+    pub(crate) metadata_bytes: Counter,
+    pub(crate) reports: Counter,
+    pub(crate) reports_left_out: Counter,
+    pub(crate) panics: Counter,
+    pub(crate) store_dropped: Counter,
+    pub(crate) store_written: Counter,
+    pub(crate) store_bytes: Gauge,
+    pub(crate) store_file_bytes: Gauge,
+    skipped: [Counter; SKIPS.len()],
+    refused_unchecked: [Counter; UNCHECKED.len()],
+    own: [Counter; BOUNDS_US.len() + 1],
+    own_sum_ns: Counter,
 }
 
 /// Counts an event and returns whether to report it. To avoid a flood, only counts that are powers of two are reported.
-pub(crate) fn is_notable(counter: &AtomicU64) -> bool {
-    let before = counter.fetch_add(1, Ordering::Relaxed);
+pub(crate) fn is_notable(counter: &Counter) -> bool {
+    let before = counter.inc();
     before == 0 || before.is_power_of_two()
 }
 
 impl Metrics {
     pub(crate) fn skip(&self, skip: Skip) {
-        count(&self.skipped[skip as usize]);
+        self.skipped[skip as usize].inc();
     }
 
     pub(crate) fn refuse(&self, why: Unchecked) {
-        count(&self.refused_calls);
-        count(&self.refused_unchecked[why as usize]);
+        self.refused_calls.inc();
+        self.refused_unchecked[why as usize].inc();
     }
 
     pub(crate) fn call(&self, own_ns: u64) {
-        count(&self.calls);
+        self.calls.inc();
         let at = BOUNDS_US.iter().position(|bound| own_ns <= bound * 1_000).unwrap_or(BOUNDS_US.len());
-        count(&self.own[at]);
-        self.own_sum_ns.fetch_add(own_ns, Ordering::Relaxed);
+        self.own[at].inc();
+        self.own_sum_ns.inc_by(own_ns);
     }
 
     /// Formats all metrics as text. Source: OpenMetrics 1.0.0, which Prometheus reads.
@@ -133,65 +128,59 @@ impl Metrics {
         let blamed = tallies.blamed.iter().map(|((operation, clause, blamed), count)| {
             (vec![label("operation", operation), label("clause", clause), label("blamed", blamed)], *count)
         });
-        let by_reason = |reason, count| (vec![label("reason", reason)], value_of(count));
+        let by_reason = |reason, count: &Counter| (vec![label("reason", reason)], count.get());
         let skipped = SKIPS.iter().zip(&self.skipped).map(|(name, count)| by_reason(name, count));
         let skipped = skipped.chain([(vec![label("reason", "conflict")], counts.bypassed)]);
         let refused = UNCHECKED.iter().zip(&self.refused_unchecked);
         let refused = refused.map(|((name, ..), count)| by_reason(name, count));
         let own_s = BOUNDS_US.iter().map(|bound| *bound as f64 / 1e6).chain([f64::INFINITY]);
-        let own_s = own_s.zip(self.own.iter().map(value_of)).collect();
-        let counter = |counter| ConstCounter::new(value_of(counter));
-        let gauge = |gauge| ConstGauge::new(value_of(gauge));
-        to.register("calls", "Calls forwarded", counter(&self.calls));
+        let own_s = own_s.zip(self.own.iter().map(Counter::get)).collect();
+        to.register("calls", "Calls forwarded", self.calls.clone());
         to.register("verdicts", "Clause verdicts", Rows(all.collect()));
         to.register("clause_verdicts", "Verdicts by clause", Rows(by_clause.collect()));
         to.register("blamed", "Failed clauses by blamed party", Rows(blamed.collect()));
         to.register("unchecked", "Calls and tunnels not checked", Rows(skipped.collect()));
         let help = "Calls and tunnels refused because of `enforce`";
-        to.register("refused_calls", help, counter(&self.refused_calls));
+        to.register("refused_calls", help, self.refused_calls.clone());
         let help = "Calls and tunnels refused because they could not be checked";
         to.register("refused_unchecked", help, Rows(refused.collect()));
-        to.register("connections", "Connections accepted", counter(&self.connections));
-        to.register("connections_open", "Open connections", gauge(&self.connections_now));
+        to.register("connections", "Connections accepted", self.connections.clone());
+        to.register("connections_open", "Open connections", self.connections_now.clone());
         let help = "Connections that waited for another one to close";
-        to.register("connections_over", help, counter(&self.connections_over));
-        to.register("upstream_failed", "Services that could not be reached", counter(&self.upstream_failed));
+        to.register("connections_over", help, self.connections_over.clone());
+        to.register("upstream_failed", "Services that could not be reached", self.upstream_failed.clone());
         let help = "Adapters that could not be reached; their services were called without metadata";
-        to.register("peers_failed", help, counter(&self.peers_failed));
-        to.register("timeouts", "Timeouts", counter(&self.timeouts));
-        let metadata_refused = value_of(&self.metadata_refused) + counts.refused;
+        to.register("peers_failed", help, self.peers_failed.clone());
+        to.register("timeouts", "Timeouts", self.timeouts.clone());
+        let metadata_refused = self.metadata_refused.get() + counts.refused;
         to.register("metadata_refused", "Metadata rejected", ConstCounter::new(metadata_refused));
         let help = "Connections not made because no rule in `allow` matches";
-        to.register("dials_refused", help, counter(&self.dials_refused));
-        to.register("decoded_over", "Bodies over `limits.body` when decoded", counter(&self.decoded_over));
+        to.register("dials_refused", help, self.dials_refused.clone());
+        to.register("decoded_over", "Bodies over `limits.body` when decoded", self.decoded_over.clone());
         let help = "Endpoint lookups resolved to the endpoint itself because `limits.listeners` is reached";
-        to.register("listeners_over", help, counter(&self.listeners_over));
+        to.register("listeners_over", help, self.listeners_over.clone());
         let help = "Learned endpoints not checked because too many are known";
-        to.register("routes_over", help, counter(&self.routes_over));
+        to.register("routes_over", help, self.routes_over.clone());
         let help = "Bytes of metadata sent to and received from other adapters";
-        to.register_with_unit("metadata", help, Unit::Bytes, counter(&self.metadata_bytes));
-        to.register("reports", "Reports written", counter(&self.reports));
+        to.register_with_unit("metadata", help, Unit::Bytes, self.metadata_bytes.clone());
+        to.register("reports", "Reports written", self.reports.clone());
         let help = "Reports suppressed as repeats or by the rate limit";
-        to.register("reports_left_out", help, counter(&self.reports_left_out));
+        to.register("reports_left_out", help, self.reports_left_out.clone());
         to.register("entries", "New service entries", ConstCounter::new(counts.entries));
         let help = "Service entries that left the store, expired, were not written, or had no room for their names";
         to.register("entries_forgotten", help, ConstCounter::new(counts.forgotten));
         let help = "Service entries written to the store's file, counted again each time one changes";
-        to.register("store_written", help, counter(&self.store_written));
+        to.register("store_written", help, self.store_written.clone());
         let help = "Service entries not written because the store was behind";
-        to.register("store_dropped", help, counter(&self.store_dropped));
+        to.register("store_dropped", help, self.store_dropped.clone());
         let help = "Keys, entries and names in the store, including those waiting to be written";
-        to.register_with_unit("store", help, Unit::Bytes, gauge(&self.store_bytes));
-        to.register_with_unit("store_file", "Size of the store's file", Unit::Bytes, gauge(&self.store_file_bytes));
-        to.register("panics", "Internal panics caught", counter(&self.panics));
+        to.register_with_unit("store", help, Unit::Bytes, self.store_bytes.clone());
+        to.register_with_unit("store_file", "Size of the store's file", Unit::Bytes, self.store_file_bytes.clone());
+        to.register("panics", "Internal panics caught", self.panics.clone());
         let help = "The adapter's self time per call, without waiting for the service";
-        let own = Histogram { buckets: own_s, sum: value_of(&self.own_sum_ns) as f64 / 1e9 };
+        let own = Histogram { buckets: own_s, sum: self.own_sum_ns.get() as f64 / 1e9 };
         to.register_with_unit("own", help, Unit::Seconds, own);
     }
-}
-
-pub(crate) fn value_of(counter: &AtomicU64) -> u64 {
-    counter.load(Ordering::Relaxed)
 }
 
 /// A counter with labels, in the order of its rows.

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::io::Write;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
@@ -13,7 +12,7 @@ use contract::monitor::report::{Kind, Report};
 
 use crate::config::{Format, ReportSettings};
 use crate::message_queue_thread::Worker;
-use crate::metrics::{Metrics, count};
+use crate::metrics::Metrics;
 
 /// Maximum number of reports waiting for a slow reader. Further reports are dropped and counted.
 const WAITING_MAX: usize = 1024;
@@ -101,7 +100,7 @@ impl Reports {
 
     fn send(&self, message: Message) {
         if self.worker.messages.try_send(message).is_err() {
-            count(&self.metrics.reports_left_out);
+            self.metrics.reports_left_out.inc();
         }
     }
 
@@ -124,9 +123,9 @@ fn write(settings: ReportSettings, metrics: &Metrics, mut out: Out, from: &Recei
                     let left_out = std::mem::take(&mut gate.left_out);
                     let text = render(format, &report, call, again, left_out);
                     let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-                    count(if written.is_ok() { &metrics.reports } else { &metrics.reports_left_out });
+                    if written.is_ok() { &metrics.reports } else { &metrics.reports_left_out }.inc();
                 }
-                None => count(&metrics.reports_left_out),
+                None => _ = metrics.reports_left_out.inc(),
             },
             Message::Note(text) => {
                 let line = match format {
@@ -141,7 +140,7 @@ fn write(settings: ReportSettings, metrics: &Metrics, mut out: Out, from: &Recei
             Message::Flush(done) => drop(done.send(())),
         }
     }
-    let left_out = metrics.reports_left_out.load(Ordering::Relaxed);
+    let left_out = metrics.reports_left_out.get();
     if left_out > 0 && format == Format::Text {
         let _ = writeln!(out, "[Whip] Suppressed as repeats or by the rate limit: {left_out}");
     }

@@ -23,7 +23,7 @@ use crate::decode::{Content, Request, RequestKind, Unread};
 use crate::endpoint::{Endpoint, Scheme};
 use crate::memory_budget::Budget;
 use crate::message_queue_thread::Worker;
-use crate::metrics::{Metrics, Skip, count, is_notable, value_of};
+use crate::metrics::{Metrics, Skip, is_notable};
 use crate::reports::Reports;
 use crate::routes::Routes;
 use crate::store::EntryStore;
@@ -122,7 +122,7 @@ impl App {
         };
         let parsed = Endpoint::parse(endpoint).map(|parsed| parsed.over(service.bare));
         if parsed.is_some_and(|parsed| !self.routes.add(endpoint, &parsed)) {
-            count(&self.metrics.routes_over);
+            self.metrics.routes_over.inc();
         }
     }
 
@@ -179,7 +179,7 @@ impl App {
 
     /// Runs code that reads untrusted bytes. `None` after a panic, so that a bug costs the check but never the call.
     pub(crate) fn guarded<T>(&self, run: impl FnOnce() -> T) -> Option<T> {
-        catch_unwind(AssertUnwindSafe(run)).map_err(|_| count(&self.metrics.panics)).ok()
+        catch_unwind(AssertUnwindSafe(run)).map_err(|_| self.metrics.panics.inc()).ok()
     }
 
     /// Processes a message and reports the findings. With `may_be_undecided`, undecided clauses pass.
@@ -203,7 +203,7 @@ impl App {
     fn refusal(&self, reports: &[Report], may_be_undecided: bool) -> Option<Refusal> {
         let failed = reports.iter().find(|report| report.found == ReportVerdict::Fails);
         if let Some(report) = failed.filter(|_| self.config.checks.enforce) {
-            count(&self.metrics.refused_calls);
+            self.metrics.refused_calls.inc();
             return Some(Refusal::Violated(report.clause.clone()));
         }
         let is_clause = |kind| matches!(kind, Kind::Precondition | Kind::Postcondition | Kind::Exception);
@@ -241,7 +241,7 @@ impl App {
 
     /// Counts a response timeout. If `peer` is given, it counts as unreachable: a live adapter reports slow services.
     pub(crate) fn late(&self, peer: Option<&str>) {
-        count(&self.metrics.timeouts);
+        self.metrics.timeouts.inc();
         if let Some(peer) = peer {
             self.peer_failed(peer, &io::Error::new(io::ErrorKind::TimedOut, "no response in time"));
         }
@@ -325,14 +325,15 @@ impl App {
 
     pub(crate) fn with_totals(&self, line: Line) -> Line {
         let metrics = &self.metrics;
-        let [store_bytes, store_file_bytes] = [&metrics.store_bytes, &metrics.store_file_bytes].map(value_of);
+        let [store_bytes, store_file_bytes] =
+            [&metrics.store_bytes, &metrics.store_file_bytes].map(|bytes| bytes.get() as u64);
         Line { entries: self.monitor().counts().entries, store_bytes, store_file_bytes, ..line }
     }
 
     /// Waits for a handshake. Fails with `TimedOut` after `limits.connect`.
     pub(crate) async fn shaken<T>(&self, shaking: impl Future<Output = io::Result<T>>) -> io::Result<T> {
         tokio::time::timeout(self.config.limits.connect, shaking).await.unwrap_or_else(|_| {
-            count(&self.metrics.timeouts);
+            self.metrics.timeouts.inc();
             Err(io::ErrorKind::TimedOut.into())
         })
     }

@@ -19,7 +19,7 @@ pub use self::database::{StoreContents, StoreError, look, purge};
 use self::database::{name_bytes, row_bytes};
 use self::writer::EntryFile;
 use crate::config::StoreSettings;
-use crate::metrics::{Metrics, count};
+use crate::metrics::Metrics;
 use crate::reports::Note;
 
 /// Maximum size in bytes of entries waiting for a slow disk. Further entries stay only in memory and are counted.
@@ -99,7 +99,7 @@ impl Waiting {
     /// Adds an entry to the next batch. Returns false, and counts the entry as dropped, if too many bytes are waiting.
     fn put(&mut self, key: &Key, value: Vec<u8>, metrics: &Metrics) -> bool {
         if self.entries_bytes + value.len() > WAITING_MAX_BYTES {
-            count(&metrics.store_dropped);
+            metrics.store_dropped.inc();
             self.lost.insert(key);
             self.forgotten += 1;
             return false;
@@ -113,8 +113,7 @@ impl Waiting {
     /// Counts a change of the store's size, which includes entries that are not yet written.
     fn grow(&mut self, change_bytes: i64, metrics: &Metrics) {
         self.change_bytes += change_bytes;
-        // Adding a negative change wraps around, which subtracts its amount as intended.
-        metrics.store_bytes.fetch_add(change_bytes.cast_unsigned(), Ordering::Relaxed);
+        metrics.store_bytes.inc_by(change_bytes);
     }
 }
 

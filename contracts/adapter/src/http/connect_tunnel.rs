@@ -36,7 +36,7 @@ pub(super) async fn connect(app: &Arc<App>, request: Request<Incoming>) -> Answe
     let refused = |refusal: Refusal| plain(refusal.request_status(), format!("{}\n", refusal.text()));
     let service = app.service_or_refusal(&endpoint).map_err(refused)?;
     let Ok(slot) = app.slots.clone().try_acquire_owned() else {
-        crate::metrics::count(&app.metrics.connections_over);
+        app.metrics.connections_over.inc();
         return Err(plain(StatusCode::SERVICE_UNAVAILABLE, "too many connections\n".to_owned()));
     };
     let is_thrift = service.is_some_and(|service| service.family == ProtocolKind::Thrift);

@@ -137,7 +137,7 @@ impl Work {
         self.owner.contract_hash = contract_hash.unwrap_or(self.owner.contract_hash);
         match self.try_write(&entries, contract_hash) {
             Ok(()) => {
-                self.shared.metrics.store_written.fetch_add(entries.len() as u64, Ordering::Relaxed);
+                self.shared.metrics.store_written.inc_by(entries.len() as u64);
             }
             Err(error) => {
                 self.failed(&error);
@@ -156,9 +156,9 @@ impl Work {
         waiting.going = Arc::default();
         // The sum equals the size that calls have counted, unless something else changed the file.
         let content_bytes = self.content_bytes.saturating_add_signed(waiting.change_bytes);
-        self.shared.metrics.store_bytes.store(content_bytes, Ordering::Relaxed);
+        self.shared.metrics.store_bytes.set(content_bytes as i64);
         drop(waiting);
-        self.shared.metrics.store_file_bytes.store(self.file_bytes(), Ordering::Relaxed);
+        self.shared.metrics.store_file_bytes.set(self.file_bytes() as i64);
     }
 
     /// Writes a batch to the file, or to a new file if the old one was removed.
@@ -208,7 +208,7 @@ impl Work {
             (self.shared.note)(format!("cannot close the store {}: {error}", self.path.display()));
         }
         *db = None;
-        self.shared.metrics.store_file_bytes.store(self.file_bytes(), Ordering::Relaxed);
+        self.shared.metrics.store_file_bytes.set(self.file_bytes() as i64);
     }
 
     fn file_bytes(&self) -> u64 {
