@@ -3,7 +3,7 @@
 
 use contract::metadata::{CallContext, decode_reply, decode_request, encode_reply, encode_request};
 use contract::monitor::report::Kind;
-use contract::{Env, STEPS_MAX, Scratch, Severity, Tape, TapeId, Value, check};
+use contract::{Env, MessageValue, STEPS_MAX, Scratch, Severity, Value, check};
 
 /// Checks that a text is a contract or has errors with valid locations.
 pub(crate) fn contract_parse(bytes: &[u8]) {
@@ -27,10 +27,9 @@ pub(crate) fn contract_eval(bytes: &[u8]) {
         return;
     };
     let Some(operation) = contract.service("S").and_then(|service| contract.operation(service, "f")) else { return };
-    let mut tape = Tape::new();
     let mut rest = &bytes[end + 1..];
-    let message = value(&mut rest, &mut tape, 0);
-    let args = [tape.value(message)];
+    let message = value(&mut rest, 0);
+    let args = [message.value()];
     let env = Env { args: &args, outcome: Value::Missing, receiver: "host:1", steps_max: STEPS_MAX };
     let mut scratch = Scratch::default();
     for clause in contract.clauses(operation, Kind::Precondition) {
@@ -42,7 +41,7 @@ pub(crate) fn contract_eval(bytes: &[u8]) {
 }
 
 /// Builds a message from bytes, which give each value's kind and then its content.
-fn value(rest: &mut &[u8], tape: &mut Tape<'static>, depth: u16) -> TapeId {
+fn value(rest: &mut &[u8], depth: u16) -> MessageValue<'static> {
     let mut byte = || match rest.split_first() {
         Some((first, after)) => {
             *rest = after;
@@ -51,34 +50,34 @@ fn value(rest: &mut &[u8], tape: &mut Tape<'static>, depth: u16) -> TapeId {
         None => 0,
     };
     match byte() % 9 {
-        1 => tape.add(Value::Opaque),
+        1 => Value::Opaque.into(),
         2 => {
             let value = byte() & 1 == 1;
-            tape.add(Value::Bool(value))
+            Value::Bool(value).into()
         }
         3 => {
             let value = i64::from(byte() as i8);
-            tape.add(Value::Int(value << (8 * (value & 7))))
+            Value::Int(value << (8 * (value & 7))).into()
         }
         4 => {
             let value = f64::from_bits(u64::from_le_bytes(std::array::from_fn(|_| byte())));
-            tape.add(Value::Float(value))
+            Value::Float(value).into()
         }
         kind @ (5 | 8) => {
             let length = usize::from(byte());
             let taken = (0..length).map(|_| byte()).collect::<Vec<_>>();
-            if kind == 5 { tape.text(String::from_utf8_lossy(&taken).into_owned()) } else { tape.bytes(taken) }
+            let text = || MessageValue::text(String::from_utf8_lossy(&taken).into_owned());
+            if kind == 5 { text() } else { MessageValue::Bytes(taken.into()) }
         }
-        kind @ (6 | 7) if depth < 200 => {
+        6 if depth < 200 => {
             let count = byte() % 16;
-            let mut items = Vec::new();
-            for _ in 0..count {
-                let name = if kind == 6 { value(rest, tape, 200) } else { TapeId::default() };
-                items.push((name, value(rest, tape, depth + 1)));
-            }
-            if kind == 6 { tape.map_of(items) } else { tape.list(items.into_iter().map(|(_, item)| item)) }
+            MessageValue::Map((0..count).map(|_| (value(rest, 200), value(rest, depth + 1))).collect())
         }
-        _ => tape.add(Value::Missing),
+        7 if depth < 200 => {
+            let count = byte() % 16;
+            MessageValue::List((0..count).map(|_| value(rest, depth + 1)).collect())
+        }
+        _ => Value::Missing.into(),
     }
 }
 

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::io::Read;
 use std::sync::Arc;
 
-use contract::{Tape, TapeId, Value};
+use contract::{MessageValue, Value};
 use flate2::read::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 use hyper::HeaderMap;
 use hyper::header::CONTENT_ENCODING;
@@ -19,20 +19,21 @@ use hyper::http::response;
 use crate::config::ProtocolKind;
 use crate::contract_services::{Op, Schema, Service};
 
-pub(crate) struct Request<'m> {
-    pub(crate) tape: Tape<'m>,
-    pub(crate) args: Vec<TapeId>,
-}
+/// The arguments of a request.
+pub(crate) struct Request<'m>(Vec<MessageValue<'m>>);
 
 impl Request<'_> {
     pub(crate) fn values(&self) -> Vec<Value<'_>> {
-        self.args.iter().map(|id| self.tape.value(*id)).collect()
+        self.0.iter().map(MessageValue::value).collect()
+    }
+
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.0.iter().map(|value| size_of_val(value) + value.memory_bytes()).sum()
     }
 }
 
 pub(crate) struct Reply<'m> {
-    pub(crate) tape: Tape<'m>,
-    pub(crate) value: TapeId,
+    pub(crate) value: MessageValue<'m>,
     pub(crate) is_error: bool,
     /// Whether the HTTP status is not 2xx. A proxy may have replied, so undecided clauses do not reject the reply.
     pub(crate) may_be_undecided: bool,
@@ -45,9 +46,7 @@ impl Reply<'_> {
 
     /// Creates a reply that does not fit its operation, or that cannot be read.
     pub(crate) fn unread(why: Unread) -> Self {
-        let mut tape = Tape::new();
-        let value = why.put(&mut tape);
-        Self { tape, value, is_error: false, may_be_undecided: false }
+        Self { value: why.into(), is_error: false, may_be_undecided: false }
     }
 }
 
@@ -125,11 +124,11 @@ impl Service {
     }
 }
 
-impl Unread {
-    fn put(self, tape: &mut Tape<'_>) -> TapeId {
-        match self {
-            Self::Over | Self::Coding(_) => tape.add(Value::Opaque),
-            Self::Malformed(what) => tape.malformed(what),
+impl From<Unread> for MessageValue<'_> {
+    fn from(why: Unread) -> Self {
+        match why {
+            Unread::Over | Unread::Coding(_) => Value::Opaque.into(),
+            Unread::Malformed(what) => MessageValue::malformed(what),
         }
     }
 }

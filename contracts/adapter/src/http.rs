@@ -395,7 +395,7 @@ impl Exchange {
         };
         let mut share = app.budget.share();
         let decoded_bytes = if let Ok(Cow::Owned(bytes)) = &content { bytes.capacity() } else { 0 };
-        if !share.resize(decoded_bytes + request.tape.memory_bytes()) {
+        if !share.resize(decoded_bytes + request.memory_bytes()) {
             drop(request);
             drop(content);
             return self.unread(Skip::Memory, service, parts, body).await;

@@ -131,7 +131,7 @@ impl InFlightCall {
     pub(crate) fn reply(&mut self, request: &Request<'_>, reply: &Reply<'_>, block: Option<&[u8]>) -> Judged {
         let Some(ticket) = self.ticket.take() else { return Ok(None) };
         let (app, args, sender) = (&self.app, request.values(), ticket.sender.clone());
-        let outcome = Outcome { value: reply.tape.value(reply.value), is_error: reply.is_error };
+        let outcome = Outcome { value: reply.value.value(), is_error: reply.is_error };
         // If an adapter sends a reply without metadata, the reply introduces nothing.
         let block = self.sent.as_ref().map(|_| block.unwrap_or_default());
         self.line.metadata_bytes += block.map_or(0, <[u8]>::len);

@@ -138,7 +138,7 @@ impl Connection<'_> {
             Err(refusal) => return self.refuse(&received, &message, &refusal).await,
         };
         let mut share = app.budget.share();
-        if !share.resize(request.tape.memory_bytes()) {
+        if !share.resize(request.memory_bytes()) {
             drop(request);
             if let Err(refusal) = app.refuse_unchecked(Unchecked::Memory) {
                 return self.refuse(&received, &message, &refusal).await;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::clause::Clause;
-use crate::message_values::Value;
+use crate::message_values::{Value, field};
 use crate::monitor::report::ReportVerdict;
 use crate::types_and_schema::{Field, Schema, Type};
 
@@ -78,7 +78,7 @@ impl Typed {
                 value => held.fits(of, value, 0).map_err(|misfit| misfit.within(&"result")),
             },
             PromisedPart::Body(of) => match outcome {
-                Value::Map(result) => match (result.field("code"), result.field("body")) {
+                Value::Map(result) => match (field(result, "code"), field(result, "body")) {
                     // Status 206 has a partial body, and 204 and 205 have none. Source: RFC 9110, section 15.3.
                     (Value::Int(200..=203 | 207..=299), body) => match body {
                         Value::Missing => Err(Misfit::new(format!("missing, must be {}", expected(of)))),
@@ -127,21 +127,21 @@ impl TypeChecker<'_> {
                 true => Ok(()),
                 false => Err(Misfit::new(format!("text, must be {}", expected(of)))),
             },
-            (Type::List(of), Value::Array(node)) | (Type::Map(_, of), Value::Map(node)) => {
-                let count = if of.is_unchecked() { 0 } else { node.len() };
-                let place = |at| if matches!(value, Value::Map(_)) { "[...]".to_owned() } else { format!("[{at}]") };
-                (0..count).try_for_each(|at| {
-                    self.fits(of, node.at(at), depth + 1).map_err(|misfit| misfit.within(&place(at)))
-                })
-            }
+            (Type::List(of), Value::Array(_)) | (Type::Map(_, of), Value::Map(_)) if of.is_unchecked() => Ok(()),
+            (Type::List(of), Value::Array(items)) => items.iter().enumerate().try_for_each(|(at, item)| {
+                self.fits(of, item.value(), depth + 1).map_err(|misfit| misfit.within(&format_args!("[{at}]")))
+            }),
+            (Type::Map(_, of), Value::Map(pairs)) => pairs.iter().try_for_each(|(_, item)| {
+                self.fits(of, item.value(), depth + 1).map_err(|misfit| misfit.within(&"[...]"))
+            }),
             (Type::Record(_) | Type::Named(_), Value::Map(record)) => {
                 let fields = self.schema.fields(of).unwrap_or_default();
                 let is_needed = |field: &&Field| field.required && !field.optional;
                 let mut there = 0;
-                for at in 0..record.len() {
-                    let Value::Text(name) = record.key(at) else { continue };
+                for (key, value) in record {
+                    let Value::Text(name) = key.value() else { continue };
                     let Some(field) = fields.iter().find(|field| field.name == name) else { continue };
-                    let value = record.at(at);
+                    let value = value.value();
                     if !matches!(value, Value::Missing) {
                         there += usize::from(is_needed(&field));
                         let fits = self.fits(&field.of, value, depth + 1);
@@ -153,7 +153,7 @@ impl TypeChecker<'_> {
                     return Ok(());
                 }
                 // Picks the first missing field by name, so that the message does not depend on the order of fields.
-                let missing = needed().filter(|field| matches!(record.field(&field.name), Value::Missing));
+                let missing = needed().filter(|needed| matches!(field(record, &needed.name), Value::Missing));
                 let Some(field) = missing.min_by_key(|field| &field.name) else { return Ok(()) };
                 let misfit = Misfit::new(format!("missing, must be {}", expected(&field.of)));
                 Err(misfit.within(&format_args!(".{}", field.name)))

@@ -10,7 +10,7 @@ use bumpalo::Bump;
 
 use crate::clause::{Clause, Identify};
 use crate::finding::Span;
-use crate::message_values::Value;
+use crate::message_values::{Value, field};
 use crate::syntax::{Binary, Expr, ExprKind, Identifies, Local, Quantifier, Step};
 
 /// Default maximum number of steps per clause.
@@ -308,9 +308,9 @@ impl<'a> Run<'a> {
 
     fn field(&mut self, of: &'a Expr, name: &str) -> Outcome<Value<'a>> {
         match self.needed(of)? {
-            Value::Map(node) => {
-                self.charge(of, (node.len() / 8) as u64)?;
-                Ok(node.field(name))
+            Value::Map(pairs) => {
+                self.charge(of, (pairs.len() / 8) as u64)?;
+                Ok(field(pairs, name))
             }
             other => self.kind(of, "a map or record", other),
         }
@@ -325,14 +325,14 @@ impl<'a> Run<'a> {
                 _ => self.stop(expr, Why::Impossible("index out of range")),
             };
         }
-        let Value::Map(node) = within else { return self.kind(of, "a list or a map", within) };
+        let Value::Map(pairs) = within else { return self.kind(of, "a list or a map", within) };
         if let Value::Text(name) = key {
-            self.charge(of, (node.len() / 8) as u64)?;
-            return Ok(node.field(name));
+            self.charge(of, (pairs.len() / 8) as u64)?;
+            return Ok(field(pairs, name));
         }
-        for at in 0..node.len() {
-            if self.equal(expr, node.key(at), key, 0)? {
-                return Ok(node.at(at));
+        for (other, value) in pairs {
+            if self.equal(expr, other.value(), key, 0)? {
+                return Ok(value.value());
             }
         }
         Ok(Value::Missing)
@@ -445,7 +445,8 @@ impl<'a> Value<'a> {
 
     fn item_count(self) -> usize {
         match self {
-            Value::Array(node) | Value::Map(node) => node.len(),
+            Value::Array(items) => items.len(),
+            Value::Map(pairs) => pairs.len(),
             Value::List(items) | Value::Tuple(items) => items.len(),
             _ => 0,
         }
@@ -453,8 +454,8 @@ impl<'a> Value<'a> {
 
     fn item(self, position: usize) -> Value<'a> {
         match self {
-            Value::Map(node) => node.key(position),
-            Value::Array(node) => node.at(position),
+            Value::Map(pairs) => pairs[position].0.value(),
+            Value::Array(items) => items[position].value(),
             Value::List(items) | Value::Tuple(items) => items[position],
             _ => Value::Missing,
         }

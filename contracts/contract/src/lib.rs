@@ -21,7 +21,7 @@ pub use clause::{Clause, ServiceId};
 pub use contract::{Contract, OperationId};
 pub use eval::{Env, STEPS_MAX, Scratch, Stop, Why};
 pub use finding::{Finding, Severity, Span, to_text};
-pub use message_values::{Id as TapeId, Node, Tape, Value};
+pub use message_values::{MessageValue, Pairs, Value};
 pub use parse::{DEPTH_MAX, TEXT_MAX_BYTES, VERSION};
 pub use types_and_schema::{Field, Schema, Signature, Signatures, Type};
 

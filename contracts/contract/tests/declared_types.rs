@@ -3,7 +3,7 @@
 use crate::adapters_in_memory::{World, ask, settings};
 use contract::monitor::report::{Kind, ReportVerdict};
 use contract::monitor::{Call, MemoryStore, Monitor, Outcome};
-use contract::{Field, Schema, Signature, Tape, Type, Value, check};
+use contract::{Field, MessageValue, Schema, Signature, Type, Value, check};
 use serde_json::{Value as Json, json};
 
 fn replied(of: &str, result: Json) -> String {
@@ -94,53 +94,44 @@ fn untyped_operations_are_not_checked() {
     assert!(reports.iter().all(|report| report.found != ReportVerdict::Fails), "{reports:?}");
 }
 
-fn one(
-    text: &str,
-    schema: Option<&Schema>,
-    operation: &str,
-    fill: impl FnOnce(&mut Tape<'_>) -> contract::TapeId,
-) -> Vec<(ReportVerdict, String)> {
+fn one(text: &str, schema: Option<&Schema>, operation: &str, result: MessageValue<'_>) -> Vec<(ReportVerdict, String)> {
     let contract = std::sync::Arc::new(check(text, schema).contract.unwrap());
     let service = contract.service("S").unwrap();
     let operation = contract.operation(service, operation).unwrap();
     let mut monitor = Monitor::new(contract, settings("client"), MemoryStore::new(1 << 20, None), 0);
     monitor.configure("s:1", service, &["server"], None, 0);
-    let mut tape = Tape::new();
-    let result = fill(&mut tape);
     let call = Call { endpoint: "s:1", operation, args: &[] };
     let ticket = monitor.request_sent(call, 0).ticket.unwrap();
-    let stepped = monitor.reply_received(call, ticket, Outcome { value: tape.value(result), is_error: false }, None, 0);
+    let stepped = monitor.reply_received(call, ticket, Outcome { value: result.value(), is_error: false }, None, 0);
     stepped.reports.into_iter().map(|report| (report.found, report.reason.unwrap_or_default())).collect()
 }
 
 #[test]
 fn http_type_applies_to_bodies_of_successful_replies() {
     const TEXT: &str = "contract 1 service S { GET \"/\"() -> {a: int}; }";
-    let http_of = |text: &str, code: i64, body: fn(&mut Tape<'_>) -> contract::TapeId| {
-        one(text, None, "GET /", |tape| {
-            let (code, headers, body) =
-                (tape.add(Value::Int(code)), tape.map([("x", contract::TapeId::default())]), body(tape));
-            tape.map([("code", code), ("headers", headers), ("body", body)])
-        })
+    let http_of = |text: &str, code: i64, body: MessageValue<'static>| {
+        let headers = MessageValue::record([("x", Value::Int(code).into())]);
+        let result = [("code", Value::Int(code).into()), ("headers", headers), ("body", body)];
+        one(text, None, "GET /", MessageValue::record(result))
     };
     let http = |code, body| http_of(TEXT, code, body);
     let fails = |why: &str| vec![(ReportVerdict::Fails, format!("`result.body` is {why}"))];
     assert_eq!(
-        http(200, |tape| tape.malformed("not valid JSON: expected value")),
+        http(200, MessageValue::malformed("not valid JSON: expected value")),
         fails("not valid JSON: expected value")
     );
-    assert_eq!(http(200, |tape| tape.list([])), fails("a list, must be a record"));
-    assert_eq!(http(201, |tape| tape.add(Value::Missing)), fails("missing, must be a record"));
+    assert_eq!(http(200, MessageValue::List(Vec::new())), fails("a list, must be a record"));
+    assert_eq!(http(201, Value::Missing.into()), fails("missing, must be a record"));
     assert_eq!(
-        http(200, |tape| tape.add(Value::Opaque)),
+        http(200, Value::Opaque.into()),
         [(ReportVerdict::Unknown, "something in it could not be decoded".to_owned())]
     );
     for code in [204, 205, 206, 304, 404, 500] {
-        assert_eq!(http(code, |tape| tape.malformed("not valid JSON")), [], "{code}");
+        assert_eq!(http(code, MessageValue::malformed("not valid JSON")), [], "{code}");
     }
     for of in ["text", "bytes"] {
         let text = TEXT.replace("{a: int}", of);
-        assert_eq!(http_of(&text, 200, |tape| tape.malformed("not valid JSON")), [], "{of}");
+        assert_eq!(http_of(&text, 200, MessageValue::malformed("not valid JSON")), [], "{of}");
     }
 }
 
@@ -152,12 +143,11 @@ fn schema_types_apply_without_declared_types() {
     schema.types.insert("Node".to_owned(), fields);
     let signature = Signature { params: Vec::new(), result: Some(Type::Named("Node".to_owned())) };
     schema.services.insert("S".to_owned(), [("f".to_owned(), signature)].into());
-    let node = |tape: &mut Tape<'_>, name: &'static str| {
-        let a = tape.add(Value::Int(1));
-        let inner = tape.map([(name, a)]);
-        tape.map([("a", a), ("next", inner)])
+    let told = |text: &str, name: &'static str| {
+        let inner = MessageValue::record([(name, Value::Int(1).into())]);
+        let node = MessageValue::record([("a", Value::Int(1).into()), ("next", inner)]);
+        one(text, Some(&schema), "f", node)
     };
-    let told = |text: &str, name| one(text, Some(&schema), "f", |tape| node(tape, name));
     assert_eq!(told("contract 1 service S { f(); }", "a"), []);
     let missing = "`result.next.a` is missing, must be an int".to_owned();
     assert_eq!(told("contract 1 service S { f(); }", "b"), [(ReportVerdict::Fails, missing)]);

@@ -1,28 +1,24 @@
 //! Tables of every construct and error of the language, with the expected result.
 
 use contract::monitor::report::Kind;
-use contract::{Env, STEPS_MAX, Scratch, Tape, TapeId, Value, check};
+use contract::{Env, MessageValue, STEPS_MAX, Scratch, Value, check};
 
-fn put(tape: &mut Tape<'static>, json: &serde_json::Value) -> TapeId {
+fn message_value(json: &serde_json::Value) -> MessageValue<'static> {
     match json {
-        serde_json::Value::Null => tape.add(Value::Missing),
-        serde_json::Value::Bool(value) => tape.add(Value::Bool(*value)),
+        serde_json::Value::Null => Value::Missing.into(),
+        serde_json::Value::Bool(value) => Value::Bool(*value).into(),
         serde_json::Value::Number(number) => match number.as_i64() {
-            Some(number) => tape.add(Value::Int(number)),
-            None => tape.add(Value::Float(number.as_f64().unwrap())),
+            Some(number) => Value::Int(number).into(),
+            None => Value::Float(number.as_f64().unwrap()).into(),
         },
-        serde_json::Value::String(text) if text == "<opaque>" => tape.add(Value::Opaque),
+        serde_json::Value::String(text) if text == "<opaque>" => Value::Opaque.into(),
         serde_json::Value::String(text) => match text.strip_prefix("bytes:") {
-            Some(bytes) => tape.bytes(bytes.as_bytes().to_vec()),
-            None => tape.text(text.clone()),
+            Some(bytes) => MessageValue::Bytes(bytes.as_bytes().to_vec().into()),
+            None => MessageValue::text(text.clone()),
         },
-        serde_json::Value::Array(items) => {
-            let items = items.iter().map(|item| put(tape, item)).collect::<Vec<_>>();
-            tape.list(items)
-        }
+        serde_json::Value::Array(items) => MessageValue::List(items.iter().map(message_value).collect()),
         serde_json::Value::Object(fields) => {
-            let fields = fields.iter().map(|(name, value)| (name.clone(), put(tape, value))).collect::<Vec<_>>();
-            tape.map(fields)
+            MessageValue::record(fields.iter().map(|(name, value)| (name.clone(), message_value(value))))
         }
     }
 }
@@ -48,9 +44,8 @@ fn verdict(expression: &str, steps: u64) -> String {
             .join("; ");
     };
     let operation = contract.operation(contract.service("S").unwrap(), "f").unwrap();
-    let mut tape = Tape::new();
-    let id = put(&mut tape, &message());
-    let args = [tape.value(id)];
+    let message = message_value(&message());
+    let args = [message.value()];
     let env = Env { args: &args, outcome: Value::Missing, receiver: "host:1", steps_max: steps };
     let clause = contract.clauses(operation, Kind::Precondition).next().unwrap();
     let stop = |stop: contract::Stop| format!("`{}` {}", &text[stop.span.range()], stop.why);

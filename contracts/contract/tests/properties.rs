@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::adapters_in_memory::{World, ask, put};
+use crate::adapters_in_memory::{World, ask, message_value};
 use contract::metadata::UNKNOWN;
 use contract::metadata::{
     CallContext, Identified, RequestMetadata, decode_reply, decode_request, encode_reply, encode_request,
 };
 use contract::monitor::Side;
 use contract::monitor::report::Kind;
-use contract::{Env, Scratch, Tape, Value, check};
+use contract::{Env, Scratch, Value, check};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -185,9 +185,8 @@ proptest! {
         let text = format!("contract 1 service S {{ f(a, b) {{ requires {expression} }} }}");
         let Some(contract) = check(&text, None).contract else { return Ok(()) };
         let operation = contract.operation(contract.service("S").unwrap(), "f").unwrap();
-        let mut tape = Tape::new();
-        let ids = [put(&mut tape, &a), put(&mut tape, &b)];
-        let args = ids.map(|id| tape.value(id));
+        let messages = [message_value(&a), message_value(&b)];
+        let args = messages.each_ref().map(|message| message.value());
         let env = Env { args: &args, outcome: Value::Missing, receiver: "r", steps_max: contract::STEPS_MAX };
         let mut scratch = Scratch::default();
         let clause = contract.clauses(operation, Kind::Precondition).next().unwrap();

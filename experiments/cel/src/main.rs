@@ -7,7 +7,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use contract::monitor::report::Kind;
-use contract::{Contract, Env, OperationId, STEPS_MAX, Scratch, Tape, Value, check};
+use contract::{Contract, Env, MessageValue, OperationId, STEPS_MAX, Scratch, Value, check};
 
 const ROUNDS: usize = 11;
 
@@ -83,19 +83,12 @@ fn env<'a>(args: &'a [Value<'a>], outcome: Value<'a>) -> Env<'a> {
 }
 
 fn texts(contract: &Contract, operation: OperationId) -> impl FnMut() {
-    let mut tape = Tape::new();
-    let users = (0..20)
-        .map(|user| {
-            let id = tape.text(format!("11{user:010}"));
-            tape.map([("id_str", id)])
-        })
-        .collect::<Vec<_>>();
-    let users = tape.list(users);
-    let reply = tape.map([("users", users)]);
+    let user = |user| MessageValue::record([("id_str", MessageValue::text(format!("11{user:010}")))]);
+    let reply = MessageValue::record([("users", MessageValue::List((0..20).map(user).collect()))]);
     let clause = contract.clauses(operation, Kind::Postcondition).next().expect("it has one");
     let mut scratch = Scratch::default();
     move || {
-        let outcome = black_box(tape.value(reply));
+        let outcome = black_box(reply.value());
         assert_eq!(black_box(clause.judge(env(&[], outcome), &mut scratch)), Ok(true));
     }
 }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::fmt;
 
 use codecs::rest_path_and_query::parameters;
-use contract::{Tape, TapeId, Value};
+use contract::{MessageValue, Value};
 use hyper::HeaderMap;
 use hyper::header::HeaderName;
 use hyper::http::response;
@@ -25,68 +25,63 @@ pub(super) fn request<'m>(
     head: &'m RequestHead,
     content: &'m Content<'m>,
 ) -> Request<'m> {
-    let mut tape = Tape::new();
     let args = op.params.iter().map(|param| match param.as_str() {
         "args" => match parameters(&head.query, PARAMETERS_MAX) {
             Some(mut pairs) => {
                 let mut seen = HashSet::new();
                 pairs.retain(|(name, _)| seen.insert(name.clone()));
-                let fields = pairs.into_iter().map(|(name, value)| (name, tape.text(value))).collect::<Vec<_>>();
-                tape.map(fields)
+                MessageValue::record(pairs.into_iter().map(|(name, value)| (name, MessageValue::Text(value))))
             }
-            None => tape.add(Value::Opaque),
+            None => Value::Opaque.into(),
         },
-        "headers" => headers(&mut tape, &head.headers),
-        "body" => body(&mut tape, content),
+        "headers" => headers(&head.headers),
+        "body" => body(content),
         name => match path.iter().find(|(known, _)| *known == name) {
-            Some((_, value)) => tape.text(value.clone()),
-            None => tape.add(Value::Missing),
+            Some((_, value)) => MessageValue::Text(value.clone()),
+            None => Value::Missing.into(),
         },
     });
-    let args = args.collect();
-    Request { tape, args }
+    Request(args.collect())
 }
 
 pub(super) fn reply<'m>(head: &'m response::Parts, content: &'m Content<'m>) -> Reply<'m> {
-    let mut tape = Tape::new();
-    let code = tape.add(Value::Int(i64::from(head.status.as_u16())));
-    let headers = headers(&mut tape, &head.headers);
-    let body = body(&mut tape, content);
-    let value = tape.map([("code", code), ("headers", headers), ("body", body)]);
-    Reply { tape, value, is_error: false, may_be_undecided: false }
+    let code = Value::Int(i64::from(head.status.as_u16())).into();
+    let fields = [("code", code), ("headers", headers(&head.headers)), ("body", body(content))];
+    Reply { value: MessageValue::record(fields), is_error: false, may_be_undecided: false }
 }
 
-fn headers<'m>(tape: &mut Tape<'m>, headers: &'m HeaderMap) -> TapeId {
-    let mut fields = headers.keys().map(|name| (name.as_str(), joined(tape, headers, name))).collect::<Vec<_>>();
+fn headers(headers: &HeaderMap) -> MessageValue<'_> {
+    let mut fields = headers.keys().map(|name| (name.as_str(), joined(headers, name))).collect::<Vec<_>>();
     fields.sort_unstable_by_key(|(name, _)| *name);
-    tape.map(fields)
+    MessageValue::record(fields)
 }
 
 /// Joins the values of all fields named `name` with commas. Source: RFC 9110, section 5.3.
-fn joined<'m>(tape: &mut Tape<'m>, headers: &'m HeaderMap, name: &HeaderName) -> TapeId {
+fn joined<'m>(headers: &'m HeaderMap, name: &HeaderName) -> MessageValue<'m> {
     let mut all = Cow::Borrowed("");
     for value in headers.get_all(name) {
-        let Ok(value) = value.to_str() else { return tape.add(Value::Opaque) };
+        let Ok(value) = value.to_str() else { return Value::Opaque.into() };
         all = if all.is_empty() { Cow::Borrowed(value) } else { Cow::Owned(format!("{all}, {value}")) };
     }
-    tape.text(all)
+    MessageValue::Text(all)
 }
 
-fn body<'m>(tape: &mut Tape<'m>, content: &'m Content<'m>) -> TapeId {
+fn body<'m>(content: &'m Content<'m>) -> MessageValue<'m> {
     match content {
-        Ok(bytes) if bytes.is_empty() => tape.add(Value::Missing),
-        Ok(bytes) => value(tape, bytes).unwrap_or_else(|why| why.put(tape)),
-        Err(why) => why.clone().put(tape),
+        Ok(bytes) if bytes.is_empty() => Value::Missing.into(),
+        Ok(bytes) => value(bytes).unwrap_or_else(MessageValue::from),
+        Err(why) => why.clone().into(),
     }
 }
 
-fn value<'m>(tape: &mut Tape<'m>, bytes: &'m [u8]) -> Result<TapeId, Unread> {
+fn value(bytes: &[u8]) -> Result<MessageValue<'_>, Unread> {
     let beyond = Beyond::find(bytes);
-    let mut room =
-        Room { values: VALUES_MAX, depth: DEPTH_MAX, is_over: false, wide: &beyond.wide_integers, numbers: 0 };
-    let mut reader = serde_json::Deserializer::from_slice(bytes);
-    let read = Put { tape, room: &mut room }.deserialize(&mut reader).and_then(|id| reader.end().map(|()| id));
-    read.map_err(|error| match room.is_over || beyond.is_the_only_fault() {
+    let wide_integers = &beyond.wide_integers;
+    let mut reader =
+        JsonReader { values_left: VALUES_MAX, depth_left: DEPTH_MAX, is_over: false, wide_integers, numbers: 0 };
+    let mut text = serde_json::Deserializer::from_slice(bytes);
+    let read = reader.deserialize(&mut text).and_then(|value| text.end().map(|()| value));
+    read.map_err(|error| match reader.is_over || beyond.is_the_only_fault() {
         true => Unread::Over,
         false => Unread::Malformed(format!("not valid JSON: {error}")),
     })
@@ -165,95 +160,90 @@ impl Beyond {
     }
 }
 
-struct Room<'w> {
-    values: usize,
-    depth: usize,
+/// Reads JSON within limits.
+struct JsonReader<'w> {
+    values_left: usize,
+    depth_left: usize,
     is_over: bool,
-    wide: &'w [usize],
+    /// Positions of integers wider than 64 bits among all numbers.
+    wide_integers: &'w [usize],
     numbers: usize,
 }
 
-struct Put<'t, 'w, 'm> {
-    tape: &'t mut Tape<'m>,
-    room: &'t mut Room<'w>,
-}
+impl<'m> DeserializeSeed<'m> for &mut JsonReader<'_> {
+    type Value = MessageValue<'m>;
 
-impl<'m> DeserializeSeed<'m> for Put<'_, '_, 'm> {
-    type Value = TapeId;
-
-    fn deserialize<D: Deserializer<'m>>(self, reader: D) -> Result<TapeId, D::Error> {
-        let room = &mut *self.room;
-        room.is_over = room.values == 0 || room.depth == 0;
-        if room.is_over {
+    fn deserialize<D: Deserializer<'m>>(self, text: D) -> Result<MessageValue<'m>, D::Error> {
+        self.is_over = self.values_left == 0 || self.depth_left == 0;
+        if self.is_over {
             return Err(D::Error::custom("over the limit"));
         }
-        (room.values, room.depth) = (room.values - 1, room.depth - 1);
-        let read = reader.deserialize_any(Put { tape: self.tape, room: &mut *room });
-        room.depth += 1;
+        (self.values_left, self.depth_left) = (self.values_left - 1, self.depth_left - 1);
+        let read = text.deserialize_any(&mut *self);
+        self.depth_left += 1;
         read
     }
 }
 
-impl<'m> Visitor<'m> for Put<'_, '_, 'm> {
-    type Value = TapeId;
+impl<'m> Visitor<'m> for &mut JsonReader<'_> {
+    type Value = MessageValue<'m>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("JSON")
     }
 
-    fn visit_unit<E>(self) -> Result<TapeId, E> {
-        Ok(self.tape.add(Value::Missing))
+    fn visit_unit<E>(self) -> Result<MessageValue<'m>, E> {
+        Ok(Value::Missing.into())
     }
 
-    fn visit_bool<E>(self, value: bool) -> Result<TapeId, E> {
-        Ok(self.tape.add(Value::Bool(value)))
+    fn visit_bool<E>(self, value: bool) -> Result<MessageValue<'m>, E> {
+        Ok(Value::Bool(value).into())
     }
 
-    fn visit_i64<E>(self, value: i64) -> Result<TapeId, E> {
-        self.room.numbers += 1;
-        Ok(self.tape.add(Value::Int(value)))
+    fn visit_i64<E>(self, value: i64) -> Result<MessageValue<'m>, E> {
+        self.numbers += 1;
+        Ok(Value::Int(value).into())
     }
 
-    fn visit_u64<E>(self, value: u64) -> Result<TapeId, E> {
-        self.room.numbers += 1;
+    fn visit_u64<E>(self, value: u64) -> Result<MessageValue<'m>, E> {
+        self.numbers += 1;
         // A number wider than a clause's integers is opaque, because a float would change its value.
-        Ok(self.tape.add(i64::try_from(value).map_or(Value::Opaque, Value::Int)))
+        Ok(i64::try_from(value).map_or(Value::Opaque, Value::Int).into())
     }
 
-    fn visit_f64<E>(self, value: f64) -> Result<TapeId, E> {
-        let is_wide = self.room.wide.binary_search(&self.room.numbers).is_ok();
-        self.room.numbers += 1;
-        Ok(if is_wide { self.tape.add(Value::Opaque) } else { self.tape.add(Value::Float(value)) })
+    fn visit_f64<E>(self, value: f64) -> Result<MessageValue<'m>, E> {
+        let is_wide = self.wide_integers.binary_search(&self.numbers).is_ok();
+        self.numbers += 1;
+        Ok(if is_wide { Value::Opaque } else { Value::Float(value) }.into())
     }
 
-    fn visit_borrowed_str<E>(self, value: &'m str) -> Result<TapeId, E> {
-        Ok(self.tape.text(value))
+    fn visit_borrowed_str<E>(self, value: &'m str) -> Result<MessageValue<'m>, E> {
+        Ok(MessageValue::text(value))
     }
 
-    fn visit_str<E>(self, value: &str) -> Result<TapeId, E> {
-        Ok(self.tape.text(value.to_owned()))
+    fn visit_str<E>(self, value: &str) -> Result<MessageValue<'m>, E> {
+        Ok(MessageValue::text(value.to_owned()))
     }
 
-    fn visit_seq<A: SeqAccess<'m>>(self, mut items: A) -> Result<TapeId, A::Error> {
+    fn visit_seq<A: SeqAccess<'m>>(self, mut items: A) -> Result<MessageValue<'m>, A::Error> {
         let mut all = Vec::new();
-        while let Some(id) = items.next_element_seed(Put { tape: self.tape, room: self.room })? {
-            all.push(id);
+        while let Some(item) = items.next_element_seed(&mut *self)? {
+            all.push(item);
         }
-        Ok(self.tape.list(all))
+        Ok(MessageValue::List(all))
     }
 
-    fn visit_map<A: MapAccess<'m>>(self, mut fields: A) -> Result<TapeId, A::Error> {
-        let mut all = Vec::<(Cow<'m, str>, TapeId)>::new();
+    fn visit_map<A: MapAccess<'m>>(self, mut fields: A) -> Result<MessageValue<'m>, A::Error> {
+        let mut all = Vec::new();
         let mut seen = HashSet::new();
         while let Some(Key(key)) = fields.next_key()? {
             // Readers disagree on which duplicate counts (RFC 8259, section 4), so none is trusted.
             if !seen.insert(key.clone()) {
                 return Err(A::Error::custom(format_args!("duplicate name `{}`", key.escape_debug())));
             }
-            let id = fields.next_value_seed(Put { tape: self.tape, room: self.room })?;
-            all.push((key, id));
+            all.push((MessageValue::Text(key), fields.next_value_seed(&mut *self)?));
         }
-        Ok(self.tape.map(all))
+        Ok(MessageValue::Map(all))
     }
 }
 

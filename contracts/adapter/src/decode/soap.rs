@@ -1,7 +1,7 @@
 //! Decodes SOAP requests and replies into the values of a contract.
 
 use codecs::soap::{Builtin, Envelope, Field, Limits, Response, Type, View, Wsdl};
-use contract::{Tape, TapeId, Value};
+use contract::{MessageValue, Value};
 use hyper::HeaderMap;
 use hyper::header::CONTENT_TYPE;
 
@@ -17,9 +17,8 @@ pub(super) fn request(wsdl: &Wsdl, ops: &Ops, headers: &HeaderMap, body: &[u8], 
         Err(Unread::Malformed(what)) => {
             // `SOAPAction` may name the operation of a body that cannot be read.
             let Some(op) = by_action.and_then(|named| ops.get(&named.name)) else { return RequestKind::Unreadable };
-            let mut tape = Tape::new();
-            let args = op.params.iter().map(|_| tape.malformed(what.clone())).collect();
-            return RequestKind::Known(op.clone(), Request { tape, args });
+            let args = op.params.iter().map(|_| MessageValue::malformed(what.clone())).collect();
+            return RequestKind::Known(op.clone(), Request(args));
         }
     };
     let Ok(request) = envelope.request(wsdl, action) else {
@@ -34,14 +33,12 @@ pub(super) fn request(wsdl: &Wsdl, ops: &Ops, headers: &HeaderMap, body: &[u8], 
     }
     let name = &request.operation.name;
     let Some(op) = ops.get(name) else { return RequestKind::Unlisted(name.clone()) };
-    let mut tape = Tape::new();
     let fields = &wsdl.complex(request.operation.input.content).fields;
     let args = (0..op.params.len()).map(|at| match (fields.get(at), request.arguments.at(at)) {
-        (Some(field), Some(view)) => put_field(&mut tape, wsdl, request.arguments, field, view),
-        _ => tape.add(Value::Missing),
+        (Some(field), Some(view)) => field_value(wsdl, request.arguments, field, view),
+        _ => Value::Missing.into(),
     });
-    let args = args.collect();
-    RequestKind::Known(op.clone(), Request { tape, args })
+    RequestKind::Known(op.clone(), Request(args.collect()))
 }
 
 fn charset(headers: &HeaderMap) -> Option<&str> {
@@ -89,78 +86,72 @@ pub(super) fn reply(wsdl: &Wsdl, op: &Op, headers: &HeaderMap, body: &[u8]) -> R
         return Ok(Reply::opaque());
     }
     let envelope = envelope(headers, body)?;
-    let mut tape = Tape::new();
-    Ok(match envelope.response(wsdl, operation) {
+    let (value, is_error) = match envelope.response(wsdl, operation) {
         Ok(Response::Returned { all, result }) => {
             let fields = operation.output.as_ref().map(|output| wsdl.complex(output.content).fields.as_slice());
             let value = match (result, fields) {
-                (Some(view), Some([only])) => put_field(&mut tape, wsdl, all, only, view),
-                (Some(view), _) => put(&mut tape, wsdl, view),
+                (Some(view), Some([only])) => field_value(wsdl, all, only, view),
+                (Some(view), _) => value(wsdl, view),
                 (None, Some([only])) if only.min > 0 && !only.is_list() => {
-                    tape.malformed(format!("an envelope without `{}`", only.name))
+                    MessageValue::malformed(format!("an envelope without `{}`", only.name))
                 }
-                (None, Some([_])) => tape.add(Value::Missing),
-                (None, _) => put(&mut tape, wsdl, all),
+                (None, Some([_])) => Value::Missing.into(),
+                (None, _) => value(wsdl, all),
             };
-            Reply { tape, value, is_error: false, may_be_undecided: false }
+            (value, false)
         }
         Ok(Response::Fault(fault)) => {
-            let code = tape.text(fault.code_name().to_owned());
-            let string = tape.text(fault.string.to_owned());
-            let detail = match fault.detail {
-                Some(detail) => put(&mut tape, wsdl, detail),
-                None => tape.add(Value::Missing),
-            };
-            let value = tape.map([("code", code), ("string", string), ("detail", detail)]);
-            Reply { tape, value, is_error: true, may_be_undecided: false }
+            let code = MessageValue::text(fault.code_name().to_owned());
+            let string = MessageValue::text(fault.string.to_owned());
+            let detail = fault.detail.map_or(Value::Missing.into(), |detail| value(wsdl, detail));
+            (MessageValue::record([("code", code), ("string", string), ("detail", detail)]), true)
         }
         Err(error) => return Err(Unread::Malformed(format!("not an envelope of its operation: {error}"))),
-    })
+    };
+    Ok(Reply { value, is_error, may_be_undecided: false })
 }
 
-fn put_field(tape: &mut Tape<'_>, wsdl: &Wsdl, of: View<'_>, field: &Field, value: View<'_>) -> TapeId {
+fn field_value(wsdl: &Wsdl, of: View<'_>, field: &Field, view: View<'_>) -> MessageValue<'static> {
     // Readers disagree on which duplicate counts, so none is trusted.
-    if of.is_repeated(field) { tape.malformed("a duplicate element") } else { put(tape, wsdl, value) }
+    if of.is_repeated(field) { MessageValue::malformed("a duplicate element") } else { value(wsdl, view) }
 }
 
-/// Puts a view on the tape. Recursion is bounded, because the reader bounds the depth of envelopes.
-fn put(tape: &mut Tape<'_>, wsdl: &Wsdl, view: View<'_>) -> TapeId {
+/// Copies a view. Recursion is bounded, because the reader bounds the depth of envelopes.
+fn value(wsdl: &Wsdl, view: View<'_>) -> MessageValue<'static> {
     if view.is_nil() {
-        return tape.add(Value::Missing);
+        return Value::Missing.into();
     }
     if view.is_list() {
-        let items = view.elements().map(|item| put(tape, wsdl, item)).collect::<Vec<_>>();
-        return tape.list(items);
+        return MessageValue::List(view.elements().map(|item| value(wsdl, item)).collect());
     }
     let builtin = match view.ty() {
         Type::Builtin(builtin) => builtin,
         Type::Simple(id) => wsdl.simple(id).base,
         Type::Complex(_) => {
-            let fields =
-                view.fields().map(|(field, value)| (field.name.clone(), put_field(tape, wsdl, view, field, value)));
-            let fields = fields.collect::<Vec<_>>();
-            return tape.map(fields);
+            let fields = view.fields();
+            let fields = fields.map(|(field, value)| (field.name.clone(), field_value(wsdl, view, field, value)));
+            return MessageValue::record(fields);
         }
         Type::Any => {
-            let text = view.text().map(|text| tape.text(text.to_owned()));
-            return text.unwrap_or_else(|| tape.add(Value::Opaque));
+            let text = view.text().map(|text| MessageValue::text(text.to_owned()));
+            return text.unwrap_or(Value::Opaque.into());
         }
     };
-    let bytes = |tape: &mut Tape<'_>| view.as_bytes().map(|value| tape.bytes(value));
+    let bytes = || view.as_bytes().map(|bytes| MessageValue::Bytes(bytes.into()));
     // The description omits the text, which may be secret.
-    let (id, fault) = match builtin {
-        Builtin::Text => (view.as_str().map(|text| tape.text(text.to_owned())), "not text"),
-        Builtin::Boolean => (view.as_bool().map(|value| tape.add(Value::Bool(value))), "not a boolean"),
+    let (value, fault) = match builtin {
+        Builtin::Text => (view.as_str().map(|text| MessageValue::text(text.to_owned())), "not text"),
+        Builtin::Boolean => (view.as_bool().map(|value| Value::Bool(value).into()), "not a boolean"),
         Builtin::Integer(min, max) => {
             let is_beyond = || is_beyond(view.text().unwrap_or_default(), min, max);
             let value = view.as_i64().map(Value::Int).or_else(|| is_beyond().then_some(Value::Opaque));
-            (value.map(|value| tape.add(value)), "not an integer of its type")
+            (value.map(MessageValue::from), "not an integer of its type")
         }
-        Builtin::Float => (view.as_f64().map(|value| tape.add(Value::Float(value))), "not a number"),
-        Builtin::Base64 => (bytes(tape), "not base64"),
-        Builtin::Hex => (bytes(tape), "not hexadecimal digits"),
+        Builtin::Float => (view.as_f64().map(|value| Value::Float(value).into()), "not a number"),
+        Builtin::Base64 => (bytes(), "not base64"),
+        Builtin::Hex => (bytes(), "not hexadecimal digits"),
     };
-    id.unwrap_or_else(|| tape.malformed(fault))
+    value.unwrap_or(MessageValue::malformed(fault))
 }
 
 /// Whether a string is an integer that its type allows, but that exceeds the range of integers in clauses.

@@ -3,7 +3,7 @@
 use codecs::thrift::{
     Framing, Limits, Message, MessageKind, Outcome, Protocol, Schema, Service, View, WireType, detect,
 };
-use contract::{Tape, TapeId, Value};
+use contract::{MessageValue, Value};
 
 use super::{Reply, Request, RequestKind, Unread, own_name};
 use crate::contract_services::{Op, Ops};
@@ -41,15 +41,13 @@ pub(super) fn request<'m>(schema: &'m Schema, service: &Service, ops: &Ops, mess
         return RequestKind::Unlisted(name.to_owned());
     };
     let arguments = message.arguments(schema, method);
-    let mut tape = Tape::new();
     let fields = schema.structure(method.arguments).in_order();
     let args = fields.take(op.params.len()).map(|field| match arguments.get_id(field.id) {
-        Some(view) => put(&mut tape, view),
-        None if arguments.raw_fields().any(|(id, _)| id == field.id) => tape.malformed(OTHER),
-        None => tape.add(Value::Missing),
+        Some(view) => value(view),
+        None if arguments.raw_fields().any(|(id, _)| id == field.id) => MessageValue::malformed(OTHER),
+        None => Value::Missing.into(),
     });
-    let args = args.collect();
-    RequestKind::Known(op.clone(), Request { tape, args })
+    RequestKind::Known(op.clone(), Request(args.collect()))
 }
 
 pub(super) fn reply<'m>(schema: &'m Schema, service: &'m Service, op: &Op, message: &Message<'m>) -> Reply<'m> {
@@ -57,61 +55,47 @@ pub(super) fn reply<'m>(schema: &'m Schema, service: &'m Service, op: &Op, messa
     if !matches!(message.header.kind, MessageKind::Reply | MessageKind::Exception) {
         return Reply::unread(Unread::Malformed("a call, not a reply".to_owned()));
     }
-    let mut tape = Tape::new();
     let (value, is_error) = match message.outcome(schema, method) {
-        Outcome::Returned(Some(view)) => (put(&mut tape, view), false),
-        Outcome::Returned(None) => (tape.add(Value::Missing), false),
-        Outcome::Threw(name, view) => {
-            let thrown = put(&mut tape, view);
-            (tape.map([(name, thrown)]), true)
-        }
+        Outcome::Returned(Some(view)) => (value(view), false),
+        Outcome::Returned(None) => (Value::Missing.into(), false),
+        Outcome::Threw(name, view) => (MessageValue::record([(name, value(view))]), true),
         Outcome::Failed { message, code } => {
-            let message = tape.text(String::from_utf8_lossy(message));
-            let code = tape.add(Value::Int(i64::from(code)));
-            (tape.map([("message", message), ("code", code)]), true)
+            let message = MessageValue::text(String::from_utf8_lossy(message));
+            let code = Value::Int(i64::from(code)).into();
+            (MessageValue::record([("message", message), ("code", code)]), true)
         }
-        Outcome::Missing => (tape.malformed(NO_OUTCOME), false),
+        Outcome::Missing => (MessageValue::malformed(NO_OUTCOME), false),
     };
-    Reply { tape, value, is_error, may_be_undecided: false }
+    Reply { value, is_error, may_be_undecided: false }
 }
 
-/// Puts a view on the tape. Recursion is bounded, because depth and number of values have been checked.
-fn put<'m>(tape: &mut Tape<'m>, view: View<'m>) -> TapeId {
-    let id = match view.wire_type() {
-        WireType::Bool => view.as_bool().map(|value| tape.add(Value::Bool(value))),
+/// Reads a view. Recursion is bounded, because depth and number of values have been checked.
+fn value(view: View<'_>) -> MessageValue<'_> {
+    let value = match view.wire_type() {
+        WireType::Bool => view.as_bool().map(|value| Value::Bool(value).into()),
         WireType::Byte | WireType::I16 | WireType::I32 | WireType::I64 => {
-            view.as_i64().map(|value| tape.add(Value::Int(value)))
+            view.as_i64().map(|value| Value::Int(value).into())
         }
-        WireType::Double => view.as_f64().map(|value| tape.add(Value::Float(value))),
+        WireType::Double => view.as_f64().map(|value| Value::Float(value).into()),
         WireType::Bytes | WireType::Uuid => match view.as_str() {
-            Some(text) if view.wire_type() == WireType::Bytes => Some(tape.text(text)),
+            Some(text) if view.wire_type() == WireType::Bytes => Some(MessageValue::text(text)),
             // A string that is not UTF-8 has no text that a clause could refer to.
             None if matches!(view.schema_type(), Some(codecs::thrift::Type::String)) => {
-                Some(tape.malformed("not UTF-8"))
+                Some(MessageValue::malformed("not UTF-8"))
             }
-            _ => view.as_bytes().map(|bytes| tape.bytes(bytes)),
+            _ => view.as_bytes().map(|bytes| MessageValue::Bytes(bytes.into())),
         },
-        WireType::List | WireType::Set => {
-            let items = view.elements().map(|item| put(tape, item)).collect::<Vec<_>>();
-            Some(tape.list(items))
-        }
-        WireType::Map => {
-            let pairs = view.pairs().map(|(key, value)| (put(tape, key), put(tape, value))).collect::<Vec<_>>();
-            Some(tape.map_of(pairs))
-        }
+        WireType::List | WireType::Set => Some(MessageValue::List(view.elements().map(value).collect())),
+        WireType::Map => Some(MessageValue::Map(view.pairs().map(|pair| (value(pair.0), value(pair.1))).collect())),
         WireType::Struct => {
             let mut fields = Vec::new();
-            for (field, value) in view.known_fields() {
-                let id = match value {
-                    Some(value) => put(tape, value),
-                    None => tape.malformed(OTHER),
-                };
+            for (field, view) in view.known_fields() {
                 // The last occurrence of a field counts.
-                fields.retain(|(name, _): &(&str, TapeId)| *name != field.name);
-                fields.push((field.name.as_str(), id));
+                fields.retain(|(name, _)| *name != field.name.as_str());
+                fields.push((field.name.as_str(), view.map_or(MessageValue::malformed(OTHER), value)));
             }
-            Some(tape.map(fields))
+            Some(MessageValue::record(fields))
         }
     };
-    id.unwrap_or_else(|| tape.add(Value::Opaque))
+    value.unwrap_or(Value::Opaque.into())
 }

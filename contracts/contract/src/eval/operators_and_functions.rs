@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use super::{BYTES_A_STEP, NESTING_MAX, NoValue, Outcome, Run, Why};
 use crate::functions::Function;
-use crate::message_values::{Node, Value};
+use crate::message_values::{Pairs, Value};
 use crate::syntax::{Binary, Expr, ExprKind};
 use crate::text_formats;
 
@@ -69,17 +69,16 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn equal_maps(&mut self, at: &Expr, a: Node<'a>, b: Node<'a>, depth: u16) -> Outcome<bool> {
+    fn equal_maps(&mut self, at: &Expr, a: &'a Pairs<'a>, b: &'a Pairs<'a>, depth: u16) -> Outcome<bool> {
         if a.len() != b.len() {
             return Ok(false);
         }
-        for position in 0..a.len() {
-            let (key, value) = (a.key(position), a.at(position));
+        for (key, value) in a {
             let mut other = 0;
-            while other < b.len() && !self.equal(at, key, b.key(other), depth + 1)? {
+            while other < b.len() && !self.equal(at, key.value(), b[other].0.value(), depth + 1)? {
                 other += 1;
             }
-            if other == b.len() || !self.equal(at, value, b.at(other), depth + 1)? {
+            if other == b.len() || !self.equal(at, value.value(), b[other].1.value(), depth + 1)? {
                 return Ok(false);
             }
         }
@@ -199,14 +198,14 @@ impl<'a> Run<'a> {
     }
 
     fn length(&mut self, of: &'a Expr) -> Outcome<Value<'a>> {
-        let length = match self.needed(of)? {
+        let value = self.needed(of)?;
+        let length = match value {
             Value::Text(text) => {
                 self.charge_bytes(of, text.len())?;
                 text.chars().count()
             }
             Value::Bytes(bytes) => bytes.len(),
-            Value::Array(node) | Value::Map(node) => node.len(),
-            Value::List(items) | Value::Tuple(items) => items.len(),
+            Value::Array(_) | Value::Map(_) | Value::List(_) | Value::Tuple(_) => value.item_count(),
             other => return self.kind(of, "text, bytes, a list or a map", other),
         };
         Ok(Value::Int(length as i64))

@@ -3,7 +3,7 @@
 use std::fmt::{self, Write};
 
 use super::{NESTING_MAX, Outcome, Run, Why};
-use crate::message_values::{Node, Value};
+use crate::message_values::{Pairs, Value};
 use crate::syntax::Expr;
 
 impl<'a> Run<'a> {
@@ -71,7 +71,7 @@ impl<W: Write> Limited<W> {
                 bytes.iter().try_for_each(|byte| write!(self, "{}", byte.escape_ascii()))?;
                 self.write_str("'")
             }
-            Value::Map(node) => self.map(node, depth),
+            Value::Map(pairs) => self.map(pairs, depth),
             Value::Tuple([_]) => self.items(value, "(", ",)", depth),
             Value::Tuple(_) => self.items(value, "(", ")", depth),
             Value::Array(_) | Value::List(_) => self.items(value, "[", "]", depth),
@@ -87,16 +87,15 @@ impl<W: Write> Limited<W> {
         self.write_str(close)
     }
 
-    fn map(&mut self, node: Node<'_>, depth: u16) -> fmt::Result {
+    fn map(&mut self, pairs: &Pairs<'_>, depth: u16) -> fmt::Result {
         self.write_str("{")?;
-        for at in 0..node.len() {
+        for (at, (key, value)) in pairs.iter().enumerate() {
             self.write_str(if at == 0 { "" } else { ", " })?;
-            let key = node.key(at);
-            self.value(key, depth + 1)?;
+            self.value(key.value(), depth + 1)?;
             self.write_str(": ")?;
-            match key {
+            match key.value() {
                 Value::Text(name) if (self.hide)(name) => self.write_str(HIDDEN)?,
-                _ => self.value(node.at(at), depth + 1)?,
+                _ => self.value(value.value(), depth + 1)?,
             }
         }
         self.write_str("}")

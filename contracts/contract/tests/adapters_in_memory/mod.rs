@@ -8,7 +8,7 @@ use contract::metadata::UNKNOWN;
 use contract::metadata::{self, CallContext, Identified, RequestMetadata};
 use contract::monitor::report::Report;
 use contract::monitor::{Call, EndpointState, MemoryStore, Monitor, Outcome, Settings, Shown, Side};
-use contract::{Contract, Tape, TapeId, Value, check};
+use contract::{Contract, MessageValue, Value, check};
 use serde_json::Value as Json;
 
 pub fn contract(name: &str) -> Arc<Contract> {
@@ -30,22 +30,18 @@ pub fn vouched(
     entries.find(is_it).map(|entry| entry.labels)
 }
 
-pub fn put(tape: &mut Tape<'static>, json: &Json) -> TapeId {
+pub fn message_value(json: &Json) -> MessageValue<'static> {
     match json {
-        Json::Null => tape.add(Value::Missing),
-        Json::Bool(value) => tape.add(Value::Bool(*value)),
+        Json::Null => Value::Missing.into(),
+        Json::Bool(value) => Value::Bool(*value).into(),
         Json::Number(number) => match number.as_i64() {
-            Some(number) => tape.add(Value::Int(number)),
-            None => tape.add(Value::Float(number.as_f64().unwrap())),
+            Some(number) => Value::Int(number).into(),
+            None => Value::Float(number.as_f64().unwrap()).into(),
         },
-        Json::String(text) => tape.text(text.clone()),
-        Json::Array(items) => {
-            let items = items.iter().map(|item| put(tape, item)).collect::<Vec<_>>();
-            tape.list(items)
-        }
+        Json::String(text) => MessageValue::text(text.clone()),
+        Json::Array(items) => MessageValue::List(items.iter().map(message_value).collect()),
         Json::Object(fields) => {
-            let fields = fields.iter().map(|(name, value)| (name.clone(), put(tape, value))).collect::<Vec<_>>();
-            tape.map(fields)
+            MessageValue::record(fields.iter().map(|(name, value)| (name.clone(), message_value(value))))
         }
     }
 }
@@ -117,12 +113,10 @@ impl World {
 
     pub fn call(&mut self, asked: &Asked<'_>) -> Seen {
         let (mut seen, now_s) = (Seen::default(), self.now_s);
-        let mut tape = Tape::new();
-        let args = asked.args.as_array().unwrap().iter().map(|arg| put(&mut tape, arg)).collect::<Vec<_>>();
-        let result = put(&mut tape, &asked.result);
-        let args = args.into_iter().map(|arg| tape.value(arg)).collect::<Vec<_>>();
-        let result = tape.value(result);
-        let outcome = Outcome { value: result, is_error: asked.is_error };
+        let args = asked.args.as_array().unwrap().iter().map(message_value).collect::<Vec<_>>();
+        let args = args.iter().map(MessageValue::value).collect::<Vec<_>>();
+        let result = message_value(&asked.result);
+        let outcome = Outcome { value: result.value(), is_error: asked.is_error };
 
         let mut server = asked.public.map(str::to_owned);
         let mut at_client = None;
