@@ -7,8 +7,10 @@
 //! Duplicate names in an object are rejected, because readers disagree on which one counts (RFC 8259, section 4). So
 //! are numbers outside the range of doubles, because some readers read them as infinite and others reject them.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
+use std::marker::PhantomData;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
@@ -16,98 +18,166 @@ use crate::value::Value;
 
 /// Maximum size of a JSON text, in bytes.
 pub const TEXT_BYTES_MAX: usize = 16 << 20;
-/// Maximum nesting of arrays and objects.
+/// Maximum nesting of arrays and objects in [`parse`].
 pub const DEPTH_MAX: usize = 64;
 /// Maximum number of values in a JSON text.
 pub const VALUES_MAX: usize = 1 << 20;
 
+/// The reason why bytes are not JSON, or a limit that they exceed.
+#[derive(Debug, thiserror::Error)]
+#[error("{error}")]
+pub struct JsonError {
+    error: serde_json::Error,
+    /// Whether a limit was exceeded. The text may then be JSON.
+    pub is_limit: bool,
+}
+
 /// Parses JSON. Numbers outside `i64` become doubles. Fails for invalid JSON, duplicate names or exceeded limits.
-pub fn parse(bytes: &[u8]) -> Result<Value, serde_json::Error> {
+pub fn parse(bytes: &[u8]) -> Result<Value, JsonError> {
     if bytes.len() > TEXT_BYTES_MAX {
-        return Err(Error::custom(format_args!("{} bytes, over the limit of {TEXT_BYTES_MAX}", bytes.len())));
+        let error = Error::custom(format_args!("{} bytes, over the limit of {TEXT_BYTES_MAX}", bytes.len()));
+        return Err(JsonError { error, is_limit: true });
     }
-    let mut reader = serde_json::Deserializer::from_slice(bytes);
-    let value = Read { depth: 0, left: &mut VALUES_MAX.clone() }.deserialize(&mut reader)?;
-    reader.end().map(|()| value)
-}
-
-struct Read<'l> {
-    depth: usize,
-    left: &'l mut usize,
-}
-
-impl Read<'_> {
-    fn inner<E: Error>(&mut self) -> Result<Read<'_>, E> {
-        match self.depth {
-            DEPTH_MAX => Err(E::custom(format!("values nested deeper than {DEPTH_MAX} levels"))),
-            depth => Ok(Read { depth: depth + 1, left: self.left }),
+    parse_with(bytes, DEPTH_MAX, |value| match value {
+        JsonValue::Null => Value::Null,
+        JsonValue::Bool(value) => Value::Bool(value),
+        JsonValue::Integer(value) => Value::Integer(value),
+        JsonValue::Double(value) => Value::Double(value),
+        JsonValue::Text(text) => Value::Text(text.into_owned()),
+        JsonValue::Array(items) => Value::List(items),
+        JsonValue::Object(fields) => {
+            Value::Record(fields.into_iter().map(|(name, value)| (name.into_owned(), value)).collect())
         }
+    })
+}
+
+/// A value of a JSON text, whose items or fields have been converted to `T`.
+pub enum JsonValue<'j, T> {
+    /// `null`.
+    Null,
+    /// `true` or `false`.
+    Bool(bool),
+    /// A number without a fraction that fits in an `i64`.
+    Integer(i64),
+    /// Any other number.
+    Double(f64),
+    /// A string, borrowed if it has no escapes.
+    Text(Cow<'j, str>),
+    /// An array.
+    Array(Vec<T>),
+    /// An object, whose names are distinct.
+    Object(Vec<(Cow<'j, str>, T)>),
+}
+
+/// Parses JSON that nests at most `depth_max` levels, and converts each value with `convert`, inner values first. Fails
+/// for invalid JSON, duplicate names, or exceeded limits.
+pub fn parse_with<'j, T>(
+    bytes: &'j [u8],
+    depth_max: usize,
+    convert: impl FnMut(JsonValue<'j, T>) -> T,
+) -> Result<T, JsonError> {
+    let mut reader =
+        Reader { convert, depth_left: depth_max, depth_max, values_left: VALUES_MAX, is_over: false, of: PhantomData };
+    let mut text = serde_json::Deserializer::from_slice(bytes);
+    let read = reader.deserialize(&mut text).and_then(|value| text.end().map(|()| value));
+    read.map_err(|error| JsonError { error, is_limit: reader.is_over })
+}
+
+struct Reader<T, F> {
+    convert: F,
+    depth_max: usize,
+    depth_left: usize,
+    values_left: usize,
+    is_over: bool,
+    of: PhantomData<T>,
+}
+
+impl<T, F> Reader<T, F> {
+    /// Takes one from a limit that has this many left. Fails if none is left.
+    fn take<E: Error>(&mut self, left: usize, what: impl FnOnce() -> String) -> Result<usize, E> {
+        self.is_over = left == 0;
+        if self.is_over { Err(E::custom(what())) } else { Ok(left - 1) }
+    }
+
+    fn enter<E: Error>(&mut self) -> Result<(), E> {
+        let depth_max = self.depth_max;
+        let what = || format!("values nested deeper than {depth_max} levels");
+        self.depth_left = self.take(self.depth_left, what)?;
+        Ok(())
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Read<'_> {
-    type Value = Value;
+impl<'j, T, F: FnMut(JsonValue<'j, T>) -> T> DeserializeSeed<'j> for &mut Reader<T, F> {
+    type Value = T;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        match self.left.checked_sub(1) {
-            None => return Err(D::Error::custom(format!("more than {VALUES_MAX} values"))),
-            Some(left) => *self.left = left,
-        }
-        deserializer.deserialize_any(self)
+    fn deserialize<D: Deserializer<'j>>(self, text: D) -> Result<T, D::Error> {
+        self.values_left = self.take(self.values_left, || format!("more than {VALUES_MAX} values"))?;
+        text.deserialize_any(self)
     }
 }
 
-impl<'de> Visitor<'de> for Read<'_> {
-    type Value = Value;
+impl<'j, T, F: FnMut(JsonValue<'j, T>) -> T> Visitor<'j> for &mut Reader<T, F> {
+    type Value = T;
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("JSON")
     }
 
-    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
-        Ok(Value::Bool(value))
+    fn visit_bool<E>(self, value: bool) -> Result<T, E> {
+        Ok((self.convert)(JsonValue::Bool(value)))
     }
 
-    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
-        Ok(Value::Integer(value))
+    fn visit_i64<E>(self, value: i64) -> Result<T, E> {
+        Ok((self.convert)(JsonValue::Integer(value)))
     }
 
-    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
-        Ok(i64::try_from(value).map_or(Value::Double(value as f64), Value::Integer))
+    fn visit_u64<E>(self, value: u64) -> Result<T, E> {
+        Ok((self.convert)(i64::try_from(value).map_or(JsonValue::Double(value as f64), JsonValue::Integer)))
     }
 
-    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
-        Ok(Value::Double(value))
+    fn visit_f64<E>(self, value: f64) -> Result<T, E> {
+        Ok((self.convert)(JsonValue::Double(value)))
     }
 
-    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
-        Ok(Value::from(value))
+    fn visit_borrowed_str<E>(self, value: &'j str) -> Result<T, E> {
+        Ok((self.convert)(JsonValue::Text(value.into())))
     }
 
-    fn visit_unit<E>(self) -> Result<Value, E> {
-        Ok(Value::Null)
+    fn visit_str<E>(self, value: &str) -> Result<T, E> {
+        Ok((self.convert)(JsonValue::Text(value.to_owned().into())))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(mut self, mut elements: A) -> Result<Value, A::Error> {
+    fn visit_unit<E>(self) -> Result<T, E> {
+        Ok((self.convert)(JsonValue::Null))
+    }
+
+    fn visit_seq<A: SeqAccess<'j>>(self, mut items: A) -> Result<T, A::Error> {
+        self.enter()?;
         let mut all = Vec::new();
-        while let Some(element) = elements.next_element_seed(self.inner()?)? {
-            all.push(element);
+        while let Some(item) = items.next_element_seed(&mut *self)? {
+            all.push(item);
         }
-        Ok(Value::List(all))
+        self.depth_left += 1;
+        Ok((self.convert)(JsonValue::Array(all)))
     }
 
-    fn visit_map<A: MapAccess<'de>>(mut self, mut pairs: A) -> Result<Value, A::Error> {
-        let (mut fields, mut names) = (Vec::new(), HashSet::new());
-        while let Some(name) = pairs.next_key::<String>()? {
+    fn visit_map<A: MapAccess<'j>>(self, mut fields: A) -> Result<T, A::Error> {
+        self.enter()?;
+        let (mut all, mut names) = (Vec::new(), HashSet::new());
+        while let Some(Name(name)) = fields.next_key()? {
             if !names.insert(name.clone()) {
                 let shown = name.chars().take(60).flat_map(char::escape_default).collect::<String>();
-                return Err(A::Error::custom(format!("duplicate name `{shown}`")));
+                return Err(A::Error::custom(format_args!("duplicate name `{shown}`")));
             }
-            fields.push((name, pairs.next_value_seed(self.inner()?)?));
+            all.push((name, fields.next_value_seed(&mut *self)?));
         }
-        Ok(Value::Record(fields))
+        self.depth_left += 1;
+        Ok((self.convert)(JsonValue::Object(all)))
     }
 }
+
+#[derive(serde::Deserialize)]
+struct Name<'j>(#[serde(borrow)] Cow<'j, str>);
 
 /// Writes a value as JSON. Bytes become an array of numbers; infinite numbers and NaN become `null`. Maps become
 /// objects, and a key other than a string becomes its JSON as a string.

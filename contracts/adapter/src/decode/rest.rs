@@ -2,20 +2,18 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
-use std::fmt;
 
+use codecs::json::{self, JsonValue};
 use codecs::rest_path_and_query::parameters;
 use contract::{MessageValue, Value};
 use hyper::HeaderMap;
 use hyper::header::HeaderName;
 use hyper::http::response;
-use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
 use super::{Content, Reply, Request, RequestHead, Unread};
 use crate::contract_services::Op;
 
 const PARAMETERS_MAX: usize = 1024;
-const VALUES_MAX: usize = 1 << 20;
 /// Maximum nesting of values, below the limit of serde_json, which reports excessive nesting as invalid JSON.
 const DEPTH_MAX: usize = 120;
 
@@ -76,12 +74,23 @@ fn body<'m>(content: &'m Content<'m>) -> MessageValue<'m> {
 
 fn value(bytes: &[u8]) -> Result<MessageValue<'_>, Unread> {
     let beyond = Beyond::find(bytes);
-    let wide_integers = &beyond.wide_integers;
-    let mut reader =
-        JsonReader { values_left: VALUES_MAX, depth_left: DEPTH_MAX, is_over: false, wide_integers, numbers: 0 };
-    let mut text = serde_json::Deserializer::from_slice(bytes);
-    let read = reader.deserialize(&mut text).and_then(|value| text.end().map(|()| value));
-    read.map_err(|error| match reader.is_over || beyond.is_the_only_fault() {
+    let mut numbers = 0;
+    let mut number = |value: Value<'static>| {
+        let is_wide = beyond.wide_integers.binary_search(&numbers).is_ok();
+        numbers += 1;
+        // A number wider than a clause's integers is opaque, because a float would change its value.
+        MessageValue::Plain(if is_wide { Value::Opaque } else { value })
+    };
+    let read = json::parse_with(bytes, DEPTH_MAX, |value| match value {
+        JsonValue::Null => Value::Missing.into(),
+        JsonValue::Bool(value) => Value::Bool(value).into(),
+        JsonValue::Integer(value) => number(Value::Int(value)),
+        JsonValue::Double(value) => number(Value::Float(value)),
+        JsonValue::Text(text) => MessageValue::Text(text),
+        JsonValue::Array(items) => MessageValue::List(items),
+        JsonValue::Object(fields) => MessageValue::record(fields),
+    });
+    read.map_err(|error| match error.is_limit || beyond.is_the_only_fault() {
         true => Unread::Over,
         false => Unread::Malformed(format!("not valid JSON: {error}")),
     })
@@ -159,96 +168,6 @@ impl Beyond {
         patched.is_some_and(|text| serde_json::from_slice::<serde::de::IgnoredAny>(text).is_ok())
     }
 }
-
-/// Reads JSON within limits.
-struct JsonReader<'w> {
-    values_left: usize,
-    depth_left: usize,
-    is_over: bool,
-    /// Positions of integers wider than 64 bits among all numbers.
-    wide_integers: &'w [usize],
-    numbers: usize,
-}
-
-impl<'m> DeserializeSeed<'m> for &mut JsonReader<'_> {
-    type Value = MessageValue<'m>;
-
-    fn deserialize<D: Deserializer<'m>>(self, text: D) -> Result<MessageValue<'m>, D::Error> {
-        self.is_over = self.values_left == 0 || self.depth_left == 0;
-        if self.is_over {
-            return Err(D::Error::custom("over the limit"));
-        }
-        (self.values_left, self.depth_left) = (self.values_left - 1, self.depth_left - 1);
-        let read = text.deserialize_any(&mut *self);
-        self.depth_left += 1;
-        read
-    }
-}
-
-impl<'m> Visitor<'m> for &mut JsonReader<'_> {
-    type Value = MessageValue<'m>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("JSON")
-    }
-
-    fn visit_unit<E>(self) -> Result<MessageValue<'m>, E> {
-        Ok(Value::Missing.into())
-    }
-
-    fn visit_bool<E>(self, value: bool) -> Result<MessageValue<'m>, E> {
-        Ok(Value::Bool(value).into())
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<MessageValue<'m>, E> {
-        self.numbers += 1;
-        Ok(Value::Int(value).into())
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<MessageValue<'m>, E> {
-        self.numbers += 1;
-        // A number wider than a clause's integers is opaque, because a float would change its value.
-        Ok(i64::try_from(value).map_or(Value::Opaque, Value::Int).into())
-    }
-
-    fn visit_f64<E>(self, value: f64) -> Result<MessageValue<'m>, E> {
-        let is_wide = self.wide_integers.binary_search(&self.numbers).is_ok();
-        self.numbers += 1;
-        Ok(if is_wide { Value::Opaque } else { Value::Float(value) }.into())
-    }
-
-    fn visit_borrowed_str<E>(self, value: &'m str) -> Result<MessageValue<'m>, E> {
-        Ok(MessageValue::text(value))
-    }
-
-    fn visit_str<E>(self, value: &str) -> Result<MessageValue<'m>, E> {
-        Ok(MessageValue::text(value.to_owned()))
-    }
-
-    fn visit_seq<A: SeqAccess<'m>>(self, mut items: A) -> Result<MessageValue<'m>, A::Error> {
-        let mut all = Vec::new();
-        while let Some(item) = items.next_element_seed(&mut *self)? {
-            all.push(item);
-        }
-        Ok(MessageValue::List(all))
-    }
-
-    fn visit_map<A: MapAccess<'m>>(self, mut fields: A) -> Result<MessageValue<'m>, A::Error> {
-        let mut all = Vec::new();
-        let mut seen = HashSet::new();
-        while let Some(Key(key)) = fields.next_key()? {
-            // Readers disagree on which duplicate counts (RFC 8259, section 4), so none is trusted.
-            if !seen.insert(key.clone()) {
-                return Err(A::Error::custom(format_args!("duplicate name `{}`", key.escape_debug())));
-            }
-            all.push((MessageValue::Text(key), fields.next_value_seed(&mut *self)?));
-        }
-        Ok(MessageValue::Map(all))
-    }
-}
-
-#[derive(serde::Deserialize)]
-struct Key<'m>(#[serde(borrow)] Cow<'m, str>);
 
 #[cfg(test)]
 mod tests {
