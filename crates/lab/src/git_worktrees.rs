@@ -13,17 +13,6 @@ const PREFIX: &str = "quintain-";
 
 const REMOVAL_MAX: Duration = Duration::from_secs(10);
 
-/// Why a revision could not be checked out, in one line.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct WorktreeError(String);
-
-impl From<std::io::Error> for WorktreeError {
-    fn from(error: std::io::Error) -> Self {
-        Self(format!("cannot create a directory for revisions: {error}"))
-    }
-}
-
 /// A git repository and a directory inside it.
 #[derive(Clone, Debug)]
 pub struct Repository {
@@ -34,18 +23,18 @@ pub struct Repository {
 
 impl Repository {
     /// Finds the repository that contains `directory`. Fails if there is none or git is not installed.
-    pub fn of(directory: &Path) -> Result<Self, WorktreeError> {
-        let no_repository = |_| WorktreeError(format!("`{}` is not in a git repository", directory.display()));
+    pub fn of(directory: &Path) -> Result<Self, String> {
+        let no_repository = |_| format!("`{}` is not in a git repository", directory.display());
         let ask = |words: &[&str]| git(directory, words).map_err(no_repository);
         let top = PathBuf::from(ask(&["rev-parse", "--show-toplevel"])?);
         Ok(Self { top, inside: PathBuf::from(ask(&["rev-parse", "--show-prefix"])?) })
     }
 
     /// Resolves a revision to the hash of a commit. Fails if the revision does not name a commit.
-    pub fn commit(&self, revision: &str) -> Result<String, WorktreeError> {
+    pub fn commit(&self, revision: &str) -> Result<String, String> {
         let named = format!("{revision}^{{commit}}");
         git(&self.top, &["rev-parse", "--verify", "--quiet", "--end-of-options", &named])
-            .map_err(|_| WorktreeError(format!("`{revision}` names no commit of `{}`", self.top.display())))
+            .map_err(|_| format!("`{revision}` names no commit of `{}`", self.top.display()))
     }
 }
 
@@ -60,7 +49,8 @@ pub struct Worktrees {
 impl Worktrees {
     /// Creates `folder`, or a new temporary directory, for worktrees; `exe` is the quintain binary. Waits while the
     /// watchdog of an earlier process removes `folder`. Fails if the directory or the watchdog cannot be created.
-    pub fn begin(repository: Repository, folder: Option<PathBuf>, exe: &Path) -> Result<Self, WorktreeError> {
+    pub fn begin(repository: Repository, folder: Option<PathBuf>, exe: &Path) -> Result<Self, String> {
+        let failed = |error: std::io::Error| format!("cannot create a directory for revisions: {error}");
         let folder = folder.unwrap_or_else(|| {
             std::env::temp_dir().join(format!("{PREFIX}{}-{}", std::process::id(), lab_clocks::stamp()))
         });
@@ -68,17 +58,17 @@ impl Worktrees {
         while folder.exists() && lab_clocks::now() - begun < REMOVAL_MAX {
             std::thread::sleep(Duration::from_millis(10));
         }
-        std::fs::create_dir_all(&folder)?;
-        let watchdog = Supervisor::start(exe)?;
+        std::fs::create_dir_all(&folder).map_err(failed)?;
+        let watchdog = Supervisor::start(exe).map_err(failed)?;
         let paths = [&repository.top, &folder].map(|path| path.display().to_string());
-        watchdog.register(&format!("worktrees {}", shell_words::join(&paths)))?;
+        watchdog.register(&format!("worktrees {}", shell_words::join(&paths))).map_err(failed)?;
         Ok(Self { repository, folder, _watchdog: watchdog })
     }
 
     /// Checks out a commit as worktree `name`, replacing any earlier one. Returns the repository's directory in it.
-    pub fn check_out(&self, name: &str, commit: &str) -> Result<PathBuf, WorktreeError> {
+    pub fn check_out(&self, name: &str, commit: &str) -> Result<PathBuf, String> {
         let place = self.folder.join(name);
-        let refused = |message| WorktreeError(format!("cannot check `{commit}` out: {message}"));
+        let refused = |message| format!("cannot check `{commit}` out: {message}");
         remove(&self.repository.top, &place);
         let path = place.to_string_lossy().into_owned();
         git(&self.repository.top, &["worktree", "add", "--quiet", "--force", "--detach", &path, commit])
