@@ -197,18 +197,15 @@ impl Sampler {
         let (mut usage, mut peak) = ([Usage::default(); 2], None);
         if let [begin, end] = &self.readings[..] {
             (usage, peak) = ([begin.cgroup, end.cgroup], Some(end.rss_max_bytes).filter(|bytes| *bytes > 0));
-            let own_ns = |(user_ns, system_ns): (u64, u64)| user_ns + system_ns;
-            used.others_ns = end
-                .busy_ns
-                .zip(begin.busy_ns)
-                .map(|(end_ns, begin_ns)| end_ns.saturating_sub(begin_ns).saturating_sub(own_ns(end.cpu_since(begin))));
+            (used.user_ns, used.system_ns) = end.cpu_since(begin);
+            let busy_ns = end.busy_ns.zip(begin.busy_ns).map(|(end_ns, begin_ns)| end_ns.saturating_sub(begin_ns));
+            used.others_ns = busy_ns.map(|ns| ns.saturating_sub(used.user_ns + used.system_ns));
             let is_known = end.threads.run_ns > 0;
             let waited_ns = end.threads.wait_ns + end.waits.total_ns;
             used.run_queue_ns = is_known.then(|| waited_ns.saturating_sub(begin.threads.wait_ns));
             used.waited_at_end_ns = is_known.then_some(end.waits.longest_ns);
             let at = |reading: &Reading| self.started + Duration::from_nanos(reading.at_ns);
             used.measured_share = span.and_then(|span| share_within((at(begin), at(end)), span));
-            (used.user_ns, used.system_ns) = end.cpu_since(begin);
             used.measured_ns = end.at_ns.saturating_sub(begin.at_ns);
             used.measured_from_ns = begin.at_ns;
             used.switches_voluntary = end.threads.voluntary.saturating_sub(begin.threads.voluntary);
