@@ -60,7 +60,7 @@ fn exec(words: &[&str]) -> Done {
         rest = more;
     }
     let command: Vec<OsString> = rest.iter().skip_while(|word| **word == "--").map(OsString::from).collect();
-    Err(lab::exec::become_command(&cpus, parent, &command).into())
+    match lab::exec::become_command(&cpus, parent, &command)? {}
 }
 
 fn say(line: &impl serde::Serialize) -> Done {

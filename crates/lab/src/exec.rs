@@ -1,5 +1,6 @@
 //! `quintain exec`: pins itself, arranges to die with its parent, and becomes another program, pinned from its start.
 
+use std::convert::Infallible;
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -10,8 +11,21 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 /// Pins this process to `cpus`, if any, has the kernel kill it when `parent` dies, and becomes `command`. Returns
 /// only on failure: no command, an unusable CPU, a parent that has exited, or a missing program. The kernel watches the
 /// *thread* that started the process (prctl(2), PR_SET_PDEATHSIG), so the lab starts everything from one thread.
-pub fn become_command(cpus: &[u32], parent: Option<u32>, command: &[OsString]) -> io::Error {
-    prepare(cpus, parent, command).map_or_else(|error| error, |mut command| command.exec())
+pub fn become_command(cpus: &[u32], parent: Option<u32>, command: &[OsString]) -> io::Result<Infallible> {
+    let Some((program, arguments)) = command.split_first() else {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "no command given"));
+    };
+    if !cpus.is_empty() {
+        pin(cpus)?;
+    }
+    if let Some(parent) = parent {
+        set_parent_process_death_signal(Some(Signal::KILL))?;
+        // If the parent has died already, the kernel would never kill this process.
+        if getppid().map(Pid::as_raw_pid) != i32::try_from(parent).ok() {
+            return Err(io::Error::other(format!("parent process {parent} has exited")));
+        }
+    }
+    Err(crate::process_start_and_stop::command(program).args(arguments).exec())
 }
 
 fn pin(cpus: &[u32]) -> io::Result<()> {
@@ -40,23 +54,4 @@ pub(crate) fn on_each_cpu<T: Send>(cpus: &[u32], work: impl Fn(u32) -> T + Sync)
         let threads: Vec<_> = cpus.iter().filter_map(spawn).collect();
         threads.into_iter().filter_map(|thread| thread.join().ok().flatten()).collect()
     })
-}
-
-fn prepare(cpus: &[u32], parent: Option<u32>, command: &[OsString]) -> io::Result<std::process::Command> {
-    let Some((program, arguments)) = command.split_first() else {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "no command given"));
-    };
-    if !cpus.is_empty() {
-        pin(cpus)?;
-    }
-    if let Some(parent) = parent {
-        set_parent_process_death_signal(Some(Signal::KILL))?;
-        // If the parent has died already, the kernel would never kill this process.
-        if getppid().map(Pid::as_raw_pid) != i32::try_from(parent).ok() {
-            return Err(io::Error::other(format!("parent process {parent} has exited")));
-        }
-    }
-    let mut prepared = crate::process_start_and_stop::command(program);
-    prepared.args(arguments);
-    Ok(prepared)
 }

@@ -25,7 +25,7 @@ use crate::start_cluster::build;
 use crate::{built_in, doctor, os_limits, output, signals};
 
 pub(crate) fn exec(cpus: Option<Cpus>, parent: Option<u32>, command: &[OsString]) -> Done {
-    let error = lab::exec::become_command(&cpus.unwrap_or_default(), parent, command);
+    let Err(error) = lab::exec::become_command(&cpus.unwrap_or_default(), parent, command);
     let name = command[0].to_string_lossy().into_owned();
     // The lab reads this line and marks the row as not runnable, because the machine lacks the program.
     if error.kind() == std::io::ErrorKind::NotFound && !name.contains('/') {

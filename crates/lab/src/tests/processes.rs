@@ -46,9 +46,9 @@ fn missing_program_is_reported() {
 
 #[test]
 fn missing_cpu_is_an_error() {
-    let error = crate::exec::become_command(&[4_000_000], None, &["true".into()]);
+    let Err(error) = crate::exec::become_command(&[4_000_000], None, &["true".into()]);
     assert!(error.to_string().contains("4000000"), "{error}");
-    let error = crate::exec::become_command(&[], None, &[]);
+    let Err(error) = crate::exec::become_command(&[], None, &[]);
     assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput);
 }
 
