@@ -66,6 +66,11 @@ pub struct Member {
 }
 
 impl Member {
+    /// Name and CPU count of the machine, for the user.
+    pub fn words(&self) -> String {
+        format!("{} ({} CPUs)", self.node.name, self.cpus.len())
+    }
+
     fn cpu_numbers(&self) -> Vec<u32> {
         self.cpus.iter().map(|cpu| cpu.index).collect()
     }
@@ -219,8 +224,7 @@ impl Generators {
 
     /// Names and CPU counts of the machines, as a list for the user.
     pub fn words(&self) -> String {
-        let each = |member: &Member| format!("{} ({} CPUs)", member.node.name, member.cpus.len());
-        self.members.iter().map(each).collect::<Vec<_>>().join(", ")
+        self.members.iter().map(Member::words).collect::<Vec<_>>().join(", ")
     }
 
     /// Loads a running server with `spec.threads` workers per machine. Returns the combined measurement and one per

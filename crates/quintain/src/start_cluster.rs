@@ -89,15 +89,10 @@ pub(crate) fn doctor_warnings(findings: &[Finding]) -> Option<String> {
 
 /// Formats `cluster: subject s1 (32 CPUs); load l1 (8 CPUs), l2 (8 CPUs); started by ssh` and warnings about machines.
 fn words(cluster: &Cluster) -> String {
-    let nodes = cluster.nodes();
-    let of = |role: Role| {
-        let mine = nodes.iter().filter(|node| node.role == role);
-        let mine = mine.map(|node| format!("{} ({} CPUs)", node.name, node.host.cpus.len()));
-        format!("{} {}", role.word(), mine.collect::<Vec<_>>().join(", "))
-    };
+    let (subject, load) = (cluster.subject.words(), cluster.generators.words());
     let launcher = launcher_words(cluster.generators.launcher);
-    let mut text = format!("cluster: {}; {}{launcher}", of(Role::Subject), of(Role::Load));
-    for node in &nodes {
+    let mut text = format!("cluster: subject {subject}; load {load}{launcher}");
+    for node in &cluster.nodes() {
         if let Some(names) = doctor_warnings(&node.doctor) {
             text += &format!("\ndoctor warnings on {}: {names}", node.name);
         }

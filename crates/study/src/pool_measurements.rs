@@ -140,8 +140,9 @@ fn add_operations<'m>(
     Ok(())
 }
 
-/// Reduces the part of generator `nth` (`workers` of `of` workers) to coarse histograms. Fails if one is malformed.
-pub fn outline(part: &Measurement, nth: usize, of: u32) -> Result<Measurement, String> {
+/// Reduces the part of generator `nth` to coarse histograms. All parts have `workers` workers. Fails if a histogram is
+/// malformed.
+pub fn outline(part: &Measurement, nth: usize, workers: u32) -> Result<Measurement, String> {
     let coarse = |what, stored: &Histogram| {
         let fine = live(stored, nth, what)?;
         let mut coarse = stats::Histogram::with_precision(stats::Histogram::WINDOW_PRECISION);
@@ -157,7 +158,7 @@ pub fn outline(part: &Measurement, nth: usize, of: u32) -> Result<Measurement, S
     outline.lag_thread = optional("lag of the thread", &part.lag_thread)?;
     outline.lag_connection = optional("lag for a connection", &part.lag_connection)?;
     outline.handshake = optional("handshake time", &part.handshake)?;
-    outline.offered_per_s = part.offered_per_s.map(|rate| rate * f64::from(part.threads) / f64::from(of.max(1)));
+    outline.offered_per_s = part.offered_per_s.map(|rate| rate * f64::from(part.threads) / f64::from(workers.max(1)));
     Ok(outline)
 }
 
