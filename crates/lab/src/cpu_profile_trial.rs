@@ -6,6 +6,7 @@ use study::record::{Outcome, Record};
 
 use crate::options_and_hooks::{LabError, Options, Progress};
 use crate::process_start_and_stop::capture;
+use crate::run;
 use crate::trial::{Bench, Trial};
 use crate::trial_end_reason::End;
 
@@ -48,7 +49,7 @@ pub fn profile(
     }
     let bench = Bench::start(&plan, options, interrupted)?;
     let active = (0..plan.points.len()).map(|point| points.iter().any(|(known, _)| *known == point));
-    let _spinners = crate::run::Spinners::start(&bench, &active.collect::<Vec<_>>())?;
+    run::keep_awake(&bench, &run::cpus_to_keep_awake(&bench, &active.collect::<Vec<_>>()))?;
     let mut profiles = Vec::new();
     for (point, like) in points {
         if interrupted() {

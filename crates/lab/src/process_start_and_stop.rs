@@ -46,6 +46,8 @@ pub(crate) struct Supervisor {
     /// Prefix of the value of [`MARK`], unique to this supervisor; each child adds its number.
     mark: String,
     next: Cell<u32>,
+    /// Process that keeps these CPUs awake (`quintain spin`).
+    spinner: RefCell<Option<(Vec<u32>, Child)>>,
 }
 
 pub(crate) const SCRATCH: &str = "quintain-scratch-";
@@ -97,7 +99,7 @@ impl Supervisor {
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         // The mark is unique even if the process ID is reused.
         let mark = format!("{}-{}-{count}-", std::process::id(), lab_clocks::unix_seconds());
-        let supervisor = Self { exe: exe.to_owned(), watchdog, mark, next: Cell::new(0) };
+        let supervisor = Self { exe: exe.to_owned(), watchdog, mark, next: Cell::new(0), spinner: RefCell::default() };
         supervisor.register(&format!("mark {MARK}={}", supervisor.mark))?;
         Ok(supervisor)
     }
@@ -153,6 +155,26 @@ impl Supervisor {
         command.current_dir(launch.directory).env_remove(TICKET).envs(launch.environment).env(MARK, &mark);
         let family = (self.watchdog.clone(), format!("{MARK}={mark}"));
         Child::spawn(command, launch.talk, Some(family), launch.container)
+    }
+
+    /// Keeps `cpus` awake: starts a spinner, or checks that it is still running. Fails with its last output.
+    pub(crate) fn keep_awake(&self, cpus: &[u32]) -> Result<(), String> {
+        let mut spinner = match self.spinner.take() {
+            Some((known, spinner)) if known == cpus => spinner,
+            _ => {
+                let words = ["quintain", "spin", "--cpus", &crate::cpu_list::format(cpus)].map(str::to_owned);
+                let launch = Launch { cpus, ..Launch::new(&words, Path::new("/")) };
+                let mut spinner = self.spawn(launch).map_err(|error| error.to_string())?;
+                // A spinner that cannot work ends at once. Later trials check again.
+                spinner.wait(Duration::from_millis(50));
+                spinner
+            }
+        };
+        if let Some(exit) = spinner.wait(Duration::ZERO) {
+            return Err(format!("{exit} {}", spinner.last_words()).trim().to_owned());
+        }
+        self.spinner.replace(Some((cpus.to_vec(), spinner)));
+        Ok(())
     }
 }
 

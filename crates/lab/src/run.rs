@@ -9,7 +9,6 @@ use study::record::{Build, BuildOutcome, FailureKind, IdlePolicy, Outcome, Recor
 use study::{Next, shell_words};
 
 use crate::options_and_hooks::{Cause, Hooks, LabError, Options};
-use crate::process_start_and_stop::{Child, Launch, Supervisor};
 use crate::trial::{self, Bench, Trial};
 use crate::trial_end_reason::End;
 use crate::{cpu_list, git_revision, lab_clocks};
@@ -34,7 +33,8 @@ pub fn run(
         plan.points[point].unrunnable.is_none() && builds.iter().all(is_built)
     };
     let mut active = (0..plan.points.len()).map(is_runnable).collect::<Vec<_>>();
-    let mut spinner = Spinners::start(&bench, &active)?;
+    let awake = cpus_to_keep_awake(&bench, &active);
+    keep_awake(&bench, &awake)?;
     let mut records = done.to_vec();
     let had: BTreeSet<(u32, usize)> = done.iter().map(|record| (record.block, record.point)).collect();
     let mut order = done.iter().map(|record| record.order + 1).max().unwrap_or(0);
@@ -63,7 +63,7 @@ pub fn run(
                 }
                 let no_watchdog = |error| LabError::Watchdog(options.exe.clone(), error);
                 bench.ground.supervisor.check().map_err(no_watchdog)?;
-                spinner.iter_mut().try_for_each(Spinners::check)?;
+                keep_awake(&bench, &awake)?;
                 let revision = revision_of(&plan.points[point], &options.directory, &mut revisions);
                 let trial = Trial { bench: &bench, point, block, order, step, revision, perf: None };
                 let mut record = match trial.run(hooks.progress) {
@@ -123,61 +123,22 @@ fn subject_folder(point: &Point, directory: &Path) -> Option<PathBuf> {
     Some(base.join(build.get(place + 1)?)).filter(|folder| folder.is_dir())
 }
 
-/// A process that keeps CPUs awake (`quintain spin`).
-pub(crate) struct Spinner {
-    child: Child,
-    cpus: Vec<u32>,
+/// CPUs of all active points to keep awake; none with the machine's idle policy. In a cluster, they are the server's.
+pub(crate) fn cpus_to_keep_awake(bench: &Bench<'_>, active: &[bool]) -> Vec<u32> {
+    if bench.options.idle == IdlePolicy::Machine {
+        return Vec::new();
+    }
+    let active = bench.plan.points.iter().zip(active).filter(|(_, is_active)| **is_active);
+    let shares = active.flat_map(|(point, _)| trial::share(point, bench.options));
+    shares.flat_map(|share| [share.subject, share.generator].concat()).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-impl Spinner {
-    /// Keeps `cpus` awake: starts spinners, or checks that `running` ones are alive. Fails with their last output.
-    pub(crate) fn keep(running: &mut Option<Self>, cpus: &[u32], supervisor: &Supervisor) -> Result<(), String> {
-        let mut spinner = match running.take().filter(|spinner| spinner.cpus == cpus) {
-            Some(spinner) => spinner,
-            None => {
-                let words = ["quintain", "spin", "--cpus", &cpu_list::format(cpus)].map(str::to_owned);
-                let launch = Launch { cpus, ..Launch::new(&words, Path::new("/")) };
-                let mut child = supervisor.spawn(launch).map_err(|error| error.to_string())?;
-                // A spinner that cannot work ends at once. Later trials check again.
-                child.wait(Duration::from_millis(50));
-                Self { child, cpus: cpus.to_vec() }
-            }
-        };
-        if let Some(exit) = spinner.child.wait(Duration::ZERO) {
-            return Err(format!("{exit} {}", spinner.child.last_words()).trim().to_owned());
-        }
-        *running = Some(spinner);
-        Ok(())
-    }
-}
-
-/// Spinners on all CPUs in use, here or on the machines of a cluster.
-pub(crate) struct Spinners<'a> {
-    bench: &'a Bench<'a>,
-    /// CPUs to keep awake. In a cluster, they are CPUs of the server's machine.
-    cpus: Vec<u32>,
-    here: Option<Spinner>,
-}
-
-impl<'a> Spinners<'a> {
-    /// Starts spinners on all CPUs of active points. `None` without active points or with the machine's idle policy.
-    pub(crate) fn start(bench: &'a Bench<'_>, active: &[bool]) -> Result<Option<Self>, LabError> {
-        let active = bench.plan.points.iter().zip(active).filter(|(_, is_active)| **is_active);
-        let shares = active.flat_map(|(point, _)| trial::share(point, bench.options));
-        let used = shares.flat_map(|share| [share.subject, share.generator].concat()).collect::<BTreeSet<_>>();
-        if bench.options.idle == IdlePolicy::Machine || used.is_empty() {
-            return Ok(None);
-        }
-        let mut spinners = Self { bench, cpus: used.into_iter().collect(), here: None };
-        spinners.check()?;
-        Ok(Some(spinners))
-    }
-
-    fn check(&mut self) -> Result<(), LabError> {
-        let checked = match &self.bench.options.cluster {
-            None => Spinner::keep(&mut self.here, &self.cpus, &self.bench.ground.supervisor),
-            Some(cluster) => cluster.spin(&self.cpus),
-        };
-        checked.map_err(|why| LabError::Spin(cpu_list::format(&self.cpus), why))
-    }
+/// Starts spinners on `cpus`, here or on the machines of a cluster, or checks that they are still running.
+pub(crate) fn keep_awake(bench: &Bench<'_>, cpus: &[u32]) -> Result<(), LabError> {
+    let checked = match &bench.options.cluster {
+        _ if cpus.is_empty() => Ok(()),
+        None => bench.ground.supervisor.keep_awake(cpus),
+        Some(cluster) => cluster.spin(cpus),
+    };
+    checked.map_err(|why| LabError::Spin(cpu_list::format(cpus), why))
 }

@@ -16,7 +16,6 @@ use crate::generator_process::Generator;
 use crate::json_lines::{Channel, Lines, Writer, parse};
 use crate::load_side::Engine;
 use crate::process_start_and_stop::{Supervisor, wait_readable};
-use crate::run::Spinner;
 use crate::server_side::{Side, Subject};
 use crate::start_server::{Ground, Kept};
 use crate::trial_end_reason::End;
@@ -45,14 +44,10 @@ struct Node<'a> {
 
 impl Node<'_> {
     fn work(&self) -> Result<(), End> {
-        let mut spinner = None;
         loop {
             match self.lab.order()? {
                 Some(Order::Serve(order)) => self.serve(&order)?,
                 Some(Order::Load(spec)) => self.load(&spec)?,
-                Some(Order::Spin { cpus }) => {
-                    self.lab.say(&Said::Spinning(Spinner::keep(&mut spinner, &cpus, &self.ground.supervisor).err()));
-                }
                 Some(order) => self.aside(order)?,
                 None => _ = self.lab.wait(&[], None)?,
             }
@@ -69,11 +64,12 @@ impl Node<'_> {
                 let interrupted = || BuildOutcome::Failed { output_tail: "interrupted".to_owned() };
                 self.lab.say(&Said::Built(built.unwrap_or_else(interrupted)));
             }
+            Order::Spin { cpus } => self.lab.say(&Said::Spinning(self.ground.supervisor.keep_awake(&cpus).err())),
             // These orders may arrive after the server or generator has ended.
             Order::Unload { .. } => self.lab.say(&Said::Unloaded { network: NetworkCounters::default() }),
             Order::Stop { .. } => self.lab.say(&Said::Stopped(Box::default())),
             Order::Announced(_) | Order::Measured(_) | Order::Heard(_) => {}
-            order @ (Order::Serve(_) | Order::Load(_) | Order::Spin { .. }) => {
+            order @ (Order::Serve(_) | Order::Load(_)) => {
                 self.lab.say(&Said::Refused(format!("{order:?} while another order is carried out")));
                 return Err(End::Interrupted);
             }
