@@ -53,8 +53,9 @@ impl Engine for Generator {
         self.output.handle()
     }
 
-    fn hear(&mut self) -> Result<Vec<Told>, End> {
-        self.lines().and_then(|lines| lines.iter().map(|line| parse(line)).collect()).map_err(broken)
+    fn hear(&mut self, readable: bool) -> Result<Vec<Told>, End> {
+        let lines = if readable { self.lines() } else { Ok(Vec::new()) };
+        lines.and_then(|lines| lines.iter().map(|line| parse(line)).collect()).map_err(broken)
     }
 
     /// Sends a message to the generator. Failures are ignored, because a generator that has ended needs no message.

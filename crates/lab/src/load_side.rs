@@ -17,13 +17,10 @@ const LEAD: Duration = Duration::from_millis(100);
 pub(crate) trait Engine {
     fn handle(&self) -> BorrowedFd<'_>;
 
-    fn hear(&mut self) -> Result<Vec<Told>, End>;
+    /// Returns the messages that have arrived. `readable` tells whether [`handle`](Engine::handle) is.
+    fn hear(&mut self, readable: bool) -> Result<Vec<Told>, End>;
 
     fn tell(&mut self, heard: Heard) -> Result<(), End>;
-
-    fn watch(&self) -> Result<(), End> {
-        Ok(())
-    }
 
     /// Ends the load within `patience`. Returns facts about a remote generator; `None` for a local one.
     fn end(&mut self, patience: Duration) -> Result<Option<RemoteFacts>, End>;
@@ -76,11 +73,7 @@ impl<'a> Load<'a> {
         let mut events = Vec::new();
         let talking = self.talking().map(|(nth, _)| nth).collect::<Vec<_>>();
         for (nth, readable) in talking.into_iter().zip(readable) {
-            if !readable {
-                self.parts[nth].engine.watch()?;
-                continue;
-            }
-            for told in self.parts[nth].engine.hear()? {
+            for told in self.parts[nth].engine.hear(*readable)? {
                 self.take(nth, told, &mut events)?;
             }
         }

@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use study::node_messages::{Order, SILENCE_MAX, Said};
+use study::node_messages::{BEAT, Order, SILENCE_MAX, Said};
 
 use crate::json_lines::{Channel, Lines, Writer, parse};
 use crate::lab_clocks;
@@ -109,7 +109,7 @@ impl Link {
 
     pub(crate) fn silent(&self) -> Duration {
         let silent = lab_clocks::now() - self.lines.borrow().heard;
-        if self.is_readable(Duration::ZERO) { Duration::ZERO } else { silent }
+        if silent > BEAT && self.is_readable(Duration::ZERO) { Duration::ZERO } else { silent }
     }
 
     fn is_readable(&self, timeout: Duration) -> bool {

@@ -104,7 +104,10 @@ impl Engine for RemoteGenerator<'_> {
         self.member.link.handle()
     }
 
-    fn hear(&mut self) -> Result<Vec<Told>, End> {
+    fn hear(&mut self, readable: bool) -> Result<Vec<Told>, End> {
+        if !readable {
+            return self.member.link.watch().map(|()| Vec::new());
+        }
         let mut all = Vec::new();
         for said in self.member.link.take()? {
             match said {
@@ -122,10 +125,6 @@ impl Engine for RemoteGenerator<'_> {
         let there = |at_ns| Heard::Go { at_ns: self.offset.there(at_ns) };
         let heard = if let Heard::Go { at_ns } = heard { there(at_ns) } else { heard };
         self.member.link.say(&Order::Heard(heard))
-    }
-
-    fn watch(&self) -> Result<(), End> {
-        self.member.link.watch()
     }
 
     fn end(&mut self, patience: Duration) -> Result<Option<RemoteFacts>, End> {
