@@ -78,19 +78,21 @@ impl MemoryStore {
 
     /// Like [`Store::put`], but evicted keys do not count as forgotten, because a file may have them.
     pub fn put_evicting(&mut self, key: &Key, entry: &[u8], now_s: u64) {
-        self.put_within(self.bytes_max, key, entry, now_s, &mut |_| {});
+        self.put_within(self.bytes_max, key, entry, now_s, false);
     }
 
-    fn put_within(&mut self, bytes_max: usize, key: &Key, entry: &[u8], now_s: u64, evict: &mut dyn FnMut(&Key)) {
-        self.evicted += u64::from(!self.log.put(key, entry, short(now_s)));
+    fn put_within(&mut self, bytes_max: usize, key: &Key, entry: &[u8], now_s: u64, forgets: bool) {
+        let Self { log, evicted, forgotten, .. } = self;
+        *evicted += u64::from(!log.put(key, entry, short(now_s)));
         // Kept records are marked as unused, so the loop ends in the second round at the latest.
-        while self.log.bytes() > bytes_max && self.log.segments.len() > 1 {
-            let evicted = &mut self.evicted;
-            self.log.recycle(&mut |record| {
+        while log.bytes() > bytes_max && log.segments.len() > 1 {
+            log.recycle(&mut |record| {
                 let stays = record.again || record.key == *key;
                 if !stays {
                     *evicted += 1;
-                    evict(&record.key);
+                    if forgets {
+                        forgotten.insert(&record.key);
+                    }
                 }
                 stays.then_some(false)
             });
@@ -121,10 +123,7 @@ impl Store for MemoryStore {
         let before = self.log.find(key).and_then(|place| self.log.at(place));
         let is_reborn = before.is_some_and(|record| expired(record.used_s, now_s, self.expire_after_s));
         self.evicted += u64::from(is_reborn);
-        let mut forgotten = std::mem::take(&mut self.forgotten);
-        let bytes_max = self.bytes_max.saturating_sub(forgotten.bytes);
-        self.put_within(bytes_max, key, entry, now_s, &mut |key| forgotten.insert(key));
-        self.forgotten = forgotten;
+        self.put_within(self.bytes_max.saturating_sub(self.forgotten.bytes), key, entry, now_s, true);
     }
 
     fn put_name(&mut self, name: &str) {
