@@ -69,7 +69,8 @@ pub enum EndpointState {
 pub struct Call<'a> {
     /// The called endpoint.
     pub endpoint: &'a str,
-    /// The called operation, of the service that [`Monitor::standing`] returned.
+    /// The called operation, of the service that [`Monitor::standing`] returned. The caller must hold its contract until
+    /// the reply, so that [`Monitor::renew`] keeps the contract.
     pub operation: OperationId,
     /// The arguments, in the order of [`crate::Contract::params`].
     pub args: &'a [Value<'a>],
@@ -103,7 +104,6 @@ pub struct Ticket {
     pub(crate) is_orphan: bool,
     /// Whether the other side of the call has an adapter. If not, this side checks all clauses.
     pub enhanced: bool,
-    pub(crate) bypassed: bool,
     /// The number of the label or address of the other side's adapter; `None` if unknown.
     pub(crate) other: Option<u32>,
     /// Label of the request's sender, or `unknown`. Both ends pass it as [`crate::metadata::CallContext::sender`].
@@ -123,7 +123,7 @@ pub struct StepOutput {
     pub intercepts: Vec<(String, ServiceId)>,
     /// Reports of failed and undecided clauses, and of conflicts.
     pub reports: Vec<Report>,
-    /// State to pass with the reply. `None` after a reply.
+    /// State to pass with the reply. `None` after a reply, and for a call that passes unchecked.
     pub ticket: Option<Ticket>,
     /// Metadata to send with the request, if it goes to the adapter at [`Monitor::peer`].
     pub request: Option<RequestMetadata>,
@@ -300,7 +300,7 @@ impl<S: Store> Monitor<S> {
         let label = self.settings.label.clone();
         let peer = self.peer(call.endpoint).map(str::to_owned);
         if self.is_bypassed(call) {
-            return self.bypass(label);
+            return self.bypass();
         }
         let (own, other) = ([self.own], peer.as_deref().and_then(|peer| self.number(peer)));
         let ticket = Ticket { enhanced: peer.is_some(), other, ..Ticket::unvouched(label.clone()) };
@@ -321,7 +321,7 @@ impl<S: Store> Monitor<S> {
     pub fn request_received(&mut self, call: Call<'_>, metadata: Option<&RequestMetadata>, now_s: u64) -> StepOutput {
         let sender = metadata.map_or(UNKNOWN, |metadata| &metadata.sender).to_owned();
         if self.is_bypassed(call) {
-            return self.bypass(sender);
+            return self.bypass();
         }
         let sender_number = self.number(&sender).unwrap_or(0);
         let (enhanced, other) = (metadata.is_some(), Some(sender_number));
@@ -342,9 +342,6 @@ impl<S: Store> Monitor<S> {
     pub fn reply_sent(&mut self, call: Call<'_>, ticket: Ticket, outcome: Outcome<'_>, now_s: u64) -> StepOutput {
         let kind = outcome.kind();
         let mut step = Step { outcome: outcome.value, ..Step::new(call, ticket, now_s) };
-        if step.ticket.bypassed || !self.contracts.knows(call.operation.service) {
-            return step.output;
-        }
         let is_result = kind == Kind::Postcondition;
         let entries = if is_result { self.keep_sent(Direction::Reply, &mut step) } else { Vec::new() };
         self.ask_as(Side::Sender, kind, &mut step);
@@ -362,9 +359,6 @@ impl<S: Store> Monitor<S> {
     ) -> StepOutput {
         let kind = outcome.kind();
         let mut step = Step { outcome: outcome.value, ..Step::new(call, ticket, now_s) };
-        if step.ticket.bypassed || !self.contracts.knows(call.operation.service) {
-            return step.output;
-        }
         step.ticket.enhanced = metadata.is_some();
         if kind == Kind::Postcondition {
             self.keep_received(Direction::Reply, metadata.unwrap_or_default(), &mut step);
@@ -376,8 +370,7 @@ impl<S: Store> Monitor<S> {
     /// Handles a request to a service whose adapter, at [`Self::peer`], is unreachable. Checks the clauses of the
     /// request that the other adapter would have checked. The reply will be checked against all clauses.
     pub fn go_alone(&mut self, call: Call<'_>, ticket: &mut Ticket, now_s: u64) -> StepOutput {
-        let is_known = self.contracts.knows(call.operation.service);
-        if !std::mem::replace(&mut ticket.enhanced, false) || ticket.bypassed || !is_known {
+        if !std::mem::replace(&mut ticket.enhanced, false) {
             return StepOutput::default();
         }
         ticket.other = None;
@@ -404,7 +397,6 @@ impl<S: Store> Monitor<S> {
     fn is_bypassed(&self, call: Call<'_>) -> bool {
         let asked = call.operation.service;
         match self.standing(call.endpoint) {
-            _ if !self.contracts.knows(asked) => true,
             EndpointState::Service(known) if known.generation == asked.generation => known != asked,
             // The contract has changed since the call was recognized.
             EndpointState::Service(known) => self.service_name(known) != self.service_name(asked),
@@ -412,10 +404,9 @@ impl<S: Store> Monitor<S> {
         }
     }
 
-    fn bypass(&mut self, sender: String) -> StepOutput {
+    fn bypass(&mut self) -> StepOutput {
         self.counts.bypassed += 1;
-        let ticket = Ticket { bypassed: true, ..Ticket::unvouched(sender) };
-        StepOutput { ticket: Some(ticket), ..StepOutput::default() }
+        StepOutput::default()
     }
 
     fn number(&mut self, name: &str) -> Option<NameId> {

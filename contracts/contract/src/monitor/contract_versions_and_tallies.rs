@@ -93,10 +93,6 @@ impl Generations {
         self.position(service).map_or(self.newest(), |at| &self.kept[at].contract)
     }
 
-    pub(super) fn knows(&self, service: ServiceId) -> bool {
-        self.position(service).is_some()
-    }
-
     /// Counts a verdict on a clause. `None` means that the clause holds.
     pub(super) fn count(&mut self, operation: OperationId, clause: &Clause, found: Option<ReportVerdict>) {
         let at = self.position(operation.service).unwrap_or(self.kept.len() - 1);

@@ -129,7 +129,7 @@ impl World {
             seen.request = stepped.request;
             assert_eq!(seen.request.is_some(), peer.is_some());
             server = peer.or(server);
-            at_client = Some((call, stepped.ticket.unwrap()));
+            at_client = Some((call, stepped.ticket));
         }
         let service = at_client.as_ref().map(|(call, _)| self.service_of(call)).unwrap_or_default();
         let sender = seen.request.as_ref().map_or(UNKNOWN.to_owned(), |metadata| metadata.sender.clone());
@@ -145,16 +145,18 @@ impl World {
         {
             let stepped = self.monitor(server).request_received(call, seen.request.as_ref(), now_s);
             seen.reports.extend(stepped.reports);
-            let stepped = self.monitor(server).reply_sent(call, stepped.ticket.unwrap(), outcome, now_s);
-            seen.reports.extend(stepped.reports);
-            replied = stepped.reply;
+            if let Some(ticket) = stepped.ticket {
+                let stepped = self.monitor(server).reply_sent(call, ticket, outcome, now_s);
+                seen.reports.extend(stepped.reports);
+                replied = stepped.reply;
+            }
             if let Some(entries) = &replied {
                 let block = metadata::encode_reply(entries, known);
                 seen.block_bytes += block.len();
                 assert_eq!(metadata::decode_reply(&block, known).as_ref(), Some(entries));
             }
         }
-        if let Some((call, ticket)) = at_client {
+        if let Some((call, Some(ticket))) = at_client {
             let monitor = self.monitor(asked.client.unwrap());
             seen.reports.extend(monitor.reply_received(call, ticket, outcome, replied.as_deref(), now_s).reports);
         }
