@@ -131,14 +131,13 @@ fn check_after(draft: &Draft, before: Option<&Contract>) -> Result<Checked, Star
             consuming.endpoint.text
         ));
     }
-    let tls = Tls::new(&config.tls, needs_roots).map_err(|errors| wrong.extend(errors));
+    let tls = Tls::new(&config.tls, needs_roots, &mut wrong);
     if let Some((identity, _)) = config.tls.peers.as_ref().filter(|_| !config.name.is_empty()) {
         wrong.extend(crate::tls::owner(&identity.cert, &config.name).err());
     }
-    let services = contract.map(|contract| Services::new(contract, &protocols, &files));
-    let services = services.and_then(|services| services.map_err(|errors| wrong.extend(errors)).ok());
+    let services = contract.map(|contract| Services::new(contract, &protocols, &files, &mut wrong));
     match (services, tls) {
-        (Some(services), Ok(tls)) if wrong.is_empty() => Ok(Checked { services, tls, warnings }),
+        (Some(services), Some(tls)) if wrong.is_empty() => Ok(Checked { services, tls, warnings }),
         _ => Err(StartError::Wrong(wrong)),
     }
 }

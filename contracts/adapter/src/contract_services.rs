@@ -45,17 +45,11 @@ pub(crate) struct Services {
 }
 
 impl Services {
-    /// Combines the protocols with `files`, the schemas that they name. Fails with all missing services.
-    pub(crate) fn new(contract: Arc<Contract>, protocols: &[Protocol], files: &Files) -> Result<Self, Vec<String>> {
-        let mut wrong = Vec::new();
-        let mut all = HashMap::new();
-        for protocol in protocols {
-            match service(&contract, protocol, files) {
-                Ok(service) => drop(all.insert(service.id, Arc::new(service))),
-                Err(errors) => wrong.extend(errors),
-            }
-        }
-        if wrong.is_empty() { Ok(Self { contract, all }) } else { Err(wrong) }
+    /// Combines the protocols with `files`, the schemas that they name. Adds all errors to `wrong`.
+    pub(crate) fn new(contract: Arc<Contract>, protocols: &[Protocol], files: &Files, wrong: &mut Vec<String>) -> Self {
+        let services = protocols.iter().filter_map(|protocol| service(&contract, protocol, files, wrong));
+        let all = services.map(|service| (service.id, Arc::new(service))).collect();
+        Self { contract, all }
     }
 
     pub(crate) fn get(&self, id: ServiceId) -> Option<Arc<Service>> {
@@ -72,37 +66,40 @@ impl Services {
     }
 }
 
-fn service(contract: &Arc<Contract>, protocol: &Protocol, files: &Files) -> Result<Service, Vec<String>> {
+fn service(contract: &Arc<Contract>, protocol: &Protocol, files: &Files, wrong: &mut Vec<String>) -> Option<Service> {
     let name = &protocol.service;
+    let mut add_error = |error: String| wrong.push(format!("`protocols.{name}`: {error}"));
     let Some(id) = contract.service(name) else {
         let known = contract.services().map(|id| format!("`{}`", contract.service_name(id))).collect::<Vec<_>>();
-        let known = known.join(", ");
-        return Err(vec![format!("`protocols.{name}`: the contract has no service `{name}`, it has {known}")]);
+        add_error(format!("the contract has no service `{name}`, it has {}", known.join(", ")));
+        return None;
     };
-    let told = |error: String| vec![format!("`protocols.{name}`: {error}")];
     let file = protocol.schema.as_ref().and_then(|path| files.get(path)).cloned();
     let schema = match (file, protocol.family) {
         (Some(File::Thrift(schema)), ProtocolKind::Thrift | ProtocolKind::ThriftHttp) => {
             let service = schema.services.iter().position(|service| service.name == protocol.schema_service);
             let Some(service) = service else {
-                return Err(told(format!("the IDL file has no service `{}`", protocol.schema_service)));
+                add_error(format!("the IDL file has no service `{}`", protocol.schema_service));
+                return None;
             };
             Schema::Thrift { schema, service }
         }
         (Some(File::Soap(wsdl)), ProtocolKind::Soap) => Schema::Soap(wsdl),
         (None, ProtocolKind::Rest) => Schema::Rest,
-        _ => return Err(told("the file's kind does not match its extension".to_owned())),
+        _ => {
+            add_error("the file's kind does not match its extension".to_owned());
+            return None;
+        }
     };
     let mut ops = HashMap::new();
     let mut routes = Vec::new();
-    let mut wrong = Vec::new();
     for operation in contract.operations(id) {
         let id = contract.operation(id, operation).expect("the name comes from the contract");
         let (name, params) = (format!("{name}.{operation}").into(), contract.params(id).to_vec());
         let op = Arc::new(Op { id, name, params });
         if protocol.family == ProtocolKind::Rest {
             let Some((method, path)) = operation.split_once(' ') else {
-                wrong.extend(told(format!("`{operation}` has no method and path, so it cannot be called by REST")));
+                add_error(format!("`{operation}` has no method and path, so it cannot be called by REST"));
                 continue;
             };
             let template = Template::parse(path).expect("a contract with an invalid path has been rejected");
@@ -110,9 +107,6 @@ fn service(contract: &Arc<Contract>, protocol: &Protocol, files: &Files) -> Resu
         }
         ops.insert(operation.to_owned(), op);
     }
-    if !wrong.is_empty() {
-        return Err(wrong);
-    }
     let (contract, family, bare) = (contract.clone(), protocol.family, protocol.bare);
-    Ok(Service { contract, id, name: name.clone(), family, bare, schema, ops, routes })
+    Some(Service { contract, id, name: name.clone(), family, bare, schema, ops, routes })
 }

@@ -25,23 +25,21 @@ pub(crate) struct Tls {
 }
 
 impl Tls {
-    /// Reads the certificate, key and root files. Fails with all errors in them.
-    pub(crate) fn new(settings: &TlsSettings, needs_roots: bool) -> Result<Self, Vec<String>> {
+    /// Reads the certificate, key and root files. Adds all errors in them to `wrong`.
+    pub(crate) fn new(settings: &TlsSettings, needs_roots: bool, wrong: &mut Vec<String>) -> Option<Self> {
         // This fails only if the provider is already set; it is then the same provider.
         let _ = ring::default_provider().install_default();
-        let listen = settings.listen.as_ref().map(listen).transpose();
-        let peers = settings.peers.as_ref().map(|(identity, ca)| peers(identity, ca)).transpose();
-        match (listen, peers, upstream(settings, needs_roots)) {
-            (Ok(listen), Ok(peers), Ok(upstream)) => {
-                let (listen, shown) = listen.unzip();
-                Ok(Self { listen, shown, peers, upstream })
+        let mut add_error = |error: String| {
+            if !wrong.contains(&error) {
+                wrong.push(error);
             }
-            (listen, peers, upstream) => {
-                let mut wrong = [listen.err(), peers.err(), upstream.err()].into_iter().flatten().collect::<Vec<_>>();
-                wrong.dedup();
-                Err(wrong)
-            }
-        }
+        };
+        let listen = settings.listen.as_ref().map(listen).transpose().map_err(&mut add_error);
+        let peers = settings.peers.as_ref().map(|(identity, ca)| peers(identity, ca));
+        let peers = peers.transpose().map_err(&mut add_error);
+        let upstream = upstream(settings, needs_roots).map_err(&mut add_error);
+        let (listen, shown) = listen.ok()?.unzip();
+        Some(Self { listen, shown, peers: peers.ok()?, upstream: upstream.ok()? })
     }
 
     /// Returns the acceptor for clients of `host`, or `None` if the listeners' certificate does not cover the host.
