@@ -3,7 +3,8 @@
 use std::sync::LazyLock;
 
 use regex_lite::Regex;
-use time::{Date, Month, UtcDateTime};
+use time::format_description::well_known::Rfc3339;
+use time::{Date, Month, OffsetDateTime};
 
 const MONTHS: [&str; 12] = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 
@@ -37,29 +38,16 @@ pub(crate) fn rfc822_date(text: &str) -> bool {
     month.is_some_and(|month| date(&found["year"], month + 1, &found["day"]).is_some())
 }
 
-static RFC3339: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(concat!(
-        r"^(\d{4})-(\d\d)-(\d\d)[Tt ]([01]\d|2[0-3]):([0-5]\d):([0-5]\d|60)(?:\.(\d+))?",
-        r"([Zz]|([+-])([01]\d|2[0-3]):([0-5]\d))?$",
-    ))
-});
-
 /// Milliseconds, truncated, from 1970-01-01T00:00:00Z to a time of RFC 3339, section 5.6. `None` for other strings
 /// and, if `zone_needed`, for times without a zone. Otherwise, a missing zone means UTC, as in XML Schema's `dateTime`.
 pub(crate) fn time_ms(text: &str, zone_needed: bool) -> Option<i64> {
-    let found = RFC3339.captures(text)?;
-    let part = |group: usize| found.get(group).map_or("", |part| part.as_str());
-    if zone_needed && part(8).is_empty() {
+    // The parser of `time` accepts any character between date and time.
+    if !matches!(text.as_bytes().get(10), Some(b'T' | b't' | b' ')) {
         return None;
     }
-    let number = |group: usize| part(group).parse::<i64>().unwrap_or(0);
-    let date = date(part(1), number(2) as usize, part(3))?;
-    let days = i64::from(date.to_julian_day() - UtcDateTime::UNIX_EPOCH.to_julian_day());
-    let zone_minutes = (number(10) * 60 + number(11)) * if part(9) == "-" { -1 } else { 1 };
-    let minutes = (days * 24 + number(4)) * 60 + number(5) - zone_minutes;
-    let millis = part(7).bytes().chain(*b"000").take(3);
-    let millis = millis.fold(0, |millis, byte| millis * 10 + i64::from(byte - b'0'));
-    Some((minutes * 60 + number(6)) * 1000 + millis)
+    let parse = |text: &str| OffsetDateTime::parse(text, &Rfc3339).ok();
+    let time = if zone_needed { parse(text) } else { parse(text).or_else(|| parse(&format!("{text}Z"))) };
+    i64::try_from(time?.unix_timestamp_nanos().div_euclid(1_000_000)).ok()
 }
 
 static UUID4: LazyLock<Regex> =
@@ -178,6 +166,8 @@ mod tests {
         assert_eq!(at("2007-01-18T00:10:45.25+01:30"), Some(1_169_073_645_250), "date -d ... +%s.%N");
         assert_eq!(at("2007-01-18T00:10:45"), Some(1_169_079_045_000));
         assert_eq!(time_ms("2007-01-18T00:10:45", true), None);
+        assert_eq!(at("2007-01-18 00:10:45Z"), at("2007-01-18t00:10:45z"));
+        assert_eq!(at("2016-12-31T23:59:60Z"), Some(1_483_228_799_999), "a leap second ends with its minute");
         for bad in [
             "",
             "2007-1-18T00:10:45Z",
@@ -187,6 +177,8 @@ mod tests {
             "2007-01-18T00:00:00.Z",
             "2007-01-18T00:00:00+1:00",
             "+007-01-18T00:00:00Z",
+            "2007-01-18_00:00:00Z",
+            "2016-12-31T12:59:60Z",
         ] {
             assert_eq!(at(bad), None, "{bad}");
         }
