@@ -54,12 +54,10 @@ pub enum Why {
     /// A value of the wrong kind, with the expected and the actual kind.
     #[error("expected {0}, found {1}")]
     Kind(&'static str, &'static str),
-    /// An operation without a result, such as division by zero, an index out of range, or a value over a limit.
+    /// An operation without a result, such as division by zero, an index out of range, a string in the wrong format, or
+    /// a value over a limit.
     #[error("{0}")]
     Impossible(&'static str),
-    /// A string in the wrong format. The field names the right one, such as `URL with a host`.
-    #[error("the text is not a {0}")]
-    NotA(&'static str),
     /// The step limit was reached.
     #[error("step limit exceeded")]
     Budget,

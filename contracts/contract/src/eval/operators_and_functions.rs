@@ -184,14 +184,14 @@ impl<'a> Run<'a> {
             Function::UrlHost => {
                 let url = self.text(one)?;
                 self.charge_bytes(expr, url.len())?;
-                text_formats::url_host(url)
-                    .map_or_else(|| self.stop(expr, Why::NotA("URL with a host")), |host| Ok(Value::Text(host)))
+                let host = text_formats::url_host(url).map(Value::Text);
+                host.map_or_else(|| self.stop(expr, Why::Impossible("the text is not a URL with a host")), Ok)
             }
             Function::TimeMs => {
                 let text = self.text(one)?;
                 self.charge_bytes(expr, text.len())?;
-                let time = text_formats::time_ms(text, false);
-                time.map_or_else(|| self.stop(expr, Why::NotA("time in RFC 3339 format")), |time| Ok(Value::Int(time)))
+                let time = text_formats::time_ms(text, false).map(Value::Int);
+                time.map_or_else(|| self.stop(expr, Why::Impossible("the text is not a time in RFC 3339 format")), Ok)
             }
             Function::Matches | Function::Split => self.pattern(expr, function, one, &arguments[1]),
         }
@@ -235,11 +235,12 @@ impl<'a> Run<'a> {
             }
             (Value::Text(text), float) => {
                 self.charge_bytes(expr, text.len())?;
-                let (number, wanted) = match float {
-                    true => (text.parse().ok().filter(|number: &f64| number.is_finite()).map(Value::Float), "number"),
-                    false => (text.parse().ok().map(Value::Int), "whole number"),
+                let finite = |number: &f64| number.is_finite();
+                let (number, why) = match float {
+                    true => (text.parse().ok().filter(finite).map(Value::Float), "the text is not a number"),
+                    false => (text.parse().ok().map(Value::Int), "the text is not a whole number"),
                 };
-                number.map_or_else(|| self.stop(expr, Why::NotA(wanted)), Ok)
+                number.map_or_else(|| self.stop(expr, Why::Impossible(why)), Ok)
             }
             (other, _) => self.kind(of, "a number or numeric text", other),
         }
