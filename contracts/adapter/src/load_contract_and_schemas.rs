@@ -130,7 +130,6 @@ fn of_thrift(schema: &thrift::Schema) -> Schema {
     let field = |field: &thrift::Field| Field {
         name: field.name.clone(),
         of: thrift_type(schema, &field.ty),
-        optional: field.requirement == thrift::Requirement::Optional,
         required: field.requirement == thrift::Requirement::Required,
     };
     let mut out = Schema::default();
@@ -188,8 +187,8 @@ fn fields(wsdl: &soap::Wsdl, id: soap::ComplexId, types: &mut BTreeMap<String, V
     let fields = wsdl.complex(id).fields.iter().map(|field| {
         let of = soap_type(wsdl, field.ty, types);
         let of = if field.is_list() { Type::List(Box::new(of)) } else { of };
-        let optional = !field.is_list() && (field.min == 0 || field.is_nillable);
-        Field { name: field.name.clone(), of, optional, required: !optional }
+        let required = field.is_list() || (field.min > 0 && !field.is_nillable);
+        Field { name: field.name.clone(), of, required }
     });
     fields.collect()
 }

@@ -136,19 +136,18 @@ impl TypeChecker<'_> {
             }),
             (Type::Record(_) | Type::Named(_), Value::Map(record)) => {
                 let fields = self.schema.fields(of).unwrap_or_default();
-                let is_needed = |field: &&Field| field.required && !field.optional;
                 let mut there = 0;
                 for (key, value) in record {
                     let Value::Text(name) = key.value() else { continue };
                     let Some(field) = fields.iter().find(|field| field.name == name) else { continue };
                     let value = value.value();
                     if !matches!(value, Value::Missing) {
-                        there += usize::from(is_needed(&field));
+                        there += usize::from(field.required);
                         let fits = self.fits(&field.of, value, depth + 1);
                         fits.map_err(|misfit| misfit.within(&format_args!(".{name}")))?;
                     }
                 }
-                let needed = || fields.iter().filter(is_needed);
+                let needed = || fields.iter().filter(|field| field.required);
                 if there == needed().count() {
                     return Ok(());
                 }

@@ -40,21 +40,19 @@ pub struct Field {
     pub name: String,
     /// Type of the value.
     pub of: Type,
-    /// Whether the field may be missing.
-    pub optional: bool,
-    /// Whether a message without the field breaks its type. In an IDL, a field may be mandatory only for writers.
+    /// Whether a message without the field breaks its type. An IDL's field may be mandatory only for writers.
     pub required: bool,
 }
 
 impl Field {
     /// Creates a field that is always present.
     pub fn new(name: &str, of: Type) -> Self {
-        Self { name: name.to_owned(), of, optional: false, required: true }
+        Self { name: name.to_owned(), of, required: true }
     }
 
     /// Creates a field that may be missing.
     pub fn optional(name: &str, of: Type) -> Self {
-        Self { name: name.to_owned(), of, optional: true, required: false }
+        Self { name: name.to_owned(), of, required: false }
     }
 }
 

@@ -96,7 +96,7 @@ impl ContractCompiler<'_> {
             let params = signature.map(|signature| signature.params.clone()).unwrap_or_default();
             (params, result.or(declared).unwrap_or(Type::Any))
         };
-        let unknown = Field { required: false, ..Field::new("", Type::Any) };
+        let unknown = Field::optional("", Type::Any);
         let theirs = theirs.into_iter().chain(std::iter::repeat(unknown));
         let params = operation.params.iter().zip(theirs).map(|(param, theirs)| Field {
             name: param.name.text.clone(),
