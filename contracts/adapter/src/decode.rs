@@ -10,6 +10,7 @@ use std::borrow::Cow;
 use std::io::Read;
 use std::sync::Arc;
 
+use ::codecs::mistake::DecodeError;
 use contract::{MessageValue, Value};
 use flate2::read::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 use hyper::HeaderMap;
@@ -121,6 +122,13 @@ impl Service {
         };
         let reply = read.unwrap_or_else(|why| Reply::unread(if is_done { why } else { Unread::Over }));
         Reply { may_be_undecided: !is_done, ..reply }
+    }
+}
+
+impl Unread {
+    /// Why a message cannot be read. `expected` is as in `not a Thrift message`.
+    fn new(error: &DecodeError, expected: &str) -> Self {
+        if error.is_limit { Self::Over } else { Self::Malformed(format!("{expected}: {error}")) }
     }
 }
 

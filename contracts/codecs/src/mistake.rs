@@ -37,7 +37,7 @@ pub struct DecodeError {
     pub at: usize,
     /// The error message, without its position.
     pub what: String,
-    /// Whether a limit was exceeded. The message may then be well-formed.
+    /// Whether a limit was exceeded, or the version is not supported. The message may then be well-formed.
     pub is_limit: bool,
 }
 

@@ -26,11 +26,12 @@ pub mod wsdl;
 mod xml_tree;
 
 pub use compose::{compose_envelope, compose_fault};
-pub use envelope::{Envelope, Fault, Request, Response, SOAP_11, SoapError};
+pub use envelope::{Envelope, Fault, Request, Response, SOAP_11};
 pub use resolved_wsdl::{
     Builtin, Complex, ComplexId, Field, Message, Operation, Service, Simple, SimpleId, Type, Wsdl,
 };
 pub use value_view::View;
 pub use xml_tree::Limits;
 
+pub use crate::mistake::DecodeError;
 pub use crate::value::ComposeError;

@@ -219,10 +219,10 @@ fn rejects_invalid_envelopes() {
     let unknown = in_body("<x xmlns='urn:y'/>");
     let envelope = Envelope::parse(unknown.as_bytes(), &Limits::DEFAULT).unwrap();
     let said = envelope.request(&chess(), None).err().unwrap().to_string();
-    assert_eq!(said, "no operation has element `x` in namespace `urn:y`");
+    assert_eq!(said, "at byte 72: no operation has element `x` in namespace `urn:y`");
     let chess = chess();
     let other = envelope.response(&chess, chess.operation("MakeGame").unwrap()).err().unwrap().to_string();
-    assert_eq!(other, "expected `MakeGameResponse` in the body, found `x`");
+    assert_eq!(other, "at byte 72: expected `MakeGameResponse` in the body, found `x`");
 }
 
 #[test]

@@ -8,6 +8,8 @@ use hyper::header::CONTENT_TYPE;
 use super::{Reply, Request, RequestKind, Unread, own_name};
 use crate::contract_services::{Op, Ops};
 
+const OTHER: &str = "not an envelope of its operation";
+
 pub(super) fn request(wsdl: &Wsdl, ops: &Ops, headers: &HeaderMap, body: &[u8], strict: bool) -> RequestKind<'static> {
     let action = headers.get("soapaction").and_then(|action| action.to_str().ok());
     let by_action = action.and_then(|action| wsdl.operation_by_action(action));
@@ -74,10 +76,7 @@ fn envelope<'m>(headers: &HeaderMap, body: &'m [u8]) -> Result<Envelope<'m>, Unr
     if is_other_encoding(charset(headers), body) {
         return Err(Unread::Over);
     }
-    Envelope::parse(body, &Limits::DEFAULT).map_err(|error| match error.is_over {
-        true => Unread::Over,
-        false => Unread::Malformed(format!("not an envelope of its operation: {error}")),
-    })
+    Envelope::parse(body, &Limits::DEFAULT).map_err(|error| Unread::new(&error, OTHER))
 }
 
 pub(super) fn reply(wsdl: &Wsdl, op: &Op, headers: &HeaderMap, body: &[u8]) -> Result<Reply<'static>, Unread> {
@@ -106,7 +105,7 @@ pub(super) fn reply(wsdl: &Wsdl, op: &Op, headers: &HeaderMap, body: &[u8]) -> R
             let detail = fault.detail.map_or(Value::Missing.into(), |detail| value(wsdl, detail));
             (MessageValue::record([("code", code), ("string", string), ("detail", detail)]), true)
         }
-        Err(error) => return Err(Unread::Malformed(format!("not an envelope of its operation: {error}"))),
+        Err(error) => return Err(Unread::new(&error, OTHER)),
     };
     Ok(Reply { value, is_error, may_be_undecided: false })
 }

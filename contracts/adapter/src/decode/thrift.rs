@@ -26,10 +26,7 @@ pub(super) fn whole(body: &[u8]) -> Result<Message<'_>, Unread> {
 }
 
 pub(crate) fn decode(protocol: Protocol, bytes: &[u8]) -> Result<Message<'_>, Unread> {
-    Message::decode(protocol, bytes, &Limits::DEFAULT).map_err(|error| match error.is_limit {
-        true => Unread::Over,
-        false => Unread::Malformed(format!("not a Thrift message: {error}")),
-    })
+    Message::decode(protocol, bytes, &Limits::DEFAULT).map_err(|error| Unread::new(&error, "not a Thrift message"))
 }
 
 pub(super) fn request<'m>(schema: &'m Schema, service: &Service, ops: &Ops, message: &Message<'m>) -> RequestKind<'m> {

@@ -3,24 +3,12 @@
 use super::resolved_wsdl::{Message, Operation, Type, Wsdl};
 use super::value_view::View;
 use super::xml_tree::{Document, Limits, Node};
+use crate::mistake::DecodeError;
 
 /// The namespace of SOAP 1.1.
 pub const SOAP_11: &str = "http://schemas.xmlsoap.org/soap/envelope/";
 
 const SOAP_12: &str = "http://www.w3.org/2003/05/soap-envelope";
-
-/// The reason why bytes are not a message of a service.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{what}")]
-pub struct SoapError {
-    what: String,
-    /// Whether the bytes may be a message that exceeds a limit or has a version that this crate does not read.
-    pub is_over: bool,
-}
-
-fn wrong<T>(what: String) -> Result<T, SoapError> {
-    Err(SoapError { what, is_over: false })
-}
 
 /// A SOAP 1.1 envelope that borrows its input.
 pub struct Envelope<'d> {
@@ -72,24 +60,24 @@ impl Fault<'_> {
 
 impl<'d> Envelope<'d> {
     /// Parses an envelope with one element in its body. Fails for any other XML, a document type, or an exceeded limit.
-    pub fn parse(bytes: &'d [u8], limits: &Limits) -> Result<Envelope<'d>, SoapError> {
-        let document = Document::parse("", bytes, limits)
-            .map_err(|error| SoapError { what: error.to_string(), is_over: error.is_limit })?;
+    /// An envelope of SOAP 1.2 counts as over a limit.
+    pub fn parse(bytes: &'d [u8], limits: &Limits) -> Result<Envelope<'d>, DecodeError> {
+        let document = Document::parse("", bytes, limits)?;
         let root = document.root();
         if root.is(SOAP_12, "Envelope") {
             let what = "a SOAP 1.2 envelope; only SOAP 1.1 is supported".to_owned();
-            return Err(SoapError { what, is_over: true });
+            return Err(DecodeError::over(root.element().at, what));
         }
         if !root.is(SOAP_11, "Envelope") {
-            return wrong(format!("the root is `{}`, not a SOAP 1.1 envelope", root.name()));
+            return root.wrong(format!("the root is `{}`, not a SOAP 1.1 envelope", root.name()));
         }
         let bodies = root.children_named(SOAP_11, "Body").collect::<Vec<_>>();
         let [body] = bodies[..] else {
-            return wrong(format!("{} bodies in the envelope, expected one", bodies.len()));
+            return root.wrong(format!("{} bodies in the envelope, expected one", bodies.len()));
         };
         let contents = body.children().collect::<Vec<_>>();
         let [Node { index: content, .. }] = contents[..] else {
-            return wrong(format!("{} elements in the body, expected one", contents.len()));
+            return body.wrong(format!("{} elements in the body, expected one", contents.len()));
         };
         Ok(Envelope { document, content })
     }
@@ -108,10 +96,10 @@ impl<'d> Envelope<'d> {
     }
 
     /// Reads a request. `action` is the value of `SOAPAction`, if any. Fails if no operation has the body's element.
-    pub fn request<'e>(&'e self, wsdl: &'e Wsdl, action: Option<&str>) -> Result<Request<'e>, SoapError> {
+    pub fn request<'e>(&'e self, wsdl: &'e Wsdl, action: Option<&str>) -> Result<Request<'e>, DecodeError> {
         let (namespace, name) = self.content();
         let Some(operation) = wsdl.operation_by_element(namespace, name) else {
-            return wrong(format!("no operation has element `{name}` in namespace `{namespace}`"));
+            return self.node().wrong(format!("no operation has element `{name}` in namespace `{namespace}`"));
         };
         let action = action.map(|action| action.trim().trim_matches('"')).filter(|action| !action.is_empty());
         let named = action.map(|action| wsdl.operation_by_action(action).map(|operation| &operation.name));
@@ -120,7 +108,7 @@ impl<'d> Envelope<'d> {
     }
 
     /// Reads a response to `operation`. Fails if the body has neither a fault nor the operation's element.
-    pub fn response<'e>(&'e self, wsdl: &'e Wsdl, operation: &Operation) -> Result<Response<'e>, SoapError> {
+    pub fn response<'e>(&'e self, wsdl: &'e Wsdl, operation: &Operation) -> Result<Response<'e>, DecodeError> {
         let (namespace, name) = self.content();
         if (namespace, name) == (SOAP_11, "Fault") {
             return Ok(Response::Fault(self.fault(wsdl)));
@@ -128,7 +116,7 @@ impl<'d> Envelope<'d> {
         let is = |output: &&Message| output.element == name && output.namespace == namespace;
         let Some(output) = operation.output.as_ref().filter(is) else {
             let expected = operation.output.as_ref().map_or("a fault or nothing", |output| &output.element);
-            return wrong(format!("expected `{expected}` in the body, found `{name}`"));
+            return self.node().wrong(format!("expected `{expected}` in the body, found `{name}`"));
         };
         let all = self.view(wsdl, output);
         let fields = wsdl.complex(output.content).fields.as_slice();

@@ -213,6 +213,11 @@ impl<'d> Node<'d> {
         &self.document.elements[self.index as usize]
     }
 
+    /// Fails with an error at this element.
+    pub(super) fn wrong<T>(self, what: String) -> Decoded<T> {
+        Err(DecodeError::malformed(self.element().at, what))
+    }
+
     pub(super) fn name(self) -> &'d str {
         self.element().name
     }

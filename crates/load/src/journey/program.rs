@@ -536,7 +536,7 @@ fn thrift_reply(schema: &thrift::Schema, method: &thrift::Method, body: &[u8]) -
 }
 
 fn soap_reply(wsdl: &Wsdl, operation: &soap::Operation, body: &[u8]) -> OrFault<Value> {
-    let wrong = |error: soap::SoapError| (Fault::Body, error.to_string());
+    let wrong = |error: soap::DecodeError| (Fault::Body, error.to_string());
     let envelope = soap::Envelope::parse(body, &soap::Limits::DEFAULT).map_err(wrong)?;
     match envelope.response(wsdl, operation).map_err(wrong)? {
         soap::Response::Fault(fault) => {
