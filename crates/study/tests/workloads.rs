@@ -160,6 +160,14 @@ fn rejects_incompatible_keys() {
 }
 
 #[test]
+fn rejects_shares_of_times_to_live_above_1() {
+    assert_eq!(
+        mistakes("preset = \"course\"\nttl = [{ time = \"1h\", share = 0.9 }, { time = \"2h\", share = 0.9 }]"),
+        "2:7: `load.workload.ttl`: times to live must be 1s to 30 days, and their shares must sum to at most 1"
+    );
+}
+
+#[test]
 fn rejects_scans_and_missing_workloads() {
     assert_eq!(
         mistakes("[load.workload]\npreset = \"ycsb-e\""),

@@ -9,7 +9,7 @@ use crate::section_at_design_point::{Section, Setting, Settings, named};
 use crate::study_and_profiles::TEXT_MAX_BYTES;
 use crate::workload::trace::FORMATS;
 use crate::workload::{
-    Keys, Operations, PRESETS, Popularity, SizeLaw, Tail, Trace, Ttl, Values, Workload, plain, preset,
+    Keys, Operations, PRESETS, Popularity, Problem, SizeLaw, Tail, Trace, Ttl, Values, Workload, plain, preset,
 };
 
 const VALUES_MAX: usize = 4096;
@@ -59,24 +59,15 @@ pub(super) fn read(section: &Section) -> Workload {
         preset: base.preset,
         trace,
     };
-    for problem in workload.problems() {
-        place(section, problem.key, |at, key| {
-            let message = format!("`load.workload.{}`: {}", problem.key, problem.message);
-            at.mistake(key, message, problem.hint.map(str::to_owned));
-        });
+    for Problem { key: path, message, hint } in workload.problems() {
+        let (message, hint) = (format!("`load.workload.{path}`: {message}"), hint.map(str::to_owned));
+        match path.split_once('.').and_then(|(table, key)| Some((section.section(table)?, key))) {
+            Some((keys, "hot_keys")) if !keys.has("hot_keys") => keys.mistake("popularity", message, hint),
+            Some((table, key)) => table.mistake(key, message, hint),
+            None => section.mistake(path, message, hint),
+        }
     }
     workload
-}
-
-fn place(section: &Section, dotted: &str, then: impl FnOnce(&Section, &str)) {
-    let (table, key) = dotted.split_once('.').unwrap_or((dotted, ""));
-    match section.section(table).filter(|_| !key.is_empty()) {
-        Some(inner) => {
-            let key = if key == "hot_keys" && !inner.has(key) { "popularity" } else { key };
-            then(&inner, key);
-        }
-        None => then(section, table),
-    }
 }
 
 fn preset_of(section: &Section) -> Option<Workload> {
