@@ -48,4 +48,4 @@ pub use keys::{Key, Keys, Kind, Missing, word_of};
 pub use nearest::{did_you_mean, suggestion};
 pub use node::{Entry, Node, Table, Value};
 pub use place::Place;
-pub use section::{Fill, Filled, Section};
+pub use section::{Fill, Filled, NamedText, Section};

@@ -32,6 +32,19 @@ impl Fill for () {
     }
 }
 
+/// A string of a table whose keys are names that the file chooses.
+#[derive(Clone, Debug)]
+pub struct NamedText {
+    /// Key of the string.
+    pub name: String,
+    /// Place of the key.
+    pub name_place: Place,
+    /// The filled string.
+    pub text: String,
+    /// Place of the string in the file.
+    pub place: Place,
+}
+
 static NAMES: Keys = Keys { name: "", text: "", keys: &[] };
 
 /// A table whose strings are filled by `F`.
@@ -332,12 +345,15 @@ impl<'a, F: Fill> Section<'a, F> {
         None
     }
 
-    /// Reads a string, or an integer as a string. `None` if the key is missing, or after reporting an error.
-    pub fn text_or_integer(&self, key: &str) -> Option<String> {
-        match &self.table.get(key)?.node.value {
-            Value::Integer(number) => Some(number.to_string()),
-            _ => self.text(key),
-        }
+    /// Reads the strings of a table by name, in the order of the file; empty if missing. Integers count as strings.
+    /// Reports invalid items and leaves them out.
+    pub fn named_texts(&self, key: &str) -> Vec<NamedText> {
+        let Some(table) = self.section(key) else { return Vec::new() };
+        let named = table.table.iter().filter_map(|Entry { key, key_place, node }| {
+            let text = if let Value::Integer(number) = node.value { Some(number.to_string()) } else { table.text(key) };
+            Some(NamedText { name: key.clone(), name_place: *key_place, text: text?, place: node.place })
+        });
+        named.collect()
     }
 
     /// Whether the value of `key` is a list; false if the key is missing.

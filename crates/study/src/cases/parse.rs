@@ -1,6 +1,6 @@
 //! Parses case files.
 
-use config::{Diagnostic, Invalid, Node, Place, Report, Value as Toml, node};
+use config::{Diagnostic, Invalid, NamedText, Node, Place, Report, Value as Toml, node};
 use regex::bytes::{Regex, RegexBuilder};
 use serde_json_path::JsonPath;
 
@@ -173,13 +173,11 @@ fn template(section: &Section, key: &str, names: &Names) -> Option<Template> {
 }
 
 fn headers(section: &Section, key: &str) -> Vec<(String, Place, String)> {
-    let Some(table) = section.section(key) else { return Vec::new() };
-    let header = |entry: &node::Entry| {
-        let value = table.text(&entry.key)?;
-        let name = section.report.valid(entry.key_place, validate_http::field_name(&entry.key))?;
-        Some((name, entry.key_place, value))
+    let header = |NamedText { name, name_place, text, .. }: NamedText| {
+        let name = section.report.valid(name_place, validate_http::field_name(&name))?;
+        Some((name, name_place, text))
     };
-    table.table.iter().filter_map(header).collect()
+    section.named_texts(key).into_iter().filter_map(header).collect()
 }
 
 fn templates(section: &Section, key: &str, names: &Names) -> Vec<(String, Template)> {

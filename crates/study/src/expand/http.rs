@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use config::{Invalid, Node, Value};
+use config::{Invalid, NamedText, Node, Value};
 
 use crate::grpc;
 use crate::keys::allowed_words::{CONNECTIONS, GRPC_MESSAGES, HTTP_VERSIONS};
@@ -165,14 +165,11 @@ fn named_values(load: &Section) -> Values {
 
 fn headers(section: &Section) -> Vec<(String, String)> {
     let mut all = Vec::<(String, String)>::new();
-    let Some(fields) = section.section("headers") else { return all };
-    for entry in fields.table.iter() {
-        let Some(value) = fields.text_or_integer(&entry.key) else { continue };
-        let name = fields.report.valid(entry.key_place, validate_http::field_name(&entry.key));
-        let Some(name) = name else { continue };
+    for NamedText { name, name_place, text, place } in section.named_texts("headers") {
+        let Some(name) = section.report.valid(name_place, validate_http::field_name(&name)) else { continue };
         let is_known = all.iter().any(|(known, _)| known.eq_ignore_ascii_case(&name));
-        fields.report.rule(is_known, entry.key_place, format!("duplicate header `{name}`"), None);
-        let value = fields.report.valid(entry.node.place, validate_http::field_value(&name, &value));
+        section.report.rule(is_known, name_place, format!("duplicate header `{name}`"), None);
+        let value = section.report.valid(place, validate_http::field_value(&name, &text));
         all.extend(value.filter(|_| !is_known).map(|value| (name, value)));
     }
     all

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use config::{Invalid, suggestion};
+use config::{Invalid, NamedText, suggestion};
 
 use crate::expand::factor_levels::Factor;
 use crate::expand::subject;
@@ -73,13 +73,11 @@ fn plan(name: &str, proxy: &Section) -> ProxyPlan {
 }
 
 fn files(proxy: &Section) -> BTreeMap<String, String> {
-    let mut files = BTreeMap::new();
-    let Some(section) = proxy.section("files") else { return files };
-    for entry in section.table.iter() {
-        check_file_name(&entry.key).unwrap_or_else(|error| section.report.invalid(entry.key_place, error));
-        files.insert(entry.key.clone(), section.text(&entry.key).unwrap_or_default());
-    }
-    files
+    let file = |NamedText { name, name_place, text, .. }: NamedText| {
+        proxy.report.valid(name_place, check_file_name(&name));
+        (name, text)
+    };
+    proxy.named_texts("files").into_iter().map(file).collect()
 }
 
 fn check_file_name(name: &str) -> Result<(), Invalid> {

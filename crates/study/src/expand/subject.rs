@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use config::{Entry, Report, Table, suggestion};
+use config::{Entry, NamedText, Report, Table, suggestion};
 
 use crate::expand::factor_levels::{self, Factor};
 use crate::expand::{ExpandOptions, optional, port};
@@ -107,14 +107,12 @@ fn check_words(section: &Section, key: &str, command: &str) {
 }
 
 fn environment(subject: &Section) -> BTreeMap<String, String> {
-    let mut environment = BTreeMap::new();
-    let Some(section) = subject.section("environment") else { return environment };
-    for entry in section.table.iter() {
-        let message = format!("`{}` is not a valid environment variable name", entry.key.escape_debug());
-        section.report.rule(entry.key.is_empty() || entry.key.contains(['=', '\0']), entry.key_place, message, None);
-        environment.insert(entry.key.clone(), section.text_or_integer(&entry.key).unwrap_or_default());
-    }
-    environment
+    let variable = |NamedText { name, name_place, text, .. }: NamedText| {
+        let message = format!("`{}` is not a valid environment variable name", name.escape_debug());
+        subject.report.rule(name.is_empty() || name.contains(['=', '\0']), name_place, message, None);
+        (name, text)
+    };
+    subject.named_texts("environment").into_iter().map(variable).collect()
 }
 
 /// The section `[subject]` or `[load]` with the keys of the variant that the point's levels select.

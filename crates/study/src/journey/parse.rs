@@ -1,6 +1,6 @@
 //! Parses journeys.
 
-use config::{Diagnostic, Invalid, Node, Place, Report, Value, node, suggestion};
+use config::{Diagnostic, Invalid, NamedText, Node, Place, Report, Value, node, suggestion};
 
 use crate::journey::condition;
 use crate::journey::placeholders::{self, Field};
@@ -37,22 +37,6 @@ pub fn preset(name: &str) -> Option<Journey> {
     Some(parse(text).expect("every preset is covered by a test"))
 }
 
-struct Named {
-    name: String,
-    name_place: Place,
-    text: String,
-    place: Place,
-}
-
-fn texts(section: &Section, key: &str) -> Vec<Named> {
-    let Some(table) = section.section(key) else { return Vec::new() };
-    let named = table.table.iter().filter_map(|entry| {
-        let (name, text) = (entry.key.clone(), table.text(&entry.key)?);
-        Some(Named { name, name_place: entry.key_place, text, place: entry.node.place })
-    });
-    named.collect()
-}
-
 struct Reader<'r> {
     report: &'r Report<'r>,
     text: &'r str,
@@ -61,7 +45,7 @@ struct Reader<'r> {
 }
 
 impl Reader<'_> {
-    fn add_name(&mut self, Named { name, name_place, .. }: &Named) {
+    fn add_name(&mut self, NamedText { name, name_place, .. }: &NamedText) {
         if !placeholders::is_name(name) || RESERVED.contains(&name.as_str()) {
             let message = format!("`{}` is not a valid template name", name.escape_debug());
             let hint =
@@ -103,7 +87,7 @@ impl Reader<'_> {
     fn journey(&mut self, top: &Section) -> Journey {
         top.check();
         let mut journey = Journey { name: top.text("name").unwrap_or_default(), ..Journey::default() };
-        for target in texts(top, "targets") {
+        for target in top.named_texts("targets") {
             self.add_name(&target);
             let url = &target.text;
             let is_http = url.is_empty() || url.starts_with("http://") || url.starts_with("https://");
@@ -111,7 +95,7 @@ impl Reader<'_> {
             self.report.rule(!is_http, target.place, message, "a target looks like `https://127.0.0.1:8443`");
             journey.targets.push((target.name, target.text));
         }
-        for Named { name, text: file, place, .. } in texts(top, "schemas") {
+        for NamedText { name, text: file, place, .. } in top.named_texts("schemas") {
             if !file.ends_with(".thrift") && !file.ends_with(".wsdl") {
                 let hint = format!("built-in schemas: {}", OWN_SCHEMAS.join(", "));
                 let message = format!("`{}` is neither a `.thrift` nor a `.wsdl` file", file.escape_debug());
@@ -119,7 +103,7 @@ impl Reader<'_> {
             }
             journey.schemas.push(Schema { name, file, text: String::new() });
         }
-        for value in texts(top, "let") {
+        for value in top.named_texts("let") {
             self.check_template(&value.text, value.place, true);
             self.add_name(&value);
             journey.lets.push((value.name, value.text));
@@ -156,8 +140,8 @@ impl Reader<'_> {
         });
         let url = self.template(step, "url");
         let mut call = self.call(step, schemas);
-        let headers = texts(step, "headers");
-        for Named { name, name_place, text, place } in &headers {
+        let headers = step.named_texts("headers");
+        for NamedText { name, name_place, text, place } in &headers {
             self.check_template(text, *place, false);
             let field = validate_http::field_name(name).and_then(|name| validate_http::field_value(&name, text));
             self.report.valid(*name_place, field);
@@ -182,7 +166,7 @@ impl Reader<'_> {
             self.report.rule(entry.key.contains("[any]"), entry.key_place, message, "`take` it");
             expect.extend(self.argument(&entry.node).map(|value| (entry.key.clone(), value)));
         }
-        for part in texts(step, "take") {
+        for part in step.named_texts("take") {
             self.check_taken(&part, root);
             // A later step may take another value under the same name.
             if !self.taken.contains(&part.name) {
@@ -263,8 +247,8 @@ impl Reader<'_> {
         Some((Call::Thrift { schema, method: called.to_owned(), arguments }, named))
     }
 
-    fn check_taken(&self, part: &Named, root: &str) {
-        let Named { text, place, .. } = part;
+    fn check_taken(&self, part: &NamedText, root: &str) {
+        let NamedText { text, place, .. } = part;
         let (text, _) = reply_path::optional(text);
         if root == "body" && reply_path::decoded_cookie(text).is_some() {
             return;
