@@ -104,7 +104,7 @@ fn mistakes_are_named() {
     );
     assert_eq!(
         mistakes("unit =", "y = \"hit_ratio\"\nunit ="),
-        ["16:5: `y` does not apply to a figure of kind `miss-ratio`"]
+        ["16:5: `figure.y` does not apply to a figure of kind `miss-ratio`"]
     );
     assert_eq!(
         mistakes("kind = \"miss-ratio\"", "kind = \"line\"\ny = \"hit_ratio\"\npolicies = []"),

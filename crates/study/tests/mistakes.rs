@@ -281,8 +281,9 @@ fn rejects_contradictory_rules() {
     9:17: unknown stop rule `volly`
         here: "\"volly\""
         hint: did you mean `volley`?
-    9:34: `level` cannot be combined with `rule`
+    9:34: `load.stop.level` cannot be combined with `rule`
         here: "0.9"
+        hint: drop it
     11:8: `load.rate` does not apply to a closed loop
         here: "\"10k\""
         hint: it needs an open loop: set `loop = "open"` and `rate`, or drop it
@@ -410,8 +411,9 @@ fn figures() {
     17:10: unknown factor `core`
         here: "\"core\""
         hint: did you mean `cores`?
-    20:5: `x` does not apply to a figure of kind `ecdf`
+    20:5: `figure.x` does not apply to a figure of kind `ecdf`
         here: "\"cores\""
+        hint: drop it
     21:12: `figure.interval` must be 50 % to 99.99 %, not 1.5
         here: "1.5"
     22:1: `figure` has no `x`
@@ -503,9 +505,9 @@ fn checks_http_requests() {
     9:9: `pipeline` must be 1 with think time
         here: "\"1ms\""
         hint: drop `think`, or `pipeline`
-    11:15: the response to `HEAD` has no body
+    11:15: `load.expect_body` does not apply: the response to `HEAD` has no body
         here: "\"x\""
-        hint: drop `expect_body`, or use `GET`
+        hint: drop it, or use `GET`
     12:30: `Content-Length: 3`, but the body has 4 bytes
         here: "3"
         hint: drop it: the correct length is sent
@@ -598,10 +600,10 @@ fn checks_mixes_of_requests() {
         @r#"
     7:8: `load.path` cannot be combined with `[[load.request]]`
         here: "\"/\""
-        hint: write `path` in each request, or drop the requests
+        hint: write it in each request, or drop the requests
     8:13: `load.body_file` cannot be combined with `[[load.request]]`
         here: "\"b\""
-        hint: write `body_file` in each request, or drop the requests
+        hint: write it in each request, or drop the requests
     9:36: `load.request.weight` must be 1 to 1,000,000, not 0
         here: "0"
     9:41: a request must be a table, not an integer

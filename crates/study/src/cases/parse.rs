@@ -201,10 +201,9 @@ fn regex(text: &str) -> Result<Regex, Invalid> {
 fn request(section: &Section, names: &Names) -> Option<Request> {
     section.check_keys();
     let kind = section.one_of(&["path", "text", "hex"]);
-    let is_raw = kind.is_some_and(|kind| kind != "path");
-    for key in ["method", "version", "headers", "body", "chunked"] {
-        let message = format!("`{key}` does not apply to a request of bytes");
-        section.rule(is_raw && section.has(key), key, message, "write `path` for an HTTP request");
+    if kind.is_some_and(|kind| kind != "path") {
+        let of_http = ["method", "version", "headers", "body", "chunked"];
+        section.refuse(of_http, "does not apply to a request of bytes", "write `path` for an HTTP request");
     }
     let (expect, connection) = read_expect(&section.section_or_empty("expect"), names);
     let template = |key| template(section, key, names).unwrap_or_default();
@@ -243,10 +242,9 @@ fn read_expect(section: &Section, names: &Names) -> (Expect, Connection) {
     section.check_keys();
     let connection = section.choice("connection", CONNECTIONS).unwrap_or(Connection::Stays);
     if let Some(first) = ["text", "hex", "line"].into_iter().find(|key| section.has(key)) {
-        for key in section.keys.names().filter(|key| *key != "connection" && *key != first && section.has(key)) {
-            let message = format!("`{key}` and `{first}` together: bytes are compared as a whole");
-            section.mistake(key, message, "drop one of the two".to_owned());
-        }
+        let others = section.keys.names().filter(|key| *key != "connection" && *key != first);
+        let why = format!("cannot be combined with `{first}`: bytes are compared as a whole");
+        section.refuse(others, &why, "drop one of the two");
         let expect = match first {
             "text" => Expect::Text(template(section, first, names).unwrap_or_default()),
             "hex" => Expect::Hex(template(section, first, names).unwrap_or_default()),

@@ -93,7 +93,6 @@ fn check_capacities(figure: &Section, wanted: &Figure, x: &Factor) {
 }
 
 fn check_axes(figure: &Section, kind: FigureKind, x: Option<&Factor>) {
-    let word = figure.word("kind").unwrap_or_default();
     let (needed, foreign): (&[&str], &[&str]) = match kind {
         FigureKind::Line | FigureKind::Scatter => (&["x", "y"], &[]),
         FigureKind::Interaction => (&["x", "series", "y"], &[]),
@@ -104,9 +103,8 @@ fn check_axes(figure: &Section, kind: FigureKind, x: Option<&Factor>) {
     };
     let of_curves: &[&str] = if kind == FigureKind::MissRatio { &[] } else { &["policies", "unit"] };
     needed.iter().for_each(|key| figure.required(key));
-    for key in foreign.iter().chain(of_curves).filter(|key| figure.has(key)) {
-        figure.mistake(key, format!("`{key}` does not apply to a figure of kind `{word}`"), None);
-    }
+    let why = format!("does not apply to a figure of kind `{}`", figure.word("kind").unwrap_or_default());
+    figure.refuse(foreign.iter().chain(of_curves).copied(), &why, "drop it");
     if let (FigureKind::Line, Some(x)) = (kind, x)
         && let Some((level, _)) = x.levels.iter().find(|(level, _)| level.as_f64().is_none())
     {

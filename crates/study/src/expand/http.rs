@@ -96,10 +96,8 @@ fn mix(load: &Section, values: &Values, connection: Connection) -> Vec<HttpReque
     if !load.has("request") {
         return vec![request(load, &[], values, connection)];
     }
-    for key in ["path", "method", "body", "body_file"].iter().filter(|key| load.has(key)) {
-        let hint = format!("write `{key}` in each request, or drop the requests");
-        load.mistake(key, format!("`load.{key}` cannot be combined with `[[load.request]]`"), hint);
-    }
+    let hint = "write it in each request, or drop the requests";
+    load.refuse(["path", "method", "body", "body_file"], "cannot be combined with `[[load.request]]`", hint);
     let (common, sections) = (headers(load), load.tables("request", "a request"));
     load.rule(sections.is_empty(), "request", "`load.request` is empty", "begin each request with `[[load.request]]`");
     let message = format!("{} requests, a mix allows at most {REQUESTS_MAX}", sections.len());
@@ -217,11 +215,9 @@ fn tls(load: &Section, protocol: Protocol) -> Option<Tls> {
 }
 
 fn expect(load: &Section, values: &Values, requests: &[HttpRequestPlan]) -> Expect {
-    let is_head = requests.iter().any(|request| request.method == "HEAD");
-    let of_bodies = ["expect_body", "expect_json", "expect_matches", "expect_length"];
-    for key in of_bodies.iter().filter(|key| is_head && load.has(key)) {
-        let hint = format!("drop `{key}`, or use `GET`");
-        load.mistake(key, "the response to `HEAD` has no body", hint);
+    if requests.iter().any(|request| request.method == "HEAD") {
+        let of_bodies = ["expect_body", "expect_json", "expect_matches", "expect_length"];
+        load.refuse(of_bodies, "does not apply: the response to `HEAD` has no body", "drop it, or use `GET`");
     }
     let json = load.section("expect_json").map_or_else(Vec::new, |paths| {
         let keys = paths.table.keys().map(str::to_owned).collect::<Vec<_>>();

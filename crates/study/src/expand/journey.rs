@@ -16,12 +16,8 @@ use crate::{factor_placeholders, url};
 const FOREIGN: [&str; 5] = ["backend", "search", "capacity", "server_name", "resume"];
 
 pub(super) fn read(section: &Section) -> JourneyPlan {
-    let foreign =
-        load_keys("HTTP").filter(|key| *key != "http").chain(load_keys("caches:")).chain(FOREIGN).collect::<Vec<_>>();
-    for entry in section.table.iter().filter(|entry| foreign.contains(&entry.key.as_str())) {
-        let message = format!("`load.{}` does not apply to journeys", entry.key.escape_debug());
-        section.report.mistake(entry.key_place, message, None);
-    }
+    let foreign = load_keys("HTTP").filter(|key| *key != "http").chain(load_keys("caches:")).chain(FOREIGN);
+    section.refuse(foreign, "does not apply to journeys", "drop it");
     let names = PRESETS.map(|preset| preset.0);
     if !section.has("journey") {
         let names = names.map(|name| format!("`{name}`")).join(", ");

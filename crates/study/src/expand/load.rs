@@ -309,10 +309,8 @@ fn stop(load: &Section, shape: &[Stage]) -> Option<Stop> {
     table.check_keys();
     let rule = table.one_of(&STOP_RULES.map(|(rule, _)| rule))?;
     let (_, beside) = STOP_RULES.iter().find(|(name, _)| *name == rule)?;
-    let others = ["level", "max_time", "round", "half_width"];
-    for key in others.iter().filter(|key| table.has(key) && !beside.contains(*key)) {
-        table.mistake(key, format!("`{key}` cannot be combined with `{rule}`"), None);
-    }
+    let others = ["level", "max_time", "round", "half_width"].into_iter().filter(|key| !beside.contains(key));
+    table.refuse(others, &format!("cannot be combined with `{rule}`"), "drop it");
     let max_ns = table.duration_ns("max_time");
     let (level, round, half_width_ns) =
         (table.fraction("level"), table.count("round"), table.duration_ns("half_width"));
