@@ -176,6 +176,9 @@ fn reports_all_errors_of_a_search() {
     12:109: unknown key `steps` in `load.search`
         here: "steps"
         hint: available: `objective`, `from`, `to`, `resolution`, `confirm`, `max_steps`, `max_time`
+    16:10: `trials.stop.min` does not apply: all trials are steps of a search
+        here: "min"
+        hint: use `confirm` and `max_steps` of `load.search`
     "#);
 }
 

@@ -171,23 +171,21 @@ fn search(load: &Section, key: &str, stop: Option<Stop>) -> Option<SearchPlan> {
     load.rule(key == "capacity" && load.has(key) && load.has("search"), key, message, "drop one of the two");
     let table = &load.section(key)?;
     table.check();
-    let objective = objective(table);
+    let objective = objective(table).unwrap_or(Objective { conditions: Vec::new() });
     let (from, to) = (table.rate_per_s("from"), table.rate_per_s("to"));
     let message = format!("`{}.to` is below `from`", table.name);
     table.rule(from.zip(to).is_some_and(|(from, to)| from > to), "to", message, None);
     let is_open_ended = stop.is_some_and(|stop| !matches!(stop, Stop::Duration { .. }));
     let hint = "write `stop = \"5s\"`: above its capacity a server never catches up";
     load.rule(is_open_ended, "stop", format!("trials of `load.{key}` must end after a time"), hint);
-    let (resolution, confirm, steps) = (table.fraction("resolution"), table.small("confirm"), table.small("max_steps"));
-    let max_ns = table.duration_ns("max_time");
-    let plain = SearchPlan::new(objective?, stop.map_or(0, |stop| stop.longest_ns()));
+    let plain = SearchPlan::new(objective, stop.map_or(0, |stop| stop.longest_ns()));
     Some(SearchPlan {
         from_per_s: from,
         to_per_s: to,
-        resolution: resolution.unwrap_or(plain.resolution),
-        confirm: confirm.unwrap_or(plain.confirm),
-        trials_max: steps.unwrap_or(plain.trials_max),
-        max_ns,
+        resolution: table.fraction("resolution").unwrap_or(plain.resolution),
+        confirm: table.small("confirm").unwrap_or(plain.confirm),
+        trials_max: table.small("max_steps").unwrap_or(plain.trials_max),
+        max_ns: table.duration_ns("max_time"),
         first: key == "capacity",
         ..plain
     })
