@@ -249,9 +249,9 @@ impl<'a, F: Fill> Section<'a, F> {
         count.map(|count| count as u64)
     }
 
-    /// Reads a count whose declared range fits in 32 bits. `None` in the same cases as [`Section::count`].
-    pub fn small(&self, key: &str) -> Option<u32> {
-        self.count(key).map(|count| u32::try_from(count).expect("its bounds fit 32 bits"))
+    /// Reads a count whose declared range fits in `T`. `None` in the same cases as [`Section::count`].
+    pub fn small<T: TryFrom<u64>>(&self, key: &str) -> Option<T> {
+        self.count(key).map(|count| T::try_from(count).ok().expect("its bounds fit the type"))
     }
 
     /// Reads a duration in ns. `None` if there is neither a value nor a default, or after reporting an invalid value.

@@ -110,10 +110,6 @@ fn optional(section: &Section, key: &str) -> Option<String> {
     section.text(key).filter(|text| !text.trim().is_empty())
 }
 
-fn port(section: &Section, key: &str) -> Option<u16> {
-    section.small(key).map(|port| u16::try_from(port).expect("its bounds fit 16 bits"))
-}
-
 fn section<'a>(top: &'a Section, name: &str) -> Option<Section<'a>> {
     if !top.has(name) {
         let report = top.report;

@@ -65,7 +65,7 @@ fn case(section: &Section) -> Case {
         split: split(section),
         pipelined: flag("pipelined"),
         half_close: flag("half_close"),
-        skip_status: section.small("skip_status").map(|status| status as u16),
+        skip_status: section.small("skip_status"),
         requests: tables.iter().flatten().filter_map(|table| request(table, &names)).collect(),
     };
     let last = case.requests.len().saturating_sub(1);

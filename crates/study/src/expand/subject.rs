@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use config::{Entry, NamedText, Report, Table, suggestion};
 
 use crate::expand::factor_levels::{self, Factor};
-use crate::expand::{ExpandOptions, optional, port};
+use crate::expand::{ExpandOptions, optional};
 use crate::factor_placeholders::{self, PORT};
 use crate::plan::{ProcessPlan, SubjectPlan, VerifyPlan};
 use crate::process_plan::{ContainerPlan, ENGINES, is_image};
@@ -71,7 +71,7 @@ pub(super) fn process(section: &Section, needs_port: bool, hint: &str) -> Proces
         container: section.keys.get("image").and_then(|_| container(section)),
         directory: optional(section, "directory"),
         environment,
-        port: port(section, "port"),
+        port: section.small("port"),
         ready_timeout_ns: section.duration_ns("ready_timeout").unwrap_or_default(),
         stop_timeout_ns: section.duration_ns("stop_timeout").unwrap_or_default(),
     }
@@ -191,7 +191,7 @@ fn container(section: &Section) -> Option<ContainerPlan> {
         }
     }
     let engine = section.choice("engine", ENGINES).unwrap_or_default();
-    Some(ContainerPlan { image, engine, publish: port(section, "publish"), options })
+    Some(ContainerPlan { image, engine, publish: section.small("publish"), options })
 }
 
 /// Container options that only the lab may set, each with an alternative for studies if there is one.
