@@ -14,10 +14,7 @@ pub(crate) fn study_parse(bytes: &[u8]) {
         Err(mistakes) => {
             assert!(!mistakes.is_empty());
             for mistake in mistakes {
-                assert!(
-                    text.get(mistake.span.clone()).is_some() || text.len() > study::parse::TEXT_MAX_BYTES,
-                    "{mistake:?}"
-                );
+                assert!(text.get(mistake.span.clone()).is_some() || text.len() > study::TEXT_MAX_BYTES, "{mistake:?}");
                 let lines = text.split('\n').count();
                 assert!((1..=lines).contains(&mistake.line) && mistake.column >= 1, "{mistake:?}");
             }
@@ -273,7 +270,7 @@ pub(crate) fn journey_parse(bytes: &[u8]) {
         Err(mistakes) => {
             assert!(!mistakes.is_empty());
             let fine = |mistake: &study::Diagnostic| text.get(mistake.span.clone()).is_some();
-            assert!(mistakes.iter().all(fine) || text.len() > study::parse::JOURNEY_MAX_BYTES, "{mistakes:?}");
+            assert!(mistakes.iter().all(fine) || text.len() > study::JOURNEY_MAX_BYTES, "{mistakes:?}");
         }
     }
 }
@@ -297,7 +294,7 @@ pub(crate) fn workload_parse(bytes: &[u8]) {
         Err(mistakes) => {
             assert!(!mistakes.is_empty());
             let fine = |mistake: &study::Diagnostic| text.get(mistake.span.clone()).is_some();
-            assert!(mistakes.iter().all(fine) || text.len() > study::parse::TEXT_MAX_BYTES, "{mistakes:?}");
+            assert!(mistakes.iter().all(fine) || text.len() > study::TEXT_MAX_BYTES, "{mistakes:?}");
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Expands a [`Study`] into a [`Plan`]: one design point per combination of levels, with its commands and load.
+//! Parses study files (TOML) and reports all errors at once; [`crate::keys`] declares the keys. Expands a [`Study`] into
+//! a [`Plan`]: one design point per combination of levels, with its commands and load.
 
 mod factor_levels;
 mod figures_and_tables;
@@ -13,17 +14,16 @@ mod workload;
 
 use std::collections::BTreeSet;
 
-use config::{Diagnostic, Entry, Invalid, Place, Report, Table, Value, suggestion};
+use config::{Diagnostic, Entry, Invalid, Place, Report, Table, Value, node, suggestion};
 
 use factor_levels::Factor;
 use subject::Cpus;
 
 use crate::plan::{Design, LoadPlan, Plan, Point};
 use crate::section_at_design_point::{Section, Setting, Settings};
-use crate::study_and_profiles::{Profile, Study, in_profile};
+use crate::study_and_profiles::{Profile, Study, TEXT_MAX_BYTES, in_profile};
 use crate::{factor_placeholders, keys, set_overrides};
 
-pub(crate) use subject::check_variants;
 pub use workload::parse as parse_workload;
 
 /// Maximum number of design points of a plan, not counting points added to find capacities.
@@ -59,6 +59,23 @@ impl ExpandOptions {
     }
 }
 
+/// Parses a study and checks syntax, names, types, units, ranges and references in all profiles. Fails with all errors.
+pub fn parse(text: &str) -> Result<Study, Vec<Diagnostic>> {
+    let report = Report::new("the study", text, &[]);
+    report.check_length("a study", TEXT_MAX_BYTES)?;
+    let root = node::document(text, &report);
+    for profile in Profile::ALL {
+        if profile == Profile::Default || root.get(profile.name()).is_some() {
+            // Assumes two CPUs, since the number of CPUs is unknown here; no error depends on it.
+            let options = ExpandOptions { profile, ..ExpandOptions::default() };
+            plan_of(&in_profile(&root, profile, &report), text, &options, &report);
+        }
+    }
+    subject::check_variants(&root, &report);
+    report.finish()?;
+    Ok(Study { text: text.to_owned(), root })
+}
+
 /// Expands a study. Equal arguments give equal plans. Fails with the errors that `--set` flags contain or cause.
 pub fn expand(study: &Study, options: &ExpandOptions) -> Result<Plan, Vec<Diagnostic>> {
     let set_texts = options.sets.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>();
@@ -70,7 +87,7 @@ pub fn expand(study: &Study, options: &ExpandOptions) -> Result<Plan, Vec<Diagno
 }
 
 /// Builds the plan of a study and reports all errors. Invalid values are replaced so that later errors are found too.
-pub(crate) fn plan_of(root: &Table, text: &str, options: &ExpandOptions, report: &Report) -> Plan {
+fn plan_of(root: &Table, text: &str, options: &ExpandOptions, report: &Report) -> Plan {
     let top = Section::whole(root, &keys::STUDY, Settings(&[]), report);
     top.check_keys();
     top.required("question");

@@ -11,8 +11,8 @@ use config::Invalid;
 use self::archive::Archive;
 use self::steps::{Kept, quoted};
 use self::tokens::Tokens;
+use crate::journey::parse::{STEPS_MAX, parse as parse_journey};
 use crate::journey::placeholders;
-use crate::parse::{JOURNEY_STEPS_MAX, parse_journey};
 use crate::url::{self, Url};
 use crate::validate_http;
 
@@ -66,8 +66,8 @@ pub fn import(name: &str, text: &str) -> Result<Imported, Invalid> {
         };
         return Err(Invalid::new(message).hint("record the steps of a user: pages, forms and calls of an API"));
     }
-    if kept.len() > JOURNEY_STEPS_MAX {
-        let message = format!("{} requests are left, a journey has at most {JOURNEY_STEPS_MAX} steps", kept.len());
+    if kept.len() > STEPS_MAX {
+        let message = format!("{} requests are left, a journey has at most {STEPS_MAX} steps", kept.len());
         return Err(Invalid::new(message).hint("record fewer steps"));
     }
     let targets = targets(kept.iter().map(|one| &one.url));

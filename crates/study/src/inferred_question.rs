@@ -80,7 +80,7 @@ impl fmt::Display for Asked {
 
 #[cfg(test)]
 mod tests {
-    use crate::parse::Profile;
+    use crate::Profile;
     use crate::{ExpandOptions, expand, parse};
 
     fn asked(text: &str) -> String {

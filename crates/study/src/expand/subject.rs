@@ -138,7 +138,7 @@ pub(super) fn variants<'a>(root: &'a Table, section: &str) -> impl Iterator<Item
 
 /// Reports variants that are named after no level in any profile or after levels of two factors. Ignores `--set`,
 /// because a variant may belong to a level that `--set` excludes.
-pub(crate) fn check_variants(root: &Table, report: &Report) {
+pub(super) fn check_variants(root: &Table, report: &Report) {
     let mut words: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     let mut variants = BTreeMap::new();
     let muted = Report::new("the study", "", &[]);

@@ -13,7 +13,7 @@ use crate::validate_http;
 /// Maximum length of a journey file, bytes.
 pub const TEXT_MAX_BYTES: usize = 256 * 1024;
 /// Maximum number of steps of a journey.
-pub const STEPS_MAX: usize = 1000;
+pub(crate) const STEPS_MAX: usize = 1000;
 
 const OWN_FIELDS: [&str; 6] = ["Host", "Content-Length", "Transfer-Encoding", "Connection", "Upgrade", "Expect"];
 const RESERVED: [&str; 2] = ["number", "random"];
