@@ -125,11 +125,6 @@ impl<'a, F: Fill> Section<'a, F> {
         kind.find(pick).unwrap_or_else(|| panic!("`{}` is not read as declared: {kind:?}", self.called(key)))
     }
 
-    /// Distinguishes a missing key without a default, `Some(None)`, from an invalid value, `None`.
-    pub fn given<T>(&self, key: &str, value: Option<T>) -> Option<Option<T>> {
-        if self.has(key) { value.map(Some) } else { Some(value) }
-    }
-
     /// Whether the table itself has `key`, regardless of defaults.
     pub fn has(&self, key: &str) -> bool {
         self.table.get(key).is_some()

@@ -137,8 +137,7 @@ pub fn parse(text: &str, needed: &[Role]) -> Result<Hosts, Vec<Diagnostic>> {
     let report = Report::new("the cluster", text, &[]);
     let table = node::document(text, &report);
     let section = Section::whole(&table, &CLUSTER, (), &report);
-    section.check_keys();
-    section.required("host");
+    section.check();
     if section.has("launcher") && section.has("start") {
         section.mistake("launcher", "`start` and `launcher` exclude each other", None);
     }
@@ -148,8 +147,9 @@ pub fn parse(text: &str, needed: &[Role]) -> Result<Hosts, Vec<Diagnostic>> {
     let within = section.duration_ns("within").map_or(WITHIN, Duration::from_nanos);
     let deploy = section.flag("deploy").unwrap_or(false);
     let sections = section.tables("host", "host");
-    let hosts = sections.iter().filter_map(|host| read(host.as_ref()?)).collect::<Vec<_>>();
-    if hosts.len() == sections.len() && !hosts.is_empty() {
+    let earlier = report.count();
+    let hosts = sections.iter().flatten().map(read).collect::<Vec<_>>();
+    if report.count() == earlier && !hosts.is_empty() {
         // Only the first error at each position is reported.
         let mistakes = mistakes(&hosts, launcher, needed);
         if !mistakes.is_empty() {
@@ -160,19 +160,20 @@ pub fn parse(text: &str, needed: &[Role]) -> Result<Hosts, Vec<Diagnostic>> {
     Ok(Hosts { launcher, start, within, deploy, hosts })
 }
 
-fn read(host: &Section<'_>) -> Option<HostPlan> {
-    host.check_keys();
-    host.required("name");
-    host.required("role");
-    let (name, role) = (host.text("name"), host.choice("role", ROLES));
-    let text = |key| host.given(key, host.text(key));
-    let (address, quintain, directory, ssh) = (text("address"), text("quintain"), text("directory"), text("ssh"));
-    let cpus = host.given("cpus", host.text("cpus").and_then(|list| cpu_list::parse(&list).ok()));
-    let launcher = host.given("launcher", host.choice("launcher", OWN_LAUNCHERS));
-    let (name, role, cpus, launcher) = (name?, role?, cpus?, launcher?);
-    let (quintain, directory, ssh) = (quintain?, directory?, ssh?);
-    let address = address?.unwrap_or_else(|| name.clone());
-    Some(HostPlan { name, address, role, cpus, quintain, directory, ssh, launcher })
+/// Reads a machine. Errors are reported, and their values replaced.
+fn read(host: &Section<'_>) -> HostPlan {
+    host.check();
+    let name = host.text("name").unwrap_or_default();
+    HostPlan {
+        address: host.text("address").unwrap_or_else(|| name.clone()),
+        name,
+        role: host.choice("role", ROLES).unwrap_or(Role::Load),
+        cpus: host.text("cpus").and_then(|list| cpu_list::parse(&list).ok()),
+        quintain: host.text("quintain"),
+        directory: host.text("directory"),
+        ssh: host.text("ssh"),
+        launcher: host.choice("launcher", OWN_LAUNCHERS),
+    }
 }
 
 /// Parses the short form: roles with names, addresses or ranges (`10.0.0.12-14`); `local` is the lab's own machine.
