@@ -105,16 +105,11 @@ pub(crate) fn load_spec(load: &LoadPlan, target: Target, share: &Share, seed: u6
 
 /// Maximum time that a generator may take: the time of the load plus `margin`.
 pub(crate) fn patience(spec: &LoadSpec, margin: Duration) -> Duration {
-    let warmup = match spec.warmup {
-        Warmup::DurationNs(ns) | Warmup::Steady { max_ns: ns } => Duration::from_nanos(ns),
-        Warmup::Requests(_) => WARMUP_MAX,
-    };
-    let (warmup, stop) = match spec.stop {
-        Stop::Duration { duration_ns } => (warmup, duration_ns),
-        Stop::Requests { max_ns, .. } | Stop::Interval { max_ns, .. } => (warmup, max_ns),
+    let warmup = match (spec.stop, spec.warmup) {
         // The priming round replaces the warm-up and has as many requests as any other round.
-        Stop::Volley { max_ns, .. } => (WARMUP_MAX, max_ns),
+        (Stop::Volley { .. }, _) | (_, Warmup::Requests(_)) => WARMUP_MAX,
+        (_, Warmup::DurationNs(ns) | Warmup::Steady { max_ns: ns }) => Duration::from_nanos(ns),
     };
-    let stop = Duration::from_nanos(stop).saturating_add(Duration::from_nanos(spec.timeout_ns));
+    let stop = Duration::from_nanos(spec.stop.longest_ns()).saturating_add(Duration::from_nanos(spec.timeout_ns));
     warmup.saturating_add(stop).saturating_add(margin)
 }
