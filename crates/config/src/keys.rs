@@ -156,6 +156,7 @@ impl Kind {
             | Kind::Duration(low, high)
             | Kind::LongDuration(low, high) => (low as f64..=high as f64).contains(&value),
             Kind::Fraction(low, high) | Kind::Number(low, high) => (low..=high).contains(&value),
+            Kind::Either(kinds) => kinds.iter().all(|kind| kind.contains(value)),
             _ => true,
         }
     }

@@ -1,13 +1,10 @@
 //! Validates a load specification and reports all problems at once.
 
 use study::Workload;
-use study::keys::{CLIENT_COUNT, LOAD};
-use study::load_limits_and_defaults::TIMEOUT_MIN_NS;
+use study::keys::LOAD;
 use study::load_rules;
 use study::load_shape;
-use study::spec::{
-    Arrivals, Connection, Dialect, Http2Settings, LoadSpec, SPEC_VERSION, Stop, Target, ThinkTime, Warmup,
-};
+use study::spec::{Arrivals, Connection, Dialect, LoadSpec, SPEC_VERSION, Stop, Target, ThinkTime, Warmup};
 use study::workload::Gaps;
 
 use crate::journey::Plan;
@@ -37,11 +34,8 @@ pub fn check(spec: &LoadSpec) -> Vec<String> {
         spec.version == SPEC_VERSION,
         format!("`version` is {}, this build supports {SPEC_VERSION}", spec.version),
     );
-    let kinds =
-        [("clients", &CLIENT_COUNT), ("threads", &LOAD.key("threads").kind), ("pipeline", &LOAD.key("pipeline").kind)];
-    for ((key, kind), value) in kinds.into_iter().zip([spec.clients, spec.threads, spec.pipeline]) {
-        let range = kind.check_range(f64::from(value));
-        problems.0.extend(range.err().map(|text| format!("`{key}` {text}")));
+    for (name, key, value) in values_with_keys(spec) {
+        problems.0.extend(LOAD.at(key).kind.check_range(value).err().map(|text| format!("`{name}` {text}")));
     }
     let LoadSpec { clients, pipeline, connection, arrivals, warmup, stop, .. } = *spec;
     let broken = load_rules::problems(spec.target.protocol(), clients, pipeline, connection, arrivals, warmup, stop);
@@ -70,30 +64,14 @@ pub fn check(spec: &LoadSpec) -> Vec<String> {
             format!("several generators are not supported for `{}`", spec.target.protocol()),
         );
     }
-    for (name, value, least) in
-        [("window_ns", spec.window_ns, 1_000_000), ("timeout_ns", spec.timeout_ns, TIMEOUT_MIN_NS)]
-    {
-        problems.unless(value >= least, format!("`{name}` is {value}, expected at least 1 ms"));
-    }
-    if let Target::Http { http2, expect, http2_settings: own, .. } = &spec.target {
-        problems.unless(*http2 || !expect.grpc, "`grpc` needs `http2`");
-        let windows =
-            [(own.stream_window_bytes, 1), (own.connection_window_bytes, Http2Settings::CONNECTION_WINDOW_BYTES_MIN)];
-        problems.unless(
-            windows.iter().all(|(bytes, least)| (*least..=Http2Settings::WINDOW_BYTES_MAX).contains(bytes)),
-            "HTTP/2 windows need 1 byte per stream and 65,535 per connection, at most 2 GiB - 1",
-        );
-        problems.unless(
-            own.header_table_bytes <= Http2Settings::HEADER_TABLE_BYTES_MAX,
-            "`header_table_bytes` is above 1 MiB",
-        );
-    }
+    problems.unless(spec.window_ns >= 1_000_000, format!("`window_ns` is {}, expected at least 1 ms", spec.window_ns));
     let is_journey = matches!(spec.target, Target::Journey { .. });
     problems.unless(is_journey || !spec.target.address().is_empty(), "`address` is empty");
     let (mut keeps_connections, mut is_recorded) = (None, false);
     match &spec.target {
         Target::Pingpong { .. } => keeps_connections = Some("ping-pong"),
         Target::Http { requests, tls, http2, expect, directory, .. } => {
+            problems.unless(*http2 || !expect.grpc, "`grpc` needs `http2`");
             let bytes = requests.iter().map(|request| request.body.len() as u64).max().unwrap_or(0);
             problems.unless(
                 bytes * u64::from(spec.pipeline) <= REQUEST_BYTES_MAX,
@@ -155,20 +133,6 @@ pub fn check(spec: &LoadSpec) -> Vec<String> {
     if let ThinkTime::Random(law) = spec.arrivals.think() {
         problems.unless(law.check().is_ok(), format!("`think_ns` is {law:?}, which has invalid parameters"));
     }
-    match spec.stop {
-        Stop::Duration { .. } => {}
-        Stop::Requests { requests, .. } => problems.unless(requests > 0, "`requests` is 0"),
-        Stop::Interval { relative, level, .. } => {
-            for (name, value) in [("relative", relative), ("level", level)] {
-                let text = format!("`{name}` is {value}, expected a fraction between 0 and 1");
-                problems.unless(value > 0.0 && value < 1.0, text);
-            }
-        }
-        Stop::Volley { round_requests, half_width_ns, .. } => {
-            problems.unless(round_requests > 0, "`round_requests` is 0");
-            problems.unless(half_width_ns > 0, "`half_width_ns` is 0");
-        }
-    }
     let rule = if matches!(spec.stop, Stop::Duration { .. }) { "duration_ns" } else { "max_ns" };
     let longest_ns = spec.stop.longest_ns();
     problems.unless(longest_ns > 0, format!("`{rule}` is 0"));
@@ -181,6 +145,35 @@ pub fn check(spec: &LoadSpec) -> Vec<String> {
         problems.unless(warmup_ns < 86_400_000_000_000, format!("a warm-up of {warmup_ns} ns exceeds one day"));
     }
     problems.0
+}
+
+/// Values that have the range of a key of `[load]`: each with its name and the key.
+fn values_with_keys(spec: &LoadSpec) -> Vec<(&'static str, &'static str, f64)> {
+    let mut values = vec![
+        ("clients", "clients", f64::from(spec.clients)),
+        ("threads", "threads", f64::from(spec.threads)),
+        ("pipeline", "pipeline", f64::from(spec.pipeline)),
+        ("timeout_ns", "timeout", spec.timeout_ns as f64),
+    ];
+    if let Target::Http { http2_settings: own, .. } = &spec.target {
+        values.extend([
+            ("stream_window_bytes", "stream_window", f64::from(own.stream_window_bytes)),
+            ("connection_window_bytes", "connection_window", f64::from(own.connection_window_bytes)),
+            ("header_table_bytes", "header_table", f64::from(own.header_table_bytes)),
+        ]);
+    }
+    match spec.stop {
+        Stop::Duration { .. } => {}
+        Stop::Requests { requests, .. } => values.push(("requests", "stop.requests", requests as f64)),
+        Stop::Interval { relative, level, .. } => {
+            values.extend([("relative", "stop.relative", relative), ("level", "stop.level", level)]);
+        }
+        Stop::Volley { round_requests, half_width_ns, .. } => values.extend([
+            ("round_requests", "stop.round", round_requests as f64),
+            ("half_width_ns", "stop.half_width", half_width_ns as f64),
+        ]),
+    }
+    values
 }
 
 fn cache(dialect: Dialect, workload: &Workload, pipeline: u32, problems: &mut Problems) {
