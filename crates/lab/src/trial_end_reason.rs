@@ -1,15 +1,17 @@
-//! Reasons for the end of a trial without a measurement.
+//! Reasons for the end of a trial, or of a verification, without a result.
 
 use study::record::{Failure, FailureKind};
 
 /// Prefix of the line in which a build or server reports that this machine cannot run it.
 const UNRUNNABLE: &str = "cannot run here:";
 
+/// Why a trial or a verification has no result.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum End {
+pub enum End {
+    /// A process failed. With [`FailureKind::Unrunnable`], it reported that this machine cannot run it.
     #[error("{}", .0.message)]
     Failed(Failure),
-    /// The lab was interrupted, so there is no record.
+    /// The caller interrupted the lab, so there is no record.
     #[error("interrupted")]
     Interrupted,
     /// A machine of the cluster was lost, for this reason. There is no record, and no trial follows.

@@ -22,18 +22,20 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use study::cases::Case;
-use study::plan::{Plan, Point, SubjectPlan, VerifyPlan};
-use study::record::{Build, BuildOutcome};
+use study::plan::{Plan, Point, ProcessPlan, SubjectPlan, VerifyPlan};
+use study::record::{Build, BuildOutcome, Failure, FailureKind};
 use study::verification::{CaseOutcome, CaseResult, Miss, Suite, Verification};
 
 use crate::lab_clocks;
 use crate::options_and_hooks::Options;
 use crate::process_start_and_stop::Supervisor;
 use crate::start_server::{Ground, Kept};
+use crate::trial_end_reason::failed;
 use check_definition::{Check, code};
 use server_under_test::{Home, Server, quoted};
-pub use unsuccessful_check_reason::NotStarted;
 use unsuccessful_check_reason::Trouble;
+
+pub use crate::trial_end_reason::End;
 
 /// Cases to verify, and their parameters.
 #[derive(Clone, Debug)]
@@ -53,42 +55,39 @@ pub struct Order {
 }
 
 /// Server to verify: one that is running, or a command that starts one.
-#[derive(Clone, Copy, Debug)]
-pub enum Target<'a> {
+#[derive(Clone, Debug)]
+pub enum Target {
     /// A running server at this address. Cases that need its process are skipped.
     Running(SocketAddr),
     /// A server to start, with a fresh process for each case.
-    Command {
-        /// The quintain binary, or a different one with the commands `exec` and `watchdog`.
-        exe: &'a Path,
-        /// Plan for starting the server.
-        plan: &'a SubjectPlan,
-        /// Base of relative paths in the command.
-        directory: &'a Path,
-    },
+    Command(Box<ProcessPlan>),
 }
 
-/// Verifies a server and passes each result to `told`. Fails if interrupted or if the server's first start fails.
+/// Verifies a server and passes each result to `told`. Fails if interrupted or if the server's first start fails. `exe`
+/// is the quintain binary, or a different one with the commands `exec` and `watchdog`. `directory` is the base of
+/// relative paths in a command.
 pub fn verify(
     order: &Order,
-    target: Target<'_>,
+    target: &Target,
+    exe: &Path,
+    directory: &Path,
     interrupted: &dyn Fn() -> bool,
     told: &mut dyn FnMut(&CaseResult),
-) -> Result<Verification, NotStarted> {
-    let (server, ground) = match target {
-        Target::Running(address) => (address.to_string(), None),
-        Target::Command { exe, plan, directory } => {
-            let failed = |error| format!("cannot start the watchdog `{}`: {error}", exe.display());
-            let supervisor = Supervisor::start(exe).map_err(|error| NotStarted::Failed(failed(error)))?;
+) -> Result<Verification, End> {
+    let (server, home) = match target {
+        Target::Running(address) => (address.to_string(), Home::Running(*address)),
+        Target::Command(plan) => {
+            let supervisor = Supervisor::start(exe).map_err(|error| {
+                failed(FailureKind::Start, format!("cannot start the watchdog `{}`: {error}", exe.display()))
+            })?;
             let ground = Ground { supervisor, kept: Kept::default(), directory, interrupted };
-            (plan.process.command.clone(), Some(ground))
+            (plan.command.clone(), Home::Command { ground, plan })
         }
     };
-    let home = Home { target, ground };
     let mut verification = Verification { server, seed: order.seed, holds: None, not_started: None, cases: Vec::new() };
     for check in checks(order) {
         if interrupted() {
-            return Err(NotStarted::Interrupted);
+            return Err(End::Interrupted);
         }
         let begun = lab_clocks::now();
         let outcome = match run(&check, order, &home) {
@@ -96,10 +95,12 @@ pub fn verify(
             Err(Trouble::Failed(miss)) => CaseOutcome::Failed(miss),
             Err(Trouble::NotChecked(reason)) => CaseOutcome::Skipped { reason },
             // A server that starts once but not again has failed the case.
-            Err(Trouble::NotStarted(NotStarted::Failed(why))) if !verification.cases.is_empty() => {
-                CaseOutcome::Failed(Miss::from(format!("the server did not start again: {why}")))
+            Err(Trouble::NotStarted(End::Failed(failure)))
+                if failure.kind != FailureKind::Unrunnable && !verification.cases.is_empty() =>
+            {
+                CaseOutcome::Failed(Miss::from(format!("the server did not start again: {}", failure.message)))
             }
-            Err(Trouble::NotStarted(why)) => return Err(why),
+            Err(Trouble::NotStarted(end)) => return Err(end),
         };
         let elapsed_ns = lab_clocks::nanos(lab_clocks::now() - begun);
         let result = CaseResult { name: check.name, promise: check.promise, outcome, elapsed_ns };
@@ -151,13 +152,17 @@ pub(crate) fn builds(
         let subject = SubjectPlan { cpus: 0, cpus_wanted: None, ..point.subject.clone() };
         let make = || {
             begins(index);
-            let target = Target::Command { exe: &options.exe, plan: &subject, directory: &options.directory };
-            let checked = order_of(wanted, point, plan.seed, &options.directory)
-                .and_then(|order| verify(&order, target, interrupted, &mut |_| {}));
+            let (target, directory) = (Target::Command(Box::new(subject.process.clone())), &options.directory);
+            let checked = order_of(wanted, point, plan.seed, directory)
+                .and_then(|order| verify(&order, &target, &options.exe, directory, interrupted, &mut |_| {}));
             Some(match checked {
-                Err(NotStarted::Interrupted) => return None,
-                Err(NotStarted::Unrunnable(reason)) => BuildOutcome::Unrunnable { reason },
-                Err(NotStarted::Failed(reason)) => BuildOutcome::Unverified { case: "start".to_owned(), reason },
+                Err(End::Failed(Failure { kind: FailureKind::Unrunnable, message: reason })) => {
+                    BuildOutcome::Unrunnable { reason }
+                }
+                Err(End::Failed(failure)) => {
+                    BuildOutcome::Unverified { case: "start".to_owned(), reason: failure.message }
+                }
+                Err(_) => return None,
                 Ok(verification) => match verification.first_miss() {
                     None => BuildOutcome::Ready,
                     Some((case, miss)) => BuildOutcome::Unverified { case: case.to_owned(), reason: miss.to_string() },
@@ -171,19 +176,20 @@ pub(crate) fn builds(
     done.finish()
 }
 
-fn order_of(wanted: &VerifyPlan, point: &Point, seed: u64, directory: &Path) -> Result<Order, NotStarted> {
+fn order_of(wanted: &VerifyPlan, point: &Point, seed: u64, directory: &Path) -> Result<Order, End> {
     let read = |file: &String| {
         let text =
             std::fs::read_to_string(directory.join(file)).map_err(|why| format!("cannot read `{file}`: {why}"))?;
         study::cases::parse(&text).map_err(|all| all.iter().map(|one| one.in_file(file)).collect::<Vec<_>>().join("; "))
     };
     let (suite, path) = (Suite::of_load(&point.load), point.load.path().to_owned());
-    let cases = wanted.cases.as_ref().map(read).transpose().map_err(NotStarted::Failed)?.unwrap_or_default();
+    let cases = wanted.cases.as_ref().map(read).transpose();
+    let cases = cases.map_err(|why| failed(FailureKind::Start, why))?.unwrap_or_default();
     Ok(Order { suite, cases, names: Vec::new(), path, seed, seen_by_clients: true })
 }
 
 fn run(check: &Check, order: &Order, home: &Home<'_>) -> Result<(), Trouble> {
-    if check.needs_process && matches!(home.target, Target::Running(_)) {
+    if check.needs_process && matches!(home, Home::Running(_)) {
         return Err(Trouble::NotChecked("the process of the server is not ours: use `--command`".to_owned()));
     }
     let mut server = Server::start(home, order.suite, &order.path)?;

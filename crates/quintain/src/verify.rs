@@ -3,10 +3,10 @@
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 
-use lab::verify::{NotStarted, Order, Target};
+use lab::verify::{End, Order, Target};
 use study::cases::{self, Case};
 use study::plan::{Point, SubjectPlan};
-use study::record::BuildOutcome;
+use study::record::{BuildOutcome, Failure, FailureKind};
 use study::verification::{CaseOutcome, CaseResult, Suite, Verification};
 
 use crate::cli::{StudyArgs, VerifyArgs};
@@ -17,13 +17,8 @@ use crate::{output, signals, study_file};
 /// Number of file descriptors that a case may need, most of them for connections.
 const FILES: u64 = 2_000;
 
-enum Server {
-    Running(SocketAddr),
-    Command(Box<SubjectPlan>),
-}
-
 /// Name of a server, and the server with its cases, or the reason why it is skipped.
-type Subject = (String, Result<(Server, Order), String>);
+type Subject = (String, Result<(Target, Order), String>);
 
 pub(crate) fn verify(args: VerifyArgs) -> Done {
     signals::watch_interrupts()?;
@@ -66,8 +61,7 @@ fn one(args: &VerifyArgs, (name, server): &Subject, exe: &Path) -> Result<(Verif
         Verification { server: name.clone(), seed, holds: None, not_started, cases: Vec::new() }
     };
     let (target, order) = match server {
-        Ok((Server::Running(address), order)) => (Target::Running(*address), order),
-        Ok((Server::Command(plan), order)) => (Target::Command { exe, plan, directory: Path::new(".") }, order),
+        Ok(server) => server,
         Err(why) => {
             say(&format!("{name}\n  skipped: {why}"))?;
             // Nothing was checked, so nothing has failed.
@@ -77,7 +71,7 @@ fn one(args: &VerifyArgs, (name, server): &Subject, exe: &Path) -> Result<(Verif
     say(name)?;
     // If this fails, so does the line at the end, whose error is returned.
     let mut told = |case: &CaseResult| drop(say(&line(case)));
-    match lab::verify::verify(order, target, &signals::is_interrupted, &mut told) {
+    match lab::verify::verify(order, target, exe, Path::new("."), &signals::is_interrupted, &mut told) {
         Ok(verification) => {
             let (ok, failed, skipped) = verification.counts();
             let seed = verification.seed;
@@ -85,15 +79,16 @@ fn one(args: &VerifyArgs, (name, server): &Subject, exe: &Path) -> Result<(Verif
             let exit = if verification.holds == Some(false) { Exit::Findings } else { Exit::Fine };
             Ok((verification, exit))
         }
-        Err(NotStarted::Interrupted) => Err(Problem::text(Exit::Interrupted, "interrupted")),
-        Err(why @ NotStarted::Unrunnable(_)) => {
+        Err(End::Failed(Failure { kind: FailureKind::Unrunnable, message })) => {
+            let why = format!("cannot run here: {message}");
             say(&format!("  {why}"))?;
-            Ok((not_started(order.seed, why.to_string()), Exit::Machine))
+            Ok((not_started(order.seed, why), Exit::Machine))
         }
-        Err(NotStarted::Failed(why)) => {
+        Err(End::Failed(Failure { message: why, .. })) => {
             say(&format!("  the server could not be started: {why}"))?;
             Ok((not_started(order.seed, why), Exit::Subject))
         }
+        Err(_) => Err(Problem::text(Exit::Interrupted, "interrupted")),
     }
 }
 
@@ -164,11 +159,11 @@ fn subjects(args: &VerifyArgs, own: &[Case]) -> Result<Vec<Subject>> {
                     .hint("write the server's port as `{port}`: quintain picks a free one")
             })?;
             let name = plan.process.command.clone();
-            Ok(vec![(name, Ok((Server::Command(Box::new(plan)), order(args, own, None, "/", &[]))))])
+            Ok(vec![(name, Ok((Target::Command(Box::new(plan.process)), order(args, own, None, "/", &[]))))])
         }
         (None, Some(target)) if target.contains("://") => {
             let (address, suite, path) = running(target)?;
-            Ok(vec![(address.to_string(), Ok((Server::Running(address), order(args, own, suite, &path, &[]))))])
+            Ok(vec![(address.to_string(), Ok((Target::Running(address), order(args, own, suite, &path, &[]))))])
         }
         (None, Some(study)) => of_study(args, own, study),
     }
@@ -232,7 +227,7 @@ fn of_study(args: &VerifyArgs, own: &[Case], name: &str) -> Result<Vec<Subject>>
                 let file = verify.and_then(|verify| verify.cases).map(PathBuf::from);
                 let more = own_cases(file.as_slice())?;
                 let order = order(args, own, Suite::of_load(&point.load), point.load.path(), &more);
-                Ok((Server::Command(Box::new(point.subject.clone())), order))
+                Ok((Target::Command(Box::new(point.subject.process.clone())), order))
             }
         };
         all.push((point.subject.process.command.clone(), server));

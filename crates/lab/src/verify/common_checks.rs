@@ -5,14 +5,16 @@ use std::thread;
 use std::time::Duration;
 
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
+use study::record::FailureKind;
 use study::verification::Suite;
 
 use super::check_definition::{Check, code};
 use super::client::PATIENCE;
 use super::server_under_test::Server;
-use super::unsuccessful_check_reason::{NotStarted, Trouble};
+use super::unsuccessful_check_reason::Trouble;
 use super::{cache_checks, http_checks, http2_checks, pingpong_checks};
 use crate::lab_clocks;
+use crate::trial_end_reason::End;
 
 pub(super) fn checks(suite: Suite) -> Vec<Check> {
     let mut all = match suite {
@@ -154,8 +156,10 @@ fn sigterm_idle(server: &mut Server<'_>) -> Result<(), Trouble> {
 fn restart(server: &mut Server<'_>) -> Result<(), Trouble> {
     let _clients = server.served_clients(4)?;
     server.terminate()?;
-    server.start_again().map_err(|error| match error {
-        NotStarted::Failed(why) => Trouble::from(format!("on the same port again: {why}")),
-        other => other.into(),
+    server.start_again().map_err(|end| match end {
+        End::Failed(failure) if failure.kind != FailureKind::Unrunnable => {
+            Trouble::from(format!("on the same port again: {}", failure.message))
+        }
+        end => end.into(),
     })
 }

@@ -15,21 +15,19 @@ use study::record::{FailureKind, SubjectUse};
 use study::verification::Suite;
 use wire::http2::Settings;
 
-use super::Target;
 use super::client::{CASE, Client, PATIENCE, Speech, late, reason};
 use super::expected_page::{Page, get};
 use super::http2_session::{Frame, GENEROUS};
-use super::unsuccessful_check_reason::{END, NotStarted, Trouble};
+use super::unsuccessful_check_reason::{END, Trouble};
 use crate::process_start_and_stop::{Child, pid_of};
 use crate::start_server::{Ground, Started};
-use crate::trial_end_reason::End;
+use crate::trial_end_reason::{End, failed};
 use crate::{lab_clocks, ports_and_readiness, process_sockets};
 
-/// Server to verify, and the means to start it.
-pub(super) struct Home<'a> {
-    pub(super) target: Target<'a>,
-    /// Means to start the server; `None` if it was already running.
-    pub(super) ground: Option<Ground<'a>>,
+/// Server to verify: one that is running, or a plan and the means to start one.
+pub(super) enum Home<'a> {
+    Running(SocketAddr),
+    Command { ground: Ground<'a>, plan: &'a ProcessPlan },
 }
 
 pub(super) struct Server<'a> {
@@ -43,21 +41,22 @@ pub(super) struct Server<'a> {
 }
 
 impl<'a> Server<'a> {
-    pub(super) fn start(home: &'a Home<'a>, suite: Option<Suite>, path: &str) -> Result<Server<'a>, NotStarted> {
-        let (child, address) = match home.target {
-            Target::Running(address) => (None, address),
-            Target::Command { plan, .. } => {
-                start_on(home, plan.process.port).map(|(child, address)| (Some(child), address))?
-            }
+    pub(super) fn start(home: &'a Home<'a>, suite: Option<Suite>, path: &str) -> Result<Server<'a>, End> {
+        let (child, address) = match home {
+            Home::Running(address) => (None, *address),
+            Home::Command { ground, plan } => start(ground, plan)?,
         };
         let until = lab_clocks::now() + CASE;
         Ok(Server { home, child, address, until, suite, path: path.to_owned(), pages: RefCell::default() })
     }
 
     /// Starts the command again on its port. The previous process must have ended. Fails if the server does not start.
-    pub(super) fn start_again(&mut self) -> Result<(), NotStarted> {
+    pub(super) fn start_again(&mut self) -> Result<(), End> {
         self.child = None;
-        self.child = Some(start_on(self.home, Some(self.address.port()))?.0);
+        if let Home::Command { ground, plan } = self.home {
+            let plan = ProcessPlan { port: Some(self.address.port()), ..(*plan).clone() };
+            self.child = start(ground, &plan)?.0;
+        }
         Ok(())
     }
 
@@ -204,29 +203,19 @@ impl<'a> Server<'a> {
 impl Drop for Server<'_> {
     fn drop(&mut self) {
         // The server ends as in a trial. Cases about its end have finished by now.
-        if let (Some(child), Target::Command { plan, .. }) = (&mut self.child, self.home.target) {
-            child.stop(Duration::from_nanos(plan.process.stop_timeout_ns));
+        if let (Some(child), Home::Command { plan, .. }) = (&mut self.child, self.home) {
+            child.stop(Duration::from_nanos(plan.stop_timeout_ns));
         }
     }
 }
 
-fn start_on(home: &Home<'_>, port: Option<u16>) -> Result<(Child, SocketAddr), NotStarted> {
-    let (Target::Command { plan, .. }, Some(ground)) = (home.target, &home.ground) else {
-        return Err(NotStarted::Failed("the process of the server is not ours".to_owned()));
-    };
-    let no_port = |error| NotStarted::Failed(format!("no second free port: {error}"));
+fn start(ground: &Ground<'_>, plan: &ProcessPlan) -> Result<(Option<Child>, SocketAddr), End> {
+    let no_port = |error| failed(FailureKind::Start, format!("no second free port: {error}"));
     let second_port = ports_and_readiness::free_port().map_err(no_port)?;
     let names = |name: &str| crate::server_side::port_of(name, second_port, &[]);
-    let plan = ProcessPlan { port, ..plan.process.clone() };
-    let server = crate::start_server::Server { names: &names, ..crate::start_server::Server::new(&plan, ground) };
-    match server.start(&mut SubjectUse::default()) {
-        Ok(Started { child, port, .. }) => Ok((child, (Ipv4Addr::LOCALHOST, port).into())),
-        Err(End::Interrupted) => Err(NotStarted::Interrupted),
-        Err(End::Failed(failure)) if failure.kind == FailureKind::Unrunnable => {
-            Err(NotStarted::Unrunnable(failure.message))
-        }
-        Err(end) => Err(NotStarted::Failed(end.to_string())),
-    }
+    let server = crate::start_server::Server { names: &names, ..crate::start_server::Server::new(plan, ground) };
+    let Started { child, port, .. } = server.start(&mut SubjectUse::default())?;
+    Ok((Some(child), (Ipv4Addr::LOCALHOST, port).into()))
 }
 
 pub(super) fn quoted(last_words: &str) -> String {

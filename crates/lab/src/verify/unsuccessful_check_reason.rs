@@ -4,26 +4,14 @@ use std::time::Duration;
 
 use study::verification::Miss;
 
-pub(super) const END: Duration = Duration::from_secs(1);
+use crate::trial_end_reason::End;
 
-/// Why a server could not be started, so that nothing was checked.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotStarted {
-    /// The server reported that this machine cannot run it.
-    #[error("cannot run here: {0}")]
-    Unrunnable(String),
-    /// The server failed to start for this reason, which is not a limitation of the machine.
-    #[error("{0}")]
-    Failed(String),
-    /// The caller interrupted the start.
-    #[error("interrupted")]
-    Interrupted,
-}
+pub(super) const END: Duration = Duration::from_secs(1);
 
 pub(super) enum Trouble {
     Failed(Miss),
     NotChecked(String),
-    NotStarted(NotStarted),
+    NotStarted(End),
 }
 
 impl Trouble {
@@ -47,9 +35,9 @@ impl From<Miss> for Trouble {
     }
 }
 
-impl From<NotStarted> for Trouble {
-    fn from(error: NotStarted) -> Trouble {
-        Trouble::NotStarted(error)
+impl From<End> for Trouble {
+    fn from(end: End) -> Trouble {
+        Trouble::NotStarted(end)
     }
 }
 
