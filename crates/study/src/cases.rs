@@ -242,6 +242,12 @@ impl Cut {
         ends.push(length);
         ends
     }
+
+    /// The pieces of a request, in order.
+    pub fn pieces<'b>(&self, bytes: &'b [u8]) -> impl Iterator<Item = &'b [u8]> {
+        let mut begin = 0;
+        self.ends(bytes.len()).into_iter().map(move |end| &bytes[std::mem::replace(&mut begin, end)..end])
+    }
 }
 
 /// The ways to cut a request of `length` bytes, one per connection. `None` if `length` is too large for [`Split::All`].
@@ -259,19 +265,13 @@ mod tests {
 
     use super::*;
 
-    fn pieces(bytes: &[u8], cut: &Cut) -> Vec<Vec<u8>> {
-        let ends = cut.ends(bytes.len());
-        let begins = std::iter::once(0).chain(ends.iter().copied());
-        begins.zip(&ends).map(|(begin, end)| bytes[begin..*end].to_vec()).collect()
-    }
-
     proptest! {
         #[test]
         fn pieces_add_up_to_the_whole(bytes in prop::collection::vec(any::<u8>(), 0..200), at in prop::collection::btree_set(1usize..300, 0..6)) {
             let cuts_once = [Cut::Whole, Cut::Bytes, Cut::At(at.into_iter().collect())].map(Split::Each);
             for split in cuts_once.into_iter().chain([Split::All]) {
                 for cut in cuts(&split, bytes.len()).unwrap() {
-                    let pieces = pieces(&bytes, &cut);
+                    let pieces = cut.pieces(&bytes).collect::<Vec<_>>();
                     prop_assert_eq!(&pieces.concat(), &bytes);
                     prop_assert!(bytes.is_empty() || pieces.iter().all(|piece| !piece.is_empty()), "{:?}", cut);
                 }

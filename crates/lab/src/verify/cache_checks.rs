@@ -1,13 +1,15 @@
 //! Cases for caches (subjects/REQUIREMENTS.md, "Caches"). Skips conversations in protocols that the server does not
 //! support. If memcached or Redis is known to respond differently, `cache_conversations.toml` has that response and why.
 
-use std::io::{ErrorKind, Read};
+use std::io::Read;
 use std::time::Duration;
 
 use serde::Deserialize;
+use study::cases::{Cut, Split, cuts};
+use study::verification::Miss;
 
 use super::check_definition::{Check, code};
-use super::client::{Client, reason};
+use super::client::Client;
 use super::server_under_test::Server;
 use super::unsuccessful_check_reason::Trouble;
 
@@ -132,35 +134,20 @@ fn detect_speaker_of(server: &Server<'_>, speech: Speech) -> Result<Detected, Tr
     if known.speaks.contains(&speech) { Ok(known) } else { Err(silent()) }
 }
 
-fn check_row(server: &Server<'_>, row: &Row, own: OwnAnswer, pieces: &[&[u8]]) -> Result<(), String> {
+fn check_row(server: &Server<'_>, row: &Row, own: OwnAnswer, cut: &Cut) -> Result<(), Miss> {
     let mut client = server.connect()?;
     let Answer { text, closes, .. } = row.answer(own);
-    let answer = text.as_bytes();
-    for (index, piece) in pieces.iter().enumerate() {
-        if index > 0 {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        // If the server closes early, sending the rest may fail.
-        if client.send(piece).is_err() && !closes {
-            return Err("the connection was closed".to_owned());
-        }
+    // If the server closes early, sending the rest may fail.
+    if client.send_cut(row.send.as_bytes(), cut).is_err() && !closes {
+        return Err("the connection was closed".to_owned().into());
     }
-    let (said, end) = client.receive_like(answer);
-    if let Some(why) = end {
-        return Err(format!("{why}, after `{}`", said.escape_ascii()));
-    }
-    if said != answer {
-        return Err(format!("`{}` instead of `{}`", said.escape_ascii(), answer.escape_ascii()));
-    }
+    client.expect_bytes(text.as_bytes())?;
     if !closes {
-        let silence = client.expect_silence(Duration::from_millis(2), "unsolicited bytes", "after the response");
-        return silence.map_err(|miss| miss.to_string());
+        return client.expect_silence(Duration::from_millis(2), "unsolicited bytes", "after the response");
     }
-    match client.read(&mut [0]) {
-        Ok(0) => Ok(()),
-        Err(error) if error.kind() == ErrorKind::ConnectionReset => Ok(()),
-        Ok(_) => Err("unsolicited bytes after the last response".to_owned()),
-        Err(error) => Err(format!("the connection was not closed: {}", reason(&error))),
+    match client.expect_end() {
+        Err(why) if !why.contains("Connection reset") => Err(why.into()),
+        _ => Ok(()),
     }
 }
 
@@ -168,7 +155,7 @@ fn answers(server: &mut Server<'_>) -> Result<(), Trouble> {
     let known = detect(server)?;
     let is_basic = |row: &&Row| ["text", "resp"].contains(&row.name.as_str());
     for row in Rows::read().spoken(&known.speaks).filter(is_basic) {
-        check_row(server, row, known.own, &[row.send.as_bytes()])?;
+        check_row(server, row, known.own, &Cut::Whole)?;
     }
     Ok(())
 }
@@ -176,9 +163,9 @@ fn answers(server: &mut Server<'_>) -> Result<(), Trouble> {
 fn converse(server: &mut Server, speech: Speech) -> Result<(), Trouble> {
     let known = detect_speaker_of(server, speech)?;
     let wrong = |row: &Row| {
-        let why = check_row(server, row, known.own, &[row.send.as_bytes()]).err()?;
+        let miss = check_row(server, row, known.own, &Cut::Whole).err()?;
         let reason = row.answer(known.own).reason.as_ref();
-        Some(format!("{}: {why}{}", row.name, reason.map_or(String::new(), |reason| format!(" ({reason})"))))
+        Some(format!("{}: {miss}{}", row.name, reason.map_or(String::new(), |reason| format!(" ({reason})"))))
     };
     let wrong: Vec<String> = Rows::read().spoken(&[speech]).filter_map(wrong).collect();
     if wrong.is_empty() { Ok(()) } else { Err(Trouble::from(wrong.join("; "))) }
@@ -187,15 +174,10 @@ fn converse(server: &mut Server, speech: Speech) -> Result<(), Trouble> {
 fn split(server: &mut Server<'_>) -> Result<(), Trouble> {
     let known = detect(server)?;
     for row in Rows::read().spoken(&known.speaks).filter(|row| row.send.len() <= 200) {
-        let send = row.send.as_bytes();
-        for cut in 1..send.len() {
-            let (front, rest) = send.split_at(cut);
-            check_row(server, row, known.own, &[front, rest])
-                .map_err(|why| format!("{}, cut after {cut} bytes: {why}", row.name))?;
-        }
-        if send.len() <= 60 {
-            let bytes: Vec<&[u8]> = send.chunks(1).collect();
-            check_row(server, row, known.own, &bytes).map_err(|why| format!("{}, byte by byte: {why}", row.name))?;
+        let cuts = cuts(&Split::All, row.send.len()).unwrap_or_default();
+        for cut in cuts.iter().filter(|cut| **cut != Cut::Bytes || row.send.len() <= 60) {
+            let place = format!("{}, {}: ", row.name, cut.words().unwrap_or_default());
+            check_row(server, row, known.own, cut).map_err(|miss| Trouble::from(miss).at(&place))?;
         }
     }
     Ok(())
@@ -235,18 +217,9 @@ fn compose(known: &Detected, key: &str, value: &[u8]) -> [Vec<u8>; 4] {
     [set, stored.into(), get.into_bytes(), [front.as_bytes(), value, back.as_bytes()].concat()]
 }
 
-fn exchange(client: &mut Client, asked: &[u8], answer: &[u8]) -> Result<(), String> {
+fn exchange(client: &mut Client, asked: &[u8], answer: &[u8]) -> Result<(), Miss> {
     client.send(asked)?;
-    expect(client, answer)
-}
-
-fn expect(client: &mut Client, answer: &[u8]) -> Result<(), String> {
-    let (said, end) = client.receive_like(answer);
-    if let Some(at) = said.iter().zip(answer).position(|(is, wanted)| is != wanted) {
-        let shown = |bytes: &[u8]| bytes[at..bytes.len().min(at + 40)].escape_ascii().to_string();
-        return Err(format!("at byte {at} of a response: `{}` instead of `{}`", shown(&said), shown(answer)));
-    }
-    end.map_or(Ok(()), |why| Err(format!("no valid response: {why} after {} bytes", said.len())))
+    client.expect_bytes(answer)
 }
 
 fn large(server: &mut Server<'_>) -> Result<(), Trouble> {
@@ -307,7 +280,8 @@ fn slow_reader(server: &mut Server<'_>) -> Result<(), Trouble> {
     let sent = server.fill(&mut slow, &get.repeat(ENOUGH / hit.len()))?;
     let whole = sent / get.len();
     for index in 0..whole {
-        expect(&mut slow, &hit).map_err(|why| format!("response {} of {whole} to a slow reader: {why}", index + 1))?;
+        let place = format!("response {} of {whole} to a slow reader: ", index + 1);
+        slow.expect_bytes(&hit).map_err(|miss| Trouble::from(miss).at(&place))?;
     }
     Ok(())
 }

@@ -5,6 +5,7 @@ use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use study::cases::Cut;
 use study::verification::Miss;
 
 use super::expected_page::Page;
@@ -75,6 +76,17 @@ impl Client {
         self.stream.write_all(bytes).map_err(|error| format!("cannot send: {}", reason(&error)))
     }
 
+    /// Sends bytes in pieces that arrive separately.
+    pub(super) fn send_cut(&mut self, bytes: &[u8], cut: &Cut) -> Result<(), String> {
+        for (index, piece) in cut.pieces(bytes).enumerate() {
+            if index > 0 {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            self.send(piece)?;
+        }
+        Ok(())
+    }
+
     /// Builds a request that every server of this protocol can answer, distinguished by `number` (from 1) if possible.
     pub(super) fn question(&mut self, number: u32) -> Vec<u8> {
         match self.speech.clone() {
@@ -113,32 +125,13 @@ impl Client {
                 page.check(&response, false).map_err(|miss| miss.to_string())
             }
             Speech::Cache => {
-                let mut answer = [0; 5];
-                self.read_exact(&mut answer).map_err(|error| format!("no valid response: {}", reason(&error)))?;
-                match &answer {
+                let answer = self.receive_exactly(5).map_err(|why| format!("no valid response: {why}"))?;
+                match &answer[..] {
                     b"END\r\n" | b"$-1\r\n" => Ok(()),
                     _ => Err(format!("the response for an absent key is `{}`", answer.escape_ascii())),
                 }
             }
         }
-    }
-
-    /// Reads until all expected bytes or a wrong byte have arrived. Returns the bytes, and the reason for an early end.
-    pub(super) fn receive_like(&mut self, expected: &[u8]) -> (Vec<u8>, Option<String>) {
-        let (mut received, mut got, mut end) = (vec![0; expected.len()], 0, None);
-        let mut is_equal = true;
-        while got < expected.len() && is_equal && end.is_none() {
-            match self.read(&mut received[got..]) {
-                Ok(0) => end = Some("the connection was closed".to_owned()),
-                Ok(bytes) => {
-                    is_equal = received[got..got + bytes] == expected[got..got + bytes];
-                    got += bytes;
-                }
-                Err(error) => end = Some(reason(&error)),
-            }
-        }
-        received.truncate(got);
-        (received, end)
     }
 
     pub(super) fn half_close(&self) -> Result<(), String> {

@@ -2,9 +2,12 @@
 
 use std::io::Read;
 
+use study::verification::Miss;
+
 use super::client::{Client, reason};
-use super::expected_page::Page;
+use super::expected_page::{Page, differ};
 use super::http_response_parser::{BODY_MAX, Framing, HEAD_MAX, Response, parse, quoted};
+use super::unsuccessful_check_reason::excerpt;
 
 impl Client {
     /// Reads a response; `head` says whether the request was HEAD. `None` if the connection closed before a first byte.
@@ -62,13 +65,34 @@ impl Client {
         }
     }
 
-    fn receive_exactly(&mut self, length: usize) -> Result<Vec<u8>, String> {
+    pub(super) fn receive_exactly(&mut self, length: usize) -> Result<Vec<u8>, String> {
         while self.received.len() < length {
             if self.receive_some()? == 0 {
                 return Err(format!("the connection was closed after {} of {length} bytes", self.received.len()));
             }
         }
         Ok(self.received.drain(..length).collect())
+    }
+
+    /// Reads as many bytes as `expected` has. Fails at the first difference.
+    pub(super) fn expect_bytes(&mut self, expected: &[u8]) -> Result<(), Miss> {
+        let mut equal = 0;
+        loop {
+            let got = self.received.len().min(expected.len());
+            if got == expected.len() || self.received[equal..got] != expected[equal..got] {
+                let received: Vec<u8> = self.received.drain(..got).collect();
+                return differ("bytes", expected, &received);
+            }
+            equal = got;
+            let why = match self.receive_some() {
+                Ok(0) => "the connection was closed".to_owned(),
+                Ok(_) => continue,
+                Err(why) => why,
+            };
+            let why = if got == 0 { format!("no response: {why}") } else { format!("{why} after {got} bytes") };
+            let received = Some(excerpt(&self.received)).filter(|text| !text.is_empty());
+            return Err(Miss { expected: Some(excerpt(expected)), received, ..why.into() });
+        }
     }
 
     /// Reads a chunked body (RFC 9112, section 7.1).

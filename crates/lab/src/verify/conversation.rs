@@ -187,13 +187,11 @@ impl Talk<'_, '_> {
     }
 
     fn send(&self, client: &mut Client, asked: &Question<'_>) -> Result<(), Trouble> {
-        let mut begin = 0;
-        for end in self.cut.ends(asked.bytes.len()) {
-            if begin > 0 {
+        for (index, piece) in self.cut.pieces(&asked.bytes).enumerate() {
+            if index > 0 {
                 self.silence(client)?;
             }
-            client.send(&asked.bytes[begin..end])?;
-            begin = end;
+            client.send(piece)?;
         }
         if self.case.half_close && std::ptr::eq(asked.of, self.case.requests.last().unwrap_or(asked.of)) {
             client.half_close()?;
@@ -227,8 +225,8 @@ impl Talk<'_, '_> {
                 }
                 Ok(self.compare(expect, asked, &response)?)
             }
-            Expect::Text(template) => exact(client, fill(template).as_bytes()),
-            Expect::Hex(template) => exact(client, &hex(&fill(template))?),
+            Expect::Text(template) => Ok(client.expect_bytes(fill(template).as_bytes())?),
+            Expect::Hex(template) => Ok(client.expect_bytes(&hex(&fill(template))?)?),
             Expect::Line(pattern) => {
                 let line = client.line(LINE_MAX)?;
                 if pattern.is_match(&line) { Ok(()) } else { Err(miss("line", pattern, excerpt(&line)).into()) }
@@ -316,16 +314,6 @@ fn with_request(trouble: Trouble, asked: &Question<'_>) -> Trouble {
         miss.sent.get_or_insert_with(|| excerpt(&asked.bytes));
     }
     trouble
-}
-
-/// Reads as many bytes as `expected` has. Fails at the first difference.
-fn exact(client: &mut Client, expected: &[u8]) -> Result<(), Trouble> {
-    let (received, end) = client.receive_like(expected);
-    let Some(why) = end else { return Ok(differ("bytes", expected, &received)?) };
-    let bytes = received.len();
-    let why = if bytes == 0 { format!("no response: {why}") } else { format!("{why} after {bytes} bytes") };
-    let received = Some(excerpt(&received)).filter(|text| !text.is_empty());
-    Err(Miss { expected: Some(excerpt(expected)), received, ..why.into() }.into())
 }
 
 fn hex(text: &str) -> Result<Vec<u8>, Trouble> {

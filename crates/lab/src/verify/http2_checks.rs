@@ -1,12 +1,12 @@
 //! Cases for HTTP/2 servers without TLS. Source: RFC 9113, whose sections are in parentheses.
 
-use std::time::Duration;
-
+use study::cases::Split;
 use wire::http1::RequestMethod;
 use wire::http2::hpack::{self, Indexing};
 use wire::http2::{ErrorCode, FrameKind, PREFACE, Settings, WINDOW_MAX, flags, push_go_away, push_headers, push_reset};
 
 use super::check_definition::{Check, code};
+use super::client::Client;
 use super::expected_page::miss;
 use super::http2_session::{Frame, GENEROUS, block, field, frame};
 use super::server_under_test::Server;
@@ -150,28 +150,22 @@ fn body(server: &mut Server<'_>) -> Result<(), Trouble> {
 
 fn cuts(server: &mut Server<'_>) -> Result<(), Trouble> {
     let page = server.page(&server.path)?;
-    let mut cut = 0;
-    loop {
-        let mut client = server.dial()?;
+    let start = |client: &mut Client| {
         let mut bytes = client.opening(&GENEROUS);
         let (stream, request) = client.get_request(&server.path);
         bytes.extend(request);
-        if cut == bytes.len() {
-            return Ok(());
-        }
-        // The first round sends each byte separately.
-        let pieces = if cut == 0 { bytes.chunks(1).collect() } else { vec![&bytes[..cut], &bytes[cut..]] };
-        let place = if cut == 0 { "byte by byte: ".to_owned() } else { format!("cut after {cut} bytes: ") };
-        for piece in pieces {
-            client.send(piece)?;
-            if cut > 0 {
-                std::thread::sleep(Duration::from_millis(1)); // so that the pieces arrive separately
-            }
-        }
+        (stream, bytes)
+    };
+    let length = start(&mut server.dial()?).1.len();
+    for cut in study::cases::cuts(&Split::All, length).unwrap_or_default() {
+        let mut client = server.dial()?;
+        let (stream, bytes) = start(&mut client);
+        client.send_cut(&bytes, &cut)?;
+        let place = format!("{}: ", cut.words().unwrap_or_default());
         let response = client.stream_response(stream).map_err(|why| format!("{place}{why}"))?;
         page.check(&response, false).map_err(|miss| Trouble::from(miss).at(&place))?;
-        cut += 1;
     }
+    Ok(())
 }
 
 fn ping(server: &mut Server<'_>) -> Result<(), Trouble> {
