@@ -98,17 +98,20 @@ impl Talk<'_, '_> {
         let mut may_be_closed = false;
         for number in 0..count {
             let asked = question(number)?;
-            let mut done = self.exchange(&mut client, &asked);
-            if may_be_closed && matches!(done, Err((_, true))) {
+            let exchange = |client: &mut Client| {
+                let half_close = self.case.half_close && number + 1 == count;
+                self.exchange(client, std::slice::from_ref(&asked), half_close)
+            };
+            let mut done = exchange(&mut client);
+            if may_be_closed && done.as_ref().is_err_and(is_end) {
                 client = self.server.dial()?;
-                done = self.exchange(&mut client, &asked);
+                done = exchange(&mut client);
             }
             may_be_closed = asked.of.connection == Connection::MayClose;
             match done {
-                Ok(()) => {}
                 // A server may reject an incomplete request and close the connection, so that the write fails.
-                Err((_, true)) if asked.of.connection == Connection::Abandoned => {}
-                Err((trouble, _)) => return Err(with_request(trouble, &asked)),
+                Err(trouble) if asked.of.connection == Connection::Abandoned && is_end(&trouble) => {}
+                done => done.map_err(|trouble| with_request(trouble, &asked))?,
             }
             if asked.of.connection == Connection::Abandoned {
                 client = self.server.dial()?;
@@ -126,21 +129,31 @@ impl Talk<'_, '_> {
         Ok(())
     }
 
-    /// Sends all requests, then reads. If requests are cut, reads the due responses before the next piece.
     fn at_once(&self, count: usize, question: Ask<'_, '_>) -> Result<(), Trouble> {
         let all = (0..count).map(question).collect::<Result<Vec<_>, _>>()?;
-        let bytes: Vec<u8> = all.iter().flat_map(|one| one.bytes.iter().copied()).collect();
-        if bytes.len() > AT_ONCE_MAX {
-            return Err(Trouble::NotChecked(format!("{} bytes are too many to send at once", bytes.len())));
+        let length: usize = all.iter().map(|one| one.bytes.len()).sum();
+        if length > AT_ONCE_MAX {
+            return Err(Trouble::NotChecked(format!("{length} bytes are too many to send at once")));
         }
-        let first = all.first().map_or(0, |one| one.bytes.len());
         let mut client = self.server.dial()?;
+        self.exchange(&mut client, &all, self.case.half_close)?;
+        match all.last().map(|last| last.of.connection) {
+            Some(Connection::Closes) => Ok(client.expect_end()?),
+            last => self.end(&mut client, last.is_some_and(|last| last != Connection::Stays)),
+        }
+    }
+
+    /// Sends all requests, then reads. If requests are cut, reads the due responses before the next piece.
+    fn exchange(&self, client: &mut Client, all: &[Question<'_>], half_close: bool) -> Result<(), Trouble> {
+        let bytes: Vec<u8> = all.iter().flat_map(|one| one.bytes.iter().copied()).collect();
+        let first = all.first().map_or(0, |one| one.bytes.len());
         let ends = self.cut.ends(bytes.len());
         // A piece that ends within the first request must not be answered.
         let mut begin = 0;
         for &end in ends.iter().filter(|end| **end < first) {
             client.send(&bytes[begin..end])?;
-            self.silence(&mut client)?;
+            let moment = if *self.cut == Cut::Bytes { BETWEEN_BYTES } else { BETWEEN };
+            client.expect_silence(moment, "response", "before the request was complete")?;
             begin = end;
         }
         let mut writer = client.second_handle()?;
@@ -152,16 +165,16 @@ impl Talk<'_, '_> {
         let request_ends: Vec<usize> = request_ends.collect();
         for end in ends.into_iter().filter(|end| *end >= first) {
             let whole = request_ends.partition_point(|request| *request <= end);
-            let half_close = self.case.half_close && end == bytes.len();
+            let half_close = half_close && end == bytes.len();
             // The writer does not wait for responses, so another thread must read them.
             std::thread::scope(|scope| {
                 let sent = scope.spawn(|| {
                     writer.send(&bytes[begin..end])?;
                     if half_close { writer.half_close() } else { Ok(()) }
                 });
-                let read = all[answered..whole].iter().try_for_each(|asked| {
-                    self.answer(&mut client, asked).map_err(|trouble| with_request(trouble, asked))
-                });
+                let read = all[answered..whole]
+                    .iter()
+                    .try_for_each(|asked| self.answer(client, asked).map_err(|trouble| with_request(trouble, asked)));
                 if read.is_err() {
                     let _ = client.stream.shutdown(std::net::Shutdown::Both); // ends the writer as well
                 }
@@ -170,38 +183,7 @@ impl Talk<'_, '_> {
             })?;
             (begin, answered) = (end, whole);
         }
-        match all.last().map(|last| last.of.connection) {
-            Some(Connection::Closes) => Ok(client.expect_end()?),
-            last => self.end(&mut client, last.is_some_and(|last| last != Connection::Stays)),
-        }
-    }
-
-    /// Sends a request and checks the response. The error includes whether the connection was closed.
-    fn exchange(&self, client: &mut Client, asked: &Question<'_>) -> Result<(), (Trouble, bool)> {
-        self.send(client, asked).map_err(|trouble| (trouble, true))?;
-        self.answer(client, asked).map_err(|trouble| {
-            let ends = ["no response: the connection was closed", "Connection reset", "Broken pipe"];
-            let is_end = matches!(&trouble, Trouble::Failed(miss) if ends.iter().any(|end| miss.message.contains(end)));
-            (trouble, is_end)
-        })
-    }
-
-    fn send(&self, client: &mut Client, asked: &Question<'_>) -> Result<(), Trouble> {
-        for (index, piece) in self.cut.pieces(&asked.bytes).enumerate() {
-            if index > 0 {
-                self.silence(client)?;
-            }
-            client.send(piece)?;
-        }
-        if self.case.half_close && std::ptr::eq(asked.of, self.case.requests.last().unwrap_or(asked.of)) {
-            client.half_close()?;
-        }
         Ok(())
-    }
-
-    fn silence(&self, client: &mut Client) -> Result<(), Trouble> {
-        let moment = if *self.cut == Cut::Bytes { BETWEEN_BYTES } else { BETWEEN };
-        Ok(client.expect_silence(moment, "response", "before the request was complete")?)
     }
 
     /// Checks that no bytes follow the last response, or that the connection ends after a half-close.
@@ -308,12 +290,26 @@ fn is_same(one: &serde_json::Value, other: &serde_json::Value) -> bool {
     }
 }
 
+/// Whether a request failed because the connection has ended.
+fn is_end(trouble: &Trouble) -> bool {
+    let ends = [
+        "cannot send",
+        "before the request was complete",
+        "no response: the connection was closed",
+        "Connection reset",
+    ];
+    matches!(trouble, Trouble::Failed(miss) if ends.iter().any(|end| miss.message.contains(end)))
+}
+
+/// Adds the request to a failure, unless it has one.
 fn with_request(trouble: Trouble, asked: &Question<'_>) -> Trouble {
-    let mut trouble = trouble.at(&asked.place);
-    if let Trouble::Failed(miss) = &mut trouble {
-        miss.sent.get_or_insert_with(|| excerpt(&asked.bytes));
+    match trouble {
+        Trouble::Failed(miss) if miss.sent.is_none() => {
+            let message = format!("{}{}", asked.place, miss.message);
+            Trouble::Failed(Miss { message, sent: Some(excerpt(&asked.bytes)), ..miss })
+        }
+        other => other,
     }
-    trouble
 }
 
 fn hex(text: &str) -> Result<Vec<u8>, Trouble> {
