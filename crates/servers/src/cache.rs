@@ -34,7 +34,7 @@ use self::connection_state::{CacheState, ProtocolState};
 use self::executor::Executor;
 use self::memory_in_transit::InFlight;
 use crate::connections::{CloseState, Connections, INPUT_KEPT_BYTES, NEVER};
-use crate::event_loops::{Handler, Next};
+use crate::event_loops::Handler;
 
 /// Size of pending responses, in bytes, at which further requests of a connection wait until the responses are sent.
 const OUT_BYTES_MAX: usize = 32 << 10;
@@ -304,17 +304,16 @@ impl Handler for CacheServer {
     }
 
     #[inline]
-    fn data<D: Driver>(&mut self, driver: &mut D, conn: Conn, data: Data) -> Next {
+    fn data<D: Driver>(&mut self, driver: &mut D, conn: Conn, data: Data) {
         let slot = conn.index();
         let bytes = driver.bytes(data);
         let connection = &mut self.connections.slots[slot];
         if connection.is_over() {
-            return Next::Serve;
+            return;
         }
         if !connection.takes() {
             connection.input.extend_from_slice(bytes);
-            self.pace(driver, conn);
-            return Next::Serve;
+            return self.pace(driver, conn);
         }
         if connection.input.is_empty() {
             let used = self.core.take_requests(connection, bytes);
@@ -330,7 +329,6 @@ impl Handler for CacheServer {
             }
         }
         self.settle(driver, conn);
-        Next::Serve
     }
 
     fn sent<D: Driver>(&mut self, driver: &mut D, conn: Conn) {

@@ -97,15 +97,6 @@ impl Shutdown {
     }
 }
 
-/// The state of the server after an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
-    /// The server continues.
-    Serve,
-    /// A client requested termination of the server.
-    Terminate,
-}
-
 /// The behavior of a server on its connections. Each thread has its own instance.
 pub trait Handler {
     /// Whether connections finish their requests on shutdown; otherwise the server stops at once.
@@ -114,8 +105,13 @@ pub trait Handler {
     /// Handles a new connection, before any of its data.
     fn accepted<D: Driver>(&mut self, driver: &mut D, conn: Conn);
 
-    /// Handles received bytes. Returns whether the server continues.
-    fn data<D: Driver>(&mut self, driver: &mut D, conn: Conn, data: Data) -> Next;
+    /// Handles received bytes.
+    fn data<D: Driver>(&mut self, driver: &mut D, conn: Conn, data: Data);
+
+    /// Whether a client has requested termination of the server.
+    fn is_terminated(&self) -> bool {
+        false
+    }
 
     /// Handles the end of a connection, whose slot is already free.
     fn closed(&mut self, _conn: Conn) {}
@@ -151,7 +147,7 @@ pub trait Handler {
     }
 }
 
-/// Waits until `wake` at most and passes events to `handler`. Returns the next `wake` and whether to terminate.
+/// Waits until `wake` at most and passes events to `handler`. Returns the next `wake`.
 pub(crate) fn turn<D: Driver, H: Handler>(
     driver: &mut D,
     handler: &mut H,
@@ -159,17 +155,12 @@ pub(crate) fn turn<D: Driver, H: Handler>(
     mut accept: impl FnMut(&mut D, &mut H, Conn),
     mut closed: impl FnMut(),
     mut woken: impl FnMut(&mut D, &mut H),
-) -> io::Result<(Option<Nanos>, Next)> {
-    let mut next = Next::Serve;
+) -> io::Result<Option<Nanos>> {
     driver.turn(wake)?;
     handler.turning(driver);
     while let Some(event) = driver.next_event() {
         match event {
-            Event::Data(conn, data) => {
-                if handler.data(driver, conn, data) == Next::Terminate {
-                    next = Next::Terminate;
-                }
-            }
+            Event::Data(conn, data) => handler.data(driver, conn, data),
             Event::Accepted(_, conn) => accept(driver, handler, conn),
             Event::EndOfStream(conn) => handler.end_of_stream(driver, conn),
             Event::Sent(conn) => handler.sent(driver, conn),
@@ -181,7 +172,7 @@ pub(crate) fn turn<D: Driver, H: Handler>(
             Event::Connected(_) => {}
         }
     }
-    Ok((handler.turned(driver), next))
+    Ok(handler.turned(driver))
 }
 
 /// Serves until a client or `shutdown` ends the server, with one handler per thread, and returns the handlers. Calls
@@ -392,11 +383,10 @@ impl<R: FnOnce(&Address)> Worker<'_, R> {
         let closed = || _ = thread.connections.fetch_sub(1, Ordering::Relaxed);
         let woken = |driver: &mut D, handler: &mut H| _ = adopt(thread, given, driver, handler);
         let turned = turn(driver, handler, wake, accept, closed, woken);
-        let (wake, next) = turned.map_err(|source| ServeError::Kernel { what: "event loop", source })?;
-        if next == Next::Terminate {
+        if handler.is_terminated() {
             self.shutdown.ask();
         }
-        Ok(wake)
+        turned.map_err(|source| ServeError::Kernel { what: "event loop", source })
     }
 }
 

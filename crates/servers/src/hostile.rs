@@ -6,7 +6,7 @@ use net::{Close, Conn, Data, Driver, Nanos};
 use wire::pingpong;
 
 use crate::connections::entry;
-use crate::event_loops::{Handler, Next, send_or_close};
+use crate::event_loops::{Handler, send_or_close};
 use crate::hostile_http2::{After, Http2Connection, Http2Fault};
 use crate::pingpong::Words;
 
@@ -80,27 +80,23 @@ impl Handler for Hostile {
         }
     }
 
-    fn data<D: Driver>(&mut self, driver: &mut D, conn: Conn, data: Data) -> Next {
+    fn data<D: Driver>(&mut self, driver: &mut D, conn: Conn, data: Data) {
         if let Kind::Http2(fault, _) = self.kind {
-            let Some(connection) = &mut self.http2[conn.index()] else { return Next::Serve };
+            let Some(connection) = &mut self.http2[conn.index()] else { return };
             let mut out = Vec::new();
             let after = connection.read(driver.bytes(data), &mut out);
             send_or_close(driver, conn, &out);
             match after {
-                After::Open => return Next::Serve,
+                After::Open => return,
                 After::Flooding(stream) => self.open.push((conn, fault.flood(stream).into())),
                 After::Closed => driver.close(conn, Close::Graceful),
             }
             self.http2[conn.index()] = None;
-            return Next::Serve;
+            return;
         }
-        let mut next = Next::Serve;
         let mut answers = Vec::new();
         let error = u32::from(self.kind == Kind::WrongWords);
         self.words.feed(conn, driver.bytes(data), |word| {
-            if word == pingpong::TERMINATE {
-                next = Next::Terminate;
-            }
             answers.extend_from_slice(&pingpong::compose(pingpong::answer(word).wrapping_add(error)));
         });
         match self.kind {
@@ -120,7 +116,10 @@ impl Handler for Hostile {
             }
             Kind::EndlessData | Kind::NeverAnswer | Kind::CloseAtOnce | Kind::Http2(..) => {}
         }
-        next
+    }
+
+    fn is_terminated(&self) -> bool {
+        self.words.is_terminated
     }
 
     fn closed(&mut self, conn: Conn) {

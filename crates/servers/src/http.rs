@@ -38,7 +38,7 @@ use self::parsed_request::{Memo, ParsedRequest};
 use self::prebuilt_responses::{Answers, DELAYED, Pattern, ROOT_BODY};
 use crate::connections::{CloseState, Connections, NEVER};
 use crate::delay_queue::DelayQueue;
-use crate::event_loops::{Handler, Next};
+use crate::event_loops::Handler;
 
 /// Size of pending responses, in bytes, at which further requests of a connection wait until the responses are sent.
 const OUT_BYTES_MAX: usize = 32 << 10;
@@ -347,7 +347,7 @@ impl Handler for Http {
     }
 
     #[inline]
-    fn data<D: Driver>(&mut self, driver: &mut D, conn: Conn, data: Data) -> Next {
+    fn data<D: Driver>(&mut self, driver: &mut D, conn: Conn, data: Data) {
         let slot = conn.index();
         let connection = &mut self.connections.slots[slot];
         if connection.takes() {
@@ -371,7 +371,6 @@ impl Handler for Http {
             connection.state.read_at.get_or_insert_with(|| driver.now());
             self.pace(driver, conn);
         }
-        Next::Serve
     }
 
     fn sent<D: Driver>(&mut self, driver: &mut D, conn: Conn) {

@@ -5,7 +5,7 @@ use stats::{Distribution, Histogram, Rng};
 use wire::pingpong;
 
 use crate::delay_queue::DelayQueue;
-use crate::event_loops::{Handler, Next, send_or_close};
+use crate::event_loops::{Handler, send_or_close};
 use crate::pingpong::Words;
 
 /// Periodic pauses without responses, each at the end of a period.
@@ -70,18 +70,13 @@ impl Handler for Calibrate {
         self.words.forget(conn);
     }
 
-    fn data<D: Driver>(&mut self, driver: &mut D, conn: Conn, data: Data) -> Next {
+    fn data<D: Driver>(&mut self, driver: &mut D, conn: Conn, data: Data) {
         let received = driver.now();
         let mut read = std::mem::take(&mut self.read);
         read.clear();
         self.words.feed(conn, driver.bytes(data), |word| read.push(word));
         let start = self.start.unwrap_or(received);
-        let mut next = Next::Serve;
         for &word in &read {
-            if word == pingpong::TERMINATE {
-                next = Next::Terminate;
-                continue;
-            }
             let delay_ns = self.delay_ns.map_or(0.0, |law| law.sample(&mut self.rng));
             let mut at = received.saturating_add(delay_ns as Nanos);
             if let Some(pauses) = self.pauses {
@@ -94,7 +89,10 @@ impl Handler for Calibrate {
             }
         }
         self.read = read;
-        next
+    }
+
+    fn is_terminated(&self) -> bool {
+        self.words.is_terminated
     }
 
     fn turned<D: Driver>(&mut self, driver: &mut D) -> Option<Nanos> {

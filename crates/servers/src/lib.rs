@@ -14,8 +14,8 @@ mod tls;
 
 pub use cache::{CacheLimits, CacheProtocol, CacheServer, CacheShared};
 pub use event_loops::{
-    Handler, Listen, Next, ServeError, Shutdown, serve, serve_cache, serve_calibrate, serve_hostile, serve_http,
-    serve_https, serve_pingpong,
+    Handler, Listen, ServeError, Shutdown, serve, serve_cache, serve_calibrate, serve_hostile, serve_http, serve_https,
+    serve_pingpong,
 };
 pub use hostile::{Hostile, Kind};
 pub use hostile_http2::Http2Fault;

@@ -4,7 +4,7 @@ use net::{Conn, Data, Driver};
 use wire::pingpong::{self, WORD_BYTES};
 
 use crate::connections::entry;
-use crate::event_loops::{Handler, Next, send_or_close};
+use crate::event_loops::{Handler, send_or_close};
 
 /// Handler of one thread of the ping-pong server.
 #[derive(Default)]
@@ -19,20 +19,18 @@ impl Handler for Pingpong {
     }
 
     #[inline]
-    fn data<D: Driver>(&mut self, driver: &mut D, conn: Conn, data: Data) -> Next {
-        let mut next = Next::Serve;
+    fn data<D: Driver>(&mut self, driver: &mut D, conn: Conn, data: Data) {
         self.answers.clear();
         self.words.feed(conn, driver.bytes(data), |word| {
-            if word == pingpong::TERMINATE {
-                next = Next::Terminate;
-            } else {
-                self.answers.extend_from_slice(&pingpong::compose(pingpong::answer(word)));
-            }
+            self.answers.extend_from_slice(&pingpong::compose(pingpong::answer(word)));
         });
         if !self.answers.is_empty() {
             send_or_close(driver, conn, &self.answers);
         }
-        next
+    }
+
+    fn is_terminated(&self) -> bool {
+        self.words.is_terminated
     }
 }
 
@@ -41,6 +39,8 @@ impl Handler for Pingpong {
 pub(crate) struct Words {
     /// Bytes of an incomplete word and their number, per slot.
     rests: Vec<([u8; WORD_BYTES], u8)>,
+    /// Whether a client has sent the word that terminates the server.
+    pub(crate) is_terminated: bool,
 }
 
 impl Words {
@@ -48,9 +48,15 @@ impl Words {
         entry(&mut self.rests, conn).1 = 0;
     }
 
+    /// Passes each complete word to `take`, except the word that terminates the server.
     #[inline]
-    pub(crate) fn feed(&mut self, conn: Conn, mut bytes: &[u8], mut word: impl FnMut(u32)) {
-        let (rest, have) = &mut self.rests[conn.index()];
+    pub(crate) fn feed(&mut self, conn: Conn, mut bytes: &[u8], mut take: impl FnMut(u32)) {
+        let Self { rests, is_terminated } = self;
+        let (rest, have) = &mut rests[conn.index()];
+        let mut word = |word| match word {
+            pingpong::TERMINATE => *is_terminated = true,
+            word => take(word),
+        };
         if *have > 0 {
             let taken = bytes.len().min(WORD_BYTES - usize::from(*have));
             rest[usize::from(*have)..][..taken].copy_from_slice(&bytes[..taken]);
@@ -62,11 +68,9 @@ impl Words {
             *have = 0;
             word(u32::from_be_bytes(*rest));
         }
-        while let Some((value, used)) = pingpong::parse(bytes) {
-            word(value);
-            bytes = &bytes[used..];
-        }
-        rest[..bytes.len()].copy_from_slice(bytes);
-        *have = bytes.len() as u8;
+        let (words, left) = bytes.as_chunks::<WORD_BYTES>();
+        words.iter().for_each(|bytes| word(u32::from_be_bytes(*bytes)));
+        rest[..left.len()].copy_from_slice(left);
+        *have = left.len() as u8;
     }
 }

@@ -10,7 +10,7 @@ use net::{Address, Close, Conn, Data, Driver, Event, Listener, Nanos, SendError}
 use rustls::{ServerConfig, ServerConnection};
 
 use crate::connections::entry;
-use crate::event_loops::{Handler, Next};
+use crate::event_loops::Handler;
 
 /// Application protocols of `serve http`, best first, for [`ServerConfig::alpn_protocols`]. The server recognizes the
 /// protocol by the first bytes, also without ALPN. Source: RFC 7301.
@@ -106,9 +106,9 @@ impl<H: Handler> Handler for Tls<H> {
         self.with(driver, |handler, driver| handler.refused(driver, conn));
     }
 
-    fn data<D: Driver>(&mut self, driver: &mut D, conn: Conn, data: Data) -> Next {
+    fn data<D: Driver>(&mut self, driver: &mut D, conn: Conn, data: Data) {
         let slot = conn.index();
-        let Some(session) = self.sessions[slot].as_mut().filter(|session| !session.ended) else { return Next::Serve };
+        let Some(session) = self.sessions[slot].as_mut().filter(|session| !session.ended) else { return };
         self.plain.clear();
         let read = session.read(driver.bytes(data), &mut self.plain);
         let ended = session.ended;
@@ -116,17 +116,18 @@ impl<H: Handler> Handler for Tls<H> {
         let sent = session.send(driver, conn, &mut self.wire);
         if read.is_err() || sent.is_err() {
             self.sessions[slot] = None;
-            driver.close(conn, Close::Graceful);
-            return Next::Serve;
+            return driver.close(conn, Close::Graceful);
         }
-        let next = match self.plain.is_empty() {
-            true => Next::Serve,
-            false => self.with(driver, |handler, driver| handler.data(driver, conn, data)),
-        };
+        if !self.plain.is_empty() {
+            self.with(driver, |handler, driver| handler.data(driver, conn, data));
+        }
         if ended {
             self.with(driver, |handler, driver| handler.end_of_stream(driver, conn));
         }
-        next
+    }
+
+    fn is_terminated(&self) -> bool {
+        self.handler.is_terminated()
     }
 
     fn closed(&mut self, conn: Conn) {

@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use net::{Address, Choice, Conn, Data, Driver};
-use servers::{Handler, Http, HttpLimits, Listen, Next, Shutdown, serve};
+use servers::{Handler, Http, HttpLimits, Listen, Shutdown, serve};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -158,9 +158,7 @@ impl Handler for Which {
         driver.send(conn, &[self.thread as u8]).unwrap();
     }
 
-    fn data<D: Driver>(&mut self, _: &mut D, _: Conn, _: Data) -> Next {
-        Next::Serve
-    }
+    fn data<D: Driver>(&mut self, _: &mut D, _: Conn, _: Data) {}
 
     fn closed(&mut self, _: Conn) {
         self.open[self.thread as usize].fetch_sub(1, Ordering::SeqCst);

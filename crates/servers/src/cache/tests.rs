@@ -113,7 +113,7 @@ impl World {
             }
         };
         let turned = event_loops::turn(&mut self.driver, &mut self.server, Some(wake), accept, || {}, |_, _| {});
-        self.wake = turned.unwrap().0;
+        self.wake = turned.unwrap();
         assert!(self.server.core.out.is_empty(), "responses are left over");
         let of =
             |bytes: &dyn Fn(&Connection) -> usize| self.server.connections.slots.iter().map(bytes).max().unwrap_or(0);

@@ -136,7 +136,7 @@ impl World {
             if http.connections.open < connections { http.accepted(driver, conn) } else { http.refused(driver, conn) }
         };
         let turned = event_loops::turn(&mut self.driver, &mut self.http, Some(wake), accept, || {}, |_, _| {});
-        self.wake = turned.unwrap().0;
+        self.wake = turned.unwrap();
         self.largest_out = self.largest_out.max(self.http.core.out.capacity());
         assert!(self.http.core.out.is_empty() && self.http.core.undrawn.is_empty(), "responses are left over");
     }

@@ -138,7 +138,7 @@ impl World {
             let next = wake.map_or(until, |wake: Nanos| wake.min(until));
             let accept = |driver: &mut Sim, server: &mut Tls<Http>, conn| server.accepted(driver, conn);
             let turned = event_loops::turn(&mut self.driver, &mut self.server, Some(next), accept, || {}, |_, _| {});
-            wake = turned.unwrap().0;
+            wake = turned.unwrap();
         }
     }
 }
