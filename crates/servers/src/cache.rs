@@ -17,7 +17,6 @@ mod connection_state;
 mod executor;
 mod http;
 mod memcached;
-mod memory_in_transit;
 mod resp;
 
 #[cfg(test)]
@@ -32,7 +31,6 @@ use wire::{http1, memcached as text, resp as redis};
 
 use self::connection_state::{CacheState, ProtocolState};
 use self::executor::Executor;
-use self::memory_in_transit::InFlight;
 use crate::connections::{CloseState, Connections, INPUT_KEPT_BYTES, NEVER};
 use crate::event_loops::Handler;
 
@@ -140,6 +138,54 @@ impl CacheShared {
             cache,
             config,
         })
+    }
+}
+
+/// Memory for incomplete requests and unsent responses of all threads. A request reserves its announced size first, so
+/// a value is received whole or refused at its first bytes.
+struct InFlight {
+    bytes: AtomicUsize,
+    max: usize,
+}
+
+impl InFlight {
+    fn new(max: usize) -> InFlight {
+        InFlight { bytes: AtomicUsize::new(0), max }
+    }
+
+    fn is_exhausted(&self) -> bool {
+        self.bytes.load(Ordering::Relaxed) >= self.max
+    }
+
+    /// Changes a reservation to `bytes`, even beyond the bound, because a finished response must be kept.
+    fn set(&self, reserved: &mut usize, bytes: usize) {
+        if bytes > *reserved {
+            self.bytes.fetch_add(bytes - *reserved, Ordering::Relaxed);
+        } else if bytes < *reserved {
+            self.bytes.fetch_sub(*reserved - bytes, Ordering::Relaxed);
+        }
+        *reserved = bytes;
+    }
+
+    /// Changes a reservation to `bytes` if the bound allows it. Returns whether it does.
+    fn try_set(&self, reserved: &mut usize, bytes: usize) -> bool {
+        let before = *reserved;
+        self.set(reserved, bytes);
+        let fits = bytes <= before || self.bytes.load(Ordering::Relaxed) <= self.max;
+        if !fits {
+            self.set(reserved, before);
+        }
+        fits
+    }
+
+    #[cfg(test)]
+    fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    #[cfg(test)]
+    fn max(&self) -> usize {
+        self.max
     }
 }
 
