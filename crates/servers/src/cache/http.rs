@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use cache::{Meta, Mode, Refusal};
+use cache::{Meta, Mode};
 use wire::cache_http::{self, ALLOW, Operation};
 use wire::http1::{Body, BodyReader, parse_request};
 
@@ -122,15 +122,8 @@ impl Executor {
                 match stored {
                     Ok(_) if was_there => NO_CONTENT,
                     Ok(_) => Head::new(201, "", Length::Known(0)),
-                    Err(refusal) => {
-                        let status = match refusal {
-                            Refusal::Full { .. } => 507,
-                            Refusal::ValueTooLong { .. } => 413,
-                            Refusal::KeyTooLong { .. } => 414,
-                            _ => 400,
-                        };
-                        return self.http_failure(status, refusal, keep_alive != KeepAlive::Close, false);
-                    }
+                    // The cache is full, because `cache_http::parse` has applied the limits on keys and values.
+                    Err(refusal) => return self.http_failure(507, refusal, keep_alive != KeepAlive::Close, false),
                 }
             }
             Operation::Delete(key) if cache.hold(&key).delete(now_ms) => NO_CONTENT,
