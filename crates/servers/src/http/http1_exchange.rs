@@ -13,7 +13,8 @@ use crate::response_head::{Head, KeepAlive, Length, Reply};
 
 /// Maximum size of a body that is sent in one piece with its head, in bytes.
 const INLINE_BYTES_MAX: u64 = 16 << 10;
-/// Maximum number of bytes of a request body processed at once, and thus the largest chunk of the echo.
+/// Maximum number of bytes of a request body processed at once, and thus the largest chunk of an echo. An echo has as
+/// many chunks as the request, or more.
 const BODY_PIECE_BYTES: usize = 32 << 10;
 
 impl Http {
@@ -104,15 +105,11 @@ impl Http {
         if is_echo && !incoming.begun {
             answers.push(out, reply, &prebuilt_responses::octets(length), b"");
         }
-        let start = (is_echo && length == Length::Chunked).then(|| prebuilt_responses::begin_chunk(out));
-        let progress = incoming.reader.read(bytes, |piece| {
-            if is_echo {
-                out.extend_from_slice(piece);
-            }
+        let progress = incoming.reader.read(bytes, |piece| match length {
+            _ if !is_echo => {}
+            Length::Chunked => prebuilt_responses::chunk(out, piece),
+            _ => out.extend_from_slice(piece),
         });
-        if let Some(start) = start {
-            prebuilt_responses::end_chunk(out, start);
-        }
         match progress {
             Ok(None) => {
                 incoming.begun = is_echo;

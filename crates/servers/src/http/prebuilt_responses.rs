@@ -23,8 +23,6 @@ pub(super) const DELAYED: Head = Head::new(200, "text/plain", Length::Known(ROOT
 
 pub(super) const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 pub(super) const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
-/// Placeholder for a chunk size; leading zeros are allowed (RFC 9112, section 7.1).
-const CHUNK_HEAD: &[u8] = b"0000\r\n";
 /// Position of the stream identifier in the head of a frame, in bytes.
 const STREAM_AT: usize = 5;
 
@@ -250,26 +248,6 @@ pub(super) fn chunk(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Starts a chunk of unknown size. Returns the position of its start.
-pub(super) fn begin_chunk(out: &mut Vec<u8>) -> usize {
-    out.extend_from_slice(CHUNK_HEAD);
-    out.len()
-}
-
-/// Ends the chunk at `start`, which has fewer than 65,536 bytes. Removes it if it is empty, as it would end the body.
-pub(super) fn end_chunk(out: &mut Vec<u8>, start: usize) {
-    let size = out.len() - start;
-    if size == 0 {
-        out.truncate(start - CHUNK_HEAD.len());
-        return;
-    }
-    assert!(size <= 0xffff, "a chunk of {size} bytes does not fit in four digits");
-    for (index, digit) in out[start - CHUNK_HEAD.len()..][..4].iter_mut().enumerate() {
-        *digit = b"0123456789abcdef"[size >> (12 - 4 * index) & 0xf];
-    }
-    out.extend_from_slice(b"\r\n");
-}
-
 /// The bodies of `/bytes` and `/chunked`: 64 characters repeated so that 64 KiB follow each of the first 64 positions.
 static PATTERN: [[u8; 64]; 1025] = [*b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"; 1025];
 
@@ -391,14 +369,8 @@ mod tests {
     #[test]
     fn chunks_are_framed() {
         let mut out = Vec::new();
-        let start = begin_chunk(&mut out);
-        out.extend_from_slice(&[b'x'; 0x1a]);
-        end_chunk(&mut out, start);
-        assert_eq!(out, [b"001a\r\n", &[b'x'; 26][..], b"\r\n"].concat());
-        let before = out.len();
-        let start = begin_chunk(&mut out);
-        end_chunk(&mut out, start);
-        assert_eq!(out.len(), before, "an empty chunk would be the last");
+        chunk(&mut out, &[b'x'; 0x1a]);
+        assert_eq!(out, [b"1a\r\n", &[b'x'; 26][..], b"\r\n"].concat());
     }
 
     #[test]
