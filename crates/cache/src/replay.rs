@@ -28,13 +28,17 @@ impl Action {
 pub struct Operation {
     /// What the operation does with the item.
     pub action: Action,
-    /// Item of the operation, with the value size that a store writes.
-    pub request: Request,
+    /// Number that identifies the item's key.
+    pub id: u64,
+    /// Size of the key in bytes. [`replay`] uses at least 8, so that keys differ.
+    pub key_bytes: u32,
+    /// Size of the value that a store writes, in bytes.
+    pub value_bytes: u32,
 }
 
-impl From<Request> for Operation {
-    fn from(request: Request) -> Operation {
-        Operation { action: Action::Get, request }
+impl Operation {
+    fn bytes(&self) -> u64 {
+        u64::from(self.key_bytes) + u64::from(self.value_bytes)
     }
 }
 
@@ -56,23 +60,6 @@ impl Rules {
     /// Rules for one client that stores missed items.
     pub fn fill(warm_up: u64) -> Rules {
         Rules { fill: true, warm_up, clients: 1, flags: 0 }
-    }
-}
-
-/// Key and sizes of a requested item.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Request {
-    /// Number that identifies the key.
-    pub id: u64,
-    /// Size of the key in bytes. [`replay`] uses at least 8, so that keys differ.
-    pub key_bytes: u32,
-    /// Size of the value, in bytes.
-    pub value_bytes: u32,
-}
-
-impl Request {
-    fn bytes(&self) -> u64 {
-        u64::from(self.key_bytes) + u64::from(self.value_bytes)
     }
 }
 
@@ -100,50 +87,49 @@ impl HitRatio {
         self.hit_bytes as f64 / self.bytes as f64
     }
 
-    fn count(&mut self, request: &Request, is_hit: bool) {
+    fn count(&mut self, operation: &Operation, is_hit: bool) {
         self.requests += 1;
         self.hits += u64::from(is_hit);
-        self.bytes += request.bytes();
-        self.hit_bytes += if is_hit { request.bytes() } else { 0 };
+        self.bytes += operation.bytes();
+        self.hit_bytes += if is_hit { operation.bytes() } else { 0 };
     }
 }
 
 /// Replays operations against `cache` and counts reads. As in a measured load, stores caused by the warm-up finish
 /// before counting starts. Each key starts with its number, and values are zeros: contents do not affect memory use.
-pub fn replay<O: Into<Operation>>(cache: &Cache, operations: impl IntoIterator<Item = O>, rules: Rules) -> HitRatio {
+pub fn replay(cache: &Cache, operations: impl IntoIterator<Item = Operation>, rules: Rules) -> HitRatio {
     let mut replay = Replay::new(cache, rules.flags);
     let mut ratio = HitRatio::default();
-    let mut caused: Vec<Option<Request>> = vec![None; rules.clients.max(1)];
+    let mut caused: Vec<Option<Operation>> = vec![None; rules.clients.max(1)];
     let mut turn = 0;
     for (number, operation) in operations.into_iter().enumerate() {
         if number as u64 == rules.warm_up {
-            caused.iter_mut().filter_map(Option::take).for_each(|request| replay.store(&request));
+            caused.iter_mut().filter_map(Option::take).for_each(|operation| replay.store(&operation));
         }
         // A client with a pending store performs it and waits for its next turn.
         let client = loop {
             let client = turn % caused.len();
             turn += 1;
-            let Some(request) = caused[client].take() else { break client };
-            replay.store(&request);
+            let Some(operation) = caused[client].take() else { break client };
+            replay.store(&operation);
         };
-        let Operation { action, request } = operation.into();
-        match action {
-            Action::Set => replay.store(&request),
+        match operation.action {
+            Action::Set => replay.store(&operation),
             Action::Delete => {
-                let key = write_key(&mut replay.text, &request);
+                let key = write_key(&mut replay.text, &operation);
                 cache.hold(key).delete(0);
             }
             Action::Get | Action::ReadModifyWrite => {
-                let key = write_key(&mut replay.text, &request);
+                let key = write_key(&mut replay.text, &operation);
                 let is_hit = cache.hold(key).get(0, |_| ()).is_some();
                 if number as u64 >= rules.warm_up {
-                    ratio.count(&request, is_hit);
+                    ratio.count(&operation, is_hit);
                 }
-                let causes = action == Action::ReadModifyWrite || !is_hit && rules.fill;
+                let causes = operation.action == Action::ReadModifyWrite || !is_hit && rules.fill;
                 if causes && caused.len() == 1 {
-                    replay.store(&request);
+                    replay.store(&operation);
                 } else if causes {
-                    caused[client] = Some(request);
+                    caused[client] = Some(operation);
                 }
             }
         }
@@ -164,17 +150,17 @@ impl Replay<'_> {
         Replay { cache, meta: Meta { flags, ..Meta::default() }, text, zeros }
     }
 
-    fn store(&mut self, request: &Request) {
-        let key = write_key(&mut self.text, request);
-        let value = &self.zeros[..(request.value_bytes as usize).min(self.zeros.len())];
+    fn store(&mut self, operation: &Operation) {
+        let key = write_key(&mut self.text, operation);
+        let value = &self.zeros[..(operation.value_bytes as usize).min(self.zeros.len())];
         // If the store is refused, the next get of the item is a miss, which counts against the cache.
         let _ = self.cache.hold(key).store(Mode::Set, value, self.meta, 0);
     }
 }
 
-fn write_key<'t>(text: &'t mut [u8], request: &Request) -> &'t [u8] {
-    text[..8].copy_from_slice(&request.id.to_le_bytes());
-    &text[..(request.key_bytes as usize).clamp(8, text.len())]
+fn write_key<'t>(text: &'t mut [u8], operation: &Operation) -> &'t [u8] {
+    text[..8].copy_from_slice(&operation.id.to_le_bytes());
+    &text[..(operation.key_bytes as usize).clamp(8, text.len())]
 }
 
 /// Computes the hit ratio of a clairvoyant policy. If there is no room, the policy evicts the item whose next request
@@ -182,18 +168,18 @@ fn write_key<'t>(text: &'t mut [u8], request: &Request) -> &'t [u8] {
 /// `overhead_bytes`. Items that are overwritten or deleted before their next read are not kept.
 /// With `by_size`, the policy evicts the item with the largest product of bytes and time until its next use. If sizes
 /// differ, neither rule gives an upper bound on hits, but `by_size` comes far closer.
-pub fn clairvoyant<O: Into<Operation>>(
-    operations: impl IntoIterator<Item = O>,
+pub fn clairvoyant(
+    operations: impl IntoIterator<Item = Operation>,
     capacity_bytes: u64,
     overhead_bytes: u64,
     by_size: bool,
     rules: Rules,
 ) -> HitRatio {
-    let operations = operations.into_iter().map(O::into).collect::<Vec<_>>();
+    let operations = operations.into_iter().collect::<Vec<_>>();
     let mut next = vec![u64::MAX; operations.len()];
     let mut last: HashMap<u64, usize> = HashMap::new();
     for (number, operation) in operations.iter().enumerate().rev() {
-        if let Some(later) = last.insert(operation.request.id, number)
+        if let Some(later) = last.insert(operation.id, number)
             && operations[later].action.reads()
         {
             next[number] = later as u64;
@@ -205,18 +191,19 @@ pub fn clairvoyant<O: Into<Operation>>(
     let mut sizes: HashMap<u64, (u64, u64)> = HashMap::new();
     let mut used = 0;
     let class = |bytes: u64| if by_size { (4.0 * (bytes as f64).log2()) as usize % 128 } else { 0 };
-    for (number, Operation { action, request }) in operations.iter().enumerate() {
-        let mut bytes = request.bytes() + overhead_bytes;
-        let found = sizes.remove(&request.id);
+    for (number, operation) in operations.iter().enumerate() {
+        let &Operation { action, id, .. } = operation;
+        let mut bytes = operation.bytes() + overhead_bytes;
+        let found = sizes.remove(&id);
         if let Some((there, _)) = found {
-            held[class(there)].remove(&(number as u64, request.id));
+            held[class(there)].remove(&(number as u64, id));
             used -= there;
-            if *action == Action::Get {
+            if action == Action::Get {
                 bytes = there;
             }
         }
         if action.reads() && number as u64 >= rules.warm_up {
-            ratio.count(request, found.is_some());
+            ratio.count(operation, found.is_some());
         }
         let is_stored = match action {
             Action::Get => found.is_some() || rules.fill,
@@ -226,8 +213,8 @@ pub fn clairvoyant<O: Into<Operation>>(
         if !is_stored || next[number] == u64::MAX || bytes > capacity_bytes {
             continue;
         }
-        held[class(bytes)].insert((next[number], request.id));
-        sizes.insert(request.id, (bytes, next[number]));
+        held[class(bytes)].insert((next[number], id));
+        sizes.insert(id, (bytes, next[number]));
         used += bytes;
         while used > capacity_bytes {
             let worst = held.iter().filter_map(|set| set.last().copied()).max_by(|one, other| {

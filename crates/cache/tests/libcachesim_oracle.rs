@@ -2,7 +2,7 @@
 //! `oracle.py`, which runs libcachesim 0.3.5 (PyPI) with its defaults: `Clock` has one bit; `S3FIFO` has a small queue
 //! of 10 % and ghosts of 90 %, and moves an item to the main queue after two hits.
 
-use cache::replay::{Action, Operation, Request, Rules, clairvoyant, replay};
+use cache::replay::{Action, Operation, Rules, clairvoyant, replay};
 use cache::{Cache, Config, Evictor};
 
 const ITEMS: [u64; 3] = [100, 300, 1_000];
@@ -14,7 +14,7 @@ const S3_FIFO: [u64; 3] = [26_208, 21_377, 16_377];
 const BELADY: [u64; 3] = [22_759, 17_763, 13_103];
 
 /// The keys of `oracle.py`, drawn with integer arithmetic so that both languages agree.
-fn requests() -> Vec<Request> {
+fn requests() -> Vec<Operation> {
     let mut state = 7u64;
     let key = |number: u64| {
         state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -25,7 +25,7 @@ fn requests() -> Vec<Request> {
         let within = (draw & 0xffff_ffff) >> (32 - octave);
         if (draw >> 32).is_multiple_of(8) { 10_000_000 + number } else { (1 << octave) + within }
     };
-    (0..60_000).map(key).map(|id| Request { id, key_bytes: 8, value_bytes: 1 }).collect()
+    (0..60_000).map(key).map(|id| Operation { action: Action::Get, id, key_bytes: 8, value_bytes: 1 }).collect()
 }
 
 fn misses(evictor: Evictor, items: u64) -> u64 {
@@ -76,7 +76,8 @@ fn belady_matches_libcachesim_except_for_bypassed_items() {
 /// Replays the keys a b c a d b a c with room for two items of 1 byte.
 #[test]
 fn clairvoyant_matches_hand_computed_hits() {
-    let of = |ids: &[u64]| ids.iter().map(|&id| Request { id, key_bytes: 0, value_bytes: 1 }).collect::<Vec<_>>();
+    let get = |id, value_bytes| Operation { action: Action::Get, id, key_bytes: 0, value_bytes };
+    let of = |ids: &[u64]| ids.iter().map(|&id| get(id, 1)).collect::<Vec<_>>();
     // a and b miss. c misses and is bypassed, since its next use is last. a hits, d is bypassed, b and a hit, c misses.
     let ratio = clairvoyant(of(&[1, 2, 3, 1, 4, 2, 1, 3]), 2, 0, false, Rules::fill(0));
     assert_eq!((ratio.requests, ratio.hits), (8, 3));
@@ -85,11 +86,8 @@ fn clairvoyant_matches_hand_computed_hits() {
         assert_eq!((ratio.requests, ratio.hits), (requests, hits), "{capacity_bytes} bytes from {warm_up} on");
     }
     // If a large item is needed soon and small items are needed later, the size-blind rule keeps the large item.
-    let sized = [(1, 3), (2, 1), (3, 1), (4, 1), (1, 3), (2, 1), (3, 1), (4, 1)].map(|(id, value_bytes)| Request {
-        id,
-        key_bytes: 0,
-        value_bytes,
-    });
+    let sized = [(1, 3), (2, 1), (3, 1), (4, 1), (1, 3), (2, 1), (3, 1), (4, 1)];
+    let sized = sized.map(|(id, value_bytes)| get(id, value_bytes));
     assert_eq!(clairvoyant(sized, 3, 0, false, Rules::fill(0)).hits, 1);
     assert_eq!(clairvoyant(sized, 3, 0, true, Rules::fill(0)).hits, 3);
 }
@@ -105,7 +103,7 @@ fn operations(text: &str) -> Vec<Operation> {
             _ => Action::ReadModifyWrite,
         };
         let id = u64::from(key.as_bytes()[0]);
-        Operation { action, request: Request { id, key_bytes: 8, value_bytes: 1 } }
+        Operation { action, id, key_bytes: 8, value_bytes: 1 }
     };
     text.split_whitespace().map(one).collect()
 }

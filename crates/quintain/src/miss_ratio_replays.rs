@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use cache::replay::{Action, Operation, Request, Rules, clairvoyant, replay};
+use cache::replay::{Action, Operation, Rules, clairvoyant, replay};
 use load::operation_stream::{Kind, Stream, Texts};
 use study::Workload;
 use study::plan::{Figure, FigureKind, LoadPlan};
@@ -140,7 +140,7 @@ fn operations(
             Kind::ReadModifyWrite => Action::ReadModifyWrite,
         };
         let key_bytes = texts.key_bytes(operation.key);
-        Operation { action, request: Request { id: operation.key, key_bytes, value_bytes: operation.value_bytes } }
+        Operation { action, id: operation.key, key_bytes, value_bytes: operation.value_bytes }
     }))
 }
 
@@ -163,7 +163,7 @@ mod tests {
         let mut stream = Stream::new(&workload, 7, 0, 1).unwrap();
         for found in of(1, [50, 50]) {
             let operation = stream.next_operation();
-            assert_eq!((found.request.id, found.request.value_bytes), (operation.key, operation.value_bytes));
+            assert_eq!((found.id, found.value_bytes), (operation.key, operation.value_bytes));
         }
         // Three workers share both parts: 4, 3 and 3 operations of the warm-up, and 2, 2 and 1 of the measurement.
         let streams = (0..3).map(|worker| Stream::new(&workload, 7, worker, 3).unwrap());
@@ -171,7 +171,7 @@ mod tests {
         let counted = of(3, [10, 5]).collect::<Vec<_>>();
         assert_eq!(counted.len(), 15);
         for worker in [0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 0, 1, 2, 0, 1].into_iter().zip(&counted) {
-            assert_eq!(streams[worker.0].next_operation().key, worker.1.request.id);
+            assert_eq!(streams[worker.0].next_operation().key, worker.1.id);
         }
     }
 }

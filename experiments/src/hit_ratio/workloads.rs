@@ -1,7 +1,7 @@
 //! Workloads with known distributions, and the hit ratio that quintain's own evictor must reach. Popularity and sizes
 //! come from inverse distribution functions; a key keeps its sizes. The first half of the requests warms the cache.
 
-use cache::replay::Request;
+use cache::replay::{Action, Operation};
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Gate {
@@ -198,9 +198,9 @@ impl Requests {
 }
 
 impl Iterator for Requests {
-    type Item = Request;
+    type Item = Operation;
 
-    fn next(&mut self) -> Option<Request> {
+    fn next(&mut self) -> Option<Operation> {
         if self.number == self.requests {
             return None;
         }
@@ -229,7 +229,7 @@ impl Iterator for Requests {
             }
         };
         let (key_bytes, value_bytes) = self.gate.sizes.key_and_value_bytes(id, self.seed);
-        Some(Request { id, key_bytes, value_bytes })
+        Some(Operation { action: Action::Get, id, key_bytes, value_bytes })
     }
 }
 
