@@ -128,8 +128,6 @@ enum State {
     Start(usize),
     /// Within an array that has been parsed up to `at`, with `left` arguments to come.
     Array { left: usize, at: usize },
-    /// Within an argument of `bytes` bytes in an array.
-    Argument { left: usize, at: usize, bytes: usize },
     /// An argument of a rejected array is being skipped; this many bytes of it are left, including its CRLF.
     SkipArgument { left: usize, bytes: u64 },
     /// The connection must be closed, and input is ignored.
@@ -231,25 +229,23 @@ impl RequestReader {
                         if self.refusal.is_some() {
                             base += at + used;
                             self.state = State::SkipArgument { left: left - 1, bytes: length + 2 };
-                        } else {
-                            self.state = State::Argument { left, at: at + used, bytes: length as usize };
+                            continue;
                         }
+                        let (start, length) = (at + used, length as usize);
+                        let end = start + length;
+                        if rest.len() < end + 2 {
+                            return Read::Need { used: base, more: end + 2 - rest.len() };
+                        }
+                        if &rest[end..end + 2] != b"\r\n" {
+                            return self.close(bytes, NO_END);
+                        }
+                        self.places.push(start as u32..end as u32);
+                        self.argument_bytes += length;
+                        self.state = State::Array { left: left - 1, at: end + 2 };
                     }
                     Ok(None) => return Read::Need { used: base, more: 1 },
                     Err(refusal) => return self.close(bytes, refusal),
                 },
-                State::Argument { left, at, bytes: length } => {
-                    let end = at + length;
-                    if rest.len() < end + 2 {
-                        return Read::Need { used: base, more: end + 2 - rest.len() };
-                    }
-                    if &rest[end..end + 2] != b"\r\n" {
-                        return self.close(bytes, NO_END);
-                    }
-                    self.places.push(at as u32..end as u32);
-                    self.argument_bytes += length;
-                    self.state = State::Array { left: left - 1, at: end + 2 };
-                }
                 State::SkipArgument { left, bytes: length } => {
                     // Check the last two bytes together, so that a split between them has no effect.
                     let skipped = (length - 2).min(rest.len() as u64);
