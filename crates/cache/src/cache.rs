@@ -212,9 +212,9 @@ mod tests {
         let mut held = cache.hold(key);
         assert_eq!(held.store(Mode::Replace, b"a", Meta::default(), 1), Err(Refusal::NotStored));
         let version = held.store(Mode::Set, b"a", Meta { flags: 7, expires_ms: 9 }, 1).unwrap();
-        assert_eq!(held.peek(1, |item| (item.version, item.flags)), Some((version, 7)));
+        assert_eq!(held.peek(1, |item| (item.version, item.meta.flags)), Some((version, 7)));
         assert_eq!(held.touch(5, 1), Ok(true));
-        assert_eq!(held.get(4, |item| item.expires_ms), Some(5));
+        assert_eq!(held.get(4, |item| item.meta.expires_ms), Some(5));
         assert_eq!(held.get(5, |_| ()), None);
         held.store(Mode::Set, b"b", Meta::default(), 1).unwrap();
         drop(held);

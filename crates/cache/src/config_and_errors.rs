@@ -153,18 +153,10 @@ pub enum Refusal {
 pub struct Item<'a> {
     /// The stored value, without key and metadata.
     pub value: &'a [u8],
-    /// 32 bits that the client stored with the value.
-    pub flags: u32,
-    /// Expiry in milliseconds of the caller's clock; 0 means never.
-    pub expires_ms: u64,
+    /// Metadata that the client stored with the value.
+    pub meta: Meta,
     /// Version of the item; 0 if the cache has no versions.
     pub version: u64,
-}
-
-impl Item<'_> {
-    pub(crate) fn meta(&self) -> Meta {
-        Meta { flags: self.flags, expires_ms: self.expires_ms }
-    }
 }
 
 /// Metadata that a client stores with an item.

@@ -190,7 +190,8 @@ impl Shard {
         let bits = self.memory.owner_bits(block);
         let (bytes, key) = self.bytes(block);
         let flags = if bits & FLAGS == 0 { 0 } else { self.memory.at(self.expiry_word(block) + expiry_words(bits)) };
-        Item { value: &bytes[key..], flags, expires_ms: self.expires_ms(block), version: self.version(block) }
+        let meta = Meta { flags, expires_ms: self.expires_ms(block) };
+        Item { value: &bytes[key..], meta, version: self.version(block) }
     }
 
     #[inline]
@@ -260,7 +261,7 @@ impl Shard {
             (Mode::Replace | Mode::Append | Mode::Prepend, None) => return Err(Refusal::NotStored),
             (Mode::Append | Mode::Prepend, Some(at)) => {
                 let item = self.item(self.index.slot(&self.memory, at).block);
-                let meta = item.meta();
+                let meta = item.meta;
                 let joined = if mode == Mode::Append { [item.value, value] } else { [value, item.value] };
                 let bytes = joined[0].len() + joined[1].len();
                 if bytes > value_bytes_max {
@@ -290,7 +291,7 @@ impl Shard {
         let Some(at) = self.find_live(key, now_ms) else { return Ok(false) };
         let block = if is_use { self.used(at) } else { self.index.slot(&self.memory, at).block };
         let item = self.item(block);
-        let meta = Meta { expires_ms, ..item.meta() };
+        let meta = Meta { expires_ms, ..item.meta };
         let (has, needs) = (self.memory.owner_bits(block), expiry_bits(expires_ms));
         if has & EXPIRES == needs & EXPIRES && has & WIDE >= needs & WIDE {
             if expires_ms != 0 {
@@ -318,7 +319,7 @@ impl Shard {
         let Some(at) = self.find_live(key, now_ms) else { return Ok(None) };
         let block = self.used(at);
         let item = self.item(block);
-        let meta = item.meta();
+        let meta = item.meta;
         let (value, answer) = change(item);
         if let Some(value) = value {
             if value.len() > value_bytes_max {

@@ -68,7 +68,7 @@ fn check(config: Config, shards: usize, steps: &[(u32, Step)]) -> Result<(), Tes
             Step::Get => {
                 let found = cache.hold(text).get(now_ms, |item| Stored {
                     value: item.value.to_vec(),
-                    meta: Meta { flags: item.flags, expires_ms: item.expires_ms },
+                    meta: item.meta,
                     version: item.version,
                 });
                 if never_evicts || found.is_some() {

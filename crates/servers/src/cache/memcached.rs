@@ -73,7 +73,7 @@ impl Executor {
         let Self { shared, out, now_ms, .. } = self;
         let write = |item: Item<'_>| {
             out.reserve(key.len() + item.value.len() + 64);
-            compose_value(out, key, item.flags, item.value, with_cas.then_some(item.version));
+            compose_value(out, key, item.meta.flags, item.value, with_cas.then_some(item.version));
         };
         let mut held = shared.cache.hold(key);
         held.get(*now_ms, write);

@@ -137,16 +137,18 @@ impl Executor {
                 Ok(Reply::Integer(count as i64))
             }
             Name::Expire | Name::Pexpire => self.redis_expire(name, request),
-            Name::Ttl | Name::Pttl => Ok(Reply::Integer(match cache.hold(key).peek(now_ms, |item| item.expires_ms) {
-                None => -2,
-                Some(0) => -1,
-                Some(expires_ms) if name == Name::Pttl => expires_ms.saturating_sub(now_ms) as i64,
-                // Redis rounds to the nearest second.
-                Some(expires_ms) => ((expires_ms.saturating_sub(now_ms) + 500) / 1000) as i64,
-            })),
+            Name::Ttl | Name::Pttl => {
+                Ok(Reply::Integer(match cache.hold(key).peek(now_ms, |item| item.meta.expires_ms) {
+                    None => -2,
+                    Some(0) => -1,
+                    Some(expires_ms) if name == Name::Pttl => expires_ms.saturating_sub(now_ms) as i64,
+                    // Redis rounds to the nearest second.
+                    Some(expires_ms) => ((expires_ms.saturating_sub(now_ms) + 500) / 1000) as i64,
+                }))
+            }
             Name::Persist => {
                 let mut held = cache.hold(key);
-                let has_expiry = held.peek(now_ms, |item| item.expires_ms != 0) == Some(true);
+                let has_expiry = held.peek(now_ms, |item| item.meta.expires_ms != 0) == Some(true);
                 Ok(Reply::Integer((has_expiry && held.touch(0, now_ms)?).into()))
             }
             Name::Ping if request.count() == 1 => Ok(Reply::Line(b"+PONG\r\n")),
@@ -203,7 +205,7 @@ impl Executor {
         let mut meta = Meta { flags: 0, expires_ms: options.expires_ms };
         let before = held.peek(*now_ms, |item| {
             if options.keep_ttl {
-                meta.expires_ms = item.expires_ms;
+                meta.expires_ms = item.meta.expires_ms;
             }
             if options.get {
                 compose_bulk(out, item.value);
