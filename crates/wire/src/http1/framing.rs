@@ -11,26 +11,27 @@ use crate::decimal::unsigned_of_any_length;
 pub(super) struct Declared {
     /// The body's length or the error in it; `None` without `Content-Length`.
     length: Option<Result<u64, MessageError>>,
-    pub(super) coding: TransferCoding,
+    /// The transfer codings; `None` without `Transfer-Encoding`.
+    pub(super) codings: Option<Codings>,
     close: bool,
     keep_alive: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum TransferCoding {
-    #[default]
-    Absent,
-    /// The field is present but empty; another field may add codings.
-    Empty,
-    Chunked,
-    /// Several codings, of which `chunked` is the last.
-    ThenChunked,
-    /// Codings without `chunked`.
-    Other,
-    /// Several codings, of which `chunked` is not the last.
-    ChunkedThen,
-    /// An invalid list of codings, `chunked` twice, or `chunked` with parameters.
-    Invalid,
+pub(super) struct Codings {
+    /// Number of codings, which is 0 if the field is empty.
+    pub(super) count: usize,
+    /// Index of `chunked`; `None` without it.
+    chunked_at: Option<usize>,
+    /// Whether a coding is not a token, or `chunked` appears twice or has parameters.
+    pub(super) is_invalid: bool,
+}
+
+impl Codings {
+    /// Whether the list is valid and `chunked` is the last coding.
+    pub(super) fn end_chunked(&self) -> bool {
+        !self.is_invalid && self.chunked_at.is_some_and(|at| at + 1 == self.count)
+    }
 }
 
 impl Declared {
@@ -61,25 +62,18 @@ impl Declared {
     }
 
     fn take_coding(&mut self, value: &[u8]) {
-        use TransferCoding::*;
+        let codings = self.codings.get_or_insert_default();
         // Empty list elements are ignored (RFC 9110, section 5.6.1.2).
         for element in value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii).filter(|element| !element.is_empty()) {
             let end = memchr::memchr(b';', element).unwrap_or(element.len());
             let is_chunked = element[..end].trim_ascii().eq_ignore_ascii_case(b"chunked");
-            self.coding = match self.coding {
-                _ if !is_token(element[..end].trim_ascii()) => Invalid,
+            codings.is_invalid |= !is_token(element[..end].trim_ascii());
+            if is_chunked {
                 // The chunked coding has no parameters (RFC 9112, section 7.1).
-                _ if is_chunked && end < element.len() => Invalid,
-                Absent | Empty if is_chunked => Chunked,
-                Other if is_chunked => ThenChunked,
-                Absent | Empty | Other => Other,
-                Chunked | ThenChunked | ChunkedThen if is_chunked => Invalid,
-                Chunked | ThenChunked | ChunkedThen => ChunkedThen,
-                Invalid => Invalid,
-            };
-        }
-        if self.coding == Absent {
-            self.coding = Empty;
+                codings.is_invalid |= end < element.len() || codings.chunked_at.is_some();
+                codings.chunked_at = Some(codings.count);
+            }
+            codings.count += 1;
         }
     }
 
@@ -96,8 +90,8 @@ impl Declared {
 
     /// Size of the body in bytes; `None` if not announced. Fails if the framing is invalid or contradictory.
     pub(super) fn length(&self, minor_version: u8) -> Result<Option<u64>, MessageError> {
-        match (self.coding, self.length) {
-            (TransferCoding::Absent, length) => length.transpose(),
+        match (self.codings, self.length) {
+            (None, length) => length.transpose(),
             (_, Some(_)) => Err(MessageError::EncodingWithLength),
             (_, None) if minor_version == 0 => Err(MessageError::EncodingInHttp10),
             (_, None) => Ok(None),

@@ -3,7 +3,7 @@
 use std::mem::MaybeUninit;
 
 use super::error::MessageError;
-use super::framing::{Declared, Field, Remaining, TransferCoding};
+use super::framing::{Declared, Field, Remaining};
 use super::{Body, Limits};
 
 /// The head of a request, borrowed from the input.
@@ -215,11 +215,11 @@ fn is_host_byte(byte: u8) -> bool {
 /// Determines the framing of a request's body. Source: RFC 9112, section 6.3.
 fn body(declared: &Declared, minor_version: u8) -> Result<Body, MessageError> {
     let length = declared.length(minor_version)?;
-    match declared.coding {
-        TransferCoding::Absent => Ok(length.map_or(Body::None, Body::Length)),
-        TransferCoding::Chunked => Ok(Body::Chunked),
-        TransferCoding::ThenChunked => Err(MessageError::UnknownEncoding),
-        _ => Err(MessageError::BadEncoding),
+    match declared.codings {
+        None => Ok(length.map_or(Body::None, Body::Length)),
+        Some(codings) if !codings.end_chunked() => Err(MessageError::BadEncoding),
+        Some(codings) if codings.count > 1 => Err(MessageError::UnknownEncoding),
+        Some(_) => Ok(Body::Chunked),
     }
 }
 

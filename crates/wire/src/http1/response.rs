@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::error::MessageError;
 use super::fields::{self, FieldError};
-use super::framing::{Declared, Field, Remaining, TransferCoding};
+use super::framing::{Declared, Field, Remaining};
 use super::{Body, Limits};
 
 /// A request's method, reduced to the cases that affect response framing. Source: RFC 9112, section 6.3.
@@ -419,11 +419,11 @@ impl Parser {
             return head(keep_alive, Some(Body::Length(0)));
         }
         let length = self.declared.length(self.minor_version)?;
-        match self.declared.coding {
-            TransferCoding::Absent => head(keep_alive && length.is_some(), length.map(Body::Length)),
-            TransferCoding::Chunked | TransferCoding::ThenChunked => head(keep_alive, Some(Body::Chunked)),
-            TransferCoding::Other | TransferCoding::ChunkedThen => head(false, None),
-            TransferCoding::Invalid | TransferCoding::Empty => Err(MessageError::BadCodings),
+        match self.declared.codings {
+            None => head(keep_alive && length.is_some(), length.map(Body::Length)),
+            Some(codings) if codings.is_invalid || codings.count == 0 => Err(MessageError::BadCodings),
+            Some(codings) if codings.end_chunked() => head(keep_alive, Some(Body::Chunked)),
+            Some(_) => head(false, None),
         }
     }
 }
