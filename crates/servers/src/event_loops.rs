@@ -351,9 +351,10 @@ impl<R: FnOnce(&Address)> Worker<'_, R> {
         // A socket may have arrived before this thread registered its waker.
         adopt(self.thread, &self.given, driver, &mut handler);
         let mut wake = None;
-        while !self.shutdown.is_asked() {
+        while !self.shutdown.is_asked() && !handler.is_terminated() {
             wake = self.turn(driver, &mut handler, wake)?;
         }
+        self.shutdown.ask(); // In case a client has terminated the server.
         if !H::DRAINS || self.shutdown.is_forced() {
             return Ok(handler);
         }
@@ -383,9 +384,6 @@ impl<R: FnOnce(&Address)> Worker<'_, R> {
         let closed = || _ = thread.connections.fetch_sub(1, Ordering::Relaxed);
         let woken = |driver: &mut D, handler: &mut H| _ = adopt(thread, given, driver, handler);
         let turned = turn(driver, handler, wake, accept, closed, woken);
-        if handler.is_terminated() {
-            self.shutdown.ask();
-        }
         turned.map_err(|source| ServeError::Kernel { what: "event loop", source })
     }
 }
