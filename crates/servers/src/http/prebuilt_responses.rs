@@ -1,5 +1,6 @@
 //! Response bytes. The parts that all responses share are rebuilt once per second.
 
+use std::borrow::Cow;
 use std::fmt::Display;
 use std::time::{Duration, SystemTime};
 
@@ -149,7 +150,7 @@ pub(super) fn response(route: Result<Route, Refusal>, is_ending: bool) -> (Head,
         Ok(Route::Echo) => (octets(Length::Known(0)), Body::EMPTY),
         Ok(Route::Options(allow)) => (Head { allow, ..Head::new(204, "", Length::Nothing) }, Body::EMPTY),
         Ok(_) if is_ending => text(503, ENDING, ""),
-        Ok(_) => (Head::new(200, "text/plain", Length::Known(3)), Body::Static(b"ok\n")),
+        Ok(_) => (Head::new(200, "text/plain", Length::Known(3)), Body::fixed(b"ok\n")),
         Err(Refusal::Parameter(form)) => text(400, form, ""),
         Err(Refusal::NotFound) => {
             text(404, "not found; try /, /plaintext, /json, /bytes/N, /chunked/N, /echo, /delay, /health", "")
@@ -166,7 +167,7 @@ pub(super) fn octets(length: Length) -> Head {
 pub(super) fn text(status: u16, text: impl Display, allow: &'static str) -> (Head, Body) {
     let bytes = format!("{text}\n").into_bytes();
     let length = Length::Known(bytes.len() as u64);
-    (Head { allow, ..Head::new(status, "text/plain", length) }, Body::Buffer { bytes, sent: 0 })
+    (Head { allow, ..Head::new(status, "text/plain", length) }, Body::Bytes { bytes: Cow::Owned(bytes), sent: 0 })
 }
 
 /// The unsent part of a body of `/bytes` or `/chunked`.
@@ -189,17 +190,20 @@ impl Pattern {
 /// The unsent part of a response's body.
 pub(super) enum Body {
     Pattern(Pattern),
-    Static(&'static [u8]),
-    Buffer { bytes: Vec<u8>, sent: usize },
+    Bytes { bytes: Cow<'static, [u8]>, sent: usize },
 }
 
 impl Body {
-    pub(super) const EMPTY: Body = Body::Static(b"");
+    pub(super) const EMPTY: Body = Body::fixed(b"");
+
+    pub(super) const fn fixed(bytes: &'static [u8]) -> Body {
+        Body::Bytes { bytes: Cow::Borrowed(bytes), sent: 0 }
+    }
 
     pub(super) fn left(&self) -> u64 {
         match self {
             Body::Pattern(pattern) => pattern.left,
-            _ => self.unsent().len() as u64,
+            Body::Bytes { .. } => self.unsent().len() as u64,
         }
     }
 
@@ -207,8 +211,7 @@ impl Body {
     pub(super) fn unsent(&self) -> &[u8] {
         match self {
             Body::Pattern(_) => b"",
-            Body::Static(bytes) => bytes,
-            Body::Buffer { bytes, sent } => &bytes[*sent..],
+            Body::Bytes { bytes, sent } => &bytes[*sent..],
         }
     }
 
@@ -216,12 +219,7 @@ impl Body {
     pub(super) fn take(&mut self, count: u32) -> &[u8] {
         match self {
             Body::Pattern(pattern) => pattern.take(count.into()),
-            Body::Static(bytes) => {
-                let (piece, rest) = bytes.split_at(count as usize);
-                *bytes = rest;
-                piece
-            }
-            Body::Buffer { bytes, sent } => {
+            Body::Bytes { bytes, sent } => {
                 *sent += count as usize;
                 &bytes[*sent - count as usize..*sent]
             }
@@ -230,15 +228,12 @@ impl Body {
 
     /// Appends bytes of an echo. Frees the space of sent bytes, so the buffer stays below twice the receive window.
     pub(super) fn extend(&mut self, more: &[u8]) {
-        match self {
-            Body::Buffer { bytes, sent } => {
-                if *sent > bytes.len() / 2 {
-                    bytes.drain(..std::mem::take(sent));
-                }
-                bytes.extend_from_slice(more);
-            }
-            _ => *self = Body::Buffer { bytes: more.to_vec(), sent: 0 },
+        let Body::Bytes { bytes, sent } = self else { return };
+        let bytes = bytes.to_mut();
+        if *sent > bytes.len() / 2 {
+            bytes.drain(..std::mem::take(sent));
         }
+        bytes.extend_from_slice(more);
     }
 }
 

@@ -361,7 +361,7 @@ impl Exchanges {
             self.count_response();
             return prebuilt.push_frames(&mut core.out, stream.id);
         }
-        let response = (prebuilt.head(), Body::Static(prebuilt.body));
+        let response = (prebuilt.head(), Body::fixed(prebuilt.body));
         self.respond(stream, response, core);
     }
 
@@ -369,7 +369,7 @@ impl Exchanges {
     pub(super) fn answer_delayed(&mut self, id: u32, core: &mut Core) -> bool {
         let Some(at) = self.position(id).filter(|&at| !self.streams[at].begun) else { return false };
         let stream = self.streams.remove(at);
-        self.respond(stream, (DELAYED, Body::Static(ROOT_BODY)), core);
+        self.respond(stream, (DELAYED, Body::fixed(ROOT_BODY)), core);
         true
     }
 
