@@ -1,7 +1,5 @@
 //! Writes heads of responses over HTTP/1 and HTTP/2.
 
-use std::io::Write;
-
 use wire::decimal;
 use wire::http2::hpack::{self, Indexing};
 use wire::http2::{FRAME_HEAD_BYTES, FrameKind, flags, push_frame_head};
@@ -123,10 +121,6 @@ fn status_line(code: u16) -> &'static str {
         507 => "507 Insufficient Storage",
         _ => "400 Bad Request",
     }
-}
-
-pub(crate) fn write(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
-    out.write_fmt(text).expect("writing to a vector cannot fail");
 }
 
 /// Index of `:status: 200` in the static table.

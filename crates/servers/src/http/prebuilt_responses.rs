@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt::Display;
+use std::io::Write;
 use std::time::{Duration, SystemTime};
 
 use net::Nanos;
@@ -10,7 +11,7 @@ use wire::http2::push_data;
 
 use super::ENDING;
 use super::route::{Refusal, Route};
-use crate::response_head::{Head, KeepAlive, Length, Reply, push_head_frame, push_response, write};
+use crate::response_head::{Head, KeepAlive, Length, Reply, push_head_frame, push_response};
 
 const DATE_NS: Nanos = 1_000_000_000;
 
@@ -98,7 +99,7 @@ impl Answers {
         self.stamp.clear();
         self.frame_stamp.clear();
         if !self.minimal {
-            write(&mut self.stamp, format_args!("{SERVER}Date: {date}\r\n"));
+            let _ = write!(self.stamp, "{SERVER}Date: {date}\r\n");
             hpack::push_field(&mut self.frame_stamp, b"server", b"quintain", Indexing::Skip);
             hpack::push_field(&mut self.frame_stamp, b"date", date.to_string().as_bytes(), Indexing::Skip);
         }
@@ -238,7 +239,7 @@ impl Body {
 }
 
 pub(super) fn chunk(out: &mut Vec<u8>, bytes: &[u8]) {
-    write(out, format_args!("{:x}\r\n", bytes.len()));
+    let _ = write!(out, "{:x}\r\n", bytes.len());
     out.extend_from_slice(bytes);
     out.extend_from_slice(b"\r\n");
 }
