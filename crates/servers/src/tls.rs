@@ -55,12 +55,12 @@ impl<H: Handler> Tls<H> {
 
     /// Starts a session. It can only fail for lack of random bytes, and then the connection has none.
     fn start(&mut self, conn: Conn) {
-        let connection = ServerConnection::new(Arc::clone(&self.config)).ok().map(|mut connection| {
-            // All output is taken at once, so the driver limits it.
-            connection.set_buffer_limit(None);
-            connection
-        });
-        *entry(&mut self.sessions, conn) = connection.map(|connection| Session { connection, ended: false });
+        *entry(&mut self.sessions, conn) =
+            ServerConnection::new(Arc::clone(&self.config)).ok().map(|mut connection| {
+                // All output is taken at once, so the driver limits it.
+                connection.set_buffer_limit(None);
+                Session { connection, ended: false }
+            });
     }
 }
 
