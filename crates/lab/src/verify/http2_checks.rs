@@ -94,7 +94,7 @@ fn limit(server: &mut Server<'_>) -> Result<(), Trouble> {
     client.ping()?;
     let last = streams.pop().unwrap_or_default();
     let is_end = |frame| {
-        matches!(frame, Frame::PingAck | Frame::GoAway(..))
+        matches!(frame, Frame::PingAck | Frame::GoAway(..) | Frame::End)
             || matches!(frame, Frame::Reset(stream, _) if stream == last)
     };
     let end = client.frames_until(is_end)?;

@@ -78,12 +78,13 @@ impl Client {
         }
     }
 
-    /// Reads until a frame for which `is_last` holds, or until the end of the connection.
+    /// Reads until a frame for which `is_last` holds. Fails at any other end of the connection.
     pub(super) fn frames_until(&mut self, is_last: impl Fn(Frame) -> bool) -> Result<Frame, String> {
         loop {
-            let frame = self.next_frame()?;
-            if is_last(frame) || frame == Frame::End {
-                return Ok(frame);
+            match self.next_frame()? {
+                frame if is_last(frame) => return Ok(frame),
+                Frame::End => return Err("the connection was closed".to_owned()),
+                _ => {}
             }
         }
     }
@@ -95,11 +96,8 @@ impl Client {
     /// Sends a PING and reads frames until its acknowledgement.
     pub(super) fn ping_pong(&mut self) -> Result<(), String> {
         self.ping()?;
-        match self.frames_until(|frame| frame == Frame::PingAck) {
-            Ok(Frame::End) => Err("a PING was not acknowledged: the connection was closed".to_owned()),
-            Ok(_) => Ok(()),
-            Err(why) => Err(format!("a PING was not acknowledged: {why}")),
-        }
+        let ack = self.frames_until(|frame| frame == Frame::PingAck);
+        ack.map(drop).map_err(|why| format!("a PING was not acknowledged: {why}"))
     }
 
     /// Sends a body on an open stream as the server grants credit. Stops if the server ends the stream.

@@ -103,11 +103,8 @@ impl<'a> Server<'a> {
     pub(super) fn http2(&self, own: &Settings) -> Result<Client, String> {
         let mut client = self.dial()?;
         client.start_http2(own)?;
-        match client.frames_until(|frame| frame == Frame::SettingsAck) {
-            Ok(Frame::End) => Err("SETTINGS were not acknowledged: the connection was closed".to_owned()),
-            Ok(_) => Ok(client),
-            Err(why) => Err(format!("SETTINGS were not acknowledged: {why}")),
-        }
+        let ack = client.frames_until(|frame| frame == Frame::SettingsAck);
+        ack.map(|_| client).map_err(|why| format!("SETTINGS were not acknowledged: {why}"))
     }
 
     /// Returns the expected response to GET of a path. The first call requests the path twice.
