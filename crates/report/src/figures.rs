@@ -51,7 +51,7 @@ impl Drawing {
     /// Entries of the legend; empty for a single series, or if names beside the lines or slots replace the legend.
     pub(crate) fn legend(&self) -> &[Key] {
         let in_slots = |panel: &Panel| self.keys.iter().all(|key| panel.has_slot(&key.label));
-        let named = self.panels.iter().all(|panel| !panel.names.is_empty() || in_slots(panel));
+        let named = self.panels.iter().all(|panel| panel.named_layers().next().is_some() || in_slots(panel));
         if named || self.keys.iter().all(|key| key.label == ALL) { &[] } else { &self.keys }
     }
 

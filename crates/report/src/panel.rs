@@ -53,24 +53,32 @@ pub(crate) struct Panel {
     pub(crate) slot: f64,
     /// Height of the plot in a panel with vertical values, in user units.
     pub(crate) tall: f64,
-    /// Names at the ends of lines, each with the number of its series.
-    pub(crate) names: Vec<(usize, String)>,
     /// Panels below with a common x axis and value unit, from the top. The last one has the x label.
     pub(crate) below: Vec<Panel>,
 }
 
-/// A layer of a panel. `aside` shifts a series so that its markers do not hide others.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Layer {
+pub(crate) struct Layer {
+    /// Number of the series, which selects color and marker; `None` for the color of text.
+    pub(crate) series: Option<usize>,
+    pub(crate) shape: Shape,
+    /// Shift of a series, in user units, so that its markers do not hide others.
+    pub(crate) aside: f64,
+    /// Name at the end of a line; empty if there is none.
+    pub(crate) name: String,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Shape {
     Rule(f64), // a dashed horizontal line at a value of y
-    Curve { series: usize, points: Vec<(f64, f64)> },
-    Fit { series: usize, points: Vec<(f64, f64)> },       // dotted
-    Simulated { series: usize, points: Vec<(f64, f64)> }, // the curve of a replay: thin, dashed, behind the data
-    Band { series: usize, points: Vec<(f64, f64, f64)> }, // around a fit: x, lower end, upper end
-    Marks { series: usize, marks: Vec<Mark>, joined: bool, aside: f64 },
-    Dust { series: usize, points: Vec<(f64, f64)>, hollow: bool, aside: f64 }, // without tooltips
-    Heat { series: usize, cells: Vec<Cell> },
-    Plain { name: String, points: Vec<(f64, f64)>, dashed: bool }, // in the color of text, named at its end
+    Curve(Vec<(f64, f64)>),
+    Fit(Vec<(f64, f64)>),       // dotted
+    Simulated(Vec<(f64, f64)>), // the curve of a replay: thin, dashed, behind the data
+    Band(Vec<(f64, f64, f64)>), // around a fit: x, lower end, upper end
+    Marks { marks: Vec<Mark>, joined: bool },
+    Dust { points: Vec<(f64, f64)>, hollow: bool }, // without tooltips
+    Heat(Vec<Cell>),
+    Plain { points: Vec<(f64, f64)>, dashed: bool }, // without a series
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -82,12 +90,16 @@ pub(crate) struct Cell {
 }
 
 impl Layer {
-    pub(crate) fn series(&self) -> Option<usize> {
-        match self {
-            Layer::Rule(_) | Layer::Plain { .. } => None,
-            Layer::Curve { series, .. } | Layer::Fit { series, .. } | Layer::Simulated { series, .. } => Some(*series),
-            Layer::Band { series, .. } | Layer::Marks { series, .. } | Layer::Heat { series, .. } => Some(*series),
-            Layer::Dust { series, .. } => Some(*series),
+    pub(crate) fn new(series: impl Into<Option<usize>>, shape: Shape) -> Layer {
+        Layer { series: series.into(), shape, aside: 0.0, name: String::new() }
+    }
+
+    /// The end of a line, which may have a name.
+    fn end(&self) -> Option<(f64, f64)> {
+        match &self.shape {
+            Shape::Curve(points) | Shape::Simulated(points) | Shape::Plain { points, .. } => points.last().copied(),
+            Shape::Marks { marks, joined: true } => marks.last().map(|mark| (mark.x, mark.y)),
+            _ => None,
         }
     }
 
@@ -95,7 +107,7 @@ impl Layer {
         [false, true].into_iter().filter_map(move |hollow| {
             let points = marks.iter().filter(|mark| mark.hollow == hollow).map(|mark| (mark.x, mark.y));
             let points = points.collect::<Vec<_>>();
-            (!points.is_empty()).then_some(Layer::Dust { series, points, hollow, aside })
+            (!points.is_empty()).then(|| Layer { aside, ..Layer::new(series, Shape::Dust { points, hollow }) })
         })
     }
 }
@@ -125,7 +137,7 @@ impl Mark {
 
 impl Panel {
     pub(crate) fn new(title: String, x: Axis, y: Axis, layers: Vec<Layer>) -> Panel {
-        Panel { title, x, y, layers, slot: 0.0, tall: PLOT_HEIGHT, names: Vec::new(), below: Vec::new() }
+        Panel { title, x, y, layers, slot: 0.0, tall: PLOT_HEIGHT, below: Vec::new() }
     }
 
     fn lying(&self) -> bool {
@@ -138,52 +150,30 @@ impl Panel {
 
     /// Names the lines at their ends if all names fit. Returns whether they do. `names` has all series of the figure.
     pub(crate) fn name_lines(&mut self, names: &BTreeMap<usize, String>) -> bool {
-        let lines = self.line_ends();
-        let place = |x: f64| self.x.scale.place(x).unwrap_or(0.0);
-        let farthest = lines.iter().map(|(_, (x, _))| place(*x)).fold(REACH, f64::max);
-        let name = |(series, (x, _)): &(usize, (f64, f64))| {
-            let name = names.get(series).filter(|name| width(name, FONT) <= END_ROOM)?;
-            (place(*x) >= farthest - REACH_ASIDE).then(|| (*series, name.clone()))
-        };
-        let Some(wanted) = lines.iter().map(name).collect::<Option<Vec<_>>>() else { return false };
-        let mut series = self.layers.iter().filter_map(Layer::series);
-        let only_lines = series.all(|series| lines.iter().any(|(line, _)| *line == series));
-        if wanted.is_empty() || !only_lines || self.lying() || !self.below.is_empty() {
+        let place = |(x, _)| self.x.scale.place(x).unwrap_or(0.0);
+        let lines = self.layers.iter().filter_map(|layer| Some((layer.series?, place(layer.end()?))));
+        let lines = lines.collect::<BTreeMap<_, _>>();
+        let farthest = lines.values().copied().fold(REACH, f64::max);
+        let is_short = |series| names.get(series).is_some_and(|name| width(name, FONT) <= END_ROOM);
+        let fit = lines.iter().all(|(series, place)| is_short(series) && *place >= farthest - REACH_ASIDE);
+        let only_lines = self.layers.iter().filter_map(|layer| layer.series).all(|series| lines.contains_key(&series));
+        if lines.is_empty() || !fit || !only_lines || self.lying() || !self.below.is_empty() {
             return false;
         }
-        self.names = wanted;
+        for layer in self.layers.iter_mut().filter(|layer| layer.end().is_some()) {
+            layer.name = layer.series.map_or(String::new(), |series| names[&series].clone());
+        }
         let frame = &self.frames()[0];
         let ends = frame.end_names();
-        let near = ends.iter().all(|end| (end.y - end.from.1).abs() <= END_ASIDE);
-        if !near || !frame.has_room_for(&ends) {
-            self.names.clear();
-        }
-        !self.names.is_empty()
+        ends.iter().all(|end| (end.y - end.from.1).abs() <= END_ASIDE) && frame.has_room_for(&ends)
     }
 
     pub(crate) fn has_slot(&self, name: &str) -> bool {
         self.lying() && self.y.major.iter().any(|(_, slot)| slot == name)
     }
 
-    fn line_ends(&self) -> Vec<(usize, (f64, f64))> {
-        let mut ends: Vec<(usize, (f64, f64))> = Vec::new();
-        for layer in &self.layers {
-            let end = match layer {
-                Layer::Curve { points, .. } | Layer::Simulated { points, .. } => points.last().copied(),
-                Layer::Marks { marks, joined: true, .. } => marks.last().map(|mark| (mark.x, mark.y)),
-                _ => None,
-            };
-            let end = layer.series().zip(end);
-            ends.extend(end.filter(|(series, _)| ends.iter().all(|(known, _)| known != series)));
-        }
-        ends
-    }
-
-    fn plain_lines(&self) -> impl Iterator<Item = (&String, &[(f64, f64)])> {
-        self.layers.iter().filter_map(|layer| match layer {
-            Layer::Plain { name, points, .. } if !name.is_empty() => Some((name, points.as_slice())),
-            _ => None,
-        })
+    pub(crate) fn named_layers(&self) -> impl Iterator<Item = &Layer> {
+        self.layers.iter().filter(|layer| !layer.name.is_empty())
     }
 
     pub(crate) fn height(&self) -> f64 {
@@ -223,9 +213,8 @@ impl Panel {
         let left = labels.map(|(_, label)| widest(label, NAMES)).fold(0.0, f64::max) + 10.0;
         // The last x label is centered on its mark and must stay inside the panel.
         let last = self.x.major.last().map_or(0.0, |(_, label)| width(label, FONT) / 2.0);
-        let names = self.all().flat_map(|panel| &panel.names).map(|(_, name)| name);
-        let names = names.chain(self.all().flat_map(Panel::plain_lines).map(|(name, _)| name));
-        let ends = names.map(|name| widest(name, END_ROOM) + END_GAP + 2.0).fold(0.0, f64::max);
+        let named = self.all().flat_map(Panel::named_layers);
+        let ends = named.map(|layer| widest(&layer.name, END_ROOM) + END_GAP + 2.0).fold(0.0, f64::max);
         let right = WIDTH - last.clamp(8.0, 40.0).max(ends);
         let mut top = TITLE_LINE * self.title_lines().len() as f64 - BETWEEN;
         let mut frames = Vec::new();
@@ -343,15 +332,9 @@ impl Frame<'_> {
     }
 
     fn end_names(&self) -> Vec<EndName> {
-        let lines = self.panel.line_ends();
-        let of_series = self.panel.names.iter().filter_map(|(series, name)| {
-            let (_, end) = lines.iter().find(|(line, _)| line == series)?;
-            Some((Some(*series), name, *end))
-        });
-        let plain = self.panel.plain_lines().filter_map(|(name, points)| Some((None, name, *points.last()?)));
-        let ends = of_series.chain(plain).filter_map(|(series, name, end)| {
-            let from = self.place(end, 0.0)?;
-            Some(EndName { series, lines: wrap(name, END_ROOM, FONT), from, y: from.1 })
+        let ends = self.panel.named_layers().filter_map(|layer| {
+            let from = self.place(layer.end()?, 0.0)?;
+            Some(EndName { series: layer.series, lines: wrap(&layer.name, END_ROOM, FONT), from, y: from.1 })
         });
         let mut ends = ends.collect::<Vec<_>>();
         ends.sort_by(|a, b| a.from.1.total_cmp(&b.from.1));
@@ -435,21 +418,21 @@ impl Frame<'_> {
     }
 
     fn layer(&self, layer: &Layer) -> String {
-        let series = layer.series().unwrap_or(0);
-        let drawn = match layer {
-            Layer::Rule(value) => {
+        let (series, aside) = (layer.series.unwrap_or(0), layer.aside);
+        let drawn = match &layer.shape {
+            Shape::Rule(value) => {
                 let rule = |y| svg::path("rf", Path::default().to(self.left, y).across(self.right));
                 self.y(*value).map(rule).unwrap_or_default()
             }
-            Layer::Plain { points, dashed, .. } => self.line(if *dashed { "l fg l2" } else { "l fg" }, points, 0.0),
-            Layer::Heat { cells, .. } => self.cells(cells),
-            Layer::Curve { points, .. } => self.line(style::dashes(series), points, 0.0),
-            Layer::Fit { points, .. } => self.line("l ft", points, 0.0),
-            Layer::Simulated { points, .. } => self.line(style::simulated(series), points, 0.0),
-            Layer::Band { points, .. } => self.band(points),
-            Layer::Dust { points, hollow, aside, .. } => {
+            Shape::Plain { points, dashed } => self.line(if *dashed { "l fg l2" } else { "l fg" }, points, aside),
+            Shape::Heat(cells) => self.cells(cells),
+            Shape::Curve(points) => self.line(style::dashes(series), points, aside),
+            Shape::Fit(points) => self.line("l ft", points, aside),
+            Shape::Simulated(points) => self.line(style::simulated(series), points, aside),
+            Shape::Band(points) => self.band(points),
+            Shape::Dust { points, hollow } => {
                 let mut path = Path::default();
-                for (x, y) in points.iter().filter_map(|point| self.place(*point, *aside)) {
+                for (x, y) in points.iter().filter_map(|point| self.place(*point, aside)) {
                     // A zero-length line with round ends is the shortest way to draw a dot.
                     path.to(x, y).across(x);
                 }
@@ -457,13 +440,13 @@ impl Frame<'_> {
                 let ring = if *hollow { svg::path("dh", &path) } else { String::new() };
                 svg::path("d", &path) + &ring
             }
-            Layer::Marks { marks, joined, aside, .. } => {
+            Shape::Marks { marks, joined } => {
                 let points = marks.iter().map(|mark| (mark.x, mark.y)).collect::<Vec<_>>();
-                let line = if *joined { self.line(style::dashes(series), &points, *aside) } else { String::new() };
-                line + &marks.iter().map(|mark| self.mark(series, mark, *aside)).collect::<String>()
+                let line = if *joined { self.line(style::dashes(series), &points, aside) } else { String::new() };
+                line + &marks.iter().map(|mark| self.mark(series, mark, aside)).collect::<String>()
             }
         };
-        match layer.series() {
+        match layer.series {
             Some(series) => format!("<g class=\"c{}\" data-s=\"{series}\">{drawn}</g>", style::colour_class(series)),
             None => drawn,
         }
@@ -563,7 +546,8 @@ mod tests {
     #[test]
     fn omits_names_if_lines_end_too_close() {
         let panel = |lines: usize, far: f64| {
-            let layer = |series: usize| Layer::Curve { series, points: vec![(0.0, 0.0), (far, series as f64 / 10.0)] };
+            let points = |series: usize| vec![(0.0, 0.0), (far, series as f64 / 10.0)];
+            let layer = |series: usize| Layer::new(series, Shape::Curve(points(series)));
             let (x, y) = (Axis::linear(0.0, 10.0, "", "x"), Axis::linear(0.0, 10.0, "", "y"));
             Panel::new(String::new(), x, y, (0..lines).map(layer).collect())
         };
@@ -586,7 +570,7 @@ mod tests {
             "clients 40 & more".to_owned(),
             Axis::levels(&[(1.0, "1".to_owned()), (2.0, "2".to_owned())], "cores", 0.1),
             Axis::linear(0.0, 60.0, "1", "errors"),
-            vec![Layer::Marks { series: 9, marks, joined: true, aside: 0.0 }],
+            vec![Layer::new(9, Shape::Marks { marks, joined: true })],
         );
         let svg = panel_svg(&panel, "all").replace("><", ">\n<");
         insta::assert_snapshot!(svg, @r##"

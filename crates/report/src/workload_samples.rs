@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::document::Columns;
 use crate::figures::{self, Drawing, Key};
 use crate::panel::style::Background;
-use crate::panel::{Axis, Layer, Panel};
+use crate::panel::{Axis, Layer, Panel, Shape};
 use crate::render::terminal::table;
 use crate::svg::escaped;
 use crate::terminal_style_and_wrap::Style;
@@ -177,10 +177,8 @@ pub fn workload_svg(drawn: &WorkloadDrawn) -> String {
         let drawn = curves.points.iter().map(|(x, drawn, _)| (*x, *drawn)).collect();
         let mut exact = curves.points.iter().map(|(x, _, exact)| (*x, *exact));
         let rings = exact.clone().step_by(curves.points.len() / 40 + 1).chain(exact.next_back()).collect();
-        let layers = vec![
-            Layer::Curve { series: 0, points: drawn },
-            Layer::Dust { series: 1, points: rings, hollow: true, aside: 0.0 },
-        ];
+        let layers =
+            vec![Layer::new(0, Shape::Curve(drawn)), Layer::new(1, Shape::Dust { points: rings, hollow: true })];
         let (x, y) = (Axis::log(low, high, curves.unit, &curves.x, 5), Axis::linear(0.0, 1.0, "1", &curves.y));
         Panel::new(curves.title.clone(), x, y, layers)
     };

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{Detail, Drawing, Key};
-use crate::panel::{Axis, Layer, Mark, Panel, style};
+use crate::panel::{Axis, Layer, Mark, Panel, Shape, style};
 use analysis::enum_words_and_lists::capitalised;
 use analysis::findings::{History, HistoryRun, MachineHistory, PointValue};
 use analysis::number::{self, drawable};
@@ -46,7 +46,7 @@ fn drawing(history: &History, machine: &MachineHistory, index: usize, points: us
             marked.extend(point.values.iter().flatten().flat_map(|value| &value.marks).map(|mark| mark.text()));
             let label = if quick { format!("{}, quick", point.label) } else { point.label.clone() };
             keys.push(Key::measured(series, label));
-            layers.push(Layer::Marks { series, marks, joined: true, aside });
+            layers.push(Layer { aside, ..Layer::new(series, Shape::Marks { marks, joined: true }) });
         }
     }
     let y = Axis::of_values(values.into_iter(), metric.unit, metric.text);
@@ -97,6 +97,8 @@ fn speed(machine: &MachineHistory, x: &Axis, series: usize) -> Option<Panel> {
     let (low, high) =
         marks.iter().fold((-SPEED_WIDTH, SPEED_WIDTH), |(low, high), mark| (mark.y.min(low), mark.y.max(high)));
     let y = Axis::linear(low, high, "", "machine by the probe: faster (+), slower (-), %");
-    let layers = vec![Layer::Rule(0.0), Layer::Marks { series, joined: true, aside: 0.0, marks: marks.clone() }];
-    (marks.len() > 1).then(|| Panel::new(String::new(), x.clone(), y, layers))
+    (marks.len() > 1).then(|| {
+        let layers = [Layer::new(None, Shape::Rule(0.0)), Layer::new(series, Shape::Marks { marks, joined: true })];
+        Panel::new(String::new(), x.clone(), y, layers.into())
+    })
 }

@@ -3,7 +3,7 @@
 use study::plan::{Figure as Wanted, FigureKind};
 
 use super::{Detail, Drawing, Facet, Grid, left_out, tip};
-use crate::panel::{Axis, Layer, Mark, Panel};
+use crate::panel::{Axis, Layer, Mark, Panel, Shape};
 use analysis::censored_latency::Latency;
 use analysis::enum_words_and_lists::serde_name;
 use analysis::findings::{Clock, Findings, Row};
@@ -54,7 +54,7 @@ pub(super) fn distribution(findings: &Findings, wanted: &Wanted, detail: Detail)
             };
             let (series, marks) = (*series, marked.iter().map(mark).collect());
             let points = points.iter().map(|(q, ns)| turn(*q, *ns)).collect();
-            [Layer::Curve { series, points }, Layer::Marks { series, marks, joined: false, aside: 0.0 }]
+            [Shape::Curve(points), Shape::Marks { marks, joined: false }].map(|shape| Layer::new(series, shape))
         });
         let (x, y) = match ecdf {
             true => (time.clone(), Axis::linear(0.0, 1.0, "1", "fraction of requests at or below")),

@@ -9,7 +9,7 @@ use super::{
     Detail, Drawing, Facet, Grid, Key, MARKS, bars, hollow, is_drawable, left_out, metric_of, not_shown, percent,
     place_of, tip,
 };
-use crate::panel::{Axis, Layer, Mark, Panel, Scale};
+use crate::panel::{Axis, Layer, Mark, Panel, Scale, Shape};
 use analysis::enum_words_and_lists::{capitalised, serde_name};
 use analysis::findings::{CurvePoint, Factor, Findings, Row, Scalability, TrialFinding};
 use analysis::number::{self, drawable};
@@ -290,7 +290,7 @@ impl<'a> Over<'a> {
             let clamped = |value: f64| value.max(bottom).min(top);
             let seen = |at: &&CurvePoint| at.high >= bottom && at.low <= top;
             let band = points().filter(seen).map(|at| (at.n, clamped(at.low), clamped(at.high))).collect();
-            [Layer::Band { series, points: band }, Layer::Fit { series, points: line }]
+            [Layer::new(series, Shape::Band(band)), Layer::new(series, Shape::Fit(line))]
         })
     }
 
@@ -322,7 +322,7 @@ impl<'a> Over<'a> {
             if self.dust {
                 layers.extend(Layer::dust(series, &marks, aside));
             } else {
-                layers.push(Layer::Marks { series, marks, joined: *joined, aside });
+                layers.push(Layer { aside, ..Layer::new(series, Shape::Marks { marks, joined: *joined }) });
             }
         }
         layers

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use study::plan::Figure as Wanted;
 
 use super::{Colours, Detail, Drawing, Face, Key, bars};
-use crate::panel::{Axis, Layer, Mark, Panel};
+use crate::panel::{Axis, Layer, Mark, Panel, Shape};
 use analysis::findings::{Findings, MissRatioCurve, MissRatioPoint, MissRatios};
 use analysis::group_by_key::distinct;
 use analysis::miss_ratio::capacity;
@@ -36,12 +36,12 @@ pub(super) fn miss_ratio(findings: &Findings, index: usize, wanted: &Wanted, det
         let simulated = found.policies.iter().filter_map(|policy| {
             let place = policies.iter().position(|name| *name == policy.name)?;
             let points = policy.points.iter().map(|point| (point.capacity_bytes as f64, point.miss_ratio)).collect();
-            Some(Layer::Simulated { series: behind + place, points })
+            Some(Layer::new(behind + place, Shape::Simulated(points)))
         });
         let before = found.curves.iter().filter_map(|curve| {
             let series = number(curve)?;
             let marks = curve.points.iter().map(|point| mark(findings, curve, point, detail)).collect();
-            Some(Layer::Marks { series, marks, joined: true, aside: 0.0 })
+            Some(Layer::new(series, Shape::Marks { marks, joined: true }))
         });
         let label = shares(found).map(|range| format!("{}: {range} of the footprint", x.label));
         let x = Axis { label: label.unwrap_or_else(|| x.label.clone()), ..x.clone() };

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use study::plan::{FigureKind, Level};
 
 use super::{Colours, Detail, Drawing, Key, bars, is_drawable};
-use crate::panel::{Axis, Layer, Mark, Panel};
+use crate::panel::{Axis, Layer, Mark, Panel, Shape};
 use analysis::enum_words_and_lists::serde_name;
 use analysis::findings::{
     Factor, Findings, Mark as RowMark, MetricFinding, Row, SearchFinding, SearchStep, SearchVerdict, TrialFinding,
@@ -60,7 +60,7 @@ pub(super) fn over_rate(findings: &Findings, detail: Detail) -> Option<Drawing> 
     let panel = |place: usize| {
         let layers = lines.iter().zip(&series).map(|(line, series)| {
             let marks = line.points.iter().filter_map(|point| mark(point, place, &y, detail)).collect();
-            Layer::Marks { series: *series, marks, joined: true, aside: 0.0 }
+            Layer::new(*series, Shape::Marks { marks, joined: true })
         });
         Panel::new(QUANTILES[place].1.to_owned(), x.clone(), y.clone(), layers.collect())
     };
@@ -241,7 +241,7 @@ pub(super) fn steps(findings: &Findings, detail: Detail) -> Option<Drawing> {
 
 fn layers(search: &SearchFinding, first_number: usize, detail: Detail) -> Vec<Layer> {
     let ends = [search.low, search.high].into_iter().flatten();
-    let mut layers = ends.map(|end| Layer::Rule(end.rate_per_s)).collect::<Vec<_>>();
+    let mut layers = ends.map(|end| Layer::new(None, Shape::Rule(end.rate_per_s))).collect::<Vec<_>>();
     let mut marks = vec![Vec::new(); VERDICTS.len()];
     for (index, step) in search.steps.iter().enumerate() {
         let Some(rate_per_s) = step.rate_per_s else { continue };
@@ -249,6 +249,6 @@ fn layers(search: &SearchFinding, first_number: usize, detail: Detail) -> Vec<La
         marks[series(step)].push(Mark::at((index + 1) as f64, rate_per_s, detail.tip(words)));
     }
     let marks = (first_number..).zip(marks).filter(|(_, marks)| !marks.is_empty());
-    layers.extend(marks.map(|(series, marks)| Layer::Marks { series, marks, joined: false, aside: 0.0 }));
+    layers.extend(marks.map(|(series, marks)| Layer::new(series, Shape::Marks { marks, joined: false })));
     layers
 }

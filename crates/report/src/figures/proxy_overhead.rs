@@ -5,7 +5,7 @@ use study::plan::Figure as Wanted;
 use study::process_plan::THROUGH;
 
 use super::{Colours, Detail, Drawing, Key, bars, metric_of, place_of};
-use crate::panel::{Axis, Layer, Mark, Panel};
+use crate::panel::{Axis, Layer, Mark, Panel, Shape};
 use analysis::findings::{Added, AddedMetric, Findings};
 use analysis::group_by_key::grouped;
 use analysis::number::drawable;
@@ -57,7 +57,7 @@ fn panel(findings: &Findings, metric: &str, series: &[(usize, &str)], detail: De
             let hollow = findings.rows[found.row].is_marked();
             Mark { bar, hollow, ..Mark::at(point(metric), slot as f64, tip) }
         });
-        Layer::Marks { series: *series, marks: marks.collect(), joined: false, aside: 0.0 }
+        Layer::new(*series, Shape::Marks { marks: marks.collect(), joined: false })
     });
     let layers = layers.collect();
     Some(Panel {

@@ -4,7 +4,7 @@
 use study::plan::{Figure as Wanted, FigureKind};
 
 use super::{Colours, Detail, Drawing, Key, bars, metric_over_factor};
-use crate::panel::{Axis, Layer, Panel};
+use crate::panel::{Axis, Layer, Panel, Shape};
 use analysis::enum_words_and_lists::serde_name;
 use analysis::findings::{Findings, OverRequests};
 use analysis::group_by_key::distinct;
@@ -74,7 +74,7 @@ fn panel((title, unit, axis): (&str, &str, &str), lines: &[(&OverRequests, usize
     let layers = lines.iter().flat_map(|&(found, series)| {
         let line = found.points.iter().map(|point| (point.requests, point.mean)).collect();
         let band = found.points.iter().filter_map(|point| Some((point.requests, point.low?.max(0.0), point.high?)));
-        [Layer::Band { series, points: band.collect() }, Layer::Curve { series, points: line }]
+        [Layer::new(series, Shape::Band(band.collect())), Layer::new(series, Shape::Curve(line))]
     });
     let (x, y) = (Axis::linear(0.0, most, "", "requests"), if high > 0.0 { high } else { 1.0 });
     Panel::new(title.to_owned(), x, Axis::linear(0.0, y, unit, axis), layers.collect())

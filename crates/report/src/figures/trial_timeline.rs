@@ -1,7 +1,7 @@
 //! The timeline of one trial: responses, latencies, CPU and memory.
 
 use super::{Colours, Detail, Drawing, metric_of};
-use crate::panel::{Axis, Cell, Layer, Panel, style};
+use crate::panel::{Axis, Cell, Layer, Panel, Shape, style};
 use analysis::findings::{Column, Findings, InsideTrial, Process, Role};
 use analysis::group_by_key::grouped;
 use analysis::number::{self, drawable};
@@ -50,19 +50,19 @@ pub(super) fn inside(findings: &Findings, detail: Detail) -> Option<Drawing> {
             let ends =
                 |column: &Column| [column.from_ns, column.to_ns].map(|ns| (ns as f64, per_second(column, count)));
             let points = trial.columns.iter().flat_map(ends).filter(|(_, value)| drawable(*value)).collect();
-            (vec![Layer::Curve { series, points }], Vec::new())
+            vec![Layer::new(series, Shape::Curve(points))]
         };
         let used_cpus = used(trial, series, |process| &process.cpus, true);
-        let tall = f64::max(70.0, 14.0 * used_cpus.0.len() as f64);
+        let tall = f64::max(70.0, 14.0 * used_cpus.len() as f64);
         let panels = [
             (70.0, Some(&rate), per_s(|column| column.requests)),
-            (150.0, Some(&latency_axis), (latency(trial, series, &bands), Vec::new())),
+            (150.0, Some(&latency_axis), latency(trial, series, &bands)),
             (tall, cpus.as_ref(), used_cpus),
             (56.0, memory.as_ref(), used(trial, series, |process| &process.rss_bytes, false)),
             (40.0, errors.as_ref(), per_s(|column| column.errors)),
         ];
-        let mut panels = panels.into_iter().filter_map(|(tall, y, (layers, names))| {
-            Some(Panel { tall, names, ..Panel::new(String::new(), time.clone(), y?.clone(), layers) })
+        let mut panels = panels.into_iter().filter_map(|(tall, y, layers)| {
+            Some(Panel { tall, ..Panel::new(String::new(), time.clone(), y?.clone(), layers) })
         });
         let title = format!("{}, trial {} (block {})", row.label, trial.order, trial.block);
         let first = panels.next()?;
@@ -127,31 +127,28 @@ fn latency(trial: &InsideTrial, series: usize, bands: &Bands) -> Vec<Layer> {
             Some((midpoint_ns, of(column).filter(|ns| *ns > 0.0 && drawable(*ns))?))
         };
         let points = trial.columns.iter().filter_map(at).collect();
-        Layer::Plain { name: name.to_owned(), points, dashed }
+        Layer { name: name.to_owned(), ..Layer::new(None, Shape::Plain { points, dashed }) }
     };
     vec![
-        Layer::Heat { series, cells },
+        Layer::new(series, Shape::Heat(cells)),
         line("p50", |column| column.p50_ns, false),
         line("p99", |column| column.p99_ns, true),
     ]
 }
 
-type Names = Vec<(usize, String)>;
-
-fn used(trial: &InsideTrial, series: usize, of: fn(&Process) -> &[(f64, f64)], is_cpu: bool) -> (Vec<Layer>, Names) {
-    let (mut layers, mut names) = (Vec::new(), Vec::new());
+fn used(trial: &InsideTrial, series: usize, of: fn(&Process) -> &[(f64, f64)], is_cpu: bool) -> Vec<Layer> {
+    let mut layers = Vec::new();
     for process in &trial.processes {
         let points = of(process).iter().copied().filter(|(_, value)| drawable(*value)).collect::<Vec<_>>();
         if process.role == Role::Generator {
             let mean = process.cpus_mean.filter(|mean| is_cpu && drawable(*mean));
             let across = |mean| vec![(0.0, mean), (trial.duration_ns as f64, mean)];
-            let layer = |mean| Layer::Plain { name: "generator".to_owned(), points: across(mean), dashed: true };
-            layers.extend(mean.map(layer));
+            let plain = |mean| Layer::new(None, Shape::Plain { points: across(mean), dashed: true });
+            layers.extend(mean.map(|mean| Layer { name: "generator".to_owned(), ..plain(mean) }));
         } else if !points.is_empty() {
-            let series = style::dashed(series, names.len());
-            names.push((series, if process.role == Role::Server { "server" } else { &process.name }.to_owned()));
-            layers.push(Layer::Curve { series, points });
+            let name = if process.role == Role::Server { "server" } else { &process.name }.to_owned();
+            layers.push(Layer { name, ..Layer::new(style::dashed(series, layers.len()), Shape::Curve(points)) });
         }
     }
-    (layers, names)
+    layers
 }

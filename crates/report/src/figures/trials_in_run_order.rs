@@ -6,7 +6,7 @@ use study::Metric;
 use study::plan::Figure as Wanted;
 
 use super::{Detail, Drawing, Facet, Grid, Key, MARKS, left_out, metric_of, tip};
-use crate::panel::{Axis, Layer, Mark, Panel};
+use crate::panel::{Axis, Layer, Mark, Panel, Shape};
 use analysis::findings::Findings;
 use analysis::number::{self, drawable};
 
@@ -100,10 +100,10 @@ fn deviations(panels: Vec<(String, Series)>, least: f64, label: &str) -> Vec<Pan
     let is_many = all().count() > MARKS;
     let layers = |(series, marks): (usize, Vec<Mark>)| match is_many {
         true => Layer::dust(series, &marks, 0.0).collect(),
-        false => vec![Layer::Marks { series, marks, joined: false, aside: 0.0 }],
+        false => vec![Layer::new(series, Shape::Marks { marks, joined: false })],
     };
     let panel = |(title, series): (String, Series)| {
-        let layers = [Layer::Rule(0.0)].into_iter().chain(series.into_iter().flat_map(layers));
+        let layers = [Layer::new(None, Shape::Rule(0.0))].into_iter().chain(series.into_iter().flat_map(layers));
         Panel::new(title, x.clone(), y.clone(), layers.collect())
     };
     panels.into_iter().map(panel).collect()
@@ -123,8 +123,8 @@ mod tests {
         let labels = drawing.keys.iter().map(|key| key.label.as_str()).collect::<Vec<_>>();
         assert_eq!(labels, ["CPU 0", "CPU 1"]);
         assert_eq!(drawing.hollow, "another process ran on this CPU");
-        let marks = drawing.panels[0].layers.iter().flat_map(|layer| match layer {
-            Layer::Marks { marks, .. } => marks.as_slice(),
+        let marks = drawing.panels[0].layers.iter().flat_map(|layer| match &layer.shape {
+            Shape::Marks { marks, .. } => marks.as_slice(),
             _ => &[],
         });
         let marks = marks.collect::<Vec<_>>();

@@ -9,8 +9,8 @@ use study::record::{Finding, FindingState, IdlePolicy};
 
 use super::{PAGE_LIMIT, figure_svgs, html};
 use crate::figures::{self, Detail};
-use crate::panel::Layer;
 use crate::panel::Scale;
+use crate::panel::Shape;
 use crate::panel::style::Background;
 use analysis::findings::{
     Estimate, FINDINGS_VERSION, Factor, Findings, Mark, MetricFinding, Row, RowState, TrialFinding, Warning,
@@ -63,7 +63,7 @@ fn an_interaction_joins_levels_with_units() {
         assert!(matches!(panel.x.scale, Scale::Linear { .. } | Scale::Log { .. }), "{:?}", panel.x);
         assert!(!matches!(panel.y.scale, Scale::Slots { .. }));
         for layer in &panel.layers {
-            let Layer::Marks { marks, joined: true, .. } = layer else { panic!("{layer:?}") };
+            let Shape::Marks { marks, joined: true } = &layer.shape else { panic!("{layer:?}") };
             assert!(marks.len() == 2 && marks.iter().all(|mark| mark.bar.is_some()), "{marks:?}");
         }
     }
@@ -210,26 +210,26 @@ fn assert_in_bounds(f: &Findings) {
                 assert!((-1e-6..=1.0 + 1e-6).contains(&place), "{}: {value} at {place} of {scale:?}", drawing.name);
             };
             for layer in &panel.layers {
-                match layer {
-                    Layer::Rule(value) => within(&panel.y.scale, *value),
-                    Layer::Curve { points, .. }
-                    | Layer::Fit { points, .. }
-                    | Layer::Simulated { points, .. }
-                    | Layer::Plain { points, .. }
-                    | Layer::Dust { points, .. } => points.iter().for_each(|(x, y)| {
+                match &layer.shape {
+                    Shape::Rule(value) => within(&panel.y.scale, *value),
+                    Shape::Curve(points)
+                    | Shape::Fit(points)
+                    | Shape::Simulated(points)
+                    | Shape::Plain { points, .. }
+                    | Shape::Dust { points, .. } => points.iter().for_each(|(x, y)| {
                         within(&panel.x.scale, *x);
                         within(&panel.y.scale, *y);
                     }),
-                    Layer::Heat { cells, .. } => cells.iter().for_each(|cell| {
+                    Shape::Heat(cells) => cells.iter().for_each(|cell| {
                         [cell.x.0, cell.x.1].iter().for_each(|x| within(&panel.x.scale, *x));
                         [cell.y.0, cell.y.1].iter().for_each(|y| within(&panel.y.scale, *y));
                     }),
-                    Layer::Band { points, .. } => points.iter().for_each(|(x, low, high)| {
+                    Shape::Band(points) => points.iter().for_each(|(x, low, high)| {
                         within(&panel.x.scale, *x);
                         within(&panel.y.scale, *low);
                         within(&panel.y.scale, *high);
                     }),
-                    Layer::Marks { marks, .. } => marks.iter().for_each(|mark| {
+                    Shape::Marks { marks, .. } => marks.iter().for_each(|mark| {
                         within(&panel.x.scale, mark.x);
                         within(&panel.y.scale, mark.y);
                         let along = if lying { &panel.x.scale } else { &panel.y.scale };
@@ -284,7 +284,7 @@ fn every_measured_point_has_its_marker_with_its_bar() {
     for drawing in figures::figures(&f, Detail::FULL).iter().filter(|drawing| drawing.name.contains("-line-")) {
         let layers = drawing.panels.iter().flat_map(|panel| &panel.layers);
         let marks = layers
-            .filter_map(|layer| if let Layer::Marks { marks, .. } = layer { Some(marks) } else { None })
+            .filter_map(|layer| if let Shape::Marks { marks, .. } = &layer.shape { Some(marks) } else { None })
             .flatten();
         let marks: Vec<_> = marks.collect();
         assert_eq!(marks.len(), f.rows.iter().filter(|row| row.n > 0).count(), "{}", drawing.name);
@@ -305,7 +305,8 @@ fn a_figure_has_the_level_that_it_asks_for() {
     f.figures = vec![wanted(0.95), wanted(0.99)];
     let drawings = figures::figures(&f, Detail::FULL);
     let width = |drawing: &figures::Drawing| {
-        let Layer::Marks { marks, .. } = &drawing.panels[0].layers[0] else { panic!("{:?}", drawing.panels[0].layers) };
+        let layer = &drawing.panels[0].layers[0];
+        let Shape::Marks { marks, .. } = &layer.shape else { panic!("{layer:?}") };
         marks[0].bar.map(|(low, high)| high - low).unwrap()
     };
     // The ratio of Student's t with 7 degrees of freedom at 99 % and 95 % in printed tables: 3.4995 / 2.3646.
@@ -338,7 +339,7 @@ fn draws_fits_through_their_points() {
     let drawings = figures::figures(&f, Detail::FULL);
     let line = drawings.iter().find(|drawing| drawing.name.contains("line-throughput")).unwrap();
     let fits =
-        line.panels[0].layers.iter().filter(|layer| matches!(layer, Layer::Fit { points, .. } if points.len() > 30));
+        line.panels[0].layers.iter().filter(|layer| matches!(&layer.shape, Shape::Fit(points) if points.len() > 30));
     assert_eq!(fits.count(), f.scalability.iter().filter(|found| found.fit.is_some()).count());
     assert!(line.caption.contains("Universal Scalability Law"));
 }
@@ -367,10 +368,9 @@ fn draws_trials_with_fit_and_hollow_generator_bound_ones() {
         "{}",
         scatter.caption
     );
-    let [Layer::Band { points: band, .. }, Layer::Fit { points: line, .. }, Layer::Marks { marks, .. }] =
-        scatter.panels[0].layers.as_slice()
-    else {
-        panic!("{:?}", scatter.panels[0].layers)
+    let shapes = scatter.panels[0].layers.iter().map(|layer| &layer.shape).collect::<Vec<_>>();
+    let [Shape::Band(band), Shape::Fit(line), Shape::Marks { marks, .. }] = shapes.as_slice() else {
+        panic!("{shapes:?}")
     };
     assert_eq!((band.len(), line.len()), (41, 41));
     assert!(band.iter().zip(line).all(|((_, low, high), (_, at))| low <= at && at <= high));
@@ -380,7 +380,7 @@ fn draws_trials_with_fit_and_hollow_generator_bound_ones() {
     let mut few = f.clone();
     few.rows[0].trials[2].marks = vec![Mark::GeneratorBound];
     let drawings = figures::figures(&few, Detail::FULL);
-    let Layer::Marks { marks, .. } = &drawings[0].panels[0].layers[2] else { panic!() };
+    let Shape::Marks { marks, .. } = &drawings[0].panels[0].layers[2].shape else { panic!() };
     assert_eq!(marks.iter().filter(|mark| mark.hollow).count(), 9);
 }
 
@@ -408,8 +408,8 @@ fn several_metrics_are_series_of_their_own() {
     );
     for panel in &drawing.panels {
         assert_eq!((panel.layers.len(), panel.y.label.as_str()), (4, "latency, ms"));
-        let first = panel.layers.iter().map(|layer| match layer {
-            Layer::Marks { marks, joined: true, .. } => marks[0].y,
+        let first = panel.layers.iter().map(|layer| match &layer.shape {
+            Shape::Marks { marks, joined: true } => marks[0].y,
             other => panic!("{other:?}"),
         });
         assert!(first.collect::<Vec<_>>().is_sorted(), "p50 is below p99.9");
@@ -437,7 +437,7 @@ fn draws_a_single_level_with_names() {
     let drawings = figures::figures(&f, Detail::FULL);
     for panel in &drawings[0].panels {
         assert_eq!(panel.y.scale, Scale::Slots { count: 3 });
-        assert!(panel.layers.iter().all(|layer| matches!(layer, Layer::Marks { joined: false, .. })));
+        assert!(panel.layers.iter().all(|layer| matches!(layer.shape, Shape::Marks { joined: false, .. })));
     }
     assert!(drawings[0].caption.contains("At cores 1."), "{}", drawings[0].caption);
     assert_in_bounds(&f);
@@ -574,14 +574,15 @@ fn trials_without_values_have_no_marker() {
     let drawings = figures::figures(&f, Detail::FULL);
     let timeline = drawings.iter().find(|drawing| drawing.name.contains("timeline")).unwrap();
     let layers = timeline.panels.iter().flat_map(|panel| &panel.layers);
-    let marks: usize = layers.map(|layer| if let Layer::Marks { marks, .. } = layer { marks.len() } else { 0 }).sum();
+    let marks: usize =
+        layers.map(|layer| if let Shape::Marks { marks, .. } = &layer.shape { marks.len() } else { 0 }).sum();
     assert_eq!(marks, measured);
 }
 
 fn names(drawing: &figures::Drawing) -> Vec<String> {
     let of_panel = |panel: &crate::panel::Panel| {
         let slots = [&panel.x, &panel.y].into_iter().flat_map(|axis| axis.major.iter().map(|(_, label)| label.clone()));
-        let ends = panel.names.iter().map(|(_, name)| name.clone());
+        let ends = panel.named_layers().map(|layer| layer.name.clone());
         slots.chain(ends).chain([panel.title.clone()]).collect::<Vec<_>>()
     };
     let panels = drawing.panels.iter().flat_map(|panel| panel.all()).flat_map(of_panel);
@@ -642,7 +643,7 @@ fn a_contender_has_one_colour_in_all_figures() {
     for (panel, trial) in inside.panels.iter().zip(&f.inside) {
         let contender = &f.rows[trial.row].factors["server"];
         let number = f.factors[0].levels.iter().position(|level| level == contender);
-        let mut series = panel.all().flat_map(|panel| &panel.layers).filter_map(Layer::series);
+        let mut series = panel.all().flat_map(|panel| &panel.layers).filter_map(|layer| layer.series);
         assert!(series.all(|series| Some(series) == number), "{contender}");
     }
 }
@@ -700,8 +701,8 @@ fn limits_trial_timelines_to_keep_pages_small() {
     assert_sound(&page);
     assert!(page.contains("<details><summary><h3>Inside a trial</h3></summary>"));
     for panel in &inside.panels {
-        let cells = panel.all().flat_map(|panel| &panel.layers).map(|layer| match layer {
-            Layer::Heat { cells, .. } => cells.len(),
+        let cells = panel.all().flat_map(|panel| &panel.layers).map(|layer| match &layer.shape {
+            Shape::Heat(cells) => cells.len(),
             _ => 0,
         });
         assert!(cells.sum::<usize>() <= 120 * 32);
@@ -719,7 +720,8 @@ fn latency_over_rate_joins_shares_and_searches() {
     let titles = drawing.panels.iter().map(|panel| panel.title.as_str()).collect::<Vec<_>>();
     assert_eq!(titles, ["p50", "p99", "p99.9"]);
     assert!(drawing.panels.iter().all(|panel| panel.y == drawing.panels[0].y), "one scale");
-    let [Layer::Marks { marks, joined: true, .. }] = drawing.panels[1].layers.as_slice() else { panic!("{drawing:?}") };
+    let [layer] = drawing.panels[1].layers.as_slice() else { panic!("{drawing:?}") };
+    let Shape::Marks { marks, joined: true } = &layer.shape else { panic!("{layer:?}") };
     let steps = f.capacities[0].search.as_ref().unwrap().steps.iter().filter_map(|step| step.rate_per_s);
     let mut rates = steps.chain(f.rows.iter().filter_map(|row| row.trials[0].offered_per_s)).collect::<Vec<_>>();
     rates.sort_by(f64::total_cmp);
