@@ -51,59 +51,61 @@ impl Digest {
     }
 }
 
-/// Values of one run for a history.
-pub struct Entry {
-    machine: Machine,
-    head: RunHead,
-    points: Vec<EntryPoint>,
+/// A run of a history.
+pub struct Entry<'a> {
+    /// The stored run.
+    pub run: &'a Run,
+    /// Digest of the run's trials.
+    pub digest: Digest,
 }
 
-struct EntryPoint {
-    label: String,
-    idle: IdlePolicy,
-    /// Configuration of the point. Only points with equal configurations are compared.
-    point: Point,
-    value: Option<PointValue>,
-}
+impl Entry<'_> {
+    fn points(&self) -> impl Iterator<Item = (&DigestRow, &Point)> {
+        self.digest.rows.iter().filter_map(|row| Some((row, self.run.plan.points.get(row.point)?)))
+    }
 
-/// Creates the history entry of a run with the values of `metric`.
-pub fn entry(run: &Run, digest: Digest, metric: &str) -> Entry {
-    let points = digest.rows.into_iter().filter_map(|mut row| {
-        let point = run.plan.points.get(row.point)?.clone();
-        let revision = suggest_compare::revision_of(&point).map(str::to_owned);
+    fn point(&self, of: &HistoryPoint) -> Option<(&DigestRow, &Point)> {
+        self.points().find(|(row, point)| row.idle == of.idle && point.factors == of.factors)
+    }
+
+    fn value(&self, of: &HistoryPoint, metric: &Metric) -> Option<PointValue> {
+        let (row, point) = self.point(of)?;
+        let revision = suggest_compare::revision_of(point).map(str::to_owned);
+        Some(PointValue { revision, ..row.values.get(metric.name)?.clone() })
+    }
+
+    /// Configuration of a point. Only points with equal configurations are compared.
+    fn configuration(&self, of: &HistoryPoint) -> Option<Point> {
         // Neither the worktree nor whether this machine can run the point is part of the configuration.
-        let point = Point { unrunnable: None, ..suggest_compare::without_worktree(&point) };
-        let value = row.values.remove(metric).map(|value| PointValue { revision, ..value });
-        Some(EntryPoint { label: row.label, idle: row.idle, point, value })
-    });
-    Entry { machine: machine(run), head: head(run, digest.probe_ns), points: points.collect() }
+        Some(Point { unrunnable: None, ..suggest_compare::without_worktree(self.point(of)?.1) })
+    }
 }
 
 /// Groups the runs of `study` by machine, earliest first, with the points that match one of `wanted` (all if empty).
-pub fn history(study: &str, metric: &'static Metric, entries: Vec<Entry>, wanted: &[Levels]) -> History {
-    let mut machines = crate::group_by_key::grouped(entries.into_iter().map(|entry| (entry.machine.clone(), entry)));
+pub fn history(study: &str, metric: &'static Metric, entries: Vec<Entry<'_>>, wanted: &[Levels]) -> History {
+    let mut machines = crate::group_by_key::grouped(entries.into_iter().map(|entry| (machine(entry.run), entry)));
     for (_, runs) in &mut machines {
-        runs.sort_by(|a, b| (&a.head.started, &a.head.run).cmp(&(&b.head.started, &b.head.run)));
+        runs.sort_by(|a, b| (&a.run.started, &a.run.id).cmp(&(&b.run.started, &b.run.id)));
     }
-    let latest = |(_, runs): &(Machine, Vec<Entry>)| runs.last().map(|entry| entry.head.started.clone());
+    let latest = |(_, runs): &(Machine, Vec<Entry<'_>>)| runs.last().map(|entry| entry.run.started.clone());
     machines.sort_by(|a, b| latest(b).cmp(&latest(a)).then_with(|| a.0.cmp(&b.0)));
     let machines = machines.into_iter().map(|(machine, runs)| of_machine(machine, &runs, metric, wanted)).collect();
     History { version: HISTORY_VERSION, study: study.to_owned(), metric, machines }
 }
 
-fn of_machine(machine: Machine, entries: &[Entry], metric: &Metric, wanted: &[Levels]) -> MachineHistory {
-    let probes = MedianRange::of(entries.iter().filter_map(|entry| entry.head.probe_ns));
+fn of_machine(machine: Machine, entries: &[Entry<'_>], metric: &Metric, wanted: &[Levels]) -> MachineHistory {
+    let probes = MedianRange::of(entries.iter().filter_map(|entry| entry.digest.probe_ns));
     let probe_ns_median = probes.map(|probes| probes.median);
     let speed = |head: &RunHead| Some(probe_ns_median? / head.probe_ns? - 1.0);
-    let run = |entry: &Entry| HistoryRun { head: entry.head.clone(), speed: speed(&entry.head) };
-    let runs = entries.iter().map(run).collect::<Vec<_>>();
+    let heads = entries.iter().map(|entry| head(entry.run, entry.digest.probe_ns));
+    let runs = heads.map(|head| HistoryRun { speed: speed(&head), head }).collect::<Vec<_>>();
     let mut points = Vec::<HistoryPoint>::new();
-    let planned = entries.iter().rev().flat_map(|entry| &entry.points);
-    for EntryPoint { label, idle, point, .. } in planned.filter(|planned| is_wanted(&planned.point, wanted)) {
-        let (label, factors) = (label.clone(), point.factors.clone());
-        let mut point = HistoryPoint { label, factors, idle: *idle, values: Vec::new() };
+    let planned = entries.iter().rev().flat_map(Entry::points);
+    for (row, planned) in planned.filter(|(_, point)| is_wanted(point, wanted)) {
+        let (label, factors) = (row.label.clone(), planned.factors.clone());
+        let mut point = HistoryPoint { label, factors, idle: row.idle, values: Vec::new() };
         if points.iter().all(|known| known.idle != point.idle || known.factors != point.factors) {
-            point.values = entries.iter().map(|entry| entry.point(&point)?.value.clone()).collect();
+            point.values = entries.iter().map(|entry| entry.value(&point, metric)).collect();
             points.push(point);
         }
     }
@@ -112,21 +114,15 @@ fn of_machine(machine: Machine, entries: &[Entry], metric: &Metric, wanted: &[Le
     MachineHistory { machine, probe_ns_median, runs, points, steps }
 }
 
-impl Entry {
-    fn point(&self, of: &HistoryPoint) -> Option<&EntryPoint> {
-        self.points.iter().find(|point| point.idle == of.idle && point.point.factors == of.factors)
-    }
-}
-
 fn is_wanted(point: &Point, wanted: &[Levels]) -> bool {
     let has = |(name, level): &(String, String)| point.factors.get(name).is_some_and(|own| own.to_string() == *level);
     wanted.is_empty() || wanted.iter().any(|levels| levels.iter().all(has))
 }
 
-fn steps(entries: &[Entry], runs: &[HistoryRun], index: usize, point: &HistoryPoint, metric: &Metric) -> Vec<Step> {
+fn steps(entries: &[Entry<'_>], runs: &[HistoryRun], index: usize, point: &HistoryPoint, metric: &Metric) -> Vec<Step> {
     let sound = |at: usize| {
         let value = point.values[at].as_ref()?;
-        Some((value, value.estimate.as_ref()?, &entries[at].point(point)?.point))
+        Some((value, value.estimate.as_ref()?, entries[at].configuration(point)?))
     };
     let step = |to: usize| {
         let (value, now, planned) = sound(to)?;
@@ -147,7 +143,7 @@ fn steps(entries: &[Entry], runs: &[HistoryRun], index: usize, point: &HistoryPo
         let marks = value.marks.iter().chain(&earlier.marks).map(|mark| mark.text()).collect::<BTreeSet<_>>();
         let marks = marks.into_iter().collect::<Vec<_>>().join(", ");
         let marks = if marks.is_empty() { marks } else { format!("; not of the server alone ({marks})") };
-        let Suggestion { command, note } = suggest_compare::revisions(planned, old, new);
+        let Suggestion { command, note } = suggest_compare::revisions(&planned, old, new);
         let sentence = format!("{}: {} {values}{speed}{marks}{quick}", point.label, metric.noun);
         Some(Step { point: index, from, to, sentence, command, note })
     };

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use analysis::findings::History;
-use analysis::history::{Digest, Levels, entry};
+use analysis::history::{Digest, Entry, Levels};
 use analysis::{Analysis, Findings};
 use store::{Store, StoreError};
 use study::record::{Run, RunState};
@@ -60,8 +60,7 @@ pub(crate) fn history(args: HistoryArgs) -> Result<()> {
     for (index, digest) in missing.iter().zip(in_parallel(threads, &missing, read)) {
         digests[*index] = readable(digest)?;
     }
-    let entries =
-        meant.iter().zip(digests).filter_map(|(run, digest)| Some(entry(run, digest?, metric.name))).collect();
+    let entries = meant.iter().zip(digests).filter_map(|(run, digest)| Some(Entry { run, digest: digest? })).collect();
     let history = analysis::history(&study, metric, entries, &wanted);
     refuse_nothing(&history, &meant, &wanted)?;
     if let Some(page) = &args.html {

@@ -28,7 +28,7 @@ fn probed(mut of: (Run, Vec<Record>), cpu_ns: u64) -> (Run, Vec<Record>) {
 
 fn of(runs: &[(Run, Vec<Record>)], wanted: &[Levels]) -> History {
     let entries =
-        runs.iter().map(|(run, records)| entry(run, Digest::new(&analyze(run, records)), "latency_mean")).collect();
+        runs.iter().map(|(run, records)| Entry { run, digest: Digest::new(&analyze(run, records)) }).collect();
     history("volley", study::Metric::named("latency_mean").unwrap(), entries, wanted)
 }
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use analysis::findings::History;
+use analysis::history::{Digest, Entry};
 use analysis::side_by_side;
 use fixtures as example;
 use study::record::{Outcome, Record, Run};
@@ -15,10 +16,10 @@ fn example() -> History {
         (run.id, run.started, run.commit) =
             (id.to_owned(), format!("2026-11-{day}T09:00:00Z"), Some(commit.to_owned()));
         edit(&mut run, &mut records);
-        let digest = analysis::history::Digest::new(&analysis::analyze(&run, &records));
-        analysis::history::entry(&run, digest, "latency_mean")
+        let digest = Digest::new(&analysis::analyze(&run, &records));
+        (run, digest)
     };
-    let entries = vec![
+    let runs = [
         run("volley-a", 18, "aaaaaaaaaaaa", |_, _| ()),
         run("volley-b", 19, "bbbbbbbbbbbb-dirty", |_, records| {
             records
@@ -39,6 +40,7 @@ fn example() -> History {
             }
         }),
     ];
+    let entries = runs.iter().map(|(run, digest)| Entry { run, digest: digest.clone() }).collect();
     analysis::history("volley", study::Metric::named("latency_mean").unwrap(), entries, &[])
 }
 
