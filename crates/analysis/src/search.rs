@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use stats::search::{self, Ended, Found, Missing, Outcome, Rules, Trial};
 use study::plan::{Plan, SearchPlan};
-use study::record::{self, FailureKind, Limit, Measurement, Purpose, Record, Step};
+use study::record::{self, Failure, FailureKind, Limit, Measurement, Purpose, Record, Step, Verdict};
 use study::{Next, Objective};
 
 use crate::enum_words_and_lists::serde_name;
@@ -30,11 +30,7 @@ pub fn next(plan: &Plan, point: usize, records: &[Record]) -> Next {
     let load = &plan.points[point].load;
     let mine = records.iter().filter(|record| record.point == point).collect::<Vec<_>>();
     if let Some(search) = &load.search {
-        let (_, trials) = steps_and_trials(&search.objective, &mine);
-        return match search::next(&rules(search), &trials, time_is_over(search, &mine)) {
-            search::Next::Trial(step) => Next::Trial(Some(step)),
-            search::Next::Done(_) => Next::Enough,
-        };
+        return next_step(search, &mine).map_or(Next::Enough, |step| Next::Trial(Some(step)));
     }
     if has_enough(plan, point, records) {
         return Next::Enough;
@@ -49,8 +45,7 @@ pub fn next(plan: &Plan, point: usize, records: &[Record]) -> Next {
 /// Describes a search step, such as `bisect 120 k/s: holds (p99 2.10 ms)`; `None` for other trials.
 pub fn step(plan: &Plan, record: &Record) -> Option<String> {
     let search = plan.points.get(record.point)?.load.search.as_ref()?;
-    let found = finding(search, &[record]);
-    found.steps.first().map(step_text)
+    Some(step_text(&step_and_trial(&search.objective, record).0))
 }
 
 /// Returns the capacity that the search at this point found, per second; `None` if the search has no lower end.
@@ -60,47 +55,47 @@ fn capacity(plan: &Plan, point: usize, records: &[Record]) -> Option<f64> {
     finding(search, &mine).low.map(|end| end.rate_per_s)
 }
 
+/// Returns the next step of a search; `None` if it is complete.
+fn next_step(search: &SearchPlan, records: &[&Record]) -> Option<Step> {
+    let (_, trials) = steps_and_trials(&search.objective, records);
+    let next = search::next(&rules(search), &trials, time_is_over(search, records));
+    if let search::Next::Trial(step) = next { Some(step) } else { None }
+}
+
+fn steps_and_trials(objective: &Objective, records: &[&Record]) -> (Vec<SearchStep>, Vec<Trial>) {
+    records.iter().map(|record| step_and_trial(objective, record)).unzip()
+}
+
+/// Converts a record into its step and its result. A pilot runs a closed loop, so it does not test the objective.
+fn step_and_trial(objective: &Objective, record: &Record) -> (SearchStep, Trial) {
+    // A record without a step does not belong to a search, so it counts as a failed pilot.
+    let Step { purpose, rate_per_s } = record.step.unwrap_or(Step { purpose: Purpose::Bracket, rate_per_s: None });
+    let is_pilot = purpose == Purpose::Pilot;
+    let reached_per_s = record.measurement().map(Measurement::rate_per_s).filter(|_| is_pilot);
+    let Judged { outcome, why, values } = judged(objective, record);
+    let trial = match rate_per_s {
+        Some(rate_per_s) if !is_pilot => Trial::Step { rate_per_s, purpose, outcome },
+        _ => Trial::Pilot(reached_per_s),
+    };
+    let verdict = if is_pilot { SearchVerdict::Unknown } else { verdict_of_one(&outcome) };
+    let values = if is_pilot { Vec::new() } else { values };
+    let why = reached_per_s.map_or(why, |reached| format!("a closed loop reached {}", rate(reached)));
+    (SearchStep { order: record.order, purpose, rate_per_s, verdict, why, values, trial: None }, trial)
+}
+
+/// Describes the state of a search.
 pub(crate) fn finding(search: &SearchPlan, records: &[&Record]) -> SearchFinding {
     let (steps, trials) = steps_and_trials(&search.objective, records);
     let limited = |limit| records.iter().any(|record| limit_of(record) == Some(limit));
+    // The mark of trials that do not measure the server.
     let bound = match () {
         () if limited(Limit::Network) => Mark::NetworkBound,
         () if limited(Limit::Shared) && !limited(Limit::Generator) => Mark::Shared,
         () => Mark::GeneratorBound,
     };
-    found(search, &trials, steps, time_is_over(search, records), bound)
-}
-
-fn steps_and_trials(objective: &Objective, records: &[&Record]) -> (Vec<SearchStep>, Vec<Trial>) {
-    let of_record = |record: &&Record| {
-        // A record without a step does not belong to a search, so it counts as a failed pilot.
-        let step = record.step.unwrap_or(Step { purpose: Purpose::Bracket, rate_per_s: None });
-        let reached = record.measurement().map(|measurement| measurement.rate_per_s());
-        step_and_trial(record.order, step, judged(objective, record), reached)
-    };
-    records.iter().map(of_record).unzip()
-}
-
-/// Converts a trial into its step and its result. A pilot runs a closed loop, so it does not test the objective.
-fn step_and_trial(order: u32, step: Step, judged: Judged, reached_per_s: Option<f64>) -> (SearchStep, Trial) {
-    let Step { purpose, rate_per_s } = step;
-    let is_pilot = purpose == Purpose::Pilot;
-    let trial = match rate_per_s {
-        Some(rate_per_s) if !is_pilot => Trial::Step { rate_per_s, purpose, outcome: judged.outcome },
-        _ => Trial::Pilot(reached_per_s.filter(|_| is_pilot)),
-    };
-    let verdict = if is_pilot { SearchVerdict::Unknown } else { verdict_of_one(&judged.outcome) };
-    let values = if is_pilot { Vec::new() } else { judged.values };
-    let reached = reached_per_s.filter(|_| is_pilot).map(|reached| format!("a closed loop reached {}", rate(reached)));
-    let why = reached.unwrap_or(judged.why);
-    (SearchStep { order, purpose, rate_per_s, verdict, why, values, trial: None }, trial)
-}
-
-/// Describes the state of a search. `bound` is the mark of trials that do not measure the server.
-fn found(search: &SearchPlan, trials: &[Trial], steps: Vec<SearchStep>, is_over: bool, bound: Mark) -> SearchFinding {
-    let (objective, rules) = (&search.objective, rules(search));
-    let finished = matches!(search::next(&rules, trials, is_over), search::Next::Done(_));
-    let search::Next::Done(found) = search::next(&rules, trials, is_over || !finished) else {
+    let (objective, rules, is_over) = (&search.objective, rules(search), time_is_over(search, records));
+    let finished = matches!(search::next(&rules, &trials, is_over), search::Next::Done(_));
+    let search::Next::Done(found) = search::next(&rules, &trials, is_over || !finished) else {
         unreachable!("a search without time has ended")
     };
     let last_words = steps.last().map_or("", |step| step.why.as_str());
@@ -121,7 +116,7 @@ fn found(search: &SearchPlan, trials: &[Trial], steps: Vec<SearchStep>, is_over:
         bound: found.bound(),
         resolution: rules.resolution,
         trials: found.trials,
-        rates: search::rates(&rules, trials),
+        rates: search::rates(&rules, &trials),
         steps,
     }
 }
@@ -235,55 +230,51 @@ pub struct FindReport {
     pub warnings: Vec<String>,
 }
 
-/// A search in progress with its trials so far.
+/// A search in progress with its trials so far, as records of a study with one point.
 pub struct Search {
     plan: SearchPlan,
-    trials: Vec<Trial>,
-    steps: Vec<SearchStep>,
+    records: Vec<Record>,
 }
 
 impl Search {
     /// Starts a search without trials.
     pub fn new(plan: SearchPlan) -> Self {
-        Self { plan, trials: Vec::new(), steps: Vec::new() }
+        Self { plan, records: Vec::new() }
     }
 
     /// Number of trials so far, including failed ones.
     pub fn trials(&self) -> usize {
-        self.trials.len()
+        self.records.len()
     }
 
     /// Returns the next step; `None` if the search is complete.
-    pub fn next(&self, time_is_over: bool) -> Option<Step> {
-        let next = search::next(&rules(&self.plan), &self.trials, time_is_over);
-        if let search::Next::Trial(step) = next { Some(step) } else { None }
+    pub fn next(&self) -> Option<Step> {
+        next_step(&self.plan, &self.records.iter().collect::<Vec<_>>())
     }
 
     /// Adds the measurement of a step and describes the result in one line.
-    pub fn measured(&mut self, step: Step, measurement: &Measurement) -> String {
+    pub fn measured(&mut self, step: Step, measurement: Measurement) -> String {
         // The server's CPUs are not observed, so only the generator can be recognized as a limit.
-        let limit = verdict::judge_load(measurement).limited_by;
-        let judged = judge(&self.plan.objective, measurement, Some(limit), None);
-        self.add(step, judged, Some(measurement.rate_per_s()))
+        let verdict = Some(verdict::judge_load(&measurement));
+        self.add(step, verdict, record::Outcome::Measured(measurement))
     }
 
     /// Adds a step in which the server failed, and describes it in one line. `why` describes the failure.
-    pub fn broke(&mut self, step: Step, why: &str) -> String {
-        self.add(step, Judged { outcome: Outcome::Broke, why: why.to_owned(), values: Vec::new() }, None)
+    pub fn broke(&mut self, step: Step, why: String) -> String {
+        self.add(step, None, record::Outcome::Failed(Failure { kind: FailureKind::Answers, message: why }))
     }
 
-    fn add(&mut self, step: Step, judged: Judged, reached_per_s: Option<f64>) -> String {
-        let order = u32::try_from(self.steps.len()).unwrap_or(u32::MAX);
-        let (told, trial) = step_and_trial(order, step, judged, reached_per_s);
-        self.trials.push(trial);
-        let line = step_text(&told);
-        self.steps.push(told);
+    fn add(&mut self, step: Step, verdict: Option<Verdict>, outcome: record::Outcome) -> String {
+        let order = u32::try_from(self.records.len()).unwrap_or(u32::MAX);
+        let record = Record { order, step: Some(step), verdict, outcome, ..Record::default() };
+        let line = step_text(&step_and_trial(&self.plan.objective, &record).0);
+        self.records.push(record);
         line
     }
 
-    /// Returns the result so far. `time_is_over` means that no further step can follow.
-    pub fn finding(&self, time_is_over: bool) -> SearchFinding {
-        found(&self.plan, &self.trials, self.steps.clone(), time_is_over, Mark::GeneratorBound)
+    /// Returns the result so far.
+    pub fn finding(&self) -> SearchFinding {
+        finding(&self.plan, &self.records.iter().collect::<Vec<_>>())
     }
 }
 
@@ -316,7 +307,10 @@ mod tests {
         let (run, _) = example::capacity();
         let plan = run.plan.points.last().and_then(|point| point.load.search.clone()).unwrap();
         let mut search = Search::new(SearchPlan { from_per_s: Some(1000.0), ..plan });
-        let step = search.next(false).unwrap();
-        assert_eq!(search.broke(step, "connection refused"), "bracket 1.000 k/s: fails (connection refused)");
+        let step = search.next().unwrap();
+        assert_eq!(
+            search.broke(step, "connection refused".to_owned()),
+            "bracket 1.000 k/s: fails (connection refused)"
+        );
     }
 }

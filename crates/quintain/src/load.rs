@@ -261,7 +261,7 @@ fn find(args: &LoadArgs, plan: SearchPlan, spec: &LoadSpec, name: &str) -> Done 
     let pilot_ns = plan.pilot_ns;
     let mut search = Search::new(plan);
     let mut line = Live::new(!args.quiet);
-    while let Some(step) = search.next(false).filter(|_| !signals::is_interrupted()) {
+    while let Some(step) = search.next().filter(|_| !signals::is_interrupted()) {
         let mut trial = spec.clone();
         // Each trial has its own schedule, which the seed makes reproducible.
         trial.seed = spec.seed.wrapping_add(search.trials() as u64);
@@ -285,17 +285,17 @@ fn find(args: &LoadArgs, plan: SearchPlan, spec: &LoadSpec, name: &str) -> Done 
         line.clear();
         let told = match result {
             Ok(_) if signals::is_interrupted() => break,
-            Ok(measurement) => search.measured(step, &measurement),
+            Ok(measurement) => search.measured(step, measurement),
             Err(LoadError::Interrupted) => break,
             // If an earlier trial reached the server, the server broke under the load.
-            Err(error @ LoadError::Unreachable { .. }) if search.trials() > 0 => search.broke(step, &error.to_string()),
+            Err(error @ LoadError::Unreachable { .. }) if search.trials() > 0 => search.broke(step, error.to_string()),
             Err(error) => return Err(problem(&error, &trial.target)),
         };
         if !args.quiet {
             output::message(&told);
         }
     }
-    let finding = search.finding(false);
+    let finding = search.finding();
     let warnings = vec!["all trials used the same server process; its state affects the result".to_owned()];
     let report = FindReport { version: FIND_VERSION, target: name.to_owned(), search: finding, warnings };
     output::json_or(args.json, &report, || report::find_terminal(&report, &output::style()))?;

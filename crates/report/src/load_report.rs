@@ -828,8 +828,8 @@ mod tests {
         let plan = run.plan.points.last().and_then(|point| point.load.search.clone()).unwrap();
         let mut search = Search::new(plan);
         for record in records.iter().filter(|record| record.point + 1 == run.plan.points.len()).take(steps) {
-            assert_eq!(search.next(false), record.step, "the same decisions as in a study");
-            search.measured(record.step.unwrap(), record.measurement().unwrap());
+            assert_eq!(search.next(), record.step, "the same decisions as in a study");
+            search.measured(record.step.unwrap(), record.measurement().unwrap().clone());
         }
         search
     }
@@ -837,11 +837,11 @@ mod tests {
     #[test]
     fn decides_like_a_study_and_reports_the_range() {
         let search = search(usize::MAX);
-        assert_eq!(search.next(false), None);
+        assert_eq!(search.next(), None);
         let report = FindReport {
             version: FIND_VERSION,
             target: "http://localhost:8080/".to_owned(),
-            search: search.finding(false),
+            search: search.finding(),
             warnings: vec!["one server for all trials".to_owned()],
         };
         insta::assert_snapshot!(find_terminal(&report, &Style::PLAIN), @"
@@ -865,7 +865,7 @@ mod tests {
         let report = FindReport {
             version: FIND_VERSION,
             target: "http://localhost:8080/".to_owned(),
-            search: search.finding(false),
+            search: search.finding(),
             warnings: Vec::new(),
         };
         insta::assert_snapshot!(find_terminal(&report, &Style::PLAIN), @"
