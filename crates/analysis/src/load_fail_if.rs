@@ -65,16 +65,15 @@ impl fmt::Display for LoadLimit {
             Some(metric) if metric.is_share => number::percent(value),
             metric => number::quantity(value, metric.map_or("", |metric| metric.unit)),
         });
-        let condition = &self.condition;
         let is = if self.at_least { "is at least" } else { "is" };
-        match (self.outcome, value) {
-            (LoadLimitOutcome::Fails, Some(value)) => write!(f, "one load fails `{condition}`: {noun} {is} {value}"),
-            (LoadLimitOutcome::Passes, Some(value)) => write!(f, "one load passes `{condition}`: {noun} {is} {value}"),
-            (_, Some(value)) => write!(f, "one load does not decide `{condition}`: {noun} {is} {value}"),
-            (_, None) => {
-                write!(f, "one load does not decide `{condition}`: {noun} was not measured, or from too few responses")
-            }
-        }
+        let unknown = || "was not measured, or from too few responses".to_owned();
+        let value = value.map_or_else(unknown, |value| format!("{is} {value}"));
+        let verb = match self.outcome {
+            LoadLimitOutcome::Passes => "passes",
+            LoadLimitOutcome::Fails => "fails",
+            LoadLimitOutcome::Unknown => "does not decide",
+        };
+        write!(f, "one load {verb} `{}`: {noun} {value}", self.condition)
     }
 }
 
