@@ -75,8 +75,7 @@ fn of_series(run: &Run, factor: &str, ((series, _), mut measured): Series<'_>, a
 
 fn curve(fit: &Fit, points: &[Point]) -> Vec<CurvePoint> {
     const STEPS: i32 = 40;
-    let ns = points.iter().map(|point| point.n);
-    let (low, high) = ns.fold((f64::INFINITY, 0.0), |(low, high): (f64, f64), n| (low.min(n), high.max(n)));
+    let [low, high] = [points.first(), points.last()].map(|point| point.map_or(0.0, |point| point.n));
     let place = |step: i32| {
         let n = low * (high / low).powf(f64::from(step) / f64::from(STEPS));
         let band = fit.band(n)?;
