@@ -23,16 +23,13 @@ pub(crate) fn answer(findings: &Findings, plan: &Plan) -> Vec<Sentence> {
         let reason = findings.rows.iter().find_map(|row| row.state.reason()).unwrap_or("no design points");
         return vec![from(Source::Rows, format!("No result: no trial succeeded ({reason})."))];
     }
-    let asked = plan.asked();
-    let mut said = AnswerText(Vec::new());
-    said.asked(findings, &asked);
-    if said.0.is_empty() {
-        said.values(findings);
+    let mut sentences = asked(findings, &plan.asked());
+    if sentences.is_empty() {
+        sentences.extend(from_all(Source::Rows, values(findings)));
     }
-    if said.0.is_empty() {
-        said.say(Source::Rows, [no_answer(findings)]);
+    if sentences.is_empty() {
+        sentences.push(from(Source::Rows, no_answer(findings)));
     }
-    let mut sentences = said.0;
     sentences.extend(others(findings).into_iter().map(|text| from(Source::Rows, text)));
     if let Some(text) = about_others(findings) {
         // The sentence that most points did not measure the server comes first, or last if a gate's verdict must lead.
@@ -46,91 +43,83 @@ fn from(from: Source, text: String) -> Sentence {
     Sentence { text, from }
 }
 
-struct AnswerText(Vec<Sentence>);
+fn from_all(source: Source, texts: impl IntoIterator<Item = String>) -> impl Iterator<Item = Sentence> {
+    texts.into_iter().map(move |text| from(source, text))
+}
 
-impl AnswerText {
-    fn say(&mut self, source: Source, texts: impl IntoIterator<Item = String>) {
-        self.0.extend(texts.into_iter().map(|text| from(source, text)));
-    }
+/// Answers the question of the study, then related questions.
+fn asked(findings: &Findings, asked: &Asked) -> Vec<Sentence> {
+    let next: &[AskedKind] = match asked.kind {
+        AskedKind::Best => &[AskedKind::Growth, AskedKind::Capacity],
+        AskedKind::Added | AskedKind::Effects | AskedKind::Values => &[AskedKind::Capacity],
+        AskedKind::Growth => &[AskedKind::Best, AskedKind::Capacity],
+        AskedKind::Capacity => &[AskedKind::Best, AskedKind::Growth],
+        AskedKind::Gate => &[],
+    };
+    let factor = asked.factor.as_deref().filter(|_| asked.kind == AskedKind::Growth);
+    let answer = |kind: &AskedKind| match kind {
+        AskedKind::Best => from_all(Source::Comparisons, best(findings)).collect(),
+        AskedKind::Added => from_all(Source::Added, added(findings)).collect(),
+        AskedKind::Growth => growth(findings, factor),
+        AskedKind::Capacity => from_all(Source::Searches, capacity(findings)).collect(),
+        AskedKind::Effects => from_all(Source::Effects, effects(findings)).collect(),
+        AskedKind::Values => from_all(Source::Rows, values(findings)).collect(),
+        AskedKind::Gate => from_all(Source::Gate, findings.gate.iter().flat_map(gate::sentences)).collect::<Vec<_>>(),
+    };
+    let answers = std::iter::once(&asked.kind).chain(next).flat_map(answer);
+    answers.chain(from_all(Source::OverRequests, over_requests(findings))).collect()
+}
 
-    fn asked(&mut self, findings: &Findings, asked: &Asked) {
-        let next: &[AskedKind] = match asked.kind {
-            AskedKind::Best => &[AskedKind::Growth, AskedKind::Capacity],
-            AskedKind::Added | AskedKind::Effects | AskedKind::Values => &[AskedKind::Capacity],
-            AskedKind::Growth => &[AskedKind::Best, AskedKind::Capacity],
-            AskedKind::Capacity => &[AskedKind::Best, AskedKind::Growth],
-            AskedKind::Gate => &[],
-        };
-        let factor = asked.factor.as_deref().filter(|_| asked.kind == AskedKind::Growth);
-        for kind in std::iter::once(&asked.kind).chain(next) {
-            match kind {
-                AskedKind::Best => self.best(findings),
-                AskedKind::Added => self.added(findings),
-                AskedKind::Growth => self.growth(findings, factor),
-                AskedKind::Capacity => self.capacity(findings),
-                AskedKind::Effects => self.effects(findings),
-                AskedKind::Values => self.values(findings),
-                AskedKind::Gate => self.say(Source::Gate, findings.gate.iter().flat_map(gate::sentences)),
-            }
-        }
-        self.over_requests(findings);
-    }
+fn added(findings: &Findings) -> impl Iterator<Item = String> {
+    let mut met = BTreeSet::new();
+    let (first, again) = findings.added.iter().partition::<Vec<_>, _>(|found| met.insert(&found.through));
+    let shown = first.into_iter().chain(again).take(NAMED).map(|found| found.sentence.clone());
+    shown.chain(more(findings.added.len(), "comparison", "of proxy overhead"))
+}
 
-    fn added(&mut self, findings: &Findings) {
-        let mut met = BTreeSet::new();
-        let (first, again) = findings.added.iter().partition::<Vec<_>, _>(|found| met.insert(&found.through));
-        self.say(Source::Added, first.iter().chain(&again).take(NAMED).map(|found| found.sentence.clone()));
-        self.say(Source::Added, more(findings.added.len(), "comparison", "of proxy overhead"));
-    }
+fn over_requests(findings: &Findings) -> impl Iterator<Item = String> {
+    let of = |trend: RequestTrend| findings.over_requests.iter().filter(move |found| found.trend == trend);
+    let shown = of(RequestTrend::Line).chain(of(RequestTrend::Bent)).chain(of(RequestTrend::Flat));
+    shown.filter(|_| !findings.quick).take(NAMED).map(|found| format!("{}.", found.sentence))
+}
 
-    fn over_requests(&mut self, findings: &Findings) {
-        let of = |trend: RequestTrend| findings.over_requests.iter().filter(move |found| found.trend == trend);
-        let shown = of(RequestTrend::Line).chain(of(RequestTrend::Bent)).chain(of(RequestTrend::Flat));
-        let shown = shown.filter(|_| !findings.quick).take(NAMED);
-        self.say(Source::OverRequests, shown.map(|found| format!("{}.", found.sentence)));
-    }
+fn best(findings: &Findings) -> impl Iterator<Item = String> {
+    let headlines = findings.comparisons.iter().filter(|comparison| comparison.headline);
+    headlines.filter_map(|comparison| Contest::new(findings, comparison)).flat_map(|contest| contest.sentences())
+}
 
-    fn best(&mut self, findings: &Findings) {
-        let headlines = findings.comparisons.iter().filter(|comparison| comparison.headline);
-        let contests = headlines.filter_map(|comparison| Contest::new(findings, comparison));
-        self.say(Source::Comparisons, contests.flat_map(|contest| contest.sentences()));
-    }
+fn growth(findings: &Findings, factor: Option<&str>) -> Vec<Sentence> {
+    let curves = findings.miss_ratios.iter().flat_map(|found| found.sentences.iter().take(NAMED)).cloned();
+    let mut factors = findings.trends.iter().map(|trend| trend.factor.as_str()).collect::<Vec<_>>();
+    factors.dedup();
+    // The requested factor gets a sentence per series; every other factor gets a summary.
+    factors.sort_by_key(|name| Some(*name) != factor);
+    let trends = factors.into_iter().filter_map(|name| {
+        let trends = findings.trends.iter().filter(|trend| trend.factor == name).collect::<Vec<_>>();
+        trend_words(findings, &trends, Some(name) == factor)
+    });
+    let told = |law: &&Scalability| law.fit.is_some() || law.points.iter().any(|point| point.left_out.is_some());
+    let laws = findings.scalability.iter().filter(told).take(NAMED).map(|found| found.sentence.clone());
+    let curves = from_all(Source::MissRatios, curves).chain(from_all(Source::Trends, trends));
+    curves.chain(from_all(Source::Scalability, laws)).collect()
+}
 
-    fn growth(&mut self, findings: &Findings, factor: Option<&str>) {
-        let curves = findings.miss_ratios.iter().flat_map(|found| found.sentences.iter().take(NAMED)).cloned();
-        self.say(Source::MissRatios, curves.collect::<Vec<_>>());
-        let mut factors = findings.trends.iter().map(|trend| trend.factor.as_str()).collect::<Vec<_>>();
-        factors.dedup();
-        // The requested factor gets a sentence per series; every other factor gets a summary.
-        factors.sort_by_key(|name| Some(*name) != factor);
-        for name in factors {
-            let trends = findings.trends.iter().filter(|trend| trend.factor == name).collect::<Vec<_>>();
-            self.say(Source::Trends, trend_words(findings, &trends, Some(name) == factor));
-        }
-        let told = |law: &&Scalability| law.fit.is_some() || law.points.iter().any(|point| point.left_out.is_some());
-        let laws = findings.scalability.iter().filter(told).take(NAMED).map(|found| found.sentence.clone());
-        self.say(Source::Scalability, laws.collect::<Vec<_>>());
-    }
+fn capacity(findings: &Findings) -> impl Iterator<Item = String> {
+    let searches = findings.searches().map(|(row, search)| format!("{}: {}.", row.label, search.sentence));
+    let more = more(findings.searches().count(), "search", "of searches");
+    bears_most(findings).into_iter().chain(searches.take(NAMED)).chain(more)
+}
 
-    fn capacity(&mut self, findings: &Findings) {
-        self.say(Source::Searches, bears_most(findings));
-        let searches = findings.searches().map(|(row, search)| format!("{}: {}.", row.label, search.sentence));
-        self.say(Source::Searches, searches.take(NAMED));
-        self.say(Source::Searches, more(findings.searches().count(), "search", "of searches"));
-    }
+/// Largest shown effects on the study's metric or, if they are marked, on the first metric without a mark.
+fn effects(findings: &Findings) -> impl Iterator<Item = String> {
+    let found = || findings.effects.iter().filter(|effects| effects.marked.is_none());
+    let found = found().find(|effects| effects.metric == findings.metric).or_else(|| found().next());
+    found.into_iter().flat_map(|effects| effects.sentences.iter().take(effects.shown.min(NAMED)).cloned())
+}
 
-    /// Adds the largest shown effects on the study's metric or, if they are marked, on the first metric without a mark.
-    fn effects(&mut self, findings: &Findings) {
-        let found = || findings.effects.iter().filter(|effects| effects.marked.is_none());
-        let found = found().find(|effects| effects.metric == findings.metric).or_else(|| found().next());
-        let shown = found.into_iter().flat_map(|effects| effects.sentences.iter().take(effects.shown.min(NAMED)));
-        self.say(Source::Effects, shown.cloned().collect::<Vec<_>>());
-    }
-
-    fn values(&mut self, findings: &Findings) {
-        let rows = findings.rows.iter().filter(|row| !row.is_marked() && is_compared(row, &findings.metric));
-        self.say(Source::Rows, rows.take(NAMED).map(|row| alone(findings, row)).collect::<Vec<_>>());
-    }
+fn values(findings: &Findings) -> impl Iterator<Item = String> {
+    let rows = findings.rows.iter().filter(|row| !row.is_marked() && is_compared(row, &findings.metric));
+    rows.take(NAMED).map(|row| alone(findings, row))
 }
 
 fn no_answer(findings: &Findings) -> String {
