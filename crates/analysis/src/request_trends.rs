@@ -37,12 +37,39 @@ pub(crate) fn of_row(plan: &Plan, records: &[&Record]) -> Vec<(OverRequests, Tri
 }
 
 /// Judges the trends of all rows together and sorts them by series.
-pub(crate) fn over_requests(findings: &Findings, mut found: Vec<(OverRequests, Trials)>) -> Vec<OverRequests> {
+pub(crate) fn over_requests(findings: &Findings, mut all: Vec<(OverRequests, Trials)>) -> Vec<OverRequests> {
     let place = |what: &str| OVER_REQUESTS.iter().position(|(name, ..)| *name == what);
-    found.sort_by_key(|(found, _)| (place(&found.what), found.row));
-    let (mut all, series): (Vec<_>, Vec<_>) = found.into_iter().unzip();
-    judge(&mut all, &series, findings);
-    all
+    all.sort_by_key(|(found, _)| (place(&found.what), found.row));
+    let error = 1.0 - findings.level;
+    let changes = all.iter().map(|(_, trials)| trials.changes.clone()).collect::<Vec<_>>();
+    let growths = growth_in_trials::growth(&changes, error);
+    let grows = |growth: &Growth| matches!(growth.shown, Shown::Grows | Shown::Shrinks);
+    let bend = |trials: &Trials| {
+        let changes = trials.halves.iter().map(|(first, second)| second - first).collect::<Vec<_>>();
+        Some((growth_in_trials::p_value(&changes)?, stats::interval::average(&changes)?))
+    };
+    let bends = growths.iter().zip(&all).map(|(growth, (_, trials))| grows(growth).then(|| bend(trials)).flatten());
+    let bends = bends.collect::<Vec<_>>();
+    let adjusted = stats::adjust_p_values::holm_of_some(bends.iter().map(|bend| bend.map(|(p, _)| p)));
+    let series = all.len();
+    for ((((found, trials), growth), bend), p) in all.iter_mut().zip(&growths).zip(&bends).zip(adjusted) {
+        let least = BEND_SHARE * found.slope_per_1000_mean.abs();
+        let is_bent = bend.zip(p).is_some_and(|((_, change), p)| p <= error && change.abs() > least);
+        found.p_adjusted = growth.change.map(|_| growth.p_change);
+        found.shown = grows(growth);
+        found.small = growth.is_small;
+        found.trend = match growth.shown {
+            Shown::Grows | Shown::Shrinks if is_bent => Trend::Bent,
+            Shown::Grows | Shown::Shrinks => Trend::Line,
+            Shown::Flat => Trend::Flat,
+            Shown::Nothing => Trend::Unclear,
+        };
+        let (first, second) = trials.halves.iter().copied().unzip::<_, _, Vec<_>, Vec<_>>();
+        let halves = stats::interval::average(&first).zip(stats::interval::average(&second));
+        found.halves_per_1000 = halves.filter(|_| is_bent);
+        found.sentence = sentence(findings, found, trials, series);
+    }
+    all.into_iter().map(|(found, _)| found).collect()
 }
 
 pub(crate) struct Trials {
@@ -91,38 +118,6 @@ fn one(what: &str, unit: &str, records: &[&Record], level: f64) -> Option<(OverR
 fn largest_gap(trials: &[Vec<(f64, f64)>]) -> f64 {
     let gaps = trials.iter().flat_map(|series| series.windows(2).map(|pair| pair[1].0 - pair[0].0));
     gaps.fold(0.0, f64::max)
-}
-
-fn judge(all: &mut [OverRequests], trials: &[Trials], findings: &Findings) {
-    let error = 1.0 - findings.level;
-    let growths =
-        growth_in_trials::growth(&trials.iter().map(|trials| trials.changes.clone()).collect::<Vec<_>>(), error);
-    let grows = |growth: &Growth| matches!(growth.shown, Shown::Grows | Shown::Shrinks);
-    let bend = |trials: &Trials| {
-        let changes = trials.halves.iter().map(|(first, second)| second - first).collect::<Vec<_>>();
-        Some((growth_in_trials::p_value(&changes)?, stats::interval::average(&changes)?))
-    };
-    let bends = growths.iter().zip(trials).map(|(growth, trials)| grows(growth).then(|| bend(trials)).flatten());
-    let bends = bends.collect::<Vec<_>>();
-    let adjusted = stats::adjust_p_values::holm_of_some(bends.iter().map(|bend| bend.map(|(p, _)| p)));
-    let series = all.len();
-    for ((((found, trials), growth), bend), p) in all.iter_mut().zip(trials).zip(&growths).zip(&bends).zip(adjusted) {
-        let least = BEND_SHARE * found.slope_per_1000_mean.abs();
-        let is_bent = bend.zip(p).is_some_and(|((_, change), p)| p <= error && change.abs() > least);
-        found.p_adjusted = growth.change.map(|_| growth.p_change);
-        found.shown = grows(growth);
-        found.small = growth.is_small;
-        found.trend = match growth.shown {
-            Shown::Grows | Shown::Shrinks if is_bent => Trend::Bent,
-            Shown::Grows | Shown::Shrinks => Trend::Line,
-            Shown::Flat => Trend::Flat,
-            Shown::Nothing => Trend::Unclear,
-        };
-        let (first, second) = trials.halves.iter().copied().unzip::<_, _, Vec<_>, Vec<_>>();
-        let halves = stats::interval::average(&first).zip(stats::interval::average(&second));
-        found.halves_per_1000 = halves.filter(|_| is_bent);
-        found.sentence = sentence(findings, found, trials, series);
-    }
 }
 
 /// Interpolates a series linearly at a number of requests. Beyond the ends, returns the first or last value.
