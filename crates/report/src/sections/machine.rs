@@ -15,8 +15,7 @@ pub(crate) fn write(f: &Findings, section: &mut Section) {
     section.long([Block::Text(calibration(f))]);
     section.long([Block::Heading("Host checks".to_owned())]);
     section.long([checks(&f.doctor).map_or_else(|| Block::Text("Not checked.".to_owned()), Block::Table)]);
-    let builds = builds(f).map(|table| [Block::Heading("Builds".to_owned()), Block::Table(table)]);
-    section.long(builds.into_iter().flatten());
+    section.long(builds(f).map(Block::Table));
     nodes(section, f);
     let details = f.machine.versions.iter().chain(&f.machine.sysctls).chain(&f.machine.mitigations);
     let details = details.map(|(name, value)| (name.clone(), value.clone())).collect();
@@ -110,14 +109,13 @@ fn builds(f: &Findings) -> Option<Table> {
         .text("outcome", |(_, (word, tone, _))| Cell::new(*word).tone(*tone))
         .text("took", |(build, _)| shown(build.elapsed_ns as f64, "ns"))
         .text("why", |(_, (_, _, words))| Cell::sentence(words));
-    table.titled("").unless_empty()
+    table.titled("Builds").unless_empty()
 }
 
 fn nodes(section: &mut Section, f: &Findings) {
     if f.nodes.is_empty() {
         return;
     }
-    section.long([Block::Heading("Cluster".to_owned())]);
     let speed = |node: &Node| node.interface.as_ref().and_then(|interface| interface.speed_mbit_per_s);
     let link = |node: &Node, pick: fn(&Link) -> f64, unit| {
         node.link.as_ref().map_or_else(|| "–".to_owned(), |link| shown(pick(link), unit))
@@ -131,7 +129,7 @@ fn nodes(section: &mut Section, f: &Findings) {
         .number("interface speed", |node| speed(node).map_or("–".to_owned(), |mbit| format!("{mbit} Mbit/s")))
         .number("received from the server", |node| link(node, |link| link.receive_bytes_per_s, "bytes/s"))
         .number("round trip", |node| link(node, |link| link.round_trip_ns_p50, "ns"));
-    section.long([Block::Table(table.titled(""))]);
+    section.long([Block::Table(table.titled("Cluster"))]);
     for node in &f.nodes {
         let mut blocks = vec![Block::Pairs(facts(&node.host))];
         blocks.extend(checks(&node.doctor).map(Block::Table));
