@@ -3,10 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::record::{
-    Censored, Histogram, JourneyMeasurement, Measurement, OperationMeasurement, StreamsMeasurement, Window,
-    keep_slowest,
-};
+use crate::record::{Histogram, Measurement, OperationMeasurement, StreamsMeasurement, keep_slowest};
 
 /// Pools the [parts](crate::spec::Part) of a load, in the order of their workers. Resident memory is the maximum. Error
 /// examples and, because clocks differ, [`Measurement::began_ns`] are the first part's. Fails if times or loads differ.
@@ -26,67 +23,79 @@ pub fn pool(parts: &[Measurement]) -> Result<Measurement, String> {
         }
     }
     let mut all = first.clone();
-    for part in rest {
-        all.clients += part.clients;
-        all.threads += part.threads;
-        all.warmup_requests += part.warmup_requests;
-        all.requests += part.requests;
-        all.late_answers += part.late_answers;
-        all.reconnects += part.reconnects;
-        all.in_backoff_mean += part.in_backoff_mean;
-        all.sent += part.sent;
-        all.asked_again += part.asked_again;
-        all.left_in_flight += part.left_in_flight;
-        all.unsent += part.unsent;
-        all.unfinished += part.unfinished;
-        all.in_flight_mean += part.in_flight_mean;
-        all.resumed += part.resumed;
-        all.checked += part.checked;
-        all.process_cpu_ns += part.process_cpu_ns;
-        all.process_rss_max_bytes = all.process_rss_max_bytes.max(part.process_rss_max_bytes);
-        all.sent_bytes += part.sent_bytes;
-        all.received_bytes += part.received_bytes;
-        all.workers.extend(part.workers.iter().cloned());
-        add(&mut all.errors, &part.errors);
-        add(&mut all.warmup_errors, &part.warmup_errors);
-        add(&mut all.statuses, &part.statuses);
-        for (kind, example) in &part.error_examples {
-            all.error_examples.entry(kind.clone()).or_insert_with(|| example.clone());
-        }
-        all.backend_note = all.backend_note.or_else(|| part.backend_note.clone());
+    for (part, nth) in rest.iter().zip(2..) {
+        add(&mut all, part, nth)?;
     }
-    all.service = merged(parts, "service time", |part| Some(&part.service))?.unwrap_or_default();
-    all.connect = merged(parts, "connect time", |part| Some(&part.connect))?.unwrap_or_default();
-    all.response = merged(parts, "response time", |part| part.response.as_ref())?;
-    all.lag_thread = merged(parts, "lag of the thread", |part| part.lag_thread.as_ref())?;
-    all.lag_connection = merged(parts, "lag for a connection", |part| part.lag_connection.as_ref())?;
-    all.handshake = merged(parts, "handshake time", |part| part.handshake.as_ref())?;
-    all.first_byte = merged(parts, "time to the first byte", |part| part.first_byte.as_ref())?;
-    let window = |index: usize| {
-        let latency = merged(parts, "window", |part| Some(&part.windows[index].latency))?.unwrap_or_default();
-        let sum = |count: fn(&Window) -> u64| parts.iter().map(|part| count(&part.windows[index])).sum();
-        Ok(Window { requests: sum(|window| window.requests), errors: sum(|window| window.errors), latency })
-    };
-    all.windows = (0..first.windows.len()).map(window).collect::<Result<_, String>>()?;
-    all.slowest = parts.iter().flat_map(|part| part.slowest.iter().cloned()).collect();
     keep_slowest(&mut all.slowest);
     all.log.clear(); // A load of several machines has no log.
-    add_operations(&mut all.by_request, parts, |part| &part.by_request)?;
-    for (nth, journey) in all.journeys.iter_mut().enumerate() {
-        add_operations(&mut journey.operations, parts, |part| {
-            part.journeys.get(nth).map_or(&[], |journey| &journey.operations)
-        })?;
-        let of_parts = || parts.iter().filter_map(|part| part.journeys.get(nth));
-        let sum = |count: fn(&JourneyMeasurement) -> u64| of_parts().map(count).sum();
-        (journey.completed, journey.abandoned) = (sum(|part| part.completed), sum(|part| part.abandoned));
-        journey.session = merged(parts, "session time", |part| part.journeys.get(nth)?.session.as_ref())?;
-    }
-    if let Some(streams) = &mut all.streams {
-        **streams = self::streams(parts)?;
-    }
     all.offered_per_s = offered_per_s(parts);
-    all.censored = censored(parts)?.map(Box::new);
+    if parts.iter().any(|part| part.censored.is_none()) {
+        all.censored = None;
+    }
     Ok(all)
+}
+
+/// Adds the measurement of generator `nth` to that of the generators before it.
+fn add(all: &mut Measurement, part: &Measurement, nth: usize) -> Result<(), String> {
+    all.clients += part.clients;
+    all.threads += part.threads;
+    all.warmup_requests += part.warmup_requests;
+    all.requests += part.requests;
+    all.late_answers += part.late_answers;
+    all.reconnects += part.reconnects;
+    all.in_backoff_mean += part.in_backoff_mean;
+    all.sent += part.sent;
+    all.asked_again += part.asked_again;
+    all.left_in_flight += part.left_in_flight;
+    all.unsent += part.unsent;
+    all.unfinished += part.unfinished;
+    all.in_flight_mean += part.in_flight_mean;
+    all.resumed += part.resumed;
+    all.checked += part.checked;
+    all.process_cpu_ns += part.process_cpu_ns;
+    all.process_rss_max_bytes = all.process_rss_max_bytes.max(part.process_rss_max_bytes);
+    all.sent_bytes += part.sent_bytes;
+    all.received_bytes += part.received_bytes;
+    all.workers.extend(part.workers.iter().cloned());
+    all.slowest.extend(part.slowest.iter().cloned());
+    add_counts(&mut all.errors, &part.errors);
+    add_counts(&mut all.warmup_errors, &part.warmup_errors);
+    add_counts(&mut all.statuses, &part.statuses);
+    for (kind, example) in &part.error_examples {
+        all.error_examples.entry(kind.clone()).or_insert_with(|| example.clone());
+    }
+    all.backend_note = all.backend_note.take().or_else(|| part.backend_note.clone());
+    merge(&mut all.service, &part.service, nth, "service time")?;
+    merge(&mut all.connect, &part.connect, nth, "connect time")?;
+    merge_optional(&mut all.response, &part.response, nth, "response time")?;
+    merge_optional(&mut all.lag_thread, &part.lag_thread, nth, "lag of the thread")?;
+    merge_optional(&mut all.lag_connection, &part.lag_connection, nth, "lag for a connection")?;
+    merge_optional(&mut all.handshake, &part.handshake, nth, "handshake time")?;
+    merge_optional(&mut all.first_byte, &part.first_byte, nth, "time to the first byte")?;
+    for (all, part) in all.windows.iter_mut().zip(&part.windows) {
+        all.requests += part.requests;
+        all.errors += part.errors;
+        merge(&mut all.latency, &part.latency, nth, "window")?;
+    }
+    add_operations(&mut all.by_request, &part.by_request, nth)?;
+    for (all, part) in all.journeys.iter_mut().zip(&part.journeys) {
+        all.completed += part.completed;
+        all.abandoned += part.abandoned;
+        merge_optional(&mut all.session, &part.session, nth, "session time")?;
+        add_operations(&mut all.operations, &part.operations, nth)?;
+    }
+    if let Some((all, part)) = all.streams.as_mut().zip(part.streams.as_ref()) {
+        add_streams(all, part, nth)?;
+    }
+    if let Some((all, part)) = all.censored.as_mut().zip(part.censored.as_ref()) {
+        merge(&mut all.in_flight, &part.in_flight, nth, "unanswered requests")?;
+        merge(&mut all.unsent, &part.unsent, nth, "unsent requests")?;
+        merge(&mut all.connections, &part.connections, nth, "silent connections")?;
+        all.unsent_overdue += part.unsent_overdue;
+        // The server was silent to all generators only since its last response to any generator.
+        all.silent_ns = all.silent_ns.min(part.silent_ns);
+    }
+    Ok(())
 }
 
 /// Mean offered rate, weighted by sessions, because each part's rate reflects the mean number of calls in its sessions.
@@ -100,42 +109,27 @@ fn offered_per_s(parts: &[Measurement]) -> Option<f64> {
     Some(parts.iter().map(|part| part.offered_per_s.unwrap_or(first) * sessions(part)).sum::<f64>() / all)
 }
 
-fn streams(parts: &[Measurement]) -> Result<StreamsMeasurement, String> {
-    let of_parts = || parts.iter().filter_map(|part| part.streams.as_deref());
-    let sum = |count: fn(&StreamsMeasurement) -> u64| of_parts().map(count).sum();
-    let wait = |what, of: fn(&StreamsMeasurement) -> Option<&Histogram>| {
-        merged(parts, what, |part| of(part.streams.as_deref()?))
-    };
-    Ok(StreamsMeasurement {
-        allowed: of_parts().filter_map(|part| part.allowed).min(),
-        goaways: sum(|part| part.goaways),
-        refused: sum(|part| part.refused),
-        responses: sum(|part| part.responses),
-        header_bytes: sum(|part| part.header_bytes),
-        bytes_ahead: sum(|part| part.bytes_ahead),
-        stalled_uploads: sum(|part| part.stalled_uploads),
-        messages: sum(|part| part.messages),
-        message_gap: wait("time between messages", |part| part.message_gap.as_ref())?,
-        wait_own: wait("wait for a place", |part| part.wait_own.as_ref())?,
-        wait_server: wait("wait for the server's limit", |part| part.wait_server.as_ref())?,
-        wait_connection: wait("wait for a connection", |part| part.wait_connection.as_ref())?,
-    })
+fn add_streams(all: &mut StreamsMeasurement, part: &StreamsMeasurement, nth: usize) -> Result<(), String> {
+    all.allowed = all.allowed.into_iter().chain(part.allowed).min();
+    all.goaways += part.goaways;
+    all.refused += part.refused;
+    all.responses += part.responses;
+    all.header_bytes += part.header_bytes;
+    all.bytes_ahead += part.bytes_ahead;
+    all.stalled_uploads += part.stalled_uploads;
+    all.messages += part.messages;
+    merge_optional(&mut all.message_gap, &part.message_gap, nth, "time between messages")?;
+    merge_optional(&mut all.wait_own, &part.wait_own, nth, "wait for a place")?;
+    merge_optional(&mut all.wait_server, &part.wait_server, nth, "wait for the server's limit")?;
+    merge_optional(&mut all.wait_connection, &part.wait_connection, nth, "wait for a connection")
 }
 
-fn add_operations<'m>(
-    all: &mut [OperationMeasurement],
-    parts: &'m [Measurement],
-    of: impl Fn(&'m Measurement) -> &'m [OperationMeasurement],
-) -> Result<(), String> {
-    for (nth, operation) in all.iter_mut().enumerate() {
-        let of_parts = || parts.iter().filter_map(|part| of(part).get(nth));
-        operation.requests = of_parts().map(|part| part.requests).sum();
-        operation.errors = of_parts().map(|part| part.errors).sum();
-        // A generator without requests of this name has no histogram.
-        let service = |part| Some(&of(part).get(nth)?.service).filter(|service| service.count > 0);
-        let service = merged(parts, "requests by name", service)?;
-        operation.service = service.unwrap_or_default();
-        operation.first_byte = merged(parts, "first byte by name", |part| of(part).get(nth)?.first_byte.as_ref())?;
+fn add_operations(all: &mut [OperationMeasurement], part: &[OperationMeasurement], nth: usize) -> Result<(), String> {
+    for (all, part) in all.iter_mut().zip(part) {
+        all.requests += part.requests;
+        all.errors += part.errors;
+        merge(&mut all.service, &part.service, nth, "requests by name")?;
+        merge_optional(&mut all.first_byte, &part.first_byte, nth, "first byte by name")?;
     }
     Ok(())
 }
@@ -162,42 +156,23 @@ pub fn outline(part: &Measurement, nth: usize, workers: u32) -> Result<Measureme
     Ok(outline)
 }
 
-fn censored(parts: &[Measurement]) -> Result<Option<Censored>, String> {
-    let Some(each) = parts.iter().map(|part| part.censored.as_deref()).collect::<Option<Vec<_>>>() else {
-        return Ok(None);
-    };
-    let of = |what, part: fn(&Censored) -> &Histogram| {
-        let merged = merged(parts, what, |measurement| measurement.censored.as_deref().map(part));
-        merged.map(Option::unwrap_or_default)
-    };
-    Ok(Some(Censored {
-        in_flight: of("unanswered requests", |censored| &censored.in_flight)?,
-        unsent: of("unsent requests", |censored| &censored.unsent)?,
-        unsent_overdue: each.iter().map(|censored| censored.unsent_overdue).sum(),
-        connections: of("silent connections", |censored| &censored.connections)?,
-        // The server was silent to all generators only since its last response to any generator.
-        silent_ns: each.iter().map(|censored| censored.silent_ns).min().unwrap_or(0),
-    }))
-}
-
-fn merged<'a>(
-    parts: &'a [Measurement],
-    what: &str,
-    of: impl Fn(&'a Measurement) -> Option<&'a Histogram>,
-) -> Result<Option<Histogram>, String> {
-    let mut all: Option<stats::Histogram> = None;
-    for (part, nth) in parts.iter().zip(1..) {
-        let Some(stored) = of(part) else { continue };
-        let one = live(stored, nth, what)?;
-        match &mut all {
-            None => all = Some(one),
-            Some(all) => all.merge(&one),
+/// Merges a histogram of generator `nth`. An empty one adds nothing, and has no precision if it was never used.
+fn merge(all: &mut Histogram, part: &Histogram, nth: usize, what: &str) -> Result<(), String> {
+    if part.count > 0 {
+        let mut sum = live(part, nth, what)?;
+        if all.count > 0 {
+            sum.merge(&live(all, 1, what)?);
         }
+        *all = Histogram::from(&sum);
     }
-    Ok(all.as_ref().map(Histogram::from))
+    Ok(())
 }
 
-fn add<K: Clone + Ord>(all: &mut BTreeMap<K, u64>, part: &BTreeMap<K, u64>) {
+fn merge_optional(all: &mut Option<Histogram>, part: &Option<Histogram>, nth: usize, what: &str) -> Result<(), String> {
+    part.as_ref().map_or(Ok(()), |part| merge(all.get_or_insert_default(), part, nth, what))
+}
+
+fn add_counts<K: Clone + Ord>(all: &mut BTreeMap<K, u64>, part: &BTreeMap<K, u64>) {
     for (key, count) in part {
         *all.entry(key.clone()).or_default() += count;
     }
