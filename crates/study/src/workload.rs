@@ -271,9 +271,7 @@ impl Workload {
         let decided = !self.fill && self.ttl.is_empty() && self.trace.is_none() && sets + deletes > 0.0;
         decided.then(|| sets / (sets + deletes))
     }
-}
 
-impl Workload {
     /// Finds numbers out of range and incompatible parts. A workload without problems can be sampled.
     pub fn problems(&self) -> Vec<Problem> {
         let (operations, keys) = (&self.operations, &self.keys);
