@@ -56,19 +56,6 @@ impl Mistakes {
         Self { problems: INVALID_FLAGS.take(), given: flags.ids().filter(is_given).cloned().collect() }
     }
 
-    /// Returns the flags in `flags`, such as `--http2`, that are on the command line.
-    pub(crate) fn given<'f>(&self, flags: &[&'f str]) -> Vec<&'f str> {
-        let is_given = |flag: &&&str| self.given.iter().any(|id| *id == flag[2..].replace('-', "_"));
-        flags.iter().filter(is_given).copied().collect()
-    }
-
-    /// Returns the flags declared in `A` that are on the command line, in the order of help, each with its long name.
-    pub(crate) fn given_of<A: Args>(&self) -> Vec<(String, Arg)> {
-        let command = A::augment_args(Command::new("quintain"));
-        let given = command.get_arguments().filter(|flag| self.given.contains(flag.get_id()));
-        given.filter_map(|flag| Some((format!("--{}", flag.get_long()?), flag.clone()))).collect()
-    }
-
     pub(crate) fn add(&mut self, problem: impl Into<Problem>) {
         self.problems.push(problem.into());
     }
@@ -85,8 +72,20 @@ impl Mistakes {
 
     /// Adds an error for each of `flags` that is on the command line, with `why` after its name.
     pub(crate) fn refuse(&mut self, flags: &[&str], why: &str, hint: &str) {
-        for flag in self.given(flags) {
-            self.add(usage(format!("`{flag}` {why}")).hint(hint));
+        for flag in flags {
+            if self.given.iter().any(|id| *id == flag[2..].replace('-', "_")) {
+                self.add(usage(format!("`{flag}` {why}")).hint(hint));
+            }
+        }
+    }
+
+    /// Adds an error for each flag of `A` that is on the command line and `is_foreign`, in the order of help.
+    pub(crate) fn refuse_of<A: Args>(&mut self, is_foreign: impl Fn(&str, &Arg) -> bool, why: &str, hint: &str) {
+        for arg in A::augment_args(Command::new("quintain")).get_arguments() {
+            let flag = format!("--{}", arg.get_long().unwrap_or_default());
+            if self.given.contains(arg.get_id()) && flag != "--" && is_foreign(&flag, arg) {
+                self.add(usage(format!("`{flag}` {why}")).hint(hint));
+            }
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use clap::Arg;
 use lab::git_revision::short;
 use lab::git_worktrees::{Repository, Worktrees};
 use store::{Owner, Store};
@@ -45,11 +46,9 @@ pub(crate) fn compare(mut args: CompareArgs, mut mistakes: Mistakes) -> Done {
         ([url], None, Some(revisions)) => of_revisions(&args, url, revisions, mistakes),
         ([study, base, head], None, None) => of_study(&args, study, [base, head], mistakes),
         ([_, _], None, None) => {
-            for (flag, _) in mistakes.given_of::<CompareArgs>() {
-                if !["--store", "--json", "--undecided"].contains(&flag.as_str()) {
-                    mistakes.add(format!("`{flag}`: two stored runs are shown, and no server is started"));
-                }
-            }
+            let is_foreign = |flag: &str, _: &Arg| !["--store", "--json", "--undecided"].contains(&flag);
+            let why = "does not apply: two stored runs are shown, and no server is started";
+            mistakes.refuse_of::<CompareArgs>(is_foreign, why, "drop it");
             mistakes.end()?;
             stored(&args)
         }
@@ -224,16 +223,13 @@ fn of_flags(args: &CompareArgs, mut made: Table, trees: Option<&Trees>, owner: O
 }
 
 fn of_study(args: &CompareArgs, study: &str, levels: [&String; 2], mut mistakes: Mistakes) -> Done {
-    for flag in mistakes.given(&["--null", "--rebuild-every", "--print-study"]) {
-        mistakes.add(format!("`{flag}` needs `--base` and `--head`, or revisions"));
-    }
-    for (flag, arg) in mistakes.given_of::<CompareArgs>() {
-        let is_of_load = arg.get_help_heading() == Some(LOAD_OF_PAIRS) && flag != "--set";
-        if flag == "--server-cpus" || is_of_load {
-            let problem = usage(format!("`{flag}`: not supported, as the study defines the run"));
-            mistakes.add(problem.hint("`--set load.KEY=VALUE` changes a key of it"));
-        }
-    }
+    let flags = ["--null", "--rebuild-every", "--print-study"];
+    mistakes.refuse(&flags, "needs `--base` and `--head`, or revisions", "drop it");
+    let is_of_load = |flag: &str, arg: &Arg| {
+        flag == "--server-cpus" || arg.get_help_heading() == Some(LOAD_OF_PAIRS) && flag != "--set"
+    };
+    let hint = "`--set load.KEY=VALUE` changes a key of it";
+    mistakes.refuse_of::<CompareArgs>(is_of_load, "is not supported, as the study defines the run", hint);
     let parts = levels.map(|text| level_selection::parse(text));
     let [Ok(base), Ok(head)] = &parts else {
         let hint = "`quintain compare STUDY server=go server=rust`, or several of a design point: `server=go,clients=40 server=rust,clients=80`";

@@ -136,10 +136,8 @@ fn draft(mut args: InitArgs, cpus: usize, mistakes: &mut Mistakes) -> Draft {
 
 fn check_request(args: &InitArgs, protocol: Protocol, mistakes: &mut Mistakes) {
     let flags = ["--path", "--method", "--header", "--body", "--expect-status", "--expect-body"];
-    let given = mistakes.given(&flags);
-    if !matches!(protocol, Protocol::Http | Protocol::Https) && !given.is_empty() {
-        let do_not = if given.len() == 1 { "does not" } else { "do not" };
-        return mistakes.add(format!("`{}` {do_not} apply to `--protocol {protocol}`", given.join("`, `")));
+    if !protocol.has_path() {
+        return mistakes.refuse(&flags, &format!("does not apply to `--protocol {protocol}`"), "drop it");
     }
     for (at, (name, _)) in args.headers.iter().enumerate() {
         if args.headers[..at].iter().any(|(known, _)| known.eq_ignore_ascii_case(name)) {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use clap::Arg;
 use study::request_file::Entry;
 use study::spec::{
     ClientCertificate, Connection, Dialect, Expect, Http2Settings, HttpRequest, Protocol, Target, Tls, WeightedJourney,
@@ -51,8 +52,8 @@ pub(crate) fn asked(load: &LoadArgs, mistakes: &mut Mistakes) -> Option<Asked> {
     let first = entries.as_ref().and_then(|entries| entries.first()).map(|entry| entry.url.clone());
     match first.as_ref().map(|url| (url, url.protocol)) {
         Some((url, Protocol::Pingpong)) => {
-            let hint = "drop them, or load `http://...`";
-            refuse(&given_flags(mistakes), ", not supported by `pingpong://`", hint, mistakes);
+            let why = "is HTTP only, not supported by `pingpong://`";
+            refuse_http(&[], why, "drop it, or load `http://...`", mistakes);
             return Some(Asked::new(Target::Pingpong { address: url.address() }, url.to_string()));
         }
         Some((url, Protocol::Cache(dialect))) => return of_cache(url, dialect, load, mistakes),
@@ -146,10 +147,9 @@ pub(crate) fn connection(args: &HttpArgs) -> Connection {
 
 /// Builds the target from the URL of a cache and the flags; `None` if errors prevent it.
 fn of_cache(url: &Url, dialect: Dialect, args: &LoadArgs, mistakes: &mut Mistakes) -> Option<Asked> {
-    let mut flags = given_flags(mistakes);
-    flags.retain(|flag| !["--pipeline", "--unix-socket", "--connect-to"].contains(&flag.as_str()));
-    let hint = "drop them; use `--workload` to choose the cache workload";
-    refuse(&flags, &format!(", and {url} is a cache"), hint, mistakes);
+    let why = format!("is HTTP only, and {url} is a cache");
+    let hint = "drop it; use `--workload` to choose the cache workload";
+    refuse_http(&["--pipeline", "--unix-socket", "--connect-to"], &why, hint, mistakes);
     let workload = Box::new(cache_workload(&args.cache, mistakes)?);
     let (address, over) = place(&args.http, url);
     let name = format!("{url}{over}, {}", workload.preset.as_deref().unwrap_or("custom workload"));
@@ -157,11 +157,10 @@ fn of_cache(url: &Url, dialect: Dialect, args: &LoadArgs, mistakes: &mut Mistake
     Some(Asked { pipeline: args.http.pipeline.unwrap_or(1), ..Asked::new(target, name) })
 }
 
-fn refuse(flags: &[String], why: &str, hint: &str, mistakes: &mut Mistakes) {
-    if !flags.is_empty() {
-        let are = if flags.len() == 1 { "is" } else { "are" };
-        mistakes.add(usage(format!("`{}` {are} HTTP only{why}", flags.join("`, `"))).hint(hint));
-    }
+/// Refuses HTTP flags that are not in `own`, except those that matter only beside another.
+fn refuse_http(own: &[&str], why: &str, hint: &str, mistakes: &mut Mistakes) {
+    let is_foreign = |flag: &str, _: &Arg| !own.contains(&flag) && !["--check", "--key"].contains(&flag);
+    mistakes.refuse_of::<HttpArgs>(is_foreign, why, hint);
 }
 
 /// Address to connect to, and the suffix for the name of the load if it is not the URL's.
@@ -179,12 +178,6 @@ fn entries(path: &Path, mistakes: &mut Mistakes) -> Option<Vec<Entry>> {
     let text = String::from_utf8(bytes).map_err(|_| format!("`--urls`: `{}` is not valid UTF-8", path.display()));
     let text = mistakes.ok(text)?;
     study::request_file::parse(&text).map_err(|found| mistakes.in_file(path, &text, &found)).ok()
-}
-
-/// HTTP flags on the command line, except those that matter only beside another.
-pub(crate) fn given_flags(mistakes: &Mistakes) -> Vec<String> {
-    let flags = mistakes.given_of::<HttpArgs>().into_iter().map(|(flag, _)| flag);
-    flags.filter(|flag| !["--check", "--key"].contains(&flag.as_str())).collect()
 }
 
 fn expect(args: &HttpArgs) -> Expect {
@@ -342,9 +335,7 @@ pub(crate) fn of_journeys(args: &LoadArgs, mistakes: &mut Mistakes) -> Option<As
             format!("journeys {}", all.collect::<Vec<_>>().join(", "))
         }
     };
-    let refused = given_flags(mistakes);
-    let refused = refused.iter().map(String::as_str).filter(|flag| !SHARED_FLAGS.contains(flag)).collect::<Vec<_>>();
-    mistakes.refuse(&refused, "does not apply to journeys", "drop it");
+    refuse_http(&SHARED_FLAGS, "does not apply to journeys", "drop it", mistakes);
     if flags.http2 && args.resolve.is_some() {
         mistakes.add(usage("`--resolve` needs HTTP/1.1").hint("drop it, or `--http2`"));
     }
@@ -542,9 +533,11 @@ mod tests {
             (&["http://h", "--http-proxy", "h"], "`--http-proxy`: `h` is not `HOST:PORT`"),
             (&["redis://h", "--http-proxy", "h:1"], "`--http-proxy` is HTTP only"),
             (&["http://h", "--connect-to", "h:1/x"], "`--connect-to`: `h:1/x` is not `HOST:PORT`"),
-            (&["pingpong://h:1", "-k", "-X", "GET"], "`--method`, `--insecure` are HTTP only"),
+            (&["pingpong://h:1", "-k", "-X", "GET"], "`--method` is HTTP only"),
+            (&["pingpong://h:1", "-k", "-X", "GET"], "`--insecure` is HTTP only"),
             (&["pingpong://h:1", "--pipeline", "1"], "`--pipeline` is HTTP only"),
-            (&["redis://h", "-X", "GET", "-k"], "`--method`, `--insecure` are HTTP only, and redis://h is a cache"),
+            (&["redis://h", "-X", "GET", "-k"], "`--method` is HTTP only, and redis://h is a cache"),
+            (&["redis://h", "-X", "GET", "-k"], "`--insecure` is HTTP only, and redis://h is a cache"),
             (&["redis://u:p@h"], "cache loads do not log in"),
             (&["redis://h/1"], "redis URLs have no path"),
             (&["memcached://h/x"], "memcached URLs have no path"),

@@ -225,12 +225,15 @@ fn wrong_use() {
         (&["pingpong://", "--base-rev", "a", "--head-rev", "b", "--command", SERVER], "not in a git repository"),
         (&["nothing", "server=a", "server=b"], "unknown study `nothing`"),
         (&["nothing", "server=a", "cores=b"], "levels of different factors"),
-        (&["nothing", "server=a", "server=b", "-c", "5"], "`--clients`: not supported, as the study defines the run"),
+        (&["nothing", "server=a", "server=b", "-c", "5"], "`--clients` is not supported, as the study defines the run"),
         (
             &["nothing", "server=a", "server=b", "--server-cpus", "2"],
-            "`--server-cpus`: not supported, as the study defines the run",
+            "`--server-cpus` is not supported, as the study defines the run",
         ),
-        (&["run-1", "run-2", "--html", "x.html"], "`--html`: two stored runs are shown, and no server is started"),
+        (
+            &["run-1", "run-2", "--html", "x.html"],
+            "`--html` does not apply: two stored runs are shown, and no server is started",
+        ),
     ];
     for (args, expected) in table {
         let ran = compare(&folder, args).expect(2);
