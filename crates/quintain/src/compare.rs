@@ -39,9 +39,9 @@ pub(crate) fn compare(mut args: CompareArgs, mut mistakes: Mistakes) -> Done {
     match (args.what.as_slice(), commands, revisions) {
         ([url], Some((base, head)), _) => {
             let sides = [base, head].map(|command| Side { command: command.to_owned(), ..Side::default() });
-            let study = study_of(&args, url, &sides, &mut mistakes);
+            let target = target(url, &mut mistakes);
             mistakes.end()?;
-            of_flags(&args, study, None, None)
+            of_flags(&args, study_of(&args, target, &sides), None, None)
         }
         ([url], None, Some(revisions)) => of_revisions(&args, url, revisions, mistakes),
         ([study, base, head], None, None) => of_study(&args, study, [base, head], mistakes),
@@ -110,7 +110,7 @@ fn fail_if(args: &CompareArgs) -> Option<FailIf> {
     FailIf::parse(args.fail_if.as_ref()?).ok()
 }
 
-fn study_of(args: &CompareArgs, url: &str, sides: &[Side; 2], mistakes: &mut Mistakes) -> Table {
+fn study_of(args: &CompareArgs, (protocol, path): (&str, Option<String>), sides: &[Side; 2]) -> Table {
     let text = |text: &str| Some(Value::from(text));
     let given = |text: &Option<String>| text.as_deref().map(value);
     let optional = |text: &Option<String>| text.as_deref().map(Value::from);
@@ -129,7 +129,6 @@ fn study_of(args: &CompareArgs, url: &str, sides: &[Side; 2], mistakes: &mut Mis
             set(&mut study, &format!("subject.variants.{level}.{key}"), value);
         }
     }
-    let (protocol, path) = target(url, mistakes);
     let headers = args.headers.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str())));
     // A load that changes over time defines its own duration.
     let is_shaped = [Some(&args.clients), args.rate.as_ref()].into_iter().flatten().any(|text| is_shape(text));
@@ -326,10 +325,7 @@ fn of_revisions(args: &CompareArgs, url: &str, (base, head): (&str, &str), mut m
         mistakes.add(usage(format!("base and head are the same commit, {}", short(base))).hint(hint));
     }
     let before = resumed(args, &commits)?;
-    let command = args.command.clone().unwrap_or_default();
-    let mut sides =
-        [BASE, HEAD].map(|_| Side { command: command.clone(), build: args.build.clone(), ..Side::default() });
-    study_of(args, url, &sides, &mut mistakes);
+    let target = target(url, &mut mistakes);
     mistakes.end()?;
     let commits = <[String; 2]>::try_from(commits).map_err(|_| usage("two revisions needed"))?;
     let (folder, owner) = before.unzip();
@@ -337,13 +333,13 @@ fn of_revisions(args: &CompareArgs, url: &str, (base, head): (&str, &str), mut m
     let trees = Trees { worktrees, commits };
     let places =
         if args.print_study { SIDES.map(str::to_owned) } else { trees.check_out(args.rebuild_every.map(|_| 0))? };
-    for ((side, place), (revision, commit)) in
-        sides.iter_mut().zip(places).zip([base, head].into_iter().zip(&trees.commits))
-    {
-        side.directory = Some(place);
-        side.name = Some(format!("{revision}, {}", short(commit)));
-    }
-    of_flags(args, study_of(args, url, &sides, &mut Mistakes::default()), Some(&trees), owner)
+    let sides = [(base, 0), (head, 1)].map(|(revision, at)| Side {
+        command: args.command.clone().unwrap_or_default(),
+        build: args.build.clone(),
+        directory: Some(places[at].clone()),
+        name: Some(format!("{revision}, {}", short(&trees.commits[at]))),
+    });
+    of_flags(args, study_of(args, target, &sides), Some(&trees), owner)
 }
 
 /// Finds the worktree directory of the run to resume and takes the right to add to that run. `None` if there is nothing
