@@ -266,14 +266,12 @@ fn find(args: &LoadArgs, plan: SearchPlan, spec: &LoadSpec, name: &str) -> Done 
         // Each trial has its own schedule, which the seed makes reproducible.
         trial.seed = spec.seed.wrapping_add(search.trials() as u64);
         // Rates are requests per second in a search but sessions per second in a load.
-        let asked = step.rate_per_s.map(|rate_per_s| rate_per_s / spec.target.requests_per_session());
-        match (asked, &mut trial.arrivals) {
-            (None, arrivals) => {
-                *arrivals = Arrivals::closed(0);
+        match step.rate_per_s {
+            None => {
+                trial.arrivals = Arrivals::closed(0);
                 trial.stop = Stop::Duration { duration_ns: pilot_ns };
             }
-            (Some(asked), Arrivals::Poisson { rate_per_s } | Arrivals::Constant { rate_per_s }) => *rate_per_s = asked,
-            (Some(asked), arrivals) => *arrivals = Arrivals::Poisson { rate_per_s: asked },
+            Some(rate_per_s) => trial.arrivals = trial.arrivals.at(rate_per_s / spec.target.requests_per_session()),
         }
         let what =
             step.rate_per_s.map_or_else(|| "a closed loop".to_owned(), |rate| analysis::number::quantity(rate, "1/s"));
