@@ -14,7 +14,7 @@ use report::exports::{EXPORTS, Export, LatencyFile};
 use servers::{CacheProtocol, Http2Fault, Kind as Misbehaviour};
 use study::Metric;
 use study::gate;
-use study::keys::{CLIENT_COUNT, LOAD, STUDY, allowed_words};
+use study::keys::{CLIENT_COUNT, Kind, LOAD, STUDY, allowed_words};
 use study::load_limits_and_defaults::BODY_MAX_BYTES;
 use study::record::IdlePolicy;
 use study::spec::{Backend, Connection, Identities, Stage, ThinkTime};
@@ -279,7 +279,7 @@ pub(crate) struct InitArgs {
     #[arg(long, value_name = "PORT", allow_negative_numbers = true, value_parser = Collected(port))]
     pub(crate) port: Option<u16>,
     /// HTTP: path and query to request [default: /]
-    #[arg(long)]
+    #[arg(long, value_parser = Collected(validate_http::target))]
     pub(crate) path: Option<String>,
     /// HTTP: method [default: GET; POST with a body]
     #[arg(short = 'X', long, value_name = "METHOD", value_parser = Collected(validate_http::method))]
@@ -382,7 +382,7 @@ pub(crate) struct VerifyArgs {
     #[arg(long = "case", value_name = "NAME")]
     pub(crate) names: Vec<String>,
     /// Path that the built-in HTTP cases request [default: that of the URL or study, or /]
-    #[arg(long, value_parser = request_path)]
+    #[arg(long, value_parser = validate_http::target)]
     pub(crate) path: Option<String>,
     /// Random seed of the values in requests [default: from the clock]
     #[arg(long)]
@@ -404,14 +404,6 @@ fn suite(text: &str) -> Result<ChosenSuite, String> {
         Some((_, suite)) => Ok(Some(*suite)),
         None if text == "none" => Ok(None),
         None => Err(format!("expected one of {}, none", suites.map(|(name, _)| name).join(", "))),
-    }
-}
-
-fn request_path(text: &str) -> Result<String, String> {
-    match study::validate_http::target(text) {
-        Ok(path) if path.starts_with('/') => Ok(path),
-        Ok(_) => Err("a path begins with `/`".to_owned()),
-        Err(error) => Err(error.to_string()),
     }
 }
 
@@ -477,6 +469,7 @@ impl ClusterArgs {
 const SIDES: &str = "Baseline and candidate";
 pub(crate) const LOAD_OF_PAIRS: &str = "Load";
 const DECISION: &str = "Decision";
+const PAIRS: Kind = Kind::Count(stats::gate::FIRST_LOOK as u64, stats::gate::PAIRS_MAX as u64);
 
 #[derive(Debug, Args)]
 #[command(after_help = include_str!("help/compare.txt").trim_ascii_end(), next_help_heading = "Output and machine", override_usage = "quintain compare --base CMD --head CMD [OPTIONS] URL\n       quintain compare --base-rev REV --head-rev REV [--build CMD] --command CMD [OPTIONS] URL\n       quintain compare STUDY FACTOR=BASE FACTOR=HEAD [OPTIONS]\n       quintain compare RUN RUN")]
@@ -570,7 +563,7 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "PERCENT", value_parser = number("trials.stop.comparison"), conflicts_with = "fail_if", help_heading = DECISION)]
     pub(crate) within: Option<f64>,
     /// Maximum number of pairs
-    #[arg(long, value_name = "N", default_value = "1000", value_parser = Collected(pairs), help_heading = DECISION)]
+    #[arg(long, value_name = "N", default_value = "1000", value_parser = Collected(whole_in::<u32>(PAIRS)), help_heading = DECISION)]
     pub(crate) max_pairs: u32,
     /// Begin no further pair after this
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = Collected(max_time), help_heading = DECISION)]
@@ -1095,7 +1088,7 @@ pub(crate) struct ServeHttpArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) connections: Option<u32>,
     /// Maximum size of a request head; larger ones get 431
-    #[arg(long, value_name = "BYTES", default_value = "32KiB", value_parser = head_bytes)]
+    #[arg(long, value_name = "BYTES", default_value = "32KiB", value_parser = whole_in::<usize>(Kind::Bytes(256, 16 << 20)))]
     pub(crate) max_head: usize,
     /// Maximum number of request headers; more get 431
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=256))]
@@ -1166,7 +1159,7 @@ pub(crate) struct ServeCacheArgs {
     #[arg(long, value_name = "BYTES", default_value = "1MiB", value_parser = Collected(value_max))]
     pub(crate) value_max: u64,
     /// Maximum key length; the memcached protocol allows at most 250
-    #[arg(long, value_name = "BYTES", default_value = "250B", value_parser = Collected(key_max))]
+    #[arg(long, value_name = "BYTES", default_value = "250B", value_parser = Collected(whole_in::<u64>(Kind::Bytes(1, cache::KEY_BYTES_MAX as u64))))]
     pub(crate) key_max: u64,
     /// Close a connection idle for this long; 0s means never
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = Collected(duration))]
@@ -1459,8 +1452,13 @@ fn number(path: &'static str) -> Collected<impl Fn(&str) -> Result<f64, Invalid>
 }
 
 fn whole<T: TryFrom<u64>>(path: &'static str) -> Collected<impl Fn(&str) -> Result<T, Invalid> + Clone> {
-    let fits = |number: f64| T::try_from(number as u64).ok().expect("the range of the key fits the flag");
-    Collected(move |text: &str| STUDY.at(path).kind.parse_flag(text).map(fits))
+    Collected(whole_in(STUDY.at(path).kind))
+}
+
+/// Parses a whole number with the unit and range of `kind`.
+fn whole_in<T: TryFrom<u64>>(kind: Kind) -> impl Fn(&str) -> Result<T, Invalid> + Clone {
+    let fits = |number: f64| T::try_from(number as u64).ok().expect("the range fits the flag");
+    move |text: &str| kind.parse_flag(text).map(fits)
 }
 
 fn time(path: &'static str) -> Collected<impl Fn(&str) -> Result<Duration, Invalid> + Clone> {
@@ -1614,30 +1612,14 @@ fn value_max(text: &str) -> Result<u64, Invalid> {
     in_range(bytes, 1..1 << 28, format!("{bytes} bytes, expected at least 1 byte and less than 256MiB"))
 }
 
-fn key_max(text: &str) -> Result<u64, Invalid> {
-    let (bytes, most) = (units::bytes(text)?, cache::KEY_BYTES_MAX as u64);
-    in_range(bytes, 1..=most, format!("{bytes} bytes, expected 1 to {most} bytes"))
-}
-
 fn evictor(text: &str) -> Result<cache::Evictor, String> {
     if text == "ours" { Ok(cache::Evictor::Density) } else { text.parse() }
-}
-
-/// Parses a memory limit per connection, 256 bytes to 16 MiB.
-fn head_bytes(text: &str) -> Result<usize, Invalid> {
-    in_range(units::bytes(text)?, 256..=16 << 20, "expected 256 to 16MiB").map(|bytes| bytes as usize)
 }
 
 pub(crate) fn metric(name: &str) -> Result<String, Invalid> {
     let unknown =
         || Invalid::new(format!("unknown metric `{name}`")).hint(config::nearest::suggestion(name, Metric::names()));
     Metric::find(name).map(|metric| metric.name.to_owned()).ok_or_else(unknown)
-}
-
-fn pairs(text: &str) -> Result<u32, Invalid> {
-    let (least, most) = (stats::gate::FIRST_LOOK, stats::gate::PAIRS_MAX);
-    let range = u64::from(least)..=u64::from(most);
-    in_range(units::count(text)?, range, format!("expected {least} to {most}")).map(|count| count as u32)
 }
 
 /// Checks a time limit and returns it unchanged.

@@ -10,7 +10,7 @@ use clap::ValueEnum;
 use study::har::{self, Imported};
 use study::record::{Failure, FailureKind, Outcome, Record};
 use study::spec::{Arrivals, Protocol, Stop, Warmup};
-use study::{ExpandOptions, Objective, Plan, Point, shell_words};
+use study::{ExpandOptions, Objective, Plan, Point, shell_words, validate_http};
 
 use crate::cli::{InitArgs, InitKind, port};
 use crate::collected_mistakes::Mistakes;
@@ -118,11 +118,7 @@ fn draft(mut args: InitArgs, cpus: usize, mistakes: &mut Mistakes) -> Draft {
             None => {}
         }
     }
-    let path = args.path.get_or_insert_with(|| "/".to_owned());
-    if matches!(protocol, Protocol::Http | Protocol::Https) && !path.starts_with('/') {
-        let problem = usage(format!("`--path {path}` does not start with `/`"));
-        mistakes.add(problem.hint(format!("write `--path /{path}`")));
-    }
+    args.path.get_or_insert_with(|| "/".to_owned());
     check_request(&args, protocol, mistakes);
     if args.objective.is_some() && kind != InitKind::Capacity {
         mistakes.add(usage("`--objective` is for `--kind capacity`"));
@@ -310,7 +306,7 @@ fn ask_in(args: &mut InitArgs, input: &mut impl BufRead) -> Result<()> {
     }
     let has_path = args.protocol.as_deref().is_some_and(|protocol| ["http", "https"].contains(&protocol));
     if args.path.is_none() && has_path {
-        args.path = Some(reply(input, "Path to request", Some("/"))?);
+        args.path = Some(until(input, "Path to request", "/", |text| validate_http::target(text).ok())?);
     }
     Ok(())
 }
@@ -319,12 +315,7 @@ fn reply(input: &mut impl BufRead, question: &str, default: Option<&str>) -> Res
     until(input, question, default.unwrap_or_default(), |text| (!text.is_empty()).then(|| text.to_owned()))
 }
 
-fn until<T>(
-    input: &mut impl BufRead,
-    question: &str,
-    default: &str,
-    mut usable: impl FnMut(&str) -> Option<T>,
-) -> Result<T> {
+fn until<T>(input: &mut impl BufRead, question: &str, default: &str, usable: fn(&str) -> Option<T>) -> Result<T> {
     let choice = if default.is_empty() { String::new() } else { format!(" [{default}]") };
     loop {
         output::ask(&format!("{question}{choice}: "));

@@ -219,7 +219,7 @@ fn wrong_use() {
         (&[&sides[..], &["pingpong://", "--metric", "latncy_mean"]].concat(), "did you mean `latency_mean`"),
         (&[&sides[..], &["pingpong://", "--fail-if", "throughput > 1.1"]].concat(), "would fail an improvement"),
         (&[&sides[..], &["pingpong://", "--fail-if", "p99 > 0.9"]].concat(), "as good as its baseline"),
-        (&[&sides[..], &["pingpong://", "--max-pairs", "5"]].concat(), "expected 10 to 1000"),
+        (&[&sides[..], &["pingpong://", "--max-pairs", "5"]].concat(), "must be 10 to 1,000, not `5`"),
         (&[&sides[..], &["pingpong://", "--allow-errors", "80%"]].concat(), "must be 0 % to 50 %, not `80%`"),
         (&[&sides[..], &["pingpong://", "-c", "0"]].concat(), "clients"),
         (&["pingpong://", "--base-rev", "a", "--head-rev", "b", "--command", SERVER], "not in a git repository"),
