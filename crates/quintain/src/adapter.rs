@@ -92,9 +92,9 @@ fn read(path: &Path) -> Result<Draft> {
 fn wrong(error: StartError) -> Problem {
     match error {
         StartError::Wrong(all) => {
-            let (count, s) = (all.len(), if all.len() == 1 { "" } else { "s" });
+            let count = analysis::number::count(all.len() as u64, "error");
             let text = all.iter().map(|mistake| format!("error: {mistake}\n")).collect::<String>();
-            Problem::rendered(Exit::Usage, format!("{text}\n{count} error{s}"))
+            Problem::rendered(Exit::Usage, format!("{text}\n{count}"))
         }
         StartError::System { .. } => Problem::new(Exit::Machine, error),
     }

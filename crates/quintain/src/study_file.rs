@@ -162,7 +162,6 @@ fn name_of(entry: std::fs::DirEntry) -> Option<String> {
 }
 
 pub(crate) fn mistaken(path: &Path, text: &str, found: &[Diagnostic]) -> Problem {
-    let count = found.len();
-    let all = format!("{count} error{} in `{}`", if count == 1 { "" } else { "s" }, path.display());
+    let all = format!("{} in `{}`", analysis::number::count(found.len() as u64, "error"), path.display());
     Problem::rendered(Exit::Usage, collected_mistakes::rendered(path, text, found) + &all)
 }
