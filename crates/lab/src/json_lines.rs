@@ -110,7 +110,7 @@ impl Writer {
     }
 
     /// Starts a thread that writes `sign` every [`BEAT`] until the other side is gone, and then calls `end`.
-    pub(crate) fn keep_saying<T>(&self, sign: T, end: impl FnOnce() + Send + 'static) -> io::Result<()>
+    pub(crate) fn start_beats<T>(&self, sign: T, end: impl FnOnce() + Send + 'static) -> io::Result<()>
     where
         T: Json + Send + 'static,
     {

@@ -1,6 +1,7 @@
 //! Channels over TLS 1.3 for nodes that connect to the lab, as under mpirun. The lab creates a certificate and a secret
 //! ticket per run ([`Listener`]). A node accepts only the certificate with the fingerprint in its arguments ([`join`]),
-//! so that no other machine can give it orders. The ticket authenticates the node. Both sides then use a [`Channel`].
+//! so that no other machine can give it orders. The ticket authenticates the node. Both sides then use a
+//! [`Channel`](crate::Channel).
 
 mod certificate;
 mod encrypted_stream;

@@ -66,7 +66,7 @@ impl Link {
         interrupted: fn() -> bool,
     ) -> io::Result<Self> {
         let Channel { input, output: writer } = channel;
-        writer.keep_saying(Order::Alive {}, || ())?;
+        writer.start_beats(Order::Alive {}, || ())?;
         let (handle, lines) = (input.handle().try_clone_to_owned()?, RefCell::new(input));
         let (said, process) = (RefCell::default(), process.map(RefCell::new));
         Ok(Self { name, writer, lines, handle, said, process, interrupted })

@@ -164,7 +164,7 @@ impl Lab {
             std::thread::sleep(ENDING);
             std::process::exit(0)
         };
-        writer.keep_saying(Said::Alive {}, end)?;
+        writer.start_beats(Said::Alive {}, end)?;
         Ok(Self { writer, lines: RefCell::new(input), orders: RefCell::default(), is_gone: Cell::default() })
     }
 

@@ -1,13 +1,11 @@
 //! A connection over TLS: its first line, and the channel that it becomes. None of the functions block.
 
-use std::fmt::Debug;
-use std::io::{self, BufRead, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
-use std::ops::{Deref, DerefMut};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rustls::{ConnectionCommon, SideData, StreamOwned};
+use rustls::Connection;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -52,104 +50,103 @@ impl From<io::Error> for Why {
     }
 }
 
-/// A connection that has not sent its first line yet. `C` is the client's or the server's side of TLS.
-pub(super) struct Opening<C> {
-    tls: StreamOwned<C, TcpStream>,
+/// A connection whose first line has not arrived yet.
+pub(super) struct Opening {
+    stream: Encrypted,
     text: Vec<u8>,
 }
 
-impl<C, S> Opening<C>
-where
-    C: DerefMut + Deref<Target = ConnectionCommon<S>> + Send + Debug + 'static,
-    S: SideData + 'static,
-{
-    pub(super) fn new(socket: TcpStream, tls: C) -> io::Result<Self> {
+impl Opening {
+    pub(super) fn new(socket: TcpStream, tls: impl Into<Connection>) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
         socket.set_nodelay(true)?;
-        Ok(Self { tls: StreamOwned::new(tls, socket), text: Vec::new() })
+        let stream = Encrypted { tls: Arc::new(Mutex::new(tls.into())), socket: Arc::new(socket) };
+        Ok(Self { stream, text: Vec::new() })
     }
 
     /// Readable when [`Opening::line`] has something to do. Nobody waits for it to be writable, because all that is
     /// sent until the node has joined fits into the socket's buffer.
     pub(super) fn handle(&self) -> BorrowedFd<'_> {
-        self.tls.sock.as_fd()
+        self.stream.as_fd()
     }
 
     /// Sends a line, or buffers it until the handshake is complete.
     pub(super) fn say(&mut self, line: &impl Serialize) -> io::Result<()> {
         let mut text = serde_json::to_vec(line)?;
         text.push(b'\n');
-        self.tls.conn.writer().write_all(&text)?;
-        send(&mut self.tls)
+        self.stream.write_all(&text)?;
+        self.stream.flush()
     }
 
     /// Returns the first line; `None` until it is complete. Fails if the line is invalid or the connection has ended.
     pub(super) fn line<T: DeserializeOwned>(&mut self) -> Result<Option<T>, Why> {
-        let left = LINE_MAX - self.text.len();
-        match Read::by_ref(&mut self.tls).take(left as u64).read_until(b'\n', &mut self.text) {
-            Ok(_) if self.text.ends_with(b"\n") => serde_json::from_slice(&self.text).map(Some).map_err(|_| Why::Line),
-            Ok(_) if self.text.len() == LINE_MAX => Err(Why::Line),
-            Ok(_) => Err(Why::Ended),
-            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
-            Err(error) => Err(error.downcast().map_or(Why::Ended, Why::Tls)),
+        while !self.text.ends_with(b"\n") {
+            if self.text.len() == LINE_MAX {
+                return Err(Why::Line);
+            }
+            // What follows the line belongs to the channel.
+            let mut byte = [0];
+            match self.stream.read(&mut byte) {
+                Ok(0) => return Err(Why::Ended),
+                Ok(_) => self.text.extend(byte),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
+                Err(error) => return Err(error.downcast().map_or(Why::Ended, Why::Tls)),
+            }
         }
+        serde_json::from_slice(&self.text).map(Some).map_err(|_| Why::Line)
     }
 
     /// Data that has arrived after the first line is delivered with the next data, at the latest with a beat.
     pub(super) fn channel(self) -> io::Result<Channel> {
-        let socket = Arc::new(self.tls.sock.try_clone()?);
-        let tls = Arc::new(Mutex::new(self.tls));
-        let stream = || Encrypted { tls: tls.clone(), socket: socket.clone() };
-        Channel::new(stream(), stream())
+        Channel::new(self.stream.clone(), self.stream)
     }
 }
 
-/// The stream of a [`Channel`], for one of its directions.
-#[derive(Debug)]
-struct Encrypted<C> {
-    tls: Arc<Mutex<StreamOwned<C, TcpStream>>>,
-    /// The socket of `tls`, for polling without the lock.
+/// TLS over a socket that does not block. Clones share the connection.
+#[derive(Clone, Debug)]
+struct Encrypted {
+    tls: Arc<Mutex<Connection>>,
     socket: Arc<TcpStream>,
 }
 
-impl<C> Encrypted<C> {
-    fn lock(&self) -> MutexGuard<'_, StreamOwned<C, TcpStream>> {
+impl Encrypted {
+    fn lock(&self) -> MutexGuard<'_, Connection> {
         // A panic during a write ends the process, so the lock is never poisoned.
         self.tls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<C> AsFd for Encrypted<C> {
+impl AsFd for Encrypted {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 }
 
-impl<C: DerefMut + Deref<Target = ConnectionCommon<S>>, S: SideData> Read for Encrypted<C> {
+impl Read for Encrypted {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.lock().read(buffer)
+        let mut tls = self.lock();
+        loop {
+            match tls.reader().read(buffer) {
+                // No decrypted data is left.
+                Err(error) if error.kind() == ErrorKind::WouldBlock => tls.complete_io(&mut &*self.socket)?,
+                read => return read,
+            };
+        }
     }
 }
 
 /// Writing never reads, because the reader would wait for data that has left the socket.
-impl<C: DerefMut + Deref<Target = ConnectionCommon<S>>, S: SideData> Write for Encrypted<C> {
+impl Write for Encrypted {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.flush()?;
-        self.lock().conn.writer().write(bytes)
+        self.lock().writer().write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        send(&mut self.lock())
+        let mut tls = self.lock();
+        while tls.wants_write() {
+            tls.write_tls(&mut &*self.socket)?;
+        }
+        Ok(())
     }
-}
-
-fn send<C, S>(tls: &mut StreamOwned<C, TcpStream>) -> io::Result<()>
-where
-    C: DerefMut + Deref<Target = ConnectionCommon<S>>,
-    S: SideData,
-{
-    while tls.conn.wants_write() {
-        tls.conn.write_tls(&mut tls.sock)?;
-    }
-    Ok(())
 }

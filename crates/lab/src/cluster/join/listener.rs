@@ -40,7 +40,7 @@ pub enum Event {
 }
 
 struct HalfOpen {
-    opening: Opening<ServerConnection>,
+    opening: Opening,
     from: SocketAddr,
     since: Instant,
 }

@@ -37,7 +37,7 @@ pub fn join(
     let deadline = lab_clocks::now() + within;
     let join = Join { rank, ticket: ticket.to_owned() };
     let left = || deadline.saturating_duration_since(lab_clocks::now());
-    let attempt = || -> Result<Result<Opening<_>, String>, Why> {
+    let attempt = || -> Result<Result<Opening, String>, Why> {
         let stream = TcpStream::connect_timeout(&lab, left())?;
         let name = rustls::pki_types::ServerName::try_from(NAME).map_err(std::io::Error::other)?;
         let mut opening = Opening::new(stream, ClientConnection::new(config.clone(), name)?)?;
