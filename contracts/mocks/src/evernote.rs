@@ -159,7 +159,7 @@ impl Evernote {
             }
             "getSharedNotebookByAuth" => Ok(Value::record([("notebookGuid", self.notebook(token(arguments)?).into())])),
             "findNotes" => self.find(arguments),
-            other => Err(Thrown::Failed(format!("`{other}` is not served"))),
+            other => unreachable!("the schema has no method `{other}`"),
         }
     }
 
@@ -176,8 +176,7 @@ impl Evernote {
         };
         let result = match self.call(name, &message.arguments(&self.schema, method)) {
             Ok(value) => Value::record([("success", value)]),
-            Err(Thrown::Declared(field, exception)) => Value::record([(field, exception)]),
-            Err(Thrown::Failed(why)) => return failed(&why, INTERNAL_ERROR),
+            Err((field, exception)) => Value::record([(field, exception)]),
         };
         compose_message(protocol, Framing::Unframed, &header, &self.schema, method.result, &result)
             .unwrap_or_else(|error| failed(&error.to_string(), INTERNAL_ERROR))
@@ -207,19 +206,16 @@ impl Service for Evernote {
     }
 }
 
-enum Thrown {
-    /// A declared exception, with the name of its type.
-    Declared(&'static str, Value),
-    Failed(String),
-}
+/// A declared exception: the name of its field in the result, and its value.
+type Thrown = (&'static str, Value);
 
 fn user(code: i64, parameter: &str) -> Thrown {
     let exception = [("errorCode", Value::Integer(code)), ("parameter", parameter.into())];
-    Thrown::Declared("userException", Value::record(exception))
+    ("userException", Value::record(exception))
 }
 
 fn missing(identifier: &str, key: &str) -> Thrown {
-    Thrown::Declared("notFoundException", Value::record([("identifier", identifier.into()), ("key", key.into())]))
+    ("notFoundException", Value::record([("identifier", identifier.into()), ("key", key.into())]))
 }
 
 fn text<'m>(arguments: &View<'m>, name: &str) -> Result<&'m str, Thrown> {
