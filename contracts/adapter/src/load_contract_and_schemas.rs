@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 use codecs::mistake::{Mistake, Mistakes};
-use codecs::rest_path_and_query::Template;
 use codecs::{soap, thrift};
 use contract::{Field, Finding, Schema, Signature, Type};
 
@@ -101,29 +100,12 @@ pub fn check_contract(path: &Path, protocols: &[Protocol]) -> Result<Loaded, Str
         true => contract::check_partly(&text, &schema),
         false => contract::check(&text, is_any.then_some(&schema)),
     };
-    findings.extend(paths(&text, &loaded.checked));
     if !findings.is_empty() {
         loaded.checked.contract = None;
         loaded.checked.findings.extend(findings);
         loaded.checked.findings.sort_by_key(|finding| finding.span.start);
     }
     Ok(loaded)
-}
-
-fn paths(text: &str, checked: &contract::Checked) -> Vec<Finding> {
-    let operations = checked.file.services.iter().flat_map(|service| &service.operations);
-    let paths = operations.filter(|operation| operation.method.is_some()).map(|operation| &operation.name);
-    let is_known = |path: &contract::syntax::Name| {
-        let known = |finding: &Finding| finding.rule == "path" && finding.span == path.span.range();
-        checked.findings.iter().any(known)
-    };
-    let mistakes = paths.filter(|path| !is_known(path)).flat_map(|path| {
-        Template::parse(&path.text).err().unwrap_or_default().into_iter().map(|mistake| {
-            let message = format!("`{}` is not a path: {mistake}", path.text.escape_debug());
-            Finding::mistake(text, path.span, "path", message)
-        })
-    });
-    mistakes.collect()
 }
 
 fn of_thrift(schema: &thrift::Schema) -> Schema {
@@ -241,7 +223,7 @@ mod tests {
             ("GET \"http://x/y\"", "a path must start with `/`"),
             ("GET \"/x/{a}/{a}\"", "duplicate name `a`"),
             ("GET \"/x/{a}{b}\"", "a second name in one segment"),
-            ("GET \"/x/{a\"", "unbalanced braces"),
+            ("GET \"/x/{a\"", "`{` without `}`"),
             ("get \"/low\"", "method `get` is not in upper case"),
         ] {
             std::fs::write(&path, format!("contract 1\nservice Any {{ {operation}(); }}\n")).unwrap();

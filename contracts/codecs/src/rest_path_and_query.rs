@@ -80,6 +80,11 @@ impl Template {
         if mistakes.is_empty() { Ok(Template { segments }) } else { Err(mistakes) }
     }
 
+    /// The names of the variable parts, in order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.segments.iter().filter_map(|segment| segment.name.as_ref()).map(|(name, _)| name.as_str())
+    }
+
     /// The parameters of a matching `path`, given without its query. `None` if `path` does not match or is not UTF-8.
     pub fn matches<'p>(&self, path: &'p str) -> Option<Vec<(&str, Cow<'p, str>)>> {
         let mut rest = path.strip_prefix('/')?.split('/');

@@ -292,7 +292,7 @@ service A {
     }
     f();
     "/path"();
-    GET "/{id}/{"(id, bdy);
+    GET "/{id}/{"(id); GET "/{id}"(id, bdy);
 }
 service A { g() { requires true
 "#;

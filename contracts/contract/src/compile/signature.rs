@@ -1,9 +1,8 @@
 //! Finds the parameter and result types of an operation, declared or from the schema, and turns them into checks.
 
 use std::collections::BTreeSet;
-use std::sync::LazyLock;
 
-use regex_lite::Regex;
+use codecs::rest_path_and_query::Template;
 
 use super::ContractCompiler;
 use super::expression::RESERVED;
@@ -34,16 +33,16 @@ fn declared<'s>(operation: &Operation, service: &'s Signatures, found: &mut Find
 }
 
 fn http_types(operation: &Operation, texts: impl Fn() -> Type, found: &mut Findings) -> Vec<Field> {
-    let variables = variables(&operation.name.text);
-    if variables.is_none() {
-        let hint = "write a variable as a name in braces: `/users/{id}`";
-        found.mistake_hint("path", operation.name.span, "unbalanced braces in this path", hint);
+    let Name { text: path, span } = &operation.name;
+    let template = Template::parse(path);
+    for mistake in template.as_ref().err().into_iter().flatten() {
+        found.mistake("path", *span, format!("`{}` is not a path: {mistake}", path.escape_debug()));
     }
-    let variables = variables.unwrap_or_default();
+    let variables = template.as_ref().map(|template| template.names().collect::<Vec<_>>()).unwrap_or_default();
     let types = operation.params.iter().map(|param| match param.name.text.as_str() {
         "args" | "headers" => texts(),
         "body" => Type::Any,
-        name if variables.contains(&name) => Type::Text,
+        name if template.is_err() || variables.contains(&name) => Type::Text,
         name => {
             let names = ["args", "headers", "body"].into_iter().chain(variables.iter().copied());
             let hint = suggestion(name, names);
@@ -52,13 +51,6 @@ fn http_types(operation: &Operation, texts: impl Fn() -> Type, found: &mut Findi
         }
     });
     types.map(|of| Field::new("", of)).collect()
-}
-
-/// The variables of a path template such as `/users/{id}`. `None` if its braces are unbalanced.
-fn variables(path: &str) -> Option<Vec<&str>> {
-    static VARIABLE: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\{([A-Za-z_]\w*)\}").expect("it is constant"));
-    let is_balanced = !VARIABLE.replace_all(path, "").contains(['{', '}']);
-    is_balanced.then(|| VARIABLE.captures_iter(path).map(|found| found.extract::<1>().1[0]).collect())
 }
 
 impl ContractCompiler<'_> {
