@@ -176,23 +176,14 @@ fn fields(wsdl: &soap::Wsdl, id: soap::ComplexId, types: &mut BTreeMap<String, V
 }
 
 fn soap_type(wsdl: &soap::Wsdl, ty: soap::Type, types: &mut BTreeMap<String, Vec<Field>>) -> Type {
-    let builtin = |builtin| match builtin {
-        soap::Builtin::Text => Type::Text,
-        soap::Builtin::Boolean => Type::Bool,
-        soap::Builtin::Integer(..) => Type::Int,
-        soap::Builtin::Float => Type::Float,
-        soap::Builtin::Base64 | soap::Builtin::Hex => Type::Bytes,
-    };
     match ty {
         soap::Type::Any => Type::Any,
-        soap::Type::Builtin(of) => builtin(of),
-        soap::Type::Simple(id) => {
-            let simple = wsdl.simple(id);
-            match simple.base {
-                soap::Builtin::Text if !simple.values.is_empty() => Type::Choice(simple.values.clone()),
-                of => builtin(of),
-            }
-        }
+        soap::Type::Simple(soap::Builtin::Text, Some(id)) => Type::Choice(wsdl.enumeration(id).values.clone()),
+        soap::Type::Simple(soap::Builtin::Text, None) => Type::Text,
+        soap::Type::Simple(soap::Builtin::Boolean, _) => Type::Bool,
+        soap::Type::Simple(soap::Builtin::Integer(..), _) => Type::Int,
+        soap::Type::Simple(soap::Builtin::Float, _) => Type::Float,
+        soap::Type::Simple(soap::Builtin::Base64 | soap::Builtin::Hex, _) => Type::Bytes,
         soap::Type::Complex(id) => {
             let complex = wsdl.complex(id);
             if let Some(item) = complex.array() {

@@ -28,7 +28,7 @@ mod xml_tree;
 pub use compose::{compose_envelope, compose_fault};
 pub use envelope::{Envelope, Fault, Request, Response, SOAP_11};
 pub use resolved_wsdl::{
-    Builtin, Complex, ComplexId, Field, Message, Operation, Service, Simple, SimpleId, Type, Wsdl,
+    Builtin, Complex, ComplexId, Enumeration, EnumerationId, Field, Message, Operation, Service, Type, Wsdl,
 };
 pub use value_view::View;
 pub use xml_tree::Limits;

@@ -34,8 +34,8 @@ fn parses_the_case_study_wsdl_files() {
     let Type::Complex(game) = game.ty else { panic!("{game:?}") };
     let game = chess.complex(game);
     assert_eq!((game.fields.len(), game.fields[13].name.as_str()), (17, "moves"));
-    let Type::Simple(result) = game.field("result").unwrap().ty else { panic!("an enumeration") };
-    assert_eq!((chess.simple(result).base, chess.simple(result).values.len()), (Builtin::Text, 6));
+    let Type::Simple(base, Some(result)) = game.field("result").unwrap().ty else { panic!("an enumeration") };
+    assert_eq!((base, chess.enumeration(result).values.len()), (Builtin::Text, 6));
 
     let airline = airline();
     assert_eq!(airline.operations().count(), 4);

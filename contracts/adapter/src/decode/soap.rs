@@ -37,7 +37,7 @@ pub(super) fn request(wsdl: &Wsdl, ops: &Ops, headers: &HeaderMap, body: &[u8], 
     let Some(op) = ops.get(name) else { return RequestKind::Unlisted(name.clone()) };
     let fields = &wsdl.complex(request.operation.input.content).fields;
     let args = (0..op.params.len()).map(|at| match (fields.get(at), request.arguments.at(at)) {
-        (Some(field), Some(view)) => field_value(wsdl, request.arguments, field, view),
+        (Some(field), Some(view)) => field_value(request.arguments, field, view),
         _ => Value::Missing.into(),
     });
     RequestKind::Known(op.clone(), Request(args.collect()))
@@ -89,20 +89,20 @@ pub(super) fn reply(wsdl: &Wsdl, op: &Op, headers: &HeaderMap, body: &[u8]) -> R
         Ok(Response::Returned { all, result }) => {
             let fields = operation.output.as_ref().map(|output| wsdl.complex(output.content).fields.as_slice());
             let value = match (result, fields) {
-                (Some(view), Some([only])) => field_value(wsdl, all, only, view),
-                (Some(view), _) => value(wsdl, view),
+                (Some(view), Some([only])) => field_value(all, only, view),
+                (Some(view), _) => value(view),
                 (None, Some([only])) if only.min > 0 && !only.is_list() => {
                     MessageValue::malformed(format!("an envelope without `{}`", only.name))
                 }
                 (None, Some([_])) => Value::Missing.into(),
-                (None, _) => value(wsdl, all),
+                (None, _) => value(all),
             };
             (value, false)
         }
         Ok(Response::Fault(fault)) => {
             let code = MessageValue::text(fault.code_name().to_owned());
             let string = MessageValue::text(fault.string.to_owned());
-            let detail = fault.detail.map_or(Value::Missing.into(), |detail| value(wsdl, detail));
+            let detail = fault.detail.map_or(Value::Missing.into(), value);
             (MessageValue::record([("code", code), ("string", string), ("detail", detail)]), true)
         }
         Err(error) => return Err(Unread::new(&error, OTHER)),
@@ -110,25 +110,24 @@ pub(super) fn reply(wsdl: &Wsdl, op: &Op, headers: &HeaderMap, body: &[u8]) -> R
     Ok(Reply { value, is_error, may_be_undecided: false })
 }
 
-fn field_value(wsdl: &Wsdl, of: View<'_>, field: &Field, view: View<'_>) -> MessageValue<'static> {
+fn field_value(of: View<'_>, field: &Field, view: View<'_>) -> MessageValue<'static> {
     // Readers disagree on which duplicate counts, so none is trusted.
-    if of.is_repeated(field) { MessageValue::malformed("a duplicate element") } else { value(wsdl, view) }
+    if of.is_repeated(field) { MessageValue::malformed("a duplicate element") } else { value(view) }
 }
 
 /// Copies a view. Recursion is bounded, because the reader bounds the depth of envelopes.
-fn value(wsdl: &Wsdl, view: View<'_>) -> MessageValue<'static> {
+fn value(view: View<'_>) -> MessageValue<'static> {
     if view.is_nil() {
         return Value::Missing.into();
     }
     if view.is_list() {
-        return MessageValue::List(view.elements().map(|item| value(wsdl, item)).collect());
+        return MessageValue::List(view.elements().map(value).collect());
     }
     let builtin = match view.ty() {
-        Type::Builtin(builtin) => builtin,
-        Type::Simple(id) => wsdl.simple(id).base,
+        Type::Simple(builtin, _) => builtin,
         Type::Complex(_) => {
             let fields = view.fields();
-            let fields = fields.map(|(field, value)| (field.name.clone(), field_value(wsdl, view, field, value)));
+            let fields = fields.map(|(field, value)| (field.name.clone(), field_value(view, field, value)));
             return MessageValue::record(fields);
         }
         Type::Any => {

@@ -143,7 +143,7 @@ impl Writer<'_> {
     }
 
     fn text(&self, ty: Type, value: &Value) -> Result<String, ComposeError> {
-        let base = self.wsdl.base(ty).unwrap_or(Builtin::Text);
+        let base = ty.builtin().unwrap_or(Builtin::Text);
         let text = match (base, value) {
             (_, Value::Unknown) => return Ok(String::new()),
             (Builtin::Text, Value::Text(text)) => text.clone(),
@@ -164,10 +164,10 @@ impl Writer<'_> {
             (Builtin::Hex, Value::Bytes(bytes)) => bytes.iter().map(|byte| format!("{byte:02X}")).collect(),
             (base, value) => return self.wrong(format!("expected {}, found {}", name(base), value.kind())),
         };
-        if let Type::Simple(id) = ty {
-            let simple = self.wsdl.simple(id);
-            if !simple.values.is_empty() && !simple.values.contains(&text) {
-                return self.wrong(format!("{text:?} is not a valid `{}`", simple.name));
+        if let Type::Simple(_, Some(id)) = ty {
+            let enumeration = self.wsdl.enumeration(id);
+            if !enumeration.values.contains(&text) {
+                return self.wrong(format!("{text:?} is not a valid `{}`", enumeration.name));
             }
         }
         Ok(text)

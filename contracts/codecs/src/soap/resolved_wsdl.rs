@@ -4,9 +4,9 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ComplexId(pub(crate) u32);
 
-/// ID of a simple type in its [`Wsdl`].
+/// ID of an enumeration in its [`Wsdl`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct SimpleId(pub(crate) u32);
+pub struct EnumerationId(pub(crate) u32);
 
 /// How the text of a simple type is read. Source: XML Schema part 2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -28,24 +28,27 @@ pub enum Builtin {
 /// The type of an element or attribute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Type {
-    /// A built-in type of XML Schema.
-    Builtin(Builtin),
-    /// A simple type: a restriction of a built-in type.
-    Simple(SimpleId),
+    /// A built-in type of XML Schema or a restriction of one, with its values if it is an enumeration.
+    Simple(Builtin, Option<EnumerationId>),
     /// A complex type, which has fields.
     Complex(ComplexId),
     /// Any content, `anyType`.
     Any,
 }
 
-/// A simple type of a WSDL, which restricts a built-in type.
+impl Type {
+    /// How the text of a simple type is read; `None` for other types.
+    pub fn builtin(self) -> Option<Builtin> {
+        if let Type::Simple(builtin, _) = self { Some(builtin) } else { None }
+    }
+}
+
+/// A simple type of a WSDL that allows only some values.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Simple {
+pub struct Enumeration {
     /// Name of the type, or of its element for an anonymous type.
     pub name: String,
-    /// The built-in type that this type restricts.
-    pub base: Builtin,
-    /// The allowed values as text; empty if all are allowed.
+    /// The allowed values as text.
     pub values: Vec<String>,
 }
 
@@ -138,7 +141,7 @@ pub struct Wsdl {
     /// Services in file order.
     pub services: Vec<Service>,
     pub(crate) complex: Vec<Complex>,
-    pub(crate) simple: Vec<Simple>,
+    pub(crate) enumerations: Vec<Enumeration>,
 }
 
 impl Wsdl {
@@ -147,9 +150,9 @@ impl Wsdl {
         &self.complex[id.0 as usize]
     }
 
-    /// Returns the simple type with this ID. Panics if the ID belongs to a different WSDL and is out of range.
-    pub fn simple(&self, id: SimpleId) -> &Simple {
-        &self.simple[id.0 as usize]
+    /// Returns the enumeration with this ID. Panics if the ID belongs to a different WSDL and is out of range.
+    pub fn enumeration(&self, id: EnumerationId) -> &Enumeration {
+        &self.enumerations[id.0 as usize]
     }
 
     /// Returns the operations of all ports, in file order.
@@ -183,14 +186,6 @@ impl Wsdl {
         };
         self.operations().find(is)
     }
-
-    pub(crate) fn base(&self, ty: Type) -> Option<Builtin> {
-        match ty {
-            Type::Builtin(builtin) => Some(builtin),
-            Type::Simple(id) => Some(self.simple(id).base),
-            Type::Complex(_) | Type::Any => None,
-        }
-    }
 }
 
 pub(super) fn builtin(name: &str) -> Option<Type> {
@@ -217,5 +212,5 @@ pub(super) fn builtin(name: &str) -> Option<Type> {
         "hexBinary" => Builtin::Hex,
         _ => return None,
     };
-    Some(Type::Builtin(builtin))
+    Some(Type::Simple(builtin, None))
 }

@@ -66,12 +66,12 @@ impl<'e> View<'e> {
 
     /// The text of a value whose type is textual or unknown; otherwise `None`.
     pub fn as_str(&self) -> Option<&'e str> {
-        if matches!(self.wsdl.base(self.ty()), Some(Builtin::Text) | None) { self.text() } else { None }
+        if matches!(self.ty().builtin(), Some(Builtin::Text) | None) { self.text() } else { None }
     }
 
     /// The built-in type, and the text without surrounding whitespace.
     fn scalar(&self) -> Option<(Builtin, &'e str)> {
-        Some((self.wsdl.base(self.ty())?, self.text()?.trim_matches(BLANKS)))
+        Some((self.ty().builtin()?, self.text()?.trim_matches(BLANKS)))
     }
 
     /// The value as a boolean; `None` for other types and invalid text.
@@ -201,7 +201,7 @@ impl<'e> View<'e> {
             _ => {}
         }
         let text = || Value::Text(self.text().unwrap_or_default().to_owned());
-        match self.wsdl.base(self.ty()) {
+        match self.ty().builtin() {
             Some(Builtin::Boolean) => self.as_bool().map_or_else(text, Value::Bool),
             Some(Builtin::Integer(..)) => self.as_i64().map_or_else(text, Value::Integer),
             Some(Builtin::Float) => self.as_f64().map_or_else(text, Value::Double),

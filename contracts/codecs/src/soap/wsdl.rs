@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use config::nearest::did_you_mean;
 
 use super::resolved_wsdl::{
-    Builtin, Complex, ComplexId, Field, Message, Operation, Service, Simple, SimpleId, Type, Wsdl, builtin,
+    Builtin, Complex, ComplexId, Enumeration, EnumerationId, Field, Message, Operation, Service, Type, Wsdl, builtin,
 };
 use super::xml_tree::{Document, Limits, Node};
 use crate::mistake::{Mistake, Mistakes, ReadFile};
@@ -217,10 +217,8 @@ impl<'f> Reader<'f> {
         self.depth += 1;
         // Registers the type before resolving its parts, so that a cycle ends.
         let found = if node.name() == "simpleType" {
-            let id = SimpleId(self.wsdl.simple.len() as u32);
-            self.wsdl.simple.push(Simple { name: name.to_owned(), base: Builtin::Text, values: Vec::new() });
-            self.types.insert(key, Type::Simple(id));
-            self.simple(id, node, name).map(|()| Type::Simple(id))
+            self.types.insert(key, Type::Simple(Builtin::Text, None));
+            self.simple(node, name)
         } else {
             let id = ComplexId(self.wsdl.complex.len() as u32);
             self.wsdl.complex.push(Complex { name: name.to_owned(), fields: Vec::new(), is_choice: false });
@@ -228,25 +226,31 @@ impl<'f> Reader<'f> {
             self.complex(id, node, name);
             Some(Type::Complex(id))
         };
+        self.types.extend(found.map(|found| (key, found)));
         self.depth -= 1;
         found
     }
 
-    fn simple(&mut self, id: SimpleId, node: Node<'f>, name: &str) -> Option<()> {
-        let Some(restriction) = node.child_named(XSD, "restriction") else { return Some(()) };
+    fn simple(&mut self, node: Node<'f>, name: &str) -> Option<Type> {
+        let Some(restriction) = node.child_named(XSD, "restriction") else {
+            return Some(Type::Simple(Builtin::Text, None));
+        };
         let base = match restriction.attribute("base") {
             Some(_) => self.type_named(restriction, "base")?,
             None => self.type_of(restriction, name)?,
         };
-        let Some(base) = self.wsdl.base(base) else {
+        let Some(builtin) = base.builtin() else {
             self.tell(restriction, format!("the base of `{name}` is not a simple type"));
             return None;
         };
         let values = restriction.children_named(XSD, "enumeration");
-        let values = values.map(|value| self.required(value, "value").to_owned()).collect();
-        let simple = &mut self.wsdl.simple[id.0 as usize];
-        (simple.base, simple.values) = (base, values);
-        Some(())
+        let values = values.map(|value| self.required(value, "value").to_owned()).collect::<Vec<_>>();
+        if values.is_empty() {
+            return Some(Type::Simple(builtin, None));
+        }
+        let id = EnumerationId(self.wsdl.enumerations.len() as u32);
+        self.wsdl.enumerations.push(Enumeration { name: name.to_owned(), values });
+        Some(Type::Simple(builtin, Some(id)))
     }
 
     fn complex(&mut self, id: ComplexId, node: Node<'f>, name: &str) {
