@@ -55,10 +55,8 @@ pub(crate) enum Next<T> {
 enum State {
     #[default]
     Line,
-    /// Within a block; this many bytes of it are left.
-    Data(u64),
-    /// Within the CRLF after a block; this many of its bytes have arrived.
-    DataEnd(usize),
+    /// Within a block; this many bytes of it are left, including its CRLF.
+    Block(u64),
     Failed(StreamError),
 }
 
@@ -113,29 +111,22 @@ impl BlockReader {
                         next?
                     }
                 }
-                State::Data(left) => {
-                    let piece = &rest[..usize::try_from(left).map_or(rest.len(), |left| left.min(rest.len()))];
-                    if !piece.is_empty() {
-                        sink(Event::Data(piece));
+                State::Block(left) => {
+                    let data = usize::try_from(left.saturating_sub(2)).map_or(rest.len(), |data| data.min(rest.len()));
+                    let (data, behind) = rest.split_at(data);
+                    if !data.is_empty() {
+                        sink(Event::Data(data));
                     }
-                    used += piece.len();
-                    let left = left - piece.len() as u64;
-                    if left > 0 {
-                        self.state = State::Data(left);
-                        return Ok(None);
-                    }
-                    self.state = State::DataEnd(0);
-                    continue;
-                }
-                State::DataEnd(seen) => {
-                    let wanted = &b"\r\n"[seen..];
-                    let shown = &rest[..rest.len().min(wanted.len())];
-                    if !wanted.starts_with(shown) {
+                    let left = left - data.len() as u64;
+                    let wanted = &b"\r\n"[2 - left.min(2) as usize..];
+                    let end = &behind[..behind.len().min(wanted.len())];
+                    if !wanted.starts_with(end) {
                         return Err(StreamError::Invalid("a value not followed by CRLF"));
                     }
-                    used += shown.len();
-                    if shown.len() < wanted.len() {
-                        self.state = State::DataEnd(seen + shown.len());
+                    used += data.len() + end.len();
+                    let left = left - end.len() as u64;
+                    if left > 0 {
+                        self.state = State::Block(left);
                         return Ok(None);
                     }
                     take(None, sink)?
@@ -143,7 +134,7 @@ impl BlockReader {
                 State::Failed(error) => return Err(error),
             };
             self.state = match next {
-                Next::Block(left) => State::Data(left),
+                Next::Block(bytes) => State::Block(bytes + 2),
                 Next::Line | Next::Done(_) => State::Line,
             };
             if let Next::Done(message) = next {
