@@ -92,18 +92,13 @@ pub(crate) fn is_control(byte: u8) -> bool {
 /// Whether a byte may be part of a token. Source: RFC 9110, section 5.6.2.
 #[inline]
 pub(crate) fn is_token_byte(byte: u8) -> bool {
-    const MARKS: &[u8] = b"!#$%&'*+-.^_`|~";
     const TABLE: [bool; 256] = {
         let mut table = [false; 256];
         let mut byte = 0;
         while byte < 256 {
-            table[byte] = (byte as u8).is_ascii_alphanumeric();
+            table[byte] = (byte as u8).is_ascii_alphanumeric()
+                || matches!(byte as u8, b'!' | b'#'..=b'\'' | b'*' | b'+' | b'-' | b'.' | b'^'..=b'`' | b'|' | b'~');
             byte += 1;
-        }
-        let mut index = 0;
-        while index < MARKS.len() {
-            table[MARKS[index] as usize] = true;
-            index += 1;
         }
         table
     };
