@@ -33,59 +33,19 @@ pub struct LoadReport {
     pub version: u32,
     /// Target of the load as the user named it.
     pub target: String,
-    /// Resolved address: `ip:port`, or `unix:` and a path. For a journey, the first target as named.
-    pub address: String,
-    /// Protocol that the generator speaks to the target.
-    pub protocol: Protocol,
-    /// Name of the generator's I/O backend.
-    pub backend: String,
-    /// Number of connections.
-    pub clients: u32,
-    /// Number of threads of the generator.
-    pub threads: u32,
-    /// Maximum number of requests in flight per connection.
-    pub pipeline: u32,
-    /// Lifetime of a connection.
-    pub connection: Connection,
-    /// Number of requests with a valid response within the timeout while measuring.
-    pub requests: u64,
-    /// Number of requests with a valid response during the warm-up. Included in `sent`, but not in `requests`.
-    pub warmup_requests: u64,
-    /// Number of requests that were sent but had no response when measuring ended.
-    pub unfinished: u64,
-    /// Number of requests written during the load: `warmup_requests`, `requests`, `asked_again`, `left_in_flight`, and
-    /// errors of warm-up and measurement that concern written requests.
-    pub sent: u64,
-    /// Number of requests resent because their connection closed after the response to an earlier request; not errors.
-    pub asked_again: u64,
-    /// Number of otherwise uncounted requests in flight when the load ended. The server may have received them.
-    pub left_in_flight: u64,
-    /// Number of errors while measuring, by kind of error.
-    pub errors: BTreeMap<String, u64>,
-    /// The first error message of each kind of error that has one.
-    pub error_examples: BTreeMap<String, String>,
-    /// Number of responses by HTTP status, whether valid, late or counted as errors; empty for other protocols.
-    pub statuses: BTreeMap<u16, u64>,
+    /// The measurement, whose facts in [`MeasuredFacts`] are keys of the report.
+    #[serde(flatten, with = "MeasuredFacts")]
+    pub measurement: Measurement,
     /// Length of the measured time, s.
     pub duration_s: f64,
     /// Valid responses per second while measuring.
     pub rate_per_s: f64,
-    /// Offered rate, requests per second; `null` for a closed loop.
-    pub offered_per_s: Option<f64>,
-    /// Bytes received while measuring.
-    pub received_bytes: u64,
     /// Bytes received per second while measuring.
     pub transfer_bytes_per_s: f64,
     /// Latency of the requests, ns.
     pub latency_ns: LatencyNs,
     /// Time from requesting a connection until it is open, ns; includes connections opened before measuring.
     pub connect_ns: SpreadNs,
-    /// Number of responses whose whole body was checked.
-    #[serde(skip_serializing_if = "study::is_default")]
-    pub checked: u64,
-    /// The slowest responses, in descending order of latency; empty for requests without `{{trace}}`.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub slowest: Vec<SlowResponse>,
     /// Time from the write of a request to the first part of its response, ns; `null` unless a response came in parts.
     pub first_byte_ns: Option<SpreadNs>,
     /// HTTP/2 results; `null` for other protocols.
@@ -93,10 +53,6 @@ pub struct LoadReport {
     pub streams: Option<StreamsReport>,
     /// Duration of TLS handshakes, ns; `null` without TLS.
     pub handshake_ns: Option<SpreadNs>,
-    /// Number of TLS handshakes that resumed a session.
-    pub resumed: u64,
-    /// Number of connections reopened after the server closed them.
-    pub reconnects: u64,
     /// Resources of the generator; for several machines, of all generators together.
     pub generator: Generator,
     /// Results per generator; empty unless the load came from several machines.
@@ -104,22 +60,10 @@ pub struct LoadReport {
     pub agents: Vec<AgentFinding>,
     /// Intervals by key, such as `rate_per_s`, from batch means or order statistics, for the seconds of this load only.
     pub intervals: BTreeMap<String, IntervalOrNote>,
-    /// Number of responses after the timeout, which are errors of kind `timeout` but count in the quantiles.
-    pub late_answers: u64,
-    /// Number of scheduled requests that were never sent.
-    pub unsent: u64,
     /// Requests that were due and had no response, valid or not, when measuring ended.
     pub censored: CensoredReport,
-    /// Mean number of requests in flight over time, by counting.
-    pub in_flight_mean: f64,
-    /// Mean number, over time, of clients in back-off (the generator's pause before it reopens a lost connection).
-    pub in_backoff_mean: f64,
     /// Mean number of requests in flight by Little's law, except failed ones: service time divided by measured time.
     pub in_flight_by_latency: f64,
-    /// Why the load ended, in words.
-    pub stop_reason: String,
-    /// Closing line of Volley, computed by its own rule; `null` unless the load stops by that rule.
-    pub volley: Option<Volley>,
     /// Hits per GET of a cache; `null` for other protocols and without GETs.
     pub hit_ratio: Option<f64>,
     /// Results of a cache workload; `null` for other loads.
@@ -137,6 +81,71 @@ pub struct LoadReport {
     pub limits: Vec<LoadLimit>,
     /// Warnings, one sentence each.
     pub warnings: Vec<String>,
+}
+
+/// Facts of a [`Measurement`] that the report shows as they are.
+#[derive(Serialize, JsonSchema)]
+#[serde(remote = "Measurement")]
+struct MeasuredFacts {
+    /// Resolved address: `ip:port`, or `unix:` and a path. For a journey, the first target as named.
+    address: String,
+    /// Protocol that the generator speaks to the target.
+    protocol: Protocol,
+    /// Name of the generator's I/O backend.
+    backend: String,
+    /// Number of connections.
+    clients: u32,
+    /// Number of threads of the generator.
+    threads: u32,
+    /// Maximum number of requests in flight per connection.
+    pipeline: u32,
+    /// Lifetime of a connection.
+    connection: Connection,
+    /// Number of requests with a valid response within the timeout while measuring.
+    requests: u64,
+    /// Number of requests with a valid response during the warm-up. Included in `sent`, but not in `requests`.
+    warmup_requests: u64,
+    /// Number of requests that were sent but had no response when measuring ended.
+    unfinished: u64,
+    /// Number of requests written during the load: `warmup_requests`, `requests`, `asked_again`, `left_in_flight`, and
+    /// errors of warm-up and measurement that concern written requests.
+    sent: u64,
+    /// Number of requests resent because their connection closed after the response to an earlier request; not errors.
+    asked_again: u64,
+    /// Number of otherwise uncounted requests in flight when the load ended. The server may have received them.
+    left_in_flight: u64,
+    /// Number of errors while measuring, by kind of error.
+    errors: BTreeMap<String, u64>,
+    /// The first error message of each kind of error that has one.
+    error_examples: BTreeMap<String, String>,
+    /// Number of responses by HTTP status, whether valid, late or counted as errors; empty for other protocols.
+    statuses: BTreeMap<u16, u64>,
+    /// Offered rate, requests per second; `null` for a closed loop.
+    offered_per_s: Option<f64>,
+    /// Bytes received while measuring.
+    received_bytes: u64,
+    /// Number of responses whose whole body was checked.
+    #[serde(skip_serializing_if = "study::is_default")]
+    checked: u64,
+    /// The slowest responses, in descending order of latency; empty for requests without `{{trace}}`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    slowest: Vec<SlowResponse>,
+    /// Number of TLS handshakes that resumed a session.
+    resumed: u64,
+    /// Number of connections reopened after the server closed them.
+    reconnects: u64,
+    /// Number of responses after the timeout, which are errors of kind `timeout` but count in the quantiles.
+    late_answers: u64,
+    /// Number of scheduled requests that were never sent.
+    unsent: u64,
+    /// Mean number of requests in flight over time, by counting.
+    in_flight_mean: f64,
+    /// Mean number, over time, of clients in back-off (the generator's pause before it reopens a lost connection).
+    in_backoff_mean: f64,
+    /// Why the load ended, in words.
+    stop_reason: String,
+    /// Closing line of Volley, computed by its own rule; `null` unless the load stops by that rule.
+    volley: Option<Volley>,
 }
 
 /// Requests that were due and had no response when measuring ended.
@@ -226,47 +235,20 @@ pub fn load(measurement: &Measurement, agents: &[Agent], target: &str) -> LoadRe
     LoadReport {
         version: LOAD_VERSION,
         target: target.to_owned(),
-        address: measurement.address.clone(),
-        protocol: measurement.protocol,
-        backend: measurement.backend.clone(),
-        clients: measurement.clients,
-        threads: measurement.threads,
-        pipeline: measurement.pipeline,
-        connection: measurement.connection,
-        requests: measurement.requests,
-        warmup_requests: measurement.warmup_requests,
-        unfinished: measurement.unfinished,
-        sent: measurement.sent,
-        asked_again: measurement.asked_again,
-        left_in_flight: measurement.left_in_flight,
-        errors: measurement.errors.clone(),
-        error_examples: measurement.error_examples.clone(),
-        statuses: measurement.statuses.clone(),
+        measurement: measurement.clone(),
         duration_s,
         rate_per_s: measurement.rate_per_s(),
-        offered_per_s: measurement.offered_per_s,
-        received_bytes: measurement.received_bytes,
         transfer_bytes_per_s: a_second(measurement.received_bytes as f64),
         connect_ns: spread(&measurement.connect),
-        checked: measurement.checked,
-        slowest: measurement.slowest.clone(),
         first_byte_ns: measurement.first_byte.as_ref().map(spread),
         streams: measurement.streams.as_deref().map(streams),
         handshake_ns: measurement.handshake.as_ref().map(spread),
-        resumed: measurement.resumed,
-        reconnects: measurement.reconnects,
         latency_ns: latency_ns(measurement, latency.as_ref()),
         generator: Generator { cpu_s, process_cpu_s, busy, limited_by, path_unknown, reasons },
         agents,
         intervals: intervals(measurement, latency.as_ref()),
-        late_answers: measurement.late_answers,
-        unsent: measurement.unsent,
         censored: censored(measurement),
-        in_flight_mean: measurement.in_flight_mean,
-        in_backoff_mean: measurement.in_backoff_mean,
         in_flight_by_latency: if by_latency.is_finite() { by_latency } else { 0.0 },
-        stop_reason: measurement.stop_reason.clone(),
-        volley: measurement.volley,
         hit_ratio: measurement.cache.as_ref().and_then(|cache| cache.counts.hit_ratio()),
         cache: measurement.cache.as_deref().map(cache),
         journeys: measurement.journeys.iter().map(journey).collect(),

@@ -132,7 +132,7 @@ pub(crate) fn load(args: LoadArgs, mistakes: Mistakes) -> Done {
         return Ok(exit);
     }
     let report = analysis::LoadReport { limits, ..analysis::load(&measurement, &agents, &name) };
-    output::json_or(args.json, &report, || report::load_terminal(&report, &measurement, &output::style()))?;
+    output::json_or(args.json, &report, || report::load_terminal(&report, &output::style()))?;
     Ok(exit)
 }
 

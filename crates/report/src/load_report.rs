@@ -9,7 +9,7 @@ use analysis::{
     CacheReport, IntervalOrNote, JourneyReport, LOAD_LEVEL, LOAD_QUANTILES, LoadLimitOutcome, LoadReport,
     OperationReport, SpreadNs, StageReport, StreamsReport, hangs, verdict,
 };
-use study::record::{Limit, Measurement, TraceReplay};
+use study::record::{Limit, TraceReplay};
 use study::spec::Connection;
 
 use crate::terminal_style_and_wrap::{Lines, Style, wrap};
@@ -19,11 +19,12 @@ const SLOWEST_SHOWN: usize = 5;
 
 /// Renders the load for a terminal: wrk's lines in wrk's order, then quantiles, errors, connections, limit,
 /// warnings and results of `--fail-if`. Without valid responses, it starts with the reason and shows no latency.
-pub fn load_terminal(report: &LoadReport, measurement: &Measurement, style: &Style) -> String {
+pub fn load_terminal(report: &LoadReport, style: &Style) -> String {
+    let measurement = &report.measurement;
     let failed = FailedRequests::from(measurement);
     let mut told = failed.sentence().into_iter().collect::<Vec<_>>();
     let mut out = String::new();
-    let has_results = report.requests > 0;
+    let has_results = measurement.requests > 0;
     if !has_results {
         told.extend(verdict::silence_warning(measurement));
         let reason = told.first().map_or("no valid response", String::as_str);
@@ -37,36 +38,38 @@ pub fn load_terminal(report: &LoadReport, measurement: &Measurement, style: &Sty
     if has_results {
         rate_and_latency_lines(report, style, &mut lines);
     }
-    stage_lines(&report.stages, report.offered_per_s.is_some(), &mut lines);
+    stage_lines(&report.stages, measurement.offered_per_s.is_some(), &mut lines);
     if let Some(cache) = &report.cache {
         cache_lines(cache, &mut lines);
     }
     let journey = |journey| journey_words(journey, report.journeys.len() == 1);
     lines.add("journeys", report.journeys.iter().flat_map(journey));
-    let (time, received) = (quantity(report.duration_s * 1e9, "ns"), quantity(report.received_bytes as f64, "bytes"));
+    let (time, received) =
+        (quantity(report.duration_s * 1e9, "ns"), quantity(measurement.received_bytes as f64, "bytes"));
     let valid = match failed.count() {
         _ if !has_results => ", none valid",
         0 => ", no errors",
         _ => "",
     };
-    lines.add("requests", [format!("{} in {time}, {received} received{valid}", report.requests)]);
-    let all = report.requests.saturating_add(failed.count());
-    lines.add("checked", (report.checked > 0).then(|| format!("the body of {} of {all} responses", report.checked)));
+    lines.add("requests", [format!("{} in {time}, {received} received{valid}", measurement.requests)]);
+    let all = measurement.requests.saturating_add(failed.count());
+    let checked = Some(measurement.checked).filter(|checked| *checked > 0);
+    lines.add("checked", checked.map(|checked| format!("the body of {checked} of {all} responses")));
     lines.add("by request", operation_words(&report.by_request, true));
     let slowest =
-        report.slowest.iter().take(SLOWEST_SHOWN).map(|slow| {
+        measurement.slowest.iter().take(SLOWEST_SHOWN).map(|slow| {
             format!("{} trace {}, {}", quantity(slow.latency_ns as f64, "ns"), slow.trace_id, slow.request)
         });
     lines.add("slowest", slowest);
     lines.add("unanswered", measurement.censored.as_deref().and_then(hangs::counted));
-    let warmup = number::count(report.warmup_requests, "request");
-    lines.add("warm-up", (report.warmup_requests > 0).then(|| format!("{warmup}, not counted")));
-    let statuses = report.statuses.iter().map(|(status, count)| format!("{status}: {count}")).collect::<Vec<_>>();
+    let warmup = number::count(measurement.warmup_requests, "request");
+    lines.add("warm-up", (measurement.warmup_requests > 0).then(|| format!("{warmup}, not counted")));
+    let statuses = measurement.statuses.iter().map(|(status, count)| format!("{status}: {count}")).collect::<Vec<_>>();
     lines.add("statuses", (!statuses.is_empty()).then(|| statuses.join(", ")));
     // Without results, the first line already names a single kind of error.
-    if let Some(share) = failed.share().filter(|_| has_results || report.errors.len() > 1) {
-        let kinds = report.errors.iter().map(|(kind, count)| {
-            let words = report.error_examples.get(kind).map_or(explanation(kind), String::as_str);
+    if let Some(share) = failed.share().filter(|_| has_results || measurement.errors.len() > 1) {
+        let kinds = measurement.errors.iter().map(|(kind, count)| {
+            let words = measurement.error_examples.get(kind).map_or(explanation(kind), String::as_str);
             let words = if words.is_empty() { String::new() } else { format!(": {words}") };
             format!("{count} {kind}{}", style.dim(&words))
         });
@@ -76,9 +79,9 @@ pub fn load_terminal(report: &LoadReport, measurement: &Measurement, style: &Sty
     lines.add("first byte", first_byte.map(|spread| spread_words(spread, "response") + " in several parts"));
     lines.add("streams", report.streams.iter().flat_map(stream_words));
     lines.add("connect", (report.connect_ns.count > 0).then(|| spread_words(&report.connect_ns, "connection")));
-    let handshake = |spread| format!("{}, {} resumed", spread_words(spread, "handshake"), report.resumed);
+    let handshake = |spread| format!("{}, {} resumed", spread_words(spread, "handshake"), measurement.resumed);
     lines.add("TLS", report.handshake_ns.as_ref().map(handshake));
-    let volley = report.volley.as_ref().map(|volley| (volley.mean_us, volley.stddev_us, volley.samples));
+    let volley = measurement.volley.as_ref().map(|volley| (volley.mean_us, volley.stddev_us, volley.samples));
     lines.add("volley", volley.map(|(mean, stddev, samples)| format!("{mean:.2}us {stddev:.2}us {samples}")));
     let limit = match (report.generator.limited_by, report.generator.path_unknown) {
         (Limit::Subject, true) => style.bold(SERVER_OR_PATH),
@@ -88,11 +91,11 @@ pub fn load_terminal(report: &LoadReport, measurement: &Measurement, style: &Sty
     lines.add("limited by", [format!("{limit}: {}", report.generator.reasons.join("; "))]);
     lines.add("generators", report.agents.iter().map(agent_words));
     let cpu_ns = report.generator.cpu_s * 1e9;
-    let per_request = format!(", {} per request", quantity(cpu_ns / report.requests as f64, "ns"));
+    let per_request = format!(", {} per request", quantity(cpu_ns / measurement.requests as f64, "ns"));
     let per_request = if has_results { per_request.as_str() } else { "" };
-    lines.add("generator", [format!("{}, CPU {}{per_request}", report.backend, quantity(cpu_ns, "ns"))]);
+    lines.add("generator", [format!("{}, CPU {}{per_request}", measurement.backend, quantity(cpu_ns, "ns"))]);
     lines.add("in flight", [in_flight_words(report)]);
-    lines.add("ended", [report.stop_reason.clone()]);
+    lines.add("ended", [measurement.stop_reason.clone()]);
     lines.add("intervals", has_results.then(|| about_intervals(report)));
     for warning in report.warnings.iter().filter(|warning| !told.contains(warning)) {
         lines.add("warning", [style.warn(warning)]);
@@ -159,18 +162,18 @@ fn rate_and_latency_lines(report: &LoadReport, style: &Style, lines: &mut Lines<
 }
 
 fn load_words(report: &LoadReport) -> String {
+    let measurement = &report.measurement;
     let mut words = vec![
         report.target.clone(),
-        number::count(report.clients.into(), "client"),
-        number::count(report.threads.into(), "thread"),
+        number::count(measurement.clients.into(), "client"),
+        number::count(measurement.threads.into(), "thread"),
     ];
     let open = |offered| format!("open loop, {} offered", quantity(offered, "1/s"));
-    words.push(report.offered_per_s.map_or("closed loop".to_owned(), open));
-    words.extend(
-        (report.pipeline > 1).then(|| format!("up to {} requests in flight on each connection", report.pipeline)),
-    );
+    words.push(measurement.offered_per_s.map_or("closed loop".to_owned(), open));
+    let depth = measurement.pipeline;
+    words.extend((depth > 1).then(|| format!("up to {depth} requests in flight on each connection")));
     let after = |requests: u32| format!("a new connection after {}", number::count(requests.into(), "request"));
-    words.extend(match report.connection {
+    words.extend(match measurement.connection {
         Connection::KeepAlive => None,
         Connection::PerRequest => Some("a connection per request".to_owned()),
         Connection::Requests(requests) => Some(after(requests)),
@@ -179,7 +182,7 @@ fn load_words(report: &LoadReport) -> String {
 }
 
 fn clock_words(report: &LoadReport) -> &'static str {
-    match (report.latency_ns.clock, report.connection) {
+    match (report.latency_ns.clock, report.measurement.connection) {
         (Clock::Response, _) => "response time: from intended send time to response",
         (Clock::Service, Connection::KeepAlive | Connection::Requests(_)) => "service time: from write to response",
         (Clock::Service, Connection::PerRequest) => "service time: from connect to response",
@@ -234,13 +237,14 @@ fn agent_words(agent: &AgentFinding) -> String {
 /// Describes requests in flight: measured, maximum, and implied by rate and latency. The implied number may exceed the
 /// maximum, because requests that began before measuring count with their whole latency.
 fn in_flight_words(report: &LoadReport) -> String {
-    let most = match (report.offered_per_s, report.pipeline) {
+    let measurement = &report.measurement;
+    let most = match (measurement.offered_per_s, measurement.pipeline) {
         (Some(_), _) => String::new(),
-        (None, 1) => format!(" of {}", number::count(report.clients.into(), "client")),
-        (None, depth) => format!(" of {} x {depth}", number::count(report.clients.into(), "client")),
+        (None, 1) => format!(" of {}", number::count(measurement.clients.into(), "client")),
+        (None, depth) => format!(" of {} x {depth}", number::count(measurement.clients.into(), "client")),
     };
-    let but = if report.errors.is_empty() { "" } else { "; failed requests have no latency" };
-    let (counted, implied) = (report.in_flight_mean, report.in_flight_by_latency);
+    let but = if measurement.errors.is_empty() { "" } else { "; failed requests have no latency" };
+    let (counted, implied) = (measurement.in_flight_mean, report.in_flight_by_latency);
     format!("{counted:.1}{most} counted, {implied:.1} by rate x mean latency{but}")
 }
 
@@ -395,11 +399,11 @@ mod tests {
     use fixtures as example;
     use insta::assert_snapshot;
     use std::collections::BTreeMap;
-    use study::record::{Agent, StreamsMeasurement, Volley};
+    use study::record::{Agent, Measurement, StreamsMeasurement, Volley};
     use study::spec::Protocol;
 
     fn shown(measurement: &Measurement, agents: &[Agent], target: &str, style: &Style) -> String {
-        load_terminal(&load(measurement, agents, target), measurement, style)
+        load_terminal(&load(measurement, agents, target), style)
     }
 
     fn measurement(edit: impl FnOnce(&mut Measurement)) -> Measurement {
@@ -448,7 +452,7 @@ mod tests {
         ] {
             let measurement = measurement(|measurement| measurement.address = address.to_owned());
             let report = load(&measurement, &[], "x");
-            assert_eq!((report.generator.path_unknown, report.address.as_str()), (is_elsewhere, address));
+            assert_eq!((report.generator.path_unknown, report.measurement.address.as_str()), (is_elsewhere, address));
             assert_eq!(report.generator.limited_by, Limit::Subject);
             let text = shown(&measurement, &[], "x", &Style::PLAIN);
             let blamed = if is_elsewhere { "limited by   server or the path to it: " } else { "limited by   server: " };

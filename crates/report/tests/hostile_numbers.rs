@@ -92,7 +92,7 @@ fn render_everything(run: &Run, records: &[Record]) {
 fn load(record: &Record) {
     let Some(measurement) = record.measurement() else { return };
     let found = analysis::load(measurement, &record.agents, "x");
-    report::load_terminal(&found, measurement, &report::Style::PLAIN);
+    report::load_terminal(&found, &report::Style::PLAIN);
     serde_json::from_str::<Value>(&serde_json::to_string(&found).unwrap()).unwrap();
 }
 
