@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use net::Nanos;
 use study::generator_messages::LATENCY_BOUNDS_NS;
+use study::record::StreamsMeasurement;
 use study::spec::{LoadSpec, Stop, Target};
 
 use crate::coordinator::{Control, Gauge, NEVER};
@@ -34,7 +35,8 @@ pub(crate) struct Tally<'a> {
     /// End of measuring as last read from the coordinator, ns; [`NEVER`] if not decided yet.
     pub(crate) until: Nanos,
     pub(crate) is_measuring: bool,
-    usage_before: Usage,
+    /// Use of the worker's thread when this worker noticed the start.
+    pub(crate) usage_before: Usage,
     /// Time at which this worker noticed the start, ns; 0 before that.
     pub(crate) wall_from: Nanos,
     /// Whether the number of requests is limited, in which case send times decide which of them are measured.
@@ -123,15 +125,6 @@ impl<'a> Tally<'a> {
         }
     }
 
-    pub(crate) fn used(&self, after: Usage) -> Usage {
-        let before = self.usage_before;
-        let run_queue_ns = after.run_queue_ns.zip(before.run_queue_ns);
-        Usage {
-            cpu_ns: after.cpu_ns.saturating_sub(before.cpu_ns),
-            run_queue_ns: run_queue_ns.map(|(after, before)| after.saturating_sub(before)),
-        }
-    }
-
     /// The span in which a request counts: by its send time if the number of requests is limited, otherwise by its end.
     pub(crate) fn span(&self, is_measured: bool, at: Nanos) -> Span {
         let has_begun = if self.is_counted { is_measured } else { at >= self.recorder.from };
@@ -147,10 +140,10 @@ impl<'a> Tally<'a> {
     }
 
     /// Increments an HTTP/2 counter, in measured time only.
-    pub(crate) fn streams(&mut self, count: fn(&mut StreamsRecorder) -> &mut u64) {
+    pub(crate) fn streams(&mut self, count: fn(&mut StreamsMeasurement) -> &mut u64) {
         let measured = self.measured(1);
         if let Some(streams) = &mut self.recorder.streams {
-            *count(streams) += measured;
+            *count(&mut streams.counts) += measured;
         }
     }
 

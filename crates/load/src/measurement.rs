@@ -13,9 +13,8 @@ use study::spec::{Arrivals, LoadSpec, SPEC_VERSION, Target};
 use crate::censored_waits;
 use crate::coordinator::{Ended, add_windows};
 use crate::protocol::{Class, Shared, operations};
-use crate::recorder::{Fault, Faults, Log, OpenLoop, Operation, Recorder, StreamsRecorder, Wait};
+use crate::recorder::{Fault, Faults, Log, OpenLoop, Operation, Recorder, Wait};
 use crate::worker::Done;
-use crate::worker_threads::cpu_of;
 
 /// Merges the results of all workers. The caller adds the backend and the resource use of the process.
 pub(crate) fn build_measurement(spec: &LoadSpec, ended: Ended, done: &[Done], shared: Option<&Shared>) -> Measurement {
@@ -27,16 +26,6 @@ pub(crate) fn build_measurement(spec: &LoadSpec, ended: Ended, done: &[Done], sh
     let open = |part: fn(&OpenLoop) -> &Histogram| merged(open_loops().map(part));
     let flight_integral = done.iter().map(|worker| worker.flight_integral).sum::<u128>();
     let backoff_integral = done.iter().map(|worker| worker.backoff_integral).sum::<u128>();
-    let workers = done.iter().zip(0..).map(|(worker, index)| record::Worker {
-        cpu: cpu_of(spec, index),
-        requests: worker.recorder.requests,
-        cpu_ns: worker.usage.cpu_ns,
-        spin_ns: worker.spin_ns,
-        run_queue_ns: worker.usage.run_queue_ns,
-        wall_ns: worker.wall_ns,
-        turns: worker.turns,
-        stalled_ns: worker.waits.stalled_since(0),
-    });
     let last_sign_of_life = done.iter().filter_map(|worker| worker.recorder.last_sign_of_life()).max();
     let censored = censored_waits::merged(done.iter().map(|worker| &worker.waits), last_sign_of_life);
     Measurement {
@@ -87,7 +76,7 @@ pub(crate) fn build_measurement(spec: &LoadSpec, ended: Ended, done: &[Done], sh
         resumed: sum(|worker| worker.recorder.resumed),
         window_ns: spec.window_ns,
         windows: windows(done, (ended.until - ended.from).div_ceil(spec.window_ns) as usize),
-        workers: workers.collect(),
+        workers: done.iter().map(|worker| worker.resources.clone()).collect(),
         process_cpu_ns: 0,
         process_rss_max_bytes: 0,
         sent_bytes: sum(|worker| worker.recorder.sent_bytes),
@@ -104,25 +93,20 @@ pub(crate) fn build_measurement(spec: &LoadSpec, ended: Ended, done: &[Done], sh
 
 fn streams(done: &[Done]) -> Option<Box<StreamsMeasurement>> {
     let parts = done.iter().map(|worker| worker.recorder.streams.as_deref()).collect::<Option<Vec<_>>>()?;
-    let sum = |count: fn(&StreamsRecorder) -> u64| parts.iter().map(|part| count(part)).sum();
     let wait = |wait: Wait| {
         let waits = merged(parts.iter().map(|part| &*part.slot_wait[wait as usize]));
         waits.filter(|waits| waits.count > 0)
     };
-    Some(Box::new(StreamsMeasurement {
-        allowed: parts.iter().filter_map(|part| part.allowed).min().filter(|allowed| *allowed < u32::MAX),
-        goaways: sum(|part| part.goaways),
-        refused: sum(|part| part.refused),
-        responses: sum(|part| part.responses),
-        header_bytes: sum(|part| part.header_bytes),
-        bytes_ahead: sum(|part| part.bytes_ahead),
-        stalled_uploads: sum(|part| part.stalled_uploads),
-        messages: sum(|part| part.messages),
+    let mut all = StreamsMeasurement {
         message_gap: merged(parts.iter().filter_map(|part| part.message_gap.as_deref())),
         wait_own: wait(Wait::Own),
         wait_server: wait(Wait::Server),
         wait_connection: wait(Wait::Connection),
-    }))
+        ..StreamsMeasurement::default()
+    };
+    parts.iter().for_each(|part| all.add_counts(&part.counts));
+    all.allowed = all.allowed.filter(|allowed| *allowed < u32::MAX);
+    Some(Box::new(all))
 }
 
 fn slowest(done: &[Done]) -> Vec<SlowResponse> {

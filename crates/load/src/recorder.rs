@@ -5,7 +5,7 @@ use std::ops::{Deref, DerefMut};
 use net::Nanos;
 use stats::Histogram;
 use stats::random::mix;
-use study::record::{CacheCounts, LoggedRequest, SLOWEST_MAX, SlowResponse, keep_slowest};
+use study::record::{CacheCounts, LoggedRequest, SLOWEST_MAX, SlowResponse, StreamsMeasurement, keep_slowest};
 
 use crate::cache_outcome::{CacheOutcome, Class};
 use crate::http2_response_overhead::StreamFacts;
@@ -138,19 +138,11 @@ pub(crate) enum Wait {
     Connection,
 }
 
-/// Counters of HTTP/2 events while measuring.
+/// Counters and histograms of HTTP/2 events while measuring.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct StreamsRecorder {
-    /// The server's lowest limit of requests in flight per connection at any time; `None` before it sent a limit.
-    pub(crate) allowed: Option<u32>,
-    pub(crate) goaways: u64,
-    pub(crate) refused: u64,
-    pub(crate) responses: u64,
-    pub(crate) header_bytes: u64,
-    pub(crate) bytes_ahead: u64,
-    pub(crate) stalled_uploads: u64,
-    /// Number of gRPC messages in the responses.
-    pub(crate) messages: u64,
+    /// The counts, without histograms. `allowed` is `u32::MAX` if the server sent settings without a limit.
+    pub(crate) counts: StreamsMeasurement,
     /// Time between consecutive messages of a response, ns; `None` until a response has several.
     pub(crate) message_gap: Option<Coarse>,
     /// Time in ns from a request's due time until a place was free, by reason; open loop only.
@@ -159,11 +151,11 @@ pub(crate) struct StreamsRecorder {
 
 impl StreamsRecorder {
     pub(crate) fn answer(&mut self, facts: StreamFacts, message_gaps_ns: &[Nanos]) {
-        self.responses += 1;
-        self.header_bytes += facts.header_bytes;
-        self.bytes_ahead += facts.bytes_ahead;
-        self.stalled_uploads += u64::from(facts.has_stalled);
-        self.messages += facts.messages;
+        self.counts.responses += 1;
+        self.counts.header_bytes += facts.header_bytes;
+        self.counts.bytes_ahead += facts.bytes_ahead;
+        self.counts.stalled_uploads += u64::from(facts.has_stalled);
+        self.counts.messages += facts.messages;
         if !message_gaps_ns.is_empty() {
             let gaps = self.message_gap.get_or_insert_default();
             message_gaps_ns.iter().for_each(|gap| gaps.record(*gap));

@@ -22,7 +22,7 @@ use crate::server_endpoint::Server;
 use crate::tls::{Alpn, Connector};
 use crate::trace_distributor::{self, Tape, TraceDistributor};
 use crate::worker::{self, Done, Task};
-use crate::worker_threads::{Gate, LoadError, cpu_of, kernel, pin, run_workers, usage};
+use crate::worker_threads::{Gate, LoadError, kernel, pin, run_workers, usage};
 
 /// Time limit for connecting to each of a name's addresses.
 const RESOLVE_PATIENCE: Duration = Duration::from_secs(1);
@@ -167,7 +167,7 @@ pub fn run_with_events(
         };
         let tape = tapes.pop();
         move || {
-            pin(cpu_of(spec, place), &format!("worker {}", task.index))?;
+            pin(spec.cpu_of(place), &format!("worker {}", task.index))?;
             run_worker(task, tape)
         }
     });

@@ -11,6 +11,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use net::{Conn, Data, Driver, Event, Nanos};
 use stats::Rng;
 use study::load_shape;
+use study::record;
 use study::spec::{Connection, LoadSpec};
 
 use self::budget::Budget;
@@ -46,10 +47,7 @@ pub(crate) struct Task<'a> {
 #[derive(Debug)]
 pub(crate) struct Done {
     pub(crate) recorder: Recorder,
-    pub(crate) usage: Usage,
-    pub(crate) wall_ns: Nanos,
-    pub(crate) turns: u64,
-    pub(crate) spin_ns: Nanos,
+    pub(crate) resources: record::Worker,
     /// Number of requests in flight, integrated over time, in request-ns.
     pub(crate) flight_integral: u128,
     pub(crate) backoff_integral: u128,
@@ -296,7 +294,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
                     let stream = &mut client.stream;
                     if let Some(streams) = &mut self.tally.recorder.streams {
                         let limit = self.protocol.server_limit(stream);
-                        streams.allowed = Some(streams.allowed.map_or(limit, |least| least.min(limit)));
+                        streams.counts.allowed = streams.counts.allowed.into_iter().chain([limit]).min();
                     }
                     if self.protocol.is_leaving(stream) {
                         self.leave(id, at);
@@ -609,11 +607,20 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         waits.stalled(&stalls, tally.recorder.from);
         tally.recorder.finish(end);
         tally.recorder.transcript = protocol.transcript();
-        Done {
-            usage: tally.used(usage),
+        let before = tally.usage_before;
+        let run_queue_ns = usage.run_queue_ns.zip(before.run_queue_ns);
+        let resources = record::Worker {
+            cpu: self.task.spec.cpu_of(self.task.place),
+            requests: tally.recorder.requests,
+            cpu_ns: usage.cpu_ns.saturating_sub(before.cpu_ns),
+            spin_ns: self.spin_ns,
+            run_queue_ns: run_queue_ns.map(|(after, before)| after.saturating_sub(before)),
             wall_ns: now - tally.wall_from,
             turns: self.turns - self.turns_before,
-            spin_ns: self.spin_ns,
+            stalled_ns: waits.stalled_since(0),
+        };
+        Done {
+            resources,
             flight_integral: connections.in_flight.sum(now, &tally),
             backoff_integral: connections.in_backoff.sum(now, &tally),
             recorder: tally.recorder,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use net::Nanos;
 use study::generator_messages::{Phase, Progress, Span, Told};
 use study::record::keep_slowest;
-use study::spec::{LoadSpec, Target};
+use study::spec::Target;
 
 pub use crate::coordinator::Gate;
 use crate::coordinator::{Control, Coordinator, Ended, Outcome, SENT_ONCE};
@@ -172,11 +172,6 @@ fn report(phase: Phase, elapsed_ns: Nanos, control: &Control) -> Progress {
     keep_slowest(&mut seen.slowest);
     seen.latency_mean_ns = Some(sum / count).filter(|mean| *mean > 0.0 && mean.is_finite());
     seen
-}
-
-pub(crate) fn cpu_of(spec: &LoadSpec, index: u32) -> Option<u32> {
-    let cpus = spec.cpus.len();
-    (cpus > 0).then(|| spec.cpus[index as usize % cpus])
 }
 
 pub(crate) fn pin(cpu: Option<u32>, thread: &str) -> Result<(), LoadError> {

@@ -110,14 +110,7 @@ fn offered_per_s(parts: &[Measurement]) -> Option<f64> {
 }
 
 fn add_streams(all: &mut StreamsMeasurement, part: &StreamsMeasurement, nth: usize) -> Result<(), String> {
-    all.allowed = all.allowed.into_iter().chain(part.allowed).min();
-    all.goaways += part.goaways;
-    all.refused += part.refused;
-    all.responses += part.responses;
-    all.header_bytes += part.header_bytes;
-    all.bytes_ahead += part.bytes_ahead;
-    all.stalled_uploads += part.stalled_uploads;
-    all.messages += part.messages;
+    all.add_counts(part);
     merge_optional(&mut all.message_gap, &part.message_gap, nth, "time between messages")?;
     merge_optional(&mut all.wait_own, &part.wait_own, nth, "wait for a place")?;
     merge_optional(&mut all.wait_server, &part.wait_server, nth, "wait for the server's limit")?;

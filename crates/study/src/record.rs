@@ -932,6 +932,20 @@ pub struct StreamsMeasurement {
     pub wait_connection: Option<Histogram>,
 }
 
+impl StreamsMeasurement {
+    /// Adds everything but the histograms of another part of the load, which ran at the same time.
+    pub fn add_counts(&mut self, part: &StreamsMeasurement) {
+        self.allowed = self.allowed.into_iter().chain(part.allowed).min();
+        self.goaways += part.goaways;
+        self.refused += part.refused;
+        self.responses += part.responses;
+        self.header_bytes += part.header_bytes;
+        self.bytes_ahead += part.bytes_ahead;
+        self.stalled_uploads += part.stalled_uploads;
+        self.messages += part.messages;
+    }
+}
+
 /// Requests that were due but had no response, valid or not, when measuring ended. A request is due if its response
 /// would have counted just before the end. Its latency is only known to exceed its wait.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

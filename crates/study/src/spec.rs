@@ -82,6 +82,12 @@ impl LoadSpec {
         self.part.map_or(0, |part| part.first) + nth
     }
 
+    /// CPU of this process's `nth` worker; `None` if workers are not pinned.
+    pub fn cpu_of(&self, nth: u32) -> Option<u32> {
+        let place = (nth as usize).checked_rem(self.cpus.len())?;
+        Some(self.cpus[place])
+    }
+
     /// Number of clients of this process's `nth` worker. The load's clients are divided as evenly as possible.
     pub fn clients_of(&self, nth: u32) -> u32 {
         even_share(self.clients.into(), self.worker(nth).into(), self.workers_of_all().into()) as u32
