@@ -182,7 +182,6 @@ enum State {
     Waiting,
     WarmingUp,
     Measuring,
-    Ended,
 }
 
 pub(crate) struct Coordinator<'a> {
@@ -302,11 +301,8 @@ impl<'a> Coordinator<'a> {
         (is_vain && quiet >= patience).then_some(quiet)
     }
 
-    /// Advances the load to `now`. Returns `Some` once, at the end, after ordering the workers to stop.
+    /// Advances the load to `now`. Returns `Some` at the end, after ordering the workers to stop; this is the last step.
     pub(crate) fn step(&mut self, now: Nanos, aborted: bool) -> Option<Outcome> {
-        if let State::Ended = self.state {
-            return None;
-        }
         if aborted {
             let measuring = matches!(self.state, State::Measuring) && now > self.from;
             if !measuring {
@@ -322,7 +318,6 @@ impl<'a> Coordinator<'a> {
             State::Waiting => self.waiting(now),
             State::WarmingUp => self.warming_up(now),
             State::Measuring => self.measuring(now),
-            State::Ended => None,
         }
     }
 
@@ -547,7 +542,6 @@ impl<'a> Coordinator<'a> {
 
     fn end(&mut self, until: Nanos, outcome: Outcome) -> Option<Outcome> {
         self.control.until.store(until, Release);
-        self.state = State::Ended;
         Some(outcome)
     }
 }
